@@ -1,0 +1,77 @@
+// A loaded GGUF model: weights, vocabulary, and the LoRA adapter that rollout and training share.
+// Ownership: held by shared_ptr; the scheduler and the trainer each keep one, so weights outlive both.
+// Threads: load and the accessors are safe from any thread; weights are guarded by compute_mutex().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+struct llama_model;
+struct llama_vocab;
+struct llama_adapter_lora;
+struct ggml_tensor;
+struct ggml_backend;
+
+namespace cria {
+
+enum class Trainable { none, lora, full };
+
+struct LoraOptions {
+    int rank = 8;
+    float alpha = 16.0f;
+    // Short tensor names ("attn_q", "ffn_down", "output"); empty means every linear layer of the blocks.
+    std::vector<std::string> targets;
+    // An adapter GGUF to start from; empty: A random, B zero.
+    std::string path;
+};
+
+struct ModelOptions {
+    std::string path;
+    std::string device = "auto";  // "auto" | "cpu" | "cuda"
+    int gpu_layers = -1;          // -1: all
+    int threads = 0;              // 0: all physical cores that the process may use
+    Trainable trainable = Trainable::none;
+    std::optional<LoraOptions> lora;
+    uint32_t seed = 0;  // of the adapter's initial values
+};
+
+class Model {
+   public:
+    // Throws Error: file-not-found, not-gguf, truncated, unsupported-architecture, unsupported-type, bad-option, ...
+    static std::shared_ptr<Model> load(const ModelOptions & options);
+    ~Model();
+    Model(const Model &) = delete;
+    Model & operator=(const Model &) = delete;
+
+    llama_model * llama() const { return model_; }
+    const llama_vocab * vocab() const;
+    // The adapter, or nullptr. Its scale is 1 in every context that applies it.
+    llama_adapter_lora * adapter() const { return adapter_; }
+    int threads() const { return threads_; }
+    const ModelOptions & options() const { return options_; }
+
+    // Held for each llama_decode and for each optimizer step or other write to weights.
+    std::mutex & compute_mutex() { return compute_mutex_; }
+
+    std::vector<int32_t> tokenize(const std::string & text, bool parse_special) const;
+    std::string detokenize(const std::vector<int32_t> & tokens, bool special) const;
+    // Bytes of one token as they appear in text; special tokens give "" unless `special`.
+    std::string piece(int32_t token, bool special) const;
+
+   private:
+    Model() = default;
+    void init_adapter();
+
+    ModelOptions options_;
+    llama_model * model_ = nullptr;
+    llama_adapter_lora * adapter_ = nullptr;  // owned by llama_model, freed with it
+    int threads_ = 1;
+    std::mutex compute_mutex_;
+};
+
+}  // namespace cria

@@ -1,0 +1,98 @@
+// Continuous batching over one llama_context: sequences, requests, sampling, stops, logprobs, eviction.
+// Threads: one scheduler thread owns the context and everything in it; public methods enqueue and return at once.
+// Callbacks run on the scheduler thread and must not block.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cria/model.h"
+
+namespace cria {
+
+struct SchedulerOptions {
+    int context_size = 2048;    // tokens that one sequence can hold
+    int max_sequences = 8;      // resident KV slots; more sequences may exist, idle ones are evicted
+    std::string kv_type = "f32";  // "f32" | "f16" | "q8_0"
+    bool flash_attention = false;
+    int prefill_chunk = 512;    // most prompt tokens of one sequence evaluated between two decode steps
+    size_t swap_bytes = size_t(1) << 30;  // host memory for the KV of evicted sequences; beyond it they are recomputed
+};
+
+struct GenerateParams {
+    int max_tokens = 1;  // 0: evaluate the delta only (prefill), sample nothing
+    float temperature = 1.0f;
+    float top_p = 1.0f;
+    int top_k = 0;
+    float min_p = 0.0f;
+    uint32_t seed = 0;
+    std::vector<int32_t> stop_tokens;
+    std::vector<std::string> stop_strings;
+};
+
+enum class FinishReason { stop, length, aborted };
+
+struct GenerateStats {
+    int prefill_tokens = 0;
+    int reused_tokens = 0;
+    int decode_tokens = 0;
+    double queue_ms = 0, prefill_ms = 0, decode_ms = 0;
+};
+
+struct GenerateResult {
+    std::vector<int32_t> token_ids;
+    std::vector<float> logprobs;
+    FinishReason finish_reason = FinishReason::stop;
+    std::string text;
+    GenerateStats stats;
+    // Set when the request failed; the other fields are then empty.
+    std::string error_code, error_message;
+};
+
+// Totals since the scheduler started.
+struct SchedulerStats {
+    uint64_t prefill_tokens = 0, reused_tokens = 0, decode_tokens = 0, padding_tokens = 0, decode_calls = 0, evictions = 0,
+             restores = 0, recomputed_tokens = 0;
+    double llama_seconds = 0;  // inside llama_decode
+    double busy_seconds = 0;   // whole steps
+};
+
+using SequenceId = uint64_t;
+using RequestId = uint64_t;
+
+class Scheduler {
+   public:
+    // Throws Error when the context cannot be created (memory, sizes).
+    Scheduler(std::shared_ptr<Model> model, const SchedulerOptions & options);
+    // Ends running requests as aborted, joins the thread.
+    ~Scheduler();
+
+    SequenceId create_sequence();
+    // A copy of a sequence that is not generating. Throws Error("sequence-busy") / ("unknown-sequence").
+    SequenceId fork(SequenceId source);
+    // A running request of the sequence ends as aborted.
+    void dispose(SequenceId sequence);
+    int token_count(SequenceId sequence) const;
+    std::vector<int32_t> tokens(SequenceId sequence) const;
+
+    // `done` is called exactly once. `on_text` (may be empty) gets whole UTF-8 characters as they are sampled.
+    // Throws Error at once for what is known at once: sequence-busy, unknown-sequence, bad-option,
+    // context-exceeded (with numbers), empty request.
+    RequestId submit(SequenceId sequence, std::vector<int32_t> delta, GenerateParams params,
+                     std::function<void(GenerateResult)> done, std::function<void(std::string)> on_text);
+    // Ends the request at the next step; its tokens so far are kept. Unknown ids are ignored.
+    void abort(RequestId request);
+    // Forgets all KV (weights changed). Sequences keep their tokens and are re-evaluated on their next request.
+    // Requests in flight finish first; `done` is called afterwards.
+    void flush(std::function<void()> done);
+    SchedulerStats stats() const;
+
+   private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cria

@@ -1,0 +1,27 @@
+export { ConfigError } from "./errors/config-error.js";
+export { CriaError, type ErrorDetails } from "./errors/cria-error.js";
+export { DataError } from "./errors/data-error.js";
+export { EngineError } from "./errors/engine-error.js";
+export { TokenizerError } from "./errors/tokenizer-error.js";
+export { ToolError } from "./errors/tool-error.js";
+export type { ChatMessage, JsonSchema, Role, ToolCall, ToolSchema } from "./messages.js";
+export type {
+  GenerateOptions,
+  GenerateResult,
+  GenerateStats,
+  LossFunction,
+  LossInputs,
+  LossOutputs,
+  ModelInfo,
+  OptimizerOptions,
+  PolicyEngine,
+  PolicySequence,
+  SamplingOptions,
+  ScoreOptions,
+  ScoreResult,
+  ScoreSequence,
+  TrainOptions,
+  TrainResult,
+  TrainSequence,
+} from "./policy-engine.js";
+export type { FinishReason, Trajectory } from "./trajectory.js";

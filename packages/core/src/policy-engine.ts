@@ -1,0 +1,220 @@
+/**
+ * The engine as the rest of Cria sees it: generation, scoring and training over one copy of the weights.
+ * `@cria/engine` implements it on llama.cpp; `@cria/core/testing` has a scripted one.
+ * Logprobs are natural logarithms; `logprobs[t]` scores `tokenIds[t]` given everything before it.
+ */
+
+export interface ModelInfo {
+  path: string;
+  architecture: string;
+  name: string;
+  parameterCount: number;
+  vocabSize: number;
+  embeddingSize: number;
+  layerCount: number;
+  headCount: number;
+  kvHeadCount: number;
+  headSize: number;
+  /** Tokens that one sequence can hold. */
+  contextSize: number;
+  /** Context length that the model was trained with. */
+  trainingContextSize: number;
+  /** Sequences resident in the KV cache at once; more may exist, idle ones then wait outside it. */
+  maxSequences: number;
+  device: string;
+  threads: number;
+  bosToken: number | null;
+  eosToken: number | null;
+  /** Every token that ends a turn or the text. */
+  endOfGenerationTokens: number[];
+  /** Whether the model wants the BOS token in front of a whole prompt. */
+  addBos: boolean;
+  trainable: "none" | "lora" | "full";
+  /** Trainable parameters, in elements. */
+  trainableParameterCount: number;
+  /** How many weight tensors have which type, for example `{ f32: 40, q8_0: 28 }`. */
+  weightTypes: Record<string, number>;
+}
+
+export interface SamplingOptions {
+  /** 0 means greedy. Logprobs are those of the softmax at this temperature (greedy: at 1). Default 1. */
+  temperature?: number;
+  /** Keep the smallest set of tokens whose probability reaches this; (0, 1], default 1 (off). */
+  topP?: number;
+  /** Keep the k likeliest tokens; 0 (default) means all. */
+  topK?: number;
+  /** Drop tokens less likely than `minP` times the likeliest; [0, 1), default 0. */
+  minP?: number;
+  /** 32-bit seed. The t-th sampled token of a request depends on the seed, t and the logits alone. */
+  seed?: number;
+}
+
+export interface GenerateOptions extends SamplingOptions {
+  /** Most tokens to sample, at least 1. */
+  maxTokens: number;
+  /** Tokens that end the turn (kept in `tokenIds`). Default: `info.endOfGenerationTokens`. */
+  stopTokens?: readonly number[];
+  /** Texts that end the turn (kept in `tokenIds`, cut from `text`). */
+  stopStrings?: readonly string[];
+  signal?: AbortSignal;
+  /** Called with each newly sampled stretch of text, for streaming. */
+  onText?: (text: string) => void;
+}
+
+export interface GenerateStats {
+  /** Tokens evaluated before sampling: the delta, plus what had to be rebuilt. */
+  prefillTokens: number;
+  /** Tokens whose KV was there already. */
+  reusedTokens: number;
+  /** Tokens sampled. */
+  decodeTokens: number;
+  queueMs: number;
+  prefillMs: number;
+  decodeMs: number;
+}
+
+export interface GenerateResult {
+  tokenIds: Int32Array;
+  /** One for each of `tokenIds`: over the full vocabulary, at the sampling temperature. */
+  logprobs: Float32Array;
+  finishReason: "stop" | "length" | "aborted";
+  /** The sampled text without the stop token or stop string. */
+  text: string;
+  stats: GenerateStats;
+}
+
+/** One conversation's tokens, with its KV kept between turns. */
+export interface PolicySequence {
+  /** Tokens so far, sampled ones included. */
+  readonly tokenCount: number;
+  /** Appends `deltaTokenIds` (may be empty after a fork with pending tokens) and samples the next turn. */
+  generate(deltaTokenIds: ArrayLike<number>, options: GenerateOptions): Promise<GenerateResult>;
+  /** A second sequence with the same tokens; what is evaluated already is shared, not evaluated again. */
+  fork(): PolicySequence;
+  /** Evaluates tokens without sampling, so that forks share them. */
+  prefill(deltaTokenIds: ArrayLike<number>, options?: { signal?: AbortSignal }): Promise<void>;
+  dispose(): void;
+}
+
+export interface ScoreSequence {
+  tokenIds: ArrayLike<number>;
+  /** Score tokens from here on; tokens before have logprob 0. At least 1 (the first token has no prefix). Default 1. */
+  from?: number;
+}
+
+export interface ScoreOptions {
+  /** Logits are divided by this. Default 1. */
+  temperature?: number;
+  /** false: score with the adapter off, that is, as the reference policy. Default true. */
+  adapter?: boolean;
+  /** Also return the entropy of each distribution. */
+  entropy?: boolean;
+  signal?: AbortSignal;
+}
+
+export interface ScoreResult {
+  /** As long as `tokenIds`; 0 where not scored. */
+  logprobs: Float32Array;
+  /** As long as `tokenIds`, in nats; only when asked for. */
+  entropy: Float32Array | null;
+}
+
+/** One sequence of a training batch. */
+export interface TrainSequence {
+  tokenIds: ArrayLike<number>;
+  /** 1 where the token takes part in the loss. As long as `tokenIds`; the first entry must be 0. */
+  lossMask: ArrayLike<number>;
+  /** Per-token values that the loss wants (advantages, oldLogprobs, ...), each as long as `tokenIds`. */
+  columns?: Record<string, ArrayLike<number>>;
+}
+
+/**
+ * What a loss sees of one micro-batch: its masked-in tokens only, sequence after sequence.
+ * Tokens of the i-th sequence are `[offsets[i], offsets[i + 1])`.
+ */
+export interface LossInputs {
+  /** Index in the whole batch of each sequence of this micro-batch. */
+  sequenceIndices: Int32Array;
+  offsets: Int32Array;
+  logprobs: Float32Array;
+  /** Entropy of the distribution at each token, in nats. */
+  entropy: Float32Array;
+  columns: Record<string, Float32Array>;
+  /** Of the whole mini-batch, however it is cut: denominators must come from here. */
+  totals: { tokens: number; sequences: number };
+}
+
+export interface LossOutputs {
+  /** This micro-batch's share of the loss; shares add up. */
+  loss: number;
+  /** dLoss/dLogprob for each token of the inputs. */
+  dLogprobs: Float32Array;
+  /** dLoss/dEntropy for each token, where the loss has an entropy term. */
+  dEntropy?: Float32Array;
+  /** Each a share too: values of all micro-batches are added. */
+  metrics?: Record<string, number>;
+}
+
+export type LossFunction = (inputs: LossInputs) => LossOutputs;
+
+export interface OptimizerOptions {
+  learningRate: number;
+  /** Default [0.9, 0.999]. */
+  betas?: [number, number];
+  /** Default 1e-8. */
+  epsilon?: number;
+  /** Decoupled (AdamW), on matrices only. Default 0. */
+  weightDecay?: number;
+  /** Global-norm clipping; 0 (default) means off. */
+  maxGradNorm?: number;
+}
+
+export interface TrainOptions {
+  /** Logits are divided by this. Default 1. */
+  temperature?: number;
+  /** Most tokens (padding included) of one micro-batch. Default: chosen by the memory budget. */
+  microBatchTokens?: number;
+  signal?: AbortSignal;
+}
+
+export interface TrainResult {
+  loss: number;
+  /** Global norm before clipping; 0 when no step was taken. */
+  gradNorm: number;
+  /** Sums over micro-batches of what the loss returned. */
+  metrics: Record<string, number>;
+  /** Tokens in the loss. */
+  lossTokens: number;
+  /** Tokens that went through the network, padding and shared prefixes counted once. */
+  evaluatedTokens: number;
+  microBatches: number;
+}
+
+export interface PolicyEngine {
+  readonly info: ModelInfo;
+  /** The GGUF's own chat template (Jinja), or null. */
+  readonly chatTemplate: string | null;
+  /** Text to tokens. `special` (default true) lets text like `<|im_end|>` become its special token. */
+  tokenize(text: string, options?: { special?: boolean }): Int32Array;
+  /** Tokens to text. `special` (default true) writes special tokens out. */
+  detokenize(tokenIds: ArrayLike<number>, options?: { special?: boolean }): string;
+  createSequence(): PolicySequence;
+  score(sequences: readonly ScoreSequence[], options?: ScoreOptions): Promise<ScoreResult[]>;
+  /**
+   * Forward, `loss`, backward over micro-batches; then one optimizer step, unless `optimizer` is null
+   * (gradients then stay accumulated for the next call).
+   */
+  train(
+    batch: readonly TrainSequence[],
+    loss: LossFunction,
+    optimizer: OptimizerOptions | null,
+    options?: TrainOptions,
+  ): Promise<TrainResult>;
+  /** Forgets every KV entry, as after a weight update; `train` does it after each step. */
+  flushCache(): Promise<void>;
+  /** Writes the LoRA adapter as a GGUF that stock llama.cpp loads. */
+  saveAdapter(path: string): Promise<void>;
+  /** Writes the base model with its current weights as GGUF. */
+  saveModel(path: string): Promise<void>;
+  dispose(): Promise<void>;
+}

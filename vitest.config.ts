@@ -1,0 +1,20 @@
+import { defineConfig } from "vitest/config";
+
+// Tests run against the TypeScript sources of every package ("cria-source" export condition); the native addon is the
+// built one. Forks, not threads: a native addon's crash then fails one test file and names it.
+export default defineConfig({
+  resolve: { conditions: ["cria-source", "node", "import", "default"] },
+  ssr: { resolve: { conditions: ["cria-source", "node", "import", "default"] } },
+  test: {
+    include: [
+      "packages/*/src/**/*.test.ts",
+      "apps/*/src/**/*.test.ts",
+      "examples/**/*.test.ts",
+      "models/**/*.test.ts",
+      "tests/**/*.test.ts",
+    ],
+    pool: "forks",
+    testTimeout: 30_000,
+    poolOptions: { forks: { maxForks: 2 } },
+  },
+});
