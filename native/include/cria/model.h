@@ -14,10 +14,11 @@
 struct llama_model;
 struct llama_vocab;
 struct llama_adapter_lora;
-struct ggml_tensor;
-struct ggml_backend;
 
 namespace cria {
+
+struct Architecture;
+struct GgufHeader;
 
 enum class Trainable { none, lora, full };
 
@@ -54,6 +55,11 @@ class Model {
     llama_adapter_lora * adapter() const { return adapter_; }
     int threads() const { return threads_; }
     const ModelOptions & options() const { return options_; }
+    bool on_cpu() const { return on_cpu_; }
+    // Shapes and weights by role; null unless trainable.
+    const Architecture * architecture() const { return architecture_.get(); }
+    // The GGUF's metadata, as it was at load.
+    const GgufHeader & header() const { return *header_; }
 
     // Held for each llama_decode and for each optimizer step or other write to weights.
     std::mutex & compute_mutex() { return compute_mutex_; }
@@ -64,13 +70,16 @@ class Model {
     std::string piece(int32_t token, bool special) const;
 
    private:
-    Model() = default;
-    void init_adapter();
+    Model();
+    void check_full_training() const;
 
     ModelOptions options_;
     llama_model * model_ = nullptr;
     llama_adapter_lora * adapter_ = nullptr;  // owned by llama_model, freed with it
     int threads_ = 1;
+    bool on_cpu_ = true;
+    std::unique_ptr<Architecture> architecture_;
+    std::unique_ptr<GgufHeader> header_;
     std::mutex compute_mutex_;
 };
 

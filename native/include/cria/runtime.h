@@ -1,0 +1,35 @@
+// Process-wide start-up of llama.cpp: release check, log capture, backends. Safe to call from any thread, any number
+// of times. The backend registry and the log callback belong to llama.cpp itself, once per process.
+#pragma once
+
+#include <string>
+#include <vector>
+
+struct ggml_backend_device;
+struct ggml_backend;
+
+namespace cria {
+
+struct RuntimeInfo {
+    std::string llama_version, ggml_version;  // of the loaded libraries
+    std::string expected_llama, expected_ggml;  // of the headers that the addon was compiled with
+    std::string bins;                           // folder of the libraries
+    std::vector<std::string> devices;
+};
+
+// Checks the releases and loads the CPU backend. Throws Error("release-mismatch" | "no-backend").
+RuntimeInfo start_runtime();
+
+// Loads the CUDA backend from `folder` into this process; returns false when the driver or cuBLAS is missing.
+bool load_cuda_backend(const std::string & folder);
+
+// The device for "auto" | "cpu" | "cuda". Throws Error("no-device").
+ggml_backend_device * select_device(const std::string & name);
+
+// The last error lines that llama.cpp logged on this thread since clear_log_errors(), joined.
+std::string take_log_errors();
+
+// A CPU-backend function that is not linkable, looked up by name; nullptr when this build lacks it.
+void * find_cpu_function(const char * name);
+
+}  // namespace cria

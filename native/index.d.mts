@@ -1,0 +1,2 @@
+export function listCandidates(): string[];
+export function loadAddon(): unknown;

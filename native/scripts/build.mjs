@@ -1,0 +1,95 @@
+// Builds the addon into native/build/Release/cria.node, unless a stamp says that nothing changed since.
+// CRIA_BUILD_LLAMA=source compiles llama.cpp from the bundle first instead of using the prebuilt libraries.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { availableParallelism } from "node:os";
+import { dirname, join } from "node:path";
+import {
+  BuildError,
+  findLibrary,
+  findPrebuiltBins,
+  nativeRoot,
+  readHeaderVersions,
+  readNodeLlamaCppVersion,
+  unpackLlamaSource,
+} from "./llama-paths.mjs";
+
+const require = createRequire(import.meta.url);
+const fromSource = process.env.CRIA_BUILD_LLAMA === "source";
+const sanitize = process.env.CRIA_SANITIZE ?? "";
+const buildDir = join(nativeRoot, sanitize ? `build-${sanitize.replaceAll(",", "-")}` : "build");
+const stampFile = join(buildDir, "stamp.json");
+const addonFile = join(buildDir, "Release", "cria.node");
+
+function hashInputs() {
+  const hash = createHash("sha256");
+  const addFolder = (dir) => {
+    for (const entry of readdirSync(dir, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const path = join(dir, entry.name);
+      if (entry.isDirectory()) addFolder(path);
+      else hash.update(path.slice(nativeRoot.length)).update(readFileSync(path));
+    }
+  };
+  for (const dir of ["src", "include", "scripts"]) addFolder(join(nativeRoot, dir));
+  for (const file of ["CMakeLists.txt", "package.json"]) hash.update(readFileSync(join(nativeRoot, file)));
+  hash.update([readNodeLlamaCppVersion(), process.platform, process.arch, fromSource, sanitize].join("|"));
+  return hash.digest("hex");
+}
+
+function buildLlamaFromSource() {
+  const source = unpackLlamaSource({ whole: true });
+  const out = join(source, "build-cria");
+  const run = (...args) => execFileSync("cmake", args, { stdio: "inherit" });
+  run("-S", source, "-B", out, "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=ON", "-DGGML_BACKEND_DL=ON",
+    "-DGGML_NATIVE=ON", "-DLLAMA_CURL=OFF", "-DLLAMA_BUILD_COMMON=OFF", "-DLLAMA_BUILD_TESTS=OFF",
+    "-DLLAMA_BUILD_TOOLS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_SERVER=OFF");
+  run("--build", out, "--config", "Release", "--parallel", String(availableParallelism()));
+  return { source, bins: join(out, "bin") };
+}
+
+function compileAddon({ source, bins }) {
+  const versions = readHeaderVersions(source);
+  const defines = {
+    LLAMA_SOURCE: source,
+    LLAMA_BINS: bins,
+    LLAMA_LIBRARY: findLibrary(bins, "llama"),
+    GGML_LIBRARY: findLibrary(bins, "ggml"),
+    GGML_BASE_LIBRARY: findLibrary(bins, "ggml-base"),
+    LLAMA_RELEASE: versions.llama,
+    GGML_RELEASE: versions.ggml,
+    NODE_ADDON_API: dirname(require.resolve("node-addon-api/package.json")),
+    CRIA_SANITIZE: sanitize,
+  };
+  const cmakeJs = join(dirname(require.resolve("cmake-js/package.json")), "bin", "cmake-js");
+  const args = [cmakeJs, "compile", "--directory", nativeRoot, "--out", buildDir, "--parallel", String(availableParallelism())];
+  for (const [key, value] of Object.entries(defines)) args.push(`--CD${key}=${value}`);
+  try {
+    execFileSync(process.execPath, args, { stdio: ["ignore", process.env.CRIA_VERBOSE ? "inherit" : "pipe", "pipe"] });
+  } catch (error) {
+    process.stderr.write(`${error.stdout ?? ""}${error.stderr ?? ""}\n`);
+    throw new BuildError("the addon did not compile (above). It needs a C++17 compiler and CMake 3.15 or newer.");
+  }
+}
+
+try {
+  const stamp = hashInputs();
+  const last = existsSync(stampFile) ? JSON.parse(readFileSync(stampFile, "utf8")) : null;
+  if (last?.stamp === stamp && existsSync(addonFile) && existsSync(last.bins)) {
+    console.log("native addon: up to date");
+  } else {
+    const started = Date.now();
+    console.log(fromSource ? "native addon: building llama.cpp from source, then the addon" : "native addon: building");
+    const llama = fromSource ? buildLlamaFromSource() : { source: unpackLlamaSource({ whole: false }), bins: findPrebuiltBins() };
+    mkdirSync(buildDir, { recursive: true });
+    compileAddon(llama);
+    writeFileSync(`${stampFile}.tmp`, JSON.stringify({ stamp, bins: llama.bins }));
+    renameSync(`${stampFile}.tmp`, stampFile);
+    console.log(`native addon: built in ${((Date.now() - started) / 1000).toFixed(1)} s`);
+  }
+} catch (error) {
+  if (!(error instanceof BuildError)) throw error;
+  console.error(`native addon: ${error.message}`);
+  process.exit(1);
+}

@@ -1,0 +1,142 @@
+#include "architecture.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "cria/error.h"
+#include "llama-model.h"
+
+namespace cria {
+
+const char * const kTrainableArchitectures = "llama, qwen2, qwen3";
+
+void check_trainable_architecture(const std::string & name, const std::string & path) {
+    if (name == "llama" || name == "qwen2" || name == "qwen3") return;
+    throw Error("unsupported-architecture", "this architecture cannot be trained").subject(path)
+        .expected(std::string("general.architecture one of ") + kTrainableArchitectures).received('"' + name + '"')
+        .remedy("load it with trainable \"none\" to generate only, or choose another model");
+}
+
+namespace {
+
+bool is_trainable_type(ggml_type type) {
+    switch (type) {
+        case GGML_TYPE_F32: case GGML_TYPE_F16: case GGML_TYPE_BF16:
+        case GGML_TYPE_Q8_0: case GGML_TYPE_Q4_0: case GGML_TYPE_Q4_1: case GGML_TYPE_Q5_0: case GGML_TYPE_Q5_1:
+        case GGML_TYPE_Q4_K: case GGML_TYPE_Q5_K: case GGML_TYPE_Q6_K:
+            return true;
+        default:
+            return false;
+    }
+}
+
+// Hands out tensors by name and remembers which were asked for, so that leftovers can be refused.
+class TensorTable {
+   public:
+    TensorTable(const llama_model * model, std::string path) : path_(std::move(path)) {
+        for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) table_[name] = tensor;
+    }
+    ggml_tensor * find(const std::string & name) {
+        const auto it = table_.find(name);
+        if (it == table_.end()) return nullptr;
+        used_.insert(name);
+        check_type(it->second, name);
+        return it->second;
+    }
+    ggml_tensor * need(const std::string & name) {
+        ggml_tensor * tensor = find(name);
+        if (!tensor) throw unsupported("a weight that training needs is missing").expected("a tensor \"" + name + '"').received("none");
+        return tensor;
+    }
+    void refuse_leftovers() const {
+        for (const auto & [name, tensor] : table_) {
+            if (!used_.count(name)) throw unsupported("has a weight that the training graph does not model").received('"' + name + '"');
+        }
+    }
+
+   private:
+    void check_type(const ggml_tensor * tensor, const std::string & name) const {
+        if (is_trainable_type(tensor->type)) return;
+        throw Error("unsupported-type", "a weight's type cannot be trained on").subject(path_)
+            .expected("F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K")
+            .received(name + " is " + ggml_type_name(tensor->type)).remedy("quantize the model to one of these types");
+    }
+    Error unsupported(const std::string & summary) const {
+        return Error("unsupported-tensor", summary).subject(path_)
+            .remedy("load it with trainable \"none\" to generate only, or choose another model");
+    }
+    std::string path_;
+    std::map<std::string, ggml_tensor *> table_;
+    std::set<std::string> used_;
+};
+
+}  // namespace
+
+Architecture describe_architecture(llama_model * model, const std::string & path) {
+    const auto & hp = model->hparams;
+    Architecture a;
+    a.name = llm_arch_name(model->arch);
+    check_trainable_architecture(a.name, path);
+    const auto refuse = [&](const char * what) {
+        return Error("unsupported-architecture", std::string("uses ") + what + ", which the training graph does not model").subject(path)
+            .remedy("load it with trainable \"none\" to generate only, or choose another model");
+    };
+    if (hp.n_expert > 0) throw refuse("mixture of experts");
+    if (hp.n_swa > 0) throw refuse("sliding-window attention");
+    if (hp.attn_soft_cap) throw refuse("soft-capped attention");
+    if (hp.use_kq_norm) throw refuse("L2-normalised queries");
+    if (hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_YARN || hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_LONGROPE) {
+        throw refuse("YaRN or LongRoPE scaling");
+    }
+    a.n_embd = hp.n_embd;
+    a.n_layer = hp.n_layer();
+    a.n_head = hp.n_head();
+    a.n_head_kv = hp.n_head_kv();
+    a.head_size = hp.n_embd_head_k();
+    if (hp.n_embd_head_v() != hp.n_embd_head_k()) throw refuse("value heads of another size");
+    for (uint32_t il = 0; il < hp.n_layer(); il++) {
+        if (hp.n_head(il) != hp.n_head(0) || hp.n_head_kv(il) != hp.n_head_kv(0)) throw refuse("head counts that differ by layer");
+    }
+    a.norm_eps = hp.f_norm_rms_eps;
+    a.attention_scale = hp.f_attention_scale == 0.0f ? 1.0f / std::sqrt(float(a.head_size)) : hp.f_attention_scale;
+    a.rope_type = int(llama_model_rope_type(model));
+    a.rope_dims = int(hp.n_rot());
+    a.rope_context = int(hp.n_ctx_orig_yarn != 0 ? hp.n_ctx_orig_yarn : hp.n_ctx_train);
+    a.rope_base = hp.rope_freq_base_train;
+    a.rope_scale = hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_NONE ? 1.0f : hp.rope_freq_scale_train;
+
+    TensorTable table(model, path);
+    a.rope_factors = table.find("rope_freqs.weight");
+    a.token_embd = table.need("token_embd.weight");
+    a.output_norm = table.need("output_norm.weight");
+    a.output = table.find("output.weight");
+    if (!a.output) a.output = a.token_embd;
+    a.n_vocab = a.output->ne[1];
+    const bool has_qk_norm = a.name == "qwen3";
+    for (int64_t il = 0; il < a.n_layer; il++) {
+        const std::string p = "blk." + std::to_string(il) + ".";
+        LayerWeights w{};
+        w.attn_norm = table.need(p + "attn_norm.weight");
+        w.wq = table.need(p + "attn_q.weight");
+        w.wk = table.need(p + "attn_k.weight");
+        w.wv = table.need(p + "attn_v.weight");
+        w.wo = table.need(p + "attn_output.weight");
+        w.bq = table.find(p + "attn_q.bias");
+        w.bk = table.find(p + "attn_k.bias");
+        w.bv = table.find(p + "attn_v.bias");
+        if (has_qk_norm) {
+            w.q_norm = table.need(p + "attn_q_norm.weight");
+            w.k_norm = table.need(p + "attn_k_norm.weight");
+        }
+        w.ffn_norm = table.need(p + "ffn_norm.weight");
+        w.ffn_gate = table.need(p + "ffn_gate.weight");
+        w.ffn_up = table.need(p + "ffn_up.weight");
+        w.ffn_down = table.need(p + "ffn_down.weight");
+        a.layers.push_back(w);
+    }
+    table.refuse_leftovers();
+    return a;
+}
+
+}  // namespace cria

@@ -1,0 +1,45 @@
+// What the training graph needs to know of a model: its shapes and its weights by role.
+// Collected once; anything that the graph does not model is refused here, by name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ggml.h"
+
+struct llama_model;
+
+namespace cria {
+
+struct LayerWeights {
+    ggml_tensor * attn_norm;                      // [d]
+    ggml_tensor *wq, *wk, *wv, *wo;               // [d, heads*hd], [d, kv*hd], [d, kv*hd], [heads*hd, d]
+    ggml_tensor *bq, *bk, *bv;                    // qwen2, else null
+    ggml_tensor *q_norm, *k_norm;                 // [hd], qwen3, else null
+    ggml_tensor * ffn_norm;                       // [d]
+    ggml_tensor *ffn_gate, *ffn_up, *ffn_down;    // [d, ff], [d, ff], [ff, d]
+};
+
+struct Architecture {
+    std::string name;
+    int64_t n_embd, n_layer, n_head, n_head_kv, head_size, n_vocab;
+    float norm_eps;
+    float attention_scale;
+    // RoPE, as llama_context derives it from the file when nothing is overridden.
+    int rope_type, rope_dims, rope_context;
+    float rope_base, rope_scale;
+    ggml_tensor * rope_factors;  // llama 3, else null
+    ggml_tensor *token_embd, *output_norm, *output;  // output == token_embd when tied
+    std::vector<LayerWeights> layers;
+};
+
+// Names of architectures that can be trained.
+extern const char * const kTrainableArchitectures;
+
+// Throws Error("unsupported-architecture" | "unsupported-type" | "unsupported-tensor").
+Architecture describe_architecture(llama_model * model, const std::string & path);
+
+// Whether the file's general.architecture can be trained; throws Error("unsupported-architecture") if not.
+void check_trainable_architecture(const std::string & name, const std::string & path);
+
+}  // namespace cria

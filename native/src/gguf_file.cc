@@ -1,0 +1,132 @@
+#include "gguf_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "cria/error.h"
+#include "cria/runtime.h"
+
+namespace cria {
+
+namespace {
+
+Error cannot_read(const std::string & path, const char * code, const std::string & summary) {
+    return Error(code, summary).subject(path).expected("a readable GGUF file");
+}
+
+void check_signature(const std::string & path) {
+    struct stat info {};
+    if (stat(path.c_str(), &info) != 0) {
+        throw cannot_read(path, "file-not-found", std::strerror(errno)).remedy("check the path (relative paths start at the working directory)");
+    }
+    if (!S_ISREG(info.st_mode)) throw cannot_read(path, "file-not-found", "is not a regular file");
+    FILE * file = std::fopen(path.c_str(), "rb");
+    if (!file) throw cannot_read(path, "file-not-found", std::strerror(errno));
+    char magic[4] = {};
+    const size_t n = std::fread(magic, 1, sizeof magic, file);
+    std::fclose(file);
+    if (n < 4 || std::memcmp(magic, "GGUF", 4) != 0) {
+        char shown[64];
+        std::snprintf(shown, sizeof shown, "%zu bytes: %02x %02x %02x %02x", n, magic[0] & 255, magic[1] & 255, magic[2] & 255, magic[3] & 255);
+        throw cannot_read(path, "not-gguf", "is not a GGUF file").expected("the bytes \"GGUF\" at its start").received(shown)
+            .remedy("convert the model to GGUF, or check that the download is complete");
+    }
+}
+
+// Sync the folder too: a rename is durable only once its directory is.
+void sync_folder_of(const std::string & path) {
+    const size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+    const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+}
+
+void add_tensors(gguf_context * gguf, ggml_context * context, const std::vector<GgufTensor> & tensors) {
+    for (const auto & tensor : tensors) {
+        int64_t ne[GGML_MAX_DIMS] = {1, 1, 1, 1};
+        for (size_t i = 0; i < tensor.shape.size() && i < GGML_MAX_DIMS; i++) ne[i] = tensor.shape[i];
+        ggml_tensor * t = ggml_new_tensor(context, tensor.type, std::max<int>(1, int(tensor.shape.size())), ne);
+        ggml_set_name(t, tensor.name.c_str());
+        t->data = const_cast<void *>(tensor.data);
+        gguf_add_tensor(gguf, t);
+    }
+}
+
+GgmlPtr tensor_context(size_t count) {
+    return GgmlPtr(ggml_init({(count + 1) * ggml_tensor_overhead(), nullptr, true}));
+}
+
+}  // namespace
+
+GgufHeader read_gguf(const std::string & path, bool with_data) {
+    check_signature(path);
+    take_log_errors();
+    ggml_context * tensors = nullptr;
+    GgufHeader header;
+    header.gguf.reset(gguf_init_from_file(path.c_str(), {!with_data, &tensors}));
+    header.tensors.reset(tensors);
+    if (!header.gguf) {
+        throw cannot_read(path, "truncated", "its GGUF header cannot be read").received(take_log_errors())
+            .remedy("the file is truncated or damaged: fetch it again");
+    }
+    // Where the last tensor ends says how long the file has to be.
+    const gguf_context * gguf = header.gguf.get();
+    size_t needed = gguf_get_data_offset(gguf);
+    for (int64_t i = 0; i < gguf_get_n_tensors(gguf); i++) {
+        needed = std::max(needed, gguf_get_data_offset(gguf) + gguf_get_tensor_offset(gguf, i) + gguf_get_tensor_size(gguf, i));
+    }
+    struct stat info {};
+    if (stat(path.c_str(), &info) == 0 && size_t(info.st_size) < needed && gguf_get_n_tensors(gguf) > 0) {
+        throw cannot_read(path, "truncated", "is shorter than its header says").expected(std::to_string(needed) + " bytes")
+            .received(std::to_string(info.st_size) + " bytes").remedy("fetch it again");
+    }
+    return header;
+}
+
+std::string gguf_string(const gguf_context * gguf, const char * key) {
+    const int64_t id = gguf_find_key(gguf, key);
+    return id >= 0 && gguf_get_kv_type(gguf, id) == GGUF_TYPE_STRING ? gguf_get_val_str(gguf, id) : "";
+}
+
+void write_gguf(const std::string & path, gguf_context * gguf, const std::vector<GgufTensor> & tensors) {
+    const GgmlPtr context = tensor_context(tensors.size());
+    add_tensors(gguf, context.get(), tensors);
+    const std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
+    const auto fail = [&](const char * what, int error) {
+        unlink(temporary.c_str());
+        return Error("write-failed", std::string(what) + ": " + std::strerror(error)).subject(path)
+            .expected("a writable folder with room for the file").remedy("free some space or choose another path; nothing was changed");
+    };
+    FILE * file = std::fopen(temporary.c_str(), "wb");
+    if (!file) throw fail("cannot create it", errno);
+    errno = 0;
+    const bool written = gguf_write_to_file_ptr(gguf, file, false) && std::fflush(file) == 0 && !std::ferror(file) && fsync(fileno(file)) == 0;
+    const int error = errno;
+    const bool closed = std::fclose(file) == 0;
+    if (!written || !closed) throw fail("cannot write it", error ? error : EIO);
+    if (std::rename(temporary.c_str(), path.c_str()) != 0) throw fail("cannot rename it into place", errno);
+    sync_folder_of(path);
+}
+
+FILE * write_gguf_to_temporary(gguf_context * gguf, const std::vector<GgufTensor> & tensors) {
+    const GgmlPtr context = tensor_context(tensors.size());
+    add_tensors(gguf, context.get(), tensors);
+    FILE * file = std::tmpfile();
+    if (!file || !gguf_write_to_file_ptr(gguf, file, false) || std::fflush(file) != 0) {
+        const int error = errno;
+        if (file) std::fclose(file);
+        throw Error("write-failed", std::string("cannot write a temporary file: ") + std::strerror(error)).subject("temporary folder");
+    }
+    std::rewind(file);
+    return file;
+}
+
+}  // namespace cria

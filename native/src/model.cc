@@ -1,0 +1,107 @@
+#include "cria/model.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <thread>
+
+#include "adapter_file.h"
+#include "architecture.h"
+#include "cria/error.h"
+#include "cria/runtime.h"
+#include "gguf_file.h"
+#include "llama-model.h"
+#include "llama.h"
+
+namespace cria {
+
+std::shared_ptr<Model> Model::load(const ModelOptions & options) {
+    start_runtime();
+    std::shared_ptr<Model> model(new Model());
+    model->options_ = options;
+    model->threads_ = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+    model->header_ = std::make_unique<GgufHeader>(read_gguf(options.path, false));
+    const std::string arch = gguf_string(model->header_->gguf.get(), "general.architecture");
+    if (options.trainable != Trainable::none) check_trainable_architecture(arch, options.path);
+
+    llama_model_params params = llama_model_default_params();
+    ggml_backend_dev_t devices[] = {select_device(options.device), nullptr};
+    model->on_cpu_ = ggml_backend_dev_type(devices[0]) == GGML_BACKEND_DEVICE_TYPE_CPU;
+    ggml_backend_dev_t no_devices[] = {nullptr};
+    params.devices = model->on_cpu_ ? no_devices : devices;
+    params.n_gpu_layers = model->on_cpu_ ? 0 : options.gpu_layers;
+    // Repacked weights cannot be read back row by row, and gave NaN gradients: the training graph needs plain ones.
+    params.use_extra_bufts = options.trainable == Trainable::none;
+    // Full training writes the weights, so they must not be pages of the file.
+    params.load_mode = options.trainable == Trainable::full ? LLAMA_LOAD_MODE_NONE : LLAMA_LOAD_MODE_AUTO;
+    take_log_errors();
+    model->model_ = llama_model_load_from_file(options.path.c_str(), params);
+    if (!model->model_) {
+        throw Error("load-failed", "llama.cpp cannot load this model").subject(options.path).received(take_log_errors())
+            .remedy("check that the file is a complete model of an architecture that llama.cpp " CRIA_LLAMA_RELEASE " knows");
+    }
+    if (options.trainable != Trainable::none) {
+        model->architecture_ = std::make_unique<Architecture>(describe_architecture(model->model_, options.path));
+        if (options.trainable == Trainable::full) model->check_full_training();
+    }
+    if (options.lora) model->adapter_ = load_or_create_adapter(*model, *options.lora, options.seed);
+    return model;
+}
+
+Model::Model() = default;
+
+Model::~Model() {
+    // The adapter is registered with the model and freed by it.
+    if (model_) llama_model_free(model_);
+}
+
+void Model::check_full_training() const {
+    for (const auto & [name, tensor] : llama_internal_get_tensor_map(model_)) {
+        if (tensor->type != GGML_TYPE_F32) {
+            throw Error("unsupported-type", "full training needs F32 weights").subject(options_.path).expected("every tensor F32")
+                .received(name + " is " + ggml_type_name(tensor->type)).remedy("train a LoRA adapter instead (trainable \"lora\"), or convert the model to F32");
+        }
+    }
+}
+
+const llama_vocab * Model::vocab() const { return llama_model_get_vocab(model_); }
+
+std::vector<int32_t> Model::tokenize(const std::string & text, bool parse_special) const {
+    // BOS is the caller's business: deltas are tokenized far more often than whole prompts.
+    std::vector<int32_t> tokens(text.size() + 8);
+    int n = llama_tokenize(vocab(), text.data(), int(text.size()), tokens.data(), int(tokens.size()), false, parse_special);
+    if (n < 0) {
+        tokens.resize(size_t(-n));
+        n = llama_tokenize(vocab(), text.data(), int(text.size()), tokens.data(), int(tokens.size()), false, parse_special);
+    }
+    if (n < 0) throw Error("tokenize-failed", "the text cannot be tokenized").subject("tokenize").received(std::to_string(text.size()) + " bytes");
+    tokens.resize(size_t(n));
+    return tokens;
+}
+
+std::string Model::piece(int32_t token, bool special) const {
+    char small[64];
+    int n = llama_token_to_piece(vocab(), token, small, sizeof small, 0, special);
+    if (n >= 0) return std::string(small, size_t(n));
+    std::string large(size_t(-n), '\0');
+    n = llama_token_to_piece(vocab(), token, large.data(), int(large.size()), 0, special);
+    large.resize(size_t(std::max(n, 0)));
+    return large;
+}
+
+std::string Model::detokenize(const std::vector<int32_t> & tokens, bool special) const {
+    std::string text;
+    const int n_vocab = llama_vocab_n_tokens(vocab());
+    for (const int32_t token : tokens) {
+        if (token < 0 || token >= n_vocab) {
+            throw Error("bad-token", "is not a token of this vocabulary").subject("detokenize").expected("0 to " + std::to_string(n_vocab - 1))
+                .received(std::to_string(token));
+        }
+        text += piece(token, special);
+    }
+    return text;
+}
+
+}  // namespace cria

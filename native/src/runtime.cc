@@ -1,0 +1,96 @@
+#include "cria/runtime.h"
+
+#include <cstring>
+#include <mutex>
+
+#include "cria/error.h"
+#include "ggml-backend.h"
+#include "llama.h"
+
+namespace cria {
+
+namespace {
+
+// Error lines are kept per thread: a model that fails to load reports its own reason, not another thread's.
+thread_local std::string log_errors;
+thread_local bool continues_error = false;
+
+void capture_log(ggml_log_level level, const char * text, void *) {
+    const bool is_error = level == GGML_LOG_LEVEL_ERROR || (level == GGML_LOG_LEVEL_CONT && continues_error);
+    continues_error = is_error;
+    if (is_error && log_errors.size() < 4096) log_errors += text;
+}
+
+bool matches_release(const char * loaded, const char * compiled) {
+    // A library may carry a suffix ("0.5.0-dev"); the numbers decide.
+    const size_t n = std::strlen(compiled);
+    return std::strncmp(loaded, compiled, n) == 0 && (loaded[n] < '0' || loaded[n] > '9');
+}
+
+}  // namespace
+
+RuntimeInfo start_runtime() {
+    RuntimeInfo info;
+    info.llama_version = llama_version();
+    info.ggml_version = ggml_version();
+    info.expected_llama = CRIA_LLAMA_RELEASE;
+    info.expected_ggml = CRIA_GGML_RELEASE;
+    info.bins = CRIA_LLAMA_BINS;
+    if (!matches_release(info.llama_version.c_str(), CRIA_LLAMA_RELEASE) ||
+        !matches_release(info.ggml_version.c_str(), CRIA_GGML_RELEASE)) {
+        throw Error("release-mismatch", "the loaded llama.cpp libraries are not the release that the addon was compiled for")
+            .subject("llama.cpp")
+            .expected("llama " CRIA_LLAMA_RELEASE ", ggml " CRIA_GGML_RELEASE)
+            .received("llama " + info.llama_version + ", ggml " + info.ggml_version)
+            .remedy("reinstall node-llama-cpp at the pinned version and rebuild the addon");
+    }
+    static std::once_flag once;
+    std::call_once(once, [] {
+        llama_log_set(capture_log, nullptr);
+        ggml_log_set(capture_log, nullptr);
+        ggml_backend_load_all_from_path(CRIA_LLAMA_BINS);
+        llama_backend_init();
+    });
+    for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
+        info.devices.emplace_back(ggml_backend_dev_name(ggml_backend_dev_get(i)));
+    }
+    if (!ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
+        throw Error("no-backend", "no CPU backend could be loaded").subject("llama.cpp").expected("libggml-cpu-*.so in " CRIA_LLAMA_BINS);
+    }
+    return info;
+}
+
+bool load_cuda_backend(const std::string & folder) {
+    for (size_t i = 0; i < ggml_backend_reg_count(); i++) {
+        if (std::strcmp(ggml_backend_reg_name(ggml_backend_reg_get(i)), "CUDA") == 0) return true;
+    }
+    return ggml_backend_load((folder + "/libggml-cuda.so").c_str()) != nullptr;
+}
+
+ggml_backend_device * select_device(const std::string & name) {
+    auto * gpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_GPU);
+    auto * cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    if (name == "cpu") return cpu;
+    if (name == "auto") return gpu ? gpu : cpu;
+    if (name == "cuda") {
+        if (gpu) return gpu;
+        throw Error("no-device", "no CUDA device can be used").subject("device")
+            .expected("an NVIDIA driver, CUDA 13 with cuBLAS, and the package @node-llama-cpp/linux-x64-cuda")
+            .received("device \"cuda\" without them").remedy("install what is missing, or use device \"cpu\"");
+    }
+    throw Error("bad-option", "is not a device").subject("device").expected("\"auto\", \"cpu\" or \"cuda\"").received('"' + name + '"');
+}
+
+std::string take_log_errors() {
+    std::string text;
+    text.swap(log_errors);
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    return text;
+}
+
+void * find_cpu_function(const char * name) {
+    auto * cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    return cpu ? ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(cpu), name) : nullptr;
+}
+
+}  // namespace cria
