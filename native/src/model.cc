@@ -36,6 +36,8 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
     params.use_extra_bufts = options.trainable == Trainable::none;
     // Full training writes the weights, so they must not be pages of the file.
     params.load_mode = options.trainable == Trainable::full ? LLAMA_LOAD_MODE_NONE : LLAMA_LOAD_MODE_AUTO;
+    params.progress_callback = [](float, void * cancelled) { return !cancelled || !static_cast<std::atomic<bool> *>(cancelled)->load(); };
+    params.progress_callback_user_data = options.cancelled.get();
     take_log_errors();
     model->model_ = llama_model_load_from_file(options.path.c_str(), params);
     if (!model->model_) {

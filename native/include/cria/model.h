@@ -3,6 +3,7 @@
 // Threads: load and the accessors are safe from any thread; weights are guarded by compute_mutex().
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,6 +40,7 @@ struct ModelOptions {
     Trainable trainable = Trainable::none;
     std::optional<LoraOptions> lora;
     uint32_t seed = 0;  // of the adapter's initial values
+    std::shared_ptr<std::atomic<bool>> cancelled;  // loading stops soon after it becomes true; may be null
 };
 
 class Model {

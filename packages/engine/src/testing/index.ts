@@ -1,1 +1,2 @@
-export {};
+export { checkGradients, type GradientCheck, weightedLogprobs } from "./finite-differences.js";
+export { describeTinyModel, makeNormals, makeTinyModel, type TinyModelOptions } from "./make-tiny-model.js";

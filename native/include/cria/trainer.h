@@ -1,0 +1,82 @@
+// Forward, backward and optimizer steps over the very tensors that generation uses.
+// Threads: one call at a time (the caller's job thread); steps hold Model::compute_mutex() while they run.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cria/model.h"
+
+namespace cria {
+
+// Rows of equal length, each a token tree: a shared prefix (segment 0) and branches (segments 1, 2, ...) that see the
+// prefix and themselves. An ordinary sequence is a row with segment 0 alone. Padding has segment -1.
+// Every array of tokens is rows * row_length long, row after row.
+struct MicroBatch {
+    int32_t rows = 0, row_length = 0;
+    std::vector<int32_t> tokens, positions, segments;
+    // For each scored token: where the hidden state that predicts it lies, and its id.
+    std::vector<int32_t> sources, targets;
+    float temperature = 1.0f;
+    bool adapter = true;
+};
+
+struct AdamW {  // Loshchilov & Hutter 2019, arXiv:1711.05101
+    float learning_rate = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
+    float weight_decay = 0.0f;  // on matrices only
+    float max_grad_norm = 0.0f;  // 0: no clipping
+};
+
+struct StepResult {
+    double grad_norm = 0.0;  // global, before clipping
+    bool stepped = false;    // false when the gradient was not finite: nothing was changed
+};
+
+struct TensorInfo {
+    std::string name, type;
+    std::vector<int64_t> shape;  // ne order, fastest axis first
+    bool trainable = false;
+};
+
+struct TrainerOptions {
+    size_t memory_budget = size_t(1) << 30;  // bytes for activations kept from forward to backward
+};
+
+class Trainer {
+   public:
+    // Throws Error when the model is not trainable or its device lacks an operation.
+    Trainer(std::shared_ptr<Model> model, const TrainerOptions & options);
+    ~Trainer();
+
+    // Logprob and entropy (nats) of each target. With `keep`, what backward needs is kept until the next forward.
+    void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy);
+    // Adds the gradient of sum_i d_logprob[i] logprob[i] + d_entropy[i] entropy[i] to the accumulated gradients.
+    // Throws Error("no-forward") unless forward(keep) came before.
+    void backward(const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy);
+    // Norm, clipping, AdamW; then the gradients are zero again. Weights change: cached KV is stale afterwards.
+    StepResult step(const AdamW & options);
+    void zero_gradients();
+
+    // Layers of the last forward(keep) whose activations were kept rather than recomputed.
+    int kept_layers() const;
+
+    std::vector<TensorInfo> tensors() const;
+    // Values as floats; `what`: "value", "gradient", "moment1", "moment2". Throws Error("unknown-tensor").
+    std::vector<float> read_tensor(const std::string & name, const std::string & what) const;
+    // F32 tensors only; "moment1"/"moment2"/"value". For finite differences and for resuming.
+    void write_tensor(const std::string & name, const std::string & what, const std::vector<float> & values);
+    int64_t step_count() const;
+    void set_step_count(int64_t count);
+
+    // Ends a running call soon with Error("aborted"). Safe from any thread; reset by the next call's start.
+    void request_abort();
+
+   private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cria

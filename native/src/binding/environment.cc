@@ -1,0 +1,71 @@
+#include "binding/environment.h"
+
+#include "binding/convert.h"
+
+namespace cria {
+
+Environment & Environment::install(Napi::Env env) {
+    auto * environment = new Environment();
+    environment->settler = Settler::create(env);
+    env.SetInstanceData<Environment>(environment);
+    // Runs before the settler's own teardown (hooks run last in, first out): threads end while they may still post.
+    env.AddCleanupHook([environment] {
+        *environment->closing = true;
+        for (auto & spawned : environment->spawned_) spawned.thread.join();
+        environment->spawned_.clear();
+        for (const auto & engine : environment->engines) engine->close();
+        environment->engines.clear();
+    });
+    return *environment;
+}
+
+void Environment::spawn(std::function<void()> work) {
+    for (auto it = spawned_.begin(); it != spawned_.end();) {
+        if (it->finished->load()) {
+            it->thread.join();
+            it = spawned_.erase(it);
+        } else {
+            ++it;
+        }
+    }
+    auto finished = std::make_shared<std::atomic<bool>>(false);
+    spawned_.push_back({std::thread([work = std::move(work), finished] {
+        work();
+        *finished = true;
+    }), finished});
+}
+
+Environment & Environment::of(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
+
+PendingPromise::PendingPromise(Napi::Env env, Environment & environment, Napi::Object keep_alive)
+    : settler_(environment.settler), deferred_(std::make_shared<Napi::Promise::Deferred>(env)) {
+    // A leaked reference at exit is harmless; deleting one on a foreign thread is not.
+    keep_alive_ = std::shared_ptr<Napi::ObjectReference>(new Napi::ObjectReference(), [](Napi::ObjectReference * reference) {
+        reference->SuppressDestruct();
+        delete reference;
+    });
+    *keep_alive_ = Napi::Persistent(keep_alive);
+    settler_->hold(env);
+}
+
+void PendingPromise::resolve(std::function<Napi::Value(Napi::Env)> make) const {
+    settler_->post([settler = settler_, deferred = deferred_, keep = keep_alive_, make = std::move(make)](Napi::Env env) {
+        settler->release(env);
+        keep->Reset();
+        try {
+            deferred->Resolve(make(env));
+        } catch (const Napi::Error & error) {
+            deferred->Reject(error.Value());
+        }
+    });
+}
+
+void PendingPromise::reject(const Error & error) const {
+    settler_->post([settler = settler_, deferred = deferred_, keep = keep_alive_, error](Napi::Env env) {
+        settler->release(env);
+        keep->Reset();
+        deferred->Reject(to_js_error(env, error).Value());
+    });
+}
+
+}  // namespace cria

@@ -1,0 +1,458 @@
+#include "binding/native_model.h"
+
+#include <map>
+
+#include "adapter_file.h"
+#include "binding/convert.h"
+#include "llama-model.h"
+#include "llama.h"
+
+namespace cria {
+
+namespace {
+
+std::function<Napi::Value(Napi::Env)> nothing() {
+    return [](Napi::Env env) { return env.Undefined(); };
+}
+
+const char * finish_reason(FinishReason reason) {
+    return reason == FinishReason::stop ? "stop" : reason == FinishReason::length ? "length" : "aborted";
+}
+
+Napi::Value to_js(Napi::Env env, const GenerateResult & result) {
+    Napi::Object stats = Napi::Object::New(env);
+    stats.Set("prefillTokens", result.stats.prefill_tokens);
+    stats.Set("reusedTokens", result.stats.reused_tokens);
+    stats.Set("decodeTokens", result.stats.decode_tokens);
+    stats.Set("queueMs", result.stats.queue_ms);
+    stats.Set("prefillMs", result.stats.prefill_ms);
+    stats.Set("decodeMs", result.stats.decode_ms);
+    Napi::Object object = Napi::Object::New(env);
+    object.Set("tokenIds", from_int32s(env, result.token_ids));
+    object.Set("logprobs", from_floats(env, result.logprobs));
+    object.Set("finishReason", finish_reason(result.finish_reason));
+    object.Set("text", result.text);
+    object.Set("stats", stats);
+    return object;
+}
+
+GenerateParams read_generate_params(const Napi::Value & value) {
+    const OptionReader options(value, "generate");
+    GenerateParams params;
+    params.max_tokens = int(options.integer("maxTokens", 1, 0, 1 << 24));
+    params.temperature = float(options.number("temperature", 1, 0, 1e4));
+    params.top_p = float(options.number("topP", 1, 1e-6, 1));
+    params.top_k = int(options.integer("topK", 0, 0, 1 << 24));
+    params.min_p = float(options.number("minP", 0, 0, 0.999999));
+    params.seed = uint32_t(options.integer("seed", 0, 0, 0xffffffffll));
+    params.stop_tokens = options.int32s("stopTokens");
+    params.stop_strings = options.texts("stopStrings");
+    return params;
+}
+
+MicroBatch read_micro_batch(const Napi::Value & value) {
+    const OptionReader options(value, "microBatch");
+    MicroBatch batch;
+    batch.rows = int32_t(options.integer("rows", 0, 1, 1 << 20));
+    batch.row_length = int32_t(options.integer("rowLength", 0, 1, 1 << 24));
+    batch.tokens = options.int32s("tokens");
+    batch.positions = options.int32s("positions");
+    batch.segments = options.int32s("segments");
+    batch.sources = options.int32s("sources");
+    batch.targets = options.int32s("targets");
+    batch.temperature = float(options.number("temperature", 1, 1e-6, 1e6));
+    batch.adapter = options.boolean("adapter", true);
+    return batch;
+}
+
+}  // namespace
+
+Napi::Function NativeModel::define(Napi::Env env) {
+    return DefineClass(env, "NativeModel", {
+        InstanceMethod<&NativeModel::info>("info"),
+        InstanceMethod<&NativeModel::tokenize>("tokenize"),
+        InstanceMethod<&NativeModel::detokenize>("detokenize"),
+        InstanceMethod<&NativeModel::create_sequence>("createSequence"),
+        InstanceMethod<&NativeModel::fork_sequence>("forkSequence"),
+        InstanceMethod<&NativeModel::dispose_sequence>("disposeSequence"),
+        InstanceMethod<&NativeModel::sequence_tokens>("sequenceTokens"),
+        InstanceMethod<&NativeModel::generate>("generate"),
+        InstanceMethod<&NativeModel::abort>("abort"),
+        InstanceMethod<&NativeModel::flush>("flush"),
+        InstanceMethod<&NativeModel::scheduler_stats>("schedulerStats"),
+        InstanceMethod<&NativeModel::forward>("forward"),
+        InstanceMethod<&NativeModel::backward>("backward"),
+        InstanceMethod<&NativeModel::step>("step"),
+        InstanceMethod<&NativeModel::zero_gradients>("zeroGradients"),
+        InstanceMethod<&NativeModel::abort_training>("abortTraining"),
+        InstanceMethod<&NativeModel::tensors>("tensors"),
+        InstanceMethod<&NativeModel::read_tensor>("readTensor"),
+        InstanceMethod<&NativeModel::write_tensor>("writeTensor"),
+        InstanceMethod<&NativeModel::step_count>("stepCount"),
+        InstanceMethod<&NativeModel::set_step_count>("setStepCount"),
+        InstanceMethod<&NativeModel::kept_layers>("keptLayers"),
+        InstanceMethod<&NativeModel::save_adapter>("saveAdapter"),
+        InstanceMethod<&NativeModel::save_model>("saveModel"),
+        InstanceMethod<&NativeModel::dispose>("dispose"),
+    });
+}
+
+// The constructor takes the engine through an external value that only wrap() makes.
+NativeModel::NativeModel(const Napi::CallbackInfo & info) : ObjectWrap(info) {
+    if (info.Length() != 1 || !info[0].IsExternal()) {
+        throw Napi::TypeError::New(info.Env(), "NativeModel: made by loadModel only");
+    }
+    engine_ = *info[0].As<Napi::External<std::shared_ptr<Engine>>>().Data();
+}
+
+Napi::Object NativeModel::wrap(Napi::Env env, std::shared_ptr<Engine> engine) {
+    Environment & environment = Environment::of(env);
+    environment.engines.insert(engine);
+    return environment.model_class.New({Napi::External<std::shared_ptr<Engine>>::New(env, &engine)});
+}
+
+Napi::Value NativeModel::run_job(Info info, std::function<std::function<Napi::Value(Napi::Env)>()> work) {
+    engine_->model();  // throws when disposed
+    const PendingPromise pending(info.Env(), Environment::of(info.Env()), Value());
+    engine_->jobs().submit(
+        [pending, work = std::move(work)] {
+            try {
+                pending.resolve(work());
+            } catch (const Error & error) {
+                pending.reject(error);
+            } catch (const std::exception & error) {
+                pending.reject(Error("internal", error.what()).subject("engine"));
+            }
+        },
+        [pending] { pending.reject(Error("aborted", "the model was disposed before the job ran").subject("model")); });
+    return pending.promise();
+}
+
+Napi::Value NativeModel::info(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        const Napi::Env env = info.Env();
+        const Model & m = engine_->model();
+        const llama_model * model = m.llama();
+        const llama_vocab * vocab = m.vocab();
+        const int n_vocab = llama_vocab_n_tokens(vocab);
+        Napi::Object o = Napi::Object::New(env);
+        const auto meta = [&](const char * key) {
+            char text[512];
+            return llama_model_meta_val_str(model, key, text, sizeof text) >= 0 ? std::string(text) : std::string();
+        };
+        o.Set("path", m.options().path);
+        o.Set("architecture", meta("general.architecture"));
+        o.Set("name", meta("general.name"));
+        o.Set("parameterCount", double(llama_model_n_params(model)));
+        o.Set("vocabSize", n_vocab);
+        o.Set("embeddingSize", llama_model_n_embd(model));
+        o.Set("layerCount", llama_model_n_layer(model));
+        o.Set("headCount", llama_model_n_head(model));
+        o.Set("kvHeadCount", llama_model_n_head_kv(model));
+        o.Set("headSize", model->hparams.n_embd_head_k());
+        o.Set("contextSize", engine_->scheduler_options().context_size);
+        o.Set("trainingContextSize", llama_model_n_ctx_train(model));
+        o.Set("maxSequences", engine_->scheduler_options().max_sequences);
+        o.Set("device", m.on_cpu() ? "cpu" : "cuda");
+        o.Set("threads", m.threads());
+        const auto token = [&](llama_token t) -> Napi::Value { return t < 0 ? env.Null() : Napi::Value(Napi::Number::New(env, t)); };
+        o.Set("bosToken", token(llama_vocab_bos(vocab)));
+        o.Set("eosToken", token(llama_vocab_eos(vocab)));
+        Napi::Array ends = Napi::Array::New(env);
+        for (int t = 0; t < n_vocab; t++) {
+            if (llama_vocab_is_eog(vocab, t)) ends.Set(ends.Length(), t);
+        }
+        o.Set("endOfGenerationTokens", ends);
+        o.Set("addBos", llama_vocab_get_add_bos(vocab));
+        const Trainable trainable = m.options().trainable;
+        o.Set("trainable", trainable == Trainable::full ? "full" : trainable == Trainable::lora ? "lora" : "none");
+        std::map<std::string, int> types;
+        for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) types[ggml_type_name(tensor->type)]++;
+        Napi::Object weight_types = Napi::Object::New(env);
+        for (const auto & [type, count] : types) weight_types.Set(type, count);
+        o.Set("weightTypes", weight_types);
+        double trained = 0;
+        if (trainable != Trainable::none) {
+            for (const auto & t : engine_->trainer().tensors()) {
+                double size = t.trainable ? 1 : 0;
+                for (const int64_t n : t.shape) size *= double(n);
+                trained += size;
+            }
+        }
+        o.Set("trainableParameterCount", trained);
+        const char * chat = llama_model_chat_template(model, nullptr);
+        o.Set("chatTemplate", chat ? Napi::Value(Napi::String::New(env, chat)) : env.Null());
+        return o;
+    });
+}
+
+Napi::Value NativeModel::tokenize(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        return from_int32s(info.Env(), engine_->model().tokenize(to_text(info[0], "text"), info[1].ToBoolean()));
+    });
+}
+
+Napi::Value NativeModel::detokenize(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        return Napi::String::New(info.Env(), engine_->model().detokenize(to_int32s(info[0], "tokenIds"), info[1].ToBoolean()));
+    });
+}
+
+Napi::Value NativeModel::create_sequence(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value { return Napi::Number::New(info.Env(), double(engine_->scheduler().create_sequence())); });
+}
+
+Napi::Value NativeModel::fork_sequence(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        return Napi::Number::New(info.Env(), double(engine_->scheduler().fork(SequenceId(to_id(info[0], "sequence")))));
+    });
+}
+
+Napi::Value NativeModel::dispose_sequence(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        if (!engine_->closed()) engine_->scheduler().dispose(SequenceId(to_id(info[0], "sequence")));
+        return info.Env().Undefined();
+    });
+}
+
+Napi::Value NativeModel::sequence_tokens(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        return from_int32s(info.Env(), engine_->scheduler().tokens(SequenceId(to_id(info[0], "sequence"))));
+    });
+}
+
+// generate(sequence, delta, params, onText?) -> { request, promise }
+Napi::Value NativeModel::generate(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        const Napi::Env env = info.Env();
+        const SequenceId sequence = SequenceId(to_id(info[0], "sequence"));
+        std::vector<int32_t> delta = to_int32s(info[1], "deltaTokenIds");
+        GenerateParams params = read_generate_params(info[2]);
+        Scheduler & scheduler = engine_->scheduler();
+        Environment & environment = Environment::of(env);
+        std::function<void(std::string)> on_text;
+        if (info[3].IsFunction()) {
+            std::shared_ptr<Napi::FunctionReference> callback(new Napi::FunctionReference(Napi::Persistent(info[3].As<Napi::Function>())), [](Napi::FunctionReference * r) {
+                r->SuppressDestruct();
+                delete r;
+            });
+            on_text = [settler = environment.settler, callback](std::string text) {
+                settler->post([callback, text = std::move(text)](Napi::Env env) { callback->Call({Napi::String::New(env, text)}); });
+            };
+        }
+        const PendingPromise pending(env, environment, Value());
+        RequestId request = 0;
+        try {
+            request = scheduler.submit(sequence, std::move(delta), std::move(params), [pending](GenerateResult result) {
+                if (!result.error_code.empty()) {
+                    pending.reject(Error(result.error_code, result.error_message).subject("generate"));
+                } else {
+                    pending.resolve([result = std::move(result)](Napi::Env env) { return to_js(env, result); });
+                }
+            }, std::move(on_text));
+        } catch (const Error & error) {
+            pending.reject(error);
+        }
+        Napi::Object o = Napi::Object::New(env);
+        o.Set("request", double(request));
+        o.Set("promise", pending.promise());
+        return o;
+    });
+}
+
+Napi::Value NativeModel::abort(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        if (!engine_->closed()) engine_->scheduler().abort(RequestId(to_id(info[0], "request")));
+        return info.Env().Undefined();
+    });
+}
+
+Napi::Value NativeModel::flush(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        Scheduler & scheduler = engine_->scheduler();
+        const PendingPromise pending(info.Env(), Environment::of(info.Env()), Value());
+        scheduler.flush([pending] { pending.resolve(nothing()); });
+        return pending.promise();
+    });
+}
+
+Napi::Value NativeModel::scheduler_stats(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        const SchedulerStats s = engine_->scheduler().stats();
+        Napi::Object o = Napi::Object::New(info.Env());
+        o.Set("prefillTokens", double(s.prefill_tokens));
+        o.Set("reusedTokens", double(s.reused_tokens));
+        o.Set("decodeTokens", double(s.decode_tokens));
+        o.Set("paddingTokens", double(s.padding_tokens));
+        o.Set("decodeCalls", double(s.decode_calls));
+        o.Set("evictions", double(s.evictions));
+        o.Set("restores", double(s.restores));
+        o.Set("recomputedTokens", double(s.recomputed_tokens));
+        o.Set("llamaSeconds", s.llama_seconds);
+        o.Set("busySeconds", s.busy_seconds);
+        return o;
+    });
+}
+
+// forward(microBatch, keep) -> { logprobs, entropy }
+Napi::Value NativeModel::forward(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        auto batch = std::make_shared<MicroBatch>(read_micro_batch(info[0]));
+        const bool keep = info[1].ToBoolean();
+        engine_->trainer();
+        return run_job(info, [this, batch, keep] {
+            auto logprobs = std::make_shared<std::vector<float>>(), entropy = std::make_shared<std::vector<float>>();
+            engine_->trainer().forward(*batch, keep, *logprobs, *entropy);
+            return [logprobs, entropy](Napi::Env env) -> Napi::Value {
+                Napi::Object o = Napi::Object::New(env);
+                o.Set("logprobs", from_floats(env, *logprobs));
+                o.Set("entropy", from_floats(env, *entropy));
+                return o;
+            };
+        });
+    });
+}
+
+Napi::Value NativeModel::backward(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        auto d_logprobs = std::make_shared<std::vector<float>>(to_floats(info[0], "dLogprobs"));
+        auto d_entropy = std::make_shared<std::vector<float>>(to_floats(info[1], "dEntropy"));
+        engine_->trainer();
+        return run_job(info, [this, d_logprobs, d_entropy] {
+            engine_->trainer().backward(*d_logprobs, *d_entropy);
+            return nothing();
+        });
+    });
+}
+
+Napi::Value NativeModel::step(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        const OptionReader options(info[0], "optimizer");
+        AdamW adam;
+        adam.learning_rate = float(options.number("learningRate", 1e-3, 0, 1e6));
+        adam.beta1 = float(options.number("beta1", 0.9, 0, 0.9999999));
+        adam.beta2 = float(options.number("beta2", 0.999, 0, 0.9999999));
+        adam.epsilon = float(options.number("epsilon", 1e-8, 0, 1));
+        adam.weight_decay = float(options.number("weightDecay", 0, 0, 1e6));
+        adam.max_grad_norm = float(options.number("maxGradNorm", 0, 0, 1e30));
+        engine_->trainer();
+        return run_job(info, [this, adam] {
+            const StepResult result = engine_->trainer().step(adam);
+            return [result](Napi::Env env) -> Napi::Value {
+                Napi::Object o = Napi::Object::New(env);
+                o.Set("gradNorm", result.grad_norm);
+                o.Set("stepped", result.stepped);
+                return o;
+            };
+        });
+    });
+}
+
+Napi::Value NativeModel::zero_gradients(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        engine_->trainer();
+        return run_job(info, [this] {
+            engine_->trainer().zero_gradients();
+            return nothing();
+        });
+    });
+}
+
+Napi::Value NativeModel::abort_training(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        if (!engine_->closed()) engine_->abort_training();
+        return info.Env().Undefined();
+    });
+}
+
+Napi::Value NativeModel::tensors(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        const auto list = engine_->trainer().tensors();
+        Napi::Array array = Napi::Array::New(info.Env(), list.size());
+        for (uint32_t i = 0; i < list.size(); i++) {
+            Napi::Object o = Napi::Object::New(info.Env());
+            Napi::Array shape = Napi::Array::New(info.Env(), list[i].shape.size());
+            for (uint32_t k = 0; k < list[i].shape.size(); k++) shape.Set(k, double(list[i].shape[k]));
+            o.Set("name", list[i].name);
+            o.Set("type", list[i].type);
+            o.Set("shape", shape);
+            o.Set("trainable", list[i].trainable);
+            array.Set(i, o);
+        }
+        return array;
+    });
+}
+
+Napi::Value NativeModel::read_tensor(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        const std::string name = to_text(info[0], "name"), what = to_text(info[1], "what");
+        engine_->trainer();
+        return run_job(info, [this, name, what] {
+            auto values = std::make_shared<std::vector<float>>(engine_->trainer().read_tensor(name, what));
+            return [values](Napi::Env env) -> Napi::Value { return from_floats(env, *values); };
+        });
+    });
+}
+
+Napi::Value NativeModel::write_tensor(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        const std::string name = to_text(info[0], "name"), what = to_text(info[1], "what");
+        auto values = std::make_shared<std::vector<float>>(to_floats(info[2], "values"));
+        engine_->trainer();
+        return run_job(info, [this, name, what, values] {
+            engine_->trainer().write_tensor(name, what, *values);
+            return nothing();
+        });
+    });
+}
+
+Napi::Value NativeModel::step_count(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value { return Napi::Number::New(info.Env(), double(engine_->trainer().step_count())); });
+}
+
+Napi::Value NativeModel::set_step_count(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        engine_->trainer().set_step_count(to_id(info[0], "stepCount"));
+        return info.Env().Undefined();
+    });
+}
+
+Napi::Value NativeModel::kept_layers(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value { return Napi::Number::New(info.Env(), engine_->trainer().kept_layers()); });
+}
+
+Napi::Value NativeModel::save_adapter(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        const std::string path = to_text(info[0], "path");
+        return run_job(info, [this, path] {
+            cria::save_adapter(engine_->model(), path);
+            return nothing();
+        });
+    });
+}
+
+Napi::Value NativeModel::save_model(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        const std::string path = to_text(info[0], "path");
+        return run_job(info, [this, path] {
+            cria::save_model(engine_->model(), path);
+            return nothing();
+        });
+    });
+}
+
+// Idempotent. Joining threads can take as long as one decode step, so it happens off the JS thread.
+Napi::Value NativeModel::dispose(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        Environment & environment = Environment::of(info.Env());
+        const PendingPromise pending(info.Env(), environment, Value());
+        environment.engines.erase(engine_);
+        environment.spawn([engine = engine_, pending] {
+            engine->close();
+            pending.resolve(nothing());
+        });
+        return pending.promise();
+    });
+}
+
+}  // namespace cria

@@ -1,0 +1,75 @@
+// One loaded model with everything that runs on it: scheduler thread, trainer, job thread. Plain C++, no N-API.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "cria/error.h"
+#include "cria/model.h"
+#include "cria/scheduler.h"
+#include "cria/trainer.h"
+#include "job_thread.h"
+
+namespace cria {
+
+struct EngineOptions {
+    ModelOptions model;
+    SchedulerOptions scheduler;
+    TrainerOptions trainer;
+};
+
+class Engine {
+   public:
+    explicit Engine(const EngineOptions & options) : model_(Model::load(options.model)) {
+        // Order matters on failure: each part needs those before it.
+        if (options.model.trainable != Trainable::none) trainer_ = std::make_unique<Trainer>(model_, options.trainer);
+        scheduler_ = std::make_unique<Scheduler>(model_, options.scheduler);
+        scheduler_options_ = options.scheduler;
+    }
+    ~Engine() { close(); }
+
+    // Throws Error("disposed") after close().
+    Model & model() const { return alive(), *model_; }
+    Scheduler & scheduler() const { return alive(), *scheduler_; }
+    Trainer & trainer() const {
+        alive();
+        if (!trainer_) {
+            throw Error("not-trainable", "the model was loaded for generation only").subject(model_->options().path)
+                .expected("trainable \"lora\" or \"full\"").received("trainable \"none\"").remedy("load it with trainable \"lora\" and lora: {rank, alpha}");
+        }
+        return *trainer_;
+    }
+    const SchedulerOptions & scheduler_options() const { return scheduler_options_; }
+    JobThread & jobs() { return jobs_; }
+    void abort_training() {
+        if (trainer_) trainer_->request_abort();
+    }
+
+    // Ends everything in flight as aborted and frees the memory. Any thread but the job thread; idempotent.
+    void close() {
+        const std::lock_guard<std::mutex> lock(close_mutex_);
+        if (closed_.exchange(true)) return;
+        abort_training();
+        jobs_.stop();
+        scheduler_.reset();
+        trainer_.reset();
+        model_.reset();
+    }
+    bool closed() const { return closed_; }
+
+   private:
+    void alive() const {
+        if (closed_) throw Error("disposed", "was disposed").subject("model").remedy("load it again");
+    }
+
+    std::shared_ptr<Model> model_;
+    std::unique_ptr<Trainer> trainer_;
+    std::unique_ptr<Scheduler> scheduler_;
+    SchedulerOptions scheduler_options_;
+    std::mutex close_mutex_;
+    std::atomic<bool> closed_{false};
+    JobThread jobs_;
+};
+
+}  // namespace cria

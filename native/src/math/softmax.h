@@ -1,0 +1,24 @@
+// Log-softmax of one row of logits, as the sampler and the trainer both need it. z = logits * scale (scale = 1/temperature).
+// Loops are plain so that the compiler vectorises them for the machine it runs on; sums are kept in doubles per block.
+#pragma once
+
+namespace cria {
+
+struct RowStats {
+    float max = 0.0f;      // of z
+    float log_sum = 0.0f;  // log sum exp(z - max)
+    float entropy = 0.0f;  // of softmax(z), in nats; only when asked for
+};
+
+RowStats softmax_stats(const float * logits, int n, float scale, bool with_entropy);
+
+// Logprob of the token with this logit.
+inline float row_logprob(const RowStats & stats, float logit, float scale) { return (logit * scale - stats.max) - stats.log_sum; }
+
+// probabilities[j] = exp(logits[j] * scale - max - log_sum).
+void softmax_probabilities(const float * logits, int n, float scale, const RowStats & stats, float * probabilities);
+
+// Replaces logits by d(c * logprob[target] + e * entropy)/dlogits.
+void softmax_gradient(float * logits, int n, float scale, int target, float c, float e);
+
+}  // namespace cria

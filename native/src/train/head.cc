@@ -1,0 +1,112 @@
+#include "train/head.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "math/softmax.h"
+#include "train/linear.h"
+
+namespace cria {
+
+namespace {
+
+constexpr size_t kLogitsBytes = size_t(128) << 20;
+
+ggml_tensor * view_columns(Graph & g, ggml_tensor * t, int64_t begin, int64_t count) {
+    ggml_tensor * leaf = g.ref(t);
+    return ggml_view_2d(g.ctx(), leaf, leaf->ne[0], count, leaf->nb[1], size_t(begin) * leaf->nb[1]);
+}
+
+// Logits on the host, whatever device they were computed on.
+class HostLogits {
+   public:
+    explicit HostLogits(ggml_tensor * logits) : logits_(logits) {
+        if (ggml_backend_buffer_is_host(logits->buffer)) {
+            data_ = static_cast<float *>(logits->data);
+        } else {
+            copy_.resize(size_t(ggml_nelements(logits)));
+            ggml_backend_tensor_get(logits, copy_.data(), 0, copy_.size() * sizeof(float));
+            data_ = copy_.data();
+        }
+    }
+    float * row(int64_t i) const { return data_ + i * logits_->ne[0]; }
+    void write_back() const {
+        if (!copy_.empty()) ggml_backend_tensor_set(logits_, copy_.data(), 0, copy_.size() * sizeof(float));
+    }
+
+   private:
+    ggml_tensor * logits_;
+    std::vector<float> copy_;
+    float * data_;
+};
+
+}  // namespace
+
+Head::Head(const Architecture & arch, const ParameterSet & parameters) : arch_(arch), parameters_(parameters) {}
+
+int64_t Head::chunk_rows(int64_t rows) const {
+    const int64_t fit = int64_t(kLogitsBytes / (size_t(arch_.n_vocab) * sizeof(float)));
+    return std::min(rows, std::max<int64_t>(16, fit));
+}
+
+void Head::compute_logits(Compute & compute, ggml_tensor * hidden, int64_t begin, int64_t count, bool adapter) {
+    if (!logits_ || logits_->ne[1] < count) {
+        pool_ = std::make_unique<TensorPool>(1);
+        logits_ = pool_->add(GGML_TYPE_F32, {arch_.n_vocab, count});
+        pool_->allocate(compute, "a chunk of logits");
+    }
+    if (!allocator_) allocator_ = compute.make_allocator();
+    Graph g;
+    ggml_tensor * normed = norm_forward(g, parameters_.output_norm(), view_columns(g, hidden, begin, count), arch_.norm_eps);
+    ggml_tensor * logits = linear_forward(g, parameters_.output(), normed, adapter);
+    g.expand(ggml_cpy(g.ctx(), logits, view_columns(g, logits_, 0, count)));
+    g.run(compute, allocator_.get());
+}
+
+void Head::forward(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature, bool adapter, bool keep,
+                   std::vector<float> & logprobs, std::vector<float> & entropy) {
+    const int64_t R = hidden->ne[1], chunk = chunk_rows(R);
+    logprobs.resize(size_t(R));
+    entropy.resize(size_t(R));
+    for (int64_t begin = 0; begin < R; begin += chunk) {
+        const int64_t count = std::min(chunk, R - begin);
+        compute_logits(compute, hidden, begin, count, adapter);
+        const HostLogits host(logits_);
+        compute.parallel(count, [&](int64_t from, int64_t to) {
+            for (int64_t i = from; i < to; i++) {
+                const RowStats stats = softmax_stats(host.row(i), int(arch_.n_vocab), 1.0f / temperature, true);
+                logprobs[size_t(begin + i)] = row_logprob(stats, host.row(i)[targets[size_t(begin + i)]], 1.0f / temperature);
+                entropy[size_t(begin + i)] = stats.entropy;
+            }
+        });
+    }
+    logits_kept_ = keep && chunk == R;
+}
+
+void Head::backward(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<int32_t> & targets, float temperature,
+                    bool adapter, const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy) {
+    const int64_t R = hidden->ne[1], V = arch_.n_vocab, chunk = chunk_rows(R);
+    const float scale = 1.0f / temperature;
+    for (int64_t begin = 0; begin < R; begin += chunk) {
+        const int64_t count = std::min(chunk, R - begin);
+        if (!logits_kept_) compute_logits(compute, hidden, begin, count, adapter);
+        const HostLogits host(logits_);
+        compute.parallel(count, [&](int64_t from, int64_t to) {
+            for (int64_t i = from; i < to; i++) {
+                const size_t row = size_t(begin + i);
+                softmax_gradient(host.row(i), int(V), scale, targets[row], d_logprobs[row], d_entropy[row]);
+            }
+        });
+        host.write_back();
+        Graph g;
+        ggml_tensor * x = view_columns(g, hidden, begin, count);
+        ggml_tensor * normed = norm_forward(g, parameters_.output_norm(), x, arch_.norm_eps);
+        ggml_tensor * d_normed = linear_backward(g, parameters_.output(), normed, view_columns(g, logits_, 0, count));
+        ggml_tensor * dx = norm_backward(g, parameters_.output_norm(), x, d_normed, arch_.norm_eps);
+        g.expand(ggml_cpy(g.ctx(), dx, view_columns(g, d_hidden, begin, count)));
+        g.run(compute, allocator_.get());
+    }
+    logits_kept_ = false;
+}
+
+}  // namespace cria

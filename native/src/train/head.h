@@ -1,0 +1,36 @@
+// The LM head and what is read from its logits, over chunks of rows: full logits are never held.
+// logits z = W n / temperature; logprob of the target and entropy of softmax(z); and the gradient
+//   dz_j = [ c (delta_j - p_j) - e p_j (log p_j + H) ] / temperature
+// for c = dLoss/dlogprob and e = dLoss/dentropy.
+#pragma once
+
+#include <vector>
+
+#include "train/compute.h"
+#include "train/parameters.h"
+
+namespace cria {
+
+class Head {
+   public:
+    Head(const Architecture & arch, const ParameterSet & parameters);
+    // hidden [d, R] -> logprobs, entropy [R]. With `keep`, logits are kept for backward when one chunk holds them all.
+    void forward(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature, bool adapter, bool keep,
+                 std::vector<float> & logprobs, std::vector<float> & entropy);
+    // Writes d_hidden [d, R] and accumulates parameter gradients.
+    void backward(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<int32_t> & targets, float temperature, bool adapter,
+                  const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy);
+
+   private:
+    int64_t chunk_rows(int64_t rows) const;
+    void compute_logits(Compute & compute, ggml_tensor * hidden, int64_t begin, int64_t count, bool adapter);
+
+    const Architecture & arch_;
+    const ParameterSet & parameters_;
+    AllocatorPtr allocator_;
+    std::unique_ptr<TensorPool> pool_;
+    ggml_tensor * logits_ = nullptr;  // [V, chunk]
+    bool logits_kept_ = false;
+};
+
+}  // namespace cria

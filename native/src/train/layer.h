@@ -1,0 +1,48 @@
+// One transformer block of the llama / qwen2 / qwen3 family: forward, and its vector-Jacobian product by hand.
+// By hand rather than by ggml's autodiff, because grouped K and V gradients then come out of plain batched products,
+// the backward pass is one short graph per layer, and nothing is computed that nobody reads.
+#pragma once
+
+#include "architecture.h"
+#include "train/compute.h"
+#include "train/parameters.h"
+
+namespace cria {
+
+// S tokens in each of B rows; T = S * B. Heads: H query heads in KV groups of G = H / KV; D is the head size.
+struct BatchShape {
+    int64_t row_length, rows;
+    int64_t tokens() const { return row_length * rows; }
+};
+
+// Inputs that every layer shares.
+struct LayerInputs {
+    ggml_tensor * positions;  // [T] I32
+    ggml_tensor * mask;       // [S, S, 1, 1 or B] F32: 0 or -inf
+};
+
+// What the backward pass reads, beside the layer's input x [d, T].
+struct LayerActivations {
+    ggml_tensor * attn_in;            // normed x [d, T]
+    ggml_tensor *q_raw, *k_raw;       // [D, H, T], [D, KV, T], before their norm (null without one)
+    ggml_tensor *q, *k, *v;           // [D, S*G, KV, B], [D, S, KV, B], [D, S, KV, B], after RoPE
+    ggml_tensor * probs;              // [S, S*G, KV, B]
+    ggml_tensor * attn_out;           // [D*H, T], before the output projection
+    ggml_tensor * residual;           // x + attention [d, T]
+    ggml_tensor * ffn_in;             // normed residual [d, T]
+    ggml_tensor *gate, *up, *ffn_mid; // [ff, T]
+    std::vector<ggml_tensor *> list() const;
+};
+
+// Adds the block to the graph; returns its output [d, T] and fills `activations`.
+ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & shape,
+                            const LayerInputs & inputs, ggml_tensor * x, bool adapter, LayerActivations & activations);
+
+// Accumulates parameter gradients; returns dx [d, T] from dy [d, T]. `a` must be leaves of this graph.
+ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & shape,
+                             const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy);
+
+// Bytes of one layer's activations.
+size_t activation_bytes(const Architecture & arch, const BatchShape & shape);
+
+}  // namespace cria

@@ -1,0 +1,20 @@
+// Linear layers and RMS norms: forward as llama.cpp computes them, and their vector-Jacobian products.
+#pragma once
+
+#include "train/compute.h"
+#include "train/parameters.h"
+
+namespace cria {
+
+// x [in, T] -> [out, T]. The same operations in the same order as llama.cpp's decode, so that results agree bit for bit.
+ggml_tensor * linear_forward(Graph & g, const Linear & layer, ggml_tensor * x, bool adapter);
+
+// Adds parameter gradients; returns dx [in, T].
+ggml_tensor * linear_backward(Graph & g, const Linear & layer, ggml_tensor * x, ggml_tensor * dy);
+
+ggml_tensor * norm_forward(Graph & g, const Norm & norm, ggml_tensor * x, float epsilon);
+
+// x is the norm's input; normalises axis 0, any further axes are rows.
+ggml_tensor * norm_backward(Graph & g, const Norm & norm, ggml_tensor * x, ggml_tensor * dy, float epsilon);
+
+}  // namespace cria

@@ -1,0 +1,153 @@
+#include "train/parameters.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cria/error.h"
+#include "llama-adapter.h"
+#include "llama-model.h"
+
+namespace cria {
+
+ParameterSet::ParameterSet(const Model & model, const Compute & compute) {
+    std::vector<std::pair<std::string, ggml_tensor *>> values;
+    if (model.options().trainable == Trainable::full) {
+        for (const auto & [name, tensor] : llama_internal_get_tensor_map(model.llama())) {
+            // A tied output appears under the embedding's name only; RoPE factors are constants of the model.
+            if (name != "rope_freqs.weight") values.emplace_back(name, tensor);
+        }
+    } else if (model.adapter()) {
+        for (const auto & [name, pair] : model.adapter()->ab_map) {
+            values.emplace_back(name + ".lora_a", pair.a);
+            values.emplace_back(name + ".lora_b", pair.b);
+        }
+        // ab_map is unordered; a fixed order keeps runs comparable.
+        std::sort(values.begin(), values.end(), [](const auto & x, const auto & y) { return x.first < y.first; });
+    }
+    pool_ = std::make_unique<TensorPool>(values.size() * 3);
+    for (const auto & [name, value] : values) {
+        if (index_.count(value)) continue;
+        const std::vector<int64_t> shape(value->ne, value->ne + GGML_MAX_DIMS);
+        Parameter p{name, value, pool_->add(GGML_TYPE_F32, shape), pool_->add(GGML_TYPE_F32, shape), pool_->add(GGML_TYPE_F32, shape), ggml_n_dims(value) >= 2};
+        index_[value] = parameters_.size();
+        parameters_.push_back(p);
+    }
+    if (!parameters_.empty()) {
+        pool_->allocate(compute, "gradients and Adam moments");
+        for (const auto & p : parameters_) {
+            for (ggml_tensor * t : {p.gradient, p.moment1, p.moment2}) ggml_backend_tensor_memset(t, 0, 0, ggml_nbytes(t));
+        }
+    }
+    const Architecture & arch = *model.architecture();
+    for (const auto & w : arch.layers) {
+        LayerParameters l;
+        l.attn_norm = make_norm(w.attn_norm);
+        l.q_norm = make_norm(w.q_norm);
+        l.k_norm = make_norm(w.k_norm);
+        l.ffn_norm = make_norm(w.ffn_norm);
+        l.q = make_linear(model, w.wq, w.bq);
+        l.k = make_linear(model, w.wk, w.bk);
+        l.v = make_linear(model, w.wv, w.bv);
+        l.o = make_linear(model, w.wo, nullptr);
+        l.gate = make_linear(model, w.ffn_gate, nullptr);
+        l.up = make_linear(model, w.ffn_up, nullptr);
+        l.down = make_linear(model, w.ffn_down, nullptr);
+        layers_.push_back(l);
+    }
+    output_ = make_linear(model, arch.output, nullptr);
+    output_norm_ = make_norm(arch.output_norm);
+    d_token_embd_ = gradient_of(arch.token_embd);
+}
+
+ggml_tensor * ParameterSet::gradient_of(const ggml_tensor * value) const {
+    const auto it = index_.find(value);
+    return it == index_.end() ? nullptr : parameters_[it->second].gradient;
+}
+
+Linear ParameterSet::make_linear(const Model & model, ggml_tensor * weight, ggml_tensor * bias) const {
+    Linear linear{weight, bias};
+    linear.d_weight = gradient_of(weight);
+    linear.d_bias = bias ? gradient_of(bias) : nullptr;
+    if (llama_adapter_lora * adapter = model.adapter()) {
+        if (const auto * pair = adapter->get_weight(weight)) {
+            linear.lora_a = pair->a;
+            linear.lora_b = pair->b;
+            linear.lora_scale = pair->get_scale(adapter->alpha, 1.0f);
+            linear.d_lora_a = gradient_of(pair->a);
+            linear.d_lora_b = gradient_of(pair->b);
+        }
+    }
+    return linear;
+}
+
+Norm ParameterSet::make_norm(ggml_tensor * weight) const { return weight ? Norm{weight, gradient_of(weight)} : Norm{}; }
+
+const Parameter * ParameterSet::find(const std::string & name) const {
+    for (const auto & p : parameters_) {
+        if (p.name == name) return &p;
+    }
+    return nullptr;
+}
+
+void ParameterSet::zero_gradients(Compute &) {
+    for (const auto & p : parameters_) ggml_backend_tensor_memset(p.gradient, 0, 0, ggml_nbytes(p.gradient));
+}
+
+double ParameterSet::gradient_norm(Compute & compute) const {
+    Graph graph(parameters_.size() * 3 + 4);
+    TensorPool sums(parameters_.size());
+    std::vector<ggml_tensor *> targets;
+    for (size_t i = 0; i < parameters_.size(); i++) targets.push_back(sums.add(GGML_TYPE_F32, {1}));
+    sums.allocate(compute, "gradient norms");
+    for (size_t i = 0; i < parameters_.size(); i++) {
+        ggml_tensor * g = graph.ref(parameters_[i].gradient);
+        graph.write(ggml_sum(graph.ctx(), ggml_sqr(graph.ctx(), ggml_reshape_1d(graph.ctx(), g, ggml_nelements(g)))), targets[i]);
+    }
+    const AllocatorPtr allocator = compute.make_allocator();
+    graph.run(compute, allocator.get());
+    double total = 0.0;
+    for (ggml_tensor * target : targets) {
+        float sum = 0.0f;
+        ggml_backend_tensor_get(target, &sum, 0, sizeof sum);
+        total += double(sum);
+    }
+    return std::sqrt(total);
+}
+
+StepResult ParameterSet::step(const AdamW & options, Compute & compute) {
+    StepResult result;
+    result.grad_norm = gradient_norm(compute);
+    if (!std::isfinite(result.grad_norm)) {
+        zero_gradients(compute);
+        return result;
+    }
+    // torch.nn.utils.clip_grad_norm_: the coefficient is max_norm / (norm + 1e-6), at most 1.
+    const float clip = options.max_grad_norm > 0 ? float(std::min(1.0, options.max_grad_norm / (result.grad_norm + 1e-6))) : 1.0f;
+    step_count++;
+    const float bias1 = 1.0f / (1.0f - float(std::pow(double(options.beta1), double(step_count))));
+    const float bias2 = 1.0f / (1.0f - float(std::pow(double(options.beta2), double(step_count))));
+    TensorPool settings(2);
+    ggml_tensor * with_decay = settings.add(GGML_TYPE_F32, {7});
+    ggml_tensor * without_decay = settings.add(GGML_TYPE_F32, {7});
+    settings.allocate(compute, "optimizer settings");
+    float values[7] = {options.learning_rate, options.beta1, options.beta2, options.epsilon, options.weight_decay, bias1, bias2};
+    ggml_backend_tensor_set(with_decay, values, 0, sizeof values);
+    values[4] = 0.0f;
+    ggml_backend_tensor_set(without_decay, values, 0, sizeof values);
+
+    Graph graph(parameters_.size() * 3 + 4);
+    for (const auto & p : parameters_) {
+        ggml_tensor * value = graph.ref(p.value);
+        ggml_set_param(value);
+        ggml_tensor * gradient = graph.ref(p.gradient);
+        if (clip != 1.0f) gradient = ggml_scale(graph.ctx(), gradient, clip);
+        graph.expand(ggml_opt_step_adamw(graph.ctx(), value, gradient, graph.ref(p.moment1), graph.ref(p.moment2), graph.ref(p.decays ? with_decay : without_decay)));
+    }
+    const AllocatorPtr allocator = compute.make_allocator();
+    graph.run(compute, allocator.get());
+    zero_gradients(compute);
+    result.stepped = true;
+    return result;
+}
+
+}  // namespace cria

@@ -1,0 +1,68 @@
+// The trainable tensors with their gradients and Adam moments, and the linear layers made of them.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "architecture.h"
+#include "cria/trainer.h"
+#include "train/compute.h"
+
+namespace cria {
+
+struct Parameter {
+    std::string name;
+    ggml_tensor * value;     // the live tensor
+    ggml_tensor * gradient;  // F32, accumulated
+    ggml_tensor *moment1, *moment2;
+    bool decays;  // matrices do, norms and biases do not
+};
+
+// y = W x + bias + scale B (A x); the gradients are null where a tensor is frozen.
+struct Linear {
+    ggml_tensor *weight, *bias = nullptr, *lora_a = nullptr, *lora_b = nullptr;
+    float lora_scale = 0.0f;
+    ggml_tensor *d_weight = nullptr, *d_bias = nullptr, *d_lora_a = nullptr, *d_lora_b = nullptr;
+};
+
+// y = rms_norm(x) * weight.
+struct Norm {
+    ggml_tensor *weight = nullptr, *d_weight = nullptr;
+};
+
+struct LayerParameters {
+    Norm attn_norm, q_norm, k_norm, ffn_norm;
+    Linear q, k, v, o, gate, up, down;
+};
+
+class ParameterSet {
+   public:
+    ParameterSet(const Model & model, const Compute & compute);
+    const std::vector<Parameter> & all() const { return parameters_; }
+    const Parameter * find(const std::string & name) const;
+    const std::vector<LayerParameters> & layers() const { return layers_; }
+    const Linear & output() const { return output_; }
+    const Norm & output_norm() const { return output_norm_; }
+    ggml_tensor * d_token_embd() const { return d_token_embd_; }
+
+    void zero_gradients(Compute & compute);
+    StepResult step(const AdamW & options, Compute & compute);
+    int64_t step_count = 0;
+
+   private:
+    ggml_tensor * gradient_of(const ggml_tensor * value) const;
+    Linear make_linear(const Model & model, ggml_tensor * weight, ggml_tensor * bias) const;
+    Norm make_norm(ggml_tensor * weight) const;
+    double gradient_norm(Compute & compute) const;
+
+    std::vector<Parameter> parameters_;
+    std::unordered_map<const ggml_tensor *, size_t> index_;
+    std::unique_ptr<TensorPool> pool_;
+    std::vector<LayerParameters> layers_;
+    Linear output_;
+    Norm output_norm_;
+    ggml_tensor * d_token_embd_ = nullptr;
+};
+
+}  // namespace cria

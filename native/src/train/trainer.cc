@@ -1,0 +1,279 @@
+#include "cria/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <optional>
+
+#include "architecture.h"
+#include "cria/error.h"
+#include "llama-model.h"
+#include "train/compute.h"
+#include "train/head.h"
+#include "train/layer.h"
+#include "train/parameters.h"
+
+namespace cria {
+
+namespace {
+
+void flag_output(ggml_tensor * tensor) {
+    if (!tensor) return;
+    ggml_set_output(tensor);
+    if (tensor->view_src) ggml_set_output(tensor->view_src);
+}
+
+// A layer's forward graph whose activations stay in memory until the next use of the tape.
+struct Tape {
+    AllocatorPtr allocator;
+    std::optional<Graph> graph;
+    LayerActivations activations{};
+};
+
+LayerActivations as_leaves(Graph & g, const LayerActivations & a) {
+    const auto leaf = [&](ggml_tensor * t) { return t ? g.ref(t) : nullptr; };
+    return {leaf(a.attn_in), leaf(a.q_raw), leaf(a.k_raw), leaf(a.q), leaf(a.k), leaf(a.v), leaf(a.probs), leaf(a.attn_out),
+            leaf(a.residual), leaf(a.ffn_in), leaf(a.gate), leaf(a.up), leaf(a.ffn_mid)};
+}
+
+void require(bool condition, const char * what) {
+    if (!condition) throw Error("bad-batch", what).subject("micro-batch");
+}
+
+}  // namespace
+
+// What one micro-batch keeps between forward and backward.
+struct Session {
+    BatchShape shape{};
+    bool adapter = true;
+    bool kept = false;
+    int first_kept_layer = 0;
+    std::unique_ptr<TensorPool> pool;
+    LayerInputs inputs{};
+    ggml_tensor *tokens = nullptr, *sources = nullptr;
+    std::vector<ggml_tensor *> x;                 // input of each layer, then the last output: [d, T]
+    ggml_tensor *picked = nullptr, *d_picked = nullptr;  // hidden states that predict targets [d, R], and their gradient
+    ggml_tensor * dy = nullptr;                   // [d, T]
+    std::vector<int32_t> targets;
+    float temperature = 1.0f;
+};
+
+struct Trainer::Impl {
+    std::shared_ptr<Model> model;
+    TrainerOptions options;
+    const Architecture & arch;
+    Compute compute;
+    ParameterSet parameters;
+    Head head;
+    AllocatorPtr scratch;
+    std::vector<Tape> tapes;
+    Session session;
+
+    Impl(std::shared_ptr<Model> m, const TrainerOptions & o)
+        : model(std::move(m)), options(o), arch(*model->architecture()), compute(model->on_cpu(), model->threads()),
+          parameters(*model, compute), head(arch, parameters), scratch(compute.make_allocator()), tapes(size_t(arch.n_layer)) {}
+
+    void check(const MicroBatch & b) const {
+        const size_t n = size_t(b.rows) * size_t(b.row_length);
+        require(b.rows > 0 && b.row_length > 0, "has no tokens");
+        require(b.tokens.size() == n && b.positions.size() == n && b.segments.size() == n, "has arrays of unequal length");
+        require(b.sources.size() == b.targets.size() && !b.sources.empty(), "has no scored tokens");
+        require(std::isfinite(b.temperature) && b.temperature > 0, "needs a positive temperature");
+        for (const int32_t t : b.tokens) require(t >= 0 && t < arch.n_vocab, "has a token outside the vocabulary");
+        for (const int32_t t : b.targets) require(t >= 0 && t < arch.n_vocab, "has a target outside the vocabulary");
+        for (const int32_t s : b.sources) require(s >= 0 && size_t(s) < n, "has a source outside its rows");
+        for (const int32_t p : b.positions) require(p >= 0, "has a negative position");
+    }
+
+    void start_session(const MicroBatch & b) {
+        session = Session{};
+        Session & s = session;
+        s.shape = {b.row_length, b.rows};
+        s.adapter = b.adapter;
+        s.targets = b.targets;
+        s.temperature = b.temperature;
+        const int64_t d = arch.n_embd, T = s.shape.tokens(), R = int64_t(b.targets.size()), S = b.row_length;
+        const bool branches = std::any_of(b.segments.begin(), b.segments.end(), [](int32_t x) { return x > 0; });
+        s.pool = std::make_unique<TensorPool>(size_t(arch.n_layer) + 12);
+        s.tokens = s.pool->add(GGML_TYPE_I32, {T});
+        s.sources = s.pool->add(GGML_TYPE_I32, {R});
+        s.inputs.positions = s.pool->add(GGML_TYPE_I32, {T});
+        s.inputs.mask = s.pool->add(GGML_TYPE_F32, {S, S, 1, branches ? s.shape.rows : 1});
+        for (int64_t i = 0; i <= arch.n_layer; i++) s.x.push_back(s.pool->add(GGML_TYPE_F32, {d, T}));
+        s.picked = s.pool->add(GGML_TYPE_F32, {d, R});
+        s.d_picked = s.pool->add(GGML_TYPE_F32, {d, R});
+        s.dy = s.pool->add(GGML_TYPE_F32, {d, T});
+        s.pool->allocate(compute, "the layers' inputs");
+        ggml_backend_tensor_set(s.tokens, b.tokens.data(), 0, size_t(T) * 4);
+        ggml_backend_tensor_set(s.inputs.positions, b.positions.data(), 0, size_t(T) * 4);
+        ggml_backend_tensor_set(s.sources, b.sources.data(), 0, size_t(R) * 4);
+        std::vector<float> mask(size_t(S) * size_t(S) * size_t(branches ? b.rows : 1), -INFINITY);
+        for (int64_t row = 0; row < (branches ? b.rows : 1); row++) {
+            const int32_t * segment = b.segments.data() + row * S;
+            for (int64_t i = 0; i < S; i++) {
+                float * line = mask.data() + (row * S + i) * S;
+                // Without branches one causal mask serves every row: padding lies behind and is never read.
+                for (int64_t j = 0; j <= i; j++) {
+                    if (!branches || j == i || segment[j] == segment[i] || (segment[j] == 0 && segment[i] >= 0)) line[j] = 0.0f;
+                }
+            }
+        }
+        ggml_backend_tensor_set(s.inputs.mask, mask.data(), 0, mask.size() * sizeof(float));
+    }
+
+    void embed() {
+        Graph g;
+        g.write(ggml_get_rows(g.ctx(), arch.token_embd, g.ref(session.tokens)), session.x[0]);
+        g.run(compute, scratch.get());
+    }
+
+    LayerInputs leaf_inputs(Graph & g) const { return {g.ref(session.inputs.positions), g.ref(session.inputs.mask)}; }
+
+    // Runs layer `il`; with a tape its activations stay.
+    void run_layer(int64_t il, Tape * tape) {
+        std::optional<Graph> local;
+        Graph & g = tape ? tape->graph.emplace() : local.emplace();
+        LayerActivations a{};
+        ggml_tensor * y = layer_forward(g, arch, parameters.layers()[size_t(il)], session.shape, leaf_inputs(g), g.ref(session.x[size_t(il)]), session.adapter, a);
+        if (tape) {
+            for (ggml_tensor * t : a.list()) flag_output(t);
+            tape->activations = a;
+            if (!tape->allocator) tape->allocator = compute.make_allocator();
+        }
+        g.write(y, session.x[size_t(il) + 1]);
+        g.run(compute, tape ? tape->allocator.get() : scratch.get());
+    }
+
+    void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy) {
+        check(batch);
+        require(!keep || batch.adapter || !model->adapter(), "cannot be trained with its adapter off");
+        start_session(batch);
+        embed();
+        // As many layers as the budget holds keep their activations; the first ones are recomputed in backward.
+        const size_t per_layer = activation_bytes(arch, session.shape);
+        const int64_t fit = std::min<int64_t>(arch.n_layer, int64_t(options.memory_budget / std::max<size_t>(1, per_layer)));
+        session.first_kept_layer = int(keep ? arch.n_layer - fit : arch.n_layer);
+        for (int64_t il = 0; il < arch.n_layer; il++) run_layer(il, il >= session.first_kept_layer ? &tapes[size_t(il)] : nullptr);
+        Graph g;
+        g.write(ggml_get_rows(g.ctx(), g.ref(session.x.back()), g.ref(session.sources)), session.picked);
+        g.run(compute, scratch.get());
+        head.forward(compute, session.picked, session.targets, session.temperature, session.adapter, keep, logprobs, entropy);
+        session.kept = keep;
+    }
+
+    void backward(const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy) {
+        if (!session.kept) throw Error("no-forward", "backward needs a forward pass that kept its activations").subject("training");
+        require(d_logprobs.size() == session.targets.size() && d_entropy.size() == session.targets.size(), "needs one gradient per scored token");
+        session.kept = false;
+        head.backward(compute, session.picked, session.d_picked, session.targets, session.temperature, session.adapter, d_logprobs, d_entropy);
+        {
+            Graph g;
+            g.write(ggml_get_rows_back(g.ctx(), g.ref(session.d_picked), g.ref(session.sources), g.ref(session.dy)), session.dy);
+            g.run(compute, scratch.get());
+        }
+        for (int64_t il = arch.n_layer - 1; il >= 0; il--) {
+            // Recomputed layers share one tape: the first one's, which is not kept itself then.
+            Tape & tape = il >= session.first_kept_layer ? tapes[size_t(il)] : tapes[0];
+            if (il < session.first_kept_layer) run_layer(il, &tape);
+            Graph g;
+            ggml_tensor * dx = layer_backward(g, arch, parameters.layers()[size_t(il)], session.shape, leaf_inputs(g), as_leaves(g, tape.activations),
+                                              g.ref(session.x[size_t(il)]), g.ref(session.dy));
+            g.write(dx, session.dy);
+            g.run(compute, scratch.get());
+            tape.graph.reset();
+        }
+        if (ggml_tensor * d_embd = parameters.d_token_embd()) {
+            Graph g;
+            g.accumulate(ggml_get_rows_back(g.ctx(), g.ref(session.dy), g.ref(session.tokens), g.ref(d_embd)), d_embd);
+            g.run(compute, scratch.get());
+        }
+    }
+
+    // Any tensor by name: parameters first (adapter tensors among them), then frozen weights.
+    ggml_tensor * find(const std::string & name, const std::string & what) const {
+        const Parameter * p = parameters.find(name);
+        if (p) {
+            if (what == "value") return p->value;
+            if (what == "gradient") return p->gradient;
+            if (what == "moment1") return p->moment1;
+            if (what == "moment2") return p->moment2;
+        } else if (what == "value") {
+            if (const ggml_tensor * t = model->llama()->get_tensor(name.c_str())) return const_cast<ggml_tensor *>(t);
+        }
+        throw Error("unknown-tensor", p ? "has no such part" : "is not a tensor of this model, or is not trained").subject(name)
+            .expected("\"value\", \"gradient\", \"moment1\" or \"moment2\" of a trained tensor").received('"' + what + '"');
+    }
+};
+
+Trainer::Trainer(std::shared_ptr<Model> model, const TrainerOptions & options) {
+    if (!model->architecture()) {
+        throw Error("not-trainable", "the model was loaded for generation only").subject(model->options().path).expected("trainable \"lora\" or \"full\"")
+            .received("trainable \"none\"").remedy("load it with trainable \"lora\" and lora: {rank, alpha}");
+    }
+    impl_ = std::make_unique<Impl>(std::move(model), options);
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy) {
+    impl_->compute.abort_flag() = false;
+    impl_->forward(batch, keep, logprobs, entropy);
+}
+
+void Trainer::backward(const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy) {
+    impl_->compute.abort_flag() = false;
+    impl_->backward(d_logprobs, d_entropy);
+}
+
+StepResult Trainer::step(const AdamW & options) {
+    impl_->compute.abort_flag() = false;
+    const std::lock_guard<std::mutex> lock(impl_->model->compute_mutex());
+    return impl_->parameters.step(options, impl_->compute);
+}
+
+void Trainer::zero_gradients() { impl_->parameters.zero_gradients(impl_->compute); }
+
+int Trainer::kept_layers() const { return int(impl_->arch.n_layer) - impl_->session.first_kept_layer; }
+
+std::vector<TensorInfo> Trainer::tensors() const {
+    std::vector<TensorInfo> list;
+    const auto add = [&](const std::string & name, const ggml_tensor * t, bool trainable) {
+        list.push_back({name, ggml_type_name(t->type), {t->ne, t->ne + ggml_n_dims(t)}, trainable});
+    };
+    for (const auto & [name, tensor] : llama_internal_get_tensor_map(impl_->model->llama())) add(name, tensor, impl_->parameters.find(name) != nullptr);
+    for (const auto & p : impl_->parameters.all()) {
+        if (!impl_->model->llama()->get_tensor(p.name.c_str())) add(p.name, p.value, true);
+    }
+    return list;
+}
+
+std::vector<float> Trainer::read_tensor(const std::string & name, const std::string & what) const {
+    const ggml_tensor * t = impl_->find(name, what);
+    std::vector<uint8_t> bytes(ggml_nbytes(t));
+    ggml_backend_tensor_get(t, bytes.data(), 0, bytes.size());
+    std::vector<float> values(size_t(ggml_nelements(t)));
+    if (t->type == GGML_TYPE_F32) {
+        std::memcpy(values.data(), bytes.data(), bytes.size());
+    } else {
+        ggml_get_type_traits(t->type)->to_float(bytes.data(), values.data(), int64_t(values.size()));
+    }
+    return values;
+}
+
+void Trainer::write_tensor(const std::string & name, const std::string & what, const std::vector<float> & values) {
+    ggml_tensor * t = impl_->find(name, what);
+    const bool trainable = impl_->parameters.find(name) != nullptr;
+    if (!trainable || t->type != GGML_TYPE_F32 || values.size() != size_t(ggml_nelements(t))) {
+        throw Error("bad-tensor", "cannot be written").subject(name).expected("a trained F32 tensor and " + std::to_string(ggml_nelements(t)) + " values")
+            .received(std::string(trainable ? "a trained " : "a frozen ") + ggml_type_name(t->type) + " tensor and " + std::to_string(values.size()) + " values");
+    }
+    const std::lock_guard<std::mutex> lock(impl_->model->compute_mutex());
+    ggml_backend_tensor_set(t, values.data(), 0, values.size() * sizeof(float));
+}
+
+int64_t Trainer::step_count() const { return impl_->parameters.step_count; }
+void Trainer::set_step_count(int64_t count) { impl_->parameters.step_count = count; }
+void Trainer::request_abort() { impl_->compute.abort_flag() = true; }
+
+}  // namespace cria

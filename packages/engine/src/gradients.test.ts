@@ -1,0 +1,77 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TrainSequence } from "@cria/core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { LlamaModel, LoadModelOptions } from "./index.js";
+import { loadModel } from "./index.js";
+import { checkGradients, makeNormals, makeTinyModel, type TinyModelOptions, weightedLogprobs } from "./testing/index.js";
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "cria-gradients-"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+let files = 0;
+async function load(tiny: TinyModelOptions, options: Omit<LoadModelOptions, "path">): Promise<LlamaModel> {
+  const path = join(folder, `${files++}.gguf`);
+  await makeTinyModel(path, tiny);
+  return loadModel({ path, contextSize: 64, maxSequences: 2, ...options });
+}
+
+/** Sequences of unequal length; the first three share a prefix, so that packed rows are exercised too. */
+function makeBatch(seed = 5): TrainSequence[] {
+  const normal = makeNormals(seed);
+  const token = () => Math.abs(Math.floor(normal() * 1000)) % 256;
+  const prefix = Array.from({ length: 9 }, token);
+  const lengths = [6, 11, 4];
+  const sequences = lengths.map((n) => [...prefix, ...Array.from({ length: n }, token)]);
+  sequences.push(Array.from({ length: 13 }, token), Array.from({ length: 5 }, token));
+  return sequences.map((tokenIds) => ({
+    tokenIds,
+    lossMask: tokenIds.map((_, t) => (t > 2 && t % 4 !== 1 ? 1 : 0)),
+    columns: { weights: tokenIds.map(() => normal()), entropyWeights: tokenIds.map(() => 0.3 * normal()) },
+  }));
+}
+
+async function randomizeLoraB(model: LlamaModel) {
+  const normal = makeNormals(3);
+  for (const { name, shape } of model.listTensors().filter((t) => t.name.endsWith(".lora_b"))) {
+    await model.writeTensor(name, Float32Array.from({ length: shape[0]! * shape[1]! }, () => 0.1 * normal()));
+  }
+}
+
+describe("gradients against finite differences", () => {
+  for (const architecture of ["llama", "qwen2", "qwen3"] as const) {
+    it(`${architecture}: every base weight (full training)`, async () => {
+      const model = await load({ architecture }, { trainable: "full" });
+      const checks = await checkGradients(model, makeBatch(), weightedLogprobs, { temperature: 0.8 });
+      const names = checks.map((c) => c.name);
+      expect(names).toContain("blk.0.attn_k.weight");
+      expect(names).toContain("blk.1.attn_v.weight");
+      expect(names.length).toBe(model.listTensors().length);
+      // A gradient that is silently zero would pass a relative test: each must carry signal.
+      for (const check of checks) expect(Math.abs(check.analytic), check.name).toBeGreaterThan(1e-3);
+      expect(checks.filter((c) => c.relativeError > 5e-3)).toEqual([]);
+      await model.dispose();
+    });
+
+    it(`${architecture}: every LoRA weight`, async () => {
+      const model = await load(
+        { architecture, tied: false },
+        { lora: { rank: 4, alpha: 8, targets: ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down", "output"] } },
+      );
+      await randomizeLoraB(model);
+      const checks = await checkGradients(model, makeBatch(), weightedLogprobs);
+      const names = checks.map((c) => c.name);
+      for (const part of ["attn_k", "attn_v"]) {
+        for (const side of ["a", "b"]) expect(names).toContain(`blk.1.${part}.weight.lora_${side}`);
+      }
+      expect(names.length).toBe(2 * (2 * 7 + 1));
+      for (const check of checks) expect(Math.abs(check.analytic), check.name).toBeGreaterThan(1e-3);
+      expect(checks.filter((c) => c.relativeError > 5e-3)).toEqual([]);
+      await model.dispose();
+    });
+  }
+});

@@ -1,0 +1,130 @@
+import type {
+  LossFunction,
+  ModelInfo,
+  OptimizerOptions,
+  PolicyEngine,
+  ScoreOptions,
+  ScoreResult,
+  ScoreSequence,
+  TrainOptions,
+  TrainResult,
+  TrainSequence,
+} from "@cria/core";
+import { LlamaSequence } from "./llama-sequence.js";
+import { callNative, callNativeSync } from "./native.js";
+import type { NativeModel, SchedulerStats, TensorInfo, TensorPart } from "./native-types.js";
+import { scoreSequences } from "./training/score-sequences.js";
+import { trainBatch } from "./training/train-batch.js";
+
+/** A model on llama.cpp: the engine that generates and trains over one copy of the weights. Made by `loadModel`. */
+export class LlamaModel implements PolicyEngine {
+  readonly info: ModelInfo;
+  readonly chatTemplate: string | null;
+  /** Training jobs run one after another; a second call waits for the first. */
+  private training: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly native: NativeModel) {
+    const { chatTemplate, ...info } = native.info();
+    this.info = info;
+    this.chatTemplate = chatTemplate;
+  }
+
+  tokenize(text: string, options: { special?: boolean } = {}): Int32Array {
+    return callNativeSync(() => this.native.tokenize(text, options.special ?? true));
+  }
+
+  detokenize(tokenIds: ArrayLike<number>, options: { special?: boolean } = {}): string {
+    return callNativeSync(() => this.native.detokenize(Int32Array.from(tokenIds), options.special ?? true));
+  }
+
+  createSequence(): LlamaSequence {
+    return new LlamaSequence(
+      this.native,
+      callNativeSync(() => this.native.createSequence()),
+      0,
+      this.info.endOfGenerationTokens,
+    );
+  }
+
+  score(sequences: readonly ScoreSequence[], options: ScoreOptions = {}): Promise<ScoreResult[]> {
+    return this.enqueue(() => scoreSequences(this.native, this.info, sequences, options));
+  }
+
+  train(
+    batch: readonly TrainSequence[],
+    loss: LossFunction,
+    optimizer: OptimizerOptions | null,
+    options: TrainOptions = {},
+  ): Promise<TrainResult> {
+    return this.enqueue(() => trainBatch(this.native, this.info, batch, loss, optimizer, options));
+  }
+
+  /** Throws away gradients that were accumulated without a step. */
+  zeroGradients(): Promise<void> {
+    return this.enqueue(() => callNative(() => this.native.zeroGradients()));
+  }
+
+  flushCache(): Promise<void> {
+    return callNative(() => this.native.flush());
+  }
+
+  saveAdapter(path: string): Promise<void> {
+    return this.enqueue(() => callNative(() => this.native.saveAdapter(path)));
+  }
+
+  saveModel(path: string): Promise<void> {
+    return this.enqueue(() => callNative(() => this.native.saveModel(path)));
+  }
+
+  /** Names, types and shapes of all weights and adapter tensors; needs a trainable model. */
+  listTensors(): TensorInfo[] {
+    return callNativeSync(() => this.native.tensors());
+  }
+
+  /** A tensor's values as floats; gradients and Adam moments exist for trained tensors. */
+  readTensor(name: string, part: TensorPart = "value"): Promise<Float32Array> {
+    return this.enqueue(() => callNative(() => this.native.readTensor(name, part)));
+  }
+
+  /** Overwrites a trained F32 tensor; cached KV is forgotten when its value changed. */
+  writeTensor(name: string, values: Float32Array, part: TensorPart = "value"): Promise<void> {
+    return this.enqueue(async () => {
+      await callNative(() => this.native.writeTensor(name, part, values));
+      if (part === "value") await callNative(() => this.native.flush());
+    });
+  }
+
+  /** Totals of the scheduler since loading. */
+  schedulerStats(): SchedulerStats {
+    return callNativeSync(() => this.native.schedulerStats());
+  }
+
+  /** Optimizer steps taken; Adam's bias correction depends on it. */
+  get stepCount(): number {
+    return callNativeSync(() => this.native.stepCount());
+  }
+
+  set stepCount(count: number) {
+    callNativeSync(() => this.native.setStepCount(count));
+  }
+
+  /** Layers whose activations the last training forward kept; the others were recomputed. */
+  get keptLayers(): number {
+    return callNativeSync(() => this.native.keptLayers());
+  }
+
+  /** Ends what is in flight as aborted and frees the memory. May be called twice. */
+  async dispose(): Promise<void> {
+    await callNative(() => this.native.dispose());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.dispose();
+  }
+
+  private enqueue<T>(job: () => Promise<T>): Promise<T> {
+    const result = this.training.then(job, job);
+    this.training = result.catch(() => undefined);
+    return result;
+  }
+}

@@ -1,0 +1,102 @@
+import { EngineError, type GenerateOptions, type GenerateResult, type PolicySequence } from "@cria/core";
+import { callNative, callNativeSync } from "./native.js";
+import type { NativeGenerateParams, NativeModel } from "./native-types.js";
+
+/** One conversation on the model: its tokens, and its KV as long as there is room. */
+export class LlamaSequence implements PolicySequence {
+  private disposed = false;
+
+  constructor(
+    private readonly native: NativeModel,
+    private readonly id: number,
+    private count: number,
+    private readonly endTokens: readonly number[],
+  ) {}
+
+  get tokenCount(): number {
+    return this.count;
+  }
+
+  /** A copy of the tokens so far. */
+  get tokenIds(): Int32Array {
+    this.checkAlive();
+    return callNativeSync(() => this.native.sequenceTokens(this.id));
+  }
+
+  async generate(deltaTokenIds: ArrayLike<number>, options: GenerateOptions): Promise<GenerateResult> {
+    const params: NativeGenerateParams = {
+      maxTokens: options.maxTokens,
+      temperature: options.temperature ?? 1,
+      topP: options.topP ?? 1,
+      topK: options.topK ?? 0,
+      minP: options.minP ?? 0,
+      // Without a seed each request draws its own.
+      seed: options.seed ?? Math.floor(Math.random() * 0x1_0000_0000),
+      stopTokens: Int32Array.from(options.stopTokens ?? this.endTokens),
+      stopStrings: [...(options.stopStrings ?? [])],
+    };
+    if (!(params.maxTokens >= 1)) {
+      throw new EngineError("has a wrong value", {
+        code: "engine/bad-option",
+        subject: "generate.maxTokens",
+        expected: "a whole number of at least 1",
+        received: String(options.maxTokens),
+      });
+    }
+    return this.run(deltaTokenIds, params, options.signal, options.onText);
+  }
+
+  async prefill(deltaTokenIds: ArrayLike<number>, options: { signal?: AbortSignal } = {}): Promise<void> {
+    const params = { maxTokens: 0, temperature: 1, topP: 1, topK: 0, minP: 0, seed: 0, stopTokens: new Int32Array(0), stopStrings: [] };
+    await this.run(deltaTokenIds, params, options.signal, undefined);
+  }
+
+  fork(): LlamaSequence {
+    this.checkAlive();
+    const id = callNativeSync(() => this.native.forkSequence(this.id));
+    return new LlamaSequence(this.native, id, this.count, this.endTokens);
+  }
+
+  dispose(): void {
+    if (this.disposed) return;
+    this.disposed = true;
+    callNativeSync(() => this.native.disposeSequence(this.id));
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  private async run(
+    deltaTokenIds: ArrayLike<number>,
+    params: NativeGenerateParams,
+    signal: AbortSignal | undefined,
+    onText: ((text: string) => void) | undefined,
+  ): Promise<GenerateResult> {
+    this.checkAlive();
+    const delta = Int32Array.from(deltaTokenIds);
+    return callNative(async () => {
+      const { request, promise } = this.native.generate(this.id, delta, params, onText);
+      const abort = () => this.native.abort(request);
+      if (signal?.aborted) abort();
+      signal?.addEventListener("abort", abort, { once: true });
+      try {
+        return await promise;
+      } finally {
+        signal?.removeEventListener("abort", abort);
+        if (!this.disposed) this.count = this.native.sequenceTokens(this.id).length;
+      }
+    });
+  }
+
+  private checkAlive(): void {
+    if (!this.disposed) return;
+    throw new EngineError("was disposed", {
+      code: "engine/disposed",
+      subject: "sequence",
+      expected: "a sequence in use",
+      received: "a disposed one",
+      remedy: "create a new sequence, or fork before disposing",
+    });
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * The whole contract of the native addon (native/src/binding). Arguments are checked there; errors arrive as JS errors
+ * with `code`, `subject`, `expected`, `received` and `remedy`.
+ */
+import type { GenerateResult, ModelInfo } from "@cria/core";
+
+export type GgufValue =
+  | { type: "string"; value: string }
+  | { type: "uint32" | "int32" | "float32"; value: number }
+  | { type: "bool"; value: boolean }
+  | { type: "array"; of: "string"; value: string[] }
+  | { type: "array"; of: "int32" | "float32"; value: number[] };
+
+export type GgufTensorType = "f32" | "f16" | "bf16" | "q8_0" | "q4_0" | "q4_K" | "q6_K";
+
+export interface GgufTensor {
+  name: string;
+  type: GgufTensorType;
+  /** Fastest axis first; a linear layer's weight is [inputs, outputs]. */
+  shape: number[];
+  data: Float32Array;
+}
+
+export interface GgufFile {
+  metadata: Record<string, GgufValue>;
+  tensors: GgufTensor[];
+}
+
+export interface NativeRuntimeInfo {
+  llamaVersion: string;
+  ggmlVersion: string;
+  librariesFolder: string;
+  devices: string[];
+}
+
+export interface NativeLoadOptions {
+  path: string;
+  device?: string;
+  gpuLayers?: number;
+  contextSize?: number;
+  maxSequences?: number;
+  threads?: number;
+  kvType?: string;
+  flashAttention?: boolean;
+  lora?: { rank?: number; alpha?: number; targets?: string[]; path?: string } | null;
+  trainable?: string;
+  seed?: number;
+  prefillChunk?: number;
+  swapBytes?: number;
+  trainingMemory?: number;
+}
+
+export interface NativeGenerateParams {
+  /** 0 evaluates the delta only. */
+  maxTokens: number;
+  temperature: number;
+  topP: number;
+  topK: number;
+  minP: number;
+  seed: number;
+  stopTokens: Int32Array;
+  stopStrings: string[];
+}
+
+/** Rows of equal length, each a token tree; see native/include/cria/trainer.h. Arrays are rows * rowLength long. */
+export interface NativeMicroBatch {
+  rows: number;
+  rowLength: number;
+  tokens: Int32Array;
+  positions: Int32Array;
+  /** 0 shared prefix, 1.. branches that see the prefix and themselves, -1 padding. */
+  segments: Int32Array;
+  /** Where the hidden state lies that predicts each scored token, and that token. */
+  sources: Int32Array;
+  targets: Int32Array;
+  temperature: number;
+  adapter: boolean;
+}
+
+export interface NativeScores {
+  logprobs: Float32Array;
+  entropy: Float32Array;
+}
+
+export interface NativeOptimizer {
+  learningRate: number;
+  beta1: number;
+  beta2: number;
+  epsilon: number;
+  weightDecay: number;
+  maxGradNorm: number;
+}
+
+export type TensorPart = "value" | "gradient" | "moment1" | "moment2";
+
+export interface TensorInfo {
+  name: string;
+  type: string;
+  shape: number[];
+  trainable: boolean;
+}
+
+export interface SchedulerStats {
+  prefillTokens: number;
+  reusedTokens: number;
+  decodeTokens: number;
+  /** Rows decoded only to keep a batch in one piece. */
+  paddingTokens: number;
+  decodeCalls: number;
+  evictions: number;
+  restores: number;
+  recomputedTokens: number;
+  llamaSeconds: number;
+  busySeconds: number;
+}
+
+export interface NativeModel {
+  info(): ModelInfo & { chatTemplate: string | null };
+  tokenize(text: string, special: boolean): Int32Array;
+  detokenize(tokenIds: Int32Array, special: boolean): string;
+  createSequence(): number;
+  forkSequence(sequence: number): number;
+  disposeSequence(sequence: number): void;
+  sequenceTokens(sequence: number): Int32Array;
+  generate(
+    sequence: number,
+    delta: Int32Array,
+    params: NativeGenerateParams,
+    onText?: (text: string) => void,
+  ): { request: number; promise: Promise<GenerateResult> };
+  abort(request: number): void;
+  flush(): Promise<void>;
+  schedulerStats(): SchedulerStats;
+  /** With `keep`, backward may follow. */
+  forward(batch: NativeMicroBatch, keep: boolean): Promise<NativeScores>;
+  backward(dLogprobs: Float32Array, dEntropy: Float32Array): Promise<void>;
+  step(optimizer: NativeOptimizer): Promise<{ gradNorm: number; stepped: boolean }>;
+  zeroGradients(): Promise<void>;
+  abortTraining(): void;
+  tensors(): TensorInfo[];
+  readTensor(name: string, what: TensorPart): Promise<Float32Array>;
+  writeTensor(name: string, what: TensorPart, values: Float32Array): Promise<void>;
+  stepCount(): number;
+  setStepCount(count: number): void;
+  /** Layers of the last kept forward whose activations were not recomputed. */
+  keptLayers(): number;
+  saveAdapter(path: string): Promise<void>;
+  saveModel(path: string): Promise<void>;
+  dispose(): Promise<void>;
+}
+
+export interface NativeAddon {
+  runtimeInfo(): NativeRuntimeInfo;
+  /** Loads libggml-cuda from a folder into this process; false when the driver or cuBLAS is missing. */
+  loadCuda(folder: string): boolean;
+  loadModel(options: NativeLoadOptions): Promise<NativeModel>;
+  writeGguf(path: string, file: GgufFile): Promise<void>;
+}

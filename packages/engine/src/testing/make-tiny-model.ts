@@ -1,0 +1,130 @@
+import { type GgufFile, type GgufTensor, type GgufTensorType, type GgufValue } from "../native-types.js";
+import { writeGguf } from "../gguf.js";
+
+/** A random model of a few thousand weights, for tests: real file, real vocabulary, any supported architecture and type. */
+export interface TinyModelOptions {
+  architecture?: "llama" | "qwen2" | "qwen3";
+  type?: GgufTensorType;
+  embedding?: number;
+  layers?: number;
+  heads?: number;
+  kvHeads?: number;
+  headSize?: number;
+  feedForward?: number;
+  tied?: boolean;
+  contextLength?: number;
+  seed?: number;
+  /** Scale of the embedding; larger makes distributions sharper. */
+  embeddingScale?: number;
+}
+
+/** Deterministic standard normals (mulberry32 and Box-Muller). */
+export function makeNormals(seed: number): () => number {
+  let state = seed >>> 0;
+  const uniform = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = state;
+    t = Math.imul(t ^ (t >>> 15), t | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+  return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
+}
+
+/** GPT-2's printable stand-ins for bytes, in byte order. */
+function byteTokens(): string[] {
+  const printable = (b: number) => (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || (b >= 174 && b <= 255);
+  let extra = 0;
+  return Array.from({ length: 256 }, (_, b) => String.fromCharCode(printable(b) ? b : 256 + extra++));
+}
+
+const SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
+const CHATML =
+  "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
+  const {
+    architecture = "qwen3",
+    type = "f32",
+    embedding = architecture === "qwen2" ? 64 : 32,
+    layers = 2,
+    heads = 4,
+    kvHeads = 2,
+    headSize = 16,
+    feedForward = 48,
+    tied = architecture === "qwen3",
+    contextLength = 512,
+    seed = 1,
+    embeddingScale = 1,
+  } = options;
+  const normal = makeNormals(seed);
+  const tensors: GgufTensor[] = [];
+  const add = (name: string, shape: number[], scale: number, mean = 0) => {
+    const data = Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => mean + scale * normal());
+    // Norms and biases stay F32, as in every real file.
+    tensors.push({ name, type: shape.length === 2 ? type : "f32", shape, data });
+  };
+  const tokens = [...byteTokens(), ...SPECIAL_TOKENS];
+  while (tokens.length % 32) tokens.push(`[PAD${tokens.length}]`);
+  add("token_embd.weight", [embedding, tokens.length], embeddingScale);
+  for (let i = 0; i < layers; i++) {
+    const name = (part: string) => `blk.${i}.${part}`;
+    const linear = (part: string, inputs: number, outputs: number) => add(name(part), [inputs, outputs], 1.2 / Math.sqrt(inputs));
+    add(name("attn_norm.weight"), [embedding], 0.1, 1);
+    linear("attn_q.weight", embedding, heads * headSize);
+    linear("attn_k.weight", embedding, kvHeads * headSize);
+    linear("attn_v.weight", embedding, kvHeads * headSize);
+    if (architecture === "qwen2") {
+      add(name("attn_q.bias"), [heads * headSize], 0.3);
+      add(name("attn_k.bias"), [kvHeads * headSize], 0.3);
+      add(name("attn_v.bias"), [kvHeads * headSize], 0.3);
+    }
+    if (architecture === "qwen3") {
+      add(name("attn_q_norm.weight"), [headSize], 0.1, 1);
+      add(name("attn_k_norm.weight"), [headSize], 0.1, 1);
+    }
+    linear("attn_output.weight", heads * headSize, embedding);
+    add(name("ffn_norm.weight"), [embedding], 0.1, 1);
+    linear("ffn_gate.weight", embedding, feedForward);
+    linear("ffn_up.weight", embedding, feedForward);
+    linear("ffn_down.weight", feedForward, embedding);
+  }
+  add("output_norm.weight", [embedding], 0.1, 1);
+  if (!tied) add("output.weight", [embedding, tokens.length], 1 / Math.sqrt(embedding));
+  const u32 = (value: number): GgufValue => ({ type: "uint32", value });
+  const key = (part: string) => `${architecture}.${part}`;
+  return {
+    metadata: {
+      "general.architecture": { type: "string", value: architecture },
+      "general.name": { type: "string", value: `tiny-${architecture}` },
+      [key("context_length")]: u32(contextLength),
+      [key("embedding_length")]: u32(embedding),
+      [key("block_count")]: u32(layers),
+      [key("feed_forward_length")]: u32(feedForward),
+      [key("attention.head_count")]: u32(heads),
+      [key("attention.head_count_kv")]: u32(kvHeads),
+      [key("attention.key_length")]: u32(headSize),
+      [key("attention.value_length")]: u32(headSize),
+      [key("rope.dimension_count")]: u32(headSize),
+      [key("attention.layer_norm_rms_epsilon")]: { type: "float32", value: 1e-6 },
+      [key("rope.freq_base")]: { type: "float32", value: 10000 },
+      "tokenizer.ggml.model": { type: "string", value: "gpt2" },
+      "tokenizer.ggml.pre": { type: "string", value: "qwen2" },
+      "tokenizer.ggml.tokens": { type: "array", of: "string", value: tokens },
+      "tokenizer.ggml.token_type": { type: "array", of: "int32", value: tokens.map((_, i) => (i < 256 ? 1 : i < 256 + SPECIAL_TOKENS.length ? 3 : 5)) },
+      "tokenizer.ggml.merges": { type: "array", of: "string", value: [] },
+      "tokenizer.ggml.eos_token_id": u32(258),
+      "tokenizer.ggml.padding_token_id": u32(256),
+      "tokenizer.ggml.add_bos_token": { type: "bool", value: false },
+      "tokenizer.chat_template": { type: "string", value: CHATML },
+    },
+    tensors,
+  };
+}
+
+/** Writes such a model to `path`. */
+export async function makeTinyModel(path: string, options: TinyModelOptions = {}): Promise<GgufFile> {
+  const file = describeTinyModel(options);
+  await writeGguf(path, file);
+  return file;
+}

@@ -1,0 +1,46 @@
+import { EngineError, type ModelInfo } from "@cria/core";
+
+/** The one place where training inputs are checked before the native code sees them. */
+export function checkTokens(tokenIds: ArrayLike<number>, info: ModelInfo, subject: string): Int32Array {
+  if (tokenIds.length < 2) {
+    throw new EngineError("is too short to score", {
+      code: "engine/bad-batch",
+      subject,
+      expected: "at least 2 tokens",
+      received: `${tokenIds.length}`,
+    });
+  }
+  const tokens = Int32Array.from(tokenIds);
+  for (let i = 0; i < tokens.length; i++) {
+    if (tokens[i] !== tokenIds[i] || tokens[i]! < 0 || tokens[i]! >= info.vocabSize) {
+      throw new EngineError("has a token outside the vocabulary", {
+        code: "engine/bad-token",
+        subject: `${subject}, token ${i}`,
+        expected: `0 to ${info.vocabSize - 1}`,
+        received: `${tokenIds[i]}`,
+      });
+    }
+  }
+  return tokens;
+}
+
+export function checkLength(actual: number, expected: number, subject: string): void {
+  if (actual === expected) return;
+  throw new EngineError("has a wrong length", {
+    code: "engine/bad-batch",
+    subject,
+    expected: `${expected}, one value for each token`,
+    received: `${actual}`,
+  });
+}
+
+export function checkTemperature(temperature: number | undefined): number {
+  const value = temperature ?? 1;
+  if (value > 0 && Number.isFinite(value)) return value;
+  throw new EngineError("must be positive: logits are divided by it", {
+    code: "engine/bad-option",
+    subject: "temperature",
+    expected: "a number above 0",
+    received: `${temperature}`,
+  });
+}

@@ -1,0 +1,44 @@
+import type { ModelInfo, ScoreOptions, ScoreResult, ScoreSequence } from "@cria/core";
+import { callNative } from "../native.js";
+import type { NativeModel } from "../native-types.js";
+import { checkTemperature, checkTokens } from "./check-batch.js";
+import { chooseMicroBatchTokens, estimateCost } from "./micro-batch-size.js";
+import { planMicroBatches } from "./plan-micro-batches.js";
+
+/** Logprobs (and entropies) of given tokens by the training graph. */
+export async function scoreSequences(
+  native: NativeModel,
+  info: ModelInfo,
+  sequences: readonly ScoreSequence[],
+  options: ScoreOptions,
+): Promise<ScoreResult[]> {
+  const inputs = sequences.map((sequence, i) => {
+    const tokenIds = checkTokens(sequence.tokenIds, info, `score: sequence ${i}`);
+    const from = Math.max(1, sequence.from ?? 1);
+    const scored = Int32Array.from({ length: Math.max(0, tokenIds.length - from) }, (_, k) => from + k);
+    return { tokenIds, scored };
+  });
+  const results: ScoreResult[] = inputs.map(({ tokenIds }) => ({
+    logprobs: new Float32Array(tokenIds.length),
+    entropy: options.entropy ? new Float32Array(tokenIds.length) : null,
+  }));
+  const plans = planMicroBatches(inputs, {
+    maxTokens: chooseMicroBatchTokens(info),
+    cost: estimateCost(info),
+    temperature: checkTemperature(options.temperature),
+    adapter: options.adapter ?? true,
+  });
+  for (const plan of plans) {
+    options.signal?.throwIfAborted();
+    const { logprobs, entropy } = await callNative(() => native.forward(plan.native, false));
+    plan.sequenceIndices.forEach((index, i) => {
+      const { scored } = inputs[index]!;
+      const base = plan.offsets[i]!;
+      for (let k = 0; k < scored.length; k++) {
+        results[index]!.logprobs[scored[k]!] = logprobs[base + k]!;
+        if (options.entropy) results[index]!.entropy![scored[k]!] = entropy[base + k]!;
+      }
+    });
+  }
+  return results;
+}
