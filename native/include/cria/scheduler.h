@@ -19,6 +19,9 @@ struct SchedulerOptions {
     std::string kv_type = "f32";  // "f32" | "f16" | "q8_0"
     bool flash_attention = false;
     int prefill_chunk = 512;    // most prompt tokens of one sequence evaluated between two decode steps
+    // What a sequence computes then depends on itself alone, bit for bit: KV is shared between a sequence and its forks
+    // only (and not with any sequence that happens to start alike), and K-quantised models decode at least 8 rows.
+    bool deterministic = true;
     size_t swap_bytes = size_t(1) << 30;  // host memory for the KV of evicted sequences; beyond it they are recomputed
 };
 

@@ -47,6 +47,7 @@ EngineOptions read_engine_options(const Napi::Value & value) {
     options.scheduler.kv_type = o.text("kvType", "f32");
     options.scheduler.flash_attention = o.boolean("flashAttention", false);
     options.scheduler.prefill_chunk = int(o.integer("prefillChunk", options.scheduler.prefill_chunk, 1, 1 << 16));
+    options.scheduler.deterministic = o.boolean("deterministic", true);
     options.scheduler.swap_bytes = size_t(o.number("swapBytes", double(options.scheduler.swap_bytes), 0, 1e15));
     options.trainer.memory_budget = size_t(o.number("trainingMemory", double(options.trainer.memory_budget), 0, 1e15));
     return options;

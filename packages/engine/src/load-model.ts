@@ -38,6 +38,12 @@ export interface LoadModelOptions {
   trainable?: "lora" | "full" | "none";
   /** Seed of a new adapter's values. Default 0. */
   seed?: number;
+  /**
+   * With a seed given, tokens then depend on the request alone, not on timing or neighbours: KV is shared between a
+   * sequence and its forks only, and K-quantised models decode at least 8 rows at a time. Default true; false also
+   * reuses prefixes that unrelated requests have in common.
+   */
+  deterministic?: boolean;
   /** Bytes for activations kept between forward and backward; beyond it layers are recomputed. Default 1 GiB. */
   trainingMemory?: number;
   /** Most prompt tokens of one sequence evaluated between two decode steps. Default 512. */
@@ -58,6 +64,7 @@ const KNOWN_OPTIONS = new Set([
   "lora",
   "trainable",
   "seed",
+  "deterministic",
   "trainingMemory",
   "prefillChunk",
   "swapBytes",

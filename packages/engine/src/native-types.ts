@@ -45,6 +45,7 @@ export interface NativeLoadOptions {
   lora?: { rank?: number; alpha?: number; targets?: string[]; path?: string } | null;
   trainable?: string;
   seed?: number;
+  deterministic?: boolean;
   prefillChunk?: number;
   swapBytes?: number;
   trainingMemory?: number;

@@ -1,0 +1,78 @@
+#include "infer/sampler.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "math/softmax.h"
+
+namespace cria {
+
+namespace {
+
+// SplitMix64 (Steele, Lea, Flood 2014) as a counter-based generator: a uniform double in [0, 1) from (seed, index).
+double uniform(uint32_t seed, uint64_t index) {
+    uint64_t x = (uint64_t(seed) << 32 | 0x5eedu) + (index + 1) * 0x9e3779b97f4a7c15ull;
+    for (int round = 0; round < 2; round++) {
+        x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+        x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+        x ^= x >> 31;
+    }
+    return double(x >> 11) * 0x1.0p-53;
+}
+
+}  // namespace
+
+SampledToken Sampler::sample(const float * logits, int n_vocab, const GenerateParams & params, uint64_t index) {
+    const bool greedy = params.temperature <= 0.0f;
+    const float scale = greedy ? 1.0f : 1.0f / params.temperature;
+    const RowStats stats = softmax_stats(logits, n_vocab, scale, false);
+    const auto finish = [&](int32_t token) { return SampledToken{token, row_logprob(stats, logits[token], scale)}; };
+    if (greedy) return finish(int32_t(std::max_element(logits, logits + n_vocab) - logits));
+
+    probabilities_.resize(size_t(n_vocab));
+    softmax_probabilities(logits, n_vocab, scale, stats, probabilities_.data());
+    const double u = uniform(params.seed, index);
+    if (params.top_k <= 0 && params.top_p >= 1.0f && params.min_p <= 0.0f) {
+        const double target = u * std::accumulate(probabilities_.begin(), probabilities_.end(), 0.0);
+        double sum = 0.0;
+        int32_t last = 0;
+        for (int32_t i = 0; i < n_vocab; i++) {
+            if (probabilities_[size_t(i)] > 0) last = i;
+            sum += double(probabilities_[size_t(i)]);
+            if (sum > target) return finish(i);
+        }
+        return finish(last);
+    }
+    // Candidates by falling probability, ties by id, so that the cut does not depend on the order of a partial sort.
+    const auto likelier = [&](int32_t a, int32_t b) {
+        const float pa = probabilities_[size_t(a)], pb = probabilities_[size_t(b)];
+        return pa != pb ? pa > pb : a < b;
+    };
+    candidates_.clear();
+    const float floor = params.min_p > 0 ? params.min_p * *std::max_element(probabilities_.begin(), probabilities_.end()) : 0.0f;
+    for (int32_t i = 0; i < n_vocab; i++) {
+        if (probabilities_[size_t(i)] >= floor) candidates_.push_back(i);
+    }
+    if (params.top_k > 0 && size_t(params.top_k) < candidates_.size()) {
+        std::nth_element(candidates_.begin(), candidates_.begin() + params.top_k, candidates_.end(), likelier);
+        candidates_.resize(size_t(params.top_k));
+    }
+    double mass = 0.0;
+    if (params.top_p < 1.0f) {
+        std::sort(candidates_.begin(), candidates_.end(), likelier);
+        size_t kept = 0;
+        while (kept < candidates_.size() && mass < double(params.top_p)) mass += double(probabilities_[size_t(candidates_[kept++])]);
+        candidates_.resize(kept);
+    } else {
+        std::sort(candidates_.begin(), candidates_.end());
+        for (const int32_t i : candidates_) mass += double(probabilities_[size_t(i)]);
+    }
+    double sum = 0.0;
+    for (const int32_t i : candidates_) {
+        sum += double(probabilities_[size_t(i)]);
+        if (sum > u * mass) return finish(i);
+    }
+    return finish(candidates_.back());
+}
+
+}  // namespace cria

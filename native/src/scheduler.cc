@@ -1,0 +1,636 @@
+#include "cria/scheduler.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "cria/error.h"
+#include "cria/runtime.h"
+#include "infer/decode_batch.h"
+#include "infer/kv_slots.h"
+#include "infer/sampler.h"
+#include "infer/text_stream.h"
+#include "llama-model.h"
+#include "llama.h"
+
+// KV layout: split streams (kv_unified = false), one per slot, because with a unified cache every token attends over the
+// cells of all conversations. llama.cpp puts sequences into one physical batch only when their stream ids are
+// consecutive and their token counts equal; so decode steps take exactly one token per slot in slot order, small holes
+// between active slots are filled with a padding row that is removed again, and prefill runs in batches of its own.
+// What a sequence is computed from then never depends on its neighbours: prefill chunks depend on the sequence alone,
+// each stream attends to its own cells, and ggml's row results do not depend on how many rows there are, as long as
+// there are at least two (a single row takes another kernel), or eight for K-quants. Batches are padded up to that.
+
+namespace cria {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Holes up to this many slots are filled: another physical batch would read all weights again.
+constexpr int kMaxHole = 12;
+// Shorter shared prefixes are evaluated again rather than copied with their whole stream.
+constexpr size_t kMinSharedPrefix = 8;
+// Prompt tokens evaluated between two decode steps, over all sequences.
+constexpr int kPrefillPerStep = 4096;
+
+struct Request {
+    RequestId id;
+    GenerateParams params;
+    std::function<void(GenerateResult)> done;
+    std::function<void(std::string)> on_text;
+    std::atomic<bool> aborted{false};
+    Clock::time_point submitted, admitted, decoding;
+    bool is_admitted = false, is_decoding = false;
+    GenerateResult result;
+    TextStream stream{{}};
+};
+
+struct Sequence {
+    SequenceId id;
+    std::vector<int32_t> tokens;
+    int slot = -1;
+    std::unique_ptr<Request> request;
+    bool disposed = false;
+    // Forks share their family's KV up to the tokens that they were forked with.
+    SequenceId family = 0;
+    size_t fork_length = 0;
+    // Logits after the last token, when it was evaluated without sampling from it; shared by forks.
+    std::shared_ptr<std::vector<float>> next_logits;
+    // KV saved outside the cache when the sequence was evicted, and the tokens that it covers.
+    std::vector<uint8_t> saved;
+    size_t saved_tokens = 0;
+};
+
+// Weights whose products take a panel kernel from eight rows on.
+bool has_k_quants(const llama_model * model) {
+    for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) {
+        switch (tensor->type) {
+            case GGML_TYPE_F32: case GGML_TYPE_F16: case GGML_TYPE_BF16: case GGML_TYPE_Q8_0: case GGML_TYPE_Q4_0:
+                break;
+            default:
+                return true;
+        }
+    }
+    return false;
+}
+
+ggml_type parse_kv_type(const std::string & name) {
+    if (name == "f32") return GGML_TYPE_F32;
+    if (name == "f16") return GGML_TYPE_F16;
+    if (name == "q8_0") return GGML_TYPE_Q8_0;
+    throw Error("bad-option", "is not a KV type").subject("kvType").expected("\"f32\", \"f16\" or \"q8_0\"").received('"' + name + '"');
+}
+
+}  // namespace
+
+struct Scheduler::Impl {
+    std::shared_ptr<Model> model;
+    SchedulerOptions options;
+    llama_context * context = nullptr;
+    int n_vocab = 0, n_batch = 0;
+    int min_rows = 2;            // of a decode batch, so that each row is computed by the same kernel
+    bool groups_prefill = true;  // equal chunks in one batch: only where that cannot change the kernel
+
+    mutable std::mutex mutex;  // guards everything below but what the thread alone uses while it decodes
+    std::condition_variable wake;
+    std::atomic<bool> stopping{false};
+    uint64_t next_id = 1, clock = 0;
+    std::unordered_map<SequenceId, std::shared_ptr<Sequence>> sequences;
+    std::deque<std::shared_ptr<Sequence>> waiting;   // submitted, without a slot yet
+    std::vector<std::shared_ptr<Sequence>> running;  // admitted
+    std::vector<std::function<void()>> flushes;
+    SchedulerStats totals;
+    size_t swapped_bytes = 0;
+
+    std::unique_ptr<KvSlots> slots;
+    std::unique_ptr<DecodeBatch> batch;
+    Sampler sampler;
+    std::thread thread;
+
+    Impl(std::shared_ptr<Model> m, const SchedulerOptions & o) : model(std::move(m)), options(o) {
+        if (o.context_size < 1 || o.max_sequences < 1 || o.max_sequences > 256) {
+            throw Error("bad-option", "is out of range").subject("maxSequences, contextSize").expected("1 to 256, at least 1")
+                .received(std::to_string(o.max_sequences) + ", " + std::to_string(o.context_size));
+        }
+        n_vocab = llama_vocab_n_tokens(model->vocab());
+        if (o.deterministic && has_k_quants(model->llama())) {
+            min_rows = 8;
+            groups_prefill = false;
+        }
+        // Enough streams for the padding rows (see the top), each with a cell for one.
+        const int streams = std::max(min_rows, o.max_sequences);
+        n_batch = std::max({512, streams, o.prefill_chunk});
+        llama_context_params params = llama_context_default_params();
+        params.n_ctx = uint32_t(streams) * uint32_t((o.context_size + 1 + 255) / 256 * 256);
+        params.n_batch = params.n_ubatch = uint32_t(n_batch);
+        params.n_seq_max = uint32_t(streams);
+        params.n_threads = params.n_threads_batch = model->threads();
+        params.type_k = params.type_v = parse_kv_type(o.kv_type);
+        params.flash_attn_type = o.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
+        params.kv_unified = false;
+        params.no_perf = true;
+        params.abort_callback = [](void * data) { return static_cast<std::atomic<bool> *>(data)->load(std::memory_order_relaxed); };
+        params.abort_callback_data = &stopping;
+        if (o.kv_type == "q8_0" && !o.flash_attention) {
+            throw Error("bad-option", "needs flash attention").subject("kvType").received("\"q8_0\" with flashAttention false").remedy("set flashAttention true, or use \"f16\"");
+        }
+        take_log_errors();
+        context = llama_init_from_model(model->llama(), params);
+        if (!context) {
+            throw Error("context-failed", "the context cannot be created").subject("loadModel")
+                .received(std::to_string(streams) + " sequences of " + std::to_string(o.context_size) + " tokens; " + take_log_errors())
+                .remedy("lower contextSize or maxSequences: both multiply the KV cache's memory");
+        }
+        if (llama_adapter_lora * adapter = model->adapter()) {
+            float scale = 1.0f;
+            llama_set_adapters_lora(context, &adapter, 1, &scale);
+        }
+        slots = std::make_unique<KvSlots>(context, streams);
+        batch = std::make_unique<DecodeBatch>(n_batch);
+        thread = std::thread([this] { run(); });
+    }
+
+    ~Impl() {
+        {
+            const std::lock_guard<std::mutex> lock(mutex);
+            stopping = true;
+            wake.notify_all();
+        }
+        thread.join();
+        llama_free(context);
+    }
+
+    std::shared_ptr<Sequence> find(SequenceId id) const {
+        const auto it = sequences.find(id);
+        if (it == sequences.end()) {
+            throw Error("unknown-sequence", "does not exist or was disposed").subject("sequence").received(std::to_string(id));
+        }
+        return it->second;
+    }
+
+    // ---- the scheduler thread ----
+
+    void run() {
+        std::unique_lock<std::mutex> lock(mutex);
+        while (!stopping) {
+            if (waiting.empty() && running.empty() && flushes.empty()) {
+                wake.wait(lock);
+                continue;
+            }
+            const auto started = Clock::now();
+            drop_aborted();
+            if (!flushes.empty() && running.empty()) run_flushes();
+            if (flushes.empty()) admit();
+            prefill(lock);
+            decode(lock);
+            totals.busy_seconds += seconds_since(started);
+        }
+        for (auto & sequence : waiting) running.push_back(sequence);
+        waiting.clear();
+        while (!running.empty()) finish(running.back(), FinishReason::aborted);
+        run_flushes();
+    }
+
+    void drop_aborted() {
+        for (size_t i = 0; i < waiting.size();) {
+            if (waiting[i]->request->aborted) {
+                auto sequence = waiting[i];
+                waiting.erase(waiting.begin() + long(i));
+                running.push_back(sequence);
+                finish(sequence, FinishReason::aborted);
+            } else {
+                i++;
+            }
+        }
+        for (size_t i = 0; i < running.size();) {
+            if (running[i]->request->aborted) {
+                finish(running[i], FinishReason::aborted);
+            } else {
+                i++;
+            }
+        }
+    }
+
+    void run_flushes() {
+        {
+            const std::lock_guard<std::mutex> compute(model->compute_mutex());
+            slots->clear_all();
+        }
+        for (auto & [id, sequence] : sequences) {
+            sequence->next_logits.reset();
+            drop_saved(*sequence);
+        }
+        for (auto & done : flushes) done();
+        flushes.clear();
+    }
+
+    void drop_saved(Sequence & sequence) {
+        swapped_bytes -= sequence.saved.size();
+        sequence.saved.clear();
+        sequence.saved.shrink_to_fit();
+        sequence.saved_tokens = 0;
+    }
+
+    void admit() {
+        while (!waiting.empty()) {
+            auto sequence = waiting.front();
+            if (sequence->slot < 0 && !give_slot(*sequence)) return;
+            waiting.pop_front();
+            Request & request = *sequence->request;
+            request.is_admitted = true;
+            request.admitted = Clock::now();
+            KvSlot & slot = (*slots)[sequence->slot];
+            slot.last_use = ++clock;
+            // Something must be left to evaluate, unless the logits after the last token are there already.
+            const bool complete = slot.tokens.size() == sequence->tokens.size();
+            if (complete && !sequence->next_logits && !sequence->tokens.empty()) {
+                const std::lock_guard<std::mutex> compute(model->compute_mutex());
+                slots->trim(sequence->slot, sequence->tokens.size() - 1);
+            }
+            request.result.stats.reused_tokens = int(slot.tokens.size());
+            totals.reused_tokens += slot.tokens.size();
+            running.push_back(sequence);
+            if (slot.tokens.size() == sequence->tokens.size()) {
+                // Copied: sampling may end the request, and then nobody else keeps the logits alive.
+                const auto logits = sequence->next_logits;
+                sampled_or_done(sequence, logits->data());
+            }
+        }
+    }
+
+    // Finds KV for a sequence that has none: its own saved state, a shared prefix, or an empty slot.
+    bool give_slot(Sequence & sequence) {
+        const std::lock_guard<std::mutex> compute(model->compute_mutex());
+        size_t shared = 0;
+        const int donor = options.deterministic ? slots->find_longest_prefix(sequence.tokens, sequence.fork_length, sequence.family, shared)
+                                                : slots->find_longest_prefix(sequence.tokens, sequence.tokens.size(), 0, shared);
+        const bool worth = donor >= 0 && shared >= kMinSharedPrefix && shared > sequence.saved_tokens;
+        int slot = worth && (*slots)[donor].owner == 0 ? donor : slots->find_free();
+        if (slot < 0) slot = evict();
+        if (slot < 0) return false;
+        KvSlot & target = (*slots)[slot];
+        target.owner = sequence.id;
+        target.family = sequence.family;
+        sequence.slot = slot;
+        if (worth && slot == donor) {
+            slots->trim(slot, shared);
+        } else if (worth && (*slots)[donor].tokens.size() >= shared) {
+            slots->copy(donor, slot, shared);
+        } else if (!sequence.saved.empty()) {
+            const std::vector<int32_t> covered(sequence.tokens.begin(), sequence.tokens.begin() + long(sequence.saved_tokens));
+            if (slots->restore(slot, sequence.saved, covered)) totals.restores++;
+        } else {
+            slots->trim(slot, 0);
+        }
+        drop_saved(sequence);
+        return true;
+    }
+
+    // Takes the slot of the sequence that has been idle longest; -1 when all are busy.
+    int evict() {
+        int oldest = -1;
+        for (int i = 0; i < slots->count(); i++) {
+            const auto it = sequences.find((*slots)[i].owner);
+            if (it == sequences.end() || it->second->request) continue;
+            if (oldest < 0 || (*slots)[i].last_use < (*slots)[oldest].last_use) oldest = i;
+        }
+        if (oldest < 0) return -1;
+        Sequence & idle = *sequences.at((*slots)[oldest].owner);
+        totals.evictions++;
+        const size_t bytes = llama_state_seq_get_size(context, oldest);
+        if (swapped_bytes + bytes <= options.swap_bytes) {
+            idle.saved = slots->save(oldest);
+            idle.saved_tokens = (*slots)[oldest].tokens.size();
+            swapped_bytes += idle.saved.size();
+        } else {
+            totals.recomputed_tokens += (*slots)[oldest].tokens.size();
+        }
+        idle.slot = -1;
+        (*slots)[oldest].owner = 0;
+        return oldest;
+    }
+
+    // One llama_decode with the lock released. False: the requests concerned must fail.
+    bool call_llama(std::unique_lock<std::mutex> & lock) {
+        lock.unlock();
+        int status = 0;
+        const auto started = Clock::now();
+        double elapsed = 0;
+        {
+            const std::lock_guard<std::mutex> compute(model->compute_mutex());
+            status = llama_decode(context, batch->get());
+            elapsed = seconds_since(started);
+        }
+        lock.lock();
+        totals.llama_seconds += elapsed;
+        totals.decode_calls++;
+        return status == 0;
+    }
+
+    void fail(const std::shared_ptr<Sequence> & sequence, const std::string & message) {
+        {
+            const std::lock_guard<std::mutex> compute(model->compute_mutex());
+            slots->trim(sequence->slot, (*slots)[sequence->slot].tokens.size());
+        }
+        sequence->request->result.error_code = stopping ? "aborted" : "decode-failed";
+        sequence->request->result.error_message = message;
+        finish(sequence, FinishReason::aborted);
+    }
+
+    // Sequences with more than one token to evaluate: chunks, equal lengths together.
+    void prefill(std::unique_lock<std::mutex> & lock) {
+        struct Chunk {
+            std::shared_ptr<Sequence> sequence;
+            int length;
+        };
+        std::vector<Chunk> chunks;
+        int budget = kPrefillPerStep;
+        for (const auto & sequence : running) {
+            const int pending = int(sequence->tokens.size() - (*slots)[sequence->slot].tokens.size());
+            const bool needs = pending > 1 || (pending == 1 && sequence->request->params.max_tokens == 0);
+            if (!needs || budget <= 0) continue;
+            const int length = std::min(pending, options.prefill_chunk);
+            budget -= length;
+            chunks.push_back({sequence, length});
+        }
+        std::sort(chunks.begin(), chunks.end(), [](const Chunk & a, const Chunk & b) {
+            return a.length != b.length ? a.length < b.length : a.sequence->slot < b.sequence->slot;
+        });
+        for (size_t begin = 0; begin < chunks.size() && !stopping;) {
+            batch->clear();
+            std::vector<std::pair<std::shared_ptr<Sequence>, int>> outputs;  // sequence, index of its last token
+            size_t end = begin;
+            for (; end < chunks.size() && chunks[end].length == chunks[begin].length && batch->room() >= chunks[end].length && (end == begin || groups_prefill); end++) {
+                const auto & [sequence, length] = chunks[end];
+                const size_t at = (*slots)[sequence->slot].tokens.size();
+                const bool last = at + size_t(length) == sequence->tokens.size();
+                int index = -1;
+                // Two output rows, for the same reason: the LM head and the last feed-forward see output rows only.
+                for (int i = 0; i < length; i++) index = batch->add(sequence->tokens[at + size_t(i)], int(at) + i, sequence->slot, last && i >= length - 2);
+                outputs.emplace_back(sequence, last ? index : -1);
+            }
+            const bool ok = call_llama(lock);
+            for (auto & [sequence, index] : outputs) {
+                if (!ok) {
+                    fail(sequence, "llama_decode failed on " + std::to_string(chunks[begin].length) + " prompt tokens");
+                    continue;
+                }
+                auto & held = (*slots)[sequence->slot].tokens;
+                held.insert(held.end(), sequence->tokens.begin() + long(held.size()), sequence->tokens.begin() + long(held.size()) + chunks[begin].length);
+                sequence->request->result.stats.prefill_tokens += chunks[begin].length;
+                totals.prefill_tokens += uint64_t(chunks[begin].length);
+                if (index >= 0) sampled_or_done(sequence, llama_get_logits_ith(context, index));
+            }
+            begin = end;
+        }
+    }
+
+    // One token for each sequence that has exactly one to evaluate.
+    void decode(std::unique_lock<std::mutex> & lock) {
+        std::vector<std::shared_ptr<Sequence>> by_slot(size_t(slots->count()));
+        int active = 0;
+        for (const auto & sequence : running) {
+            if (sequence->tokens.size() - (*slots)[sequence->slot].tokens.size() == 1) {
+                by_slot[size_t(sequence->slot)] = sequence;
+                active++;
+            }
+        }
+        if (active == 0 || stopping) return;
+        const std::vector<int> padding = choose_padding(by_slot);
+        batch->clear();
+        std::vector<std::pair<std::shared_ptr<Sequence>, int>> outputs;
+        for (int i = 0, p = 0; i < slots->count(); i++) {
+            const int position = int((*slots)[i].tokens.size());
+            if (by_slot[size_t(i)]) {
+                outputs.emplace_back(by_slot[size_t(i)], batch->add(by_slot[size_t(i)]->tokens.back(), position, i, true));
+            } else if (size_t(p) < padding.size() && padding[size_t(p)] == i) {
+                batch->add(0, position, i, true);
+                p++;
+            }
+        }
+        const bool ok = call_llama(lock);
+        if (!padding.empty()) {
+            const std::lock_guard<std::mutex> compute(model->compute_mutex());
+            for (const int slot : padding) slots->trim(slot, (*slots)[slot].tokens.size());
+            totals.padding_tokens += padding.size();
+        }
+        for (auto & [sequence, index] : outputs) {
+            if (!ok) {
+                fail(sequence, "llama_decode failed on " + std::to_string(outputs.size()) + " sequences");
+                continue;
+            }
+            (*slots)[sequence->slot].tokens.push_back(sequence->tokens.back());
+            // The token before sampling began belongs to the prompt; later ones were sampled.
+            if (sequence->request->result.token_ids.empty()) {
+                sequence->request->result.stats.prefill_tokens++;
+                totals.prefill_tokens++;
+            }
+            sampled_or_done(sequence, llama_get_logits_ith(context, index));
+        }
+    }
+
+    // Padding rows: small holes between active slots, and up to min_rows in each run of slots that decodes together.
+    std::vector<int> choose_padding(const std::vector<std::shared_ptr<Sequence>> & by_slot) const {
+        std::vector<int> padding;
+        const int count = int(by_slot.size());
+        for (int begin = 0; begin < count;) {
+            if (!by_slot[size_t(begin)]) {
+                begin++;
+                continue;
+            }
+            int end = begin + 1, hole = 0;  // the run is [begin, end)
+            for (int i = end; i < count && hole <= kMaxHole; i++) {
+                hole = by_slot[size_t(i)] ? 0 : hole + 1;
+                if (hole == 0) end = i + 1;
+            }
+            int first = begin;
+            while (end - first < min_rows && end < count && !by_slot[size_t(end)]) end++;
+            while (end - first < min_rows && first > 0 && (padding.empty() || padding.back() != first - 1) && !by_slot[size_t(first - 1)]) first--;
+            for (int i = first; i < end; i++) {
+                if (!by_slot[size_t(i)]) padding.push_back(i);
+            }
+            begin = end;
+        }
+        return padding;
+    }
+
+    // All tokens are evaluated and `logits` follow the last: sample, or end a request that only wanted the evaluation.
+    void sampled_or_done(const std::shared_ptr<Sequence> & sequence, const float * logits) {
+        Request & request = *sequence->request;
+        if (!request.is_decoding) {
+            request.is_decoding = true;
+            request.decoding = Clock::now();
+        }
+        if (request.params.max_tokens == 0) {
+            if (!sequence->next_logits) sequence->next_logits = std::make_shared<std::vector<float>>(logits, logits + n_vocab);
+            finish(sequence, FinishReason::stop);
+            return;
+        }
+        GenerateResult & result = request.result;
+        const SampledToken sampled = sampler.sample(logits, n_vocab, request.params, result.token_ids.size());
+        sequence->next_logits.reset();
+        sequence->tokens.push_back(sampled.token);
+        result.token_ids.push_back(sampled.token);
+        result.logprobs.push_back(sampled.logprob);
+        totals.decode_tokens++;
+        const auto & stops = request.params.stop_tokens;
+        bool stopped = std::find(stops.begin(), stops.end(), sampled.token) != stops.end();
+        if (!stopped) stopped = request.stream.append(model->piece(sampled.token, true));
+        const bool full = int(result.token_ids.size()) >= request.params.max_tokens || int(sequence->tokens.size()) >= options.context_size;
+        if (request.on_text) {
+            std::string ready = request.stream.take_ready(stopped || full);
+            if (!ready.empty()) request.on_text(std::move(ready));
+        }
+        if (stopped || full) finish(sequence, stopped ? FinishReason::stop : FinishReason::length);
+    }
+
+    void finish(std::shared_ptr<Sequence> sequence, FinishReason reason) {
+        const std::unique_ptr<Request> request = std::move(sequence->request);
+        running.erase(std::find(running.begin(), running.end(), sequence));
+        if (sequence->slot >= 0) (*slots)[sequence->slot].last_use = ++clock;
+        if (sequence->disposed) release(*sequence);
+        GenerateResult & result = request->result;
+        result.finish_reason = reason;
+        result.text = request->stream.text();
+        result.stats.decode_tokens = int(result.token_ids.size());
+        const auto milliseconds = [](Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
+        const auto now = Clock::now();
+        result.stats.queue_ms = milliseconds((request->is_admitted ? request->admitted : now) - request->submitted);
+        if (request->is_admitted) result.stats.prefill_ms = milliseconds((request->is_decoding ? request->decoding : now) - request->admitted);
+        if (request->is_decoding) result.stats.decode_ms = milliseconds(now - request->decoding);
+        request->done(std::move(result));
+        wake.notify_all();
+    }
+
+    // The slot keeps its tokens for later sequences with the same prefix.
+    void release(Sequence & sequence) {
+        if (sequence.slot >= 0) (*slots)[sequence.slot].owner = 0;
+        sequence.slot = -1;
+        drop_saved(sequence);
+        sequences.erase(sequence.id);
+    }
+
+    // ---- called from any thread, with the mutex held ----
+
+    void check_request(const Sequence & sequence, const std::vector<int32_t> & delta, const GenerateParams & params) const {
+        if (sequence.request) throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call first");
+        for (const int32_t token : delta) {
+            if (token < 0 || token >= n_vocab) {
+                throw Error("bad-token", "is not a token of this vocabulary").subject("deltaTokenIds").expected("0 to " + std::to_string(n_vocab - 1)).received(std::to_string(token));
+            }
+        }
+        const size_t total = sequence.tokens.size() + delta.size();
+        if (total == 0) throw Error("empty-request", "has no tokens to continue").subject("generate").expected("at least one token in the sequence or the delta");
+        const size_t needed = total + size_t(std::max(0, params.max_tokens));
+        if (needed > size_t(options.context_size)) {
+            throw Error("context-exceeded", "the request does not fit into the context").subject("generate")
+                .expected("at most " + std::to_string(options.context_size) + " tokens")
+                .received(std::to_string(sequence.tokens.size()) + " in the sequence + " + std::to_string(delta.size()) + " new + " + std::to_string(params.max_tokens) +
+                          " to sample = " + std::to_string(needed))
+                .remedy("lower maxTokens, shorten the prompt, or load the model with a larger contextSize");
+        }
+    }
+};
+
+Scheduler::Scheduler(std::shared_ptr<Model> model, const SchedulerOptions & options) : impl_(std::make_unique<Impl>(std::move(model), options)) {}
+
+Scheduler::~Scheduler() = default;
+
+SequenceId Scheduler::create_sequence() {
+    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    auto sequence = std::make_shared<Sequence>();
+    sequence->id = sequence->family = impl_->next_id++;
+    impl_->sequences[sequence->id] = sequence;
+    return sequence->id;
+}
+
+SequenceId Scheduler::fork(SequenceId source) {
+    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    const auto original = impl_->find(source);
+    if (original->request) throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call before forking");
+    // Tokens now; the KV is found through the shared prefix when the fork first needs it.
+    auto copy = std::make_shared<Sequence>();
+    copy->id = impl_->next_id++;
+    copy->family = original->family;
+    copy->fork_length = original->tokens.size();
+    copy->tokens = original->tokens;
+    copy->next_logits = original->next_logits;
+    impl_->sequences[copy->id] = copy;
+    return copy->id;
+}
+
+void Scheduler::dispose(SequenceId id) {
+    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    const auto it = impl_->sequences.find(id);
+    if (it == impl_->sequences.end()) return;
+    if (it->second->request) {
+        it->second->disposed = true;
+        it->second->request->aborted = true;
+        impl_->wake.notify_all();
+    } else {
+        const auto sequence = it->second;
+        impl_->release(*sequence);
+        impl_->wake.notify_all();
+    }
+}
+
+int Scheduler::token_count(SequenceId id) const {
+    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    return int(impl_->find(id)->tokens.size());
+}
+
+std::vector<int32_t> Scheduler::tokens(SequenceId id) const {
+    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    return impl_->find(id)->tokens;
+}
+
+RequestId Scheduler::submit(SequenceId id, std::vector<int32_t> delta, GenerateParams params, std::function<void(GenerateResult)> done,
+                            std::function<void(std::string)> on_text) {
+    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    const auto sequence = impl_->find(id);
+    if (sequence->disposed) throw Error("unknown-sequence", "was disposed").subject("sequence");
+    impl_->check_request(*sequence, delta, params);
+    auto request = std::make_unique<Request>();
+    request->id = impl_->next_id++;
+    request->stream = TextStream(params.stop_strings);
+    request->params = std::move(params);
+    request->done = std::move(done);
+    request->on_text = std::move(on_text);
+    request->submitted = Clock::now();
+    if (!delta.empty()) sequence->next_logits.reset();
+    sequence->tokens.insert(sequence->tokens.end(), delta.begin(), delta.end());
+    const RequestId request_id = request->id;
+    sequence->request = std::move(request);
+    impl_->waiting.push_back(sequence);
+    impl_->wake.notify_all();
+    return request_id;
+}
+
+void Scheduler::abort(RequestId id) {
+    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    for (auto & [key, sequence] : impl_->sequences) {
+        if (sequence->request && sequence->request->id == id) sequence->request->aborted = true;
+    }
+    impl_->wake.notify_all();
+}
+
+void Scheduler::flush(std::function<void()> done) {
+    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    impl_->flushes.push_back(std::move(done));
+    impl_->wake.notify_all();
+}
+
+SchedulerStats Scheduler::stats() const {
+    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    return impl_->totals;
+}
+
+}  // namespace cria

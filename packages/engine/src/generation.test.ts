@@ -1,0 +1,212 @@
+import { afterAll, describe, expect, it } from "vitest";
+import type { LlamaModel, LlamaSequence } from "./index.js";
+import { makeNormals, TinyModels } from "./testing/index.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+function randomTokens(count: number, seed: number): number[] {
+  const normal = makeNormals(seed);
+  return Array.from({ length: count }, () => Math.abs(Math.floor(normal() * 997)) % 256);
+}
+
+const sampling = { maxTokens: 12, temperature: 0.9, stopTokens: [] };
+
+async function generateAlone(model: LlamaModel, prompt: number[], seed: number) {
+  const sequence = model.createSequence();
+  const result = await sequence.generate(prompt, { ...sampling, seed });
+  sequence.dispose();
+  return result;
+}
+
+function maxDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  expect(a.length).toBe(b.length);
+  let worst = 0;
+  for (let i = 0; i < a.length; i++) worst = Math.max(worst, Math.abs(a[i]! - b[i]!));
+  return worst;
+}
+
+describe("logprobs", () => {
+  for (const architecture of ["llama", "qwen2", "qwen3"] as const) {
+    for (const type of ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_K"] as const) {
+      it(`${architecture} ${type}: score() equals what decode reported`, async () => {
+        const shape = type === "q4_K" ? { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 } : { embedding: 64, feedForward: 64, embeddingScale: 0.3 };
+        const model = await models.load({ architecture, type, ...shape }, { lora: { rank: 4, alpha: 8 } });
+        const prompt = randomTokens(9, 4);
+        const { tokenIds, logprobs } = await generateAlone(model, prompt, 7);
+        const whole = [...prompt, ...tokenIds];
+        const [score] = await model.score([{ tokenIds: whole, from: prompt.length }], { temperature: 0.9, entropy: true });
+        // F32 agrees to rounding. Elsewhere activations are rounded (F16, BF16) or quantized (Q8, Q4) before each product,
+        // and a last-bit difference in attention (decode sums one query, the graph many) can flip such a rounding.
+        const tolerance = { f32: 1e-5, f16: 5e-3, bf16: 2e-2, q8_0: 2e-2, q4_0: 2e-2, q4_K: 0.1 }[type];
+        expect(maxDifference(score!.logprobs.slice(prompt.length), logprobs)).toBeLessThan(tolerance);
+        expect(Math.min(...score!.entropy!.slice(prompt.length))).toBeGreaterThan(0);
+      });
+    }
+  }
+
+  it("packed rows score like single sequences", async () => {
+    const model = await models.load({}, { lora: { rank: 4, alpha: 8 } });
+    const prefix = randomTokens(12, 1);
+    const sequences = [3, 8, 5, 6].map((n, i) => ({ tokenIds: [...prefix, ...randomTokens(n, 10 + i)] }));
+    const together = await model.score(sequences, { entropy: true });
+    for (const [i, sequence] of sequences.entries()) {
+      const [alone] = await model.score([sequence], { entropy: true });
+      expect(maxDifference(together[i]!.logprobs, alone!.logprobs)).toBeLessThan(1e-5);
+      expect(maxDifference(together[i]!.entropy!, alone!.entropy!)).toBeLessThan(1e-5);
+    }
+  });
+});
+
+describe("determinism", () => {
+  for (const type of ["f32", "f16", "q8_0", "q4_K"] as const) {
+    it(`${type}: tokens and logprobs do not depend on neighbours in the batch, bit for bit`, async () => {
+      const shape = type === "q4_K" ? { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 } : { embedding: 64, feedForward: 64, embeddingScale: 0.3 };
+      const model = await models.load({ type, ...shape }, { maxSequences: 24 });
+      const prompts = Array.from({ length: 24 }, (_, i) => randomTokens(3 + ((i * 7) % 19), 100 + i));
+      const together = await Promise.all(prompts.map((prompt, i) => generateAlone(model, prompt, i)));
+      for (const width of [1, 2, 5]) {
+        await model.flushCache();
+        for (let i = 0; i < 6; i += width) {
+          const some = await Promise.all(prompts.slice(i, i + width).map((prompt, k) => generateAlone(model, prompt, i + k)));
+          some.forEach((result, k) => {
+            expect([...result.tokenIds]).toEqual([...together[i + k]!.tokenIds]);
+            expect([...result.logprobs]).toEqual([...together[i + k]!.logprobs]);
+          });
+        }
+      }
+    });
+  }
+});
+
+describe("sequences", () => {
+  async function runTurns(sequence: LlamaSequence, seed: number) {
+    const turns = [];
+    for (let turn = 0; turn < 3; turn++) {
+      turns.push(await sequence.generate(randomTokens(4, 50 + turn), { ...sampling, maxTokens: 6, seed: seed + turn }));
+    }
+    return turns;
+  }
+
+  it("evaluates every token once over turns", async () => {
+    const model = await models.load();
+    const sequence = model.createSequence();
+    const turns = await runTurns(sequence, 1);
+    expect(turns.map((t) => t.stats.prefillTokens)).toEqual([4, 5, 5]);
+    expect(turns.map((t) => t.stats.reusedTokens)).toEqual([0, 9, 19]);
+    expect(sequence.tokenCount).toBe(30);
+  });
+
+  it("forks share the prompt, and continue as undisturbed sequences do", async () => {
+    const model = await models.load({}, { maxSequences: 8 });
+    const prompt = randomTokens(20, 3);
+    const undisturbed = await Promise.all([1, 2, 3].map((seed) => generateAlone(model, prompt, seed)));
+    await model.flushCache();
+    const before = model.schedulerStats();
+    const root = model.createSequence();
+    await root.prefill(prompt);
+    const forks = [1, 2, 3].map(() => root.fork());
+    root.dispose();
+    const results = await Promise.all(forks.map((fork, i) => fork.generate([], { ...sampling, seed: i + 1 })));
+    const after = model.schedulerStats();
+    expect(after.prefillTokens - before.prefillTokens).toBe(prompt.length);
+    results.forEach((result, i) => {
+      expect([...result.tokenIds]).toEqual([...undisturbed[i]!.tokenIds]);
+      expect([...result.logprobs]).toEqual([...undisturbed[i]!.logprobs]);
+      expect(result.stats.prefillTokens).toBe(0);
+    });
+  });
+
+  for (const swapBytes of [1 << 30, 0]) {
+    it(`evicted sequences (${swapBytes ? "saved" : "recomputed"}) continue as undisturbed ones`, async () => {
+      const model = await models.load({}, { maxSequences: 2, swapBytes, kvType: "f32" });
+      const calm = await models.load({}, { maxSequences: 8, kvType: "f32" });
+      const expected = await Promise.all([0, 1, 2, 3, 4].map((i) => runTurns(calm.createSequence(), 10 * i)));
+      const got = await Promise.all([0, 1, 2, 3, 4].map((i) => runTurns(model.createSequence(), 10 * i)));
+      expect(model.schedulerStats().evictions).toBeGreaterThan(0);
+      got.forEach((turns, i) => {
+        turns.forEach((turn, t) => {
+          expect([...turn.tokenIds]).toEqual([...expected[i]![t]!.tokenIds]);
+          expect(maxDifference(turn.logprobs, expected[i]![t]!.logprobs)).toBeLessThan(swapBytes ? 1e-12 : 1e-5);
+        });
+      });
+    });
+  }
+
+  it("refuses what cannot fit, with numbers", async () => {
+    const model = await models.load();
+    const sequence = model.createSequence();
+    await expect(sequence.generate(randomTokens(100, 1), { maxTokens: 40 })).rejects.toThrow(/100 new \+ 40 to sample = 140/);
+    await expect(sequence.generate([999999], { maxTokens: 1 })).rejects.toThrow(/not a token of this vocabulary/);
+    await expect(sequence.generate([], { maxTokens: 1 })).rejects.toThrow(/no tokens/);
+    await expect(sequence.generate([1], { maxTokens: 0 })).rejects.toThrow(/maxTokens/);
+    await expect(sequence.generate([1], { maxTokens: 1, temperature: Number.NaN })).rejects.toThrow(/temperature/);
+  });
+});
+
+describe("stops", () => {
+  it("ends at stop tokens and stop strings, and streams whole text", async () => {
+    const model = await models.load();
+    const free = await generateAlone(model, [1, 2, 3], 5);
+    const stop = free.tokenIds[4]!;
+    const first = free.tokenIds.indexOf(stop);
+    const stopped = await model.createSequence().generate([1, 2, 3], { ...sampling, seed: 5, stopTokens: [stop] });
+    expect(stopped.finishReason).toBe("stop");
+    expect([...stopped.tokenIds]).toEqual([...free.tokenIds.slice(0, first + 1)]);
+    expect(stopped.text).toBe(model.detokenize(free.tokenIds.slice(0, first)));
+
+    const ascii = await model.createSequence().generate([1, 2, 3], { ...sampling, seed: 5 });
+    const cut = ascii.text.slice(3, 5);
+    const chunks: string[] = [];
+    const byText = await model
+      .createSequence()
+      .generate([1, 2, 3], { ...sampling, seed: 5, stopStrings: [cut], onText: (text) => chunks.push(text) });
+    expect(byText.finishReason).toBe("stop");
+    expect(byText.text).toBe(ascii.text.slice(0, ascii.text.indexOf(cut)));
+    expect(chunks.join("")).toBe(byText.text);
+  });
+
+  it("greedy takes the likeliest token", async () => {
+    const model = await models.load();
+    const a = await model.createSequence().generate([5, 6], { maxTokens: 8, temperature: 0, stopTokens: [] });
+    const b = await model.createSequence().generate([5, 6], { maxTokens: 8, temperature: 1, topK: 1, seed: 9, stopTokens: [] });
+    expect([...a.tokenIds]).toEqual([...b.tokenIds]);
+  });
+
+  it("an AbortSignal ends a request and keeps its tokens", async () => {
+    const model = await models.load({}, { contextSize: 4096 });
+    const sequence = model.createSequence();
+    const controller = new AbortController();
+    const running = sequence.generate([1, 2], { maxTokens: 4000, seed: 1, stopTokens: [], signal: controller.signal });
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    controller.abort();
+    const result = await running;
+    expect(result.finishReason).toBe("aborted");
+    expect(result.tokenIds.length).toBeLessThan(4000);
+    expect(sequence.tokenCount).toBe(2 + result.tokenIds.length);
+    const next = await sequence.generate([7], { maxTokens: 2, seed: 1, stopTokens: [] });
+    expect(next.tokenIds.length).toBe(2);
+  });
+});
+
+describe("sampling follows the distribution", () => {
+  it("frequencies over many draws match the scored probabilities", async () => {
+    const model = await models.load({ embeddingScale: 3 }, { maxSequences: 32 });
+    const root = model.createSequence();
+    await root.prefill([10, 20, 30]);
+    const draws = 4000;
+    const counts = new Map<number, { n: number; logprob: number }>();
+    const forks = Array.from({ length: draws }, () => root.fork());
+    const results = await Promise.all(forks.map((fork, seed) => fork.generate([], { maxTokens: 1, seed, stopTokens: [] })));
+    for (const { tokenIds, logprobs } of results) {
+      const entry = counts.get(tokenIds[0]!) ?? { n: 0, logprob: logprobs[0]! };
+      entry.n++;
+      counts.set(tokenIds[0]!, entry);
+    }
+    for (const { n, logprob } of counts.values()) {
+      const p = Math.exp(logprob);
+      // Five standard deviations of a binomial, and a little for rare tokens.
+      expect(Math.abs(n - draws * p)).toBeLessThan(5 * Math.sqrt(draws * p * (1 - p)) + 3);
+    }
+  });
+});
