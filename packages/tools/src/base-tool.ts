@@ -1,0 +1,56 @@
+import type { ToolSchema } from "@cria/core";
+
+/** What a tool answers: text for the model, and optionally media. */
+export interface ToolResponse {
+  text?: string;
+  image?: unknown[];
+  video?: unknown[];
+}
+
+export interface ToolResult {
+  response: ToolResponse;
+  /** Step reward of this call; 0 means none. */
+  reward: number;
+  metrics: Record<string, number>;
+}
+
+export interface CreateOptions {
+  /** The row's `tools_kwargs[name].create_kwargs`. */
+  createKwargs?: Record<string, unknown>;
+}
+
+export interface ExecuteOptions {
+  /** Free-form state of the trajectory that the agent loop keeps. */
+  agentData?: Record<string, unknown>;
+  signal?: AbortSignal;
+  /** The row's `tools_kwargs[name].execute_kwargs`. */
+  [kwarg: string]: unknown;
+}
+
+/**
+ * A tool of an agent. One instance lives for each trajectory: `create` before its first turn, `execute` for each call,
+ * `calcReward` at its end, and `release` always, also after errors and aborts.
+ */
+export abstract class BaseTool {
+  constructor(
+    readonly schema: ToolSchema,
+    readonly config: Record<string, unknown> = {},
+  ) {}
+
+  get name(): string {
+    return this.schema.function.name;
+  }
+
+  async create(instanceId: string, _options: CreateOptions = {}): Promise<{ instanceId: string; response?: ToolResponse }> {
+    return { instanceId };
+  }
+
+  abstract execute(instanceId: string, parameters: Record<string, unknown>, options?: ExecuteOptions): Promise<ToolResult>;
+
+  /** Reward of the whole trajectory from this tool's point of view. */
+  async calcReward(_instanceId: string, _kwargs: Record<string, unknown> = {}): Promise<number> {
+    return 0;
+  }
+
+  async release(_instanceId: string, _kwargs: Record<string, unknown> = {}): Promise<void> {}
+}
