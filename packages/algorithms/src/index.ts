@@ -1,1 +1,7 @@
-export {};
+export { advantageEstimators, estimateGrpo, type OutcomeAdvantage, type OutcomeInputs } from "./advantages.js";
+export { type AggregateInputs, type Aggregation, aggregations } from "./aggregate.js";
+export { composePolicyLoss, defaultPolicyLoss, type PolicyLossOptions } from "./compose-policy-loss.js";
+export { crossEntropyLoss } from "./cross-entropy.js";
+export { type KlEstimate, klEstimates } from "./kl.js";
+export { Registry } from "./registry.js";
+export { type ClipOptions, type PolicyLoss, policyLosses, type TokenLoss, type TokenLossInputs, vanillaLoss } from "./token-loss.js";

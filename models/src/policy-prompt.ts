@@ -1,0 +1,52 @@
+import type { ChatMessage, ToolSchema } from "@cria/core";
+import { CalculatorTool } from "@cria/tools";
+
+/** What demonstrations, the dataset and rollouts all show the policy. */
+export const systemPrompt = "You solve problems. Use the tool to compute, then answer with ####.";
+
+export const calculatorSchema: ToolSchema = new CalculatorTool().schema;
+
+export function makePrompt(question: string): ChatMessage[] {
+  return [
+    { role: "system", content: systemPrompt },
+    { role: "user", content: question },
+  ];
+}
+
+/**
+ * ChatML with Hermes tool calls. Tools are listed compactly, with each argument's type, to keep prompts short;
+ * tool messages are user turns, as in Qwen's templates.
+ */
+export const chatTemplate = `{%- if messages[0].role == "system" -%}
+{{- "<|im_start|>system\\n" + messages[0].content -}}
+{%- if tools -%}
+{{- "\\n<tools>" -}}
+{%- for tool in tools -%}
+{{- '\\n{"name":"' + tool.function.name + '","arguments":{' -}}
+{%- for key, value in tool.function.parameters.properties.items() -%}
+{{- '"' + key + '":"' + value.type + '"' + ("," if not loop.last else "") -}}
+{%- endfor -%}
+{{- "}}" -}}
+{%- endfor -%}
+{{- "\\n</tools>" -}}
+{%- endif -%}
+{{- "<|im_end|>\\n" -}}
+{%- endif -%}
+{%- for message in messages -%}
+{%- if message.role == "user" -%}
+{{- "<|im_start|>user\\n" + message.content + "<|im_end|>\\n" -}}
+{%- elif message.role == "tool" -%}
+{{- "<|im_start|>user\\n<tool_response>\\n" + message.content + "\\n</tool_response><|im_end|>\\n" -}}
+{%- elif message.role == "assistant" -%}
+{{- "<|im_start|>assistant\\n" + message.content -}}
+{%- if message.tool_calls -%}
+{%- for call in message.tool_calls -%}
+{{- '<tool_call>\\n{"name":"' + call.function.name + '","arguments":' + (call.function.arguments | tojson) + "}\\n</tool_call>" -}}
+{%- endfor -%}
+{%- endif -%}
+{{- "<|im_end|>\\n" -}}
+{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+{{- "<|im_start|>assistant\\n" -}}
+{%- endif -%}`;
