@@ -45,7 +45,7 @@ function runCalculator(expression: string): string {
 /** A wrong expression: another operator, lost parentheses, a dropped or swapped operand. */
 export function spoilExpression(random: Random, problem: WordProblem): string {
   for (let attempt = 0; attempt < 20; attempt++) {
-    let tokens = problem.expression.match(/\d+|[-+*/()]/g)!;
+    let tokens: string[] = problem.expression.match(/\d+|[-+*/()]/g)!;
     const operators = tokens.flatMap((token, i) => ("+-*/".includes(token) ? [i] : []));
     const numbers = tokens.flatMap((token, i) => (/\d/.test(token) ? [i] : []));
     const kind = random.next();

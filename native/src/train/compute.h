@@ -70,7 +70,7 @@ class TensorPool {
 // One graph, built, run and thrown away. Results are copied into tensors that live elsewhere.
 class Graph {
    public:
-    explicit Graph(size_t max_nodes = 512);
+    explicit Graph(size_t max_nodes = 1024);
     ggml_context * ctx() const { return context_.get(); }
     ggml_cgraph * graph() const { return graph_; }
     // A leaf with the memory of a tensor that another graph computed (using that one would pull its graph in).

@@ -94,7 +94,7 @@ void ParameterSet::zero_gradients(Compute &) {
 }
 
 double ParameterSet::gradient_norm(Compute & compute) const {
-    Graph graph(parameters_.size() * 3 + 4);
+    Graph graph(parameters_.size() * 6 + 16);
     TensorPool sums(parameters_.size());
     std::vector<ggml_tensor *> targets;
     for (size_t i = 0; i < parameters_.size(); i++) targets.push_back(sums.add(GGML_TYPE_F32, {1}));
@@ -135,7 +135,7 @@ StepResult ParameterSet::step(const AdamW & options, Compute & compute) {
     values[4] = 0.0f;
     ggml_backend_tensor_set(without_decay, values, 0, sizeof values);
 
-    Graph graph(parameters_.size() * 3 + 4);
+    Graph graph(parameters_.size() * 6 + 16);
     for (const auto & p : parameters_) {
         ggml_tensor * value = graph.ref(p.value);
         ggml_set_param(value);

@@ -94,7 +94,7 @@ export class ToolAgentLoop implements AgentLoop {
 
       this.enter("processing_tools");
       const answers = await this.answerCalls(calls, row);
-      const observed = tokenizer.encodeDelta(answers, true, schemas);
+      const observed = tokenizer.encodeDelta(answers, true);
       // One token more, or nothing could be said in reply.
       if (observed.length + 1 > this.builder.remaining) return "length";
       this.builder.addObserved(observed);

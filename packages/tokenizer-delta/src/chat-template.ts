@@ -41,10 +41,6 @@ export class ChatTemplate {
         messages: messages.map(toTemplateMessage),
         tools: options.tools && options.tools.length > 0 ? options.tools : undefined,
         add_generation_prompt: options.addGenerationPrompt ?? false,
-        strftime_now: formatToday,
-        raise_exception: (message: string) => {
-          throw new Error(message);
-        },
       });
     } catch (cause) {
       throw new TokenizerError("cannot render this conversation", {
@@ -76,18 +72,4 @@ function parseArguments(value: Record<string, unknown> | string): unknown {
   } catch {
     return value;
   }
-}
-
-/** The strftime codes that chat templates use. */
-function formatToday(format: string): string {
-  const now = new Date();
-  const part = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat("en-US", options).format(now);
-  const codes: Record<string, string> = {
-    "%d": part({ day: "2-digit" }),
-    "%b": part({ month: "short" }),
-    "%B": part({ month: "long" }),
-    "%Y": part({ year: "numeric" }),
-    "%m": part({ month: "2-digit" }),
-  };
-  return format.replace(/%[dbBYm]/g, (code) => codes[code] ?? code);
 }

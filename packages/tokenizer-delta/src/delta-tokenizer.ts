@@ -27,6 +27,8 @@ export class DeltaTokenizer {
     { role: "user", content: "u" },
     { role: "assistant", content: "a" },
   ];
+  private baseText: string | undefined;
+  private promptText: string | undefined;
   /** Text between the sampled end-of-turn token and the next message ("\n" in ChatML); found once. */
   private turnTail: string | undefined;
 
@@ -47,11 +49,13 @@ export class DeltaTokenizer {
   /**
    * Tokens of what comes after a sampled assistant turn: the template's text after the end-of-turn token, `messages`
    * (tool responses or a user's text) and the next generation prompt. All of it is mask 0.
+   * Tools are described in the prompt alone: some templates would otherwise print them again before a later message.
    * @param ended whether the turn was sampled up to its end-of-turn token; if not, that token is part of the delta.
    */
-  encodeDelta(messages: readonly ChatMessage[], ended: boolean, tools: readonly ToolSchema[] = []): Int32Array {
-    const before = this.render(this.base, { tools });
-    const after = this.render([...this.base, ...messages], { tools, addGenerationPrompt: true });
+  encodeDelta(messages: readonly ChatMessage[], ended: boolean): Int32Array {
+    this.baseText ??= this.render(this.base, {});
+    const before = this.baseText;
+    const after = this.render([...this.base, ...messages], { addGenerationPrompt: true });
     if (!after.startsWith(before)) {
       throw new TokenizerError("rewrites an earlier turn when a message follows it", {
         code: "tokenizer/not-incremental",
@@ -88,8 +92,8 @@ export class DeltaTokenizer {
         pending.push(message);
         continue;
       }
-      add(spoken ? this.encodeDelta(pending, true, tools) : this.encodePrompt(pending, tools), 0);
-      add(this.encodeAssistant(message, tools), 1);
+      add(spoken ? this.encodeDelta(pending, true) : this.encodePrompt(pending, tools), 0);
+      add(this.encodeAssistant(message), 1);
       pending = [];
       spoken = true;
     }
@@ -97,10 +101,11 @@ export class DeltaTokenizer {
   }
 
   /** An assistant message as sampled tokens: its text and the end-of-turn token. */
-  encodeAssistant(message: ChatMessage, tools: readonly ToolSchema[] = []): Int32Array {
+  encodeAssistant(message: ChatMessage): Int32Array {
     const context = this.base.slice(0, 2);
-    const before = this.render(context, { tools, addGenerationPrompt: true });
-    const after = this.render([...context, message], { tools });
+    this.promptText ??= this.render(context, { addGenerationPrompt: true });
+    const before = this.promptText;
+    const after = this.render([...context, message], {});
     const tail = this.findTurnTail();
     const end = after.length - tail.afterEnd.length;
     if (!after.startsWith(before) || after.slice(end) !== tail.afterEnd) {

@@ -1,12 +1,15 @@
 import type { ModelInfo } from "@cria/core";
 import type { PackCost } from "./pack-rows.js";
 
-/** Multiply-adds of a row, as packing weighs them: linear layers by token, attention by pair of tokens. */
+/**
+ * Work of a row, as packing weighs it: linear layers by token, attention by pair of tokens (7 products of headSize
+ * forward and backward against 3 of the linear layers', and 2.5 times slower each, since the pair matrices of all heads
+ * go through memory several times; measured on the embedded policy).
+ */
 export function estimateCost(info: ModelInfo): PackCost {
   const embedding = info.vocabSize * info.embeddingSize;
   const perToken = Math.max(1, info.parameterCount - embedding);
-  // Scores and mixing, each heads * headSize; the pair matrix is also read and written a few times per head.
-  const perTokenPair = info.layerCount * info.headCount * (2 * info.headSize + 24);
+  const perTokenPair = info.layerCount * info.headCount * info.headSize * 6;
   return { perToken, perTokenPair };
 }
 

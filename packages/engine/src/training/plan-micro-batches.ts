@@ -46,7 +46,8 @@ function buildMicroBatch(
   kept: readonly { input: PackInput; index: number }[],
   options: PlanOptions,
 ): PlannedMicroBatch {
-  const rowLength = Math.max(...rows.map((row) => row.length));
+  // A multiple of the vector width: ggml's fast products need it in every axis that they sum over.
+  const rowLength = Math.ceil(Math.max(...rows.map((row) => row.length)) / 8) * 8;
   const size = rows.length * rowLength;
   const tokens = new Int32Array(size);
   const positions = new Int32Array(size);

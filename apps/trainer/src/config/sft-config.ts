@@ -1,0 +1,41 @@
+import { z } from "zod";
+
+const files = z.union([z.string(), z.array(z.string())]).transform((value) => (Array.isArray(value) ? value : [value]));
+
+/** Config of `cria sft`. */
+export const sftConfigSchema = z.strictObject({
+  model: z.strictObject({
+    path: z.string(),
+    /** 0: full training (F32 models). */
+    lora_rank: z.int().min(0).default(0),
+    lora_alpha: z.number().positive().default(16),
+    target_modules: z.array(z.string()).optional(),
+  }),
+  data: z.strictObject({
+    /** JSONL, JSON or Parquet with a column of messages and, optionally, one of tools. */
+    train_files: files,
+    messages_key: z.string().default("messages"),
+    tools_key: z.string().default("tools"),
+    train_batch_size: z.int().positive().default(32),
+    max_length: z.int().positive().default(1024),
+  }),
+  optim: z
+    .strictObject({
+      lr: z.number().positive().default(1e-4),
+      betas: z.tuple([z.number(), z.number()]).default([0.9, 0.98]),
+      weight_decay: z.number().min(0).default(0.05),
+      lr_warmup_steps: z.int().min(0).default(50),
+      /** Share of the learning rate that is left at the end of the cosine. */
+      min_lr_ratio: z.number().min(0).max(1).default(0.05),
+      clip_grad: z.number().min(0).default(1),
+    })
+    .prefault({}),
+  trainer: z.strictObject({
+    total_training_steps: z.int().positive(),
+    seed: z.int().default(0),
+    /** A model GGUF, or with LoRA an adapter GGUF. */
+    output_path: z.string(),
+  }),
+});
+
+export type SftConfig = z.infer<typeof sftConfigSchema>;

@@ -1,0 +1,58 @@
+import pc from "picocolors";
+
+export interface ProgressOptions {
+  label: string;
+  total: number;
+  /** Nothing is drawn, for --json. */
+  silent?: boolean;
+}
+
+/** A progress bar with ETA on stderr: redrawn on a terminal, a plain line every few seconds elsewhere. */
+export class Progress {
+  private readonly started = performance.now();
+  private readonly isTty = process.stderr.isTTY === true;
+  private lastDrawn = Number.NEGATIVE_INFINITY;
+  private done = 0;
+
+  constructor(private readonly options: ProgressOptions) {}
+
+  /** `done` of the total; `note` stands behind the bar. */
+  update(done: number, note = ""): void {
+    this.done = done;
+    const now = performance.now();
+    const wait = this.isTty ? 100 : 5000;
+    if (this.options.silent || (now - this.lastDrawn < wait && done < this.options.total)) return;
+    this.lastDrawn = now;
+    this.draw(note);
+  }
+
+  finish(note = ""): void {
+    if (this.options.silent) return;
+    if (this.done < this.options.total || note) this.draw(note);
+    if (this.isTty) process.stderr.write("\n");
+  }
+
+  private draw(note: string): void {
+    const { label, total } = this.options;
+    const share = total > 0 ? Math.min(1, this.done / total) : 1;
+    const elapsed = (performance.now() - this.started) / 1000;
+    const left = share > 0 ? (elapsed / share) * (1 - share) : Number.NaN;
+    const width = 24;
+    const filled = Math.round(share * width);
+    const bar = pc.cyan("█".repeat(filled)) + pc.dim("░".repeat(width - filled));
+    const time = share >= 1 ? formatSeconds(elapsed) : `ETA ${formatSeconds(left)}`;
+    const line = `${pc.bold(label)} ${bar} ${this.done}/${total} ${pc.dim(time)} ${note}`;
+    process.stderr.write(this.isTty ? `\r\x1b[2K${line}` : `${line}\n`);
+  }
+}
+
+export function formatSeconds(seconds: number): string {
+  if (!Number.isFinite(seconds)) return "?";
+  const whole = Math.round(seconds);
+  return whole < 60 ? `${whole}s` : `${Math.floor(whole / 60)}m${String(whole % 60).padStart(2, "0")}s`;
+}
+
+/** 12345 as "12.3k". */
+export function formatCount(value: number): string {
+  return value >= 1e6 ? `${(value / 1e6).toFixed(1)}M` : value >= 1e3 ? `${(value / 1e3).toFixed(1)}k` : value.toFixed(0);
+}
