@@ -3,6 +3,7 @@ import { dirname, isAbsolute, resolve } from "node:path";
 import { ConfigError } from "@cria/core";
 import { parse as parseYaml } from "yaml";
 import { z } from "zod";
+import { dropIgnoredKeys } from "./ignored-keys.js";
 
 /** A config as read: its values, and the folder that relative paths in it start from. */
 export interface LoadedConfig<T> {
@@ -31,6 +32,7 @@ export function loadConfig<T extends z.ZodType>(schema: T, file: string, overrid
     throw new ConfigError("is not a mapping", { code: "config/bad-file", subject: file, expected: "keys and values", received: typeof raw });
   }
   for (const override of overrides) applyOverride(raw as Record<string, unknown>, override);
+  for (const warning of dropIgnoredKeys(raw as Record<string, unknown>)) process.stderr.write(`warning: ${file}: ${warning}\n`);
   return { values: checkConfig(schema, raw, file), folder: dirname(resolve(file)) };
 }
 

@@ -1,0 +1,135 @@
+import { z } from "zod";
+
+/** Config of `cria train`, with the key names that users of the field's frameworks know. Unknown keys are errors. */
+
+const files = z.union([z.string(), z.array(z.string())]).transform((value) => (Array.isArray(value) ? value : [value]));
+const turns = z.int().positive().nullable().default(null);
+
+const model = z.strictObject({
+  path: z.string(),
+  /** 0: full training. */
+  lora_rank: z.int().min(0).default(0),
+  lora_alpha: z.number().positive().default(16),
+  target_modules: z.union([z.literal("all-linear"), z.array(z.string())]).default("all-linear"),
+  /** An adapter GGUF to start from. */
+  lora_adapter_path: z.string().nullable().default(null),
+});
+
+const actor = z.strictObject({
+  optim: z
+    .strictObject({
+      lr: z.number().positive().default(1e-4),
+      lr_warmup_steps: z.int().min(0).default(0),
+      weight_decay: z.number().min(0).default(0),
+      betas: z.tuple([z.number(), z.number()]).default([0.9, 0.999]),
+    })
+    .prefault({}),
+  /** In prompts. */
+  ppo_mini_batch_size: z.int().positive().default(8),
+  /** In tokens, padding included; null: chosen. */
+  ppo_max_token_len: z.int().positive().nullable().default(null),
+  ppo_epochs: z.int().positive().default(1),
+  shuffle: z.boolean().default(true),
+  clip_ratio: z.number().positive().default(0.2),
+  clip_ratio_low: z.number().positive().nullable().default(null),
+  clip_ratio_high: z.number().positive().nullable().default(null),
+  clip_ratio_c: z.number().gt(1).default(3),
+  loss_agg_mode: z.string().default("token-mean"),
+  entropy_coeff: z.number().default(0),
+  use_kl_loss: z.boolean().default(false),
+  kl_loss_coef: z.number().default(0.001),
+  kl_loss_type: z.string().default("low_var_kl"),
+  grad_clip: z.number().min(0).default(1),
+  policy_loss: z.strictObject({ loss_mode: z.string().default("vanilla") }).prefault({}),
+});
+
+const multiTurn = z.strictObject({
+  enable: z.boolean().default(true),
+  max_assistant_turns: turns,
+  max_user_turns: turns,
+  tool_config_path: z.string().nullable().default(null),
+  max_parallel_calls: z.int().positive().default(1),
+  max_tool_response_length: z.int().positive().default(256),
+  max_tool_response_chars: z.int().min(0).default(0),
+  tool_response_truncate_side: z.enum(["left", "middle", "right"]).default("middle"),
+  format: z.string().default("hermes"),
+  tokenization_sanity_check_mode: z.enum(["strict", "ignore_strippable", "disable"]).default("strict"),
+  tool_timeout_s: z.number().positive().default(30),
+});
+
+const rollout = z.strictObject({
+  n: z.int().positive().default(8),
+  temperature: z.number().positive().default(1),
+  top_p: z.number().gt(0).max(1).default(1),
+  top_k: z.int().default(-1),
+  prompt_length: z.int().positive().default(512),
+  response_length: z.int().positive().default(512),
+  /** Tokens of a whole conversation; null: prompt_length + response_length. */
+  max_model_len: z.int().positive().nullable().default(null),
+  /** Conversations in the KV cache at once, 1 to 256. */
+  max_num_seqs: z.int().min(1).max(256).default(64),
+  calculate_log_probs: z.boolean().default(true),
+  seed: z.int().default(0),
+  deterministic: z.boolean().default(true),
+  multi_turn: multiTurn.prefault({}),
+  agent: z.strictObject({ default_agent_loop: z.string().default("tool_agent") }).prefault({}),
+  val_kwargs: z
+    .strictObject({
+      do_sample: z.boolean().default(false),
+      temperature: z.number().min(0).default(1),
+      top_p: z.number().gt(0).max(1).default(1),
+      n: z.int().positive().default(1),
+    })
+    .prefault({}),
+});
+
+const data = z.strictObject({
+  train_files: files,
+  val_files: files.nullable().default(null),
+  train_batch_size: z.int().positive().default(16),
+  prompt_key: z.string().default("prompt"),
+  max_prompt_length: z.int().positive().default(512),
+  max_response_length: z.int().positive().default(512),
+  truncation: z.enum(["error", "left", "right", "middle"]).default("error"),
+  shuffle: z.boolean().default(true),
+  seed: z.int().default(0),
+  train_max_samples: z.int().default(-1),
+  val_max_samples: z.int().default(-1),
+  apply_chat_template_kwargs: z.record(z.string(), z.unknown()).default({}),
+});
+
+const algorithm = z
+  .strictObject({
+    adv_estimator: z.string().default("grpo"),
+    norm_adv_by_std_in_grpo: z.boolean().default(true),
+  })
+  .prefault({});
+
+const trainer = z.strictObject({
+  project_name: z.string().default("cria"),
+  experiment_name: z.string().default("default"),
+  default_local_dir: z.string().default("runs"),
+  total_epochs: z.int().positive().default(1),
+  total_training_steps: z.int().positive().nullable().default(null),
+  /** Steps between saved adapters; -1: only at the end. */
+  save_freq: z.int().default(-1),
+  /** Steps between validations; -1: only before and after. */
+  test_freq: z.int().default(-1),
+  val_before_train: z.boolean().default(true),
+  logger: z.array(z.enum(["console", "file"])).default(["console", "file"]),
+});
+
+export const trainConfigSchema = z.strictObject({
+  actor_rollout_ref: z.strictObject({ model, actor: actor.prefault({}), rollout: rollout.prefault({}) }),
+  data,
+  algorithm,
+  reward_model: z
+    .strictObject({
+      aggregation: z.strictObject({ trajectory_weight: z.number().default(1), tool_weight: z.number().default(1) }).prefault({}),
+    })
+    .prefault({}),
+  custom_reward_function: z.strictObject({ path: z.string().nullable().default(null), name: z.string().default("computeScore") }).prefault({}),
+  trainer: trainer.prefault({}),
+});
+
+export type TrainConfig = z.infer<typeof trainConfigSchema>;

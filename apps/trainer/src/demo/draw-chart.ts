@@ -1,0 +1,45 @@
+/** A line of block characters, one for each value; 0 is the lowest block, 1 the highest. */
+export function drawSparkline(values: readonly number[]): string {
+  const blocks = "▁▂▃▄▅▆▇█";
+  return values.map((v) => blocks[Math.max(0, Math.min(blocks.length - 1, Math.floor(v * blocks.length)))]).join("");
+}
+
+/** A horizontal bar of a share. */
+export function drawBar(share: number, width = 30): string {
+  const filled = Math.round(Math.max(0, Math.min(1, share)) * width);
+  return "█".repeat(filled) + "·".repeat(width - filled);
+}
+
+export interface ChartSeries {
+  name: string;
+  color: string;
+  points: readonly { x: number; y: number }[];
+}
+
+/** A small line chart of shares (0 to 1) as SVG. */
+export function drawSvgChart(title: string, series: readonly ChartSeries[]): string {
+  const width = 640;
+  const height = 320;
+  const margin = 48;
+  const last = Math.max(1, ...series.flatMap((s) => s.points.map((p) => p.x)));
+  const x = (value: number) => margin + (value / last) * (width - 2 * margin);
+  const y = (value: number) => height - margin - value * (height - 2 * margin);
+  const grid = [0, 0.25, 0.5, 0.75, 1]
+    .map((v) => `<line x1="${margin}" y1="${y(v)}" x2="${width - margin}" y2="${y(v)}" stroke="#ddd"/><text x="${margin - 8}" y="${y(v) + 4}" text-anchor="end">${v}</text>`)
+    .join("\n");
+  const lines = series
+    .map((s, i) => {
+      const path = s.points.map((p) => `${x(p.x).toFixed(1)},${y(p.y).toFixed(1)}`).join(" ");
+      const dots = s.points.length <= 3 ? s.points.map((p) => `<circle cx="${x(p.x)}" cy="${y(p.y)}" r="4" fill="${s.color}"/>`).join("") : "";
+      return `<polyline points="${path}" fill="none" stroke="${s.color}" stroke-width="2"/>${dots}<text x="${margin + 8 + i * 180}" y="${margin - 8}" fill="${s.color}">${s.name}</text>`;
+    })
+    .join("\n");
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12">
+<rect width="100%" height="100%" fill="white"/>
+<text x="${width / 2}" y="20" text-anchor="middle" font-size="15">${title}</text>
+${grid}
+<text x="${width / 2}" y="${height - 12}" text-anchor="middle">training step</text>
+${lines}
+</svg>
+`;
+}

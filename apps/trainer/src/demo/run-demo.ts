@@ -1,0 +1,143 @@
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { ConfigError, type Trajectory } from "@cria/core";
+import pc from "picocolors";
+import { loadConfig } from "../config/load-config.js";
+import { trainConfigSchema } from "../config/train-config.js";
+import { formatCount, formatSeconds, Progress } from "../terminal/progress.js";
+import { RunFolder, writeAtomically } from "../train/run-folder.js";
+import { describeTrajectory, runTraining } from "../train/run-training.js";
+import { openSession, type Session } from "../train/session.js";
+import { validate } from "../train/validate.js";
+import { drawBar, drawSparkline, drawSvgChart } from "./draw-chart.js";
+
+export interface DemoOptions {
+  seed: number;
+  steps: number | null;
+  /** Where runs/demo is made. */
+  cwd: string;
+  silent: boolean;
+  signal?: AbortSignal;
+}
+
+interface Success {
+  sampled: number;
+  greedy: number;
+}
+
+/** What runs/demo/summary.json holds. */
+export interface DemoSummary {
+  model: string;
+  seed: number;
+  steps: number;
+  before: Success;
+  after: Success;
+  seconds: { total: number; rollout: number; train: number; eval: number };
+  tokens_per_second: { rollout: number; train: number };
+}
+
+/** Trains the embedded policy to use its calculator, and shows held-out success before and after. */
+export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
+  const started = performance.now();
+  const configFile = findExampleConfig();
+  const overrides = [`actor_rollout_ref.rollout.seed=${options.seed}`, `data.seed=${options.seed}`];
+  if (options.steps !== null) overrides.push(`trainer.total_training_steps=${options.steps}`);
+  const { values: config, folder } = loadConfig(trainConfigSchema, configFile, overrides);
+  const session = await openSession(config, folder, { signal: options.signal });
+  const say = (text: string) => {
+    if (!options.silent) console.log(text);
+  };
+  try {
+    const run = await RunFolder.create(`${options.cwd}/runs/demo`);
+    await run.clear();
+    await run.writeJson("config.json", config);
+    const { info } = session.engine;
+    say(`${pc.bold("cria demo")}: ${info.name}, ${formatCount(info.parameterCount)} parameters, LoRA ${formatCount(info.trainableParameterCount)}; ${info.device}, ${info.threads} threads, seed ${options.seed}`);
+
+    const before = await measure(session, "before", options.silent);
+    const steps = config.trainer.total_training_steps ?? 1;
+    const progress = new Progress({ label: "train   ", total: steps, silent: options.silent });
+    const history = await runTraining(session, run, {
+      onStep: (step, _, m) =>
+        progress.update(step, `reward ${m["critic/rewards/mean"]!.toFixed(2)} · success ${m["critic/score/mean"]!.toFixed(2)} · ${formatCount(m["perf/throughput"]!)} tok/s`),
+    });
+    progress.finish();
+    const after = await measure(session, "after", options.silent);
+
+    const total = (name: string) => history.reduce((sum, m) => sum + (m[name] ?? 0), 0);
+    const rollout = total("timing_s/gen");
+    const train = total("timing_s/old_log_prob") + total("timing_s/update_actor");
+    const summary: DemoSummary = {
+      model: config.actor_rollout_ref.model.path,
+      seed: options.seed,
+      steps: history.length,
+      before: before.success,
+      after: after.success,
+      seconds: { total: (performance.now() - started) / 1000, rollout, train, eval: before.seconds + after.seconds },
+      tokens_per_second: { rollout: total("engine/decode_tokens") / rollout, train: total("perf/total_num_tokens") / Math.max(1e-9, train) },
+    };
+    await run.writeJson("summary.json", summary);
+    await run.writeLines("validation/after.jsonl", after.sampled.map(describeTrajectory));
+    const scores = history.map((m) => m["critic/score/mean"]!);
+    await writeAtomically(run.file("success.svg"), drawDemoChart(scores, before.success, after.success));
+    if (!options.silent) report(summary, scores, after.sampled, run.path);
+    return summary;
+  } finally {
+    await session.dispose();
+  }
+}
+
+function findExampleConfig(): string {
+  const file = fileURLToPath(new URL("../../../examples/calculator/config.yaml", import.meta.url));
+  if (existsSync(file)) return file;
+  throw new ConfigError("is not here", {
+    code: "config/demo-missing",
+    subject: "the demo's example",
+    expected: file,
+    remedy: "run the demo in a checkout of the repository",
+  });
+}
+
+async function measure(session: Session, label: string, silent: boolean): Promise<{ success: Success; seconds: number; sampled: Trajectory[] }> {
+  const rows = session.valRows.length;
+  const progress = new Progress({ label: label.padEnd(8), total: 2 * rows, silent });
+  let done = 0;
+  const onTrajectory = () => progress.update(++done);
+  const sampled = await validate(session, { temperature: 1, step: 0, onTrajectory });
+  const greedy = await validate(session, { temperature: 0, step: 0, onTrajectory });
+  const success = { sampled: sampled.success, greedy: greedy.success };
+  progress.finish(`success ${pc.bold(success.sampled.toFixed(3))} sampled, ${pc.bold(success.greedy.toFixed(3))} greedy`);
+  return { success, seconds: sampled.seconds + greedy.seconds, sampled: sampled.trajectories };
+}
+
+function drawDemoChart(scores: readonly number[], before: Success, after: Success): string {
+  const ends = (key: keyof Success) => [
+    { x: 0, y: before[key] },
+    { x: scores.length, y: after[key] },
+  ];
+  return drawSvgChart("Calculator environment: success", [
+    { name: "training (sampled)", color: "#2563eb", points: scores.map((y, i) => ({ x: i + 1, y })) },
+    { name: "held out, sampled", color: "#16a34a", points: ends("sampled") },
+    { name: "held out, greedy", color: "#d97706", points: ends("greedy") },
+  ]);
+}
+
+function report(summary: DemoSummary, scores: readonly number[], sampled: readonly Trajectory[], folder: string): void {
+  const { before, after, seconds, tokens_per_second } = summary;
+  console.log(`\n${pc.bold("success on 256 held-out problems")}`);
+  for (const key of ["sampled", "greedy"] as const) {
+    console.log(`  ${key.padEnd(8)} before ${pc.red(drawBar(before[key], 20))} ${before[key].toFixed(3)}`);
+    console.log(`  ${"".padEnd(8)} after  ${pc.green(drawBar(after[key], 20))} ${after[key].toFixed(3)}`);
+  }
+  console.log(`  training ${drawSparkline(scores)}`);
+  const solved = sampled.find((t) => t.reward === 1 && t.numTurns > 2);
+  if (solved) {
+    console.log(`\n${pc.bold("one solved conversation")}`);
+    for (const message of solved.messages.slice(1)) console.log(`  ${pc.cyan(message.role.padEnd(9))} ${message.content.replace(/\n/g, " ")}`);
+  }
+  console.log(
+    `\n${pc.bold("time")} ${formatSeconds(seconds.total)}: rollout ${seconds.rollout.toFixed(1)} s (${formatCount(tokens_per_second.rollout)} tok/s), training ${seconds.train.toFixed(1)} s (${formatCount(tokens_per_second.train)} tok/s), evaluation ${seconds.eval.toFixed(1)} s`,
+  );
+  console.log(`${pc.bold("run folder")} ${folder}: summary.json, metrics.jsonl, rollouts/, adapter.gguf, success.svg`);
+  console.log(`${pc.bold("next")} copy examples/calculator, change its tools and data, then: npx cria train your/config.yaml`);
+}

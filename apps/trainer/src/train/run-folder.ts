@@ -1,0 +1,71 @@
+import { appendFile, mkdir, open, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { DataError } from "@cria/core";
+
+/** Where a run writes: resolved config, metrics, trajectories, adapters. */
+export class RunFolder {
+  private constructor(readonly path: string) {}
+
+  static async create(path: string): Promise<RunFolder> {
+    await guardWrite(path, () => mkdir(path, { recursive: true }));
+    return new RunFolder(path);
+  }
+
+  /** Removes what an earlier run of the same name left. */
+  async clear(): Promise<void> {
+    for (const name of ["metrics.jsonl", "rollouts", "validation"]) await rm(join(this.path, name), { recursive: true, force: true });
+  }
+
+  file(...parts: string[]): string {
+    return join(this.path, ...parts);
+  }
+
+  async writeJson(name: string, value: unknown): Promise<void> {
+    await writeAtomically(this.file(name), `${JSON.stringify(value, null, 2)}\n`);
+  }
+
+  async writeLines(name: string, rows: readonly unknown[]): Promise<void> {
+    await writeAtomically(this.file(name), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  }
+
+  async appendLine(name: string, row: unknown): Promise<void> {
+    const path = this.file(name);
+    await guardWrite(path, () => appendFile(path, `${JSON.stringify(row)}\n`));
+  }
+}
+
+/** Writes to a temporary name, syncs, renames: a reader never meets half a file. @throws DataError */
+export async function writeAtomically(path: string, text: string): Promise<void> {
+  const temporary = `${path}.${process.pid}.tmp`;
+  await guardWrite(path, async () => {
+    await mkdir(dirname(path), { recursive: true });
+    try {
+      const file = await open(temporary, "w");
+      try {
+        await file.writeFile(text);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(temporary, path);
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw error;
+    }
+  });
+}
+
+async function guardWrite<T>(path: string, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (cause) {
+    throw new DataError("cannot be written", {
+      code: "data/write-failed",
+      subject: path,
+      expected: "a writable folder with room",
+      received: (cause as Error).message,
+      remedy: "free some space, or set trainer.default_local_dir to another folder",
+      cause,
+    });
+  }
+}

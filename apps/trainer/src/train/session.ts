@@ -1,0 +1,121 @@
+import { pathToFileURL } from "node:url";
+import { readFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { ConfigError, type PolicyEngine } from "@cria/core";
+import { loadModel } from "@cria/engine";
+import { type DatasetRow, defaultMultiTurn, loadDataset, type RewardFunction, type RolloutOptions, routeReward } from "@cria/rollout";
+import { type BaseTool, createTools, getToolParser, listToolParsers, type ToolConfigEntry } from "@cria/tools";
+import { parse as parseYaml } from "yaml";
+import { resolvePath } from "../config/load-config.js";
+import type { TrainConfig } from "../config/train-config.js";
+import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
+
+/** Everything that a config names, loaded: model, data, tools, reward. */
+export interface Session {
+  config: TrainConfig;
+  engine: PolicyEngine;
+  trainRows: DatasetRow[];
+  valRows: DatasetRow[];
+  /** What all rollouts of the run share; sampling, step and n are added by the caller. */
+  rollout: Omit<RolloutOptions, "n" | "temperature" | "topP" | "topK" | "step">;
+  /** Greedy decoding is also a rollout, at temperature 0. */
+  dispose(): Promise<void>;
+}
+
+export interface SessionOverrides {
+  /** A ready engine instead of the config's model, for tests. */
+  engine?: PolicyEngine;
+  signal?: AbortSignal;
+}
+
+/** @throws ConfigError, DataError, EngineError or ToolError, each naming what is wrong. */
+export async function openSession(config: TrainConfig, folder: string, overrides: SessionOverrides = {}): Promise<Session> {
+  const { model, rollout } = config.actor_rollout_ref;
+  const { data } = config;
+  // Cheap checks first: a typo must not cost the time of loading a model.
+  const multiTurn = rollout.multi_turn;
+  if (!getToolParser(multiTurn.format)) {
+    throw new ConfigError("is not a tool-call format", {
+      code: "config/unknown-name",
+      subject: "actor_rollout_ref.rollout.multi_turn.format",
+      expected: listToolParsers().join(", "),
+      received: multiTurn.format,
+    });
+  }
+  const resolveFiles = (files: readonly string[]) => files.map((file) => resolvePath(folder, file));
+  const trainRows = await loadDataset(resolveFiles(data.train_files), { promptKey: data.prompt_key, maxSamples: data.train_max_samples });
+  const valRows = data.val_files ? await loadDataset(resolveFiles(data.val_files), { promptKey: data.prompt_key, maxSamples: data.val_max_samples }) : [];
+  const tools = multiTurn.enable && multiTurn.tool_config_path ? await loadTools(resolvePath(folder, multiTurn.tool_config_path)) : new Map<string, BaseTool>();
+  const reward = await loadReward(config, folder);
+  const lora = model.lora_rank > 0 || model.lora_adapter_path !== null;
+  const engine =
+    overrides.engine ??
+    (await loadModel({
+      path: resolvePath(folder, model.path),
+      contextSize: rollout.max_model_len ?? rollout.prompt_length + rollout.response_length,
+      maxSequences: rollout.max_num_seqs,
+      trainable: lora ? "lora" : "full",
+      lora: lora
+        ? {
+            rank: Math.max(1, model.lora_rank),
+            alpha: model.lora_alpha,
+            targets: model.target_modules === "all-linear" ? undefined : model.target_modules,
+            path: model.lora_adapter_path ? resolvePath(folder, model.lora_adapter_path) : undefined,
+          }
+        : null,
+      seed: rollout.seed >>> 0,
+      deterministic: rollout.deterministic,
+    }));
+  return {
+    config,
+    engine,
+    trainRows,
+    valRows,
+    rollout: {
+      tokenizer: makeDeltaTokenizer(engine, data.apply_chat_template_kwargs),
+      tools,
+      multiTurn: {
+        ...defaultMultiTurn,
+        maxAssistantTurns: multiTurn.enable ? multiTurn.max_assistant_turns : 1,
+        maxUserTurns: multiTurn.max_user_turns,
+        maxParallelCalls: multiTurn.max_parallel_calls,
+        maxToolResponseLength: multiTurn.max_tool_response_length,
+        maxToolResponseChars: multiTurn.max_tool_response_chars,
+        toolResponseTruncateSide: multiTurn.tool_response_truncate_side,
+        format: multiTurn.format,
+        toolTimeoutS: multiTurn.tool_timeout_s,
+        tokenizationSanityCheckMode: multiTurn.tokenization_sanity_check_mode,
+      },
+      reward,
+      seed: rollout.seed,
+      maxPromptLength: data.max_prompt_length,
+      responseLength: Math.min(rollout.response_length, data.max_response_length),
+      truncation: data.truncation,
+      defaultAgentLoop: rollout.agent.default_agent_loop,
+      weights: { trajectory: config.reward_model.aggregation.trajectory_weight, tool: config.reward_model.aggregation.tool_weight },
+      signal: overrides.signal,
+    },
+    dispose: () => engine.dispose(),
+  };
+}
+
+async function loadTools(file: string): Promise<Map<string, BaseTool>> {
+  let entries: unknown;
+  try {
+    entries = (parseYaml(await readFile(file, "utf8")) as { tools?: unknown } | null)?.tools;
+  } catch (cause) {
+    throw new ConfigError("cannot be read", { code: "config/unreadable", subject: file, expected: "a YAML file of tools", received: (cause as Error).message, cause });
+  }
+  if (!Array.isArray(entries) || entries.some((entry) => typeof entry?.class_name !== "string")) {
+    throw new ConfigError("does not list tools", { code: "config/bad-value", subject: file, expected: "tools: [{ class_name, config?, tool_schema? }]", received: JSON.stringify(entries) ?? "nothing" });
+  }
+  return createTools(entries as ToolConfigEntry[], dirname(file));
+}
+
+async function loadReward(config: TrainConfig, folder: string): Promise<RewardFunction> {
+  const { path, name } = config.custom_reward_function;
+  if (path === null) return routeReward;
+  const module = (await import(pathToFileURL(resolvePath(folder, path)).href)) as Record<string, unknown>;
+  if (typeof module[name] === "function") return module[name] as RewardFunction;
+  throw new ConfigError("is not exported", { code: "config/bad-value", subject: `custom_reward_function ${path}#${name}`, expected: "a function", received: Object.keys(module).join(", ") || "no exports" });
+}

@@ -1,0 +1,43 @@
+import type { Trajectory } from "@cria/core";
+import { runRollouts } from "@cria/rollout";
+import type { Session } from "./session.js";
+
+export interface Validation {
+  /** Mean reward of the trajectories. */
+  success: number;
+  trajectories: Trajectory[];
+  seconds: number;
+  tokens: number;
+}
+
+export interface ValidateOptions {
+  temperature: number;
+  topP?: number;
+  n?: number;
+  /** Separates the random draws of validations. */
+  step: number;
+  onTrajectory?: (trajectory: Trajectory) => void;
+}
+
+/** Rolls out the held-out rows. Success is what the reward function gave, without step rewards. */
+export async function validate(session: Session, options: ValidateOptions): Promise<Validation> {
+  const started = performance.now();
+  const trajectories = await runRollouts(session.engine, session.valRows, {
+    ...session.rollout,
+    n: options.n ?? 1,
+    temperature: options.temperature,
+    topP: options.topP ?? 1,
+    topK: 0,
+    // Validations draw alike for every training seed, so that runs can be compared.
+    seed: 42,
+    step: options.step,
+    onTrajectory: options.onTrajectory,
+  });
+  const scores = trajectories.map((t) => t.extraFields.score as number);
+  return {
+    success: scores.reduce((a, b) => a + b, 0) / Math.max(1, scores.length),
+    trajectories,
+    seconds: (performance.now() - started) / 1000,
+    tokens: trajectories.reduce((sum, t) => sum + t.tokenIds.length - t.promptLength, 0),
+  };
+}
