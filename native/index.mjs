@@ -1,6 +1,7 @@
 // Loads the compiled addon. The typed contract of what it exports is packages/engine/src/native-types.ts.
-import { createRequire } from "node:module";
+
 import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
 const require = createRequire(import.meta.url);
@@ -26,5 +27,7 @@ export function loadAddon() {
       tried.push(`${file}: ${error.message}`);
     }
   }
-  throw new Error(`the native addon could not be loaded; tried\n  ${tried.join("\n  ")}\nBuild it with: pnpm --filter @cria/native build`);
+  throw new Error(
+    `the native addon could not be loaded; tried\n  ${tried.join("\n  ")}\nBuild it with: pnpm --filter @cria/native build`,
+  );
 }

@@ -13,7 +13,11 @@ const stampFile = join(root, "node_modules", ".cria-bootstrap");
 function run(title, args) {
   process.stderr.write(`bootstrap: ${title}\n`);
   const env = { ...process.env, TURBO_TELEMETRY_DISABLED: "1", npm_config_update_notifier: "false" };
-  const { status, error, stdout, stderr } = spawnSync("npx", ["--yes", packageManager, ...args], { cwd: root, env, encoding: "utf8" });
+  const { status, error, stdout, stderr } = spawnSync("npx", ["--yes", packageManager, ...args], {
+    cwd: root,
+    env,
+    encoding: "utf8",
+  });
   if (status === 0) return;
   process.stderr.write(`${stdout ?? ""}${stderr ?? ""}${error?.message ?? ""}\nbootstrap: ${title} failed (above)\n`);
   process.exit(1);

@@ -10,7 +10,14 @@ const arrows: Record<string, string[]> = {
   "packages/tools": ["@cria/core"],
   "packages/algorithms": ["@cria/core"],
   "packages/rollout": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools"],
-  "apps/trainer": ["@cria/core", "@cria/tokenizer-delta", "@cria/engine", "@cria/tools", "@cria/algorithms", "@cria/rollout"],
+  "apps/trainer": [
+    "@cria/core",
+    "@cria/tokenizer-delta",
+    "@cria/engine",
+    "@cria/tools",
+    "@cria/algorithms",
+    "@cria/rollout",
+  ],
 };
 
 function listSources(folder: string): string[] {
@@ -24,7 +31,9 @@ describe.each(Object.entries(arrows))("%s", (folder, allowed) => {
     const sources = listSources(join(import.meta.dirname, "..", folder, "src"));
     expect(sources.length).toBeGreaterThan(0);
     const wrong = sources.flatMap((file) => {
-      const imports = [...readFileSync(file, "utf8").matchAll(/from "((?:@cria\/[a-z-]+|cria)(?:\/[a-z]+)?)"/g)].map((m) => m[1]!.replace(/\/testing$/, ""));
+      const imports = [...readFileSync(file, "utf8").matchAll(/from "((?:@cria\/[a-z-]+|cria)(?:\/[a-z]+)?)"/g)].map(
+        (m) => m[1]!.replace(/\/testing$/, ""),
+      );
       return imports.filter((name) => !allowed.includes(name)).map((name) => `${file} imports ${name}`);
     });
     expect(wrong).toEqual([]);

@@ -14,7 +14,15 @@ const BYTE_TO_CHAR: readonly string[] = (() => {
   return Array.from({ length: 256 }, (_, b) => String.fromCharCode(printable(b) ? b : 256 + extra++));
 })();
 
-export const specialTokens = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"] as const;
+export const specialTokens = [
+  "<|endoftext|>",
+  "<|im_start|>",
+  "<|im_end|>",
+  "<tool_call>",
+  "</tool_call>",
+  "<tool_response>",
+  "</tool_response>",
+] as const;
 
 const SPECIAL_SPLIT = new RegExp(`(${specialTokens.map((t) => t.replace(/[|/]/g, "\\$&")).join("|")})`);
 
@@ -84,7 +92,8 @@ export function encode(vocabulary: Vocabulary, text: string): number[] {
       let pieces = toCharacters(word);
       for (;;) {
         let best = Number.POSITIVE_INFINITY;
-        for (let i = 0; i + 1 < pieces.length; i++) best = Math.min(best, ranks.get(`${pieces[i]} ${pieces[i + 1]}`) ?? best);
+        for (let i = 0; i + 1 < pieces.length; i++)
+          best = Math.min(best, ranks.get(`${pieces[i]} ${pieces[i + 1]}`) ?? best);
         if (best === Number.POSITIVE_INFINITY) break;
         const [left, right] = vocabulary.merges[best]!.split(" ") as [string, string];
         pieces = mergePair(pieces, left, right);

@@ -19,7 +19,13 @@ function makeRows(side: "train" | "heldOut", count: number, seed: number): objec
       data_source: "calculator",
       prompt: makePrompt(problem.question),
       reward_model: { style: "rule", ground_truth: problem.answer },
-      extra_info: { index: rows.length, family: problem.family, expression: problem.expression, need_tools_kwargs: true, tools_kwargs: { calculator: { create_kwargs: {} } } },
+      extra_info: {
+        index: rows.length,
+        family: problem.family,
+        expression: problem.expression,
+        need_tools_kwargs: true,
+        tools_kwargs: { calculator: { create_kwargs: {} } },
+      },
       agent_name: "tool_agent",
     });
   }

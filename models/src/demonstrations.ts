@@ -69,13 +69,21 @@ export function spoilExpression(random: Random, problem: WordProblem): string {
 function wrongNumber(random: Random, answer: string): string {
   const value = Math.trunc(Number(answer)) || 10;
   for (;;) {
-    const guess = random.pick([value + random.integer(-9, 9), value + 10 * random.integer(-5, 5), random.integer(1, 99)]);
+    const guess = random.pick([
+      value + random.integer(-9, 9),
+      value + 10 * random.integer(-5, 5),
+      random.integer(1, 99),
+    ]);
     if (guess >= 0 && String(guess) !== answer) return String(guess);
   }
 }
 
 /** A whole conversation about `problem`, right or spoiled. */
-export function writeDemonstration(random: Random, problem: WordProblem, noise: NoiseProfile = defaultNoise): ChatMessage[] {
+export function writeDemonstration(
+  random: Random,
+  problem: WordProblem,
+  noise: NoiseProfile = defaultNoise,
+): ChatMessage[] {
   const messages: ChatMessage[] = makePrompt(problem.question);
   const say = (content: string) => messages.push({ role: "assistant", content });
   const hear = (content: string) => messages.push({ role: "tool", name: "calculator", content });

@@ -1,10 +1,18 @@
-import { type GgufFile, type GgufTensor, type GgufValue } from "@cria/engine";
+import type { GgufFile, GgufTensor, GgufValue } from "@cria/engine";
 import { makeUniform } from "@cria/rollout";
 import { specialTokens, type Vocabulary } from "./bpe.js";
 import { chatTemplate } from "./policy-prompt.js";
 
 /** Shape of the embedded policy: Qwen3 (RMS norms, NeoX RoPE, q/k norms, grouped queries, SwiGLU), tied embeddings. */
-export const policyShape = { embedding: 128, layers: 4, heads: 4, kvHeads: 2, headSize: 32, feedForward: 384, context: 512 } as const;
+export const policyShape = {
+  embedding: 128,
+  layers: 4,
+  heads: 4,
+  kvHeads: 2,
+  headSize: 32,
+  feedForward: 384,
+  context: 512,
+} as const;
 
 /** Random weights around a vocabulary, in F32. */
 export function describeInitialModel(vocabulary: Vocabulary, seed: number): GgufFile {
@@ -13,7 +21,12 @@ export function describeInitialModel(vocabulary: Vocabulary, seed: number): Gguf
   const normal = () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
   const tensors: GgufTensor[] = [];
   const add = (name: string, shape: number[], make: () => number) =>
-    tensors.push({ name, type: "f32", shape, data: Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, make) });
+    tensors.push({
+      name,
+      type: "f32",
+      shape,
+      data: Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, make),
+    });
   const ones = (name: string, size: number) => add(name, [size], () => 1);
   // GPT-2's scheme: residual outputs start smaller by the number of layers that add to the stream.
   const inner = () => 0.04 * normal();
@@ -46,7 +59,9 @@ export function describeInitialModel(vocabulary: Vocabulary, seed: number): Gguf
       "general.architecture": text("qwen3"),
       "general.name": text("cria-tiny"),
       "general.license": text("apache-2.0"),
-      "general.description": text("A policy of half a million parameters that is bad at using a calculator, on purpose."),
+      "general.description": text(
+        "A policy of half a million parameters that is bad at using a calculator, on purpose.",
+      ),
       "qwen3.context_length": u32(context),
       "qwen3.embedding_length": u32(embedding),
       "qwen3.block_count": u32(layers),

@@ -25,7 +25,10 @@ export const families: readonly Family[] = [
     draw: (r) => ({ a: large(r), b: large(r) }),
     expression: "a+b",
     steps: null,
-    texts: ["N has a O. M gives N b more. How many O does N have now?", "There are a O in a box and b O in a bag. How many O in total?"],
+    texts: [
+      "N has a O. M gives N b more. How many O does N have now?",
+      "There are a O in a box and b O in a bag. How many O in total?",
+    ],
   },
   {
     name: "sub",
@@ -52,14 +55,20 @@ export const families: readonly Family[] = [
     },
     expression: "a/b",
     steps: null,
-    texts: ["N shares a O equally among b kids. How many O does each get?", "a O are put equally in b X. How many O are in each?"],
+    texts: [
+      "N shares a O equally among b kids. How many O does each get?",
+      "a O are put equally in b X. How many O are in each?",
+    ],
   },
   {
     name: "addmul",
     draw: (r) => ({ a: large(r), b: small(r), c: small(r) }),
     expression: "a+b*c",
     steps: ["b*c", "a+r"],
-    texts: ["N has a O and buys b X of c O. How many O does N have now?", "There are a loose O and b X with c O each. How many O in total?"],
+    texts: [
+      "N has a O and buys b X of c O. How many O does N have now?",
+      "There are a loose O and b X with c O each. How many O in total?",
+    ],
   },
   {
     name: "mulsub",
@@ -70,14 +79,20 @@ export const families: readonly Family[] = [
     },
     expression: "a*b-c",
     steps: ["a*b", "r-c"],
-    texts: ["N buys a X of b O and loses c. How many O are left?", "a X hold b O each. M takes c. How many O are left?"],
+    texts: [
+      "N buys a X of b O and loses c. How many O are left?",
+      "a X hold b O each. M takes c. How many O are left?",
+    ],
   },
   {
     name: "paren",
     draw: (r) => ({ a: r.integer(2, 40), b: r.integer(2, 40), c: small(r) }),
     expression: "(a+b)*c",
     steps: ["a+b", "r*c"],
-    texts: ["Each day N picks a O and M picks b. How many O do they pick in c days?", "A bag has a red and b blue O. How many O are in c bags?"],
+    texts: [
+      "Each day N picks a O and M picks b. How many O do they pick in c days?",
+      "A bag has a red and b blue O. How many O are in c bags?",
+    ],
   },
   {
     name: "subdiv",
@@ -130,7 +145,10 @@ export const families: readonly Family[] = [
 ];
 
 const PEOPLE = "Tom Anna Ben Lucy Max Emma Sam Mia Leo Zoe Jack Lily Noah Ella Omar Nina".split(" ");
-const THINGS = "apples oranges books pens cards coins shells stickers marbles cookies stamps eggs flowers pencils candies balls".split(" ");
+const THINGS =
+  "apples oranges books pens cards coins shells stickers marbles cookies stamps eggs flowers pencils candies balls".split(
+    " ",
+  );
 const CONTAINERS = "bags boxes packs jars crates baskets".split(" ");
 
 export interface WordProblem {
@@ -164,7 +182,14 @@ export function drawProblem(random: Random, side: "train" | "heldOut", familyInd
     // "a" is also an English article: numbers are written where the letter stands for one.
     const question = writeQuestion(text, numbers, words);
     const expression = fillIn(family.expression, numbers);
-    return { family: family.name, question, numbers, expression, steps: family.steps, answer: formatNumber(calculate(expression)!) };
+    return {
+      family: family.name,
+      question,
+      numbers,
+      expression,
+      steps: family.steps,
+      answer: formatNumber(calculate(expression)!),
+    };
   }
 }
 

@@ -42,9 +42,22 @@ function buildLlamaFromSource() {
   const source = unpackLlamaSource({ whole: true });
   const out = join(source, "build-cria");
   const run = (...args) => execFileSync("cmake", args, { stdio: "inherit" });
-  run("-S", source, "-B", out, "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=ON", "-DGGML_BACKEND_DL=ON",
-    "-DGGML_NATIVE=ON", "-DLLAMA_CURL=OFF", "-DLLAMA_BUILD_COMMON=OFF", "-DLLAMA_BUILD_TESTS=OFF",
-    "-DLLAMA_BUILD_TOOLS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_BUILD_SERVER=OFF");
+  run(
+    "-S",
+    source,
+    "-B",
+    out,
+    "-DCMAKE_BUILD_TYPE=Release",
+    "-DBUILD_SHARED_LIBS=ON",
+    "-DGGML_BACKEND_DL=ON",
+    "-DGGML_NATIVE=ON",
+    "-DLLAMA_CURL=OFF",
+    "-DLLAMA_BUILD_COMMON=OFF",
+    "-DLLAMA_BUILD_TESTS=OFF",
+    "-DLLAMA_BUILD_TOOLS=OFF",
+    "-DLLAMA_BUILD_EXAMPLES=OFF",
+    "-DLLAMA_BUILD_SERVER=OFF",
+  );
   run("--build", out, "--config", "Release", "--parallel", String(availableParallelism()));
   return { source, bins: join(out, "bin") };
 }
@@ -63,7 +76,16 @@ function compileAddon({ source, bins }) {
     CRIA_SANITIZE: sanitize,
   };
   const cmakeJs = join(dirname(require.resolve("cmake-js/package.json")), "bin", "cmake-js");
-  const args = [cmakeJs, "compile", "--directory", nativeRoot, "--out", buildDir, "--parallel", String(availableParallelism())];
+  const args = [
+    cmakeJs,
+    "compile",
+    "--directory",
+    nativeRoot,
+    "--out",
+    buildDir,
+    "--parallel",
+    String(availableParallelism()),
+  ];
   for (const [key, value] of Object.entries(defines)) args.push(`--CD${key}=${value}`);
   try {
     execFileSync(process.execPath, args, { stdio: ["ignore", process.env.CRIA_VERBOSE ? "inherit" : "pipe", "pipe"] });
@@ -81,7 +103,9 @@ try {
   } else {
     const started = Date.now();
     console.log(fromSource ? "native addon: building llama.cpp from source, then the addon" : "native addon: building");
-    const llama = fromSource ? buildLlamaFromSource() : { source: unpackLlamaSource({ whole: false }), bins: findPrebuiltBins() };
+    const llama = fromSource
+      ? buildLlamaFromSource()
+      : { source: unpackLlamaSource({ whole: false }), bins: findPrebuiltBins() };
     mkdirSync(buildDir, { recursive: true });
     compileAddon(llama);
     writeFileSync(`${stampFile}.tmp`, JSON.stringify({ stamp, bins: llama.bins }));

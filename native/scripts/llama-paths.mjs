@@ -16,7 +16,8 @@ function findNodeLlamaCpp() {
   let dir = dirname(require.resolve("node-llama-cpp"));
   while (!existsSync(join(dir, "llama", "gitRelease.bundle"))) {
     const parent = dirname(dir);
-    if (parent === dir) throw new BuildError("node-llama-cpp is installed without llama/gitRelease.bundle; reinstall it");
+    if (parent === dir)
+      throw new BuildError("node-llama-cpp is installed without llama/gitRelease.bundle; reinstall it");
     dir = parent;
   }
   return dir;
@@ -25,7 +26,8 @@ function findNodeLlamaCpp() {
 /** Folder of the prebuilt libraries for this platform, e.g. .../@node-llama-cpp/linux-x64/bins/linux-x64. */
 export function findPrebuiltBins() {
   const platform = { linux: "linux", darwin: "mac", win32: "win" }[process.platform];
-  const names = process.platform === "darwin" && process.arch === "arm64" ? ["mac-arm64-metal"] : [`${platform}-${process.arch}`];
+  const names =
+    process.platform === "darwin" && process.arch === "arm64" ? ["mac-arm64-metal"] : [`${platform}-${process.arch}`];
   const root = findNodeLlamaCpp();
   for (const name of names) {
     for (const base of [join(root, "..", "@node-llama-cpp"), join(root, "node_modules", "@node-llama-cpp")]) {
@@ -58,7 +60,9 @@ export function unpackLlamaSource({ whole }) {
   const git = (...args) => execFileSync("git", args, { stdio: ["ignore", "ignore", "pipe"] });
   try {
     git("clone", "--quiet", "--no-checkout", join(root, "llama", "gitRelease.bundle"), temporary);
-    const paths = whole ? ["."] : ["CMakeLists.txt", "include", "src", "ggml/CMakeLists.txt", "ggml/include", "ggml/src/*.h"];
+    const paths = whole
+      ? ["."]
+      : ["CMakeLists.txt", "include", "src", "ggml/CMakeLists.txt", "ggml/include", "ggml/src/*.h"];
     git("-C", temporary, "checkout", "--quiet", "HEAD", "--", ...paths);
   } catch (error) {
     rmSync(temporary, { recursive: true, force: true });

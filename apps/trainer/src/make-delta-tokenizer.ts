@@ -12,7 +12,10 @@ export function makeDeltaTokenizer(model: PolicyEngine, kwargs?: Record<string, 
     });
   }
   const text = (token: number | null) => (token === null ? undefined : model.detokenize([token]));
-  const template = new ChatTemplate(model.chatTemplate, { bos_token: text(model.info.bosToken), eos_token: text(model.info.eosToken) });
+  const template = new ChatTemplate(model.chatTemplate, {
+    bos_token: text(model.info.bosToken),
+    eos_token: text(model.info.eosToken),
+  });
   return new DeltaTokenizer(template, model, {
     bosToken: model.info.addBos ? model.info.bosToken : null,
     endOfTurnTokens: model.info.endOfGenerationTokens,

@@ -11,4 +11,6 @@ export type Aggregation = (inputs: AggregateInputs) => Float64Array;
 export const aggregations = new Registry<Aggregation>("loss_agg_mode");
 
 /** Every token of the mini-batch counts the same. */
-aggregations.register("token-mean", ({ offsets, totals }) => new Float64Array(offsets.at(-1)!).fill(1 / Math.max(1, totals.tokens)));
+aggregations.register("token-mean", ({ offsets, totals }) =>
+  new Float64Array(offsets.at(-1)!).fill(1 / Math.max(1, totals.tokens)),
+);

@@ -10,41 +10,53 @@ describe("grpo advantages", () => {
     // mean 0.5, unbiased std sqrt(1/3)
     const advantages = estimateGrpo({ rewards: [1, 0, 0, 1], groups: ["a", "a", "a", "a"] });
     const expected = 0.5 / (Math.sqrt(1 / 3) + 1e-6);
-    expect([...advantages].map((a) => a.toFixed(5))).toEqual([expected, -expected, -expected, expected].map((a) => a.toFixed(5)));
+    expect([...advantages].map((a) => a.toFixed(5))).toEqual(
+      [expected, -expected, -expected, expected].map((a) => a.toFixed(5)),
+    );
     expect([...estimateGrpo({ rewards: [3], groups: ["a"] })][0]).toBeCloseTo(3, 4);
     expect([...estimateGrpo({ rewards: [1, 0], groups: ["a", "a"], normalizeByStd: false })]).toEqual([0.5, -0.5]);
   });
 
   it("ignores shifts and scales of a group's rewards, and follows permutations", () => {
     fc.assert(
-      fc.property(fc.array(finite(-5, 5), { minLength: 3, maxLength: 8 }), finite(-10, 10), finite(0.5, 4), (rewards, shift, scale) => {
-        fc.pre(Math.max(...rewards) - Math.min(...rewards) > 0.1);
-        const groups = rewards.map(() => "g");
-        const plain = estimateGrpo({ rewards, groups });
-        const moved = estimateGrpo({ rewards: rewards.map((r) => r * scale + shift), groups });
-        const reversed = estimateGrpo({ rewards: [...rewards].reverse(), groups }).reverse();
-        plain.forEach((a, i) => {
-          expect(moved[i]).toBeCloseTo(a, 3);
-          expect(reversed[i]).toBeCloseTo(a, 4);
-        });
-        expect(plain.reduce((x, y) => x + y, 0)).toBeCloseTo(0, 3);
-      }),
+      fc.property(
+        fc.array(finite(-5, 5), { minLength: 3, maxLength: 8 }),
+        finite(-10, 10),
+        finite(0.5, 4),
+        (rewards, shift, scale) => {
+          fc.pre(Math.max(...rewards) - Math.min(...rewards) > 0.1);
+          const groups = rewards.map(() => "g");
+          const plain = estimateGrpo({ rewards, groups });
+          const moved = estimateGrpo({ rewards: rewards.map((r) => r * scale + shift), groups });
+          const reversed = estimateGrpo({ rewards: [...rewards].reverse(), groups }).reverse();
+          plain.forEach((a, i) => {
+            expect(moved[i]).toBeCloseTo(a, 3);
+            expect(reversed[i]).toBeCloseTo(a, 4);
+          });
+          expect(plain.reduce((x, y) => x + y, 0)).toBeCloseTo(0, 3);
+        },
+      ),
     );
   });
 });
 
 /** A micro-batch of random tokens in two sequences. */
-const inputs = fc.array(fc.tuple(finite(-4, -0.1), finite(-4, -0.1), finite(-2, 2), finite(-4, -0.1), finite(0, 3)), { minLength: 2, maxLength: 12 }).map((tokens): LossInputs => {
-  const column = (k: number) => Float32Array.from(tokens, (t) => t[k]!);
-  return {
-    sequenceIndices: Int32Array.of(0, 1),
-    offsets: Int32Array.of(0, 1, tokens.length),
-    logprobs: column(0),
-    entropy: column(4),
-    columns: { oldLogprobs: column(1), advantages: column(2), refLogprobs: column(3) },
-    totals: { tokens: tokens.length + 5, sequences: 3 },
-  };
-});
+const inputs = fc
+  .array(fc.tuple(finite(-4, -0.1), finite(-4, -0.1), finite(-2, 2), finite(-4, -0.1), finite(0, 3)), {
+    minLength: 2,
+    maxLength: 12,
+  })
+  .map((tokens): LossInputs => {
+    const column = (k: number) => Float32Array.from(tokens, (t) => t[k]!);
+    return {
+      sequenceIndices: Int32Array.of(0, 1),
+      offsets: Int32Array.of(0, 1, tokens.length),
+      logprobs: column(0),
+      entropy: column(4),
+      columns: { oldLogprobs: column(1), advantages: column(2), refLogprobs: column(3) },
+      totals: { tokens: tokens.length + 5, sequences: 3 },
+    };
+  });
 
 function cut(whole: LossInputs, from: number, to: number): LossInputs {
   const slice = (values: Float32Array) => values.slice(from, to);
@@ -63,7 +75,10 @@ const losses: [string, LossFunction][] = [
   ["cross entropy", crossEntropyLoss],
 ];
 for (const type of ["k1", "abs", "k2", "k3"]) {
-  losses.push([`vanilla + ${type} + entropy`, composePolicyLoss({ ...defaultPolicyLoss, entropyCoeff: 0.02, kl: { coefficient: 0.1, type } })]);
+  losses.push([
+    `vanilla + ${type} + entropy`,
+    composePolicyLoss({ ...defaultPolicyLoss, entropyCoeff: 0.02, kl: { coefficient: 0.1, type } }),
+  ]);
 }
 
 describe.each(losses)("%s", (_name, loss) => {
@@ -72,7 +87,10 @@ describe.each(losses)("%s", (_name, loss) => {
       fc.property(inputs, fc.nat(), (batch, pick) => {
         const at = pick % batch.logprobs.length;
         const { dLogprobs, dEntropy } = loss(batch);
-        for (const [values, gradient] of [[batch.logprobs, dLogprobs], [batch.entropy, dEntropy]] as const) {
+        for (const [values, gradient] of [
+          [batch.logprobs, dLogprobs],
+          [batch.entropy, dEntropy],
+        ] as const) {
           const center = values[at]!;
           const slope = (step: number) => {
             values[at] = center + step;
@@ -129,7 +147,9 @@ describe("vanilla loss", () => {
 describe("KL estimates", () => {
   it("are 0 at equality; k2 and k3 are never negative", () => {
     for (const type of ["k1", "abs", "k2", "k3"]) expect(klEstimates.get(type)(0).value).toBe(0);
-    fc.assert(fc.property(finite(-30, 30), (d) => klEstimates.get("k3")(d).value >= 0 && klEstimates.get("k2")(d).value >= 0));
+    fc.assert(
+      fc.property(finite(-30, 30), (d) => klEstimates.get("k3")(d).value >= 0 && klEstimates.get("k2")(d).value >= 0),
+    );
     expect(() => klEstimates.get("k9")).toThrow(/abs, k1, k2, k3/);
   });
 });

@@ -58,7 +58,8 @@ export function composePolicyLoss(options: PolicyLossOptions): LossFunction {
       for (let i = 0; i < n; i++) sum += weights[i]! * values[i]!;
       sums[name] = sum;
     }
-    const loss = sums.pg_loss! - options.entropyCoeff * sums.entropy! + (options.kl ? options.kl.coefficient * sums.kl_loss! : 0);
+    const loss =
+      sums.pg_loss! - options.entropyCoeff * sums.entropy! + (options.kl ? options.kl.coefficient * sums.kl_loss! : 0);
     return { loss, dLogprobs, dEntropy: options.entropyCoeff !== 0 ? dEntropy : undefined, metrics: sums };
   };
 }

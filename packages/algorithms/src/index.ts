@@ -4,4 +4,11 @@ export { composePolicyLoss, defaultPolicyLoss, type PolicyLossOptions } from "./
 export { crossEntropyLoss } from "./cross-entropy.js";
 export { type KlEstimate, klEstimates } from "./kl.js";
 export { Registry } from "./registry.js";
-export { type ClipOptions, type PolicyLoss, policyLosses, type TokenLoss, type TokenLossInputs, vanillaLoss } from "./token-loss.js";
+export {
+  type ClipOptions,
+  type PolicyLoss,
+  policyLosses,
+  type TokenLoss,
+  type TokenLossInputs,
+  vanillaLoss,
+} from "./token-loss.js";

@@ -15,4 +15,9 @@ klEstimates.register("k3", (d) => {
   const bounded = Math.max(-10, Math.min(10, value));
   return { value: bounded, gradient: bounded === value && clamped === d ? 1 - Math.exp(-clamped) : 0 };
 });
-for (const [alias, name] of [["kl", "k1"], ["mse", "k2"], ["low_var_kl", "k3"]] as const) klEstimates.register(alias, klEstimates.get(name));
+for (const [alias, name] of [
+  ["kl", "k1"],
+  ["mse", "k2"],
+  ["low_var_kl", "k3"],
+] as const)
+  klEstimates.register(alias, klEstimates.get(name));

@@ -31,7 +31,10 @@ export const policyLosses = new Registry<PolicyLoss>("policy loss");
  * PPO's clipped objective (Schulman et al. 2017, arXiv:1707.06347) with dual clip: r = exp(clamp(logprob - old, ±20)),
  * max(-A r, -A clip(r, 1 - low, 1 + high)), and where A < 0 at most -A c.
  */
-export const vanillaLoss: PolicyLoss = ({ logprobs, oldLogprobs, advantages }, { clipRatioLow, clipRatioHigh, clipRatioC }) => {
+export const vanillaLoss: PolicyLoss = (
+  { logprobs, oldLogprobs, advantages },
+  { clipRatioLow, clipRatioHigh, clipRatioC },
+) => {
   const n = logprobs.length;
   const losses = new Float64Array(n);
   const gradients = new Float64Array(n);

@@ -30,12 +30,18 @@ describe("logprobs", () => {
   for (const architecture of ["llama", "qwen2", "qwen3"] as const) {
     for (const type of ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_K"] as const) {
       it(`${architecture} ${type}: score() equals what decode reported`, async () => {
-        const shape = type === "q4_K" ? { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 } : { embedding: 64, feedForward: 64, embeddingScale: 0.3 };
+        const shape =
+          type === "q4_K"
+            ? { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 }
+            : { embedding: 64, feedForward: 64, embeddingScale: 0.3 };
         const model = await models.load({ architecture, type, ...shape }, { lora: { rank: 4, alpha: 8 } });
         const prompt = randomTokens(9, 4);
         const { tokenIds, logprobs } = await generateAlone(model, prompt, 7);
         const whole = [...prompt, ...tokenIds];
-        const [score] = await model.score([{ tokenIds: whole, from: prompt.length }], { temperature: 0.9, entropy: true });
+        const [score] = await model.score([{ tokenIds: whole, from: prompt.length }], {
+          temperature: 0.9,
+          entropy: true,
+        });
         // F32 agrees to rounding. Elsewhere activations are rounded (F16, BF16) or quantized (Q8, Q4) before each product,
         // and a last-bit difference in attention (decode sums one query, the graph many) can flip such a rounding.
         const tolerance = { f32: 1e-5, f16: 5e-3, bf16: 2e-2, q8_0: 2e-2, q4_0: 2e-2, q4_K: 0.1 }[type];
@@ -61,14 +67,19 @@ describe("logprobs", () => {
 describe("determinism", () => {
   for (const type of ["f32", "f16", "q8_0", "q4_K"] as const) {
     it(`${type}: tokens and logprobs do not depend on neighbours in the batch, bit for bit`, async () => {
-      const shape = type === "q4_K" ? { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 } : { embedding: 64, feedForward: 64, embeddingScale: 0.3 };
+      const shape =
+        type === "q4_K"
+          ? { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 }
+          : { embedding: 64, feedForward: 64, embeddingScale: 0.3 };
       const model = await models.load({ type, ...shape }, { maxSequences: 24 });
       const prompts = Array.from({ length: 24 }, (_, i) => randomTokens(3 + ((i * 7) % 19), 100 + i));
       const together = await Promise.all(prompts.map((prompt, i) => generateAlone(model, prompt, i)));
       for (const width of [1, 2, 5]) {
         await model.flushCache();
         for (let i = 0; i < 6; i += width) {
-          const some = await Promise.all(prompts.slice(i, i + width).map((prompt, k) => generateAlone(model, prompt, i + k)));
+          const some = await Promise.all(
+            prompts.slice(i, i + width).map((prompt, k) => generateAlone(model, prompt, i + k)),
+          );
           some.forEach((result, k) => {
             expect([...result.tokenIds]).toEqual([...together[i + k]!.tokenIds]);
             expect([...result.logprobs]).toEqual([...together[i + k]!.logprobs]);
@@ -136,7 +147,9 @@ describe("sequences", () => {
   it("refuses what cannot fit, with numbers", async () => {
     const model = await models.load();
     const sequence = model.createSequence();
-    await expect(sequence.generate(randomTokens(100, 1), { maxTokens: 40 })).rejects.toThrow(/100 new \+ 40 to sample = 140/);
+    await expect(sequence.generate(randomTokens(100, 1), { maxTokens: 40 })).rejects.toThrow(
+      /100 new \+ 40 to sample = 140/,
+    );
     await expect(sequence.generate([999999], { maxTokens: 1 })).rejects.toThrow(/not a token of this vocabulary/);
     await expect(sequence.generate([], { maxTokens: 1 })).rejects.toThrow(/no tokens/);
     await expect(sequence.generate([1], { maxTokens: 0 })).rejects.toThrow(/maxTokens/);
@@ -169,7 +182,9 @@ describe("stops", () => {
   it("greedy takes the likeliest token", async () => {
     const model = await models.load();
     const a = await model.createSequence().generate([5, 6], { maxTokens: 8, temperature: 0, stopTokens: [] });
-    const b = await model.createSequence().generate([5, 6], { maxTokens: 8, temperature: 1, topK: 1, seed: 9, stopTokens: [] });
+    const b = await model
+      .createSequence()
+      .generate([5, 6], { maxTokens: 8, temperature: 1, topK: 1, seed: 9, stopTokens: [] });
     expect([...a.tokenIds]).toEqual([...b.tokenIds]);
   });
 
@@ -197,7 +212,9 @@ describe("sampling follows the distribution", () => {
     const draws = 4000;
     const counts = new Map<number, { n: number; logprob: number }>();
     const forks = Array.from({ length: draws }, () => root.fork());
-    const results = await Promise.all(forks.map((fork, seed) => fork.generate([], { maxTokens: 1, seed, stopTokens: [] })));
+    const results = await Promise.all(
+      forks.map((fork, seed) => fork.generate([], { maxTokens: 1, seed, stopTokens: [] })),
+    );
     for (const { tokenIds, logprobs } of results) {
       const entry = counts.get(tokenIds[0]!) ?? { n: 0, logprob: logprobs[0]! };
       entry.n++;

@@ -5,7 +5,13 @@ import type { TrainSequence } from "@cria/core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LlamaModel, LoadModelOptions } from "./index.js";
 import { loadModel } from "./index.js";
-import { checkGradients, makeNormals, makeTinyModel, type TinyModelOptions, weightedLogprobs } from "./testing/index.js";
+import {
+  checkGradients,
+  makeNormals,
+  makeTinyModel,
+  type TinyModelOptions,
+  weightedLogprobs,
+} from "./testing/index.js";
 
 let folder: string;
 beforeAll(() => {
@@ -38,7 +44,10 @@ function makeBatch(seed = 5): TrainSequence[] {
 async function randomizeLoraB(model: LlamaModel) {
   const normal = makeNormals(3);
   for (const { name, shape } of model.listTensors().filter((t) => t.name.endsWith(".lora_b"))) {
-    await model.writeTensor(name, Float32Array.from({ length: shape[0]! * shape[1]! }, () => 0.1 * normal()));
+    await model.writeTensor(
+      name,
+      Float32Array.from({ length: shape[0]! * shape[1]! }, () => 0.1 * normal()),
+    );
   }
 }
 
@@ -60,7 +69,13 @@ describe("gradients against finite differences", () => {
     it(`${architecture}: every LoRA weight`, async () => {
       const model = await load(
         { architecture, tied: false },
-        { lora: { rank: 4, alpha: 8, targets: ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down", "output"] } },
+        {
+          lora: {
+            rank: 4,
+            alpha: 8,
+            targets: ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down", "output"],
+          },
+        },
       );
       await randomizeLoraB(model);
       const checks = await checkGradients(model, makeBatch(), weightedLogprobs);

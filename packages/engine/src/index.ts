@@ -2,5 +2,13 @@ export { writeGguf } from "./gguf.js";
 export { LlamaModel } from "./llama-model.js";
 export { LlamaSequence } from "./llama-sequence.js";
 export { findCudaFolder, type LoadModelOptions, type LoraOptions, loadModel } from "./load-model.js";
-export type { GgufFile, GgufTensor, GgufTensorType, GgufValue, SchedulerStats, TensorInfo, TensorPart } from "./native-types.js";
+export type {
+  GgufFile,
+  GgufTensor,
+  GgufTensorType,
+  GgufValue,
+  SchedulerStats,
+  TensorInfo,
+  TensorPart,
+} from "./native-types.js";
 export { getRuntimeInfo } from "./runtime-info.js";

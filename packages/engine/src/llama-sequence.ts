@@ -47,7 +47,16 @@ export class LlamaSequence implements PolicySequence {
   }
 
   async prefill(deltaTokenIds: ArrayLike<number>, options: { signal?: AbortSignal } = {}): Promise<void> {
-    const params = { maxTokens: 0, temperature: 1, topP: 1, topK: 0, minP: 0, seed: 0, stopTokens: new Int32Array(0), stopStrings: [] };
+    const params = {
+      maxTokens: 0,
+      temperature: 1,
+      topP: 1,
+      topK: 0,
+      minP: 0,
+      seed: 0,
+      stopTokens: new Int32Array(0),
+      stopStrings: [],
+    };
     await this.run(deltaTokenIds, params, options.signal, undefined);
   }
 

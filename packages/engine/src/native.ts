@@ -25,7 +25,13 @@ export function getAddon(): NativeAddon {
 /** Turns an error of the addon into an EngineError; anything else passes through. */
 export function wrapNativeError(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof EngineError) return error;
-  const native = error as Error & { code?: string; subject?: string; expected?: string; received?: string; remedy?: string };
+  const native = error as Error & {
+    code?: string;
+    subject?: string;
+    expected?: string;
+    received?: string;
+    remedy?: string;
+  };
   if (typeof native.code !== "string") return error;
   return new EngineError(native.message, {
     code: `engine/${native.code}`,

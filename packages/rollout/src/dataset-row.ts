@@ -17,7 +17,17 @@ const rowSchema = z.looseObject({
       index: z.union([z.number(), z.bigint().transform(Number)]).optional(),
       need_tools_kwargs: z.boolean().optional(),
       tools_kwargs: z
-        .record(z.string(), z.looseObject({ create_kwargs: kwargs, execute_kwargs: kwargs, calc_reward_kwargs: kwargs, release_kwargs: kwargs }).nullable())
+        .record(
+          z.string(),
+          z
+            .looseObject({
+              create_kwargs: kwargs,
+              execute_kwargs: kwargs,
+              calc_reward_kwargs: kwargs,
+              release_kwargs: kwargs,
+            })
+            .nullable(),
+        )
         .nullish(),
       interaction_kwargs: kwargs.nullish(),
     })
@@ -49,7 +59,10 @@ export function parseRow(value: unknown, index: number, place: string, promptKey
       code: "data/bad-row",
       subject: `${place}, column "${column}"`,
       expected: issue.message,
-      received: JSON.stringify(issue.path.reduce<unknown>((v, key) => (v as Record<PropertyKey, unknown>)?.[key], value))?.slice(0, 200) ?? "nothing",
+      received:
+        JSON.stringify(
+          issue.path.reduce<unknown>((v, key) => (v as Record<PropertyKey, unknown>)?.[key], value),
+        )?.slice(0, 200) ?? "nothing",
       remedy: "see the README of @cria/rollout for the columns of a row",
     });
   }

@@ -18,12 +18,17 @@ export interface LoadDatasetOptions {
 export async function loadDataset(files: readonly string[], options: LoadDatasetOptions = {}): Promise<DatasetRow[]> {
   const rows: DatasetRow[] = [];
   for (const file of files) {
-    for (const { value, place } of await readRecords(file)) rows.push(parseRow(value, rows.length, place, options.promptKey));
+    for (const { value, place } of await readRecords(file))
+      rows.push(parseRow(value, rows.length, place, options.promptKey));
   }
   const limit = options.maxSamples ?? -1;
   const kept = limit >= 0 ? rows.slice(0, limit) : rows;
   if (kept.length === 0) {
-    throw new DataError("holds no rows", { code: "data/empty", subject: files.join(", ") || "dataset", expected: "at least one row" });
+    throw new DataError("holds no rows", {
+      code: "data/empty",
+      subject: files.join(", ") || "dataset",
+      expected: "at least one row",
+    });
   }
   return kept;
 }
@@ -52,7 +57,12 @@ export async function readRecords(file: string): Promise<{ value: unknown; place
       cause,
     });
   }
-  throw new DataError("has an unknown format", { code: "data/unknown-format", subject: file, expected: ".parquet, .jsonl or .json", received: kind || "no extension" });
+  throw new DataError("has an unknown format", {
+    code: "data/unknown-format",
+    subject: file,
+    expected: ".parquet, .jsonl or .json",
+    received: kind || "no extension",
+  });
 }
 
 function parseLines(text: string, file: string): { value: unknown; place: string }[] {
@@ -63,7 +73,13 @@ function parseLines(text: string, file: string): { value: unknown; place: string
     try {
       records.push({ value: JSON.parse(line), place });
     } catch (cause) {
-      throw new DataError("is not JSON", { code: "data/bad-row", subject: place, expected: "one JSON object", received: line.slice(0, 120), cause });
+      throw new DataError("is not JSON", {
+        code: "data/bad-row",
+        subject: place,
+        expected: "one JSON object",
+        received: line.slice(0, 120),
+        cause,
+      });
     }
   });
   return records;

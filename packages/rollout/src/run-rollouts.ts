@@ -35,7 +35,11 @@ export interface RolloutOptions {
 }
 
 /** Runs `n` conversations for each row, all at once; results are ordered by (row, sample), whatever finished first. */
-export async function runRollouts(engine: PolicyEngine, rows: readonly DatasetRow[], options: RolloutOptions): Promise<Trajectory[]> {
+export async function runRollouts(
+  engine: PolicyEngine,
+  rows: readonly DatasetRow[],
+  options: RolloutOptions,
+): Promise<Trajectory[]> {
   const slots = new Semaphore(options.concurrency ?? engine.info.maxSequences);
   const groups = rows.map((row) => runGroup(engine, row, slots, options));
   // Every conversation ends before an error is reported: nothing goes on in the background.
@@ -44,7 +48,12 @@ export async function runRollouts(engine: PolicyEngine, rows: readonly DatasetRo
   return settled.flatMap((result) => (result as PromiseFulfilledResult<Trajectory[]>).value);
 }
 
-async function runGroup(engine: PolicyEngine, row: DatasetRow, slots: Semaphore, options: RolloutOptions): Promise<Trajectory[]> {
+async function runGroup(
+  engine: PolicyEngine,
+  row: DatasetRow,
+  slots: Semaphore,
+  options: RolloutOptions,
+): Promise<Trajectory[]> {
   // Queue for all places first, so that a group's samples run together and its prompt is still in the cache.
   const places = Array.from({ length: options.n }, () => slots.acquire());
   let root: Promise<PolicySequence> | undefined;
@@ -52,7 +61,12 @@ async function runGroup(engine: PolicyEngine, row: DatasetRow, slots: Semaphore,
   let waiting = options.n;
   const prepare = async () => {
     const ids = options.tokenizer.encodePrompt(row.prompt, listToolSchemas(options, row));
-    promptIds = fitPrompt(ids, options.maxPromptLength, options.truncation, `row ${row.index}`) as Int32Array<ArrayBuffer>;
+    promptIds = fitPrompt(
+      ids,
+      options.maxPromptLength,
+      options.truncation,
+      `row ${row.index}`,
+    ) as Int32Array<ArrayBuffer>;
     const sequence = engine.createSequence();
     try {
       await sequence.prefill(promptIds, { signal: options.signal });
@@ -109,13 +123,29 @@ function runLoop(
   return loop.run({ temperature: options.temperature, topP: options.topP, topK: options.topK, seed }, row);
 }
 
-async function finishTrajectory(row: DatasetRow, sampleIndex: number, output: AgentLoopOutput, options: RolloutOptions): Promise<Trajectory> {
+async function finishTrajectory(
+  row: DatasetRow,
+  sampleIndex: number,
+  output: AgentLoopOutput,
+  options: RolloutOptions,
+): Promise<Trajectory> {
   const promptLength = output.promptIds.length;
   const total = promptLength + output.responseIds.length;
-  const solution = output.messages.slice(row.prompt.length).filter((m) => m.role === "assistant").map((m) => m.content).join("\n");
-  const judged = await options.reward(row.dataSource, solution, row.groundTruth, { ...row.extraInfo, messages: output.messages, numTurns: output.numTurns });
+  const solution = output.messages
+    .slice(row.prompt.length)
+    .filter((m) => m.role === "assistant")
+    .map((m) => m.content)
+    .join("\n");
+  const judged = await options.reward(row.dataSource, solution, row.groundTruth, {
+    ...row.extraInfo,
+    messages: output.messages,
+    numTurns: output.numTurns,
+  });
   const { score, ...extra } = typeof judged === "number" ? { score: judged } : judged;
-  const place = <T extends { tokenIndex: number }>(entry: T): T => ({ ...entry, tokenIndex: promptLength + entry.tokenIndex });
+  const place = <T extends { tokenIndex: number }>(entry: T): T => ({
+    ...entry,
+    tokenIndex: promptLength + entry.tokenIndex,
+  });
   const toolRewards = output.toolRewards.map(place);
   const sampled = output.responseMask.includes(1);
   const padded = <T extends Int32Array | Uint8Array | Float32Array>(target: T, response: ArrayLike<number>): T => {
@@ -139,7 +169,9 @@ async function finishTrajectory(row: DatasetRow, sampleIndex: number, output: Ag
     turnScores: output.turnScores.map(place),
     toolRewards,
     // A trajectory without a sampled token is kept, worth nothing.
-    reward: sampled ? options.weights.trajectory * score + options.weights.tool * toolRewards.reduce((sum, r) => sum + r.value, 0) : 0,
+    reward: sampled
+      ? options.weights.trajectory * score + options.weights.tool * toolRewards.reduce((sum, r) => sum + r.value, 0)
+      : 0,
     metrics: output.metrics,
     extraFields: { ...output.extraFields, ...extra, score, toolScore: output.toolScore },
   };

@@ -32,9 +32,17 @@ export async function runToolCall(call: ParsedToolCall, options: RunToolOptions)
   const timer = setTimeout(() => limit.abort(), options.timeoutS * 1000);
   try {
     const signal = options.signal ? AbortSignal.any([options.signal, limit.signal]) : limit.signal;
-    const running = tool.execute(instanceId, call.arguments, { agentData: options.agentData, ...options.executeKwargs(call.name), signal });
+    const running = tool.execute(instanceId, call.arguments, {
+      agentData: options.agentData,
+      ...options.executeKwargs(call.name),
+      signal,
+    });
     const result = await Promise.race([running, rejectOnAbort(signal)]);
-    return { text: result.response?.text ?? "", reward: result.reward ?? 0, metrics: result.metrics ?? {} } satisfies ToolOutcome & Partial<ToolResult>;
+    return {
+      text: result.response?.text ?? "",
+      reward: result.reward ?? 0,
+      metrics: result.metrics ?? {},
+    } satisfies ToolOutcome & Partial<ToolResult>;
   } catch (error) {
     if (limit.signal.aborted) return fail("timeout", `error: ${call.name} did not answer within ${options.timeoutS} s`);
     return fail("exception", `error: ${call.name} failed (${error instanceof Error ? error.message : String(error)})`);

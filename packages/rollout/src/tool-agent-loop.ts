@@ -2,7 +2,13 @@ import { randomUUID } from "node:crypto";
 import type { ChatMessage, FinishReason, GenerateResult, ToolSchema } from "@cria/core";
 import { checkTokenization } from "@cria/tokenizer-delta";
 import { getToolParser, type ParsedToolCall } from "@cria/tools";
-import { type AgentLoop, type AgentLoopContext, type AgentLoopOutput, registerAgentLoop, type SamplingParams } from "./agent-loop.js";
+import {
+  type AgentLoop,
+  type AgentLoopContext,
+  type AgentLoopOutput,
+  registerAgentLoop,
+  type SamplingParams,
+} from "./agent-loop.js";
 import type { DatasetRow } from "./dataset-row.js";
 import { hashSeed } from "./hash-seed.js";
 import { runToolCall, type ToolOutcome } from "./run-tool-call.js";
@@ -63,7 +69,12 @@ export class ToolAgentLoop implements AgentLoop {
     }
   }
 
-  private async converse(sampling: SamplingParams, row: DatasetRow, messages: ChatMessage[], schemas: ToolSchema[]): Promise<FinishReason> {
+  private async converse(
+    sampling: SamplingParams,
+    row: DatasetRow,
+    messages: ChatMessage[],
+    schemas: ToolSchema[],
+  ): Promise<FinishReason> {
     const { multiTurn, tokenizer, sequence, signal } = this.context;
     const parse = getToolParser(multiTurn.format);
     let delta = new Int32Array(0);
@@ -89,7 +100,8 @@ export class ToolAgentLoop implements AgentLoop {
 
       const calls = parse && schemas.length > 0 ? parse(turn.text).calls : [];
       if (calls.length === 0) return "stop";
-      if (multiTurn.maxAssistantTurns !== null && this.assistantTurns >= multiTurn.maxAssistantTurns) return "tool_calls";
+      if (multiTurn.maxAssistantTurns !== null && this.assistantTurns >= multiTurn.maxAssistantTurns)
+        return "tool_calls";
       if (multiTurn.maxUserTurns !== null && this.userTurns >= multiTurn.maxUserTurns) return "tool_calls";
 
       this.enter("processing_tools");
@@ -111,7 +123,11 @@ export class ToolAgentLoop implements AgentLoop {
       calls.map((call, i): Promise<ToolOutcome> | ToolOutcome => {
         this.metrics.tool_calls!++;
         if (i >= multiTurn.maxParallelCalls) {
-          return { text: `error: only ${multiTurn.maxParallelCalls} calls at a time; this one was not run`, reward: 0, metrics: { too_many_calls: 1 } };
+          return {
+            text: `error: only ${multiTurn.maxParallelCalls} calls at a time; this one was not run`,
+            reward: 0,
+            metrics: { too_many_calls: 1 },
+          };
         }
         return runToolCall(call, {
           tools: this.context.tools,
@@ -134,7 +150,11 @@ export class ToolAgentLoop implements AgentLoop {
       if (outcome.reward !== 0) this.toolRewards.push({ value: outcome.reward, tokenIndex });
       const { text, truncated } = truncateText(
         outcome.text,
-        { maxTokens: multiTurn.maxToolResponseLength, maxChars: multiTurn.maxToolResponseChars, side: multiTurn.toolResponseTruncateSide },
+        {
+          maxTokens: multiTurn.maxToolResponseLength,
+          maxChars: multiTurn.maxToolResponseChars,
+          side: multiTurn.toolResponseTruncateSide,
+        },
         engine,
       );
       if (truncated) this.addMetric("tool_truncated", 1);
@@ -146,7 +166,9 @@ export class ToolAgentLoop implements AgentLoop {
     for (const name of selectTools(this.context, row)) {
       const id = randomUUID();
       this.instanceIds.set(name, id);
-      await this.context.tools.get(name)!.create(id, { createKwargs: row.extraInfo.tools_kwargs?.[name]?.create_kwargs ?? {} });
+      await this.context.tools
+        .get(name)!
+        .create(id, { createKwargs: row.extraInfo.tools_kwargs?.[name]?.create_kwargs ?? {} });
     }
   }
 
@@ -154,7 +176,11 @@ export class ToolAgentLoop implements AgentLoop {
     let total: number | null = null;
     for (const [name, id] of this.instanceIds) {
       try {
-        total = (total ?? 0) + (await this.context.tools.get(name)!.calcReward(id, row.extraInfo.tools_kwargs?.[name]?.calc_reward_kwargs ?? {}));
+        total =
+          (total ?? 0) +
+          (await this.context.tools
+            .get(name)!
+            .calcReward(id, row.extraInfo.tools_kwargs?.[name]?.calc_reward_kwargs ?? {}));
       } catch {
         this.addMetric("tool_reward_exception", 1);
       }
@@ -208,4 +234,8 @@ export class ToolAgentLoop implements AgentLoop {
 
 registerAgentLoop("tool_agent", (context) => new ToolAgentLoop(context));
 // One assistant turn, and no tools to wait for.
-registerAgentLoop("single_turn_agent", (context) => new ToolAgentLoop({ ...context, tools: new Map(), multiTurn: { ...context.multiTurn, maxAssistantTurns: 1 } }));
+registerAgentLoop(
+  "single_turn_agent",
+  (context) =>
+    new ToolAgentLoop({ ...context, tools: new Map(), multiTurn: { ...context.multiTurn, maxAssistantTurns: 1 } }),
+);

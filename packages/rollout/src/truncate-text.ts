@@ -4,7 +4,11 @@ export type TruncateSide = "left" | "right" | "middle";
 const MARK = "(truncated)";
 
 /** At most `limit` units of `items`, with the cut marked where units are characters. */
-export function cutItems<T>(items: readonly T[], limit: number, side: TruncateSide): { head: readonly T[]; tail: readonly T[] } {
+export function cutItems<T>(
+  items: readonly T[],
+  limit: number,
+  side: TruncateSide,
+): { head: readonly T[]; tail: readonly T[] } {
   if (side === "left") return { head: [], tail: items.slice(items.length - limit) };
   if (side === "right") return { head: items.slice(0, limit), tail: [] };
   const head = Math.floor(limit / 2);
@@ -23,7 +27,10 @@ export interface TruncateOptions {
 export function truncateText(
   text: string,
   options: TruncateOptions,
-  tokenizer: { tokenize(text: string, options?: { special?: boolean }): Int32Array; detokenize(ids: ArrayLike<number>): string },
+  tokenizer: {
+    tokenize(text: string, options?: { special?: boolean }): Int32Array;
+    detokenize(ids: ArrayLike<number>): string;
+  },
 ): { text: string; truncated: boolean } {
   let result = text;
   if (options.maxChars > 0 && result.length > options.maxChars) {

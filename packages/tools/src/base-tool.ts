@@ -41,11 +41,18 @@ export abstract class BaseTool {
     return this.schema.function.name;
   }
 
-  async create(instanceId: string, _options: CreateOptions = {}): Promise<{ instanceId: string; response?: ToolResponse }> {
+  async create(
+    instanceId: string,
+    _options: CreateOptions = {},
+  ): Promise<{ instanceId: string; response?: ToolResponse }> {
     return { instanceId };
   }
 
-  abstract execute(instanceId: string, parameters: Record<string, unknown>, options?: ExecuteOptions): Promise<ToolResult>;
+  abstract execute(
+    instanceId: string,
+    parameters: Record<string, unknown>,
+    options?: ExecuteOptions,
+  ): Promise<ToolResult>;
 
   /** Reward of the whole trajectory from this tool's point of view. */
   async calcReward(_instanceId: string, _kwargs: Record<string, unknown> = {}): Promise<number> {

@@ -7,7 +7,8 @@ import { defineToolSchema } from "./schema.js";
 export class CalculatorTool extends BaseTool {
   constructor(config: Record<string, unknown> = {}, schema?: BaseTool["schema"]) {
     super(
-      schema ?? defineToolSchema("calculator", "Evaluates an arithmetic expression.", z.object({ expression: z.string() })),
+      schema ??
+        defineToolSchema("calculator", "Evaluates an arithmetic expression.", z.object({ expression: z.string() })),
       config,
     );
   }

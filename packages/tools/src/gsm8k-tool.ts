@@ -14,7 +14,8 @@ export class Gsm8kTool extends BaseTool {
   constructor(config: Record<string, unknown> = {}, schema?: BaseTool["schema"]) {
     const answer = z.string().describe("The model's answer: a number, or text that ends with #### number");
     super(
-      schema ?? defineToolSchema("calc_gsm8k_reward", "Checks the answer: 1.0 if right, 0.0 if wrong.", z.object({ answer })),
+      schema ??
+        defineToolSchema("calc_gsm8k_reward", "Checks the answer: 1.0 if right, 0.0 if wrong.", z.object({ answer })),
       config,
     );
   }
@@ -30,7 +31,11 @@ export class Gsm8kTool extends BaseTool {
     const score = isSameNumber(String(parameters.answer), instance.groundTruth) ? 1 : 0;
     const reward = score > instance.best ? 0 : -0.05;
     instance.best = Math.max(instance.best, score);
-    return { response: { text: `Current parsed answer: ${parameters.answer}, reward: ${score}` }, reward, metrics: { correct: score } };
+    return {
+      response: { text: `Current parsed answer: ${parameters.answer}, reward: ${score}` },
+      reward,
+      metrics: { correct: score },
+    };
   }
 
   override async calcReward(instanceId: string): Promise<number> {

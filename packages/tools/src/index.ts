@@ -4,4 +4,12 @@ export { CalculatorTool } from "./calculator-tool.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
 export { createTools, registerToolClass, type ToolClass, type ToolConfigEntry } from "./registry.js";
 export { defineToolSchema, findArgumentError } from "./schema.js";
-export { getToolParser, listToolParsers, type ParsedToolCall, type ParsedTurn, parseHermes, registerToolParser, type ToolParser } from "./tool-parser.js";
+export {
+  getToolParser,
+  listToolParsers,
+  type ParsedToolCall,
+  type ParsedTurn,
+  parseHermes,
+  registerToolParser,
+  type ToolParser,
+} from "./tool-parser.js";

@@ -1,6 +1,6 @@
-import { pathToFileURL } from "node:url";
 import { isAbsolute, resolve } from "node:path";
-import { type ToolSchema, ToolError } from "@cria/core";
+import { pathToFileURL } from "node:url";
+import { ToolError, type ToolSchema } from "@cria/core";
 import type { BaseTool } from "./base-tool.js";
 import { CalculatorTool } from "./calculator-tool.js";
 import { Gsm8kTool } from "./gsm8k-tool.js";
@@ -29,13 +29,20 @@ export function registerToolClass(className: string, toolClass: ToolClass): void
  * Makes the tools of a config. `class_name` is a built-in name or `module#Export`; relative modules start at `baseFolder`.
  * @throws ToolError when a class cannot be found or is not a tool.
  */
-export async function createTools(entries: readonly ToolConfigEntry[], baseFolder: string): Promise<Map<string, BaseTool>> {
+export async function createTools(
+  entries: readonly ToolConfigEntry[],
+  baseFolder: string,
+): Promise<Map<string, BaseTool>> {
   const tools = new Map<string, BaseTool>();
   for (const entry of entries) {
     const toolClass = classes.get(entry.class_name) ?? (await importToolClass(entry.class_name, baseFolder));
     const tool = new toolClass(entry.config ?? {}, entry.tool_schema);
     if (tools.has(tool.name)) {
-      throw new ToolError("is defined twice", { code: "tool/duplicate", subject: `tool "${tool.name}"`, remedy: "give each tool its own name" });
+      throw new ToolError("is defined twice", {
+        code: "tool/duplicate",
+        subject: `tool "${tool.name}"`,
+        remedy: "give each tool its own name",
+      });
     }
     tools.set(tool.name, tool);
   }

@@ -61,7 +61,8 @@ function parseCall(text: string): ParsedToolCall {
   const { name, arguments: args } = (value ?? {}) as { name?: unknown; arguments?: unknown };
   if (typeof name !== "string") return malformed("no name");
   const parsed = typeof args === "string" ? tryParse(args) : args;
-  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) return { name, arguments: {}, error: "error: invalid call (arguments are not an object)" };
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
+    return { name, arguments: {}, error: "error: invalid call (arguments are not an object)" };
   return { name, arguments: parsed as Record<string, unknown> };
 }
 

@@ -1,6 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { CalculatorTool, calculate, createTools, findArgumentError, formatNumber, Gsm8kTool, parseHermes } from "./index.js";
+import {
+  CalculatorTool,
+  calculate,
+  createTools,
+  findArgumentError,
+  formatNumber,
+  Gsm8kTool,
+  parseHermes,
+} from "./index.js";
 
 describe("calculate", () => {
   it("agrees with JavaScript on random expressions", () => {
@@ -21,7 +29,8 @@ describe("calculate", () => {
   });
 
   it("refuses everything else, quickly", () => {
-    for (const text of ["", "1+", "(1", "1)", "2**3", "1//2", "abc", "1 2", "process.exit()", "1/0", "(".repeat(199)]) expect(calculate(text)).toBeNull();
+    for (const text of ["", "1+", "(1", "1)", "2**3", "1//2", "abc", "1 2", "process.exit()", "1/0", "(".repeat(199)])
+      expect(calculate(text)).toBeNull();
     fc.assert(fc.property(fc.string(), (text) => void calculate(text)));
   });
 
@@ -32,7 +41,9 @@ describe("calculate", () => {
 
 describe("parseHermes", () => {
   it("finds several calls, nested and escaped JSON, and text around them", () => {
-    const turn = parseHermes('hi <tool_call>\n{"name":"a","arguments":{"x":{"y":"\\"}"}}}\n</tool_call> and <tool_call>{"name":"b","arguments":"{\\"z\\":1}"}</tool_call> bye');
+    const turn = parseHermes(
+      'hi <tool_call>\n{"name":"a","arguments":{"x":{"y":"\\"}"}}}\n</tool_call> and <tool_call>{"name":"b","arguments":"{\\"z\\":1}"}</tool_call> bye',
+    );
     expect(turn.calls).toEqual([
       { name: "a", arguments: { x: { y: '"}' } } },
       { name: "b", arguments: { z: 1 } },
@@ -41,7 +52,13 @@ describe("parseHermes", () => {
   });
 
   it("reports malformed calls and never throws", () => {
-    for (const text of ["<tool_call>", "<tool_call>{</tool_call>", '<tool_call>{"name":1}</tool_call>', '<tool_call>{"name":"a","arguments":[1]}</tool_call>', "<tool_call>null</tool_call>"]) {
+    for (const text of [
+      "<tool_call>",
+      "<tool_call>{</tool_call>",
+      '<tool_call>{"name":1}</tool_call>',
+      '<tool_call>{"name":"a","arguments":[1]}</tool_call>',
+      "<tool_call>null</tool_call>",
+    ]) {
       expect(parseHermes(text).calls[0]!.error).toMatch(/^error: invalid call/);
     }
     const piece = fc.constantFrom("<tool_call>", "</tool_call>", "{", "}", '"', "name", ":", "\\", "x");
@@ -82,7 +99,10 @@ describe("tools", () => {
   });
 
   it("class names resolve to built-ins, aliases and modules; others are an error that says what can be", async () => {
-    const tools = await createTools([{ class_name: "verl.tools.gsm8k_tool.Gsm8kTool" }, { class_name: "@cria/tools#CalculatorTool" }], ".");
+    const tools = await createTools(
+      [{ class_name: "verl.tools.gsm8k_tool.Gsm8kTool" }, { class_name: "@cria/tools#CalculatorTool" }],
+      ".",
+    );
     expect([...tools.keys()]).toEqual(["calc_gsm8k_reward", "calculator"]);
     await expect(createTools([{ class_name: "./missing.js#Tool" }], "/")).rejects.toThrow(/cannot be loaded/);
     await expect(createTools([{ class_name: "Nothing" }], "/")).rejects.toThrow(/@cria\/tools#CalculatorTool/);

@@ -4,7 +4,10 @@ import { runDemo } from "../demo/run-demo.js";
 import { runCommand } from "./run-command.js";
 
 export const demoCommand = defineCommand({
-  meta: { name: "demo", description: "Train the embedded policy to use a calculator, and see its held-out success rise" },
+  meta: {
+    name: "demo",
+    description: "Train the embedded policy to use a calculator, and see its held-out success rise",
+  },
   args: {
     seed: { type: "string", description: "Seed of data order, sampling and adapter", default: "1" },
     steps: { type: "string", description: "Training steps (default: the config's)" },
@@ -27,5 +30,10 @@ export const demoCommand = defineCommand({
 function parseCount(name: string, text: string, least: number): number {
   const value = Number(text);
   if (Number.isInteger(value) && value >= least) return value;
-  throw new ConfigError("has a wrong value", { code: "config/bad-argument", subject: name, expected: `a whole number of at least ${least}`, received: text });
+  throw new ConfigError("has a wrong value", {
+    code: "config/bad-argument",
+    subject: name,
+    expected: `a whole number of at least ${least}`,
+    received: text,
+  });
 }

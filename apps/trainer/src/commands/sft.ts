@@ -6,7 +6,10 @@ import { formatCount, formatSeconds } from "../terminal/progress.js";
 import { runCommand } from "./run-command.js";
 
 export const sftCommand = defineCommand({
-  meta: { name: "sft", description: "Supervised fine-tuning on conversations (full or LoRA): cria sft config.yaml [key=value ...]" },
+  meta: {
+    name: "sft",
+    description: "Supervised fine-tuning on conversations (full or LoRA): cria sft config.yaml [key=value ...]",
+  },
   args: {
     config: { type: "positional", description: "YAML config", required: true },
     json: { type: "boolean", description: "Print the result as JSON" },
@@ -17,6 +20,9 @@ export const sftCommand = defineCommand({
       const { values, folder } = loadConfig(sftConfigSchema, args.config, args._.slice(1).map(String));
       const result = await runSft(values, folder, { silent: args.json, signal });
       if (args.json) console.log(JSON.stringify(result));
-      else console.log(`${result.output}: ${result.steps} steps, loss ${result.loss.toFixed(4)}, ${formatSeconds(result.seconds)}, ${formatCount(result.tokensPerSecond)} tok/s`);
+      else
+        console.log(
+          `${result.output}: ${result.steps} steps, loss ${result.loss.toFixed(4)}, ${formatSeconds(result.seconds)}, ${formatCount(result.tokensPerSecond)} tok/s`,
+        );
     }),
 });

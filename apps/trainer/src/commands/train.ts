@@ -11,7 +11,11 @@ import { validate } from "../train/validate.js";
 import { runCommand } from "./run-command.js";
 
 export const trainCommand = defineCommand({
-  meta: { name: "train", description: "Reinforcement learning: cria train config.yaml [key=value ...], for example trainer.total_training_steps=10" },
+  meta: {
+    name: "train",
+    description:
+      "Reinforcement learning: cria train config.yaml [key=value ...], for example trainer.total_training_steps=10",
+  },
   args: {
     config: { type: "positional", description: "YAML config; see examples/calculator/config.yaml", required: true },
     json: { type: "boolean", description: "Print the last step's metrics as JSON" },
@@ -22,7 +26,9 @@ export const trainCommand = defineCommand({
       const { values: config, folder } = loadConfig(trainConfigSchema, args.config, args._.slice(1).map(String));
       const session = await openSession(config, folder, { signal });
       try {
-        const run = await RunFolder.create(join(config.trainer.default_local_dir, config.trainer.project_name, config.trainer.experiment_name));
+        const run = await RunFolder.create(
+          join(config.trainer.default_local_dir, config.trainer.project_name, config.trainer.experiment_name),
+        );
         await run.clear();
         await run.writeJson("config.json", config);
         const total = countSteps(session);
@@ -31,9 +37,13 @@ export const trainCommand = defineCommand({
         const progress = new Progress({ label: "train", total, silent: args.json });
         const history = await runTraining(session, run, {
           onStep: (step, _, m) =>
-            progress.update(step, `reward ${m["critic/rewards/mean"]!.toFixed(3)} · ${formatCount(m["perf/throughput"]!)} tok/s · grad ${(m["actor/grad_norm"] ?? 0).toFixed(2)}`),
+            progress.update(
+              step,
+              `reward ${m["critic/rewards/mean"]!.toFixed(3)} · ${formatCount(m["perf/throughput"]!)} tok/s · grad ${(m["actor/grad_norm"] ?? 0).toFixed(2)}`,
+            ),
           afterStep: async (step) => {
-            if (config.trainer.test_freq > 0 && step % config.trainer.test_freq === 0 && step < total) await check(step);
+            if (config.trainer.test_freq > 0 && step % config.trainer.test_freq === 0 && step < total)
+              await check(step);
           },
         });
         progress.finish();

@@ -15,7 +15,11 @@ export interface LoadedConfig<T> {
  * Reads a YAML file, applies `key.path=value` overrides (values are YAML), and checks it.
  * @throws ConfigError: unreadable file, bad override, unknown key (naming the nearest known one), wrong value.
  */
-export function loadConfig<T extends z.ZodType>(schema: T, file: string, overrides: readonly string[] = []): LoadedConfig<z.infer<T>> {
+export function loadConfig<T extends z.ZodType>(
+  schema: T,
+  file: string,
+  overrides: readonly string[] = [],
+): LoadedConfig<z.infer<T>> {
   let raw: unknown;
   try {
     raw = parseYaml(readFileSync(file, "utf8")) ?? {};
@@ -29,10 +33,16 @@ export function loadConfig<T extends z.ZodType>(schema: T, file: string, overrid
     });
   }
   if (typeof raw !== "object" || Array.isArray(raw)) {
-    throw new ConfigError("is not a mapping", { code: "config/bad-file", subject: file, expected: "keys and values", received: typeof raw });
+    throw new ConfigError("is not a mapping", {
+      code: "config/bad-file",
+      subject: file,
+      expected: "keys and values",
+      received: typeof raw,
+    });
   }
   for (const override of overrides) applyOverride(raw as Record<string, unknown>, override);
-  for (const warning of dropIgnoredKeys(raw as Record<string, unknown>)) process.stderr.write(`warning: ${file}: ${warning}\n`);
+  for (const warning of dropIgnoredKeys(raw as Record<string, unknown>))
+    process.stderr.write(`warning: ${file}: ${warning}\n`);
   return { values: checkConfig(schema, raw, file), folder: dirname(resolve(file)) };
 }
 
@@ -40,7 +50,12 @@ function applyOverride(target: Record<string, unknown>, override: string): void 
   const equals = override.indexOf("=");
   const path = override.slice(0, equals).split(".");
   if (equals < 1 || path.some((part) => part === "")) {
-    throw new ConfigError("is not an override", { code: "config/bad-override", subject: `argument "${override}"`, expected: "key.path=value", received: override });
+    throw new ConfigError("is not an override", {
+      code: "config/bad-override",
+      subject: `argument "${override}"`,
+      expected: "key.path=value",
+      received: override,
+    });
   }
   let node = target;
   for (const part of path.slice(0, -1)) {
@@ -80,7 +95,8 @@ export function checkConfig<T extends z.ZodType>(schema: T, raw: unknown, file: 
 function listKeys(schema: z.ZodType, path: readonly string[]): string[] {
   let node: z.ZodType | undefined = schema;
   for (const part of [...path, null]) {
-    while (node && !(node instanceof z.ZodObject) && "unwrap" in node && typeof node.unwrap === "function") node = node.unwrap() as z.ZodType;
+    while (node && !(node instanceof z.ZodObject) && "unwrap" in node && typeof node.unwrap === "function")
+      node = node.unwrap() as z.ZodType;
     if (node instanceof z.ZodDefault || node instanceof z.ZodPrefault) node = node.def.innerType as z.ZodType;
     if (!(node instanceof z.ZodObject)) return [];
     if (part === null) return Object.keys(node.shape);
@@ -91,7 +107,9 @@ function listKeys(schema: z.ZodType, path: readonly string[]): string[] {
 
 /** The known key with the smallest edit distance, if it is near at all. */
 export function findNearest(key: string, known: readonly string[]): string | undefined {
-  const scored = known.map((name) => ({ name, distance: editDistance(key, name) })).sort((a, b) => a.distance - b.distance);
+  const scored = known
+    .map((name) => ({ name, distance: editDistance(key, name) }))
+    .sort((a, b) => a.distance - b.distance);
   return scored[0] && scored[0].distance <= Math.max(2, key.length / 2) ? scored[0].name : undefined;
 }
 
@@ -99,7 +117,8 @@ function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
-    for (let j = 1; j <= b.length; j++) next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
+    for (let j = 1; j <= b.length; j++)
+      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
     row = next;
   }
   return row[b.length]!;

@@ -125,10 +125,14 @@ export const trainConfigSchema = z.strictObject({
   algorithm,
   reward_model: z
     .strictObject({
-      aggregation: z.strictObject({ trajectory_weight: z.number().default(1), tool_weight: z.number().default(1) }).prefault({}),
+      aggregation: z
+        .strictObject({ trajectory_weight: z.number().default(1), tool_weight: z.number().default(1) })
+        .prefault({}),
     })
     .prefault({}),
-  custom_reward_function: z.strictObject({ path: z.string().nullable().default(null), name: z.string().default("computeScore") }).prefault({}),
+  custom_reward_function: z
+    .strictObject({ path: z.string().nullable().default(null), name: z.string().default("computeScore") })
+    .prefault({}),
   trainer: trainer.prefault({}),
 });
 

@@ -25,12 +25,18 @@ export function drawSvgChart(title: string, series: readonly ChartSeries[]): str
   const x = (value: number) => margin + (value / last) * (width - 2 * margin);
   const y = (value: number) => height - margin - value * (height - 2 * margin);
   const grid = [0, 0.25, 0.5, 0.75, 1]
-    .map((v) => `<line x1="${margin}" y1="${y(v)}" x2="${width - margin}" y2="${y(v)}" stroke="#ddd"/><text x="${margin - 8}" y="${y(v) + 4}" text-anchor="end">${v}</text>`)
+    .map(
+      (v) =>
+        `<line x1="${margin}" y1="${y(v)}" x2="${width - margin}" y2="${y(v)}" stroke="#ddd"/><text x="${margin - 8}" y="${y(v) + 4}" text-anchor="end">${v}</text>`,
+    )
     .join("\n");
   const lines = series
     .map((s, i) => {
       const path = s.points.map((p) => `${x(p.x).toFixed(1)},${y(p.y).toFixed(1)}`).join(" ");
-      const dots = s.points.length <= 3 ? s.points.map((p) => `<circle cx="${x(p.x)}" cy="${y(p.y)}" r="4" fill="${s.color}"/>`).join("") : "";
+      const dots =
+        s.points.length <= 3
+          ? s.points.map((p) => `<circle cx="${x(p.x)}" cy="${y(p.y)}" r="4" fill="${s.color}"/>`).join("")
+          : "";
       return `<polyline points="${path}" fill="none" stroke="${s.color}" stroke-width="2"/>${dots}<text x="${margin + 8 + i * 180}" y="${margin - 8}" fill="${s.color}">${s.name}</text>`;
     })
     .join("\n");

@@ -52,14 +52,19 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     await run.clear();
     await run.writeJson("config.json", config);
     const { info } = session.engine;
-    say(`${pc.bold("cria demo")}: ${info.name}, ${formatCount(info.parameterCount)} parameters, LoRA ${formatCount(info.trainableParameterCount)}; ${info.device}, ${info.threads} threads, seed ${options.seed}`);
+    say(
+      `${pc.bold("cria demo")}: ${info.name}, ${formatCount(info.parameterCount)} parameters, LoRA ${formatCount(info.trainableParameterCount)}; ${info.device}, ${info.threads} threads, seed ${options.seed}`,
+    );
 
     const before = await measure(session, "before", options.silent);
     const steps = config.trainer.total_training_steps ?? 1;
     const progress = new Progress({ label: "train   ", total: steps, silent: options.silent });
     const history = await runTraining(session, run, {
       onStep: (step, _, m) =>
-        progress.update(step, `reward ${m["critic/rewards/mean"]!.toFixed(2)} · success ${m["critic/score/mean"]!.toFixed(2)} · ${formatCount(m["perf/throughput"]!)} tok/s`),
+        progress.update(
+          step,
+          `reward ${m["critic/rewards/mean"]!.toFixed(2)} · success ${m["critic/score/mean"]!.toFixed(2)} · ${formatCount(m["perf/throughput"]!)} tok/s`,
+        ),
     });
     progress.finish();
     const after = await measure(session, "after", options.silent);
@@ -74,7 +79,10 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
       before: before.success,
       after: after.success,
       seconds: { total: (performance.now() - started) / 1000, rollout, train, eval: before.seconds + after.seconds },
-      tokens_per_second: { rollout: total("engine/decode_tokens") / rollout, train: total("perf/total_num_tokens") / Math.max(1e-9, train) },
+      tokens_per_second: {
+        rollout: total("engine/decode_tokens") / rollout,
+        train: total("perf/total_num_tokens") / Math.max(1e-9, train),
+      },
     };
     await run.writeJson("summary.json", summary);
     await run.writeLines("validation/after.jsonl", after.sampled.map(describeTrajectory));
@@ -98,7 +106,11 @@ function findExampleConfig(): string {
   });
 }
 
-async function measure(session: Session, label: string, silent: boolean): Promise<{ success: Success; seconds: number; sampled: Trajectory[] }> {
+async function measure(
+  session: Session,
+  label: string,
+  silent: boolean,
+): Promise<{ success: Success; seconds: number; sampled: Trajectory[] }> {
   const rows = session.valRows.length;
   const progress = new Progress({ label: label.padEnd(8), total: 2 * rows, silent });
   let done = 0;
@@ -106,7 +118,9 @@ async function measure(session: Session, label: string, silent: boolean): Promis
   const sampled = await validate(session, { temperature: 1, step: 0, onTrajectory });
   const greedy = await validate(session, { temperature: 0, step: 0, onTrajectory });
   const success = { sampled: sampled.success, greedy: greedy.success };
-  progress.finish(`success ${pc.bold(success.sampled.toFixed(3))} sampled, ${pc.bold(success.greedy.toFixed(3))} greedy`);
+  progress.finish(
+    `success ${pc.bold(success.sampled.toFixed(3))} sampled, ${pc.bold(success.greedy.toFixed(3))} greedy`,
+  );
   return { success, seconds: sampled.seconds + greedy.seconds, sampled: sampled.trajectories };
 }
 
@@ -133,11 +147,14 @@ function report(summary: DemoSummary, scores: readonly number[], sampled: readon
   const solved = sampled.find((t) => t.reward === 1 && t.numTurns > 2);
   if (solved) {
     console.log(`\n${pc.bold("one solved conversation")}`);
-    for (const message of solved.messages.slice(1)) console.log(`  ${pc.cyan(message.role.padEnd(9))} ${message.content.replace(/\n/g, " ")}`);
+    for (const message of solved.messages.slice(1))
+      console.log(`  ${pc.cyan(message.role.padEnd(9))} ${message.content.replace(/\n/g, " ")}`);
   }
   console.log(
     `\n${pc.bold("time")} ${formatSeconds(seconds.total)}: rollout ${seconds.rollout.toFixed(1)} s (${formatCount(tokens_per_second.rollout)} tok/s), training ${seconds.train.toFixed(1)} s (${formatCount(tokens_per_second.train)} tok/s), evaluation ${seconds.eval.toFixed(1)} s`,
   );
   console.log(`${pc.bold("run folder")} ${folder}: summary.json, metrics.jsonl, rollouts/, adapter.gguf, success.svg`);
-  console.log(`${pc.bold("next")} copy examples/calculator, change its tools and data, then: npx cria train your/config.yaml`);
+  console.log(
+    `${pc.bold("next")} copy examples/calculator, change its tools and data, then: npx cria train your/config.yaml`,
+  );
 }

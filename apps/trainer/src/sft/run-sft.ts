@@ -21,9 +21,16 @@ export interface SftResult {
 }
 
 /** Supervised fine-tuning on conversations: the loss is on assistant tokens and their end-of-turn tokens. */
-export async function runSft(config: SftConfig, folder: string, options: { silent?: boolean; signal?: AbortSignal } = {}): Promise<SftResult> {
+export async function runSft(
+  config: SftConfig,
+  folder: string,
+  options: { silent?: boolean; signal?: AbortSignal } = {},
+): Promise<SftResult> {
   const { model: modelConfig, data, optim, trainer } = config;
-  const lora = modelConfig.lora_rank > 0 ? { rank: modelConfig.lora_rank, alpha: modelConfig.lora_alpha, targets: modelConfig.target_modules } : null;
+  const lora =
+    modelConfig.lora_rank > 0
+      ? { rank: modelConfig.lora_rank, alpha: modelConfig.lora_alpha, targets: modelConfig.target_modules }
+      : null;
   const model = await loadModel({
     path: resolvePath(folder, modelConfig.path),
     trainable: lora ? "lora" : "full",
@@ -46,7 +53,8 @@ export async function runSft(config: SftConfig, folder: string, options: { silen
         batch,
         crossEntropyLoss,
         {
-          learningRate: optim.lr * scheduleRate(step, trainer.total_training_steps, optim.lr_warmup_steps, optim.min_lr_ratio),
+          learningRate:
+            optim.lr * scheduleRate(step, trainer.total_training_steps, optim.lr_warmup_steps, optim.min_lr_ratio),
           betas: optim.betas,
           weightDecay: optim.weight_decay,
           maxGradNorm: optim.clip_grad,
@@ -94,13 +102,20 @@ async function encodeExamples(
         received: JSON.stringify(messages) ?? "nothing",
       });
     }
-    const { tokenIds, mask } = tokenizer.encodeMessagesWithMask(messages as ChatMessage[], (row[data.tools_key] as ToolSchema[] | undefined) ?? []);
+    const { tokenIds, mask } = tokenizer.encodeMessagesWithMask(
+      messages as ChatMessage[],
+      (row[data.tools_key] as ToolSchema[] | undefined) ?? [],
+    );
     if (tokenIds.length <= data.max_length) examples.push({ tokenIds, lossMask: mask });
     if (i % 100 === 99 || i + 1 === records.length) progress.update(i + 1);
     if (i % 200 === 199) await new Promise((resolve) => setImmediate(resolve));
   }
   if (examples.length > 0) return examples;
-  throw new DataError("holds no conversation that fits", { code: "data/empty", subject: files.join(", "), expected: `conversations of at most ${data.max_length} tokens` });
+  throw new DataError("holds no conversation that fits", {
+    code: "data/empty",
+    subject: files.join(", "),
+    expected: `conversations of at most ${data.max_length} tokens`,
+  });
 }
 
 /** Batches of similar length: eight batches' worth of examples are sorted, cut, and handed out in random order. */
@@ -126,7 +141,10 @@ class BucketedBatches {
     const bucket: Example[] = [];
     while (bucket.length < this.batchSize * 8) {
       if (this.position >= this.order.length) {
-        this.order = shuffleIndices(this.examples.length, hashSeed(this.seed, "sft", this.epoch++)) as Int32Array<ArrayBuffer>;
+        this.order = shuffleIndices(
+          this.examples.length,
+          hashSeed(this.seed, "sft", this.epoch++),
+        ) as Int32Array<ArrayBuffer>;
         this.position = 0;
       }
       bucket.push(this.examples[this.order[this.position++]!]!);

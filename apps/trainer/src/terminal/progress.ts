@@ -54,5 +54,9 @@ export function formatSeconds(seconds: number): string {
 
 /** 12345 as "12.3k". */
 export function formatCount(value: number): string {
-  return value >= 1e6 ? `${(value / 1e6).toFixed(1)}M` : value >= 1e3 ? `${(value / 1e3).toFixed(1)}k` : value.toFixed(0);
+  return value >= 1e6
+    ? `${(value / 1e6).toFixed(1)}M`
+    : value >= 1e3
+      ? `${(value / 1e3).toFixed(1)}k`
+      : value.toFixed(0);
 }

@@ -28,20 +28,33 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
   };
   const responseLengths = trajectories.map((t) => t.tokenIds.length - t.promptLength);
   const promptLengths = trajectories.map((t) => t.promptLength);
-  spread("critic/score", trajectories.map((t) => t.extraFields.score as number));
-  spread("critic/rewards", trajectories.map((t) => t.reward));
+  spread(
+    "critic/score",
+    trajectories.map((t) => t.extraFields.score as number),
+  );
+  spread(
+    "critic/rewards",
+    trajectories.map((t) => t.reward),
+  );
   spread("critic/advantages", Array.from(inputs.advantages));
   spread("response_length", responseLengths);
   metrics["response_length/clip_ratio"] = mean(trajectories.map((t) => (t.finishReason === "length" ? 1 : 0)));
   spread("prompt_length", promptLengths);
   metrics["prompt_length/clip_ratio"] = mean(promptLengths.map((n) => (n >= config.data.max_prompt_length ? 1 : 0)));
   metrics["response/aborted_ratio"] = mean(trajectories.map((t) => (t.finishReason === "aborted" ? 1 : 0)));
-  spread("num_turns", trajectories.map((t) => t.numTurns));
-  spread("tool_call_counts", trajectories.map((t) => t.metrics.tool_calls ?? 0));
+  spread(
+    "num_turns",
+    trajectories.map((t) => t.numTurns),
+  );
+  spread(
+    "tool_call_counts",
+    trajectories.map((t) => t.metrics.tool_calls ?? 0),
+  );
 
   const average = (name: string) => mean(updates.map((u) => u.metrics[name] ?? 0));
   if (updates.length > 0) {
-    for (const name of ["pg_loss", "pg_clipfrac", "pg_clipfrac_lower", "ppo_kl"]) metrics[`actor/${name}`] = average(name);
+    for (const name of ["pg_loss", "pg_clipfrac", "pg_clipfrac_lower", "ppo_kl"])
+      metrics[`actor/${name}`] = average(name);
     if (config.actor_rollout_ref.actor.use_kl_loss) {
       metrics["actor/kl_loss"] = average("kl_loss");
       metrics["actor/kl_coef"] = config.actor_rollout_ref.actor.kl_loss_coef;
@@ -52,15 +65,26 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
   addRolloutComparison(metrics, inputs);
 
   for (const [name, value] of Object.entries(seconds)) metrics[`timing_s/${name}`] = value;
-  for (const [name, key] of [["generate_sequences", "generate_s"], ["tool_calls", "tool_s"]] as const) {
-    spread(`timing_s/agent_loop/${name}`, trajectories.map((t) => t.metrics[key] ?? 0));
+  for (const [name, key] of [
+    ["generate_sequences", "generate_s"],
+    ["tool_calls", "tool_s"],
+  ] as const) {
+    spread(
+      `timing_s/agent_loop/${name}`,
+      trajectories.map((t) => t.metrics[key] ?? 0),
+    );
   }
   const totalTokens = trajectories.reduce((sum, t) => sum + t.tokenIds.length, 0);
   const sum = (name: string) => trajectories.reduce((total, t) => total + (t.metrics[name] ?? 0), 0);
   metrics["engine/decode_tokens"] = sum("decode_tokens");
   metrics["engine/prefill_tokens"] = sum("prefill_tokens");
   metrics["engine/reused_tokens"] = sum("reused_tokens");
-  metrics["timing_per_token_ms/gen"] = (1000 * (seconds.gen ?? 0)) / Math.max(1, responseLengths.reduce((a, b) => a + b, 0));
+  metrics["timing_per_token_ms/gen"] =
+    (1000 * (seconds.gen ?? 0)) /
+    Math.max(
+      1,
+      responseLengths.reduce((a, b) => a + b, 0),
+    );
   metrics["timing_per_token_ms/update_actor"] = (1000 * (seconds.update_actor ?? 0)) / Math.max(1, totalTokens);
   metrics["perf/total_num_tokens"] = totalTokens;
   metrics["perf/time_per_step"] = seconds.step ?? 0;

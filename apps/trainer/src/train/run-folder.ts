@@ -13,7 +13,8 @@ export class RunFolder {
 
   /** Removes what an earlier run of the same name left. */
   async clear(): Promise<void> {
-    for (const name of ["metrics.jsonl", "rollouts", "validation"]) await rm(join(this.path, name), { recursive: true, force: true });
+    for (const name of ["metrics.jsonl", "rollouts", "validation"])
+      await rm(join(this.path, name), { recursive: true, force: true });
   }
 
   file(...parts: string[]): string {

@@ -19,10 +19,18 @@ export function countSteps(session: Session): number {
 }
 
 /** Trains to the end; metrics and trajectories go to the run folder step by step, adapters by save_freq. */
-export async function runTraining(session: Session, folder: RunFolder, hooks: TrainingHooks = {}): Promise<StepMetrics[]> {
+export async function runTraining(
+  session: Session,
+  folder: RunFolder,
+  hooks: TrainingHooks = {},
+): Promise<StepMetrics[]> {
   const { data, trainer } = session.config;
   const total = countSteps(session);
-  const loader = new DataLoader(session.trainRows, { batchSize: Math.min(data.train_batch_size, session.trainRows.length), shuffle: data.shuffle, seed: data.seed });
+  const loader = new DataLoader(session.trainRows, {
+    batchSize: Math.min(data.train_batch_size, session.trainRows.length),
+    shuffle: data.shuffle,
+    seed: data.seed,
+  });
   const history: StepMetrics[] = [];
   for (let step = 1; step <= total; step++) {
     const rows = loader.next();

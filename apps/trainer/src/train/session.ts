@@ -1,9 +1,16 @@
-import { pathToFileURL } from "node:url";
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { pathToFileURL } from "node:url";
 import { ConfigError, type PolicyEngine } from "@cria/core";
 import { loadModel } from "@cria/engine";
-import { type DatasetRow, defaultMultiTurn, loadDataset, type RewardFunction, type RolloutOptions, routeReward } from "@cria/rollout";
+import {
+  type DatasetRow,
+  defaultMultiTurn,
+  loadDataset,
+  type RewardFunction,
+  type RolloutOptions,
+  routeReward,
+} from "@cria/rollout";
 import { type BaseTool, createTools, getToolParser, listToolParsers, type ToolConfigEntry } from "@cria/tools";
 import { parse as parseYaml } from "yaml";
 import { resolvePath } from "../config/load-config.js";
@@ -29,7 +36,11 @@ export interface SessionOverrides {
 }
 
 /** @throws ConfigError, DataError, EngineError or ToolError, each naming what is wrong. */
-export async function openSession(config: TrainConfig, folder: string, overrides: SessionOverrides = {}): Promise<Session> {
+export async function openSession(
+  config: TrainConfig,
+  folder: string,
+  overrides: SessionOverrides = {},
+): Promise<Session> {
   const { model, rollout } = config.actor_rollout_ref;
   const { data } = config;
   // Cheap checks first: a typo must not cost the time of loading a model.
@@ -43,9 +54,17 @@ export async function openSession(config: TrainConfig, folder: string, overrides
     });
   }
   const resolveFiles = (files: readonly string[]) => files.map((file) => resolvePath(folder, file));
-  const trainRows = await loadDataset(resolveFiles(data.train_files), { promptKey: data.prompt_key, maxSamples: data.train_max_samples });
-  const valRows = data.val_files ? await loadDataset(resolveFiles(data.val_files), { promptKey: data.prompt_key, maxSamples: data.val_max_samples }) : [];
-  const tools = multiTurn.enable && multiTurn.tool_config_path ? await loadTools(resolvePath(folder, multiTurn.tool_config_path)) : new Map<string, BaseTool>();
+  const trainRows = await loadDataset(resolveFiles(data.train_files), {
+    promptKey: data.prompt_key,
+    maxSamples: data.train_max_samples,
+  });
+  const valRows = data.val_files
+    ? await loadDataset(resolveFiles(data.val_files), { promptKey: data.prompt_key, maxSamples: data.val_max_samples })
+    : [];
+  const tools =
+    multiTurn.enable && multiTurn.tool_config_path
+      ? await loadTools(resolvePath(folder, multiTurn.tool_config_path))
+      : new Map<string, BaseTool>();
   const reward = await loadReward(config, folder);
   const lora = model.lora_rank > 0 || model.lora_adapter_path !== null;
   const engine =
@@ -92,7 +111,10 @@ export async function openSession(config: TrainConfig, folder: string, overrides
       responseLength: Math.min(rollout.response_length, data.max_response_length),
       truncation: data.truncation,
       defaultAgentLoop: rollout.agent.default_agent_loop,
-      weights: { trajectory: config.reward_model.aggregation.trajectory_weight, tool: config.reward_model.aggregation.tool_weight },
+      weights: {
+        trajectory: config.reward_model.aggregation.trajectory_weight,
+        tool: config.reward_model.aggregation.tool_weight,
+      },
       signal: overrides.signal,
     },
     dispose: () => engine.dispose(),
@@ -104,10 +126,21 @@ async function loadTools(file: string): Promise<Map<string, BaseTool>> {
   try {
     entries = (parseYaml(await readFile(file, "utf8")) as { tools?: unknown } | null)?.tools;
   } catch (cause) {
-    throw new ConfigError("cannot be read", { code: "config/unreadable", subject: file, expected: "a YAML file of tools", received: (cause as Error).message, cause });
+    throw new ConfigError("cannot be read", {
+      code: "config/unreadable",
+      subject: file,
+      expected: "a YAML file of tools",
+      received: (cause as Error).message,
+      cause,
+    });
   }
   if (!Array.isArray(entries) || entries.some((entry) => typeof entry?.class_name !== "string")) {
-    throw new ConfigError("does not list tools", { code: "config/bad-value", subject: file, expected: "tools: [{ class_name, config?, tool_schema? }]", received: JSON.stringify(entries) ?? "nothing" });
+    throw new ConfigError("does not list tools", {
+      code: "config/bad-value",
+      subject: file,
+      expected: "tools: [{ class_name, config?, tool_schema? }]",
+      received: JSON.stringify(entries) ?? "nothing",
+    });
   }
   return createTools(entries as ToolConfigEntry[], dirname(file));
 }
@@ -117,5 +150,10 @@ async function loadReward(config: TrainConfig, folder: string): Promise<RewardFu
   if (path === null) return routeReward;
   const module = (await import(pathToFileURL(resolvePath(folder, path)).href)) as Record<string, unknown>;
   if (typeof module[name] === "function") return module[name] as RewardFunction;
-  throw new ConfigError("is not exported", { code: "config/bad-value", subject: `custom_reward_function ${path}#${name}`, expected: "a function", received: Object.keys(module).join(", ") || "no exports" });
+  throw new ConfigError("is not exported", {
+    code: "config/bad-value",
+    subject: `custom_reward_function ${path}#${name}`,
+    expected: "a function",
+    received: Object.keys(module).join(", ") || "no exports",
+  });
 }

@@ -45,11 +45,15 @@ export async function runTrainingStep(
   // 3. Logprobs by the training graph: the ratio is then exactly 1 before the first update. A trajectory without
   //    advantage has no policy gradient, so it is scored only when a KL or entropy term gives it one.
   const needsAll = actor.use_kl_loss || actor.entropy_coeff !== 0;
-  const used = trajectories.map((_, i) => i).filter((i) => trajectories[i]!.responseMask.includes(1) && (needsAll || Math.abs(advantages[i]!) > 1e-8));
+  const used = trajectories
+    .map((_, i) => i)
+    .filter((i) => trajectories[i]!.responseMask.includes(1) && (needsAll || Math.abs(advantages[i]!) > 1e-8));
   const scored = used.map((i) => ({ tokenIds: trajectories[i]!.tokenIds, from: trajectories[i]!.promptLength }));
   const scoreOptions = { temperature: rollout.temperature, signal: session.rollout.signal };
   const old = await clock.time("old_log_prob", () => engine.score(scored, { ...scoreOptions, entropy: true }));
-  const reference = actor.use_kl_loss ? await clock.time("ref", () => engine.score(scored, { ...scoreOptions, adapter: false })) : null;
+  const reference = actor.use_kl_loss
+    ? await clock.time("ref", () => engine.score(scored, { ...scoreOptions, adapter: false }))
+    : null;
 
   // 4. The batch: per-token columns for the loss.
   const batch = new Map<number, TrainSequence>();
@@ -89,15 +93,35 @@ export async function runTrainingStep(
           await engine.train(
             sequences,
             (inputs) => loss({ ...inputs, totals: { tokens, sequences: indices.length } }),
-            { learningRate, betas: actor.optim.betas, weightDecay: actor.optim.weight_decay, maxGradNorm: actor.grad_clip },
-            { temperature: rollout.temperature, microBatchTokens: actor.ppo_max_token_len ?? undefined, signal: session.rollout.signal },
+            {
+              learningRate,
+              betas: actor.optim.betas,
+              weightDecay: actor.optim.weight_decay,
+              maxGradNorm: actor.grad_clip,
+            },
+            {
+              temperature: rollout.temperature,
+              microBatchTokens: actor.ppo_max_token_len ?? undefined,
+              signal: session.rollout.signal,
+            },
           ),
         );
       }
     }
   });
 
-  const metrics = collectMetrics({ trajectories, advantages, used, old, updates, learningRate, seconds: clock.seconds(), step, epoch, config });
+  const metrics = collectMetrics({
+    trajectories,
+    advantages,
+    used,
+    old,
+    updates,
+    learningRate,
+    seconds: clock.seconds(),
+    step,
+    epoch,
+    config,
+  });
   return { trajectories, metrics };
 }
 
@@ -108,12 +132,21 @@ function countSampled(trajectory: Trajectory): number {
 }
 
 /** Indices of trajectories, prompts kept together, in an order that the seed decides. */
-function cutMiniBatches(trajectories: readonly Trajectory[], prompts: number, actor: { ppo_mini_batch_size: number; shuffle: boolean }, seed: number): number[][] {
+function cutMiniBatches(
+  trajectories: readonly Trajectory[],
+  prompts: number,
+  actor: { ppo_mini_batch_size: number; shuffle: boolean },
+  seed: number,
+): number[][] {
   const n = trajectories.length / prompts;
   const order = actor.shuffle ? [...shuffleIndices(prompts, seed)] : Array.from({ length: prompts }, (_, i) => i);
   const batches: number[][] = [];
   for (let start = 0; start < prompts; start += actor.ppo_mini_batch_size) {
-    batches.push(order.slice(start, start + actor.ppo_mini_batch_size).flatMap((prompt) => Array.from({ length: n }, (_, k) => prompt * n + k)));
+    batches.push(
+      order
+        .slice(start, start + actor.ppo_mini_batch_size)
+        .flatMap((prompt) => Array.from({ length: n }, (_, k) => prompt * n + k)),
+    );
   }
   return batches;
 }

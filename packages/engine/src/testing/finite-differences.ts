@@ -51,7 +51,12 @@ export async function checkGradients(
     await model.writeTensor(name, value);
     const numeric = (above - below) / (2 * step);
     const analytic = direction.reduce((sum, d, i) => sum + d * gradient[i]!, 0);
-    checks.push({ name, numeric, analytic, relativeError: Math.abs(numeric - analytic) / (Math.abs(numeric) + Math.abs(analytic) + 1e-3) });
+    checks.push({
+      name,
+      numeric,
+      analytic,
+      relativeError: Math.abs(numeric - analytic) / (Math.abs(numeric) + Math.abs(analytic) + 1e-3),
+    });
   }
   return checks;
 }

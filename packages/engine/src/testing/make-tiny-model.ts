@@ -1,5 +1,5 @@
-import { type GgufFile, type GgufTensor, type GgufTensorType, type GgufValue } from "../native-types.js";
 import { writeGguf } from "../gguf.js";
+import type { GgufFile, GgufTensor, GgufTensorType, GgufValue } from "../native-types.js";
 
 /** A random model of a few thousand weights, for tests: real file, real vocabulary, any supported architecture and type. */
 export interface TinyModelOptions {
@@ -69,7 +69,8 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   add("token_embd.weight", [embedding, tokens.length], embeddingScale);
   for (let i = 0; i < layers; i++) {
     const name = (part: string) => `blk.${i}.${part}`;
-    const linear = (part: string, inputs: number, outputs: number) => add(name(part), [inputs, outputs], 1.2 / Math.sqrt(inputs));
+    const linear = (part: string, inputs: number, outputs: number) =>
+      add(name(part), [inputs, outputs], 1.2 / Math.sqrt(inputs));
     add(name("attn_norm.weight"), [embedding], 0.1, 1);
     linear("attn_q.weight", embedding, heads * headSize);
     linear("attn_k.weight", embedding, kvHeads * headSize);
@@ -111,7 +112,11 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       "tokenizer.ggml.model": { type: "string", value: "gpt2" },
       "tokenizer.ggml.pre": { type: "string", value: "qwen2" },
       "tokenizer.ggml.tokens": { type: "array", of: "string", value: tokens },
-      "tokenizer.ggml.token_type": { type: "array", of: "int32", value: tokens.map((_, i) => (i < 256 ? 1 : i < 256 + SPECIAL_TOKENS.length ? 3 : 5)) },
+      "tokenizer.ggml.token_type": {
+        type: "array",
+        of: "int32",
+        value: tokens.map((_, i) => (i < 256 ? 1 : i < 256 + SPECIAL_TOKENS.length ? 3 : 5)),
+      },
       "tokenizer.ggml.merges": { type: "array", of: "string", value: [] },
       "tokenizer.ggml.eos_token_id": u32(258),
       "tokenizer.ggml.padding_token_id": u32(256),

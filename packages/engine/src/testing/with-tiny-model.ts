@@ -17,7 +17,10 @@ export class TinyModels {
     return path;
   }
 
-  async load(tiny: TinyModelOptions = {}, options: Omit<LoadModelOptions, "path"> & { path?: string } = {}): Promise<LlamaModel> {
+  async load(
+    tiny: TinyModelOptions = {},
+    options: Omit<LoadModelOptions, "path"> & { path?: string } = {},
+  ): Promise<LlamaModel> {
     const path = options.path ?? (await this.write(tiny));
     const model = await loadModel({ contextSize: 128, maxSequences: 4, ...options, path });
     this.loaded.push(model);

@@ -43,7 +43,9 @@ function rowCost(length: number, cost: PackCost): number {
 
 /** The sequences in `order`, cut into runs that share a first token, each run into rows where that is cheapest. */
 export function packRows(inputs: readonly PackInput[], cost: PackCost, maxRowLength: number): PackedRow[] {
-  const order = inputs.map((_, i) => i).sort((a, b) => compareTokens(inputs[a]!.tokenIds, inputs[b]!.tokenIds) || a - b);
+  const order = inputs
+    .map((_, i) => i)
+    .sort((a, b) => compareTokens(inputs[a]!.tokenIds, inputs[b]!.tokenIds) || a - b);
   const rows: PackedRow[] = [];
   let open: { members: number[]; prefix: number; length: number } | undefined;
   const close = () => {

@@ -35,7 +35,14 @@ export async function trainBatch(
     tokens: sequences.reduce((sum, s) => sum + s.scored.length, 0),
     sequences: sequences.filter((s) => s.scored.length > 0).length,
   };
-  const result: TrainResult = { loss: 0, gradNorm: 0, metrics: {}, lossTokens: totals.tokens, evaluatedTokens: 0, microBatches: 0 };
+  const result: TrainResult = {
+    loss: 0,
+    gradNorm: 0,
+    metrics: {},
+    lossTokens: totals.tokens,
+    evaluatedTokens: 0,
+    microBatches: 0,
+  };
   const plans = planMicroBatches(sequences, {
     maxTokens: options.microBatchTokens ?? chooseMicroBatchTokens(info),
     cost: estimateCost(info),
@@ -53,7 +60,8 @@ export async function trainBatch(
       const dEntropy = outputs.dEntropy ?? new Float32Array(scores.logprobs.length);
       await callNative(() => native.backward(outputs.dLogprobs, dEntropy));
       result.loss += outputs.loss;
-      for (const [name, value] of Object.entries(outputs.metrics ?? {})) result.metrics[name] = (result.metrics[name] ?? 0) + value;
+      for (const [name, value] of Object.entries(outputs.metrics ?? {}))
+        result.metrics[name] = (result.metrics[name] ?? 0) + value;
       result.evaluatedTokens += plan.native.rows * plan.native.rowLength;
       result.microBatches++;
     }
@@ -97,7 +105,8 @@ function checkSequence(sequence: TrainSequence, info: ModelInfo, index: number):
   const subject = `train: sequence ${index}`;
   const tokenIds = checkTokens(sequence.tokenIds, info, subject);
   checkLength(sequence.lossMask.length, tokenIds.length, `${subject}, lossMask`);
-  for (const [name, column] of Object.entries(sequence.columns ?? {})) checkLength(column.length, tokenIds.length, `${subject}, column ${name}`);
+  for (const [name, column] of Object.entries(sequence.columns ?? {}))
+    checkLength(column.length, tokenIds.length, `${subject}, column ${name}`);
   if (sequence.lossMask[0]) {
     throw new EngineError("marks the first token, which has no prefix to be predicted from", {
       code: "engine/bad-batch",
@@ -126,7 +135,14 @@ function makeLossInputs(
       for (let k = 0; k < scored.length; k++) columns[name][base + k] = values[scored[k]!]!;
     }
   });
-  return { sequenceIndices: plan.sequenceIndices, offsets: plan.offsets, logprobs: scores.logprobs, entropy: scores.entropy, columns, totals };
+  return {
+    sequenceIndices: plan.sequenceIndices,
+    offsets: plan.offsets,
+    logprobs: scores.logprobs,
+    entropy: scores.entropy,
+    columns,
+    totals,
+  };
 }
 
 function checkOutputs(outputs: LossOutputs, count: number): void {
