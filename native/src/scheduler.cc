@@ -340,8 +340,11 @@ struct Scheduler::Impl {
             const std::lock_guard<std::mutex> compute(model->compute_mutex());
             slots->trim(sequence->slot, (*slots)[sequence->slot].tokens.size());
         }
-        sequence->request->result.error_code = stopping ? "aborted" : "decode-failed";
-        sequence->request->result.error_message = message;
+        // Shutting down interrupts llama_decode: that is an abort like any other.
+        if (!stopping) {
+            sequence->request->result.error_code = "decode-failed";
+            sequence->request->result.error_message = message;
+        }
         finish(sequence, FinishReason::aborted);
     }
 

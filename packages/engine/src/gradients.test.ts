@@ -23,7 +23,7 @@ let files = 0;
 async function load(tiny: TinyModelOptions, options: Omit<LoadModelOptions, "path">): Promise<LlamaModel> {
   const path = join(folder, `${files++}.gguf`);
   await makeTinyModel(path, tiny);
-  return loadModel({ path, contextSize: 64, maxSequences: 2, ...options });
+  return loadModel({ path, contextSize: 64, maxSequences: 2, threads: 1, ...options });
 }
 
 /** Sequences of unequal length; the first three share a prefix, so that packed rows are exercised too. */

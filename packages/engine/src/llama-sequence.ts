@@ -90,10 +90,11 @@ export class LlamaSequence implements PolicySequence {
       if (signal?.aborted) abort();
       signal?.addEventListener("abort", abort, { once: true });
       try {
-        return await promise;
+        const result = await promise;
+        this.count += delta.length + result.tokenIds.length;
+        return result;
       } finally {
         signal?.removeEventListener("abort", abort);
-        if (!this.disposed) this.count = this.native.sequenceTokens(this.id).length;
       }
     });
   }

@@ -35,7 +35,13 @@ const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
 const loss = composePolicyLoss({ ...defaultPolicyLoss, entropyCoeff: 0.02, kl: { coefficient: 0.01, type: "k3" } });
-const optimizer: OptimizerOptions = { learningRate: 3e-3, betas: [0.9, 0.95], epsilon: 1e-8, weightDecay: 0.1, maxGradNorm: 1 };
+const optimizer: OptimizerOptions = {
+  learningRate: 3e-3,
+  betas: [0.9, 0.95],
+  epsilon: 1e-8,
+  weightDecay: 0.1,
+  maxGradNorm: 1,
+};
 const temperature = 0.7;
 
 function makeBatch(reference: Reference): TrainSequence[] {
@@ -77,7 +83,9 @@ async function checkTraining(model: LlamaModel, reference: Reference, expected: 
 
 describe.each(["llama", "qwen2", "qwen3"])("%s against PyTorch", (architecture) => {
   const path = join(folder, `${architecture}.gguf`);
-  const reference = JSON.parse(gunzipSync(readFileSync(join(folder, `${architecture}.json.gz`))).toString()) as Reference;
+  const reference = JSON.parse(
+    gunzipSync(readFileSync(join(folder, `${architecture}.json.gz`))).toString(),
+  ) as Reference;
 
   it("logits, logprobs and entropies", async () => {
     const model = await models.load({}, { path, trainable: "full" });
@@ -92,7 +100,9 @@ describe.each(["llama", "qwen2", "qwen3"])("%s against PyTorch", (architecture) 
     const tokens = reference.batch[2]!.tokenIds;
     const vocab = model.info.vocabSize;
     const position = tokens.length - 1;
-    const rows = await model.score(Array.from({ length: vocab }, (_, token) => ({ tokenIds: [...tokens, token], from: tokens.length })));
+    const rows = await model.score(
+      Array.from({ length: vocab }, (_, token) => ({ tokenIds: [...tokens, token], from: tokens.length })),
+    );
     const logprobs = rows.map((row) => row.logprobs[tokens.length]!);
     const expected = reference.logits.slice(position * vocab, (position + 1) * vocab);
     const shift = (values: number[]) => values.map((v) => v - values[0]!);
@@ -106,7 +116,8 @@ describe.each(["llama", "qwen2", "qwen3"])("%s against PyTorch", (architecture) 
 
   it("LoRA: loss, every gradient, three AdamW steps", async () => {
     const model = await models.load({}, { path, lora: { rank: 4, alpha: 8 } });
-    for (const [name, values] of Object.entries(reference.lora.initial)) await model.writeTensor(name, Float32Array.from(values));
+    for (const [name, values] of Object.entries(reference.lora.initial))
+      await model.writeTensor(name, Float32Array.from(values));
     await checkTraining(model, reference, reference.lora);
   });
 });

@@ -22,7 +22,7 @@ export class TinyModels {
     options: Omit<LoadModelOptions, "path"> & { path?: string } = {},
   ): Promise<LlamaModel> {
     const path = options.path ?? (await this.write(tiny));
-    const model = await loadModel({ contextSize: 128, maxSequences: 4, ...options, path });
+    const model = await loadModel({ contextSize: 128, maxSequences: 4, threads: 1, ...options, path });
     this.loaded.push(model);
     return model;
   }

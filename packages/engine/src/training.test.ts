@@ -1,0 +1,264 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { TrainSequence } from "@cria/core";
+import { afterAll, describe, expect, it } from "vitest";
+import type { LlamaModel } from "./index.js";
+import { loadModel } from "./index.js";
+import { makeNormals, TinyModels, weightedLogprobs } from "./testing/index.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+function makeBatch(count: number, seed = 1): TrainSequence[] {
+  const normal = makeNormals(seed);
+  const token = () => Math.abs(Math.floor(normal() * 997)) % 256;
+  const prefix = Array.from({ length: 10 }, token);
+  return Array.from({ length: count }, (_, i) => {
+    const tokenIds = [...(i % 3 ? prefix : []), ...Array.from({ length: 4 + ((i * 5) % 11) }, token)];
+    return {
+      tokenIds,
+      lossMask: tokenIds.map((_, t) => (t > 1 && (t + i) % 3 ? 1 : 0)),
+      columns: { weights: tokenIds.map(() => normal()), entropyWeights: tokenIds.map(() => 0.2 * normal()) },
+    };
+  });
+}
+
+async function readGradients(model: LlamaModel): Promise<Map<string, Float32Array>> {
+  const gradients = new Map<string, Float32Array>();
+  for (const { name } of model.listTensors().filter((t) => t.trainable)) {
+    gradients.set(name, await model.readTensor(name, "gradient"));
+  }
+  return gradients;
+}
+
+/** Largest difference relative to the largest gradient of each tensor. */
+function compare(a: Map<string, Float32Array>, b: Map<string, Float32Array>): number {
+  let worst = 0;
+  for (const [name, x] of a) {
+    const y = b.get(name)!;
+    const scale = x.reduce((m, v) => Math.max(m, Math.abs(v)), 1e-9);
+    x.forEach((v, i) => {
+      worst = Math.max(worst, Math.abs(v - y[i]!) / scale);
+    });
+  }
+  return worst;
+}
+
+describe("gradients do not depend on how the batch is computed", () => {
+  it("1, 2 or 4 micro-batches", async () => {
+    const model = await models.load({ tied: false }, { trainable: "full" });
+    const batch = makeBatch(12);
+    const total = batch.reduce((sum, s) => sum + s.tokenIds.length, 0);
+    let reference: Map<string, Float32Array> | undefined;
+    const counts = new Set<number>();
+    for (const parts of [1, 2, 4]) {
+      const { microBatches } = await model.train(batch, weightedLogprobs, null, {
+        microBatchTokens: parts === 1 ? 4096 : Math.ceil((1.3 * total) / parts),
+      });
+      counts.add(microBatches);
+      const gradients = await readGradients(model);
+      await model.zeroGradients();
+      reference ??= gradients;
+      expect(compare(reference, gradients)).toBeLessThan(1e-5);
+    }
+    expect(counts.size).toBe(3);
+  });
+
+  it("accumulated over calls", async () => {
+    const model = await models.load({}, { lora: { rank: 4, alpha: 8 } });
+    const batch = makeBatch(8);
+    await model.train(batch, weightedLogprobs, null);
+    const together = await readGradients(model);
+    await model.zeroGradients();
+    await model.train(batch.slice(0, 3), weightedLogprobs, null);
+    await model.train(batch.slice(3), weightedLogprobs, null);
+    expect(compare(together, await readGradients(model))).toBeLessThan(1e-5);
+  });
+
+  it("layers kept, or recomputed under a small memory budget", async () => {
+    const path = await models.write({ layers: 4 });
+    const kept = await models.load({}, { path, trainable: "full" });
+    const recomputed = await models.load({}, { path, trainable: "full", trainingMemory: 0 });
+    const partly = await models.load({}, { path, trainable: "full", trainingMemory: 500_000 });
+    // Four rows of 16 tokens: about 200 kB of activations a layer.
+    const normal = makeNormals(9);
+    const batch = Array.from({ length: 4 }, (_, i): TrainSequence => {
+      const tokenIds = Array.from({ length: 16 }, (_, t) => (i * 50 + t * 7) % 256);
+      return {
+        tokenIds,
+        lossMask: tokenIds.map((_, t) => (t ? 1 : 0)),
+        columns: { weights: tokenIds.map(() => normal()) },
+      };
+    });
+    const all = [];
+    for (const model of [kept, recomputed, partly]) {
+      await model.train(batch, weightedLogprobs, null);
+      all.push({ layers: model.keptLayers, gradients: await readGradients(model) });
+    }
+    expect(all[0]!.layers).toBe(4);
+    expect(all[1]!.layers).toBe(0);
+    expect([1, 2, 3]).toContain(all[2]!.layers);
+    expect(compare(all[0]!.gradients, all[1]!.gradients)).toBe(0);
+    expect(compare(all[0]!.gradients, all[2]!.gradients)).toBe(0);
+  });
+
+  for (const type of ["f16", "bf16", "q8_0", "q4_0", "q4_K"] as const) {
+    it(`${type} base: LoRA gradients are near those over the same weights in F32`, async () => {
+      const shape = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 };
+      const low = await models.load({ type, ...shape }, { lora: { rank: 4, alpha: 8 } });
+      // The F32 twin holds exactly the values that the low-precision weights stand for.
+      const twin = await models.load({ type: "f32", ...shape }, { trainable: "full" });
+      for (const { name, shape: s } of twin.listTensors())
+        if (s.length === 2) await twin.writeTensor(name, await low.readTensor(name));
+      const exactPath = join(models.folder, `twin-${type}.gguf`);
+      await twin.saveModel(exactPath);
+      const exact = await models.load({}, { path: exactPath, lora: { rank: 4, alpha: 8 } });
+      const normal = makeNormals(3);
+      for (const { name, shape: s } of low.listTensors().filter((t) => t.name.endsWith(".lora_b"))) {
+        const values = Float32Array.from({ length: s[0]! * s[1]! }, () => 0.02 * normal());
+        await low.writeTensor(name, values);
+        await exact.writeTensor(name, values);
+      }
+      await low.train(makeBatch(6), weightedLogprobs, null);
+      await exact.train(makeBatch(6), weightedLogprobs, null);
+      const [a, b] = [await readGradients(exact), await readGradients(low)];
+      let dot = 0;
+      let na = 0;
+      let nb = 0;
+      for (const [name, x] of a) {
+        x.forEach((v, i) => {
+          const w = b.get(name)![i]!;
+          dot += v * w;
+          na += v * v;
+          nb += w * w;
+        });
+      }
+      // The forward pass rounds activations as decode does; the gradient is that of the exact linear map.
+      expect(dot / Math.sqrt(na * nb)).toBeGreaterThan(type === "q4_K" ? 0.98 : 0.995);
+    });
+  }
+});
+
+describe("updates", () => {
+  it("reach generation at once: the adapter is the same memory", async () => {
+    const model = await models.load({}, { lora: { rank: 4, alpha: 8 } });
+    const prompt = [5, 6, 7, 8];
+    const target = [9, 10, 11];
+    const tokenIds = [...prompt, ...target];
+    const batch = [
+      {
+        tokenIds,
+        lossMask: tokenIds.map((_, t) => (t >= prompt.length ? 1 : 0)),
+        columns: { weights: tokenIds.map(() => -1) },
+      },
+    ];
+    const greedy = async () => [
+      ...(await model.createSequence().generate(prompt, { maxTokens: 3, temperature: 0, stopTokens: [] })).tokenIds,
+    ];
+    expect(await greedy()).not.toEqual(target);
+    const [before] = await model.score([{ tokenIds, from: prompt.length }], { adapter: false });
+    for (let step = 0; step < 60; step++) await model.train(batch, weightedLogprobs, { learningRate: 0.02 });
+    expect(await greedy()).toEqual(target);
+    const [reference] = await model.score([{ tokenIds, from: prompt.length }], { adapter: false });
+    expect([...reference!.logprobs]).toEqual([...before!.logprobs]);
+  });
+
+  it("a gradient that is not finite changes nothing and says so", async () => {
+    const model = await models.load({}, { lora: { rank: 4, alpha: 8 } });
+    const before = await model.readTensor("blk.0.attn_q.weight.lora_a");
+    await expect(
+      model.train(
+        makeBatch(3),
+        ({ logprobs }) => ({ loss: Number.NaN, dLogprobs: new Float32Array(logprobs.length).fill(Number.NaN) }),
+        { learningRate: 1 },
+      ),
+    ).rejects.toThrow(/not finite/);
+    expect([...(await model.readTensor("blk.0.attn_q.weight.lora_a"))]).toEqual([...before]);
+    const { gradNorm } = await model.train(makeBatch(3), weightedLogprobs, { learningRate: 1e-3 });
+    expect(gradNorm).toBeGreaterThan(0);
+  });
+
+  it("saved adapters and models come back as they were", async () => {
+    const path = await models.write();
+    const model = await models.load({}, { path, lora: { rank: 4, alpha: 8 } });
+    for (let step = 0; step < 3; step++) await model.train(makeBatch(4), weightedLogprobs, { learningRate: 0.01 });
+    const adapter = join(models.folder, "adapter.gguf");
+    await model.saveAdapter(adapter);
+    const again = await models.load({}, { path, lora: { path: adapter } });
+    const tokenIds = [1, 2, 3, 4, 5, 6];
+    const [a] = await model.score([{ tokenIds }]);
+    const [b] = await again.score([{ tokenIds }]);
+    expect([...b!.logprobs]).toEqual([...a!.logprobs]);
+
+    const full = await models.load({}, { path, trainable: "full" });
+    await full.train(makeBatch(4), weightedLogprobs, { learningRate: 0.01 });
+    const saved = join(models.folder, "saved.gguf");
+    await full.saveModel(saved);
+    const reloaded = await models.load({}, { path: saved, trainable: "full" });
+    expect([...(await reloaded.score([{ tokenIds }]))[0]!.logprobs]).toEqual([
+      ...(await full.score([{ tokenIds }]))[0]!.logprobs,
+    ]);
+    expect(reloaded.chatTemplate).toBe(full.chatTemplate);
+  });
+
+  it("a failed save leaves nothing behind", async () => {
+    const model = await models.load({}, { lora: { rank: 4, alpha: 8 } });
+    await expect(model.saveAdapter("/proc/nowhere/adapter.gguf")).rejects.toThrow(/cannot create it/);
+    expect(readdirSync(models.folder).filter((name) => name.endsWith(".tmp"))).toEqual([]);
+  });
+});
+
+describe("bad input", () => {
+  it("each is an error that names what is wrong, and the model goes on", async () => {
+    const model = await models.load({}, { lora: { rank: 4, alpha: 8 } });
+    const good = { tokenIds: [1, 2, 3], lossMask: [0, 1, 1], columns: { weights: [0, 1, 1] } };
+    const train = (sequence: Partial<TrainSequence>) =>
+      model.train([{ ...good, ...sequence }], weightedLogprobs, { learningRate: 1e-3 });
+    await expect(train({ tokenIds: [1, 2, 1e9] })).rejects.toThrow(/token 2: has a token outside the vocabulary/);
+    await expect(train({ lossMask: [0, 1] })).rejects.toThrow(/lossMask/);
+    await expect(train({ lossMask: [1, 1, 1] })).rejects.toThrow(/first token/);
+    await expect(train({ columns: { weights: [1] } })).rejects.toThrow(/column weights/);
+    await expect(model.train([good], () => ({ loss: 0, dLogprobs: new Float32Array(1) }), null)).rejects.toThrow(
+      /dLogprobs/,
+    );
+    await expect(model.score([{ tokenIds: [1] }])).rejects.toThrow(/too short/);
+    await expect(model.score([good], { temperature: 0 })).rejects.toThrow(/temperature/);
+    await expect(model.readTensor("nothing")).rejects.toThrow(/nothing/);
+    expect((await train({})).gradNorm).toBeGreaterThan(0);
+  });
+
+  it("files and options", async () => {
+    await expect(loadModel({ path: "/no/such/model.gguf" })).rejects.toThrow(/No such file/);
+    await expect(loadModel({ path: import.meta.filename })).rejects.toThrow(/not a GGUF file/);
+    const path = await models.write();
+    const { readFileSync, writeFileSync } = await import("node:fs");
+    const bytes = readFileSync(path);
+    for (const length of [3, 20, 200, 9000, bytes.length - 1000]) {
+      const cut = join(models.folder, "cut.gguf");
+      writeFileSync(cut, bytes.subarray(0, length));
+      await expect(loadModel({ path: cut })).rejects.toThrow(/not a GGUF|cannot be read|shorter/);
+    }
+    const load = (options: object) => loadModel({ path, contextSize: 64, ...options } as never);
+    await expect(load({ maxSequences: 0 })).rejects.toThrow(/maxSequences/);
+    await expect(load({ contextSize: "big" })).rejects.toThrow(/contextSize/);
+    await expect(load({ kvType: "q9" })).rejects.toThrow(/kvType/);
+    await expect(load({ lora: { rank: 0 } })).rejects.toThrow(/rank/);
+    await expect(load({ lora: { targets: ["attn_z"] } })).rejects.toThrow(/attn_z/);
+    await expect(load({ lora: { path } })).rejects.toThrow(/not a LoRA adapter/);
+    await expect(load({ trainable: "lora" })).rejects.toThrow(/lora/);
+    await expect(load({ device: "cuda" })).rejects.toThrow(/CUDA/);
+    await expect(load({ contxtSize: 4 })).rejects.toThrow(/contxtSize/);
+    const quantized = await models.write({ type: "q8_0", embedding: 64, feedForward: 64 });
+    await expect(loadModel({ path: quantized, trainable: "full" })).rejects.toThrow(/needs F32 weights/);
+  });
+
+  it("an architecture that cannot be trained says which can", async () => {
+    const { writeGguf } = await import("./index.js");
+    const { describeTinyModel } = await import("./testing/index.js");
+    const file = describeTinyModel();
+    file.metadata["general.architecture"] = { type: "string", value: "gemma2" };
+    const path = join(models.folder, "gemma.gguf");
+    await writeGguf(path, file);
+    await expect(loadModel({ path, lora: { rank: 4 } })).rejects.toThrow(/llama, qwen2, qwen3/);
+  });
+});
