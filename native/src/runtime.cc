@@ -50,6 +50,11 @@ RuntimeInfo start_runtime() {
         ggml_log_set(capture_log, nullptr);
         ggml_backend_load_all_from_path(CRIA_LLAMA_BINS);
         llama_backend_init();
+        // Makes the list of extra buffer types now rather than in the first computation: as a static it is destroyed in
+        // reverse order of making, and threads read it until they are joined at exit.
+        auto * cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+        using GetBufts = ggml_backend_buffer_type_t * (*)(ggml_backend_dev_t);
+        if (auto get = reinterpret_cast<GetBufts>(find_cpu_function("ggml_backend_dev_get_extra_bufts"))) get(cpu);
     });
     for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
         info.devices.emplace_back(ggml_backend_dev_name(ggml_backend_dev_get(i)));

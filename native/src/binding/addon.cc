@@ -59,6 +59,8 @@ Napi::Value load_model(const Napi::CallbackInfo & info) {
         Environment & environment = Environment::of(info.Env());
         EngineOptions options = read_engine_options(info[0]);
         options.model.cancelled = environment.closing;
+        start_runtime();
+        Environment::handle_process_exit();
         const PendingPromise pending(info.Env(), environment, info.This().As<Napi::Object>());
         environment.spawn([options, pending] {
             try {

@@ -1,22 +1,62 @@
 #include "binding/environment.h"
 
+#include <cstdlib>
+#include <mutex>
+
 #include "binding/convert.h"
 
 namespace cria {
+
+namespace {
+
+// The one piece of state that the process shares: which environments are alive. process.exit() on the main thread skips
+// environment cleanup hooks and goes straight to the C library's exit handlers, and llama.cpp's libraries must not be torn
+// down under running threads. Never freed: exit handlers may come in any order.
+struct LiveEnvironments {
+    std::mutex mutex;
+    std::unordered_set<Environment *> all;
+
+    static LiveEnvironments & get() {
+        static auto * live = new LiveEnvironments();
+        return *live;
+    }
+};
+
+}  // namespace
 
 Environment & Environment::install(Napi::Env env) {
     auto * environment = new Environment();
     environment->settler = Settler::create(env);
     env.SetInstanceData<Environment>(environment);
-    // Runs before the settler's own teardown (hooks run last in, first out): threads end while they may still post.
+    {
+        LiveEnvironments & live = LiveEnvironments::get();
+        const std::lock_guard<std::mutex> lock(live.mutex);
+        live.all.insert(environment);
+    }
+    // For workers, and for a main thread that ends by itself. Runs before the settler's own teardown (hooks run last in,
+    // first out): threads end while they may still post.
     env.AddCleanupHook([environment] {
-        *environment->closing = true;
-        for (auto & spawned : environment->spawned_) spawned.thread.join();
-        environment->spawned_.clear();
-        for (const auto & engine : environment->engines) engine->close();
-        environment->engines.clear();
+        environment->shut_down();
+        LiveEnvironments & live = LiveEnvironments::get();
+        const std::lock_guard<std::mutex> lock(live.mutex);
+        live.all.erase(environment);
     });
     return *environment;
+}
+
+void Environment::handle_process_exit() {
+    std::atexit([] {
+        const std::lock_guard<std::mutex> lock(LiveEnvironments::get().mutex);
+        for (Environment * environment : LiveEnvironments::get().all) environment->shut_down();
+    });
+}
+
+void Environment::shut_down() {
+    *closing = true;
+    for (auto & spawned : spawned_) spawned.thread.join();
+    spawned_.clear();
+    for (const auto & engine : engines) engine->close();
+    engines.clear();
 }
 
 void Environment::spawn(std::function<void()> work) {

@@ -25,6 +25,12 @@ struct Environment {
     // Runs `work` on a thread of its own, joined when the environment closes. JS thread only.
     void spawn(std::function<void()> work);
 
+    // Shuts every environment down at exit(). Called before and after each model is loaded: handlers run last in, first
+    // out, and llama.cpp makes some of its statics (which its threads read) only while it loads.
+    static void handle_process_exit();
+    // Ends all threads and frees all engines. Idempotent; on the environment's own thread.
+    void shut_down();
+
     // Installs the instance data and a hook that ends all threads before the environment goes.
     static Environment & install(Napi::Env env);
     static Environment & of(Napi::Env env);

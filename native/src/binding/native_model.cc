@@ -108,6 +108,7 @@ NativeModel::NativeModel(const Napi::CallbackInfo & info) : ObjectWrap(info) {
 Napi::Object NativeModel::wrap(Napi::Env env, std::shared_ptr<Engine> engine) {
     Environment & environment = Environment::of(env);
     environment.engines.insert(engine);
+    Environment::handle_process_exit();
     return environment.model_class.New({Napi::External<std::shared_ptr<Engine>>::New(env, &engine)});
 }
 
