@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 // Tests run against the TypeScript sources of every package ("cria-source" export condition); the native addon is the
-// built one. Forks, not threads: a native addon's crash then fails one test file and names it.
+// built one, with one thread each where tests load it: spinning threads on busy cores cost far more than they bring. Forks, not threads: a native addon's crash then fails one test file and names it.
 export default defineConfig({
   resolve: { conditions: ["cria-source", "node", "import", "default"] },
   ssr: { resolve: { conditions: ["cria-source", "node", "import", "default"] } },
@@ -14,7 +14,7 @@ export default defineConfig({
       "tests/**/*.test.ts",
     ],
     pool: "forks",
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     poolOptions: { forks: { maxForks: 2 } },
   },
 });

@@ -1,32 +1,36 @@
-// Rebuilds models/cria-tiny.gguf: corpus, vocabulary, random weights, then supervised training by `cria sft`.
+// Rebuilds models/cria-tiny.gguf: corpora, vocabulary, random weights, then two stages of supervised training by `cria sft`.
 import { spawnSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { ChatMessage } from "@cria/core";
 import { writeGguf } from "@cria/engine";
+import { ChatTemplate } from "@cria/tokenizer-delta";
 import { trainVocabulary } from "./bpe.js";
 import { makeCorpus } from "./corpus.js";
+import { firstNoise, secondNoise } from "./demonstrations.js";
 import { describeInitialModel } from "./initial-model.js";
 import { calculatorSchema, chatTemplate } from "./policy-prompt.js";
-import { renderPlainly } from "./render-plainly.js";
 
 const root = join(import.meta.dirname, "..");
 const work = join(root, "build");
 await mkdir(work, { recursive: true });
 
-const corpus = makeCorpus(40_000, 1);
-await writeFile(
-  join(work, "corpus.jsonl"),
-  corpus.map((messages) => `${JSON.stringify({ messages, tools: [calculatorSchema] })}\n`).join(""),
-);
-const vocabulary = trainVocabulary(
-  corpus.slice(0, 4000).map((messages) => renderPlainly(chatTemplate, messages, [calculatorSchema])),
-  640,
-);
-await writeGguf(join(work, "initial.gguf"), describeInitialModel(vocabulary, 1));
-console.log(`${corpus.length} conversations, ${vocabulary.tokens.length} tokens`);
+async function writeCorpus(name: string, corpus: ChatMessage[][]): Promise<void> {
+  const lines = corpus.map((messages) => `${JSON.stringify({ messages, tools: [calculatorSchema] })}\n`);
+  await writeFile(join(work, name), lines.join(""));
+}
 
-const cria = join(root, "..", "apps", "trainer", "bin", "cria.mjs");
-const { status } = spawnSync(process.execPath, [cria, "sft", join(root, "sft.yaml"), ...process.argv.slice(2)], {
-  stdio: "inherit",
-});
-process.exit(status ?? 1);
+function runSft(config: string): void {
+  const cria = join(root, "..", "apps", "trainer", "bin", "cria.mjs");
+  const { status } = spawnSync(process.execPath, [cria, "sft", join(root, config)], { stdio: "inherit" });
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+const first = makeCorpus(40_000, 1, firstNoise);
+await writeCorpus("corpus-1.jsonl", first);
+await writeCorpus("corpus-2.jsonl", makeCorpus(40_000, 2, secondNoise));
+const template = new ChatTemplate(chatTemplate);
+const texts = first.slice(0, 4000).map((messages) => template.render(messages, { tools: [calculatorSchema] }));
+await writeGguf(join(work, "initial.gguf"), describeInitialModel(trainVocabulary(texts, 640), 1));
+runSft("sft-1.yaml");
+runSft("sft-2.yaml");

@@ -24,13 +24,24 @@ export interface NoiseProfile {
   miscopied: number;
 }
 
-export const defaultNoise: NoiseProfile = {
+/** First stage: everything goes wrong often, which also teaches what going wrong looks like. */
+export const firstNoise: NoiseProfile = {
   right: 0.36,
   rightOfFamily: { paren: 0.14, mm: 0.16, three: 0.14, muldiv: 0.18 },
   skip: 0.44,
   malformed: 0.06,
   twoSteps: 0.3,
   miscopied: 0.1,
+};
+
+/** Second stage: half skip the tool, but those who call it copy numbers well. */
+export const secondNoise: NoiseProfile = {
+  right: 0.38,
+  rightOfFamily: { paren: 0.2, mm: 0.22, three: 0.2, muldiv: 0.24 },
+  skip: 0.5,
+  malformed: 0.03,
+  twoSteps: 0.2,
+  miscopied: 0.05,
 };
 
 export function writeCall(expression: string): string {
@@ -79,11 +90,7 @@ function wrongNumber(random: Random, answer: string): string {
 }
 
 /** A whole conversation about `problem`, right or spoiled. */
-export function writeDemonstration(
-  random: Random,
-  problem: WordProblem,
-  noise: NoiseProfile = defaultNoise,
-): ChatMessage[] {
+export function writeDemonstration(random: Random, problem: WordProblem, noise: NoiseProfile): ChatMessage[] {
   const messages: ChatMessage[] = makePrompt(problem.question);
   const say = (content: string) => messages.push({ role: "assistant", content });
   const hear = (content: string) => messages.push({ role: "tool", name: "calculator", content });

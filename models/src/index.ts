@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 export { encode, specialTokens, trainVocabulary, type Vocabulary } from "./bpe.js";
 export { makeCalculatorRows } from "./calculator-rows.js";
 export { makeCorpus } from "./corpus.js";
-export { defaultNoise, type NoiseProfile, writeDemonstration } from "./demonstrations.js";
+export { firstNoise, type NoiseProfile, secondNoise, writeDemonstration } from "./demonstrations.js";
 export { describeInitialModel, policyShape } from "./initial-model.js";
 export { calculatorSchema, chatTemplate, makePrompt, systemPrompt } from "./policy-prompt.js";
 export { Random } from "./random.js";

@@ -144,7 +144,10 @@ Napi::Value NativeModel::info(Info info) {
         o.Set("path", m.options().path);
         o.Set("architecture", meta("general.architecture"));
         o.Set("name", meta("general.name"));
-        o.Set("parameterCount", double(llama_model_n_params(model)));
+        // Each tensor once: llama.cpp's own count has a tied embedding twice.
+        double parameters = 0;
+        for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) parameters += double(ggml_nelements(tensor));
+        o.Set("parameterCount", parameters);
         o.Set("vocabSize", n_vocab);
         o.Set("embeddingSize", llama_model_n_embd(model));
         o.Set("layerCount", llama_model_n_layer(model));

@@ -153,3 +153,35 @@ describe("KL estimates", () => {
     expect(() => klEstimates.get("k9")).toThrow(/abs, k1, k2, k3/);
   });
 });
+
+describe("groups", () => {
+  it("do not see each other, in whatever order they come", () => {
+    const one = estimateGrpo({ rewards: [1, 0, 0], groups: ["a", "a", "a"] });
+    const other = estimateGrpo({ rewards: [5, 2, 2], groups: ["b", "b", "b"] });
+    const mixed = estimateGrpo({ rewards: [5, 1, 2, 0, 0, 2], groups: ["b", "a", "b", "a", "a", "b"] });
+    expect([...mixed]).toEqual([other[0], one[0], other[1], one[1], one[2], other[2]]);
+  });
+});
+
+describe("weighted cross entropy", () => {
+  it("counts a token of weight 0 in the denominator alone", () => {
+    const result = crossEntropyLoss({
+      sequenceIndices: Int32Array.of(0),
+      offsets: Int32Array.of(0, 3),
+      logprobs: Float32Array.of(-1, -2, -4),
+      entropy: new Float32Array(3),
+      columns: { weights: Float32Array.of(1, 0, 0.5) },
+      totals: { tokens: 4, sequences: 1 },
+    });
+    expect(result.loss).toBeCloseTo((1 + 2) / 4, 6);
+    expect([...result.dLogprobs]).toEqual([-0.25, -0, -0.125]);
+  });
+});
+
+describe("unknown names", () => {
+  it("are refused with what there is, when the loss is composed", () => {
+    expect(() => composePolicyLoss({ ...defaultPolicyLoss, lossMode: "vanila" })).toThrow(/vanilla/);
+    expect(() => composePolicyLoss({ ...defaultPolicyLoss, lossAggMode: "mean" })).toThrow(/token-mean/);
+    expect(() => composePolicyLoss({ ...defaultPolicyLoss, kl: { coefficient: 1, type: "k7" } })).toThrow(/low_var_kl/);
+  });
+});

@@ -1,9 +1,17 @@
 import type { LossFunction } from "@cria/core";
 
-/** Negative mean logprob of the masked-in tokens: supervised fine-tuning. */
-export const crossEntropyLoss: LossFunction = ({ logprobs, totals }) => {
-  const weight = 1 / Math.max(1, totals.tokens);
+/**
+ * Negative mean logprob of the masked-in tokens: supervised fine-tuning. A column `weights` scales each token's share;
+ * the denominator stays the number of tokens, so that a weight of 0 equals a loss of 0.
+ */
+export const crossEntropyLoss: LossFunction = ({ logprobs, columns, totals }) => {
+  const share = 1 / Math.max(1, totals.tokens);
+  const dLogprobs = new Float32Array(logprobs.length);
   let loss = 0;
-  for (const logprob of logprobs) loss -= weight * logprob;
-  return { loss, dLogprobs: new Float32Array(logprobs.length).fill(-weight) };
+  for (let i = 0; i < logprobs.length; i++) {
+    const weight = share * (columns.weights?.[i] ?? 1);
+    loss -= weight * logprobs[i]!;
+    dLogprobs[i] = -weight;
+  }
+  return { loss, dLogprobs };
 };

@@ -3,6 +3,8 @@ export { type AggregateInputs, type Aggregation, aggregations } from "./aggregat
 export { composePolicyLoss, defaultPolicyLoss, type PolicyLossOptions } from "./compose-policy-loss.js";
 export { crossEntropyLoss } from "./cross-entropy.js";
 export { type KlEstimate, klEstimates } from "./kl.js";
+export { maskedMean, maskedVariance, maskedWhiten } from "./masked.js";
+export { type PlaceRewardsInputs, placeRewards, type StepReward } from "./place-rewards.js";
 export { Registry } from "./registry.js";
 export {
   type ClipOptions,

@@ -38,6 +38,7 @@ export const vanillaLoss: PolicyLoss = (
   const n = logprobs.length;
   const losses = new Float64Array(n);
   const gradients = new Float64Array(n);
+  // Mean over the mask: share of clipped tokens, of those at the dual clip's bound, and the k1 estimate of KL(old, new).
   const pg_clipfrac = new Float64Array(n);
   const pg_clipfrac_lower = new Float64Array(n);
   const ppo_kl = new Float64Array(n);
@@ -60,7 +61,7 @@ export const vanillaLoss: PolicyLoss = (
     }
     losses[i] = loss;
     gradients[i] = gradient;
-    ppo_kl[i] = -difference;
+    ppo_kl[i] = -clamped;
   }
   return { losses, gradients, metrics: { pg_clipfrac, pg_clipfrac_lower, ppo_kl } };
 };

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { CriaError } from "@cria/core";
 import pc from "picocolors";
 
@@ -7,6 +8,8 @@ export async function runCommand(
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const controller = new AbortController();
+  // Every running conversation listens.
+  setMaxListeners(0, controller.signal);
   const interrupt = () => controller.abort(new Error("interrupted"));
   process.once("SIGINT", interrupt);
   try {

@@ -116,6 +116,8 @@ const trainer = z.strictObject({
   /** Steps between validations; -1: only before and after. */
   test_freq: z.int().default(-1),
   val_before_train: z.boolean().default(true),
+  /** Native threads; null: all cores. */
+  threads: z.int().positive().nullable().default(null),
   logger: z.array(z.enum(["console", "file"])).default(["console", "file"]),
 });
 

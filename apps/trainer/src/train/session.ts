@@ -53,6 +53,16 @@ export async function openSession(
       received: multiTurn.format,
     });
   }
+  const contextSize = rollout.max_model_len ?? rollout.prompt_length + rollout.response_length;
+  const responseLength = Math.min(rollout.response_length, data.max_response_length);
+  if (contextSize < data.max_prompt_length + responseLength) {
+    throw new ConfigError("is too small for the prompts and responses that the config allows", {
+      code: "config/context-too-small",
+      subject: "actor_rollout_ref.rollout.max_model_len",
+      expected: `at least ${data.max_prompt_length + responseLength} (data.max_prompt_length ${data.max_prompt_length} + response_length ${responseLength})`,
+      received: String(contextSize),
+    });
+  }
   const resolveFiles = (files: readonly string[]) => files.map((file) => resolvePath(folder, file));
   const trainRows = await loadDataset(resolveFiles(data.train_files), {
     promptKey: data.prompt_key,
@@ -71,7 +81,8 @@ export async function openSession(
     overrides.engine ??
     (await loadModel({
       path: resolvePath(folder, model.path),
-      contextSize: rollout.max_model_len ?? rollout.prompt_length + rollout.response_length,
+      contextSize,
+      threads: config.trainer.threads ?? undefined,
       maxSequences: rollout.max_num_seqs,
       trainable: lora ? "lora" : "full",
       lora: lora
@@ -108,7 +119,7 @@ export async function openSession(
       reward,
       seed: rollout.seed,
       maxPromptLength: data.max_prompt_length,
-      responseLength: Math.min(rollout.response_length, data.max_response_length),
+      responseLength,
       truncation: data.truncation,
       defaultAgentLoop: rollout.agent.default_agent_loop,
       weights: {

@@ -1,0 +1,88 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+
+const root = join(import.meta.dirname, "..", "..", "..");
+const config = join(root, "examples", "calculator", "config.yaml");
+const work = mkdtempSync(join(tmpdir(), "cria-cli-"));
+afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+// The built command line, as a user runs it: `npm test` builds first.
+function cria(...args: string[]) {
+  return spawnSync(process.execPath, [join(root, "apps", "trainer", "bin", "cria.mjs"), ...args], {
+    cwd: work,
+    encoding: "utf8",
+    timeout: 60_000,
+  });
+}
+
+describe("cria", () => {
+  it("--help lists the commands", () => {
+    const { stdout, status } = cria("--help");
+    expect(status).toBe(0);
+    for (const name of ["train", "sft", "demo"]) expect(stdout).toContain(name);
+  });
+
+  it("errors are for people: what, where, what to do; exit code 1, no stack", () => {
+    for (const [args, message] of [
+      [["train", "none.yaml"], /none\.yaml: cannot be read/],
+      [["train", config, "trainer.totl_epochs=1"], /perhaps "trainer\.total_epochs"/],
+      [["train", config, "actor_rollout_ref.model.path=none.gguf"], /none\.gguf: No such file/],
+      [["train", config, `actor_rollout_ref.model.path=${config}`], /is not a GGUF file/],
+      [
+        ["train", config, "actor_rollout_ref.rollout.max_model_len=60", "actor_rollout_ref.rollout.response_length=8"],
+        /max_model_len: is too small/,
+      ],
+      [["demo", "--steps", "many"], /--steps/],
+    ] as const) {
+      const { stderr, status } = cria(...args);
+      expect(stderr).toMatch(message);
+      expect(stderr).not.toMatch(/\n\s+at /);
+      expect(status).toBe(1);
+    }
+  }, 60_000);
+
+  it("train runs the main job: metrics, trajectories, adapter; the same seed gives the same run", () => {
+    const runs = [1, 2].map((i) => {
+      const { stdout, stderr, status } = cria(
+        "train",
+        config,
+        "--json",
+        "trainer.threads=1",
+        "trainer.total_training_steps=2",
+        "trainer.val_before_train=false",
+        "data.val_max_samples=8",
+        "data.train_batch_size=4",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=2",
+        `trainer.experiment_name=run-${i}`,
+      );
+      expect(stderr).toBe("");
+      expect(status).toBe(0);
+      return JSON.parse(stdout) as Record<string, number>;
+    });
+    const folder = join(work, "runs", "calculator", "run-1");
+    for (const file of [
+      "config.json",
+      "metrics.jsonl",
+      "rollouts/1.jsonl",
+      "rollouts/2.jsonl",
+      "validation/2.jsonl",
+      "adapter.gguf",
+    ]) {
+      expect(existsSync(join(folder, file)), file).toBe(true);
+    }
+    expect(readFileSync(join(folder, "metrics.jsonl"), "utf8").trim().split("\n")).toHaveLength(2);
+    for (const name of [
+      "critic/rewards/mean",
+      "response_length/mean",
+      "engine/decode_tokens",
+      "training/global_step",
+      "actor/entropy",
+    ]) {
+      expect(runs[0]![name], name).toBe(runs[1]![name]);
+    }
+    expect(runs[0]!["training/rollout_probs_diff_max"]).toBeLessThan(1e-4);
+  }, 60_000);
+});

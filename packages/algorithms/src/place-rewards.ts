@@ -1,0 +1,37 @@
+/** A reward earned on the way: by a tool call or an interaction's turn. */
+export interface StepReward {
+  value: number;
+  /** Where it lands, as an index into the trajectory's tokens. */
+  tokenIndex: number;
+}
+
+export interface PlaceRewardsInputs {
+  /** 1 = sampled by the policy; as long as the trajectory's tokens. */
+  responseMask: ArrayLike<number>;
+  /** Reward of the whole trajectory, without the steps'. */
+  reward: number;
+  steps?: readonly StepReward[];
+}
+
+/**
+ * Token-level rewards of a trajectory, as long as its mask. The trajectory's reward lands on the last sampled token, a
+ * step's on its own; a step that points at an observation lands on the last sampled token before it, for only sampled
+ * tokens take part in the loss. A trajectory without a sampled token has nowhere to put a reward: all zeros.
+ */
+export function placeRewards({ responseMask, reward, steps = [] }: PlaceRewardsInputs): Float64Array {
+  const rewards = new Float64Array(responseMask.length);
+  const first = findSampled(responseMask, 0, 1);
+  if (first < 0) return rewards;
+  const add = (value: number, tokenIndex: number) => {
+    const before = findSampled(responseMask, Math.min(tokenIndex, responseMask.length - 1), -1);
+    rewards[before < 0 ? first : before]! += value;
+  };
+  for (const step of steps) add(step.value, step.tokenIndex);
+  add(reward, responseMask.length - 1);
+  return rewards;
+}
+
+function findSampled(mask: ArrayLike<number>, start: number, direction: 1 | -1): number {
+  for (let i = start; i >= 0 && i < mask.length; i += direction) if (mask[i]) return i;
+  return -1;
+}
