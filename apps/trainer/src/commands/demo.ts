@@ -1,29 +1,36 @@
 import { ConfigError } from "@cria/core";
 import { defineCommand } from "citty";
 import { runDemo } from "../demo/run-demo.js";
-import { runCommand } from "./run-command.js";
+import { commonArgs, runCommand } from "./run-command.js";
+
+const args = {
+  seed: { type: "string", description: "Seed of data order, sampling and adapter", default: "1" },
+  steps: { type: "string", description: "Training steps (default: the config's)" },
+  overrides: {
+    type: "positional",
+    description: "Any number of key.path=value for examples/calculator/config.yaml",
+    required: false,
+  },
+  ...commonArgs,
+} as const;
 
 export const demoCommand = defineCommand({
   meta: {
     name: "demo",
     description: "Train the embedded policy to use a calculator, and see its held-out success rise",
   },
-  args: {
-    seed: { type: "string", description: "Seed of data order, sampling and adapter", default: "1" },
-    steps: { type: "string", description: "Training steps (default: the config's)" },
-    json: { type: "boolean", description: "Print the summary as JSON, and nothing else" },
-    verbose: { type: "boolean", description: "Show stacks of errors" },
-  },
-  run: ({ args }) =>
-    runCommand(args, async (signal) => {
+  args,
+  run: ({ args: given }) =>
+    runCommand(given, Object.keys(args), async (signal) => {
       const summary = await runDemo({
-        seed: parseCount("--seed", args.seed, 0),
-        steps: args.steps === undefined ? null : parseCount("--steps", args.steps, 1),
+        seed: parseCount("--seed", given.seed, 0),
+        steps: given.steps === undefined ? null : parseCount("--steps", given.steps, 1),
+        overrides: given._.map(String),
         cwd: process.cwd(),
-        silent: args.json === true,
+        silent: given.json === true,
         signal,
       });
-      if (args.json) console.log(JSON.stringify(summary));
+      if (given.json) console.log(JSON.stringify(summary));
     }),
 });
 

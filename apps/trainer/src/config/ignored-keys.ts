@@ -1,32 +1,84 @@
-/** Keys of other frameworks that cannot mean anything in one process, with the reason shown once. */
+const noRay = "there is no Ray: everything runs in one process";
+const notSharded = "weights are not sharded";
+const byBudget = "micro-batches are cut by ppo_max_token_len; the result does not depend on it";
+const ownServer = "it configures another framework's inference server; the rollout engine is llama.cpp";
+
+/** Keys of other frameworks that cannot mean anything in one process, each with the reason. */
 const ignored: Record<string, string> = {
-  ray_kwargs: "there is no Ray: everything runs in one process",
-  ray_init: "there is no Ray: everything runs in one process",
+  ray_kwargs: noRay,
+  ray_init: noRay,
+  global_profiler: "profiling is not configured here",
+  critic: "the advantage estimators of today need no critic",
   "trainer.nnodes": "there is one machine",
   "trainer.n_gpus_per_node": "the device is chosen at load",
-  "actor_rollout_ref.actor.fsdp_config": "weights are not sharded",
-  "actor_rollout_ref.actor.strategy": "weights are not sharded",
+  "trainer.device": "the device is chosen at load",
+  "trainer.ray_wait_register_center_timeout": noRay,
+  "trainer.balance_batch": "batches are always sorted by length before they are cut",
+  "actor_rollout_ref.actor.fsdp_config": notSharded,
+  "actor_rollout_ref.actor.strategy": notSharded,
+  "actor_rollout_ref.actor.ulysses_sequence_parallel_size": notSharded,
+  "actor_rollout_ref.actor.ppo_micro_batch_size": byBudget,
+  "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu": byBudget,
+  "actor_rollout_ref.actor.use_dynamic_bsz": byBudget,
+  "actor_rollout_ref.actor.use_torch_compile": "there is no PyTorch",
   "actor_rollout_ref.ref": "the reference policy is the same model with its adapter off",
   "actor_rollout_ref.hybrid_engine": "rollout and training always share the weights",
+  "actor_rollout_ref.model.enable_gradient_checkpointing": "recomputation is chosen by the memory budget",
+  "actor_rollout_ref.model.use_remove_padding": "rows of similar length share a micro-batch",
+  "actor_rollout_ref.model.use_shm": "the file is read directly",
+  "actor_rollout_ref.model.trust_remote_code": "a GGUF holds no code",
   "actor_rollout_ref.rollout.name": "the rollout engine is llama.cpp",
   "actor_rollout_ref.rollout.mode": "rollouts are always asynchronous",
   "actor_rollout_ref.rollout.tensor_model_parallel_size": "there is no tensor parallelism",
   "actor_rollout_ref.rollout.gpu_memory_utilization": "the KV cache is sized by max_num_seqs and max_model_len",
+  "actor_rollout_ref.rollout.log_prob_micro_batch_size": byBudget,
+  "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu": byBudget,
+  "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz": byBudget,
+  "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu": byBudget,
+  "actor_rollout_ref.rollout.dtype": "the type is the GGUF's",
+  "actor_rollout_ref.rollout.load_format": ownServer,
+  "actor_rollout_ref.rollout.layered_summon": ownServer,
+  "actor_rollout_ref.rollout.enforce_eager": ownServer,
+  "actor_rollout_ref.rollout.free_cache_engine": ownServer,
+  "actor_rollout_ref.rollout.enable_chunked_prefill": ownServer,
+  "actor_rollout_ref.rollout.max_num_batched_tokens": ownServer,
+  "actor_rollout_ref.rollout.engine_kwargs": ownServer,
   "actor_rollout_ref.rollout.agent.num_workers": "conversations run as promises, not in workers",
+  "data.val_batch_size": "validation runs as many conversations at once as the KV cache holds",
+  "data.dataloader_num_workers": "rows are read once, at the start",
+  "data.filter_overlong_prompts_workers": "rows are read once, at the start",
+  "data.return_raw_chat": "rows always carry their messages",
+  "data.return_full_prompt": "rows always carry their messages",
 };
 
-/** Removes such keys from a raw config; returns a warning for each. */
+export function listIgnoredKeys(): string[] {
+  return Object.keys(ignored);
+}
+
+/** Removes such keys from a raw config; returns one warning for each reason, naming its keys. */
 export function dropIgnoredKeys(raw: Record<string, unknown>): string[] {
-  const warnings: string[] = [];
+  const found = new Map<string, string[]>();
   for (const [path, reason] of Object.entries(ignored)) {
-    const parts = path.split(".");
-    let node: Record<string, unknown> | undefined = raw;
-    for (const part of parts.slice(0, -1)) node = node?.[part] as Record<string, unknown> | undefined;
-    const key = parts.at(-1)!;
-    if (node && typeof node === "object" && key in node) {
-      delete node[key];
-      warnings.push(`${path} has no effect: ${reason}`);
-    }
+    if (!removeKey(raw, path).found) continue;
+    const paths = found.get(reason);
+    if (paths) paths.push(path);
+    else found.set(reason, [path]);
   }
-  return warnings;
+  return [...found].map(([reason, paths]) => `${paths.join(", ")} has no effect: ${reason}`);
+}
+
+/** Removes a dotted key from a raw config, and tells what stood there. */
+export function removeKey(raw: Record<string, unknown>, path: string): { found: boolean; value?: unknown } {
+  const parts = path.split(".");
+  const last = parts.pop()!;
+  let node: unknown = raw;
+  for (const part of parts) node = isMapping(node) ? node[part] : undefined;
+  if (!isMapping(node) || !Object.hasOwn(node, last)) return { found: false };
+  const value = node[last];
+  delete node[last];
+  return { found: true, value };
+}
+
+export function isMapping(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

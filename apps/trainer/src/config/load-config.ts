@@ -3,7 +3,9 @@ import { dirname, isAbsolute, resolve } from "node:path";
 import { ConfigError } from "@cria/core";
 import { parse as parseYaml } from "yaml";
 import { z } from "zod";
-import { dropIgnoredKeys } from "./ignored-keys.js";
+import { findNearest } from "./find-nearest.js";
+import { dropIgnoredKeys, isMapping, listIgnoredKeys, removeKey } from "./ignored-keys.js";
+import { dropPendingKeys, listPendingKeys } from "./pending-keys.js";
 
 /** A config as read: its values, and the folder that relative paths in it start from. */
 export interface LoadedConfig<T> {
@@ -32,18 +34,33 @@ export function loadConfig<T extends z.ZodType>(
       cause,
     });
   }
-  if (typeof raw !== "object" || Array.isArray(raw)) {
+  if (!isMapping(raw)) {
     throw new ConfigError("is not a mapping", {
       code: "config/bad-file",
       subject: file,
       expected: "keys and values",
-      received: typeof raw,
+      received: Array.isArray(raw) ? "a list" : typeof raw,
     });
   }
-  for (const override of overrides) applyOverride(raw as Record<string, unknown>, override);
-  for (const warning of dropIgnoredKeys(raw as Record<string, unknown>))
-    process.stderr.write(`warning: ${file}: ${warning}\n`);
+  for (const override of overrides) applyOverride(raw, override);
+  renameKeys(raw);
+  for (const warning of dropIgnoredKeys(raw)) process.stderr.write(`warning: ${file}: ${warning}\n`);
+  dropPendingKeys(raw, file);
   return { values: checkConfig(schema, raw, file), folder: dirname(resolve(file)) };
+}
+
+/** Other frameworks' names of keys that mean the same here. */
+const renamed: Record<string, [section: string, key: string]> = {
+  "actor_rollout_ref.actor.ppo_max_token_len_per_gpu": ["actor_rollout_ref.actor", "ppo_max_token_len"],
+};
+
+function renameKeys(raw: Record<string, unknown>): void {
+  for (const [path, [section, key]] of Object.entries(renamed)) {
+    const { found, value } = removeKey(raw, path);
+    if (!found) continue;
+    const node = section.split(".").reduce((at, part) => at[part] as Record<string, unknown>, raw);
+    node[key] ??= value;
+  }
 }
 
 function applyOverride(target: Record<string, unknown>, override: string): void {
@@ -59,10 +76,25 @@ function applyOverride(target: Record<string, unknown>, override: string): void 
   }
   let node = target;
   for (const part of path.slice(0, -1)) {
-    if (typeof node[part] !== "object" || node[part] === null) node[part] = {};
+    if (!isMapping(node[part]) || !Object.hasOwn(node, part)) define(node, part, {});
     node = node[part] as Record<string, unknown>;
   }
-  node[path.at(-1)!] = parseYaml(override.slice(equals + 1));
+  try {
+    define(node, path.at(-1)!, parseYaml(override.slice(equals + 1)));
+  } catch (cause) {
+    throw new ConfigError("does not parse", {
+      code: "config/bad-override",
+      subject: `argument "${override}"`,
+      expected: "a YAML value after the =",
+      received: (cause as Error).message.split("\n")[0],
+      cause,
+    });
+  }
+}
+
+/** Plain assignment would reach Object.prototype through a key named __proto__. */
+function define(node: Record<string, unknown>, key: string, value: unknown): void {
+  Object.defineProperty(node, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /** @throws ConfigError for the first thing wrong. */
@@ -73,7 +105,7 @@ export function checkConfig<T extends z.ZodType>(schema: T, raw: unknown, file: 
   const path = issue.path.map(String);
   if (issue.code === "unrecognized_keys") {
     const key = issue.keys[0]!;
-    const nearest = findNearest(key, listKeys(schema, path));
+    const nearest = findNearest(key, [...listKeys(schema, path), ...listForeignKeys(path)]);
     throw new ConfigError("is not a key that Cria knows", {
       code: "config/unknown-key",
       subject: `${file}: ${[...path, key].join(".")}`,
@@ -86,9 +118,23 @@ export function checkConfig<T extends z.ZodType>(schema: T, raw: unknown, file: 
   throw new ConfigError("has a wrong value", {
     code: "config/bad-value",
     subject: `${file}: ${path.join(".")}`,
-    expected: issue.message,
+    expected: describeIssue(issue),
     received: received === undefined ? "nothing" : JSON.stringify(received),
   });
+}
+
+/** A union's own message says nothing; its alternatives' do. */
+function describeIssue(issue: z.core.$ZodIssue): string {
+  if (issue.code !== "invalid_union") return issue.message;
+  return issue.errors.map((alternative) => alternative[0]?.message ?? "").join("; or: ");
+}
+
+/** Keys at a path that are accepted without being in the schema. */
+function listForeignKeys(path: readonly string[]): string[] {
+  const prefix = path.map((part) => `${part}.`).join("");
+  return [...listIgnoredKeys(), ...listPendingKeys()]
+    .filter((key) => key.startsWith(prefix))
+    .map((key) => key.slice(prefix.length).split(".")[0]!);
 }
 
 /** Keys that the schema has at a path. */
@@ -103,25 +149,6 @@ function listKeys(schema: z.ZodType, path: readonly string[]): string[] {
     node = node.shape[part] as z.ZodType | undefined;
   }
   return [];
-}
-
-/** The known key with the smallest edit distance, if it is near at all. */
-export function findNearest(key: string, known: readonly string[]): string | undefined {
-  const scored = known
-    .map((name) => ({ name, distance: editDistance(key, name) }))
-    .sort((a, b) => a.distance - b.distance);
-  return scored[0] && scored[0].distance <= Math.max(2, key.length / 2) ? scored[0].name : undefined;
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++)
-      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
-    row = next;
-  }
-  return row[b.length]!;
 }
 
 /** A path of a config, seen from the config's folder. */

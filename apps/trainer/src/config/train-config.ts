@@ -68,7 +68,6 @@ const rollout = z.strictObject({
   max_model_len: z.int().positive().nullable().default(null),
   /** Conversations in the KV cache at once, 1 to 256. */
   max_num_seqs: z.int().min(1).max(256).default(64),
-  calculate_log_probs: z.boolean().default(true),
   seed: z.int().default(0),
   deterministic: z.boolean().default(true),
   multi_turn: multiTurn.prefault({}),

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ConfigError, type Trajectory } from "@cria/core";
 import pc from "picocolors";
@@ -6,7 +7,7 @@ import { loadConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import { formatCount, formatSeconds, Progress } from "../terminal/progress.js";
 import { RunFolder, writeAtomically } from "../train/run-folder.js";
-import { describeTrajectory, runTraining } from "../train/run-training.js";
+import { countSteps, describeTrajectory, runTraining } from "../train/run-training.js";
 import { openSession, type Session } from "../train/session.js";
 import { validate } from "../train/validate.js";
 import { drawBar, drawSparkline, drawSvgChart } from "./draw-chart.js";
@@ -14,6 +15,8 @@ import { drawBar, drawSparkline, drawSvgChart } from "./draw-chart.js";
 export interface DemoOptions {
   seed: number;
   steps: number | null;
+  /** Further key.path=value for the example's config. */
+  overrides?: readonly string[];
   /** Where runs/demo is made. */
   cwd: string;
   silent: boolean;
@@ -40,7 +43,11 @@ export interface DemoSummary {
 export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
   const started = performance.now();
   const configFile = findExampleConfig();
-  const overrides = [`actor_rollout_ref.rollout.seed=${options.seed}`, `data.seed=${options.seed}`];
+  const overrides = [
+    `actor_rollout_ref.rollout.seed=${options.seed}`,
+    `data.seed=${options.seed}`,
+    ...(options.overrides ?? []),
+  ];
   if (options.steps !== null) overrides.push(`trainer.total_training_steps=${options.steps}`);
   const { values: config, folder } = loadConfig(trainConfigSchema, configFile, overrides);
   const session = await openSession(config, folder, { signal: options.signal });
@@ -57,8 +64,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     );
 
     const before = await measure(session, "before", options.silent);
-    const steps = config.trainer.total_training_steps ?? 1;
-    const progress = new Progress({ label: "train   ", total: steps, silent: options.silent });
+    const progress = new Progress({ label: "train   ", total: countSteps(session), silent: options.silent });
     const history = await runTraining(session, run, {
       onStep: (step, _, m) =>
         progress.update(
@@ -95,15 +101,19 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
   }
 }
 
+/** Searched upwards: the sources and the built file lie at different depths. */
 function findExampleConfig(): string {
-  const file = fileURLToPath(new URL("../../../examples/calculator/config.yaml", import.meta.url));
-  if (existsSync(file)) return file;
-  throw new ConfigError("is not here", {
-    code: "config/demo-missing",
-    subject: "the demo's example",
-    expected: file,
-    remedy: "run the demo in a checkout of the repository",
-  });
+  const path = join("examples", "calculator", "config.yaml");
+  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
+    if (existsSync(join(folder, path))) return join(folder, path);
+    if (folder !== dirname(folder)) continue;
+    throw new ConfigError("is not here", {
+      code: "config/demo-missing",
+      subject: "the demo's example",
+      expected: `${path} in a folder above this program`,
+      remedy: "run the demo in a checkout of the repository",
+    });
+  }
 }
 
 async function measure(
@@ -138,7 +148,7 @@ function drawDemoChart(scores: readonly number[], before: Success, after: Succes
 
 function report(summary: DemoSummary, scores: readonly number[], sampled: readonly Trajectory[], folder: string): void {
   const { before, after, seconds, tokens_per_second } = summary;
-  console.log(`\n${pc.bold("success on 256 held-out problems")}`);
+  console.log(`\n${pc.bold(`success on ${sampled.length} held-out problems`)}`);
   for (const key of ["sampled", "greedy"] as const) {
     console.log(`  ${key.padEnd(8)} before ${pc.red(drawBar(before[key], 20))} ${before[key].toFixed(3)}`);
     console.log(`  ${"".padEnd(8)} after  ${pc.green(drawBar(after[key], 20))} ${after[key].toFixed(3)}`);

@@ -1,16 +1,15 @@
+import { constants, existsSync, statSync } from "node:fs";
+import { access, mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
 import { crossEntropyLoss } from "@cria/algorithms";
-import { type ChatMessage, DataError, type ToolSchema } from "@cria/core";
+import { ConfigError } from "@cria/core";
 import { loadModel } from "@cria/engine";
-import { hashSeed, readRecords, shuffleIndices } from "@cria/rollout";
 import { resolvePath } from "../config/load-config.js";
 import type { SftConfig } from "../config/sft-config.js";
 import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
 import { formatCount, Progress } from "../terminal/progress.js";
-
-interface Example {
-  tokenIds: Int32Array;
-  lossMask: Uint8Array;
-}
+import { BucketedBatches } from "./bucketed-batches.js";
+import { readExamples } from "./read-examples.js";
 
 export interface SftResult {
   steps: number;
@@ -31,6 +30,8 @@ export async function runSft(
     modelConfig.lora_rank > 0
       ? { rank: modelConfig.lora_rank, alpha: modelConfig.lora_alpha, targets: modelConfig.target_modules }
       : null;
+  const output = resolvePath(folder, trainer.output_path);
+  await checkWritable(output);
   const model = await loadModel({
     path: resolvePath(folder, modelConfig.path),
     trainable: lora ? "lora" : "full",
@@ -40,8 +41,21 @@ export async function runSft(
     seed: trainer.seed,
   });
   try {
-    const files = data.train_files.map((file) => resolvePath(folder, file));
-    const examples = await encodeExamples(files, data, makeDeltaTokenizer(model), options.silent);
+    const tokenizing = new Progress({ label: "tokenize", total: 1, silent: options.silent });
+    const { examples, dropped } = await readExamples(
+      data.train_files.map((file) => resolvePath(folder, file)),
+      makeDeltaTokenizer(model),
+      {
+        messagesKey: data.messages_key,
+        toolsKey: data.tools_key,
+        maxLength: data.max_length,
+        onProgress: (done, total) => {
+          options.signal?.throwIfAborted();
+          tokenizing.update(done, "", total);
+        },
+      },
+    );
+    tokenizing.finish(dropped > 0 ? `${dropped} longer than data.max_length left out` : "");
     const batches = new BucketedBatches(examples, data.train_batch_size, trainer.seed);
     const progress = new Progress({ label: "sft", total: trainer.total_training_steps, silent: options.silent });
     const started = performance.now();
@@ -68,7 +82,6 @@ export async function runSft(
     }
     progress.finish();
     const seconds = (performance.now() - started) / 1000;
-    const output = resolvePath(folder, trainer.output_path);
     await (lora ? model.saveAdapter(output) : model.saveModel(output));
     return { steps: trainer.total_training_steps, loss: average, seconds, tokensPerSecond: tokens / seconds, output };
   } finally {
@@ -82,75 +95,19 @@ export function scheduleRate(step: number, total: number, warmup: number, floor:
   return warm * (floor + (1 - floor) * 0.5 * (1 + Math.cos((Math.PI * (step - 1)) / total)));
 }
 
-async function encodeExamples(
-  files: readonly string[],
-  data: SftConfig["data"],
-  tokenizer: ReturnType<typeof makeDeltaTokenizer>,
-  silent: boolean | undefined,
-): Promise<Example[]> {
-  const records = (await Promise.all(files.map((file) => readRecords(file)))).flat();
-  const progress = new Progress({ label: "tokenize", total: records.length, silent });
-  const examples: Example[] = [];
-  for (const [i, { value, place }] of records.entries()) {
-    const row = value as Record<string, unknown>;
-    const messages = row?.[data.messages_key];
-    if (!Array.isArray(messages) || messages.length === 0) {
-      throw new DataError("has no conversation", {
-        code: "data/bad-row",
-        subject: `${place}, column "${data.messages_key}"`,
-        expected: "an array of messages",
-        received: JSON.stringify(messages) ?? "nothing",
-      });
-    }
-    const { tokenIds, mask } = tokenizer.encodeMessagesWithMask(
-      messages as ChatMessage[],
-      (row[data.tools_key] as ToolSchema[] | undefined) ?? [],
-    );
-    if (tokenIds.length <= data.max_length) examples.push({ tokenIds, lossMask: mask });
-    if (i % 100 === 99 || i + 1 === records.length) progress.update(i + 1);
-    if (i % 200 === 199) await new Promise((resolve) => setImmediate(resolve));
-  }
-  if (examples.length > 0) return examples;
-  throw new DataError("holds no conversation that fits", {
-    code: "data/empty",
-    subject: files.join(", "),
-    expected: `conversations of at most ${data.max_length} tokens`,
-  });
-}
-
-/** Batches of similar length: eight batches' worth of examples are sorted, cut, and handed out in random order. */
-class BucketedBatches {
-  private queue: Example[][] = [];
-  private order = new Int32Array(0);
-  private position = 0;
-  private epoch = 0;
-  private round = 0;
-
-  constructor(
-    private readonly examples: readonly Example[],
-    private readonly batchSize: number,
-    private readonly seed: number,
-  ) {}
-
-  next(): Example[] {
-    if (this.queue.length === 0) this.fill();
-    return this.queue.pop()!;
-  }
-
-  private fill(): void {
-    const bucket: Example[] = [];
-    while (bucket.length < this.batchSize * 8) {
-      if (this.position >= this.order.length) {
-        this.order = shuffleIndices(
-          this.examples.length,
-          hashSeed(this.seed, "sft", this.epoch++),
-        ) as Int32Array<ArrayBuffer>;
-        this.position = 0;
-      }
-      bucket.push(this.examples[this.order[this.position++]!]!);
-    }
-    bucket.sort((a, b) => a.tokenIds.length - b.tokenIds.length);
-    const batches = Array.from({ length: 8 }, (_, i) => bucket.slice(i * this.batchSize, (i + 1) * this.batchSize));
-    this.queue = [...shuffleIndices(8, hashSeed(this.seed, "bucket", this.round++))].map((i) => batches[i]!);
+/** Found out before the training, not after it. @throws ConfigError */
+async function checkWritable(file: string): Promise<void> {
+  try {
+    await mkdir(dirname(file), { recursive: true });
+    await access(dirname(file), constants.W_OK);
+    if (existsSync(file) && !statSync(file).isFile()) throw new Error("is not a file");
+  } catch (cause) {
+    throw new ConfigError("cannot be written", {
+      code: "config/output-not-writable",
+      subject: `trainer.output_path ${file}`,
+      expected: "a file name in a writable folder",
+      received: (cause as Error).message,
+      cause,
+    });
   }
 }

@@ -13,27 +13,32 @@ export class Progress {
   private readonly isTty = process.stderr.isTTY === true;
   private lastDrawn = Number.NEGATIVE_INFINITY;
   private done = 0;
+  private total: number;
 
-  constructor(private readonly options: ProgressOptions) {}
+  constructor(private readonly options: ProgressOptions) {
+    this.total = options.total;
+  }
 
-  /** `done` of the total; `note` stands behind the bar. */
-  update(done: number, note = ""): void {
+  /** `done` of the total; `note` stands behind the bar. A `total` replaces the one that was expected. */
+  update(done: number, note = "", total = this.total): void {
     this.done = done;
+    this.total = total;
     const now = performance.now();
     const wait = this.isTty ? 100 : 5000;
-    if (this.options.silent || (now - this.lastDrawn < wait && done < this.options.total)) return;
+    if (this.options.silent || (now - this.lastDrawn < wait && done < total)) return;
     this.lastDrawn = now;
     this.draw(note);
   }
 
   finish(note = ""): void {
     if (this.options.silent) return;
-    if (this.done < this.options.total || note) this.draw(note);
+    if (this.done < this.total || note) this.draw(note);
     if (this.isTty) process.stderr.write("\n");
   }
 
   private draw(note: string): void {
-    const { label, total } = this.options;
+    const { label } = this.options;
+    const total = this.total;
     const share = total > 0 ? Math.min(1, this.done / total) : 1;
     const elapsed = (performance.now() - this.started) / 1000;
     const left = share > 0 ? (elapsed / share) * (1 - share) : Number.NaN;

@@ -7,8 +7,8 @@ import { runTrainingStep } from "./training-step.js";
 
 export interface TrainingHooks {
   onStep?: (step: number, total: number, metrics: StepMetrics) => void;
-  /** After each step, before the next; for validation. */
-  afterStep?: (step: number) => Promise<void>;
+  /** After each step, before its metrics are written; what it returns joins them. */
+  validate?: (step: number) => Promise<StepMetrics>;
 }
 
 /** Steps of a run: config.total_training_steps, or as many as the epochs have. */
@@ -18,7 +18,7 @@ export function countSteps(session: Session): number {
   return trainer.total_training_steps ?? perEpoch * trainer.total_epochs;
 }
 
-/** Trains to the end; metrics and trajectories go to the run folder step by step, adapters by save_freq. */
+/** Trains to the end; metrics and trajectories go to the run folder step by step, weights by save_freq and at the end. */
 export async function runTraining(
   session: Session,
   folder: RunFolder,
@@ -35,16 +35,19 @@ export async function runTraining(
   for (let step = 1; step <= total; step++) {
     const rows = loader.next();
     const { trajectories, metrics } = await runTrainingStep(session, rows, step, loader.epoch);
+    if (step === total || (trainer.save_freq > 0 && step % trainer.save_freq === 0)) {
+      const started = performance.now();
+      await saveWeights(session, folder);
+      metrics["timing_s/save_checkpoint"] = (performance.now() - started) / 1000;
+    }
+    hooks.onStep?.(step, total, metrics);
+    Object.assign(metrics, await hooks.validate?.(step));
     history.push(metrics);
     if (trainer.logger.includes("file")) {
       await folder.appendLine("metrics.jsonl", metrics);
       await folder.writeLines(`rollouts/${step}.jsonl`, trajectories.map(describeTrajectory));
     }
-    if (trainer.save_freq > 0 && step % trainer.save_freq === 0) await saveWeights(session, folder);
-    hooks.onStep?.(step, total, metrics);
-    await hooks.afterStep?.(step);
   }
-  await saveWeights(session, folder);
   return history;
 }
 

@@ -11,8 +11,9 @@ import {
   type RolloutOptions,
   routeReward,
 } from "@cria/rollout";
-import { type BaseTool, createTools, getToolParser, listToolParsers, type ToolConfigEntry } from "@cria/tools";
+import { type BaseTool, createTools, type ToolConfigEntry } from "@cria/tools";
 import { parse as parseYaml } from "yaml";
+import { checkTrainConfig } from "../config/check-train-config.js";
 import { resolvePath } from "../config/load-config.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
@@ -44,15 +45,8 @@ export async function openSession(
   const { model, rollout } = config.actor_rollout_ref;
   const { data } = config;
   // Cheap checks first: a typo must not cost the time of loading a model.
+  checkTrainConfig(config);
   const multiTurn = rollout.multi_turn;
-  if (!getToolParser(multiTurn.format)) {
-    throw new ConfigError("is not a tool-call format", {
-      code: "config/unknown-name",
-      subject: "actor_rollout_ref.rollout.multi_turn.format",
-      expected: listToolParsers().join(", "),
-      received: multiTurn.format,
-    });
-  }
   const contextSize = rollout.max_model_len ?? rollout.prompt_length + rollout.response_length;
   const responseLength = Math.min(rollout.response_length, data.max_response_length);
   if (contextSize < data.max_prompt_length + responseLength) {
@@ -159,7 +153,19 @@ async function loadTools(file: string): Promise<Map<string, BaseTool>> {
 async function loadReward(config: TrainConfig, folder: string): Promise<RewardFunction> {
   const { path, name } = config.custom_reward_function;
   if (path === null) return routeReward;
-  const module = (await import(pathToFileURL(resolvePath(folder, path)).href)) as Record<string, unknown>;
+  const file = resolvePath(folder, path);
+  let module: Record<string, unknown>;
+  try {
+    module = await import(pathToFileURL(file).href);
+  } catch (cause) {
+    throw new ConfigError("cannot be loaded", {
+      code: "config/unreadable",
+      subject: `custom_reward_function.path ${file}`,
+      expected: `a module that exports ${name}`,
+      received: (cause as Error).message,
+      cause,
+    });
+  }
   if (typeof module[name] === "function") return module[name] as RewardFunction;
   throw new ConfigError("is not exported", {
     code: "config/bad-value",

@@ -1,7 +1,8 @@
-import { advantageEstimators, composePolicyLoss } from "@cria/algorithms";
-import type { TrainResult, TrainSequence, Trajectory } from "@cria/core";
+import { advantageEstimators, composePolicyLoss, placeRewards } from "@cria/algorithms";
+import { DataError, type TrainResult, type TrainSequence, type Trajectory } from "@cria/core";
 import { type DatasetRow, hashSeed, runRollouts, shuffleIndices } from "@cria/rollout";
 import { collectMetrics, type StepMetrics } from "./collect-metrics.js";
+import { makePolicyLossOptions } from "./policy-loss-options.js";
 import type { Session } from "./session.js";
 
 export interface StepResult {
@@ -34,15 +35,21 @@ export async function runTrainingStep(
     }),
   );
 
-  // 2. Advantages: one for each trajectory, from its group.
-  const rewards = trajectories.map((t) => t.reward);
-  const advantages = advantageEstimators.get(config.algorithm.adv_estimator)({
-    rewards,
-    groups: trajectories.map((t) => t.uid),
-    normalizeByStd: config.algorithm.norm_adv_by_std_in_grpo,
-  });
+  session.rollout.signal?.throwIfAborted();
 
-  // 3. Logprobs by the training graph: the ratio is then exactly 1 before the first update. A trajectory without
+  // 2. Rewards on tokens: a step's where it was earned, the trajectory's on its last sampled token.
+  const tokenLevelRewards = clock.timeSync("reward", () => trajectories.map((t) => rewardTokens(t, session)));
+
+  // 3. Advantages: one for each trajectory, from its group.
+  const advantages = clock.timeSync("adv", () =>
+    advantageEstimators.get(config.algorithm.adv_estimator)({
+      rewards: tokenLevelRewards.map((rewards) => rewards.reduce((sum, reward) => sum + reward, 0)),
+      groups: trajectories.map((t) => t.uid),
+      normalizeByStd: config.algorithm.norm_adv_by_std_in_grpo,
+    }),
+  );
+
+  // 4. Logprobs by the training graph: the ratio is then exactly 1 before the first update. A trajectory without
   //    advantage has no policy gradient, so it is scored only when a KL or entropy term gives it one.
   const needsAll = actor.use_kl_loss || actor.entropy_coeff !== 0;
   const used = trajectories
@@ -55,7 +62,7 @@ export async function runTrainingStep(
     ? await clock.time("ref", () => engine.score(scored, { ...scoreOptions, adapter: false }))
     : null;
 
-  // 4. The batch: per-token columns for the loss.
+  // 5. The batch: per-token columns for the loss.
   const batch = new Map<number, TrainSequence>();
   used.forEach((index, k) => {
     const { tokenIds, responseMask } = trajectories[index]!;
@@ -70,7 +77,8 @@ export async function runTrainingStep(
     });
   });
 
-  // 5. Updates in mini-batches of prompts, for ppo_epochs epochs.
+  // 6. Updates in mini-batches of prompts, for ppo_epochs epochs.
+  const loss = composePolicyLoss(makePolicyLossOptions(actor));
   const learningRate = actor.optim.lr * Math.min(1, step / Math.max(1, actor.optim.lr_warmup_steps));
   const updates: TrainResult[] = [];
   await clock.time("update_actor", async () => {
@@ -79,20 +87,15 @@ export async function runTrainingStep(
         const sequences = indices.flatMap((i) => batch.get(i) ?? []);
         if (sequences.length === 0) continue;
         // Trajectories left out above still count in the denominators: their tokens have loss 0, not no loss.
-        const tokens = indices.reduce((sum, i) => sum + countSampled(trajectories[i]!), 0);
-        const loss = composePolicyLoss({
-          lossMode: actor.policy_loss.loss_mode,
-          lossAggMode: actor.loss_agg_mode,
-          clipRatioLow: actor.clip_ratio_low ?? actor.clip_ratio,
-          clipRatioHigh: actor.clip_ratio_high ?? actor.clip_ratio,
-          clipRatioC: actor.clip_ratio_c,
-          entropyCoeff: actor.entropy_coeff,
-          kl: actor.use_kl_loss ? { coefficient: actor.kl_loss_coef, type: actor.kl_loss_type } : null,
-        });
+        const sampled = indices.map((i) => countSampled(trajectories[i]!));
+        const totals = {
+          tokens: sampled.reduce((sum, count) => sum + count, 0),
+          sequences: sampled.filter((count) => count > 0).length,
+        };
         updates.push(
           await engine.train(
             sequences,
-            (inputs) => loss({ ...inputs, totals: { tokens, sequences: indices.length } }),
+            (inputs) => loss({ ...inputs, totals }),
             {
               learningRate,
               betas: actor.optim.betas,
@@ -123,6 +126,23 @@ export async function runTrainingStep(
     config,
   });
   return { trajectories, metrics };
+}
+
+/** @throws DataError when a reward function or a tool gave something that is not a number. */
+function rewardTokens(trajectory: Trajectory, { rollout }: Session): Float64Array {
+  const steps = trajectory.toolRewards.map((r) => ({ ...r, value: rollout.weights.tool * r.value }));
+  const ownReward = trajectory.reward - steps.reduce((sum, step) => sum + step.value, 0);
+  if (!Number.isFinite(ownReward)) {
+    throw new DataError("has a reward that is not a number", {
+      code: "data/bad-reward",
+      subject: `row ${trajectory.rowIndex} (data_source "${trajectory.dataSource}"), sample ${trajectory.sampleIndex}`,
+      expected: "finite numbers from the reward function and from tools",
+      received: `${trajectory.reward}`,
+      remedy: "check the reward function with this row",
+    });
+  }
+  const { responseMask } = trajectory;
+  return placeRewards({ responseMask, reward: ownReward, steps });
 }
 
 function countSampled(trajectory: Trajectory): number {
@@ -163,6 +183,13 @@ class Stopwatch {
     } finally {
       this.spent[name] = (this.spent[name] ?? 0) + (performance.now() - start) / 1000;
     }
+  }
+
+  timeSync<T>(name: string, work: () => T): T {
+    const start = performance.now();
+    const result = work();
+    this.spent[name] = (this.spent[name] ?? 0) + (performance.now() - start) / 1000;
+    return result;
   }
 
   seconds(): Record<string, number> {

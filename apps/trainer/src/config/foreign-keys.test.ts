@@ -1,0 +1,144 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
+import { openSession } from "../train/session.js";
+import { findNearest } from "./find-nearest.js";
+import { listIgnoredKeys } from "./ignored-keys.js";
+import { loadConfig } from "./load-config.js";
+import { listPendingKeys } from "./pending-keys.js";
+import { sftConfigSchema } from "./sft-config.js";
+import { trainConfigSchema } from "./train-config.js";
+
+const root = join(import.meta.dirname, "..", "..", "..", "..");
+const example = join(root, "examples", "calculator", "config.yaml");
+const folder = mkdtempSync(join(tmpdir(), "cria-foreign-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => vi.restoreAllMocks());
+
+function listenToStderr(): string[] {
+  const texts: string[] = [];
+  vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+    texts.push(String(text));
+    return true;
+  });
+  return texts;
+}
+
+const load = (...overrides: string[]) => loadConfig(trainConfigSchema, example, overrides).values;
+
+describe("keys of other frameworks", () => {
+  it("that mean nothing here are accepted, with one warning for each reason", () => {
+    const warnings = listenToStderr();
+    const config = load(
+      "trainer.n_gpus_per_node=8",
+      "actor_rollout_ref.actor.fsdp_config.param_offload=true",
+      "actor_rollout_ref.actor.strategy=fsdp",
+      "actor_rollout_ref.rollout.tensor_model_parallel_size=2",
+    );
+    expect(config).toEqual(load());
+    expect(warnings).toHaveLength(3);
+    expect(warnings.join("")).toMatch(/fsdp_config, .*actor\.strategy has no effect: weights are not sharded/);
+  });
+
+  it("under another name for the same thing are taken over", () => {
+    const config = load("actor_rollout_ref.actor.ppo_max_token_len_per_gpu=4096");
+    expect(config.actor_rollout_ref.actor.ppo_max_token_len).toBe(4096);
+  });
+
+  it("of what does not exist yet pass where they ask for what happens anyway, and are refused elsewhere", () => {
+    const warnings = listenToStderr();
+    expect(
+      load(
+        "algorithm.use_kl_in_reward=False",
+        "algorithm.kl_ctrl.kl_coef=0.001",
+        "algorithm.filter_groups={enable: false, metric: acc}",
+        "actor_rollout_ref.rollout.calculate_log_probs=true",
+        "trainer.resume_mode=disable",
+      ),
+    ).toEqual(load());
+    expect(warnings).toEqual([]);
+    for (const [override, expected] of [
+      ["algorithm.use_kl_in_reward=true", "false"],
+      ["algorithm.filter_groups={enable: true}", "false"],
+      ["algorithm.gamma=0.9", "1"],
+      ["actor_rollout_ref.rollout.multi_turn.interaction_config_path=x.yaml", "null"],
+      ["trainer.resume_mode=auto", '"disable"'],
+    ] as const) {
+      expect(() => load(override)).toThrow(/not supported yet/);
+      expect(() => load(override)).toThrow(`expected: ${expected}`);
+    }
+  });
+
+  it("are also named when a key is misspelt", () => {
+    expect(() => load("trainer.resume_mod=disable")).toThrow(/"trainer\.resume_mode"/);
+    expect(() => load("trainer.n_gpu_per_node=8")).toThrow(/"trainer\.n_gpus_per_node"/);
+    expect(findNearest("something", ["else"])).toBeUndefined();
+  });
+
+  it("are in no two tables, and in none when the schema has them", () => {
+    const all = [...listIgnoredKeys(), ...listPendingKeys()];
+    expect(new Set(all).size).toBe(all.length);
+    for (const key of all) {
+      let node: unknown = load();
+      for (const part of key.split(".")) node = (node as Record<string, unknown> | undefined | null)?.[part];
+      expect(node, key).toBeUndefined();
+    }
+  });
+});
+
+describe("names that only registries know", () => {
+  it.each([
+    ["algorithm.adv_estimator=gae", /grpo/],
+    ["actor_rollout_ref.actor.policy_loss.loss_mode=gspo", /vanilla/],
+    ["actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-sum", /token-mean/],
+    ["actor_rollout_ref.actor.kl_loss_type=k9", /low_var_kl/],
+    ["actor_rollout_ref.rollout.agent.default_agent_loop=react", /tool_agent/],
+  ])("%s is refused before a model is loaded", async (override, message) => {
+    // The model does not exist: a complaint about it would come first if it were loaded first.
+    const { values } = loadConfig(trainConfigSchema, example, [override, "actor_rollout_ref.model.path=none.gguf"]);
+    await expect(openSession(values, folder)).rejects.toThrow(message);
+  });
+});
+
+describe("reward functions by path", () => {
+  const open = (path: string) => {
+    const overrides = [`custom_reward_function.path=${path}`, "actor_rollout_ref.model.path=none.gguf"];
+    const { values, folder: base } = loadConfig(trainConfigSchema, example, overrides);
+    return openSession(values, base);
+  };
+
+  it("that are missing, broken or lack the export are errors that name the file", async () => {
+    await expect(open(join(folder, "none.mjs"))).rejects.toThrow(/none\.mjs: cannot be loaded/);
+    writeFileSync(join(folder, "broken.mjs"), "export function {");
+    await expect(open(join(folder, "broken.mjs"))).rejects.toThrow(/broken\.mjs: cannot be loaded/);
+    writeFileSync(join(folder, "other.mjs"), "export const judge = () => 1;");
+    await expect(open(join(folder, "other.mjs"))).rejects.toThrow(/computeScore: is not exported[\s\S]*judge/);
+  });
+});
+
+describe("overrides", () => {
+  it("cannot reach beyond the config", () => {
+    expect(() => load("__proto__.polluted=1")).toThrow(/__proto__/);
+    expect(() => load("trainer.__proto__.polluted=1")).toThrow(/__proto__/);
+    expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+  });
+
+  it("must be YAML, and a wrong union value says what would be right", () => {
+    expect(() => load("trainer.seed=[1,")).toThrow(/trainer\.seed=\[1,/);
+    expect(() => load("data.train_files=3")).toThrow(/expected string.*or.*expected array/);
+  });
+});
+
+describe("configs in this repository", () => {
+  it.each([
+    [trainConfigSchema, "examples/calculator/config.yaml"],
+    [trainConfigSchema, "examples/gsm8k/config.yaml"],
+    [sftConfigSchema, "models/sft-1.yaml"],
+    [sftConfigSchema, "models/sft-2.yaml"],
+  ])("are valid: %#", (schema, file) => {
+    const warnings = listenToStderr();
+    loadConfig(schema, join(root, file));
+    expect(warnings).toEqual([]);
+  });
+});

@@ -1,0 +1,93 @@
+import { ConfigError } from "@cria/core";
+import { removeKey } from "./ignored-keys.js";
+
+/** Whatever it says, nothing reads it while the switch beside it has its only accepted value. */
+const any = Symbol("any value");
+
+/**
+ * Keys of features that do not exist yet. A value that asks for what happens anyway is accepted, so that configs of other
+ * frameworks work as they are; any other value is an error, for it must not be ignored silently.
+ */
+const pending: Record<string, readonly unknown[] | typeof any> = {
+  "algorithm.gamma": [1],
+  "algorithm.lam": [1],
+  "algorithm.use_kl_in_reward": [false],
+  "algorithm.kl_penalty": any,
+  "algorithm.kl_ctrl": any,
+  "algorithm.use_pf_ppo": [false],
+  "algorithm.filter_groups.enable": [false],
+  "algorithm.filter_groups": any,
+  "algorithm.rollout_correction.rollout_is": [null],
+  "algorithm.rollout_correction.rollout_rs": [null],
+  "algorithm.rollout_correction.bypass_mode": [false],
+  "algorithm.rollout_correction": any,
+  "actor_rollout_ref.actor.optim.lr_warmup_steps_ratio": [0],
+  "actor_rollout_ref.actor.optim.lr_scheduler_type": ["constant"],
+  "actor_rollout_ref.actor.optim.warmup_style": ["constant"],
+  "actor_rollout_ref.actor.optim.min_lr_ratio": any,
+  "actor_rollout_ref.actor.optim.num_cycles": any,
+  "actor_rollout_ref.actor.loss_scale_factor": any,
+  "actor_rollout_ref.actor.policy_loss.clip_cov_ratio": any,
+  "actor_rollout_ref.actor.policy_loss.clip_cov_lb": any,
+  "actor_rollout_ref.actor.policy_loss.clip_cov_ub": any,
+  "actor_rollout_ref.actor.policy_loss.kl_cov_ratio": any,
+  "actor_rollout_ref.actor.policy_loss.ppo_kl_coef": any,
+  "actor_rollout_ref.actor.policy_loss.tau_pos": any,
+  "actor_rollout_ref.actor.policy_loss.tau_neg": any,
+  "actor_rollout_ref.rollout.calculate_log_probs": [true],
+  "actor_rollout_ref.rollout.do_sample": [true],
+  "actor_rollout_ref.rollout.ignore_eos": [false],
+  "actor_rollout_ref.rollout.val_kwargs.top_k": [-1, 0],
+  "actor_rollout_ref.rollout.agent.agent_loop_config_path": [null],
+  "actor_rollout_ref.rollout.multi_turn.interaction_config_path": [null],
+  "actor_rollout_ref.rollout.multi_turn.interaction_interval": any,
+  "actor_rollout_ref.rollout.multi_turn.interaction_prob": any,
+  "actor_rollout_ref.rollout.multi_turn.use_inference_chat_template": [false],
+  "actor_rollout_ref.rollout.multi_turn.train_on_tool_calls": [true],
+  "actor_rollout_ref.rollout.multi_turn.num_repeat_rollouts": [null],
+  "data.reward_fn_key": ["data_source"],
+  "data.need_tools_kwargs": [false],
+  "data.filter_overlong_prompts": [false],
+  "data.return_multi_modal_inputs": any,
+  "data.image_key": any,
+  "data.video_key": any,
+  "data.custom_cls.path": [null],
+  "data.custom_cls": any,
+  "reward_model.enable": [false],
+  "reward_model.reward_manager": ["naive"],
+  "reward_model.launch_reward_fn_async": [false],
+  "reward_model.overlong_buffer.enable": [false],
+  "reward_model.overlong_buffer": any,
+  "reward_model.aggregation.interaction_weight": any,
+  "reward_model.aggregation.strategy": ["last_token"],
+  "trainer.resume_mode": ["disable"],
+  "trainer.resume_from_path": [null, false],
+  "trainer.val_only": [false],
+  "trainer.critic_warmup": [0],
+  "trainer.rollout_data_dir": [null],
+  "trainer.validation_data_dir": [null],
+  "trainer.max_actor_ckpt_to_keep": [null],
+  "trainer.max_critic_ckpt_to_keep": any,
+  "trainer.profile_steps": [null],
+  "trainer.log_val_generations": [0],
+  "trainer.default_hdfs_dir": [null],
+};
+
+export function listPendingKeys(): string[] {
+  return Object.keys(pending);
+}
+
+/** Removes such keys from a raw config. @throws ConfigError for a value that asks for what does not exist yet. */
+export function dropPendingKeys(raw: Record<string, unknown>, file: string): void {
+  for (const [path, accepted] of Object.entries(pending)) {
+    const { found, value } = removeKey(raw, path);
+    if (!found || accepted === any || accepted.includes(value)) continue;
+    throw new ConfigError("is not supported yet", {
+      code: "config/not-supported",
+      subject: `${file}: ${path}`,
+      expected: accepted.map((entry) => JSON.stringify(entry)).join(" or "),
+      received: JSON.stringify(value),
+      remedy: "remove the key, or set it to the expected value",
+    });
+  }
+}

@@ -1,0 +1,100 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { PolicyEngine, ScoreOptions, TrainSequence } from "@cria/core";
+import type { TinyModels } from "@cria/engine/testing";
+import { checkConfig } from "../config/load-config.js";
+import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
+import { openSession, type Session } from "../train/session.js";
+
+/** What a training step asked of the engine. */
+export interface EngineCalls {
+  scores: (ScoreOptions & { count: number })[];
+  batches: TrainSequence[][];
+}
+
+export interface TinySession extends Session, EngineCalls {
+  folder: string;
+}
+
+export interface TinySessionOptions {
+  /** Body of the reward function; it sees `text` (what was sampled) and `truth`. */
+  reward?: string;
+  /** One user message each. */
+  prompts?: readonly string[];
+  /** Merged into the config, section by section. */
+  actor?: Record<string, unknown>;
+  rollout?: Record<string, unknown>;
+  data?: Record<string, unknown>;
+  trainer?: Record<string, unknown>;
+  signal?: AbortSignal;
+}
+
+/** Share of sampled characters that are ASCII: a reward that a random model earns half of, and can learn. */
+export const ASCII_SHARE =
+  "return [...text].filter((c) => c.charCodeAt(0) < 128).length / Math.max(1, [...text].length);";
+
+let count = 0;
+
+/** Writes rows, reward and config of a run whose policy is a random model of a few thousand weights. */
+export async function writeTinyRun(
+  models: TinyModels,
+  options: TinySessionOptions = {},
+): Promise<{ config: TrainConfig; folder: string }> {
+  const { reward = ASCII_SHARE, prompts = ["a", "bb", "ccc"] } = options;
+  const folder = join(models.folder, `run-${count++}`);
+  mkdirSync(folder);
+  const rows = prompts.map((content, index) => ({
+    data_source: "test",
+    prompt: [{ role: "user", content }],
+    reward_model: { style: "rule", ground_truth: content },
+    extra_info: { index },
+  }));
+  writeFileSync(join(folder, "rows.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  writeFileSync(join(folder, "reward.mjs"), `export function computeScore(source, text, truth) { ${reward} }\n`);
+  const raw = {
+    actor_rollout_ref: {
+      model: { path: await models.write({ seed: 5 }), lora_rank: 4, lora_alpha: 8 },
+      actor: { optim: { lr: 1e-2 }, ppo_mini_batch_size: prompts.length, ...options.actor },
+      rollout: { n: 4, prompt_length: 48, response_length: 8, max_num_seqs: 16, seed: 1, ...options.rollout },
+    },
+    data: {
+      train_files: "rows.jsonl",
+      train_batch_size: prompts.length,
+      max_prompt_length: 48,
+      max_response_length: 8,
+      ...options.data,
+    },
+    custom_reward_function: { path: "reward.mjs" },
+    trainer: { default_local_dir: folder, threads: 1, ...options.trainer },
+  };
+  // Also as a file, for the command line. JSON is YAML.
+  writeFileSync(join(folder, "config.yaml"), JSON.stringify(raw));
+  return { config: checkConfig(trainConfigSchema, raw, "test"), folder };
+}
+
+/** A session on such a run, with the engine's calls recorded. */
+export async function openTinySession(models: TinyModels, options: TinySessionOptions = {}): Promise<TinySession> {
+  const { config, folder } = await writeTinyRun(models, options);
+  const { path, lora_rank, lora_alpha } = config.actor_rollout_ref.model;
+  const model = await models.load(
+    {},
+    { path, lora: { rank: lora_rank, alpha: lora_alpha }, contextSize: 56, maxSequences: 16, seed: 1 },
+  );
+  const calls: EngineCalls = { scores: [], batches: [] };
+  const session = await openSession(config, folder, { engine: recordCalls(model, calls), signal: options.signal });
+  return { ...session, ...calls, folder };
+}
+
+function recordCalls(engine: PolicyEngine, calls: EngineCalls): PolicyEngine {
+  return new Proxy(engine, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]) => {
+        if (name === "train") calls.batches.push([...(args[0] as TrainSequence[])]);
+        if (name === "score") calls.scores.push({ ...(args[1] as ScoreOptions), count: (args[0] as unknown[]).length });
+        return value.apply(target, args);
+      };
+    },
+  });
+}
