@@ -240,10 +240,16 @@ struct Scheduler::Impl {
     }
 
     void admit() {
-        while (!waiting.empty()) {
-            auto sequence = waiting.front();
-            if (sequence->slot < 0 && !give_slot(*sequence)) return;
-            waiting.pop_front();
+        // In order of arrival; but those that hold a slot already never wait behind one that needs theirs.
+        bool no_slot_left = false;
+        for (size_t i = 0; i < waiting.size();) {
+            auto sequence = waiting[i];
+            if (sequence->slot < 0 && (no_slot_left || !give_slot(*sequence))) {
+                no_slot_left = true;
+                i++;
+                continue;
+            }
+            waiting.erase(waiting.begin() + long(i));
             Request & request = *sequence->request;
             request.is_admitted = true;
             request.admitted = Clock::now();
