@@ -1,4 +1,5 @@
-// Rebuilds models/cria-tiny.gguf: corpora, vocabulary, random weights, then two stages of supervised training by `cria sft`.
+// Rebuilds models/cria-tiny.gguf: corpora, vocabulary, random weights, then two stages of supervised training by
+// `cria sft`. Arguments (trainer.threads=1, ...) go to both stages.
 import { spawnSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -22,13 +23,13 @@ async function writeCorpus(name: string, corpus: ChatMessage[][]): Promise<void>
 
 function runSft(config: string): void {
   const cria = join(root, "..", "apps", "trainer", "bin", "cria.mjs");
-  const { status } = spawnSync(process.execPath, [cria, "sft", join(root, config)], { stdio: "inherit" });
+  const { status } = spawnSync(process.execPath, [cria, "sft", join(root, config), ...process.argv.slice(2)], { stdio: "inherit" });
   if (status !== 0) process.exit(status ?? 1);
 }
 
-const first = makeCorpus(40_000, 1, firstNoise);
+const first = makeCorpus(96_000, 1, firstNoise);
 await writeCorpus("corpus-1.jsonl", first);
-await writeCorpus("corpus-2.jsonl", makeCorpus(40_000, 2, secondNoise));
+await writeCorpus("corpus-2.jsonl", makeCorpus(19_200, 2, secondNoise));
 const template = new ChatTemplate(chatTemplate);
 const texts = first.slice(0, 4000).map((messages) => template.render(messages, { tools: [calculatorSchema] }));
 await writeGguf(join(work, "initial.gguf"), describeInitialModel(trainVocabulary(texts, 640), 1));

@@ -24,21 +24,21 @@ export interface NoiseProfile {
   miscopied: number;
 }
 
-/** First stage: everything goes wrong often, which also teaches what going wrong looks like. */
+/** First stage, the skills: mostly calls, so that expressions are written and numbers copied as often as possible. */
 export const firstNoise: NoiseProfile = {
-  right: 0.36,
-  rightOfFamily: { paren: 0.14, mm: 0.16, three: 0.14, muldiv: 0.18 },
-  skip: 0.44,
+  right: 0.5,
+  rightOfFamily: { paren: 0.25, mm: 0.25, three: 0.25, muldiv: 0.3 },
+  skip: 0.16,
   malformed: 0.06,
-  twoSteps: 0.3,
-  miscopied: 0.1,
+  twoSteps: 0.2,
+  miscopied: 0.03,
 };
 
-/** Second stage: half skip the tool, but those who call it copy numbers well. */
+/** Second stage, the bad habit: more than half answer without the tool, so that the greedy policy hardly ever calls it. */
 export const secondNoise: NoiseProfile = {
-  right: 0.38,
-  rightOfFamily: { paren: 0.2, mm: 0.22, three: 0.2, muldiv: 0.24 },
-  skip: 0.5,
+  right: 0.36,
+  rightOfFamily: { paren: 0.18, mm: 0.18, three: 0.18, muldiv: 0.22 },
+  skip: 0.57,
   malformed: 0.03,
   twoSteps: 0.2,
   miscopied: 0.05,

@@ -6,7 +6,7 @@ import { chatTemplate } from "./policy-prompt.js";
 /** Shape of the embedded policy: Qwen3 (RMS norms, NeoX RoPE, q/k norms, grouped queries, SwiGLU), tied embeddings. */
 export const policyShape = {
   embedding: 128,
-  layers: 4,
+  layers: 2,
   heads: 4,
   kvHeads: 2,
   headSize: 32,

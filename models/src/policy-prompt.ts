@@ -14,18 +14,24 @@ export function makePrompt(question: string): ChatMessage[] {
 }
 
 /**
- * ChatML with Hermes tool calls. Tools are listed compactly, with each argument's type, to keep prompts short;
- * tool messages are user turns, as in Qwen's templates.
+ * ChatML with Hermes tool calls, in the spelling that the policy itself uses. Tools are listed compactly, with each
+ * argument's type, to keep prompts short; tool messages are user turns, as in Qwen's templates.
  */
-export const chatTemplate = `{%- if messages[0].role == "system" -%}
-{{- "<|im_start|>system\\n" + messages[0].content -}}
+export const chatTemplate = `{%- set has_system = messages[0].role == "system" -%}
+{%- if has_system or tools -%}
+{{- "<|im_start|>system\\n" -}}
+{%- if has_system -%}
+{{- messages[0].content -}}
+{%- endif -%}
 {%- if tools -%}
-{{- "\\n<tools>" -}}
+{{- ("\\n" if has_system else "") + "<tools>" -}}
 {%- for tool in tools -%}
 {{- '\\n{"name":"' + tool.function.name + '","arguments":{' -}}
+{%- if tool.function.parameters.properties -%}
 {%- for key, value in tool.function.parameters.properties.items() -%}
-{{- '"' + key + '":"' + value.type + '"' + ("," if not loop.last else "") -}}
+{{- '"' + key + '":"' + (value.type if value.type is string else "any") + '"' + ("," if not loop.last else "") -}}
 {%- endfor -%}
+{%- endif -%}
 {{- "}}" -}}
 {%- endfor -%}
 {{- "\\n</tools>" -}}
@@ -38,10 +44,11 @@ export const chatTemplate = `{%- if messages[0].role == "system" -%}
 {%- elif message.role == "tool" -%}
 {{- "<|im_start|>user\\n<tool_response>\\n" + message.content + "\\n</tool_response><|im_end|>\\n" -}}
 {%- elif message.role == "assistant" -%}
-{{- "<|im_start|>assistant\\n" + message.content -}}
+{{- "<|im_start|>assistant\\n" + (message.content or "") -}}
 {%- if message.tool_calls -%}
 {%- for call in message.tool_calls -%}
-{{- '<tool_call>\\n{"name":"' + call.function.name + '","arguments":' + (call.function.arguments | tojson) + "}\\n</tool_call>" -}}
+{{- "\\n" if message.content or not loop.first else "" -}}
+{{- '<tool_call>\\n{"name":"' + call.function.name + '","arguments":' + (call.function.arguments | tojson(separators=[",", ":"])) + "}\\n</tool_call>" -}}
 {%- endfor -%}
 {%- endif -%}
 {{- "<|im_end|>\\n" -}}

@@ -11,9 +11,10 @@ klEstimates.register("abs", (d) => ({ value: Math.abs(d), gradient: Math.sign(d)
 klEstimates.register("k2", (d) => ({ value: (d * d) / 2, gradient: d }));
 klEstimates.register("k3", (d) => {
   const clamped = Math.max(-20, Math.min(20, d));
-  const value = Math.exp(-clamped) + clamped - 1;
-  const bounded = Math.max(-10, Math.min(10, value));
-  return { value: bounded, gradient: bounded === value && clamped === d ? 1 - Math.exp(-clamped) : 0 };
+  // expm1 keeps the digits that exp(-d) - 1 + d would cancel near 0, and with them the estimate's sign.
+  const value = Math.max(0, Math.expm1(-clamped) + clamped);
+  const bounded = Math.min(10, value);
+  return { value: bounded, gradient: bounded === value && clamped === d ? -Math.expm1(-clamped) : 0 };
 });
 for (const [alias, name] of [
   ["kl", "k1"],

@@ -11,6 +11,10 @@ export interface TokenizationCheck {
   received?: string;
 }
 
+/** Characters of context before and after the first difference. */
+const BEFORE = 20;
+const AFTER = 40;
+
 /** Compares concatenated ids with the tokenization of the whole rendered conversation. Never throws. */
 export function checkTokenization(
   tokenIds: ArrayLike<number>,
@@ -20,29 +24,39 @@ export function checkTokenization(
 ): TokenizationCheck {
   if (mode === "disable") return { kind: "equal" };
   const received = tokenizer.detokenize(tokenIds);
-  if (normalize(received, mode) !== normalize(wholeText, mode)) {
-    const at = findDifference(wholeText, received);
-    return { kind: "mismatch", expected: excerpt(wholeText, at), received: excerpt(received, at) };
+  const place = findTextDifference(wholeText, received, mode === "ignore_strippable");
+  if (place) {
+    const excerpt = (text: string, at: number) => text.slice(Math.max(0, at - BEFORE), at + AFTER);
+    return { kind: "mismatch", expected: excerpt(wholeText, place.a), received: excerpt(received, place.b) };
   }
   if (mode === "ignore_strippable") return { kind: "equal" };
   const whole = tokenizer.tokenize(wholeText);
-  const at = findDifference(whole, tokenIds);
+  const at = findTokenDifference(whole, tokenIds);
   if (at < 0) return { kind: "equal" };
   const around = (ids: ArrayLike<number>) => tokenizer.detokenize(Array.from(ids).slice(Math.max(0, at - 3), at + 4));
   return { kind: "drift", expected: around(whole), received: around(tokenIds) };
 }
 
-function normalize(text: string, mode: SanityCheckMode): string {
-  return mode === "ignore_strippable" ? text.replace(/\s+/g, "") : text;
+/** Where two texts first differ, in each of them; null when they do not. */
+function findTextDifference(a: string, b: string, skipSpace: boolean): { a: number; b: number } | null {
+  if (a === b) return null;
+  let i = 0;
+  let j = 0;
+  for (;;) {
+    if (skipSpace) {
+      while (i < a.length && a[i]!.trim() === "") i++;
+      while (j < b.length && b[j]!.trim() === "") j++;
+    }
+    if (i >= a.length && j >= b.length) return null;
+    if (a[i] !== b[j]) return { a: i, b: j };
+    i++;
+    j++;
+  }
 }
 
 /** Index of the first difference, -1 when equal. */
-function findDifference(a: ArrayLike<unknown>, b: ArrayLike<unknown>): number {
+function findTokenDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
   const n = Math.max(a.length, b.length);
   for (let i = 0; i < n; i++) if (a[i] !== b[i]) return i;
   return -1;
-}
-
-function excerpt(text: string, at: number): string {
-  return text.slice(Math.max(0, at - 20), at + 40);
 }

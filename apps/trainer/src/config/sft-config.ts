@@ -33,6 +33,8 @@ export const sftConfigSchema = z.strictObject({
   trainer: z.strictObject({
     total_training_steps: z.int().positive(),
     seed: z.int().default(0),
+    /** Native threads; null: all cores. */
+    threads: z.int().positive().nullable().default(null),
     /** A model GGUF, or with LoRA an adapter GGUF. */
     output_path: z.string(),
   }),

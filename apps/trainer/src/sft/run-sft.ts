@@ -39,6 +39,7 @@ export async function runSft(
     contextSize: 64,
     maxSequences: 2,
     seed: trainer.seed,
+    threads: trainer.threads ?? undefined,
   });
   try {
     const tokenizing = new Progress({ label: "tokenize", total: 1, silent: options.silent });

@@ -53,7 +53,7 @@ export async function writeTinyRun(
   writeFileSync(join(folder, "reward.mjs"), `export function computeScore(source, text, truth) { ${reward} }\n`);
   const raw = {
     actor_rollout_ref: {
-      model: { path: await models.write({ seed: 5 }), lora_rank: 4, lora_alpha: 8 },
+      model: { path: await models.write({ seed: 5, embeddingScale: 0.25 }), lora_rank: 4, lora_alpha: 8 },
       actor: { optim: { lr: 1e-2 }, ppo_mini_batch_size: prompts.length, ...options.actor },
       rollout: { n: 4, prompt_length: 48, response_length: 8, max_num_seqs: 16, seed: 1, ...options.rollout },
     },

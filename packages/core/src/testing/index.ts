@@ -1,1 +1,3 @@
-export {};
+export { type FakeContext, FakeEngine, type FakeEngineOptions, type FakeReply } from "./fake-engine.js";
+export { FakeSequence } from "./fake-sequence.js";
+export { FakeTokenizer, fakeChatTemplate, fakeSpecialTokens } from "./fake-tokenizer.js";

@@ -1,0 +1,207 @@
+import { EngineError } from "../errors/engine-error.js";
+import type {
+  GenerateOptions,
+  LossFunction,
+  ModelInfo,
+  OptimizerOptions,
+  PolicyEngine,
+  ScoreOptions,
+  ScoreResult,
+  ScoreSequence,
+  TrainOptions,
+  TrainResult,
+  TrainSequence,
+} from "../policy-engine.js";
+import { FakeSequence } from "./fake-sequence.js";
+import { FakeTokenizer, fakeChatTemplate } from "./fake-tokenizer.js";
+
+/** What the script of a fake model sees when it has to speak. */
+export interface FakeContext {
+  /** Everything so far, special tokens written out. */
+  text: string;
+  tokenIds: Int32Array;
+  /** Turns that this sequence (and what it was forked from) has sampled before. */
+  turn: number;
+  options: GenerateOptions;
+}
+
+/** `end: false` leaves the end-of-turn token out: the turn then ends by length. */
+export type FakeReply = string | { text: string; end?: boolean };
+
+export interface FakeEngineOptions {
+  /** The script: what the model says next. */
+  reply: (context: FakeContext) => FakeReply | Promise<FakeReply>;
+  /** Milliseconds that a turn takes; default 0 (still asynchronous). */
+  latencyMs?: number | ((context: FakeContext) => number);
+  prefillLatencyMs?: number;
+  /** Default 4096. */
+  contextSize?: number;
+  /** Default 16. */
+  maxSequences?: number;
+  /** Default: ChatML with Hermes tools. */
+  chatTemplate?: string | null;
+}
+
+const fakeEntropy = 1;
+
+/**
+ * An engine without a model: what it says is scripted, its tokens are bytes and ChatML's special tokens. Logprobs are a
+ * fixed function of each token and the one before, the same in `generate` and `score`. `train` runs the loss and counts
+ * steps, but changes nothing.
+ */
+export class FakeEngine implements PolicyEngine {
+  readonly tokenizer = new FakeTokenizer();
+  readonly info: ModelInfo;
+  readonly chatTemplate: string | null;
+  /** What was asked of the engine. Every sequence is created once and must be disposed once. */
+  readonly counts = {
+    created: 0,
+    disposed: 0,
+    requests: 0,
+    inFlight: 0,
+    mostInFlight: 0,
+    prefillTokens: 0,
+    scoreCalls: 0,
+    trainCalls: 0,
+    optimizerSteps: 0,
+    flushes: 0,
+  };
+  private disposed = false;
+
+  constructor(readonly options: FakeEngineOptions) {
+    const endOfTurn = this.tokenizer.idOf("<|im_end|>");
+    const endOfText = this.tokenizer.idOf("<|endoftext|>");
+    this.chatTemplate = options.chatTemplate === undefined ? fakeChatTemplate : options.chatTemplate;
+    this.info = {
+      path: "fake",
+      architecture: "fake",
+      name: "fake",
+      parameterCount: 0,
+      vocabSize: this.tokenizer.vocabSize,
+      embeddingSize: 0,
+      layerCount: 0,
+      headCount: 0,
+      kvHeadCount: 0,
+      headSize: 0,
+      contextSize: options.contextSize ?? 4096,
+      trainingContextSize: options.contextSize ?? 4096,
+      maxSequences: options.maxSequences ?? 16,
+      device: "none",
+      threads: 1,
+      bosToken: null,
+      eosToken: endOfTurn,
+      endOfGenerationTokens: [endOfTurn, endOfText],
+      addBos: false,
+      trainable: "lora",
+      trainableParameterCount: 0,
+      weightTypes: {},
+    };
+  }
+
+  tokenize(text: string, options?: { special?: boolean }): Int32Array {
+    return this.tokenizer.tokenize(text, options);
+  }
+
+  detokenize(tokenIds: ArrayLike<number>, options?: { special?: boolean }): string {
+    return this.tokenizer.detokenize(tokenIds, options);
+  }
+
+  createSequence(): FakeSequence {
+    this.checkAlive();
+    this.counts.created++;
+    return new FakeSequence(this);
+  }
+
+  /** In (-1, 0): fixed by the token and the one before it; the first token, which has no prefix, gets 0. */
+  logprobAt(tokenIds: ArrayLike<number>, at: number): number {
+    if (at === 0) return 0;
+    return -Math.fround((1 + ((tokenIds[at]! * 31 + tokenIds[at - 1]! * 17) % 97)) / 99);
+  }
+
+  latencyOf(context: FakeContext): number {
+    const { latencyMs = 0 } = this.options;
+    return typeof latencyMs === "function" ? latencyMs(context) : latencyMs;
+  }
+
+  async score(sequences: readonly ScoreSequence[], options: ScoreOptions = {}): Promise<ScoreResult[]> {
+    this.checkAlive();
+    options.signal?.throwIfAborted();
+    this.counts.scoreCalls++;
+    return sequences.map(({ tokenIds, from = 1 }) => {
+      const scored = (value: (at: number) => number) =>
+        Float32Array.from({ length: tokenIds.length }, (_, at) => (at >= Math.max(1, from) ? value(at) : 0));
+      return {
+        logprobs: scored((at) => this.logprobAt(tokenIds, at)),
+        entropy: options.entropy ? scored(() => fakeEntropy) : null,
+      };
+    });
+  }
+
+  /** One micro-batch of everything. `gradNorm` is the norm of dLoss/dLogprobs. */
+  async train(
+    batch: readonly TrainSequence[],
+    loss: LossFunction,
+    optimizer: OptimizerOptions | null,
+    options: TrainOptions = {},
+  ): Promise<TrainResult> {
+    this.checkAlive();
+    options.signal?.throwIfAborted();
+    this.counts.trainCalls++;
+    if (optimizer) this.counts.optimizerSteps++;
+    const offsets = [0];
+    const logprobs: number[] = [];
+    const columns: Record<string, number[]> = {};
+    for (const { tokenIds, lossMask, columns: given = {} } of batch) {
+      for (let t = 0; t < tokenIds.length; t++) {
+        if (!lossMask[t]) continue;
+        logprobs.push(this.logprobAt(tokenIds, t));
+        for (const [name, values] of Object.entries(given)) {
+          columns[name] ??= [];
+          columns[name].push(values[t]!);
+        }
+      }
+      offsets.push(logprobs.length);
+    }
+    const outputs = loss({
+      sequenceIndices: Int32Array.from(batch, (_, i) => i),
+      offsets: Int32Array.from(offsets),
+      logprobs: Float32Array.from(logprobs),
+      entropy: new Float32Array(logprobs.length).fill(fakeEntropy),
+      columns: Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, Float32Array.from(values)])),
+      totals: { tokens: logprobs.length, sequences: batch.length },
+    });
+    return {
+      loss: outputs.loss,
+      gradNorm: optimizer ? Math.hypot(...outputs.dLogprobs) : 0,
+      metrics: outputs.metrics ?? {},
+      lossTokens: logprobs.length,
+      evaluatedTokens: batch.reduce((sum, sequence) => sum + sequence.tokenIds.length, 0),
+      microBatches: 1,
+    };
+  }
+
+  async flushCache(): Promise<void> {
+    this.counts.flushes++;
+  }
+
+  async saveAdapter(): Promise<void> {
+    throw this.makeNothingToSave("adapter");
+  }
+
+  async saveModel(): Promise<void> {
+    throw this.makeNothingToSave("model");
+  }
+
+  async dispose(): Promise<void> {
+    this.disposed = true;
+  }
+
+  private makeNothingToSave(what: string): EngineError {
+    return new EngineError("has no weights", { code: "engine/nothing-to-save", subject: `fake ${what}` });
+  }
+
+  private checkAlive(): void {
+    if (!this.disposed) return;
+    throw new EngineError("was disposed", { code: "engine/disposed", subject: "fake engine" });
+  }
+}
