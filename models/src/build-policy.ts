@@ -23,7 +23,9 @@ async function writeCorpus(name: string, corpus: ChatMessage[][]): Promise<void>
 
 function runSft(config: string): void {
   const cria = join(root, "..", "apps", "trainer", "bin", "cria.mjs");
-  const { status } = spawnSync(process.execPath, [cria, "sft", join(root, config), ...process.argv.slice(2)], { stdio: "inherit" });
+  const { status } = spawnSync(process.execPath, [cria, "sft", join(root, config), ...process.argv.slice(2)], {
+    stdio: "inherit",
+  });
   if (status !== 0) process.exit(status ?? 1);
 }
 

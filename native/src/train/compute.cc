@@ -23,7 +23,7 @@ BackendPtr make_cpu_backend(int threads, std::atomic<bool> * abort) {
 
 }  // namespace
 
-Compute::Compute(bool on_cpu, int threads) : on_cpu_(on_cpu), threads_(threads) {
+Compute::Compute(bool on_cpu, int threads) : on_cpu_(on_cpu), threads_(threads), workspaces_(size_t(threads)) {
     if (on_cpu) {
         backend_ = make_cpu_backend(threads, &abort_);
     } else {
@@ -49,18 +49,11 @@ void Compute::run_on(ggml_backend_t backend, ggml_cgraph * graph) {
 
 void Compute::parallel(int64_t count, const std::function<void(int64_t, int64_t)> & work) {
     // One custom node on the CPU backend borrows the threads that ggml keeps anyway.
-    Graph graph(4);
-    using Work = std::function<void(int64_t, int64_t)>;
-    struct Job { const Work * work; int64_t count; } job{&work, count};
-    ggml_tensor * leaf = ggml_new_tensor_1d(graph.ctx(), GGML_TYPE_F32, 1);
-    float dummy = 0;
-    leaf->data = &dummy;
-    const auto run_part = [](ggml_tensor *, int part, int parts, void * data) {
-        const Job & job = *static_cast<Job *>(data);
-        const int64_t begin = job.count * part / parts, end = job.count * (part + 1) / parts;
-        if (end > begin) (*job.work)(begin, end);
-    };
-    ggml_tensor * node = ggml_custom_4d(graph.ctx(), GGML_TYPE_F32, 1, 1, 1, 1, &leaf, 1, run_part, GGML_N_TASKS_MAX, &job);
+    Graph graph(*this, 4);
+    ggml_tensor * node = graph.custom({1}, {}, [&](ggml_tensor *, int thread, int threads, Compute &) {
+        const int64_t begin = count * thread / threads, end = count * (thread + 1) / threads;
+        if (end > begin) work(begin, end);
+    });
     float result = 0;
     node->data = &result;
     graph.expand(node);
@@ -82,8 +75,8 @@ void TensorPool::allocate(const Compute & compute, const char * purpose) {
         .remedy("use shorter sequences, smaller micro-batches or a smaller model");
 }
 
-Graph::Graph(size_t max_nodes)
-    : context_(ggml_init({2 * max_nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(max_nodes, false), nullptr, true})),
+Graph::Graph(Compute & compute, size_t max_nodes)
+    : compute_(compute), context_(ggml_init({2 * max_nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(max_nodes, false), nullptr, true})),
       graph_(ggml_new_graph_custom(context_.get(), max_nodes, false)) {}
 
 ggml_tensor * Graph::ref(ggml_tensor * tensor) {
@@ -98,12 +91,29 @@ void Graph::write(ggml_tensor * value, ggml_tensor * target) { expand(ggml_cpy(c
 
 void Graph::accumulate(ggml_tensor * value, ggml_tensor * target) { expand(ggml_add_inplace(ctx(), ref(target), value)); }
 
-void Graph::run(Compute & compute, ggml_gallocr_t allocator) {
+void Graph::run_custom(ggml_tensor * node, int thread, int threads, void * data) {
+    const Custom & custom = *static_cast<Custom *>(data);
+    custom.work(node, thread, threads, custom.compute);
+}
+
+ggml_tensor * Graph::custom(std::vector<int64_t> shape, std::vector<ggml_tensor *> inputs, Work work) {
+    shape.resize(GGML_MAX_DIMS, 1);
+    customs_.push_back({std::move(work), compute_});
+    return ggml_custom_4d(ctx(), GGML_TYPE_F32, shape[0], shape[1], shape[2], shape[3], inputs.data(), int(inputs.size()), run_custom,
+                          GGML_N_TASKS_MAX, &customs_.back());
+}
+
+ggml_tensor * Graph::custom_inplace(ggml_tensor * target, std::vector<ggml_tensor *> inputs, Work work) {
+    customs_.push_back({std::move(work), compute_});
+    return ggml_custom_inplace(ctx(), target, inputs.data(), int(inputs.size()), run_custom, GGML_N_TASKS_MAX, &customs_.back());
+}
+
+void Graph::run(ggml_gallocr_t allocator) {
     for (int i = 0; i < ggml_graph_n_nodes(graph_); i++) {
         const ggml_tensor * node = ggml_graph_node(graph_, i);
-        if (!ggml_backend_supports_op(compute.backend(), node)) {
+        if (!ggml_backend_supports_op(compute_.backend(), node)) {
             throw Error("unsupported-operation", "the device cannot run an operation of the training graph")
-                .subject(ggml_backend_name(compute.backend()))
+                .subject(ggml_backend_name(compute_.backend()))
                 .received(std::string(ggml_op_desc(node)) + (node->src[0] ? std::string(" of ") + ggml_type_name(node->src[0]->type) : ""))
                 .remedy("train on the CPU (device \"cpu\"), or use another weight type");
         }
@@ -112,7 +122,7 @@ void Graph::run(Compute & compute, ggml_gallocr_t allocator) {
         throw Error("out-of-memory", "no memory for the activations of one layer").subject("training")
             .remedy("use shorter sequences or smaller micro-batches");
     }
-    compute.run(graph_);
+    compute_.run(graph_);
 }
 
 }  // namespace cria

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,6 +11,8 @@
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 #include "ggml.h"
+
+#include "cpu/gemm.h"
 
 namespace cria {
 
@@ -39,6 +42,8 @@ class Compute {
     int threads() const { return threads_; }
     AllocatorPtr make_allocator() const;
     std::atomic<bool> & abort_flag() { return abort_; }
+    // Packing space of one CPU thread.
+    GemmWorkspace & workspace(int thread) { return workspaces_[size_t(thread)]; }
     // Throws Error("aborted") or Error("compute-failed").
     void run(ggml_cgraph * graph);
     // Splits [0, count) over the CPU threads.
@@ -50,6 +55,7 @@ class Compute {
     int threads_;
     std::atomic<bool> abort_{false};
     BackendPtr backend_;
+    std::vector<GemmWorkspace> workspaces_;
     BackendPtr cpu_backend_;  // for parallel() when the weights are elsewhere
 };
 
@@ -70,7 +76,8 @@ class TensorPool {
 // One graph, built, run and thrown away. Results are copied into tensors that live elsewhere.
 class Graph {
    public:
-    explicit Graph(size_t max_nodes = 1024);
+    explicit Graph(Compute & compute, size_t max_nodes = 1024);
+    bool on_cpu() const { return compute_.on_cpu(); }
     ggml_context * ctx() const { return context_.get(); }
     ggml_cgraph * graph() const { return graph_; }
     // A leaf with the memory of a tensor that another graph computed (using that one would pull its graph in).
@@ -78,10 +85,22 @@ class Graph {
     void write(ggml_tensor * value, ggml_tensor * target);
     void accumulate(ggml_tensor * value, ggml_tensor * target);
     void expand(ggml_tensor * node) { ggml_build_forward_expand(graph_, node); }
+    // A node that our own code computes, on the CPU. `work` is called by every thread with its number and their count.
+    using Work = std::function<void(ggml_tensor * node, int thread, int threads, Compute & compute)>;
+    ggml_tensor * custom(std::vector<int64_t> shape, std::vector<ggml_tensor *> inputs, Work work);
+    // The same, changing `target` (a leaf) in place. The node's first input is the target.
+    ggml_tensor * custom_inplace(ggml_tensor * target, std::vector<ggml_tensor *> inputs, Work work);
     // Checks every node against the device, allocates, computes. Throws Error("unsupported-operation").
-    void run(Compute & compute, ggml_gallocr_t allocator);
+    void run(ggml_gallocr_t allocator);
 
    private:
+    struct Custom {
+        Work work;
+        Compute & compute;
+    };
+    static void run_custom(ggml_tensor * node, int thread, int threads, void * data);
+    Compute & compute_;
+    std::deque<Custom> customs_;  // nodes point into it
     ContextPtr context_;
     ggml_cgraph * graph_;
 };

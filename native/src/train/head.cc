@@ -56,11 +56,11 @@ void Head::compute_logits(Compute & compute, ggml_tensor * hidden, int64_t begin
         pool_->allocate(compute, "a chunk of logits");
     }
     if (!allocator_) allocator_ = compute.make_allocator();
-    Graph g;
+    Graph g(compute);
     ggml_tensor * normed = norm_forward(g, parameters_.output_norm(), view_columns(g, hidden, begin, count), arch_.norm_eps);
     ggml_tensor * logits = linear_forward(g, parameters_.output(), normed, adapter);
     g.expand(ggml_cpy(g.ctx(), logits, view_columns(g, logits_, 0, count)));
-    g.run(compute, allocator_.get());
+    g.run(allocator_.get());
 }
 
 void Head::forward(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature, bool adapter, bool keep,
@@ -98,13 +98,13 @@ void Head::backward(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hid
             }
         });
         host.write_back();
-        Graph g;
+        Graph g(compute);
         ggml_tensor * x = view_columns(g, hidden, begin, count);
         ggml_tensor * normed = norm_forward(g, parameters_.output_norm(), x, arch_.norm_eps);
         ggml_tensor * d_normed = linear_backward(g, parameters_.output(), normed, view_columns(g, logits_, 0, count));
         ggml_tensor * dx = norm_backward(g, parameters_.output_norm(), x, d_normed, arch_.norm_eps);
         g.expand(ggml_cpy(g.ctx(), dx, view_columns(g, d_hidden, begin, count)));
-        g.run(compute, allocator_.get());
+        g.run(allocator_.get());
     }
     logits_kept_ = false;
 }

@@ -54,9 +54,9 @@ ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerPar
     a.k = split_heads(g, rope(g, arch, k, inputs.positions, false), s, D, KV);
     a.v = split_heads(g, v, s, D, KV);
 
-    ggml_tensor * scores = ggml_reshape_4d(c, ggml_mul_mat(c, a.k, a.q), S, S, H, B);
+    ggml_tensor * scores = ggml_reshape_4d(c, multiply(g, a.k, a.q), S, S, H, B);
     a.probs = ggml_reshape_4d(c, ggml_soft_max_ext(c, scores, inputs.mask, arch.attention_scale, 0.0f), S, S * G, KV, B);
-    ggml_tensor * mixed = ggml_mul_mat(c, ggml_cont(c, ggml_transpose(c, a.v)), a.probs);  // [D, S*G, KV, B]
+    ggml_tensor * mixed = multiply(g, ggml_transpose(c, a.v), a.probs);  // [D, S*G, KV, B]
     a.attn_out = merge_heads(g, mixed, s, D, H);
     a.residual = ggml_add(c, linear_forward(g, p.o, a.attn_out, adapter), x);
 
@@ -82,10 +82,10 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
     // Attention: out = V P with P = softmax(K^T Q).
     ggml_tensor * d_attn_out = linear_backward(g, p.o, a.attn_out, d_residual);
     ggml_tensor * d_mixed = ggml_reshape_4d(c, split_heads(g, d_attn_out, s, D, H), D, S * G, KV, B);
-    ggml_tensor * d_probs = ggml_mul_mat(c, a.v, d_mixed);  // [S, S*G, KV, B]
+    ggml_tensor * d_probs = multiply(g, a.v, d_mixed);  // [S, S*G, KV, B]
     ggml_tensor * d_v = outer_sum(g, d_mixed, a.probs);     // [D, S, KV, B]
     ggml_tensor * d_scores = ggml_soft_max_ext_back(c, d_probs, a.probs, arch.attention_scale, 0.0f);
-    ggml_tensor * d_q = ggml_mul_mat(c, ggml_cont(c, ggml_transpose(c, a.k)), d_scores);  // [D, S*G, KV, B]
+    ggml_tensor * d_q = multiply(g, ggml_transpose(c, a.k), d_scores);  // [D, S*G, KV, B]
     ggml_tensor * d_k = outer_sum(g, a.q, d_scores);                                      // [D, S, KV, B]
 
     d_q = rope(g, arch, ggml_reshape_3d(c, merge_heads(g, d_q, s, D, H), D, H, T), inputs.positions, true);

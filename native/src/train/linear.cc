@@ -6,9 +6,9 @@ namespace cria {
 
 ggml_tensor * linear_forward(Graph & g, const Linear & layer, ggml_tensor * x, bool adapter) {
     ggml_context * c = g.ctx();
-    ggml_tensor * y = ggml_mul_mat(c, layer.weight, x);
+    ggml_tensor * y = multiply_weight(g, layer.weight, x);
     if (adapter && layer.lora_a) {
-        ggml_tensor * ab = ggml_mul_mat(c, layer.lora_b, ggml_mul_mat(c, layer.lora_a, x));
+        ggml_tensor * ab = multiply(g, layer.lora_b, multiply(g, layer.lora_a, x));
         y = ggml_add(c, y, ggml_scale(c, ab, layer.lora_scale));
     }
     return layer.bias ? ggml_add(c, y, layer.bias) : y;
@@ -16,15 +16,15 @@ ggml_tensor * linear_forward(Graph & g, const Linear & layer, ggml_tensor * x, b
 
 ggml_tensor * linear_backward(Graph & g, const Linear & layer, ggml_tensor * x, ggml_tensor * dy) {
     ggml_context * c = g.ctx();
-    if (layer.d_weight) g.accumulate(outer_sum(g, x, dy), layer.d_weight);
+    if (layer.d_weight) accumulate_outer(g, x, dy, layer.d_weight);
     if (layer.d_bias) g.accumulate(ggml_repeat_back(c, dy, layer.bias), layer.d_bias);
     ggml_tensor * dx = multiply_transposed(g, layer.weight, dy);
     if (layer.lora_a) {
         ggml_tensor * scaled = ggml_scale(c, dy, layer.lora_scale);
-        ggml_tensor * hidden = ggml_mul_mat(c, layer.lora_a, x);                    // [rank, T]
+        ggml_tensor * hidden = multiply(g, layer.lora_a, x);                    // [rank, T]
         ggml_tensor * d_hidden = multiply_transposed(g, layer.lora_b, scaled);      // [rank, T]
-        if (layer.d_lora_b) g.accumulate(outer_sum(g, hidden, scaled), layer.d_lora_b);
-        if (layer.d_lora_a) g.accumulate(outer_sum(g, x, d_hidden), layer.d_lora_a);
+        if (layer.d_lora_b) accumulate_outer(g, hidden, scaled, layer.d_lora_b);
+        if (layer.d_lora_a) accumulate_outer(g, x, d_hidden, layer.d_lora_a);
         dx = ggml_add(c, dx, multiply_transposed(g, layer.lora_a, d_hidden));
     }
     return dx;

@@ -6,7 +6,7 @@
 
 namespace cria {
 
-// x [in, T] -> [out, T]. The same operations in the same order as llama.cpp's decode, so that results agree bit for bit.
+// x [in, T] -> [out, T]. As llama.cpp's decode computes it, up to the order of F32 sums.
 ggml_tensor * linear_forward(Graph & g, const Linear & layer, ggml_tensor * x, bool adapter);
 
 // Adds parameter gradients; returns dx [in, T].

@@ -4,13 +4,62 @@
 
 namespace cria {
 
-ggml_tensor * dequantize(Graph & g, ggml_tensor * w) {
-    return w->type == GGML_TYPE_F32 ? w : ggml_cast(g.ctx(), w, GGML_TYPE_F32);
+namespace {
+
+const char * matrix_at(const ggml_tensor * t, int64_t i2, int64_t i3) { return static_cast<const char *>(t->data) + i2 * t->nb[2] + i3 * t->nb[3]; }
+
+// C = B A in row-major terms: rows of C are the columns of `b`, as ggml_mul_mat has it.
+void run_product(const ggml_tensor * a, const ggml_tensor * b, ggml_tensor * c, bool accumulate, int thread, int threads, Compute & compute) {
+    const auto floats = [](size_t bytes) { return int64_t(bytes / sizeof(float)); };
+    const int64_t batches = c->ne[2] * c->ne[3];
+    // Many small products go one to a thread, few large ones are shared.
+    const bool whole = batches >= threads;
+    for (int64_t i = whole ? thread : 0; i < batches; i += whole ? threads : 1) {
+        const int64_t i2 = i % c->ne[2], i3 = i / c->ne[2];
+        Gemm gemm{};
+        gemm.m = b->ne[1];
+        gemm.n = a->ne[1];
+        gemm.k = a->ne[0];
+        gemm.a = reinterpret_cast<const float *>(matrix_at(b, i2, i3));
+        gemm.a_row = floats(b->nb[1]);
+        gemm.a_step = floats(b->nb[0]);
+        gemm.b = matrix_at(a, i2, i3);
+        gemm.b_type = GGML_TYPE_F32;
+        gemm.b_step = floats(a->nb[0]);
+        gemm.b_column = floats(a->nb[1]);
+        gemm.c = reinterpret_cast<float *>(static_cast<char *>(c->data) + i2 * c->nb[2] + i3 * c->nb[3]);
+        gemm.c_row = floats(c->nb[1]);
+        gemm.accumulate = accumulate;
+        run_gemm(gemm, whole ? 0 : thread, whole ? 1 : threads, compute.workspace(thread));
+    }
 }
 
-ggml_tensor * multiply_transposed(Graph & g, ggml_tensor * w, ggml_tensor * dy) {
+// dx = W^T dy with W's rows as they are stored.
+void run_transposed(const ggml_tensor * w, const ggml_tensor * dy, ggml_tensor * dx, int thread, int threads, Compute & compute) {
+    Gemm gemm{};
+    gemm.m = dy->ne[1];
+    gemm.n = w->ne[0];
+    gemm.k = w->ne[1];
+    gemm.a = static_cast<const float *>(dy->data);
+    gemm.a_row = int64_t(dy->nb[1] / sizeof(float));
+    gemm.a_step = int64_t(dy->nb[0] / sizeof(float));
+    gemm.b = w->data;
+    gemm.b_type = w->type;
+    gemm.b_step = int64_t(w->type == GGML_TYPE_F32 ? w->nb[1] / sizeof(float) : w->nb[1]);
+    gemm.b_column = 1;
+    gemm.c = static_cast<float *>(dx->data);
+    gemm.c_row = int64_t(dx->nb[1] / sizeof(float));
+    run_gemm(gemm, thread, threads, compute.workspace(thread));
+}
+
+ggml_tensor * contiguous(Graph & g, ggml_tensor * t) { return ggml_is_contiguous(t) ? t : ggml_cont(g.ctx(), t); }
+
+ggml_tensor * transpose(Graph & g, ggml_tensor * t) { return ggml_transpose(g.ctx(), t); }
+
+// For devices whose products want W^T as a plain F32 matrix. An LM head of 150,000 rows would be half a gigabyte: it goes
+// through in blocks of rows.
+ggml_tensor * multiply_transposed_in_blocks(Graph & g, ggml_tensor * w, ggml_tensor * dy) {
     ggml_context * c = g.ctx();
-    // An LM head of 150,000 rows would be half a gigabyte as F32: go through it in blocks of rows.
     constexpr int64_t kBlock = 16384;
     ggml_tensor * dx = nullptr;
     for (int64_t begin = 0; begin < w->ne[1]; begin += kBlock) {
@@ -18,16 +67,44 @@ ggml_tensor * multiply_transposed(Graph & g, ggml_tensor * w, ggml_tensor * dy) 
         const bool whole = count == w->ne[1];
         ggml_tensor * rows = whole ? w : ggml_view_2d(c, w, w->ne[0], count, w->nb[1], size_t(begin) * w->nb[1]);
         ggml_tensor * part = whole ? dy : ggml_cont(c, ggml_view_2d(c, dy, count, dy->ne[1], dy->nb[1], size_t(begin) * dy->nb[0]));
-        ggml_tensor * product = ggml_mul_mat(c, ggml_cont(c, ggml_transpose(c, dequantize(g, rows))), part);
+        if (rows->type != GGML_TYPE_F32) rows = ggml_cast(c, rows, GGML_TYPE_F32);
+        ggml_tensor * product = ggml_mul_mat(c, ggml_cont(c, ggml_transpose(c, rows)), part);
         dx = dx ? ggml_add(c, dx, product) : product;
     }
     return dx;
 }
 
-ggml_tensor * outer_sum(Graph & g, ggml_tensor * a, ggml_tensor * b) {
-    // mul_mat contracts the fastest axis, so both operands are transposed first; out_prod needs no copies but is
-    // several times slower from about a thousand columns on.
-    return ggml_mul_mat(g.ctx(), ggml_cont(g.ctx(), ggml_transpose(g.ctx(), a)), ggml_cont(g.ctx(), ggml_transpose(g.ctx(), b)));
+}  // namespace
+
+ggml_tensor * multiply(Graph & g, ggml_tensor * a, ggml_tensor * b) {
+    if (!g.on_cpu()) return ggml_mul_mat(g.ctx(), contiguous(g, a), contiguous(g, b));
+    return g.custom({a->ne[1], b->ne[1], b->ne[2], b->ne[3]}, {a, b}, [](ggml_tensor * node, int thread, int threads, Compute & compute) {
+        run_product(node->src[0], node->src[1], node, false, thread, threads, compute);
+    });
+}
+
+void accumulate_product(Graph & g, ggml_tensor * a, ggml_tensor * b, ggml_tensor * target) {
+    if (!g.on_cpu()) return g.accumulate(multiply(g, a, b), target);
+    g.expand(g.custom_inplace(g.ref(target), {a, b}, [](ggml_tensor * node, int thread, int threads, Compute & compute) {
+        run_product(node->src[1], node->src[2], node, true, thread, threads, compute);
+    }));
+}
+
+ggml_tensor * multiply_weight(Graph & g, ggml_tensor * w, ggml_tensor * x) {
+    return w->type == GGML_TYPE_F32 ? multiply(g, w, x) : ggml_mul_mat(g.ctx(), w, x);
+}
+
+ggml_tensor * multiply_transposed(Graph & g, ggml_tensor * w, ggml_tensor * dy) {
+    if (!g.on_cpu()) return multiply_transposed_in_blocks(g, w, dy);
+    return g.custom({w->ne[0], dy->ne[1]}, {w, dy}, [](ggml_tensor * node, int thread, int threads, Compute & compute) {
+        run_transposed(node->src[0], node->src[1], node, thread, threads, compute);
+    });
+}
+
+ggml_tensor * outer_sum(Graph & g, ggml_tensor * a, ggml_tensor * b) { return multiply(g, transpose(g, a), transpose(g, b)); }
+
+void accumulate_outer(Graph & g, ggml_tensor * x, ggml_tensor * dy, ggml_tensor * target) {
+    accumulate_product(g, transpose(g, x), transpose(g, dy), target);
 }
 
 }  // namespace cria

@@ -1,18 +1,27 @@
-// The products that a backward pass needs. In ggml order a matrix [n0, n1] has n0 as its fastest axis.
+// Matrix products of the training graph. In ggml order a matrix [n0, n1] has n0 as its fastest axis.
 #pragma once
 
 #include "train/compute.h"
 
 namespace cria {
 
-// [in, out] x [out, T] -> [in, T]: the gradient that reaches the inputs of y = W x. W may be of any trainable type.
+// [k, n] x [k, m] -> [n, m], batched over axes 2 and 3: ggml_mul_mat of F32, whose operands may be transposed views.
+ggml_tensor * multiply(Graph & g, ggml_tensor * a, ggml_tensor * b);
+
+// target [n, m] += the product of two matrices.
+void accumulate_product(Graph & g, ggml_tensor * a, ggml_tensor * b, ggml_tensor * target);
+
+// W [in, out], x [in, T] -> [out, T]. For other types than F32 the operation that decoding uses, which rounds
+// activations as decoding does.
+ggml_tensor * multiply_weight(Graph & g, ggml_tensor * w, ggml_tensor * x);
+
+// W [in, out], dy [out, T] -> [in, T]: the gradient that reaches the inputs of y = W x. W may be of any trainable type.
 ggml_tensor * multiply_transposed(Graph & g, ggml_tensor * w, ggml_tensor * dy);
 
-// [m, K] x [n, K] -> [m, n]: sums the outer products over the shared last axis (dW from x and dy). F32.
-// Batched over axes 2 and 3.
+// [m, K] x [n, K] -> [m, n]: sums the outer products over the shared last axis. F32, batched over axes 2 and 3.
 ggml_tensor * outer_sum(Graph & g, ggml_tensor * a, ggml_tensor * b);
 
-// W as F32, [in, out].
-ggml_tensor * dequantize(Graph & g, ggml_tensor * w);
+// target [in, out] += x [in, T] dy [out, T]^T: the gradient of W in y = W x.
+void accumulate_outer(Graph & g, ggml_tensor * x, ggml_tensor * dy, ggml_tensor * target);
 
 }  // namespace cria

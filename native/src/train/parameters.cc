@@ -94,7 +94,7 @@ void ParameterSet::zero_gradients(Compute &) {
 }
 
 double ParameterSet::gradient_norm(Compute & compute) const {
-    Graph graph(parameters_.size() * 6 + 16);
+    Graph graph(compute, parameters_.size() * 6 + 16);
     TensorPool sums(parameters_.size());
     std::vector<ggml_tensor *> targets;
     for (size_t i = 0; i < parameters_.size(); i++) targets.push_back(sums.add(GGML_TYPE_F32, {1}));
@@ -104,7 +104,7 @@ double ParameterSet::gradient_norm(Compute & compute) const {
         graph.write(ggml_sum(graph.ctx(), ggml_sqr(graph.ctx(), ggml_reshape_1d(graph.ctx(), g, ggml_nelements(g)))), targets[i]);
     }
     const AllocatorPtr allocator = compute.make_allocator();
-    graph.run(compute, allocator.get());
+    graph.run(allocator.get());
     double total = 0.0;
     for (ggml_tensor * target : targets) {
         float sum = 0.0f;
@@ -135,7 +135,7 @@ StepResult ParameterSet::step(const AdamW & options, Compute & compute) {
     values[4] = 0.0f;
     ggml_backend_tensor_set(without_decay, values, 0, sizeof values);
 
-    Graph graph(parameters_.size() * 6 + 16);
+    Graph graph(compute, parameters_.size() * 6 + 16);
     for (const auto & p : parameters_) {
         ggml_tensor * value = graph.ref(p.value);
         ggml_set_param(value);
@@ -144,7 +144,7 @@ StepResult ParameterSet::step(const AdamW & options, Compute & compute) {
         graph.expand(ggml_opt_step_adamw(graph.ctx(), value, gradient, graph.ref(p.moment1), graph.ref(p.moment2), graph.ref(p.decays ? with_decay : without_decay)));
     }
     const AllocatorPtr allocator = compute.make_allocator();
-    graph.run(compute, allocator.get());
+    graph.run(allocator.get());
     zero_gradients(compute);
     result.stepped = true;
     return result;

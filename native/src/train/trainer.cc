@@ -123,9 +123,9 @@ struct Trainer::Impl {
     }
 
     void embed() {
-        Graph g;
+        Graph g(compute);
         g.write(ggml_get_rows(g.ctx(), arch.token_embd, g.ref(session.tokens)), session.x[0]);
-        g.run(compute, scratch.get());
+        g.run(scratch.get());
     }
 
     LayerInputs leaf_inputs(Graph & g) const { return {g.ref(session.inputs.positions), g.ref(session.inputs.mask)}; }
@@ -133,7 +133,7 @@ struct Trainer::Impl {
     // Runs layer `il`; with a tape its activations stay.
     void run_layer(int64_t il, Tape * tape) {
         std::optional<Graph> local;
-        Graph & g = tape ? tape->graph.emplace() : local.emplace();
+        Graph & g = tape ? tape->graph.emplace(compute) : local.emplace(compute);
         LayerActivations a{};
         ggml_tensor * y = layer_forward(g, arch, parameters.layers()[size_t(il)], session.shape, leaf_inputs(g), g.ref(session.x[size_t(il)]), session.adapter, a);
         if (tape) {
@@ -142,7 +142,7 @@ struct Trainer::Impl {
             if (!tape->allocator) tape->allocator = compute.make_allocator();
         }
         g.write(y, session.x[size_t(il) + 1]);
-        g.run(compute, tape ? tape->allocator.get() : scratch.get());
+        g.run(tape ? tape->allocator.get() : scratch.get());
     }
 
     void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy) {
@@ -155,9 +155,9 @@ struct Trainer::Impl {
         const int64_t fit = std::min<int64_t>(arch.n_layer, int64_t(options.memory_budget / std::max<size_t>(1, per_layer)));
         session.first_kept_layer = int(keep ? arch.n_layer - fit : arch.n_layer);
         for (int64_t il = 0; il < arch.n_layer; il++) run_layer(il, il >= session.first_kept_layer ? &tapes[size_t(il)] : nullptr);
-        Graph g;
+        Graph g(compute);
         g.write(ggml_get_rows(g.ctx(), g.ref(session.x.back()), g.ref(session.sources)), session.picked);
-        g.run(compute, scratch.get());
+        g.run(scratch.get());
         head.forward(compute, session.picked, session.targets, session.temperature, session.adapter, keep, logprobs, entropy);
         session.kept = keep;
     }
@@ -168,25 +168,25 @@ struct Trainer::Impl {
         session.kept = false;
         head.backward(compute, session.picked, session.d_picked, session.targets, session.temperature, session.adapter, d_logprobs, d_entropy);
         {
-            Graph g;
+            Graph g(compute);
             g.write(ggml_get_rows_back(g.ctx(), g.ref(session.d_picked), g.ref(session.sources), g.ref(session.dy)), session.dy);
-            g.run(compute, scratch.get());
+            g.run(scratch.get());
         }
         for (int64_t il = arch.n_layer - 1; il >= 0; il--) {
             // Recomputed layers share one tape: the first one's, which is not kept itself then.
             Tape & tape = il >= session.first_kept_layer ? tapes[size_t(il)] : tapes[0];
             if (il < session.first_kept_layer) run_layer(il, &tape);
-            Graph g;
+            Graph g(compute);
             ggml_tensor * dx = layer_backward(g, arch, parameters.layers()[size_t(il)], session.shape, leaf_inputs(g), as_leaves(g, tape.activations),
                                               g.ref(session.x[size_t(il)]), g.ref(session.dy));
             g.write(dx, session.dy);
-            g.run(compute, scratch.get());
+            g.run(scratch.get());
             tape.graph.reset();
         }
         if (ggml_tensor * d_embd = parameters.d_token_embd()) {
-            Graph g;
+            Graph g(compute);
             g.accumulate(ggml_get_rows_back(g.ctx(), g.ref(session.dy), g.ref(session.tokens), g.ref(d_embd)), d_embd);
-            g.run(compute, scratch.get());
+            g.run(scratch.get());
         }
     }
 

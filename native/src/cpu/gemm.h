@@ -1,0 +1,45 @@
+// F32 matrix products on the CPU, blocked and packed after Goto & van de Geijn, "Anatomy of high-performance matrix
+// multiplication" (ACM TOMS 34, 2008). Operands may lie in any order, so that backward passes need no transposed copies.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ggml.h"
+
+namespace cria {
+
+// C[i, j] = sum_p A[i, p] B[p, j], or added to C. Strides in floats; C's columns are contiguous.
+struct Gemm {
+    int64_t m, n, k;
+    const float * a;
+    int64_t a_row, a_step;  // from i to i + 1, from p to p + 1
+    const void * b;
+    ggml_type b_type;       // other than F32: rows of B are stored whole (b_column is 1), b_step is in bytes
+    int64_t b_step, b_column;
+    float * c;
+    int64_t c_row;
+    bool accumulate;
+};
+
+// Packed panels of one thread; grows to what was needed.
+struct GemmWorkspace {
+    std::vector<float> a, b, row, tile;
+};
+
+// This thread's part of the product: a share of C's rows or columns. All parts together compute it, in any order, and
+// each element of C is summed in the same order whatever `parts` is.
+void run_gemm(const Gemm & gemm, int part, int parts, GemmWorkspace & workspace);
+
+// A register tile: rows x columns of C, B packed in panels of `columns`.
+struct GemmKernel {
+    int rows, columns;
+    void (*run)(int64_t k, const float * a, int64_t a_row, int64_t a_step, const float * b, float * c, int64_t c_row, bool accumulate);
+};
+
+extern const GemmKernel gemm_portable;
+#ifdef __x86_64__
+extern const GemmKernel gemm_avx2, gemm_avx512;
+#endif
+
+}  // namespace cria
