@@ -75,11 +75,11 @@ describe("the embedded policy", () => {
     expect(model.info).toMatchObject({
       architecture: "qwen3",
       vocabSize: 640,
-      layerCount: 4,
+      layerCount: 2,
       embeddingSize: 128,
       addBos: false,
     });
-    expect(model.info.parameterCount).toBe(869_760);
+    expect(model.info.parameterCount).toBe(475_904);
     expect(model.chatTemplate).toBe(chatTemplate);
     expect(model.info.endOfGenerationTokens).toContain(model.tokenize("<|im_end|>")[0]);
   });
@@ -101,8 +101,10 @@ describe("the embedded policy", () => {
     expect(model.tokenize(texts[0]!).length).toBeLessThan(180);
   });
 
-  it("has a template that renders tools compactly", () => {
+  it("has a template that renders tools compactly, calls as the policy writes them, and tools without a system message", () => {
     const template = new ChatTemplate(chatTemplate);
+    const alone = template.render([{ role: "user", content: "How many?" }], { tools: [calculatorSchema] });
+    expect(alone).toContain('<|im_start|>system\n<tools>\n{"name":"calculator"');
     const messages = [
       ...makePrompt("How many?"),
       {
@@ -115,7 +117,7 @@ describe("the embedded policy", () => {
     expect(template.render(messages, { tools: [calculatorSchema], addGenerationPrompt: true })).toBe(
       '<|im_start|>system\nYou solve problems. Use the tool to compute, then answer with ####.\n<tools>\n{"name":"calculator","arguments":{"expression":"string"}}\n</tools><|im_end|>\n' +
         "<|im_start|>user\nHow many?<|im_end|>\n" +
-        '<|im_start|>assistant\n<tool_call>\n{"name":"calculator","arguments":{"expression": "1+1"}}\n</tool_call><|im_end|>\n' +
+        '<|im_start|>assistant\n<tool_call>\n{"name":"calculator","arguments":{"expression":"1+1"}}\n</tool_call><|im_end|>\n' +
         "<|im_start|>user\n<tool_response>\n2\n</tool_response><|im_end|>\n<|im_start|>assistant\n",
     );
   });

@@ -3,6 +3,8 @@ import { z } from "zod";
 const files = z.union([z.string(), z.array(z.string())]).transform((value) => (Array.isArray(value) ? value : [value]));
 
 /** Config of `cria sft`. */
+const beta = z.number().min(0).lt(1);
+
 export const sftConfigSchema = z.strictObject({
   model: z.strictObject({
     path: z.string(),
@@ -22,7 +24,7 @@ export const sftConfigSchema = z.strictObject({
   optim: z
     .strictObject({
       lr: z.number().positive().default(1e-4),
-      betas: z.tuple([z.number(), z.number()]).default([0.9, 0.98]),
+      betas: z.tuple([beta, beta]).default([0.9, 0.98]),
       weight_decay: z.number().min(0).default(0.05),
       lr_warmup_steps: z.int().min(0).default(50),
       /** Share of the learning rate that is left at the end of the cosine. */

@@ -5,6 +5,8 @@ import { z } from "zod";
 const files = z.union([z.string(), z.array(z.string())]).transform((value) => (Array.isArray(value) ? value : [value]));
 const turns = z.int().positive().nullable().default(null);
 
+const beta = z.number().min(0).lt(1);
+
 const model = z.strictObject({
   path: z.string(),
   /** 0: full training. */
@@ -21,7 +23,7 @@ const actor = z.strictObject({
       lr: z.number().positive().default(1e-4),
       lr_warmup_steps: z.int().min(0).default(0),
       weight_decay: z.number().min(0).default(0),
-      betas: z.tuple([z.number(), z.number()]).default([0.9, 0.999]),
+      betas: z.tuple([beta, beta]).default([0.9, 0.999]),
     })
     .prefault({}),
   /** In prompts. */

@@ -22,6 +22,8 @@ import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
 export interface Session {
   config: TrainConfig;
   engine: PolicyEngine;
+  /** Its logprobs without adapter are the reference: the engine itself with LoRA, else a frozen copy; null: none needed. */
+  reference: PolicyEngine | null;
   trainRows: DatasetRow[];
   valRows: DatasetRow[];
   /** What all rollouts of the run share; sampling, step and n are added by the caller. */
@@ -71,10 +73,11 @@ export async function openSession(
       : new Map<string, BaseTool>();
   const reward = await loadReward(config, folder);
   const lora = model.lora_rank > 0 || model.lora_adapter_path !== null;
+  const path = resolvePath(folder, model.path);
   const engine =
     overrides.engine ??
     (await loadModel({
-      path: resolvePath(folder, model.path),
+      path,
       contextSize,
       threads: config.trainer.threads ?? undefined,
       maxSequences: rollout.max_num_seqs,
@@ -90,9 +93,11 @@ export async function openSession(
       seed: rollout.seed >>> 0,
       deterministic: rollout.deterministic,
     }));
+  const reference = await openReference(config, engine, path);
   return {
     config,
     engine,
+    reference,
     trainRows,
     valRows,
     rollout: {
@@ -122,8 +127,30 @@ export async function openSession(
       },
       signal: overrides.signal,
     },
-    dispose: () => engine.dispose(),
+    dispose: async () => {
+      if (reference !== engine) await reference?.dispose();
+      await engine.dispose();
+    },
   };
+}
+
+async function openReference(config: TrainConfig, engine: PolicyEngine, path: string): Promise<PolicyEngine | null> {
+  if (!config.actor_rollout_ref.actor.use_kl_loss) return null;
+  if (engine.info.trainable === "lora") return engine;
+  try {
+    // Only a trainable model has the scoring graph; its adapter, never trained, stays off.
+    return await loadModel({
+      path,
+      threads: config.trainer.threads ?? undefined,
+      contextSize: 64,
+      maxSequences: 1,
+      trainable: "lora",
+      lora: { rank: 1, alpha: 1 },
+    });
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
 }
 
 async function loadTools(file: string): Promise<Map<string, BaseTool>> {

@@ -2,7 +2,8 @@ import { setMaxListeners } from "node:events";
 import { DataError, type Trajectory } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
-import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";
+import { openTinySession, type TinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
+import { openSession } from "./session.js";
 import { runTrainingStep } from "./training-step.js";
 
 const models = new TinyModels();
@@ -99,6 +100,23 @@ describe("a training step", () => {
       results.push((await take(session)).metrics["actor/grad_norm"]!);
     }
     expect(Math.abs(results[0]! - results[1]!) / results[1]!).toBeLessThan(1e-5);
+  });
+
+  it("full training takes its KL against a frozen copy", async () => {
+    const { config, folder } = await writeTinyRun(models, {
+      actor: { use_kl_loss: true, kl_loss_coef: 0.1, optim: { lr: 3e-2 } },
+    });
+    config.actor_rollout_ref.model.lora_rank = 0;
+    const session = await openSession(config, folder);
+    try {
+      const kl = [];
+      for (const step of [1, 2])
+        kl.push((await runTrainingStep(session, session.trainRows, step, 0)).metrics["actor/kl_loss"]!);
+      expect(kl[0]).toBeCloseTo(0, 6);
+      expect(kl[1]).toBeGreaterThan(1e-4);
+    } finally {
+      await session.dispose();
+    }
   });
 
   it("scores with the adapter off only when a KL term needs the reference", async () => {

@@ -58,8 +58,9 @@ export async function runTrainingStep(
   const scored = used.map((i) => ({ tokenIds: trajectories[i]!.tokenIds, from: trajectories[i]!.promptLength }));
   const scoreOptions = { temperature: rollout.temperature, signal: session.rollout.signal };
   const old = await clock.time("old_log_prob", () => engine.score(scored, { ...scoreOptions, entropy: true }));
-  const reference = actor.use_kl_loss
-    ? await clock.time("ref", () => engine.score(scored, { ...scoreOptions, adapter: false }))
+  const frozen = session.reference;
+  const reference = frozen
+    ? await clock.time("ref", () => frozen.score(scored, { ...scoreOptions, adapter: false }))
     : null;
 
   // 5. The batch: per-token columns for the loss.
