@@ -3,22 +3,19 @@
 import { spawnSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { ChatMessage } from "@cria/core";
 import { writeGguf } from "@cria/engine";
 import { ChatTemplate } from "@cria/tokenizer-delta";
 import { trainVocabulary } from "./bpe.js";
-import { makeCorpus } from "./corpus.js";
-import { firstNoise, secondNoise } from "./demonstrations.js";
+import { type Dialog, firstStage, makeCorpus, secondStage } from "./corpus.js";
 import { describeInitialModel } from "./initial-model.js";
-import { calculatorSchema, chatTemplate } from "./policy-prompt.js";
+import { chatTemplate } from "./policy-prompt.js";
 
 const root = join(import.meta.dirname, "..");
 const work = join(root, "build");
 await mkdir(work, { recursive: true });
 
-async function writeCorpus(name: string, corpus: ChatMessage[][]): Promise<void> {
-  const lines = corpus.map((messages) => `${JSON.stringify({ messages, tools: [calculatorSchema] })}\n`);
-  await writeFile(join(work, name), lines.join(""));
+async function writeCorpus(name: string, corpus: readonly Dialog[]): Promise<void> {
+  await writeFile(join(work, name), corpus.map((dialog) => `${JSON.stringify(dialog)}\n`).join(""));
 }
 
 function runSft(config: string): void {
@@ -29,11 +26,11 @@ function runSft(config: string): void {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-const first = makeCorpus(96_000, 1, firstNoise);
+const first = makeCorpus(112_000, 1, firstStage);
 await writeCorpus("corpus-1.jsonl", first);
-await writeCorpus("corpus-2.jsonl", makeCorpus(19_200, 2, secondNoise));
+await writeCorpus("corpus-2.jsonl", makeCorpus(20_000, 2, secondStage));
 const template = new ChatTemplate(chatTemplate);
-const texts = first.slice(0, 4000).map((messages) => template.render(messages, { tools: [calculatorSchema] }));
+const texts = first.slice(0, 4000).map(({ messages, tools }) => template.render(messages, { tools }));
 await writeGguf(join(work, "initial.gguf"), describeInitialModel(trainVocabulary(texts, 640), 1));
 runSft("sft-1.yaml");
 runSft("sft-2.yaml");

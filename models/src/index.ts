@@ -2,7 +2,15 @@ import { fileURLToPath } from "node:url";
 
 export { encode, specialTokens, trainVocabulary, type Vocabulary } from "./bpe.js";
 export { makeCalculatorRows } from "./calculator-rows.js";
-export { makeCorpus } from "./corpus.js";
+export {
+  codeGame,
+  drawCode,
+  isHeldOutCode,
+  makeCodePrompt,
+  secondCodeNoise,
+  writeCodeDemonstration,
+} from "./code-demonstrations.js";
+export { type Dialog, firstStage, makeCorpus, type StageNoise, secondStage } from "./corpus.js";
 export { firstNoise, type NoiseProfile, secondNoise, writeDemonstration } from "./demonstrations.js";
 export { describeInitialModel, policyShape } from "./initial-model.js";
 export { calculatorSchema, chatTemplate, makePrompt, systemPrompt } from "./policy-prompt.js";

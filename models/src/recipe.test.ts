@@ -7,17 +7,21 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   calculatorSchema,
   chatTemplate,
+  drawCode,
   drawProblem,
   embeddedPolicyPath,
   encode,
   families,
-  firstNoise,
+  firstStage,
   isHeldOut,
+  isHeldOutCode,
   makeCalculatorRows,
   makeCorpus,
   makePrompt,
   Random,
-  secondNoise,
+  secondCodeNoise,
+  secondStage,
+  writeCodeDemonstration,
 } from "./index.js";
 
 const dataFolder = join(import.meta.dirname, "..", "..", "examples", "calculator", "data");
@@ -52,16 +56,30 @@ describe("word problems", () => {
 });
 
 describe("demonstrations", () => {
-  for (const [name, noise] of Object.entries({ firstNoise, secondNoise })) {
+  for (const [name, stage] of Object.entries({ firstStage, secondStage })) {
     it(`${name}: are spoiled in the proportions of the profile`, () => {
-      const corpus = makeCorpus(4000, 3, noise);
-      const skips = corpus.filter((messages) => messages.length === 3).length / corpus.length;
-      const errors = corpus.filter((messages) => messages[3]?.content.startsWith("error")).length / corpus.length;
-      expect(Math.abs(skips - noise.skip)).toBeLessThan(0.03);
-      expect(Math.abs(errors - noise.malformed)).toBeLessThan(0.02);
-      expect(corpus.every((messages) => /^#### -?[\d.]+$/.test(messages.at(-1)!.content))).toBe(true);
+      const corpus = makeCorpus(6000, 3, stage).filter((dialog) => dialog.tools.length > 0);
+      const skips = corpus.filter(({ messages }) => messages.length === 3).length / corpus.length;
+      const errors = corpus.filter(({ messages }) => messages[3]?.content.startsWith("error")).length / corpus.length;
+      expect(Math.abs(skips - stage.problems.skip)).toBeLessThan(0.03);
+      expect(Math.abs(errors - stage.problems.malformed)).toBeLessThan(0.02);
+      expect(corpus.every(({ messages }) => /^#### -?[\d.]+$/.test(messages.at(-1)!.content))).toBe(true);
     });
   }
+
+  it("of the code game: following the answers always wins, and held-out codes are never secrets", () => {
+    const random = new Random(1);
+    for (let i = 0; i < 10_000; i++) {
+      const code = String(i).padStart(4, "0");
+      const guesses = writeCodeDemonstration(random, code, { follow: 1, repeat: 0 });
+      expect(guesses.at(-1)!.content).toBe(code);
+    }
+    const games = makeCorpus(8000, 4, secondStage).filter((dialog) => dialog.tools.length === 0);
+    const repeats = games.filter(({ messages }) => messages[2]!.content === messages[4]?.content).length / games.length;
+    expect(Math.abs(repeats - secondCodeNoise.repeat)).toBeLessThan(0.03);
+    for (let i = 0; i < 200; i++)
+      expect(isHeldOutCode(drawCode(random, i % 2 ? "train" : "heldOut"))).toBe(i % 2 === 0);
+  });
 });
 
 describe("the embedded policy", () => {
@@ -89,9 +107,7 @@ describe("the embedded policy", () => {
     const vocabulary = readVocabulary();
     expect(vocabulary.tokens).toHaveLength(tokens.length);
     const template = new ChatTemplate(chatTemplate);
-    const texts = makeCorpus(50, 9, firstNoise).map((messages) =>
-      template.render(messages, { tools: [calculatorSchema] }),
-    );
+    const texts = makeCorpus(50, 9, firstStage).map(({ messages, tools }) => template.render(messages, { tools }));
     texts.push("Größe: 12,5 € — naïve\n\n  x\t<|im_end|> <tool_call>\n日本", "");
     for (const text of texts) {
       const ids = model.tokenize(text);

@@ -2,6 +2,7 @@ export { BaseTool, type CreateOptions, type ExecuteOptions, type ToolResponse, t
 export { calculate, formatNumber } from "./calculate.js";
 export { CalculatorTool } from "./calculator-tool.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
+export { answerGuess } from "./interactions/code-game.js";
 export { createTools, registerToolClass, type ToolClass, type ToolConfigEntry } from "./registry.js";
 export { defineToolSchema, findArgumentError } from "./schema.js";
 export {
