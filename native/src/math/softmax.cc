@@ -77,6 +77,23 @@ CRIA_CLONES void probabilities_of(const float * x, int n, float scale, float off
     for (int i = 0; i < n; i++) out[i] = fast_exp(x[i] * scale - offset);
 }
 
+CRIA_CLONES float replace_by_exp(float * x, int n, float scale, float max) {
+    float total = 0.0f;
+    for (int i = 0; i < n; i++) {
+        x[i] = fast_exp(x[i] * scale - max);
+        total += x[i];
+    }
+    return total;
+}
+
+CRIA_CLONES void multiply_by(float * x, int n, float factor) {
+    for (int i = 0; i < n; i++) x[i] *= factor;
+}
+
+CRIA_CLONES void backward_of(float * d, const float * p, int n, float scale, float delta) {
+    for (int i = 0; i < n; i++) d[i] = p[i] * (d[i] - delta) * scale;
+}
+
 CRIA_CLONES void gradient_of(float * x, int n, float scale, float offset, float entropy, float c, float e) {
     for (int i = 0; i < n; i++) {
         const float logprob = x[i] * scale - offset;
@@ -100,6 +117,17 @@ RowStats softmax_stats(const float * logits, int n, float scale, bool with_entro
 void softmax_probabilities(const float * logits, int n, float scale, const RowStats & stats, float * probabilities) {
     probabilities_of(logits, n, scale, stats.max + stats.log_sum, probabilities);
 }
+
+float softmax_in_place(float * x, int n, float scale) {
+    const float max = row_max(x, n, scale);
+    const float sum = replace_by_exp(x, n, scale, max);
+    multiply_by(x, n, 1.0f / sum);
+    return max + std::log(sum);
+}
+
+void softmax_again(float * x, int n, float scale, float log_sum) { probabilities_of(x, n, scale, log_sum, x); }
+
+void softmax_backward(float * d, const float * p, int n, float scale, float delta) { backward_of(d, p, n, scale, delta); }
 
 void softmax_gradient(float * logits, int n, float scale, int target, float c, float e) {
     if (c == 0.0f && e == 0.0f) {

@@ -18,6 +18,15 @@ inline float row_logprob(const RowStats & stats, float logit, float scale) { ret
 // probabilities[j] = exp(logits[j] * scale - max - log_sum).
 void softmax_probabilities(const float * logits, int n, float scale, const RowStats & stats, float * probabilities);
 
+// Replaces x by softmax(x * scale); returns log sum exp(x * scale). n > 0.
+float softmax_in_place(float * x, int n, float scale);
+
+// Replaces x by exp(x * scale - log_sum): the same softmax again, from what softmax_in_place returned.
+void softmax_again(float * x, int n, float scale, float log_sum);
+
+// Replaces d by the gradient that reaches x, given that of p = softmax(x * scale); delta = sum p d.
+void softmax_backward(float * d, const float * p, int n, float scale, float delta);
+
 // Replaces logits by d(c * logprob[target] + e * entropy)/dlogits.
 void softmax_gradient(float * logits, int n, float scale, int target, float c, float e);
 

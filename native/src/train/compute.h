@@ -12,7 +12,7 @@
 #include "ggml-backend.h"
 #include "ggml.h"
 
-#include "cpu/gemm.h"
+#include "cpu/attention.h"
 
 namespace cria {
 
@@ -42,8 +42,8 @@ class Compute {
     int threads() const { return threads_; }
     AllocatorPtr make_allocator() const;
     std::atomic<bool> & abort_flag() { return abort_; }
-    // Packing space of one CPU thread.
-    GemmWorkspace & workspace(int thread) { return workspaces_[size_t(thread)]; }
+    // What our own kernels need on one CPU thread.
+    AttentionWorkspace & workspace(int thread) { return workspaces_[size_t(thread)]; }
     // Throws Error("aborted") or Error("compute-failed").
     void run(ggml_cgraph * graph);
     // Splits [0, count) over the CPU threads.
@@ -55,7 +55,7 @@ class Compute {
     int threads_;
     std::atomic<bool> abort_{false};
     BackendPtr backend_;
-    std::vector<GemmWorkspace> workspaces_;
+    std::vector<AttentionWorkspace> workspaces_;
     BackendPtr cpu_backend_;  // for parallel() when the weights are elsewhere
 };
 

@@ -13,34 +13,26 @@ ggml_tensor * rope(Graph & g, const Architecture & arch, ggml_tensor * x, ggml_t
                  arch.rope_scale, 0.0f, 1.0f, 32.0f, 1.0f);
 }
 
-// [D, N, T] -> [D, S, N, B]: heads apart, so that each is one matrix.
-ggml_tensor * split_heads(Graph & g, ggml_tensor * x, const BatchShape & s, int64_t head_size, int64_t heads) {
-    ggml_context * c = g.ctx();
-    return ggml_cont(c, ggml_permute(c, ggml_reshape_4d(c, x, head_size, heads, s.row_length, s.rows), 0, 2, 1, 3));
-}
-
-// [D, S, N, B] -> [D*N, T].
-ggml_tensor * merge_heads(Graph & g, ggml_tensor * x, const BatchShape & s, int64_t head_size, int64_t heads) {
-    ggml_context * c = g.ctx();
-    x = ggml_permute(c, ggml_reshape_4d(c, x, head_size, s.row_length, heads, s.rows), 0, 2, 1, 3);
-    return ggml_cont_2d(c, x, head_size * heads, s.tokens());
+// [D*N, T] -> [D, N, T], of a tensor whose columns may lie apart.
+ggml_tensor * view_heads(Graph & g, ggml_tensor * x, int64_t head_size, int64_t heads) {
+    return ggml_view_3d(g.ctx(), x, head_size, heads, x->ne[1], size_t(head_size) * sizeof(float), x->nb[1], 0);
 }
 
 }  // namespace
 
 std::vector<ggml_tensor *> LayerActivations::list() const {
-    return {attn_in, q_raw, k_raw, q, k, v, probs, attn_out, residual, ffn_in, gate, up, ffn_mid};
+    return {attn_in, q_raw, k_raw, attention.q, attention.k, attention.v, attention.out, attention.kept, residual, ffn_in, gate, up, ffn_mid};
 }
 
 ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
                             const LayerInputs & inputs, ggml_tensor * x, bool adapter, LayerActivations & a) {
     ggml_context * c = g.ctx();
-    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, G = H / KV, S = s.row_length, B = s.rows, T = s.tokens();
+    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens();
 
     a.attn_in = norm_forward(g, p.attn_norm, x, arch.norm_eps);
     ggml_tensor * q = ggml_reshape_3d(c, linear_forward(g, p.q, a.attn_in, adapter), D, H, T);
     ggml_tensor * k = ggml_reshape_3d(c, linear_forward(g, p.k, a.attn_in, adapter), D, KV, T);
-    ggml_tensor * v = ggml_reshape_3d(c, linear_forward(g, p.v, a.attn_in, adapter), D, KV, T);
+    a.attention.v = linear_forward(g, p.v, a.attn_in, adapter);
     a.q_raw = a.k_raw = nullptr;
     if (p.q_norm.weight) {
         a.q_raw = q;
@@ -48,17 +40,10 @@ ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerPar
         q = norm_forward(g, p.q_norm, q, arch.norm_eps);
         k = norm_forward(g, p.k_norm, k, arch.norm_eps);
     }
-    // Query heads of one KV head lie next to each other: as extra rows of one matrix they need no broadcast, and the
-    // sum over the group comes for free in the gradients of K and V.
-    a.q = ggml_reshape_4d(c, split_heads(g, rope(g, arch, q, inputs.positions, false), s, D, H), D, S * G, KV, B);
-    a.k = split_heads(g, rope(g, arch, k, inputs.positions, false), s, D, KV);
-    a.v = split_heads(g, v, s, D, KV);
-
-    ggml_tensor * scores = ggml_reshape_4d(c, multiply(g, a.k, a.q), S, S, H, B);
-    a.probs = ggml_reshape_4d(c, ggml_soft_max_ext(c, scores, inputs.mask, arch.attention_scale, 0.0f), S, S * G, KV, B);
-    ggml_tensor * mixed = multiply(g, ggml_transpose(c, a.v), a.probs);  // [D, S*G, KV, B]
-    a.attn_out = merge_heads(g, mixed, s, D, H);
-    a.residual = ggml_add(c, linear_forward(g, p.o, a.attn_out, adapter), x);
+    a.attention.q = ggml_reshape_2d(c, rope(g, arch, q, inputs.positions, false), D * H, T);
+    a.attention.k = ggml_reshape_2d(c, rope(g, arch, k, inputs.positions, false), D * KV, T);
+    attention_forward(g, arch, s, inputs.attention, a.attention);
+    a.residual = ggml_add(c, linear_forward(g, p.o, a.attention.out, adapter), x);
 
     a.ffn_in = norm_forward(g, p.ffn_norm, a.residual, arch.norm_eps);
     a.up = linear_forward(g, p.up, a.ffn_in, adapter);
@@ -70,7 +55,7 @@ ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerPar
 ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
                              const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy) {
     ggml_context * c = g.ctx();
-    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, G = H / KV, S = s.row_length, B = s.rows, T = s.tokens();
+    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens();
 
     // Feed-forward: y = residual + down(silu(gate) * up).
     ggml_tensor * d_mid = linear_backward(g, p.down, a.ffn_mid, dy);
@@ -79,34 +64,27 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
     ggml_tensor * d_ffn_in = ggml_add(c, linear_backward(g, p.gate, a.ffn_in, d_gate), linear_backward(g, p.up, a.ffn_in, d_up));
     ggml_tensor * d_residual = ggml_add(c, dy, norm_backward(g, p.ffn_norm, a.residual, d_ffn_in, arch.norm_eps));
 
-    // Attention: out = V P with P = softmax(K^T Q).
-    ggml_tensor * d_attn_out = linear_backward(g, p.o, a.attn_out, d_residual);
-    ggml_tensor * d_mixed = ggml_reshape_4d(c, split_heads(g, d_attn_out, s, D, H), D, S * G, KV, B);
-    ggml_tensor * d_probs = multiply(g, a.v, d_mixed);  // [S, S*G, KV, B]
-    ggml_tensor * d_v = outer_sum(g, d_mixed, a.probs);     // [D, S, KV, B]
-    ggml_tensor * d_scores = ggml_soft_max_ext_back(c, d_probs, a.probs, arch.attention_scale, 0.0f);
-    ggml_tensor * d_q = multiply(g, ggml_transpose(c, a.k), d_scores);  // [D, S*G, KV, B]
-    ggml_tensor * d_k = outer_sum(g, a.q, d_scores);                                      // [D, S, KV, B]
-
-    d_q = rope(g, arch, ggml_reshape_3d(c, merge_heads(g, d_q, s, D, H), D, H, T), inputs.positions, true);
-    d_k = rope(g, arch, ggml_reshape_3d(c, merge_heads(g, d_k, s, D, KV), D, KV, T), inputs.positions, true);
+    ggml_tensor * d_out = linear_backward(g, p.o, a.attention.out, d_residual);
+    const AttentionGradient d = attention_backward(g, arch, s, inputs.attention, a.attention, d_out);
+    ggml_tensor * d_q = rope(g, arch, view_heads(g, d.q, D, H), inputs.positions, true);
+    ggml_tensor * d_k = rope(g, arch, view_heads(g, d.k, D, KV), inputs.positions, true);
     if (p.q_norm.weight) {
         d_q = norm_backward(g, p.q_norm, a.q_raw, d_q, arch.norm_eps);
         d_k = norm_backward(g, p.k_norm, a.k_raw, d_k, arch.norm_eps);
     }
     ggml_tensor * d_attn_in = linear_backward(g, p.q, a.attn_in, ggml_reshape_2d(c, d_q, D * H, T));
     d_attn_in = ggml_add(c, d_attn_in, linear_backward(g, p.k, a.attn_in, ggml_reshape_2d(c, d_k, D * KV, T)));
-    d_attn_in = ggml_add(c, d_attn_in, linear_backward(g, p.v, a.attn_in, merge_heads(g, d_v, s, D, KV)));
+    d_attn_in = ggml_add(c, d_attn_in, linear_backward(g, p.v, a.attn_in, d.v));
     return ggml_add(c, d_residual, norm_backward(g, p.attn_norm, x, d_attn_in, arch.norm_eps));
 }
 
-size_t activation_bytes(const Architecture & arch, const BatchShape & s) {
+size_t activation_bytes(const Architecture & arch, const BatchShape & s, bool on_cpu) {
     const int64_t d = arch.n_embd, q = arch.head_size * arch.n_head, kv = arch.head_size * arch.n_head_kv;
     const int64_t ff = arch.layers.front().ffn_gate->ne[1];
-    // The list in LayerActivations, plus the tensors that live between them while the layer runs (about as much again
-    // of the attention part).
-    const int64_t per_token = 3 * d + 3 * q + 4 * kv + 3 * ff + arch.n_head * s.row_length;
-    return size_t(per_token + q + 2 * kv + arch.n_head * s.row_length) * size_t(s.tokens()) * sizeof(float);
+    // The list in LayerActivations, plus the tensors that live between them while the layer runs.
+    const int64_t attention = on_cpu ? arch.n_head : 2 * arch.n_head * s.row_length;
+    const int64_t per_token = 3 * d + 4 * q + 6 * kv + 3 * ff + attention;
+    return size_t(per_token) * size_t(s.tokens()) * sizeof(float);
 }
 
 }  // namespace cria

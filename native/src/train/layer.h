@@ -4,30 +4,23 @@
 #pragma once
 
 #include "architecture.h"
+#include "train/attention.h"
 #include "train/compute.h"
 #include "train/parameters.h"
 
 namespace cria {
 
-// S tokens in each of B rows; T = S * B. Heads: H query heads in KV groups of G = H / KV; D is the head size.
-struct BatchShape {
-    int64_t row_length, rows;
-    int64_t tokens() const { return row_length * rows; }
-};
-
 // Inputs that every layer shares.
 struct LayerInputs {
     ggml_tensor * positions;  // [T] I32
-    ggml_tensor * mask;       // [S, S, 1, 1 or B] F32: 0 or -inf
+    AttentionInputs attention;  // who sees whom
 };
 
 // What the backward pass reads, beside the layer's input x [d, T].
 struct LayerActivations {
     ggml_tensor * attn_in;            // normed x [d, T]
     ggml_tensor *q_raw, *k_raw;       // [D, H, T], [D, KV, T], before their norm (null without one)
-    ggml_tensor *q, *k, *v;           // [D, S*G, KV, B], [D, S, KV, B], [D, S, KV, B], after RoPE
-    ggml_tensor * probs;              // [S, S*G, KV, B]
-    ggml_tensor * attn_out;           // [D*H, T], before the output projection
+    AttentionState attention;         // q and k after RoPE; `out` is the input of the output projection
     ggml_tensor * residual;           // x + attention [d, T]
     ggml_tensor * ffn_in;             // normed residual [d, T]
     ggml_tensor *gate, *up, *ffn_mid; // [ff, T]
@@ -43,6 +36,6 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
                              const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy);
 
 // Bytes of one layer's activations.
-size_t activation_bytes(const Architecture & arch, const BatchShape & shape);
+size_t activation_bytes(const Architecture & arch, const BatchShape & shape, bool on_cpu);
 
 }  // namespace cria

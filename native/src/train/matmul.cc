@@ -30,7 +30,7 @@ void run_product(const ggml_tensor * a, const ggml_tensor * b, ggml_tensor * c, 
         gemm.c = reinterpret_cast<float *>(static_cast<char *>(c->data) + i2 * c->nb[2] + i3 * c->nb[3]);
         gemm.c_row = floats(c->nb[1]);
         gemm.accumulate = accumulate;
-        run_gemm(gemm, whole ? 0 : thread, whole ? 1 : threads, compute.workspace(thread));
+        run_gemm(gemm, whole ? 0 : thread, whole ? 1 : threads, compute.workspace(thread).gemm);
     }
 }
 
@@ -49,7 +49,7 @@ void run_transposed(const ggml_tensor * w, const ggml_tensor * dy, ggml_tensor *
     gemm.b_column = 1;
     gemm.c = static_cast<float *>(dx->data);
     gemm.c_row = int64_t(dx->nb[1] / sizeof(float));
-    run_gemm(gemm, thread, threads, compute.workspace(thread));
+    run_gemm(gemm, thread, threads, compute.workspace(thread).gemm);
 }
 
 ggml_tensor * contiguous(Graph & g, ggml_tensor * t) { return ggml_is_contiguous(t) ? t : ggml_cont(g.ctx(), t); }

@@ -33,8 +33,8 @@ struct Tape {
 
 LayerActivations as_leaves(Graph & g, const LayerActivations & a) {
     const auto leaf = [&](ggml_tensor * t) { return t ? g.ref(t) : nullptr; };
-    return {leaf(a.attn_in), leaf(a.q_raw), leaf(a.k_raw), leaf(a.q), leaf(a.k), leaf(a.v), leaf(a.probs), leaf(a.attn_out),
-            leaf(a.residual), leaf(a.ffn_in), leaf(a.gate), leaf(a.up), leaf(a.ffn_mid)};
+    const AttentionState & t = a.attention;
+    return {leaf(a.attn_in), leaf(a.q_raw), leaf(a.k_raw), {leaf(t.q), leaf(t.k), leaf(t.v), leaf(t.out), leaf(t.kept)}, leaf(a.residual), leaf(a.ffn_in), leaf(a.gate), leaf(a.up), leaf(a.ffn_mid)};
 }
 
 void require(bool condition, const char * what) {
@@ -50,7 +50,9 @@ struct Session {
     bool kept = false;
     int first_kept_layer = 0;
     std::unique_ptr<TensorPool> pool;
-    LayerInputs inputs{};
+    AttentionPlan plan;                           // who sees whom: on the CPU
+    ggml_tensor * mask = nullptr;                 // the same for other devices: [S, S, 1, 1 or B]
+    ggml_tensor * positions = nullptr;            // [T]
     ggml_tensor *tokens = nullptr, *sources = nullptr;
     std::vector<ggml_tensor *> x;                 // input of each layer, then the last output: [d, T]
     ggml_tensor *picked = nullptr, *d_picked = nullptr;  // hidden states that predict targets [d, R], and their gradient
@@ -98,18 +100,24 @@ struct Trainer::Impl {
         s.pool = std::make_unique<TensorPool>(size_t(arch.n_layer) + 12);
         s.tokens = s.pool->add(GGML_TYPE_I32, {T});
         s.sources = s.pool->add(GGML_TYPE_I32, {R});
-        s.inputs.positions = s.pool->add(GGML_TYPE_I32, {T});
-        s.inputs.mask = s.pool->add(GGML_TYPE_F32, {S, S, 1, branches ? s.shape.rows : 1});
+        s.positions = s.pool->add(GGML_TYPE_I32, {T});
+        if (compute.on_cpu()) s.plan = plan_attention(b.segments, b.rows, S);
+        else s.mask = s.pool->add(GGML_TYPE_F32, {S, S, 1, branches ? s.shape.rows : 1});
         for (int64_t i = 0; i <= arch.n_layer; i++) s.x.push_back(s.pool->add(GGML_TYPE_F32, {d, T}));
         s.picked = s.pool->add(GGML_TYPE_F32, {d, R});
         s.d_picked = s.pool->add(GGML_TYPE_F32, {d, R});
         s.dy = s.pool->add(GGML_TYPE_F32, {d, T});
         s.pool->allocate(compute, "the layers' inputs");
         ggml_backend_tensor_set(s.tokens, b.tokens.data(), 0, size_t(T) * 4);
-        ggml_backend_tensor_set(s.inputs.positions, b.positions.data(), 0, size_t(T) * 4);
+        ggml_backend_tensor_set(s.positions, b.positions.data(), 0, size_t(T) * 4);
         ggml_backend_tensor_set(s.sources, b.sources.data(), 0, size_t(R) * 4);
-        std::vector<float> mask(size_t(S) * size_t(S) * size_t(branches ? b.rows : 1), -INFINITY);
-        for (int64_t row = 0; row < (branches ? b.rows : 1); row++) {
+        if (s.mask) fill_mask(b, branches);
+    }
+
+    void fill_mask(const MicroBatch & b, bool branches) {
+        const int64_t S = b.row_length, rows = branches ? b.rows : 1;
+        std::vector<float> mask(size_t(S) * size_t(S) * size_t(rows), -INFINITY);
+        for (int64_t row = 0; row < rows; row++) {
             const int32_t * segment = b.segments.data() + row * S;
             for (int64_t i = 0; i < S; i++) {
                 float * line = mask.data() + (row * S + i) * S;
@@ -119,7 +127,7 @@ struct Trainer::Impl {
                 }
             }
         }
-        ggml_backend_tensor_set(s.inputs.mask, mask.data(), 0, mask.size() * sizeof(float));
+        ggml_backend_tensor_set(session.mask, mask.data(), 0, mask.size() * sizeof(float));
     }
 
     void embed() {
@@ -128,7 +136,7 @@ struct Trainer::Impl {
         g.run(scratch.get());
     }
 
-    LayerInputs leaf_inputs(Graph & g) const { return {g.ref(session.inputs.positions), g.ref(session.inputs.mask)}; }
+    LayerInputs leaf_inputs(Graph & g) const { return {g.ref(session.positions), {&session.plan, session.mask ? g.ref(session.mask) : nullptr}}; }
 
     // Runs layer `il`; with a tape its activations stay.
     void run_layer(int64_t il, Tape * tape) {
@@ -151,7 +159,7 @@ struct Trainer::Impl {
         start_session(batch);
         embed();
         // As many layers as the budget holds keep their activations; the first ones are recomputed in backward.
-        const size_t per_layer = activation_bytes(arch, session.shape);
+        const size_t per_layer = activation_bytes(arch, session.shape, compute.on_cpu());
         const int64_t fit = std::min<int64_t>(arch.n_layer, int64_t(options.memory_budget / std::max<size_t>(1, per_layer)));
         session.first_kept_layer = int(keep ? arch.n_layer - fit : arch.n_layer);
         for (int64_t il = 0; il < arch.n_layer; il++) run_layer(il, il >= session.first_kept_layer ? &tapes[size_t(il)] : nullptr);

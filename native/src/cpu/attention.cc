@@ -1,0 +1,154 @@
+#include "cpu/attention.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "math/softmax.h"
+
+namespace cria {
+
+namespace {
+
+constexpr int64_t kBlockRows = 48;  // a multiple of every kernel's rows
+
+struct Operand {
+    const float * data;
+    int64_t row, step;
+};
+
+void multiply(int64_t m, int64_t n, int64_t k, Operand a, Operand b, float * c, int64_t c_row, bool accumulate, AttentionWorkspace & w) {
+    if (m == 0 || n == 0 || k == 0) return;
+    run_gemm({m, n, k, a.data, a.row, a.step, b.data, GGML_TYPE_F32, b.row, b.step, c, c_row, accumulate}, 0, 1, w.gemm);
+}
+
+// The two runs of keys that a block sees: where they begin in the row, how many they are, and their place among its columns.
+struct KeyRun {
+    int64_t begin, count, column;
+};
+
+struct BlockKeys {
+    KeyRun runs[2];
+    int64_t columns;
+    explicit BlockKeys(const AttentionBlock & b) : runs{{0, b.prefix, 0}, {b.start, b.end - b.start, b.prefix}}, columns(b.prefix + b.end - b.start) {}
+};
+
+int64_t visible_keys(const AttentionBlock & b, int64_t row) { return b.prefix + b.begin + row - b.start + 1; }
+
+// scores [rows, columns] = Q K^T
+void score_block(const AttentionTensors & t, const AttentionBlock & b, const BlockKeys & keys, int64_t head, int64_t kv, float * scores, AttentionWorkspace & w) {
+    const int64_t rows = b.end - b.begin;
+    for (const KeyRun & run : keys.runs) {
+        multiply(rows, run.count, t.head_size, {t.q.at(b.offset + b.begin, head, t.head_size), t.q.token_step, 1},
+                 {t.k.at(b.offset + run.begin, kv, t.head_size), 1, t.k.token_step}, scores + run.column, keys.columns, false, w);
+    }
+}
+
+void zero_padding(const AttentionPlan & plan, int64_t row, const HeadVectors & vectors, int64_t size) {
+    const size_t first = plan.rows[size_t(row)], last = plan.rows[size_t(row) + 1];
+    const int64_t used = last > first ? plan.blocks[last - 1].end : 0;
+    for (int64_t i = used; i < plan.row_length; i++) {
+        std::memset(vectors.at(row * plan.row_length + i, 0, size), 0, size_t(vectors.heads * size) * sizeof(float));
+    }
+}
+
+}  // namespace
+
+AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows, int64_t row_length) {
+    AttentionPlan plan;
+    plan.row_length = row_length;
+    for (int64_t row = 0; row < rows; row++) {
+        const int32_t * segment = segments.data() + row * row_length;
+        plan.rows.push_back(plan.blocks.size());
+        int64_t prefix = 0;
+        for (int64_t start = 0; start < row_length && segment[start] >= 0;) {
+            int64_t end = start + 1;
+            while (end < row_length && segment[end] == segment[start]) end++;
+            if (segment[start] == 0) prefix = end;
+            for (int64_t begin = start; begin < end; begin += kBlockRows) {
+                plan.blocks.push_back({row * row_length, begin, std::min(begin + kBlockRows, end), segment[start] == 0 ? 0 : prefix, start});
+            }
+            start = end;
+        }
+    }
+    plan.rows.push_back(plan.blocks.size());
+    return plan;
+}
+
+void attention_forward(const AttentionPlan & plan, const AttentionTensors & t, int thread, int threads, AttentionWorkspace & w) {
+    const int64_t D = t.head_size, group = t.q.heads / t.k.heads;
+    for (int64_t row = thread; row < int64_t(plan.rows.size()) - 1; row += threads) {
+        zero_padding(plan, row, t.out, D);
+        zero_padding(plan, row, t.log_sums, 1);
+    }
+    const size_t units = plan.blocks.size() * size_t(t.q.heads);
+    for (size_t unit = size_t(thread); unit < units; unit += size_t(threads)) {
+        const AttentionBlock & b = plan.blocks[unit / size_t(t.q.heads)];
+        const int64_t head = int64_t(unit % size_t(t.q.heads)), kv = head / group, rows = b.end - b.begin;
+        const BlockKeys keys(b);
+        w.scores.resize(std::max(w.scores.size(), size_t(rows * keys.columns)));
+        score_block(t, b, keys, head, kv, w.scores.data(), w);
+        for (int64_t r = 0; r < rows; r++) {
+            float * line = w.scores.data() + r * keys.columns;
+            const int64_t seen = visible_keys(b, r);
+            *t.log_sums.at(b.offset + b.begin + r, head, 1) = softmax_in_place(line, int(seen), t.scale);
+            std::fill(line + seen, line + keys.columns, 0.0f);
+        }
+        bool written = false;
+        for (const KeyRun & run : keys.runs) {
+            multiply(rows, D, run.count, {w.scores.data() + run.column, keys.columns, 1}, {t.v.at(b.offset + run.begin, kv, D), t.v.token_step, 1},
+                     t.out.at(b.offset + b.begin, head, D), t.out.token_step, written, w);
+            written = written || run.count > 0;
+        }
+    }
+}
+
+void attention_backward(const AttentionPlan & plan, const AttentionTensors & t, const AttentionGradients & g, int thread, int threads, AttentionWorkspace & w) {
+    const int64_t D = t.head_size, group = t.q.heads / t.k.heads, rows_of_batch = int64_t(plan.rows.size()) - 1;
+    for (int64_t row = thread; row < rows_of_batch; row += threads) zero_padding(plan, row, g.d_q, D);
+    // Queries of one row and KV head all add to the same keys' gradients: one thread has them all.
+    for (int64_t unit = thread; unit < rows_of_batch * t.k.heads; unit += threads) {
+        const int64_t row = unit / t.k.heads, kv = unit % t.k.heads;
+        for (int64_t i = 0; i < plan.row_length; i++) {
+            for (const HeadVectors & d : {g.d_k, g.d_v}) std::memset(d.at(row * plan.row_length + i, kv, D), 0, size_t(D) * sizeof(float));
+        }
+        for (size_t i = plan.rows[size_t(row)]; i < plan.rows[size_t(row) + 1]; i++) {
+            const AttentionBlock & b = plan.blocks[i];
+            const BlockKeys keys(b);
+            const int64_t rows = b.end - b.begin, first = b.offset + b.begin;
+            w.scores.resize(std::max(w.scores.size(), size_t(rows * keys.columns)));
+            w.d_scores.resize(std::max(w.d_scores.size(), size_t(rows * keys.columns)));
+            float * const p = w.scores.data();
+            float * const d = w.d_scores.data();
+            for (int64_t head = kv * group; head < (kv + 1) * group; head++) {
+                const Operand d_out{g.d_out.at(first, head, D), g.d_out.token_step, 1};
+                score_block(t, b, keys, head, kv, p, w);
+                for (const KeyRun & run : keys.runs) {
+                    multiply(rows, run.count, D, d_out, {t.v.at(b.offset + run.begin, kv, D), 1, t.v.token_step}, d + run.column, keys.columns, false, w);
+                }
+                for (int64_t r = 0; r < rows; r++) {
+                    const int64_t seen = visible_keys(b, r);
+                    const float * o = t.out.at(first + r, head, D);
+                    const float * d_o = g.d_out.at(first + r, head, D);
+                    float delta = 0.0f;
+                    for (int64_t j = 0; j < D; j++) delta += o[j] * d_o[j];
+                    float * line = p + r * keys.columns;
+                    float * d_line = d + r * keys.columns;
+                    softmax_again(line, int(seen), t.scale, *t.log_sums.at(first + r, head, 1));
+                    softmax_backward(d_line, line, int(seen), t.scale, delta);
+                    std::fill(line + seen, line + keys.columns, 0.0f);
+                    std::fill(d_line + seen, d_line + keys.columns, 0.0f);
+                }
+                bool written = false;
+                for (const KeyRun & run : keys.runs) {
+                    const int64_t key = b.offset + run.begin;
+                    multiply(run.count, D, rows, {p + run.column, 1, keys.columns}, {d_out.data, d_out.row, 1}, g.d_v.at(key, kv, D), g.d_v.token_step, true, w);
+                    multiply(run.count, D, rows, {d + run.column, 1, keys.columns}, {t.q.at(first, head, D), t.q.token_step, 1}, g.d_k.at(key, kv, D), g.d_k.token_step, true, w);
+                    multiply(rows, D, run.count, {d + run.column, keys.columns, 1}, {t.k.at(key, kv, D), t.k.token_step, 1}, g.d_q.at(first, head, D), g.d_q.token_step, written, w);
+                    written = written || run.count > 0;
+                }
+            }
+        }
+    }
+}
+
+}  // namespace cria

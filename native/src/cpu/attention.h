@@ -1,0 +1,57 @@
+// Attention of training batches on the CPU: exact, block by block, without ever holding the S x S matrix. The backward pass
+// computes the probabilities again from the rows' log-sums, as FlashAttention does (Dao et al. 2022, arXiv:2205.14135).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cpu/gemm.h"
+
+namespace cria {
+
+// Queries [begin, end) of one row of the batch, which see the keys [0, prefix) and, causally, [start, ...). All are places
+// in the row; the row's first token is `offset` in the batch.
+struct AttentionBlock {
+    int64_t offset, begin, end, prefix, start;
+};
+
+// A row's blocks lie together: rows[i] to rows[i + 1] are those of row i. Padding is in no block.
+struct AttentionPlan {
+    std::vector<AttentionBlock> blocks;
+    std::vector<size_t> rows;
+    int64_t row_length = 0;
+};
+
+// `segments` as in MicroBatch: -1 padding, 0 the prefix that every branch sees, others see it and themselves.
+AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows, int64_t row_length);
+
+// Vectors of `size` floats, `heads` for each token: (token, head) lies at data + token * token_step + head * size.
+struct HeadVectors {
+    float * data;
+    int64_t heads, token_step;
+    float * at(int64_t token, int64_t head, int64_t size) const { return data + token * token_step + head * size; }
+};
+
+struct AttentionTensors {
+    int64_t head_size;
+    float scale;
+    HeadVectors q, k, v, out;
+    HeadVectors log_sums;  // one float a head
+};
+
+struct AttentionGradients {
+    HeadVectors d_out, d_q, d_k, d_v;
+};
+
+struct AttentionWorkspace {
+    GemmWorkspace gemm;
+    std::vector<float> scores, d_scores;
+};
+
+// This thread's part. `out` and `log_sums` of padding become 0.
+void attention_forward(const AttentionPlan & plan, const AttentionTensors & t, int thread, int threads, AttentionWorkspace & w);
+
+// This thread's part; every gradient is written, none added to.
+void attention_backward(const AttentionPlan & plan, const AttentionTensors & t, const AttentionGradients & g, int thread, int threads, AttentionWorkspace & w);
+
+}  // namespace cria

@@ -1,0 +1,94 @@
+#include "train/attention.h"
+
+#include "train/matmul.h"
+
+namespace cria {
+
+namespace {
+
+HeadVectors head_vectors(const ggml_tensor * t, int64_t heads, int64_t first_float = 0) {
+    return {static_cast<float *>(t->data) + first_float, heads, int64_t(t->nb[1] / sizeof(float))};
+}
+
+AttentionTensors describe(const Architecture & arch, const ggml_tensor * q, const ggml_tensor * k, const ggml_tensor * v, const ggml_tensor * kept) {
+    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
+    return {D, arch.attention_scale, head_vectors(q, H), head_vectors(k, KV), head_vectors(v, KV), head_vectors(kept, H), head_vectors(kept, H, D * H)};
+}
+
+ggml_tensor * view_rows(Graph & g, ggml_tensor * t, int64_t first, int64_t count) {
+    return ggml_view_2d(g.ctx(), t, count, t->ne[1], t->nb[1], size_t(first) * sizeof(float));
+}
+
+// [D*N, T] -> [D, S, N, B]: heads apart, so that each is one matrix.
+ggml_tensor * split_heads(Graph & g, ggml_tensor * x, const BatchShape & s, int64_t D, int64_t N) {
+    ggml_context * c = g.ctx();
+    return ggml_cont(c, ggml_permute(c, ggml_reshape_4d(c, ggml_cont(c, x), D, N, s.row_length, s.rows), 0, 2, 1, 3));
+}
+
+// [D, S, N, B] -> [D*N, T].
+ggml_tensor * merge_heads(Graph & g, ggml_tensor * x, const BatchShape & s, int64_t D, int64_t N) {
+    ggml_context * c = g.ctx();
+    x = ggml_permute(c, ggml_reshape_4d(c, x, D, s.row_length, N, s.rows), 0, 2, 1, 3);
+    return ggml_cont_2d(c, x, D * N, s.tokens());
+}
+
+// Query heads of one KV head lie next to each other: as extra rows of one matrix they need no broadcast, and the sum over
+// the group comes for free in the gradients of K and V.
+struct GroupedHeads {
+    ggml_tensor *q, *k, *v;  // [D, S*G, KV, B], [D, S, KV, B], [D, S, KV, B]
+};
+
+GroupedHeads group_heads(Graph & g, const Architecture & arch, const BatchShape & s, const AttentionState & a) {
+    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
+    ggml_tensor * q = ggml_reshape_4d(g.ctx(), split_heads(g, a.q, s, D, H), D, s.row_length * (H / KV), KV, s.rows);
+    return {q, split_heads(g, a.k, s, D, KV), split_heads(g, a.v, s, D, KV)};
+}
+
+void forward_by_products(Graph & g, const Architecture & arch, const BatchShape & s, ggml_tensor * mask, AttentionState & a) {
+    ggml_context * c = g.ctx();
+    const int64_t S = s.row_length, B = s.rows, H = arch.n_head, KV = arch.n_head_kv;
+    const GroupedHeads heads = group_heads(g, arch, s, a);
+    ggml_tensor * scores = ggml_reshape_4d(c, multiply(g, heads.k, heads.q), S, S, H, B);
+    a.kept = ggml_reshape_4d(c, ggml_soft_max_ext(c, scores, mask, arch.attention_scale, 0.0f), S, S * (H / KV), KV, B);
+    a.out = merge_heads(g, multiply(g, ggml_transpose(c, heads.v), a.kept), s, arch.head_size, H);
+}
+
+AttentionGradient backward_by_products(Graph & g, const Architecture & arch, const BatchShape & s, const AttentionState & a, ggml_tensor * d_out) {
+    ggml_context * c = g.ctx();
+    const int64_t S = s.row_length, B = s.rows, D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
+    const GroupedHeads heads = group_heads(g, arch, s, a);
+    ggml_tensor * d_mixed = ggml_reshape_4d(c, split_heads(g, d_out, s, D, H), D, S * (H / KV), KV, B);
+    ggml_tensor * d_probs = multiply(g, heads.v, d_mixed);       // [S, S*G, KV, B]
+    ggml_tensor * d_v = outer_sum(g, d_mixed, a.kept);           // [D, S, KV, B]
+    ggml_tensor * d_scores = ggml_soft_max_ext_back(c, d_probs, a.kept, arch.attention_scale, 0.0f);
+    ggml_tensor * d_q = multiply(g, ggml_transpose(c, heads.k), d_scores);  // [D, S*G, KV, B]
+    ggml_tensor * d_k = outer_sum(g, heads.q, d_scores);                    // [D, S, KV, B]
+    return {merge_heads(g, d_q, s, D, H), merge_heads(g, d_k, s, D, KV), merge_heads(g, d_v, s, D, KV)};
+}
+
+}  // namespace
+
+void attention_forward(Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs, AttentionState & a) {
+    if (!g.on_cpu()) return forward_by_products(g, arch, s, inputs.mask, a);
+    const int64_t D = arch.head_size, H = arch.n_head;
+    const AttentionPlan * plan = inputs.plan;
+    a.kept = g.custom({D * H + H, s.tokens()}, {a.q, a.k, a.v}, [&arch, plan](ggml_tensor * node, int thread, int threads, Compute & compute) {
+        attention_forward(*plan, describe(arch, node->src[0], node->src[1], node->src[2], node), thread, threads, compute.workspace(thread));
+    });
+    a.out = view_rows(g, a.kept, 0, D * H);
+}
+
+AttentionGradient attention_backward(Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs,
+                                     const AttentionState & a, ggml_tensor * d_out) {
+    if (!g.on_cpu()) return backward_by_products(g, arch, s, a, d_out);
+    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
+    const AttentionPlan * plan = inputs.plan;
+    ggml_tensor * all = g.custom({D * (H + 2 * KV), s.tokens()}, {a.q, a.k, a.v, a.kept, d_out}, [&arch, plan](ggml_tensor * node, int thread, int threads, Compute & compute) {
+        const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
+        const AttentionGradients gradients{head_vectors(node->src[4], H), head_vectors(node, H), head_vectors(node, KV, D * H), head_vectors(node, KV, D * (H + KV))};
+        attention_backward(*plan, describe(arch, node->src[0], node->src[1], node->src[2], node->src[3]), gradients, thread, threads, compute.workspace(thread));
+    });
+    return {view_rows(g, all, 0, D * H), view_rows(g, all, D * H, D * KV), ggml_cont(g.ctx(), view_rows(g, all, D * (H + KV), D * KV))};
+}
+
+}  // namespace cria

@@ -1,0 +1,39 @@
+// Attention as a node of the training graph: our own code on the CPU, products and softmax of ggml elsewhere.
+#pragma once
+
+#include "architecture.h"
+#include "cpu/attention.h"
+#include "train/compute.h"
+
+namespace cria {
+
+// S tokens in each of B rows; T = S * B. Heads: H query heads in KV groups of G = H / KV; D is the head size.
+struct BatchShape {
+    int64_t row_length, rows;
+    int64_t tokens() const { return row_length * rows; }
+};
+
+// Who sees whom. On the CPU the plan, elsewhere the mask [S, S, 1, 1 or B], 0 or -inf.
+struct AttentionInputs {
+    const AttentionPlan * plan;
+    ggml_tensor * mask;
+};
+
+// What the forward pass leaves for the backward pass.
+struct AttentionState {
+    ggml_tensor *q, *k, *v;  // [D*H, T], [D*KV, T], [D*KV, T]
+    ggml_tensor * out;       // [D*H, T]; on the CPU a view of `kept`
+    ggml_tensor * kept;      // CPU: [D*H + H, T], outputs and the log-sums of their rows; elsewhere the probabilities [S, S*G, KV, B]
+};
+
+// Fills state.out and state.kept from q, k and v, after RoPE.
+void attention_forward(Graph & g, const Architecture & arch, const BatchShape & shape, const AttentionInputs & inputs, AttentionState & state);
+
+struct AttentionGradient {
+    ggml_tensor *q, *k, *v;  // [D*H, T], [D*KV, T], [D*KV, T]; columns may lie apart
+};
+
+AttentionGradient attention_backward(Graph & g, const Architecture & arch, const BatchShape & shape, const AttentionInputs & inputs,
+                                     const AttentionState & state, ggml_tensor * d_out);
+
+}  // namespace cria
