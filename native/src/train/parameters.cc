@@ -9,12 +9,13 @@
 
 namespace cria {
 
-ParameterSet::ParameterSet(const Model & model, const Compute & compute) {
+ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool value_head) {
     std::vector<std::pair<std::string, ggml_tensor *>> values;
     if (model.options().trainable == Trainable::full) {
         for (const auto & [name, tensor] : llama_internal_get_tensor_map(model.llama())) {
             // A tied output appears under the embedding's name only; RoPE factors are constants of the model.
-            if (name != "rope_freqs.weight") values.emplace_back(name, tensor);
+            // A critic does not use an LM head of its own.
+            if (name != "rope_freqs.weight" && !(value_head && name == "output.weight")) values.emplace_back(name, tensor);
         }
     } else if (model.adapter()) {
         for (const auto & [name, pair] : model.adapter()->ab_map) {
@@ -23,6 +24,15 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute) {
         }
         // ab_map is unordered; a fixed order keeps runs comparable.
         std::sort(values.begin(), values.end(), [](const auto & x, const auto & y) { return x.first < y.first; });
+    }
+    if (value_head) {
+        own_values_ = std::make_unique<TensorPool>(2);
+        value_head_.weight = own_values_->add(GGML_TYPE_F32, {model.architecture()->n_embd, 1});
+        value_head_.bias = own_values_->add(GGML_TYPE_F32, {1});
+        own_values_->allocate(compute, "the value head");
+        for (ggml_tensor * t : {value_head_.weight, value_head_.bias}) ggml_backend_tensor_memset(t, 0, 0, ggml_nbytes(t));
+        values.emplace_back("value_head.weight", value_head_.weight);
+        values.emplace_back("value_head.bias", value_head_.bias);
     }
     pool_ = std::make_unique<TensorPool>(values.size() * 3);
     for (const auto & [name, value] : values) {
@@ -56,6 +66,7 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute) {
     }
     output_ = make_linear(model, arch.output, nullptr);
     output_norm_ = make_norm(arch.output_norm);
+    if (value_head) value_head_ = make_linear(model, value_head_.weight, value_head_.bias);
     d_token_embd_ = gradient_of(arch.token_embd);
 }
 

@@ -38,12 +38,14 @@ struct LayerParameters {
 
 class ParameterSet {
    public:
-    ParameterSet(const Model & model, const Compute & compute);
+    // With `value_head`, a critic's head joins the trained tensors: value_head.weight [d, 1] and value_head.bias [1], zero.
+    ParameterSet(const Model & model, const Compute & compute, bool value_head);
     const std::vector<Parameter> & all() const { return parameters_; }
     const Parameter * find(const std::string & name) const;
     const std::vector<LayerParameters> & layers() const { return layers_; }
     const Linear & output() const { return output_; }
     const Norm & output_norm() const { return output_norm_; }
+    const Linear * value_head() const { return value_head_.weight ? &value_head_ : nullptr; }
     ggml_tensor * d_token_embd() const { return d_token_embd_; }
 
     void zero_gradients(Compute & compute);
@@ -58,9 +60,10 @@ class ParameterSet {
 
     std::vector<Parameter> parameters_;
     std::unordered_map<const ggml_tensor *, size_t> index_;
+    std::unique_ptr<TensorPool> own_values_;  // tensors that the model does not have
     std::unique_ptr<TensorPool> pool_;
     std::vector<LayerParameters> layers_;
-    Linear output_;
+    Linear output_, value_head_{nullptr};
     Norm output_norm_;
     ggml_tensor * d_token_embd_ = nullptr;
 };

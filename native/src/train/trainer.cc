@@ -13,6 +13,7 @@
 #include "train/head.h"
 #include "train/layer.h"
 #include "train/parameters.h"
+#include "train/value_head.h"
 
 namespace cria {
 
@@ -68,13 +69,14 @@ struct Trainer::Impl {
     Compute compute;
     ParameterSet parameters;
     Head head;
+    ValueHead value_head;
     AllocatorPtr scratch;
     std::vector<Tape> tapes;
     Session session;
 
     Impl(std::shared_ptr<Model> m, const TrainerOptions & o)
         : model(std::move(m)), options(o), arch(*model->architecture()), compute(model->on_cpu(), model->threads()),
-          parameters(*model, compute), head(arch, parameters), scratch(compute.make_allocator()), tapes(size_t(arch.n_layer)) {}
+          parameters(*model, compute, o.value_head), head(arch, parameters), value_head(arch, parameters), scratch(compute.make_allocator()), tapes(size_t(arch.n_layer)) {}
 
     void check(const MicroBatch & b) const {
         const size_t n = size_t(b.rows) * size_t(b.row_length);
@@ -166,7 +168,12 @@ struct Trainer::Impl {
         Graph g(compute);
         g.write(ggml_get_rows(g.ctx(), g.ref(session.x.back()), g.ref(session.sources)), session.picked);
         g.run(scratch.get());
-        head.forward(compute, session.picked, session.targets, session.temperature, session.adapter, keep, logprobs, entropy);
+        if (options.value_head) {
+            value_head.forward(compute, session.picked, logprobs);
+            entropy.assign(logprobs.size(), 0.0f);
+        } else {
+            head.forward(compute, session.picked, session.targets, session.temperature, session.adapter, keep, logprobs, entropy);
+        }
         session.kept = keep;
     }
 
@@ -174,7 +181,11 @@ struct Trainer::Impl {
         if (!session.kept) throw Error("no-forward", "backward needs a forward pass that kept its activations").subject("training");
         require(d_logprobs.size() == session.targets.size() && d_entropy.size() == session.targets.size(), "needs one gradient per scored token");
         session.kept = false;
-        head.backward(compute, session.picked, session.d_picked, session.targets, session.temperature, session.adapter, d_logprobs, d_entropy);
+        if (options.value_head) {
+            value_head.backward(compute, session.picked, session.d_picked, d_logprobs);
+        } else {
+            head.backward(compute, session.picked, session.d_picked, session.targets, session.temperature, session.adapter, d_logprobs, d_entropy);
+        }
         {
             Graph g(compute);
             g.write(ggml_get_rows_back(g.ctx(), g.ref(session.d_picked), g.ref(session.sources), g.ref(session.dy)), session.dy);

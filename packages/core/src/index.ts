@@ -25,3 +25,4 @@ export type {
   TrainSequence,
 } from "./policy-engine.js";
 export type { FinishReason, Trajectory } from "./trajectory.js";
+export type { ValueEngine, ValueLossFunction, ValueLossInputs, ValueLossOutputs } from "./value-engine.js";

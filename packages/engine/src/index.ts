@@ -1,7 +1,8 @@
 export { writeGguf } from "./gguf.js";
 export { LlamaModel } from "./llama-model.js";
 export { LlamaSequence } from "./llama-sequence.js";
-export { findCudaFolder, type LoadModelOptions, type LoraOptions, loadModel } from "./load-model.js";
+export { loadModel } from "./load-model.js";
+export { findCudaFolder, type LoadModelOptions, type LoraOptions } from "./load-native.js";
 export type {
   GgufFile,
   GgufTensor,
@@ -12,3 +13,4 @@ export type {
   TensorPart,
 } from "./native-types.js";
 export { getRuntimeInfo } from "./runtime-info.js";
+export { type LoadValueModelOptions, loadValueModel, ValueModel } from "./value-model.js";

@@ -10,6 +10,7 @@ import type {
   TrainResult,
   TrainSequence,
 } from "@cria/core";
+import { JobQueue } from "./job-queue.js";
 import { LlamaSequence } from "./llama-sequence.js";
 import { callNative, callNativeSync } from "./native.js";
 import type { NativeModel, SchedulerStats, TensorInfo, TensorPart } from "./native-types.js";
@@ -20,8 +21,7 @@ import { trainBatch } from "./training/train-batch.js";
 export class LlamaModel implements PolicyEngine {
   readonly info: ModelInfo;
   readonly chatTemplate: string | null;
-  /** Training jobs run one after another; a second call waits for the first. */
-  private training: Promise<unknown> = Promise.resolve();
+  private readonly jobs = new JobQueue();
 
   constructor(private readonly native: NativeModel) {
     const { chatTemplate, ...info } = native.info();
@@ -47,7 +47,7 @@ export class LlamaModel implements PolicyEngine {
   }
 
   score(sequences: readonly ScoreSequence[], options: ScoreOptions = {}): Promise<ScoreResult[]> {
-    return this.enqueue(() => scoreSequences(this.native, this.info, sequences, options));
+    return this.jobs.run(() => scoreSequences(this.native, this.info, sequences, options));
   }
 
   train(
@@ -56,12 +56,12 @@ export class LlamaModel implements PolicyEngine {
     optimizer: OptimizerOptions | null,
     options: TrainOptions = {},
   ): Promise<TrainResult> {
-    return this.enqueue(() => trainBatch(this.native, this.info, batch, loss, optimizer, options));
+    return this.jobs.run(() => trainBatch(this.native, this.info, batch, loss, optimizer, options));
   }
 
   /** Throws away gradients that were accumulated without a step. */
   zeroGradients(): Promise<void> {
-    return this.enqueue(() => callNative(() => this.native.zeroGradients()));
+    return this.jobs.run(() => callNative(() => this.native.zeroGradients()));
   }
 
   flushCache(): Promise<void> {
@@ -69,11 +69,11 @@ export class LlamaModel implements PolicyEngine {
   }
 
   saveAdapter(path: string): Promise<void> {
-    return this.enqueue(() => callNative(() => this.native.saveAdapter(path)));
+    return this.jobs.run(() => callNative(() => this.native.saveAdapter(path)));
   }
 
   saveModel(path: string): Promise<void> {
-    return this.enqueue(() => callNative(() => this.native.saveModel(path)));
+    return this.jobs.run(() => callNative(() => this.native.saveModel(path)));
   }
 
   /** Names, types and shapes of all weights and adapter tensors; needs a trainable model. */
@@ -83,12 +83,12 @@ export class LlamaModel implements PolicyEngine {
 
   /** A tensor's values as floats; gradients and Adam moments exist for trained tensors. */
   readTensor(name: string, part: TensorPart = "value"): Promise<Float32Array> {
-    return this.enqueue(() => callNative(() => this.native.readTensor(name, part)));
+    return this.jobs.run(() => callNative(() => this.native.readTensor(name, part)));
   }
 
   /** Overwrites a trained F32 tensor; cached KV is forgotten when its value changed. */
   writeTensor(name: string, values: Float32Array, part: TensorPart = "value"): Promise<void> {
-    return this.enqueue(async () => {
+    return this.jobs.run(async () => {
       await callNative(() => this.native.writeTensor(name, part, values));
       if (part === "value") await callNative(() => this.native.flush());
     });
@@ -120,11 +120,5 @@ export class LlamaModel implements PolicyEngine {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.dispose();
-  }
-
-  private enqueue<T>(job: () => Promise<T>): Promise<T> {
-    const result = this.training.then(job, job);
-    this.training = result.catch(() => undefined);
-    return result;
   }
 }

@@ -49,6 +49,8 @@ export interface NativeLoadOptions {
   prefillChunk?: number;
   swapBytes?: number;
   trainingMemory?: number;
+  /** A critic: forward gives values in the place of logprobs, backward takes their gradient. */
+  valueHead?: boolean;
 }
 
 export interface NativeGenerateParams {

@@ -11,13 +11,16 @@ export interface GradientCheck {
   relativeError: number;
 }
 
+/** What is needed of a model whose gradients are checked. */
+export type CheckedModel = Pick<LlamaModel, "train" | "zeroGradients" | "listTensors" | "readTensor" | "writeTensor">;
+
 /**
  * Compares the gradient of each trained tensor with central differences along a direction that mixes the gradient
  * itself (so that the signal stands above single-precision noise) and a random one (so that no component hides).
  * Gradients must not be accumulated when called; none are left behind.
  */
 export async function checkGradients(
-  model: LlamaModel,
+  model: CheckedModel,
   batch: readonly TrainSequence[],
   loss: LossFunction,
   options: { step?: number; temperature?: number; names?: (name: string) => boolean } = {},
@@ -41,7 +44,8 @@ export async function checkGradients(
     const random = Float64Array.from(gradient, () => normal());
     const gradientNorm = Math.hypot(...gradient) || 1;
     const randomNorm = Math.hypot(...random);
-    const direction = random.map((x, i) => x / randomNorm + gradient[i]! / gradientNorm);
+    // Half as much of the random one: a tensor of one element would otherwise cancel.
+    const direction = random.map((x, i) => (0.5 * x) / randomNorm + gradient[i]! / gradientNorm);
     const value = await model.readTensor(name);
     const shifted = (sign: number) => Float32Array.from(value, (x, i) => x + sign * step * direction[i]!);
     await model.writeTensor(name, shifted(1));

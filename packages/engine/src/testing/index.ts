@@ -1,3 +1,3 @@
-export { checkGradients, type GradientCheck, weightedLogprobs } from "./finite-differences.js";
+export { type CheckedModel, checkGradients, type GradientCheck, weightedLogprobs } from "./finite-differences.js";
 export { describeTinyModel, makeNormals, makeTinyModel, type TinyModelOptions } from "./make-tiny-model.js";
 export { TinyModels } from "./with-tiny-model.js";

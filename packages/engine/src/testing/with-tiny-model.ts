@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LlamaModel } from "../llama-model.js";
-import { type LoadModelOptions, loadModel } from "../load-model.js";
+import { loadModel } from "../load-model.js";
+import type { LoadModelOptions } from "../load-native.js";
 import { makeTinyModel, type TinyModelOptions } from "./make-tiny-model.js";
 
 /** A folder of tiny models and everything loaded from it; `cleanUp` frees both. */

@@ -1,0 +1,34 @@
+import type {
+  LossInputs,
+  LossOutputs,
+  OptimizerOptions,
+  ScoreSequence,
+  TrainOptions,
+  TrainResult,
+  TrainSequence,
+} from "./policy-engine.js";
+
+/** What a value loss sees of one micro-batch: as `LossInputs`, with values in the place of logprobs. */
+export type ValueLossInputs = Omit<LossInputs, "logprobs" | "entropy"> & { values: Float32Array };
+
+/** `dValues` is dLoss/dValue for each token of the inputs. */
+export type ValueLossOutputs = Omit<LossOutputs, "dLogprobs" | "dEntropy"> & { dValues: Float32Array };
+
+export type ValueLossFunction = (inputs: ValueLossInputs) => ValueLossOutputs;
+
+/** A critic: the expected return of each state of a sequence. */
+export interface ValueEngine {
+  /**
+   * Values, each as long as its `tokenIds`: `values[t]` is that of the state in which token t was chosen, that is, of
+   * `tokenIds[0 .. t - 1]`; 0 before `from`.
+   */
+  values(sequences: readonly ScoreSequence[], options?: { signal?: AbortSignal }): Promise<Float32Array[]>;
+  /** Forward, `loss`, backward over micro-batches; then one optimizer step, unless `optimizer` is null. */
+  train(
+    batch: readonly TrainSequence[],
+    loss: ValueLossFunction,
+    optimizer: OptimizerOptions | null,
+    options?: Omit<TrainOptions, "temperature">,
+  ): Promise<TrainResult>;
+  dispose(): Promise<void>;
+}

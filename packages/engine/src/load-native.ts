@@ -1,0 +1,114 @@
+import { createRequire } from "node:module";
+import { availableParallelism } from "node:os";
+import { dirname, join } from "node:path";
+import { ConfigError } from "@cria/core";
+import { callNative, callNativeSync, getAddon } from "./native.js";
+import type { NativeModel } from "./native-types.js";
+
+export interface LoraOptions {
+  /** Rank of A and B, 1 to 4096. Default 8. */
+  rank?: number;
+  /** The update is scaled by alpha / rank. Default 16. */
+  alpha?: number;
+  /** Short tensor names: attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down, output. Default: all but output. */
+  targets?: string[];
+  /** An adapter GGUF to start from; its rank and alpha then count. */
+  path?: string;
+}
+
+export interface LoadModelOptions {
+  /** A GGUF file. */
+  path: string;
+  /** "auto" (default) takes CUDA when its driver, cuBLAS and package are there, else the CPU. */
+  device?: "auto" | "cpu" | "cuda";
+  /** Layers on the GPU; default all. */
+  gpuLayers?: number;
+  /** Most tokens of one sequence. Default: the model's training context, at most 4096. */
+  contextSize?: number;
+  /** Sequences resident in the KV cache at once, 1 to 256. Default 8. */
+  maxSequences?: number;
+  /** Default: what the process may use. */
+  threads?: number;
+  /** Type of cached keys and values. Default "f32" for a trainable model (sampler and trainer then agree exactly), else "f16". */
+  kvType?: "f32" | "f16" | "q8_0";
+  /** Default false. Faster for long contexts, and about 1e-3 away from the trainer's logits. */
+  flashAttention?: boolean;
+  lora?: LoraOptions | null;
+  /** What `train` updates. Default "lora" when `lora` is given, else "none". */
+  trainable?: "lora" | "full" | "none";
+  /** Seed of a new adapter's values. Default 0. */
+  seed?: number;
+  /**
+   * With a seed given, tokens then depend on the request alone, not on timing or neighbours: KV is shared between a
+   * sequence and its forks only, and K-quantised models decode at least 8 rows at a time. Default true; false also
+   * reuses prefixes that unrelated requests have in common.
+   */
+  deterministic?: boolean;
+  /** Bytes for activations kept between forward and backward; beyond it layers are recomputed. Default 1 GiB. */
+  trainingMemory?: number;
+  /** Most prompt tokens of one sequence evaluated between two decode steps. Default 512. */
+  prefillChunk?: number;
+  /** Host bytes for the KV of evicted sequences; beyond it they are recomputed. Default 1 GiB. */
+  swapBytes?: number;
+}
+
+const KNOWN_OPTIONS = new Set([
+  "path",
+  "device",
+  "gpuLayers",
+  "contextSize",
+  "maxSequences",
+  "threads",
+  "kvType",
+  "flashAttention",
+  "lora",
+  "trainable",
+  "seed",
+  "deterministic",
+  "trainingMemory",
+  "prefillChunk",
+  "swapBytes",
+]);
+
+/** Folder of the optional CUDA package's libraries, or null when it is not installed. */
+export function findCudaFolder(): string | null {
+  try {
+    const require = createRequire(import.meta.url);
+    const nodeLlama = dirname(require.resolve("@node-llama-cpp/linux-x64-cuda"));
+    return join(nodeLlama, "..", "bins", "linux-x64-cuda");
+  } catch {
+    return null;
+  }
+}
+
+/** @throws EngineError, ConfigError for an unknown option. */
+export async function loadNative(options: LoadModelOptions, valueHead: boolean): Promise<NativeModel> {
+  for (const key of Object.keys(options)) {
+    if (!KNOWN_OPTIONS.has(key)) {
+      throw new ConfigError("is not an option", {
+        code: "config/unknown-option",
+        subject: `loadModel.${key}`,
+        expected: [...KNOWN_OPTIONS].join(", "),
+      });
+    }
+  }
+  const addon = getAddon();
+  const trainable = options.trainable ?? (options.lora ? "lora" : "none");
+  if (options.device === "cuda" || options.device === "auto" || options.device === undefined) {
+    const folder = findCudaFolder();
+    if (folder) callNativeSync(() => addon.loadCuda(folder));
+  }
+  return callNative(() =>
+    addon.loadModel({
+      threads: availableParallelism(),
+      kvType: trainable === "none" ? "f16" : "f32",
+      ...dropUndefined(options),
+      trainable,
+      valueHead,
+    }),
+  );
+}
+
+function dropUndefined<T extends object>(options: T): T {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
+}
