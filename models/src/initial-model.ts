@@ -60,7 +60,7 @@ export function describeInitialModel(vocabulary: Vocabulary, seed: number): Gguf
       "general.name": text("cria-tiny"),
       "general.license": text("apache-2.0"),
       "general.description": text(
-        "A policy of half a million parameters that is bad at using a calculator, on purpose.",
+        "A policy of half a million parameters that uses a calculator and plays a code game badly, on purpose.",
       ),
       "qwen3.context_length": u32(context),
       "qwen3.embedding_length": u32(embedding),

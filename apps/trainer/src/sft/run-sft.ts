@@ -2,14 +2,14 @@ import { constants, existsSync, statSync } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { crossEntropyLoss } from "@cria/algorithms";
-import { ConfigError } from "@cria/core";
+import { ConfigError, type LossFunction } from "@cria/core";
 import { loadModel } from "@cria/engine";
 import { resolvePath } from "../config/load-config.js";
 import type { SftConfig } from "../config/sft-config.js";
 import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
 import { formatCount, Progress } from "../terminal/progress.js";
 import { BucketedBatches } from "./bucketed-batches.js";
-import { readExamples } from "./read-examples.js";
+import { readExamples, type SftExample } from "./read-examples.js";
 
 export interface SftResult {
   steps: number;
@@ -58,6 +58,11 @@ export async function runSft(
     );
     tokenizing.finish(dropped > 0 ? `${dropped} longer than data.max_length left out` : "");
     const batches = new BucketedBatches(examples, data.train_batch_size, trainer.seed);
+    // Batches hold dialogs of like length. Were each divided by its own tokens, those of short dialogs would weigh more,
+    // and the model would prefer what is said in them.
+    const tokensPerBatch = data.train_batch_size * averageLossTokens(examples);
+    const loss: LossFunction = (inputs) =>
+      crossEntropyLoss({ ...inputs, totals: { ...inputs.totals, tokens: tokensPerBatch } });
     const progress = new Progress({ label: "sft", total: trainer.total_training_steps, silent: options.silent });
     const started = performance.now();
     let average = Number.NaN;
@@ -66,7 +71,7 @@ export async function runSft(
       const batch = batches.next();
       const result = await model.train(
         batch,
-        crossEntropyLoss,
+        loss,
         {
           learningRate:
             optim.lr * scheduleRate(step, trainer.total_training_steps, optim.lr_warmup_steps, optim.min_lr_ratio),
@@ -88,6 +93,12 @@ export async function runSft(
   } finally {
     await model.dispose();
   }
+}
+
+function averageLossTokens(examples: readonly SftExample[]): number {
+  let tokens = 0;
+  for (const { lossMask } of examples) for (const bit of lossMask) tokens += bit;
+  return tokens / examples.length;
 }
 
 /** Linear warm-up, then a cosine down to `floor`. */
