@@ -69,6 +69,12 @@ struct Sequence {
     size_t saved_tokens = 0;
 };
 
+// What a request gets after an evaluation: a token, or the logits that somebody will sample from later.
+struct Drawn {
+    SampledToken token{};
+    std::shared_ptr<std::vector<float>> logits;
+};
+
 // Weights whose products take a panel kernel from eight rows on.
 bool has_k_quants(const llama_model * model) {
     for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) {
@@ -185,6 +191,10 @@ struct Scheduler::Impl {
                 wake.wait(lock);
                 continue;
             }
+            // The compute mutex first: an optimizer step may hold it for long, and submitters must not wait for that.
+            lock.unlock();
+            const std::lock_guard<FairMutex> compute(model->compute_mutex());
+            lock.lock();
             const auto started = Clock::now();
             drop_aborted();
             if (!flushes.empty() && running.empty()) run_flushes();
@@ -193,6 +203,9 @@ struct Scheduler::Impl {
             decode(lock);
             totals.busy_seconds += seconds_since(started);
         }
+        lock.unlock();
+        const std::lock_guard<FairMutex> compute(model->compute_mutex());
+        lock.lock();
         for (auto & sequence : waiting) running.push_back(sequence);
         waiting.clear();
         while (!running.empty()) finish(running.back(), FinishReason::aborted);
@@ -220,10 +233,7 @@ struct Scheduler::Impl {
     }
 
     void run_flushes() {
-        {
-            const std::lock_guard<std::mutex> compute(model->compute_mutex());
-            slots->clear_all();
-        }
+        slots->clear_all();
         for (auto & [id, sequence] : sequences) {
             sequence->next_logits.reset();
             drop_saved(*sequence);
@@ -257,24 +267,20 @@ struct Scheduler::Impl {
             slot.last_use = ++clock;
             // Something must be left to evaluate, unless the logits after the last token are there already.
             const bool complete = slot.tokens.size() == sequence->tokens.size();
-            if (complete && !sequence->next_logits && !sequence->tokens.empty()) {
-                const std::lock_guard<std::mutex> compute(model->compute_mutex());
-                slots->trim(sequence->slot, sequence->tokens.size() - 1);
-            }
+            if (complete && !sequence->next_logits && !sequence->tokens.empty()) slots->trim(sequence->slot, sequence->tokens.size() - 1);
             request.result.stats.reused_tokens = int(slot.tokens.size());
             totals.reused_tokens += slot.tokens.size();
             running.push_back(sequence);
             if (slot.tokens.size() == sequence->tokens.size()) {
                 // Copied: sampling may end the request, and then nobody else keeps the logits alive.
                 const auto logits = sequence->next_logits;
-                sampled_or_done(sequence, logits->data());
+                accept(sequence, draw(*sequence, logits->data()));
             }
         }
     }
 
     // Finds KV for a sequence that has none: its own saved state, a shared prefix, or an empty slot.
     bool give_slot(Sequence & sequence) {
-        const std::lock_guard<std::mutex> compute(model->compute_mutex());
         size_t shared = 0;
         const int donor = options.deterministic ? slots->find_longest_prefix(sequence.tokens, sequence.fork_length, sequence.family, shared)
                                                 : slots->find_longest_prefix(sequence.tokens, sequence.tokens.size(), 0, shared);
@@ -324,28 +330,30 @@ struct Scheduler::Impl {
         return oldest;
     }
 
-    // One llama_decode with the lock released. False: the requests concerned must fail.
-    bool call_llama(std::unique_lock<std::mutex> & lock) {
+    // A sequence in a batch, the output row after its last token (-1: none), and what was drawn there.
+    struct Output {
+        std::shared_ptr<Sequence> sequence;
+        int row;
+        Drawn drawn{};
+    };
+
+    // One llama_decode and the sampling of its outputs, both with the lock released. False: the requests must fail.
+    bool call_llama(std::unique_lock<std::mutex> & lock, std::vector<Output> & outputs) {
         lock.unlock();
-        int status = 0;
         const auto started = Clock::now();
-        double elapsed = 0;
-        {
-            const std::lock_guard<std::mutex> compute(model->compute_mutex());
-            status = llama_decode(context, batch->get());
-            elapsed = seconds_since(started);
+        const bool ok = llama_decode(context, batch->get()) == 0;
+        const double elapsed = seconds_since(started);
+        for (Output & output : outputs) {
+            if (ok && output.row >= 0) output.drawn = draw(*output.sequence, llama_get_logits_ith(context, output.row));
         }
         lock.lock();
         totals.llama_seconds += elapsed;
         totals.decode_calls++;
-        return status == 0;
+        return ok;
     }
 
     void fail(const std::shared_ptr<Sequence> & sequence, const std::string & message) {
-        {
-            const std::lock_guard<std::mutex> compute(model->compute_mutex());
-            slots->trim(sequence->slot, (*slots)[sequence->slot].tokens.size());
-        }
+        slots->trim(sequence->slot, (*slots)[sequence->slot].tokens.size());
         // Shutting down interrupts llama_decode: that is an abort like any other.
         if (!stopping) {
             sequence->request->result.error_code = "decode-failed";
@@ -375,7 +383,7 @@ struct Scheduler::Impl {
         });
         for (size_t begin = 0; begin < chunks.size() && !stopping;) {
             batch->clear();
-            std::vector<std::pair<std::shared_ptr<Sequence>, int>> outputs;  // sequence, index of its last token
+            std::vector<Output> outputs;  // sequence, index of its last token
             size_t end = begin;
             for (; end < chunks.size() && chunks[end].length == chunks[begin].length && batch->room() >= chunks[end].length && (end == begin || groups_prefill); end++) {
                 const auto & [sequence, length] = chunks[end];
@@ -384,10 +392,10 @@ struct Scheduler::Impl {
                 int index = -1;
                 // Two output rows, for the same reason: the LM head and the last feed-forward see output rows only.
                 for (int i = 0; i < length; i++) index = batch->add(sequence->tokens[at + size_t(i)], int(at) + i, sequence->slot, last && i >= length - 2);
-                outputs.emplace_back(sequence, last ? index : -1);
+                outputs.push_back({sequence, last ? index : -1});
             }
-            const bool ok = call_llama(lock);
-            for (auto & [sequence, index] : outputs) {
+            const bool ok = call_llama(lock, outputs);
+            for (auto & [sequence, row, drawn] : outputs) {
                 if (!ok) {
                     fail(sequence, "llama_decode failed on " + std::to_string(chunks[begin].length) + " prompt tokens");
                     continue;
@@ -396,7 +404,7 @@ struct Scheduler::Impl {
                 held.insert(held.end(), sequence->tokens.begin() + long(held.size()), sequence->tokens.begin() + long(held.size()) + chunks[begin].length);
                 sequence->request->result.stats.prefill_tokens += chunks[begin].length;
                 totals.prefill_tokens += uint64_t(chunks[begin].length);
-                if (index >= 0) sampled_or_done(sequence, llama_get_logits_ith(context, index));
+                if (row >= 0) accept(sequence, drawn);
             }
             begin = end;
         }
@@ -415,23 +423,22 @@ struct Scheduler::Impl {
         if (active == 0 || stopping) return;
         const std::vector<int> padding = choose_padding(by_slot);
         batch->clear();
-        std::vector<std::pair<std::shared_ptr<Sequence>, int>> outputs;
+        std::vector<Output> outputs;
         for (int i = 0, p = 0; i < slots->count(); i++) {
             const int position = int((*slots)[i].tokens.size());
             if (by_slot[size_t(i)]) {
-                outputs.emplace_back(by_slot[size_t(i)], batch->add(by_slot[size_t(i)]->tokens.back(), position, i, true));
+                outputs.push_back({by_slot[size_t(i)], batch->add(by_slot[size_t(i)]->tokens.back(), position, i, true)});
             } else if (size_t(p) < padding.size() && padding[size_t(p)] == i) {
                 batch->add(0, position, i, true);
                 p++;
             }
         }
-        const bool ok = call_llama(lock);
+        const bool ok = call_llama(lock, outputs);
         if (!padding.empty()) {
-            const std::lock_guard<std::mutex> compute(model->compute_mutex());
             for (const int slot : padding) slots->trim(slot, (*slots)[slot].tokens.size());
             totals.padding_tokens += padding.size();
         }
-        for (auto & [sequence, index] : outputs) {
+        for (auto & [sequence, row, drawn] : outputs) {
             if (!ok) {
                 fail(sequence, "llama_decode failed on " + std::to_string(outputs.size()) + " sequences");
                 continue;
@@ -442,7 +449,7 @@ struct Scheduler::Impl {
                 sequence->request->result.stats.prefill_tokens++;
                 totals.prefill_tokens++;
             }
-            sampled_or_done(sequence, llama_get_logits_ith(context, index));
+            accept(sequence, drawn);
         }
     }
 
@@ -471,20 +478,29 @@ struct Scheduler::Impl {
         return padding;
     }
 
-    // All tokens are evaluated and `logits` follow the last: sample, or end a request that only wanted the evaluation.
-    void sampled_or_done(const std::shared_ptr<Sequence> & sequence, const float * logits) {
+    // What follows the last token of an admitted sequence: a sampled token, or for a request that only wanted the evaluation
+    // the logits themselves. Reads nothing that other threads write.
+    Drawn draw(const Sequence & sequence, const float * logits) {
+        const Request & request = *sequence.request;
+        if (request.params.max_tokens > 0) return {sampler.sample(logits, n_vocab, request.params, request.result.token_ids.size()), nullptr};
+        if (sequence.next_logits) return {{}, sequence.next_logits};
+        return {{}, std::make_shared<std::vector<float>>(logits, logits + n_vocab)};
+    }
+
+    // Takes what was drawn, and ends the request if that was all.
+    void accept(const std::shared_ptr<Sequence> & sequence, const Drawn & drawn) {
         Request & request = *sequence->request;
         if (!request.is_decoding) {
             request.is_decoding = true;
             request.decoding = Clock::now();
         }
-        if (request.params.max_tokens == 0) {
-            if (!sequence->next_logits) sequence->next_logits = std::make_shared<std::vector<float>>(logits, logits + n_vocab);
+        if (drawn.logits) {
+            sequence->next_logits = drawn.logits;
             finish(sequence, FinishReason::stop);
             return;
         }
         GenerateResult & result = request.result;
-        const SampledToken sampled = sampler.sample(logits, n_vocab, request.params, result.token_ids.size());
+        const SampledToken & sampled = drawn.token;
         sequence->next_logits.reset();
         sequence->tokens.push_back(sampled.token);
         result.token_ids.push_back(sampled.token);

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "cria/fair_mutex.h"
+
 struct llama_model;
 struct llama_vocab;
 struct llama_adapter_lora;
@@ -63,8 +65,9 @@ class Model {
     // The GGUF's metadata, as it was at load.
     const GgufHeader & header() const { return *header_; }
 
-    // Held for each llama_decode and for each optimizer step or other write to weights.
-    std::mutex & compute_mutex() { return compute_mutex_; }
+    // Held while the scheduler decodes and samples, and for each optimizer step or other write to weights. A step may take
+    // long, so nobody may wait for it while holding a lock that the event loop needs.
+    FairMutex & compute_mutex() { return compute_mutex_; }
 
     std::vector<int32_t> tokenize(const std::string & text, bool parse_special) const;
     std::string detokenize(const std::vector<int32_t> & tokens, bool special) const;
@@ -82,7 +85,7 @@ class Model {
     bool on_cpu_ = true;
     std::unique_ptr<Architecture> architecture_;
     std::unique_ptr<GgufHeader> header_;
-    std::mutex compute_mutex_;
+    FairMutex compute_mutex_;
 };
 
 }  // namespace cria

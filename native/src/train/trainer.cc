@@ -247,7 +247,7 @@ void Trainer::backward(const std::vector<float> & d_logprobs, const std::vector<
 
 StepResult Trainer::step(const AdamW & options) {
     impl_->compute.abort_flag() = false;
-    const std::lock_guard<std::mutex> lock(impl_->model->compute_mutex());
+    const std::lock_guard<FairMutex> lock(impl_->model->compute_mutex());
     return impl_->parameters.step(options, impl_->compute);
 }
 
@@ -287,7 +287,7 @@ void Trainer::write_tensor(const std::string & name, const std::string & what, c
         throw Error("bad-tensor", "cannot be written").subject(name).expected("a trained F32 tensor and " + std::to_string(ggml_nelements(t)) + " values")
             .received(std::string(trainable ? "a trained " : "a frozen ") + ggml_type_name(t->type) + " tensor and " + std::to_string(values.size()) + " values");
     }
-    const std::lock_guard<std::mutex> lock(impl_->model->compute_mutex());
+    const std::lock_guard<FairMutex> lock(impl_->model->compute_mutex());
     ggml_backend_tensor_set(t, values.data(), 0, values.size() * sizeof(float));
 }
 
