@@ -44,6 +44,13 @@ export interface FollowUp {
   renderTransition(): string;
 }
 
+/** What a template prints of an assistant's message. */
+export interface AssistantText {
+  text: string;
+  /** Whether it follows the whole generation prompt; else it follows the prompt without its opening. */
+  continuesOpening: boolean;
+}
+
 /**
  * A fixed conversation of one system, one user and one assistant message that stands for whatever came before a delta.
  * What a template prints after the assistant's turn does not depend on the texts before it, so it is rendered once for
@@ -76,16 +83,39 @@ export class BaseConversation {
    * What the template prints of an assistant message after its generation prompt, up to the end of the text.
    * @param after who spoke before it.
    */
-  renderAssistant(message: ChatMessage, after: "user" | "tool" = "user"): string {
+  renderAssistant(message: ChatMessage, after: "user" | "tool" = "user"): AssistantText {
+    return this.tryBefore(after, (before, tools) => {
+      const prompt = this.render(before, { tools, addGenerationPrompt: true });
+      const text = this.render([...before, message], { tools });
+      if (text.startsWith(prompt)) return { text: text.slice(prompt.length), continuesOpening: true };
+      const header = prompt.slice(0, prompt.length - this.renderOpening(after).length);
+      if (!text.startsWith(header)) throw describeOddity("does not print an assistant turn after its prompt", text);
+      return { text: text.slice(header.length), continuesOpening: false };
+    });
+  }
+
+  /**
+   * What the generation prompt says in the assistant's name (`<think>` and a newline, where a template makes the model
+   * reason) and the template does not print before a message's own text. Often empty.
+   */
+  renderOpening(after: "user" | "tool" = "user"): string {
+    return this.tryBefore(after, (before, tools) => {
+      const prompt = this.render(before, { tools, addGenerationPrompt: true });
+      const text = this.render([...before, { role: "assistant", content: ASSISTANT }], { tools });
+      const header = text.slice(0, Math.max(0, text.indexOf(ASSISTANT)));
+      if (header.startsWith(prompt)) return "";
+      if (header === "" || !prompt.startsWith(header))
+        throw describeOddity("does not print an assistant turn after its prompt", text);
+      return prompt.slice(header.length);
+    });
+  }
+
+  private tryBefore<T>(after: "user" | "tool", attempt: (before: ChatMessage[], tools: ToolSchema[]) => T): T {
     const answer: ChatMessage = { role: "tool", name: "call", tool_call_id: "base07f3a", content: FOLLOW_UP };
     return this.tryAll(openings, (opening) =>
-      this.tryAll(after === "tool" ? listTurnsBefore([answer]) : [null], (turn) => {
-        const before = turn ? [...opening.messages, turn, answer] : opening.messages;
-        const prompt = this.render(before, { tools: opening.tools, addGenerationPrompt: true });
-        const text = this.render([...before, message], { tools: opening.tools });
-        if (!text.startsWith(prompt)) throw describeOddity("does not print an assistant turn after its prompt", text);
-        return text.slice(prompt.length);
-      }),
+      this.tryAll(after === "tool" ? listTurnsBefore([answer]) : [null], (turn) =>
+        attempt(turn ? [...opening.messages, turn, answer] : opening.messages, opening.tools),
+      ),
     );
   }
 

@@ -1,5 +1,5 @@
 import { type ChatMessage, TokenizerError, type ToolSchema } from "@cria/core";
-import { Template } from "@huggingface/jinja";
+import { parseTemplate } from "./parse-template.js";
 import { callForms, type MessageForm, toTemplateMessage } from "./template-message.js";
 
 export interface RenderOptions {
@@ -11,7 +11,7 @@ export interface RenderOptions {
 
 /** A model's chat template (Jinja, as GGUF files carry it). */
 export class ChatTemplate {
-  private readonly template: Template;
+  private readonly template: ReturnType<typeof parseTemplate>;
   private form: MessageForm | undefined;
 
   /** @throws TokenizerError when the template does not parse. */
@@ -20,7 +20,7 @@ export class ChatTemplate {
     private readonly specialTokens: { bos_token?: string; eos_token?: string } = {},
   ) {
     try {
-      this.template = new Template(source);
+      this.template = parseTemplate(source);
     } catch (cause) {
       throw new TokenizerError("does not parse", {
         code: "tokenizer/bad-template",

@@ -17,6 +17,8 @@ export interface AssistantTokens {
   tokenIds: Int32Array;
   /** Whether they end with the end-of-turn token; some templates leave it to what comes next. */
   ended: boolean;
+  /** Whether they follow the whole generation prompt; else its opening must be left out before them. */
+  continuesOpening: boolean;
 }
 
 /**
@@ -88,7 +90,8 @@ export class DeltaTokenizer {
   /**
    * A whole conversation with a mask, as supervised training sees it: 1 on each token of assistant messages and on
    * their end-of-turn token, 0 elsewhere. Every assistant message is tokenized by itself, as if it had been sampled;
-   * what follows the last of them is left out.
+   * what follows the last of them is left out. A generation prompt that opens the reasoning does so only before
+   * messages that have some.
    */
   encodeMessagesWithMask(
     messages: readonly ChatMessage[],
@@ -109,14 +112,17 @@ export class DeltaTokenizer {
         pending.push(message);
         continue;
       }
-      if (previous) {
-        const start = ids.length;
-        add(this.encodeDelta(pending, previous.ended), 0);
-        // The end-of-turn token is the model's to say, whoever prints it.
-        if (!previous.ended && this.options.endOfTurnTokens.includes(ids[start]!)) mask[start] = 1;
-      } else add(this.encodePrompt(pending, tools), 0);
-      previous = this.encodeAssistant(message, pending.at(-1)?.role === "tool" ? "tool" : "user");
-      add(previous.tokenIds, 1);
+      const after = pending.at(-1)?.role === "tool" ? "tool" : "user";
+      const said = this.encodeAssistant(message, after);
+      const start = ids.length;
+      let text = previous ? this.renderDelta(pending, previous.ended) : this.render(pending, tools, true);
+      if (!said.continuesOpening) text = text.slice(0, text.length - this.base.renderOpening(after).length);
+      const heard = this.tokenizer.tokenize(text);
+      add(previous ? heard : this.addBos(heard), 0);
+      // The end-of-turn token is the model's to say, whoever prints it.
+      if (previous && !previous.ended && this.options.endOfTurnTokens.includes(ids[start]!)) mask[start] = 1;
+      add(said.tokenIds, 1);
+      previous = said;
       pending = [];
     }
     return { tokenIds: Int32Array.from(ids), mask: Uint8Array.from(mask) };
@@ -128,9 +134,21 @@ export class DeltaTokenizer {
    * @throws TokenizerError when the template does not continue its own generation prompt with this message.
    */
   encodeAssistant(message: ChatMessage, after: "user" | "tool" = "user"): AssistantTokens {
-    const text = this.base.renderAssistant(message, after);
+    const { text, continuesOpening } = this.base.renderAssistant(message, after);
     const end = findLast(text, this.listEndTexts());
-    return { tokenIds: this.tokenizer.tokenize(end < 0 ? text : text.slice(0, end)), ended: end >= 0 };
+    return {
+      tokenIds: this.tokenizer.tokenize(end < 0 ? text : text.slice(0, end)),
+      ended: end >= 0,
+      continuesOpening,
+    };
+  }
+
+  /**
+   * What the generation prompt says in the assistant's name, for example `<think>` and a newline; often empty. A
+   * message that records a sampled turn holds this text and then what was sampled.
+   */
+  renderOpening(after: "user" | "tool" = "user"): string {
+    return this.base.renderOpening(after);
   }
 
   /** Tokens of a whole conversation as the template prints it, for comparisons. */

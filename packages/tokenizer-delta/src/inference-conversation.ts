@@ -9,6 +9,8 @@ export interface EncodedTurn {
   tokenIds: Int32Array;
   /** The whole context: the kept tokens and `tokenIds`. */
   contextIds: Int32Array;
+  /** 1 where a token of the context is one that the policy sampled. */
+  contextMask: Uint8Array;
   /** Sampled tokens that are no longer in the context as they were sampled; 0 while history stands. */
   droppedSampled: number;
 }
@@ -61,6 +63,7 @@ export class InferenceConversation {
       keep: kept.reduce((sum, piece) => sum + piece.ids.length, 0),
       tokenIds: ids,
       contextIds: this.contextIds,
+      contextMask: Uint8Array.from(this.pieces.flatMap((piece) => Array(piece.ids.length).fill(piece.sampled ? 1 : 0))),
       droppedSampled: dropped.reduce((sum, piece) => sum + piece.ids.length, 0),
     };
   }
