@@ -133,7 +133,8 @@ export class BaseConversation {
     const at = text.lastIndexOf(lastWord);
     if (at < 0) throw describeOddity("drops the text or the calls of an assistant message", text);
     const rest = text.slice(at + lastWord.length);
-    if (rest.includes(SYSTEM) || rest.includes(USER) || rest.includes(TOOL))
+    const printed = text.split(lastWord).length - 1;
+    if (printed > (turn.tool_calls?.length ?? 1) || rest.includes(SYSTEM) || rest.includes(USER) || rest.includes(TOOL))
       throw describeOddity("prints earlier messages or tools again after an assistant turn", text);
     return rest;
   }

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { TokenizerError } from "@cria/core";
 
 /**
@@ -88,7 +89,7 @@ function findNodeLlamaCpp(): { root: string; version: string } {
 }
 
 function findPackageRoot(): string {
-  let folder = import.meta.dirname;
+  let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, "package.json"))) folder = dirname(folder);
   return folder;
 }
