@@ -3,6 +3,7 @@ import { FakeTokenizer, fakeChatTemplate } from "@cria/core/testing";
 import { describe, expect, it } from "vitest";
 import { ChatTemplate, DeltaTokenizer, InferenceConversation, type TextTokenizer } from "./index.js";
 
+const MERGED = 5000;
 const bytes = new FakeTokenizer();
 const endOfTurn = bytes.idOf("<|im_end|>");
 /** ChatML that drops reasoning from turns that a user's message follows, as Qwen3 does. */
@@ -48,14 +49,34 @@ describe("InferenceConversation (use_inference_chat_template)", () => {
     const turn = conversation.encodeTurn(messages);
     expect(turn.contextIds).toEqual(delta.encodePrompt(messages));
     expect(turn.droppedSampled).toBe(sample(said).length);
-    // Back to the special token before the rewritten text: `<|im_start|>` stays, "assistant\n" is tokenized anew.
-    expect(turn.keep).toBe(prompt.length - "assistant\n".length);
+    // Where the turn began, which is where a loop can keep a fork of the sequence.
+    expect(turn.keep).toBe(prompt.length);
     expect([...turn.contextMask]).not.toContain(1);
 
     conversation.addSampled(sample("ok"));
     const next = conversation.encodeTurn([...messages, says("ok"), { role: "tool", content: "7" }]);
     expect(next.keep).toBe(turn.contextIds.length + sample("ok").length);
     expect(next.droppedSampled).toBe(0);
+  });
+
+  it("8. goes back to the last special token where the rewritten text would merge with what stays", () => {
+    const merging: TextTokenizer = {
+      tokenize: (text) => Int32Array.from(merge([...bytes.tokenize(text)], [10, 98])),
+      detokenize: (ids, options) =>
+        bytes.detokenize(
+          Array.from(ids).flatMap((id) => (id === MERGED ? [10, 98] : [id])),
+          options,
+        ),
+    };
+    const delta = make(forgetful, merging);
+    const conversation = new InferenceConversation(delta);
+    const prompt = conversation.encodeTurn([user("hi")]).tokenIds;
+    conversation.addSampled(sample("<think>\nhm\n</think>bye"));
+    // "assistant\n" and "bye" now share a token, the newline and the "b".
+    const messages = [user("hi"), says("<think>\nhm\n</think>bye"), user("so?")];
+    const turn = conversation.encodeTurn(messages);
+    expect(turn.contextIds).toEqual(delta.encodePrompt(messages));
+    expect(turn.keep).toBe(prompt.length - "assistant\n".length);
   });
 
   it("2. a cut turn keeps its sampled tokens; the end-of-turn token comes with what follows", () => {
@@ -72,16 +93,16 @@ describe("InferenceConversation (use_inference_chat_template)", () => {
   it("sampled tokens stay as sampled where their text stays", () => {
     // One token for "ab", which the policy spelled with two.
     const merging: TextTokenizer = {
-      tokenize: (text) => Int32Array.from(merge([...bytes.tokenize(text)])),
+      tokenize: (text) => Int32Array.from(merge([...bytes.tokenize(text)], [97, 98])),
       detokenize: (ids, options) =>
         bytes.detokenize(
-          Array.from(ids).flatMap((id) => (id === 5000 ? [97, 98] : [id])),
+          Array.from(ids).flatMap((id) => (id === MERGED ? [97, 98] : [id])),
           options,
         ),
     };
     const conversation = new InferenceConversation(make(fakeChatTemplate, merging));
     const prompt = conversation.encodeTurn([user("ab")]).contextIds;
-    expect([...prompt]).toContain(5000);
+    expect([...prompt]).toContain(MERGED);
     conversation.addSampled([97, 98, endOfTurn]);
     const turn = conversation.encodeTurn([user("ab"), says("ab"), user("more")]);
     expect([...turn.contextIds.slice(prompt.length, prompt.length + 3)]).toEqual([97, 98, endOfTurn]);
@@ -104,10 +125,11 @@ describe("InferenceConversation (use_inference_chat_template)", () => {
   });
 });
 
-function merge(ids: number[]): number[] {
+/** The pair as one token: the smallest vocabulary in which a text has two spellings. */
+function merge(ids: number[], [first, second]: [number, number]): number[] {
   const merged: number[] = [];
   for (const id of ids) {
-    if (id === 98 && merged.at(-1) === 97) merged[merged.length - 1] = 5000;
+    if (id === second && merged.at(-1) === first) merged[merged.length - 1] = MERGED;
     else merged.push(id);
   }
   return merged;

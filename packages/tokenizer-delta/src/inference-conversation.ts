@@ -69,25 +69,40 @@ export class InferenceConversation {
   }
 
   /**
-   * The longest run of pieces that the rendering still begins with and that the rest can be joined to: at the join
-   * there must be a special token on one side, or a tokenizer would have merged across it.
+   * The longest run of pieces that the rendering still begins with and that the rest can be joined to without a seam
+   * that no tokenizer would make.
    */
   private match(whole: string): { kept: Piece[]; ids: Int32Array } {
+    const { tokenizer } = this.tokenizer;
     let count = 0;
     let at = 0;
     while (count < this.pieces.length && whole.startsWith(this.pieces[count]!.text, at)) {
       at += this.pieces[count]!.text.length;
       count++;
     }
-    const { specialTokens } = this.tokenizer;
     for (; count > 0; count--) {
-      const last = this.pieces[count - 1]!;
-      const ids = this.tokenizer.tokenizer.tokenize(whole.slice(at));
-      const joins = specialTokens.textOf(last.ids.at(-1)!) !== null || startsSpecial(ids, specialTokens);
-      if (joins || at === whole.length) return { kept: this.pieces.slice(0, count), ids };
-      at -= last.text.length;
+      const rest = whole.slice(at);
+      const ids = tokenizer.tokenize(rest);
+      const kept = this.pieces.slice(0, count);
+      if (this.joins(kept, ids, rest)) return { kept, ids };
+      at -= this.pieces[count - 1]!.text.length;
     }
-    return { kept: [], ids: this.tokenizer.addBos(this.tokenizer.tokenizer.tokenize(whole)) };
+    return { kept: [], ids: this.tokenizer.addBos(tokenizer.tokenize(whole)) };
+  }
+
+  /**
+   * Whether a special token stands on one side of the join (text beside it is tokenized apart), or else the last piece
+   * and the rest have the same tokens together as one by one.
+   */
+  private joins(kept: readonly Piece[], ids: Int32Array, rest: string): boolean {
+    const { specialTokens, tokenizer } = this.tokenizer;
+    const isSpecial = (id: number | undefined) => id !== undefined && specialTokens.textOf(id) !== null;
+    const last = kept.at(-1)!;
+    if (rest === "" || isSpecial(ids[0]) || isSpecial(last.ids.at(-1))) return true;
+    if (last.sampled || (kept.length > 1 && !isSpecial(kept.at(-2)!.ids.at(-1)))) return false;
+    const together = tokenizer.tokenize(last.text + rest);
+    const apart = concatenate([last, { ids, text: rest, sampled: false }]);
+    return together.length === apart.length && together.every((id, i) => id === apart[i]);
   }
 
   /** Rendered text cut after each special token, so that later turns can keep as much of it as stays the same. */
@@ -108,10 +123,6 @@ export class InferenceConversation {
     if (from < ids.length) pieces.push({ ids: ids.slice(from), text: text.slice(at), sampled: false });
     return pieces;
   }
-}
-
-function startsSpecial(ids: Int32Array, special: DeltaTokenizer["specialTokens"]): boolean {
-  return ids.length > 0 && special.textOf(ids[0]!) !== null;
 }
 
 function concatenate(pieces: readonly Piece[]): Int32Array {
