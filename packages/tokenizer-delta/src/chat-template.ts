@@ -1,6 +1,6 @@
 import { type ChatMessage, TokenizerError, type ToolSchema } from "@cria/core";
 import { parseTemplate } from "./parse-template.js";
-import { callForms, type MessageForm, toTemplateMessage } from "./template-message.js";
+import { callForms, type MessageForm, pairCallsWithAnswers, toTemplateMessage } from "./template-message.js";
 
 export interface RenderOptions {
   tools?: readonly ToolSchema[];
@@ -63,7 +63,7 @@ export class ChatTemplate {
       eos_token: "",
       ...this.specialTokens,
       ...options.kwargs,
-      messages: messages.map((message) => toTemplateMessage(message, form, this.source)),
+      messages: pairCallsWithAnswers(messages).map((message) => toTemplateMessage(message, form, this.source)),
       add_generation_prompt: options.addGenerationPrompt ?? false,
     };
     // Left out, not undefined: templates ask `tools is defined`.

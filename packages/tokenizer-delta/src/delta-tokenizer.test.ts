@@ -119,6 +119,31 @@ describe("DeltaTokenizer", () => {
     expect(other.renderDelta([answer("b")], false)).toBe("<|im_end|>[add b: 3]");
   });
 
+  it("answers without an id get that of the call at their place, in deltas and in the whole", () => {
+    const naming = new ChatTemplate(
+      "{% for m in messages %}{% if m.role == 'tool' %}[{{ m.tool_call_id }}: {{ m.content }}]{% else %}<|im_start|>{{ m.content }}{% for c in m.tool_calls or [] %}({{ c.function.arguments | tojson }}{{ c.id }}){% endfor %}<|im_end|>{% endif %}{% endfor %}",
+    );
+    const other = new DeltaTokenizer(naming, tokenizer, { endOfTurnTokens: [1_000_001] });
+    const answers: ChatMessage[] = [
+      { role: "tool", name: "add", content: "3" },
+      { role: "tool", name: "add", content: "4" },
+    ];
+    const call = { function: { name: "add", arguments: {} } };
+    const asked: ChatMessage[] = [user, { role: "assistant", content: "", tool_calls: [call, call] }];
+    expect(other.renderDelta(answers, true)).toBe("[call00001: 3][call00002: 4]");
+    expect(other.render([...asked, ...answers])).toContain(
+      "({}call00001)({}call00002)<|im_end|>[call00001: 3][call00002: 4]",
+    );
+    const named = {
+      ...asked[1]!,
+      tool_calls: [
+        { ...call, id: "x" },
+        { ...call, id: "y" },
+      ],
+    };
+    expect(other.render([user, named, ...answers])).toContain("[x: 3][y: 4]");
+  });
+
   it("a generation prompt that opens the reasoning is known, and left out where a message has none", () => {
     const opening = new ChatTemplate(
       "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}",

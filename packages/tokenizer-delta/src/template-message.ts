@@ -15,6 +15,31 @@ export const callForms: readonly MessageForm[] = [
   { arguments: "json", noContent: null },
 ];
 
+/**
+ * Gives calls and their answers ids where they have none: some templates insist on them (Mistral's on nine characters),
+ * or find a call's name by them. An answer belongs to the call at the same place of its turn, so the ids are the same
+ * whether a whole conversation is rendered or its end alone.
+ */
+export function pairCallsWithAnswers(messages: readonly ChatMessage[]): ChatMessage[] {
+  let ids: string[] = [];
+  let answered = 0;
+  return messages.map((message) => {
+    if (message.role !== "tool") {
+      ids = (message.tool_calls ?? []).map((call, i) => call.id ?? makeId(i));
+      answered = 0;
+      return message.tool_calls
+        ? { ...message, tool_calls: message.tool_calls.map((call, i) => ({ ...call, id: ids[i]! })) }
+        : message;
+    }
+    const place = answered++;
+    return message.tool_call_id === undefined ? { ...message, tool_call_id: ids[place] ?? makeId(place) } : message;
+  });
+}
+
+function makeId(place: number): string {
+  return `call${String(place + 1).padStart(5, "0")}`;
+}
+
 /** A message as a template reads it. */
 export function toTemplateMessage(message: ChatMessage, form: MessageForm, source: string): Record<string, unknown> {
   const result: Record<string, unknown> = { ...message };

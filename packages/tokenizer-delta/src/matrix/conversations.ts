@@ -104,6 +104,24 @@ export const conversations: Record<string, Conversation> = {
     ],
     tools,
   },
+  "calls without ids": {
+    messages: [
+      system(),
+      user("Compute 2 + 2, and find alpacas."),
+      {
+        role: "assistant",
+        content: "",
+        tool_calls: [
+          { function: { name: "calculator", arguments: { expression: "2 + 2" } } },
+          { function: { name: "search", arguments: { query: "alpacas" } } },
+        ],
+      },
+      { role: "tool", name: "calculator", content: "4" },
+      { role: "tool", name: "search", content: "[]" },
+      says("4, and nothing."),
+    ],
+    tools,
+  },
   "rounds of calls": {
     messages: [
       system(),
