@@ -1,3 +1,4 @@
+import { Template } from "@huggingface/jinja";
 import { describe, expect, it } from "vitest";
 import { chatTemplate } from "../../../models/src/policy-prompt.js";
 import { ChatTemplate } from "./index.js";
@@ -51,6 +52,21 @@ describe("rendering, against llama.cpp's own Jinja engine", () => {
 });
 
 describe("parseTemplate", () => {
+  it("differs from the library alone only where that differs from llama.cpp", async () => {
+    const changed: string[] = [];
+    for (const name of ["Qwen-Qwen2.5-7B-Instruct", "Qwen-Qwen3-0.6B", "Qwen-QwQ-32B", "google-gemma-4-31B-it"]) {
+      const source = readBundledTemplate(name);
+      const ours = new ChatTemplate(source);
+      const alone = new Template(source);
+      for (const [conversation, { messages, tools }] of Object.entries(conversations)) {
+        const text = alone.render(ours.makeVariables(messages, { tools }));
+        if (text !== ours.render(messages, { tools })) changed.push(`${name}: ${conversation}`);
+      }
+    }
+    // Both strip newlines from what the assistant said; the library alone strips its tab and its spaces too.
+    expect(changed).toEqual(["Qwen-Qwen3-0.6B: whitespace", "Qwen-QwQ-32B: whitespace"]);
+  });
+
   it.each([
     [
       "{{ ('--a-' ).lstrip('-') }}|{{ '--a-'.rstrip('-') }}|{{ '--a-'.strip('-') }}|{{ ' \n a '.lstrip('\n') }}",

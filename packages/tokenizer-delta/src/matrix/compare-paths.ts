@@ -17,17 +17,18 @@ const order: Outcome[] = ["equal", "drift", "rewritten", "moved", "refused", "fa
 export interface Comparison {
   outcome: Outcome;
   detail: string;
-  /** Whether production rendering turn by turn gave the whole rendering's tokens each time; null when refused. */
+  /**
+   * Whether production rendering held the whole rendering at each turn: its text, and its tokens but for those that were
+   * sampled otherwise. Null when refused.
+   */
   inferenceEqual: boolean | null;
   /** The delta path's tokens. */
   tokenIds: number[];
-  /** Tokens evaluated again by production rendering, over all turns, and the tokens of all contexts. */
-  reevaluated: number;
 }
 
 /** Plays a conversation turn by turn and compares with rendering and tokenizing it whole at each of them. */
 export function comparePaths(tokenizer: DeltaTokenizer, { messages, tools }: Conversation): Comparison {
-  const result: Comparison = { outcome: "equal", detail: "", inferenceEqual: true, tokenIds: [], reevaluated: 0 };
+  const result: Comparison = { outcome: "equal", detail: "", inferenceEqual: true, tokenIds: [] };
   const note = (outcome: Outcome, detail: string) => {
     if (order.indexOf(outcome) <= order.indexOf(result.outcome)) return;
     result.outcome = outcome;
@@ -62,7 +63,6 @@ export function comparePaths(tokenizer: DeltaTokenizer, { messages, tools }: Con
     const whole = render(soFar.length, true);
     const wholeIds = tokenizer.addBos(tokenizer.tokenizer.tokenize(whole));
     const turn = production.encodeTurn(soFar);
-    result.reevaluated += turn.tokenIds.length;
     if (!same(turn.contextIds, wholeIds)) {
       const { kind } = checkTokenization(turn.contextIds, whole, tokenizer.tokenizer, "strict", turn.contextMask);
       if (kind !== "drift") result.inferenceEqual = false;
