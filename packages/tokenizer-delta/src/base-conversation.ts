@@ -5,12 +5,14 @@ import type { RenderOptions } from "./chat-template.js";
 const SYSTEM = "base-system-7f3a";
 const USER = "base-user-7f3a";
 const ASSISTANT = "base-assistant-7f3a";
+const ARGUMENT = "base-argument-7f3a";
+const FOLLOW_UP = "base-follow-up-7f3a";
 const TOOL = "base_tool_7f3a";
 
 type Render = (messages: readonly ChatMessage[], options: RenderOptions) => string;
 
-interface Variant {
-  before: ChatMessage[];
+interface Opening {
+  messages: ChatMessage[];
   tools: ToolSchema[];
 }
 
@@ -25,62 +27,144 @@ const tool: ToolSchema = {
  * Ways to begin the fixed conversation, the usual one first. Some templates refuse a system message or print it again
  * before the last user message; some cannot render without tools.
  */
-const variants: Variant[] = [
-  { before: [system, user], tools: [] },
-  { before: [user], tools: [] },
-  { before: [system, user], tools: [tool] },
-  { before: [user], tools: [tool] },
+const openings: Opening[] = [
+  { messages: [system, user], tools: [] },
+  { messages: [user], tools: [] },
+  { messages: [system, user], tools: [tool] },
+  { messages: [user], tools: [tool] },
 ];
+
+/** What a template prints after an assistant's words when messages follow. */
+export interface FollowUp {
+  /** From the assistant's last word on: the end of its turn, the messages, the generation prompt if wanted. */
+  text: string;
+  /** Names the shape of the base conversation: follow-ups of one shape end the assistant's turn alike, but for ids. */
+  shape: string;
+  /** What lies between the assistant's last word and the first word of `messages`. */
+  renderTransition(): string;
+}
+
+/** What a template prints of an assistant's message. */
+export interface AssistantText {
+  text: string;
+  /** Whether it follows the whole generation prompt; else it follows the prompt without its opening. */
+  continuesOpening: boolean;
+}
 
 /**
  * A fixed conversation of one system, one user and one assistant message that stands for whatever came before a delta.
- * What a template prints after the assistant's text does not depend on the texts before it, so it is rendered once for
+ * What a template prints after the assistant's turn does not depend on the texts before it, so it is rendered once for
  * each delta at a cost that does not grow with the conversation.
  */
 export class BaseConversation {
   constructor(private readonly render: Render) {}
 
   /**
-   * What the template prints after an assistant's text when `messages` follow it: the end of that turn, the messages,
-   * and the next generation prompt if wanted.
+   * What the template prints after an assistant's turn when `messages` follow it. Before tool messages that turn makes
+   * the calls that they answer: some templates print answers inside of it, or by the call's name.
+   * @param messages at least one, the first not of the assistant.
    * @throws TokenizerError when the template accepts no such conversation.
    */
-  renderAfterAssistant(messages: readonly ChatMessage[], addGenerationPrompt: boolean): string {
-    return this.tryVariants(({ before, tools }) => {
-      const text = this.render([...before, { role: "assistant", content: ASSISTANT }, ...messages], {
-        tools,
-        addGenerationPrompt,
-      });
-      const at = text.indexOf(ASSISTANT);
-      if (at < 0) throw describeOddity("drops the text of an assistant message", text);
-      const rest = text.slice(at + ASSISTANT.length);
-      if (rest.includes(SYSTEM) || rest.includes(USER) || rest.includes(TOOL))
-        throw describeOddity("prints earlier messages or tools again after an assistant turn", text);
-      return rest;
-    });
+  renderAfterAssistant(messages: readonly ChatMessage[], addGenerationPrompt: boolean): FollowUp {
+    const first = messages[0]!;
+    return this.tryAll(openings, (opening, o) =>
+      this.tryAll(listTurnsBefore(messages), (turn, t) => {
+        const before = [...opening.messages, turn];
+        return {
+          text: this.renderAfter(turn, [...before, ...messages], { tools: opening.tools, addGenerationPrompt }),
+          shape: `${o}/${t}/${first.role}`,
+          renderTransition: () => this.renderTransition(turn, before, first, opening.tools),
+        };
+      }),
+    );
   }
 
-  /** What the template prints of an assistant message after its generation prompt, up to the end of the text. */
-  renderAssistant(message: ChatMessage): string {
-    return this.tryVariants(({ before, tools }) => {
+  /**
+   * What the template prints of an assistant message after its generation prompt, up to the end of the text.
+   * @param after who spoke before it.
+   */
+  renderAssistant(message: ChatMessage, after: "user" | "tool" = "user"): AssistantText {
+    return this.tryBefore(after, (before, tools) => {
       const prompt = this.render(before, { tools, addGenerationPrompt: true });
       const text = this.render([...before, message], { tools });
-      if (!text.startsWith(prompt)) throw describeOddity("does not print an assistant turn after its prompt", text);
-      return text.slice(prompt.length);
+      if (text.startsWith(prompt)) return { text: text.slice(prompt.length), continuesOpening: true };
+      const header = prompt.slice(0, prompt.length - this.renderOpening(after).length);
+      if (!text.startsWith(header)) throw describeOddity("does not print an assistant turn after its prompt", text);
+      return { text: text.slice(header.length), continuesOpening: false };
     });
   }
 
-  private tryVariants(attempt: (variant: Variant) => string): string {
+  /**
+   * What the generation prompt says in the assistant's name (`<think>` and a newline, where a template makes the model
+   * reason) and the template does not print before a message's own text. Often empty.
+   */
+  renderOpening(after: "user" | "tool" = "user"): string {
+    return this.tryBefore(after, (before, tools) => {
+      const prompt = this.render(before, { tools, addGenerationPrompt: true });
+      const text = this.render([...before, { role: "assistant", content: ASSISTANT }], { tools });
+      const header = text.slice(0, Math.max(0, text.indexOf(ASSISTANT)));
+      if (header.startsWith(prompt)) return "";
+      if (header === "" || !prompt.startsWith(header))
+        throw describeOddity("does not print an assistant turn after its prompt", text);
+      return prompt.slice(header.length);
+    });
+  }
+
+  private tryBefore<T>(after: "user" | "tool", attempt: (before: ChatMessage[], tools: ToolSchema[]) => T): T {
+    const answer: ChatMessage = { role: "tool", name: "call", tool_call_id: "base07f3a", content: FOLLOW_UP };
+    return this.tryAll(openings, (opening) =>
+      this.tryAll(after === "tool" ? listTurnsBefore([answer]) : [null], (turn) =>
+        attempt(turn ? [...opening.messages, turn, answer] : opening.messages, opening.tools),
+      ),
+    );
+  }
+
+  private renderTransition(turn: ChatMessage, before: ChatMessage[], first: ChatMessage, tools: ToolSchema[]): string {
+    const text = this.renderAfter(turn, [...before, { ...first, content: FOLLOW_UP }], { tools });
+    const end = text.indexOf(FOLLOW_UP);
+    if (end < 0) throw describeOddity(`drops the text of a ${first.role} message`, text);
+    return text.slice(0, end);
+  }
+
+  /** The rendered text after the last word of `turn`. */
+  private renderAfter(turn: ChatMessage, messages: ChatMessage[], options: RenderOptions): string {
+    const text = this.render(messages, options);
+    const lastWord = turn.tool_calls ? ARGUMENT : ASSISTANT;
+    const at = text.lastIndexOf(lastWord);
+    if (at < 0) throw describeOddity("drops the text or the calls of an assistant message", text);
+    const rest = text.slice(at + lastWord.length);
+    const printed = text.split(lastWord).length - 1;
+    if (printed > (turn.tool_calls?.length ?? 1) || rest.includes(SYSTEM) || rest.includes(USER) || rest.includes(TOOL))
+      throw describeOddity("prints earlier messages or tools again after an assistant turn", text);
+    return rest;
+  }
+
+  /** The first attempt that succeeds. @throws what the first one threw, when none does. */
+  private tryAll<I, O>(items: readonly I[], attempt: (item: I, index: number) => O): O {
     let first: unknown;
-    for (const variant of variants) {
+    for (const [i, item] of items.entries()) {
       try {
-        return attempt(variant);
+        return attempt(item, i);
       } catch (error) {
         first ??= error;
       }
     }
     throw first;
   }
+}
+
+/** Assistant turns that `messages` may follow, the likeliest first. */
+function listTurnsBefore(messages: readonly ChatMessage[]): ChatMessage[] {
+  const plain: ChatMessage = { role: "assistant", content: ASSISTANT };
+  const next = messages.findIndex((message) => message.role !== "tool");
+  const answers = next < 0 ? messages : messages.slice(0, next);
+  if (answers.length === 0) return [plain];
+  const tool_calls = answers.map((answer) => ({
+    ...(answer.tool_call_id === undefined ? {} : { id: answer.tool_call_id }),
+    type: "function" as const,
+    function: { name: answer.name ?? "call", arguments: { value: ARGUMENT } },
+  }));
+  return [{ role: "assistant", content: "", tool_calls }, plain];
 }
 
 function describeOddity(what: string, received: string): TokenizerError {

@@ -1,5 +1,6 @@
 import { type ChatMessage, TokenizerError, type ToolSchema } from "@cria/core";
-import { Template } from "@huggingface/jinja";
+import { parseTemplate } from "./parse-template.js";
+import { callForms, type MessageForm, pairCallsWithAnswers, toTemplateMessage } from "./template-message.js";
 
 export interface RenderOptions {
   tools?: readonly ToolSchema[];
@@ -10,7 +11,8 @@ export interface RenderOptions {
 
 /** A model's chat template (Jinja, as GGUF files carry it). */
 export class ChatTemplate {
-  private readonly template: Template;
+  private readonly template: ReturnType<typeof parseTemplate>;
+  private form: MessageForm | undefined;
 
   /** @throws TokenizerError when the template does not parse. */
   constructor(
@@ -18,7 +20,7 @@ export class ChatTemplate {
     private readonly specialTokens: { bos_token?: string; eos_token?: string } = {},
   ) {
     try {
-      this.template = new Template(source);
+      this.template = parseTemplate(source);
     } catch (cause) {
       throw new TokenizerError("does not parse", {
         code: "tokenizer/bad-template",
@@ -33,15 +35,7 @@ export class ChatTemplate {
   /** @throws TokenizerError with the template's own complaint, for example about the order of roles. */
   render(messages: readonly ChatMessage[], options: RenderOptions = {}): string {
     try {
-      return this.template.render({
-        bos_token: "",
-        eos_token: "",
-        ...this.specialTokens,
-        ...options.kwargs,
-        messages: messages.map(toTemplateMessage),
-        tools: options.tools && options.tools.length > 0 ? options.tools : undefined,
-        add_generation_prompt: options.addGenerationPrompt ?? false,
-      });
+      return this.template.render(this.makeVariables(messages, options));
     } catch (cause) {
       throw new TokenizerError("cannot render this conversation", {
         code: "tokenizer/render-failed",
@@ -52,24 +46,48 @@ export class ChatTemplate {
       });
     }
   }
-}
 
-/** Templates print arguments as JSON themselves, so they get objects where the text parses. */
-function toTemplateMessage(message: ChatMessage): Record<string, unknown> {
-  if (!message.tool_calls) return { ...message };
-  const tool_calls = message.tool_calls.map((call) => ({
-    type: "function",
-    ...call,
-    function: { ...call.function, arguments: parseArguments(call.function.arguments) },
-  }));
-  return { ...message, tool_calls };
-}
+  /** What the template is given: the messages in the form that it understands, and the variables beside them. */
+  makeVariables(messages: readonly ChatMessage[], options: RenderOptions = {}): Record<string, unknown> {
+    const calls = messages.some((message) => message.tool_calls && message.tool_calls.length > 0);
+    return this.fillVariables(messages, options, calls ? this.findForm() : callForms[0]!);
+  }
 
-function parseArguments(value: Record<string, unknown> | string): unknown {
-  if (typeof value !== "string") return value;
-  try {
-    return JSON.parse(value);
-  } catch {
-    return value;
+  private fillVariables(
+    messages: readonly ChatMessage[],
+    options: RenderOptions,
+    form: MessageForm,
+  ): Record<string, unknown> {
+    const variables: Record<string, unknown> = {
+      bos_token: "",
+      eos_token: "",
+      ...this.specialTokens,
+      ...options.kwargs,
+      messages: pairCallsWithAnswers(messages).map((message) => toTemplateMessage(message, form, this.source)),
+      add_generation_prompt: options.addGenerationPrompt ?? false,
+    };
+    // Left out, not undefined: templates ask `tools is defined`.
+    if (options.tools && options.tools.length > 0) variables["tools"] = options.tools;
+    return variables;
+  }
+
+  /** How the template wants tool calls: the first form in which it prints name and arguments of a call. */
+  private findForm(): MessageForm {
+    if (this.form) return this.form;
+    const call = { name: "probe_name_7f3a", arguments: { probe_key_7f3a: "probe-value-7f3a" } };
+    const messages: ChatMessage[] = [
+      { role: "user", content: "probe" },
+      { role: "assistant", content: "", tool_calls: [{ id: "probe07f3", type: "function", function: call }] },
+    ];
+    const works = (form: MessageForm) => {
+      try {
+        const text = this.template.render(this.fillVariables(messages, {}, form));
+        return ["probe_name_7f3a", "probe_key_7f3a", "probe-value-7f3a"].every((part) => text.includes(part));
+      } catch {
+        return false;
+      }
+    };
+    this.form = callForms.find(works) ?? callForms[0]!;
+    return this.form;
   }
 }

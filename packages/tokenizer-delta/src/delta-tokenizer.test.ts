@@ -1,4 +1,6 @@
 import type { ChatMessage } from "@cria/core";
+import { FakeTokenizer, fakeChatTemplate } from "@cria/core/testing";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ChatTemplate, checkTokenization, DeltaTokenizer, type TextTokenizer } from "./index.js";
 
@@ -26,17 +28,17 @@ describe("DeltaTokenizer", () => {
   const system: ChatMessage = { role: "system", content: "be brief" };
   const user: ChatMessage = { role: "user", content: "hi <|im_end|>?" };
 
-  it("inserts what the template puts after a sampled end-of-turn token", () => {
+  it("2. inserts what the template puts after a sampled end-of-turn token", () => {
     expect(text(delta.encodeDelta([{ role: "tool", content: "7" }], true))).toBe(
       "\n<|im_start|>tool\n7<|im_end|>\n<|im_start|>assistant\n",
     );
   });
 
-  it("adds the end-of-turn token itself after a turn that was cut", () => {
+  it("2. adds the end-of-turn token itself after a turn that was cut", () => {
     expect(text(delta.encodeDelta([user], false))).toMatch(/^<\|im_end\|>\n<\|im_start\|>user/);
   });
 
-  it("prompt, turns and deltas add up to the whole rendering", () => {
+  it("8. prompt, turns and deltas add up to the whole rendering", () => {
     const turns: ChatMessage[][] = [
       [{ role: "tool", content: "" }],
       [{ role: "user", content: "ünï\ncode 🎈" }],
@@ -58,12 +60,106 @@ describe("DeltaTokenizer", () => {
     );
   });
 
-  it("a template that drops reasoning from earlier turns gives the same deltas", () => {
+  it("8. a template that drops reasoning from earlier turns gives the same deltas", () => {
     const forgetful = new ChatTemplate(
       "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' and not loop.last %}{{ m.content.split('</think>')[-1] }}{% else %}{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
     );
     const other = new DeltaTokenizer(forgetful, tokenizer, { endOfTurnTokens: [1_000_001] });
     expect(text(other.encodeDelta([user], true))).toBe(text(delta.encodeDelta([user], true)));
+  });
+
+  it("8. they add up for any texts, whatever special tokens those spell", () => {
+    const part = fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom("<|im_end|>", "<|im_start|>", "\n", " "));
+    const content = fc.array(part, { maxLength: 4 }).map((parts) => parts.join(""));
+    const turn = fc.record({
+      said: content,
+      ended: fc.boolean(),
+      role: fc.constantFrom("tool", "user"),
+      heard: content,
+    });
+    const bytes = new FakeTokenizer();
+    const endOfTurn = bytes.idOf("<|im_end|>");
+    const tokenizer = new DeltaTokenizer(new ChatTemplate(fakeChatTemplate), bytes, { endOfTurnTokens: [endOfTurn] });
+    fc.assert(
+      fc.property(content, fc.array(turn, { maxLength: 5 }), (question, turns) => {
+        const messages: ChatMessage[] = [{ role: "user", content: question }];
+        const ids = [...tokenizer.encodePrompt(messages)];
+        for (const { said, ended, role, heard } of turns) {
+          const observed: ChatMessage = { role: role as "tool" | "user", content: heard };
+          ids.push(...bytes.tokenize(said), ...(ended ? [endOfTurn] : []), ...tokenizer.encodeDelta([observed], ended));
+          messages.push({ role: "assistant", content: said }, observed);
+        }
+        expect(ids).toEqual([...tokenizer.encodePrompt(messages)]);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("names what a delta cannot be", () => {
+    expect(() => delta.encodeDelta([], true)).toThrow(/has no message/);
+    const mute = new ChatTemplate("{% for m in messages %}{{ m.role }}{% endfor %}");
+    const other = new DeltaTokenizer(mute, tokenizer, { endOfTurnTokens: [1_000_001] });
+    expect(() => other.encodeDelta([user], true)).toThrow(/drops the text or the calls of an assistant message/);
+    const again = new ChatTemplate(
+      "{% for m in messages %}{{ m.content }}{% endfor %}{{ messages | map(attribute='content') | join(' ') }}",
+    );
+    const repeating = new DeltaTokenizer(again, tokenizer, { endOfTurnTokens: [1_000_001] });
+    expect(() => repeating.encodeDelta([user], true)).toThrow(/prints earlier messages or tools again/);
+  });
+
+  it("a tool's answer follows the call that it answers, by name and id", () => {
+    const naming = new ChatTemplate(
+      "{% set ns = namespace(name='') %}{% for m in messages %}{% if m.role == 'tool' %}[{{ ns.name }} {{ m.tool_call_id }}: {{ m.content }}]{% else %}<|im_start|>{{ m.content }}{% for c in m.tool_calls or [] %}{% set ns.name = c.function.name %}({{ c.function.arguments | tojson }} {{ c.id }}){% endfor %}<|im_end|>{% endif %}{% endfor %}",
+    );
+    const other = new DeltaTokenizer(naming, tokenizer, { endOfTurnTokens: [1_000_001] });
+    const answer = (id: string): ChatMessage => ({ role: "tool", name: "add", tool_call_id: id, content: "3" });
+    expect(other.renderDelta([answer("a")], true)).toBe("[add a: 3]");
+    // The id lies between the arguments and the end of the turn: another one must not shift the cut.
+    expect(other.renderDelta([answer("longer")], true)).toBe("[add longer: 3]");
+    expect(other.renderDelta([answer("b")], false)).toBe("<|im_end|>[add b: 3]");
+  });
+
+  it("answers without an id get that of the call at their place, in deltas and in the whole", () => {
+    const naming = new ChatTemplate(
+      "{% for m in messages %}{% if m.role == 'tool' %}[{{ m.tool_call_id }}: {{ m.content }}]{% else %}<|im_start|>{{ m.content }}{% for c in m.tool_calls or [] %}({{ c.function.arguments | tojson }}{{ c.id }}){% endfor %}<|im_end|>{% endif %}{% endfor %}",
+    );
+    const other = new DeltaTokenizer(naming, tokenizer, { endOfTurnTokens: [1_000_001] });
+    const answers: ChatMessage[] = [
+      { role: "tool", name: "add", content: "3" },
+      { role: "tool", name: "add", content: "4" },
+    ];
+    const call = { function: { name: "add", arguments: {} } };
+    const asked: ChatMessage[] = [user, { role: "assistant", content: "", tool_calls: [call, call] }];
+    expect(other.renderDelta(answers, true)).toBe("[call00001: 3][call00002: 4]");
+    expect(other.render([...asked, ...answers])).toContain(
+      "({}call00001)({}call00002)<|im_end|>[call00001: 3][call00002: 4]",
+    );
+    const named = {
+      ...asked[1]!,
+      tool_calls: [
+        { ...call, id: "x" },
+        { ...call, id: "y" },
+      ],
+    };
+    expect(other.render([user, named, ...answers])).toContain("[x: 3][y: 4]");
+  });
+
+  it("a generation prompt that opens the reasoning is known, and left out where a message has none", () => {
+    const opening = new ChatTemplate(
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}",
+    );
+    const other = new DeltaTokenizer(opening, tokenizer, { endOfTurnTokens: [1_000_001] });
+    expect(delta.renderOpening()).toBe("");
+    expect(other.renderOpening()).toBe("<think>\n");
+    const plain: ChatMessage[] = [user, { role: "assistant", content: "one" }];
+    const thinking: ChatMessage[] = [user, { role: "assistant", content: "<think>\nhm\n</think>\none" }];
+    const masked = (messages: ChatMessage[]) => {
+      const { tokenIds, mask } = other.encodeMessagesWithMask(messages);
+      expect(text(tokenIds)).toBe(opening.render(messages).trimEnd());
+      return text([...tokenIds].filter((_, i) => mask[i]));
+    };
+    expect(masked(plain)).toBe("one<|im_end|>");
+    expect(masked(thinking)).toBe("hm\n</think>\none<|im_end|>");
   });
 
   it("masks assistant text and its end-of-turn token, and nothing else", () => {

@@ -1,0 +1,41 @@
+/** Runs contenders in turn, so that whatever else the machine does hits all of them alike. Synchronous functions only. */
+export interface Timing {
+  /** Milliseconds. */
+  median: number;
+  p95: number;
+  runs: number;
+}
+
+export interface MeasureOptions {
+  /** Rounds that are not counted. Default 3. */
+  warmUp?: number;
+  /** Counted rounds at least. Default 15. */
+  minRounds?: number;
+  /** Rounds go on up to this, in milliseconds. Default 2000. */
+  budget?: number;
+}
+
+export function measureInterleaved<K extends string>(
+  contenders: Record<K, () => unknown>,
+  { warmUp = 3, minRounds = 15, budget = 2000 }: MeasureOptions = {},
+): Record<K, Timing> {
+  const names = Object.keys(contenders) as K[];
+  const times = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<K, number[]>;
+  const started = performance.now();
+  for (let round = 0; round < warmUp + minRounds || performance.now() - started < budget; round++) {
+    // Another order each round: nobody always runs behind the one that fills the caches.
+    for (let i = 0; i < names.length; i++) {
+      const name = names[(i + round) % names.length]!;
+      const start = performance.now();
+      contenders[name]();
+      if (round >= warmUp) times[name].push(performance.now() - start);
+    }
+  }
+  return Object.fromEntries(names.map((name) => [name, summarize(times[name])])) as Record<K, Timing>;
+}
+
+function summarize(times: number[]): Timing {
+  const sorted = [...times].sort((a, b) => a - b);
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
+  return { median: at(0.5), p95: at(0.95), runs: sorted.length };
+}

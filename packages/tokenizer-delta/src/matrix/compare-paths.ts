@@ -1,0 +1,121 @@
+import type { ChatMessage } from "@cria/core";
+import { checkTokenization } from "../check-tokenization.js";
+import type { DeltaTokenizer } from "../delta-tokenizer.js";
+import { InferenceConversation } from "../inference-conversation.js";
+import type { Conversation } from "./conversations.js";
+
+/**
+ * equal: at every turn the concatenated tokens are those of the whole rendering. drift: the same text in other tokens.
+ * rewritten: the template prints the delta as we do, but changes earlier turns. moved: the template prints more or
+ * less than the delta there. other prompt: the template prints this turn in a way that does not continue its own
+ * generation prompt, so that no model can have sampled it. refused: the template throws. failed: we do.
+ */
+export type Outcome = "equal" | "drift" | "rewritten" | "moved" | "refused" | "failed";
+
+const order: Outcome[] = ["equal", "drift", "rewritten", "moved", "refused", "failed"];
+
+export interface Comparison {
+  outcome: Outcome;
+  detail: string;
+  /**
+   * Whether production rendering held the whole rendering at each turn: its text, and its tokens but for those that were
+   * sampled otherwise. Null when refused.
+   */
+  inferenceEqual: boolean | null;
+  /** The delta path's tokens. */
+  tokenIds: number[];
+}
+
+/** Plays a conversation turn by turn and compares with rendering and tokenizing it whole at each of them. */
+export function comparePaths(tokenizer: DeltaTokenizer, { messages, tools }: Conversation): Comparison {
+  const result: Comparison = { outcome: "equal", detail: "", inferenceEqual: true, tokenIds: [] };
+  const note = (outcome: Outcome, detail: string) => {
+    if (order.indexOf(outcome) <= order.indexOf(result.outcome)) return;
+    result.outcome = outcome;
+    result.detail = detail;
+  };
+  try {
+    tokenizer.render(messages, tools);
+  } catch (error) {
+    note("refused", (error as Error).message);
+    return { ...result, inferenceEqual: null };
+  }
+  const rendered = new Map<string, string>();
+  const render = (count: number, prompt: boolean) => {
+    const text = rendered.get(`${count}/${prompt}`) ?? tokenizer.render(messages.slice(0, count), tools, prompt);
+    rendered.set(`${count}/${prompt}`, text);
+    return text;
+  };
+  const production = new InferenceConversation(tokenizer, tools);
+  const ids = result.tokenIds;
+  let spokenUntil = 0;
+  let ended = true;
+  const listen = (until: number) => {
+    const observed = messages.slice(spokenUntil, until);
+    const delta =
+      spokenUntil === 0
+        ? tokenizer.encodePrompt(messages.slice(0, until), tools)
+        : tokenizer.encodeDelta(observed, ended);
+    ids.push(...delta);
+    compareAt(messages.slice(0, until), () => (spokenUntil === 0 ? "" : tokenizer.renderDelta(observed, ended)));
+  };
+  const compareAt = (soFar: ChatMessage[], renderDelta: () => string) => {
+    const whole = render(soFar.length, true);
+    const wholeIds = tokenizer.addBos(tokenizer.tokenizer.tokenize(whole));
+    const turn = production.encodeTurn(soFar);
+    if (!same(turn.contextIds, wholeIds)) {
+      const { kind } = checkTokenization(turn.contextIds, whole, tokenizer.tokenizer, "strict", turn.contextMask);
+      if (kind !== "drift") result.inferenceEqual = false;
+    }
+    if (same(ids, wholeIds)) return;
+    const { tokenizer: vocabulary } = tokenizer;
+    const [ours, theirs] = [vocabulary.detokenize(ids), vocabulary.detokenize(wholeIds)];
+    if (ours === theirs) note("drift", showDifference(theirs, ours));
+    else note(whole.endsWith(renderDelta()) ? "rewritten" : "moved", showDifference(theirs, ours));
+  };
+  const sample = (i: number) => {
+    const prompt = render(i, true);
+    const text = render(i + 1, false);
+    if (!text.startsWith(prompt)) {
+      note("rewritten", showDifference(text, prompt));
+      // The deltas can still be compared, whatever was sampled.
+      const said = messages[i]!.content + tokenizer.listEndTexts()[0]!;
+      return { tokenIds: tokenizer.tokenizer.tokenize(said), ended: true };
+    }
+    const said = text.slice(prompt.length);
+    const ends = tokenizer.listEndTexts().map((end) => (said.includes(end) ? said.lastIndexOf(end) + end.length : -1));
+    const end = Math.max(...ends);
+    return { tokenIds: tokenizer.tokenizer.tokenize(end < 0 ? said : said.slice(0, end)), ended: end >= 0 };
+  };
+  try {
+    for (const [i, message] of messages.entries()) {
+      if (message.role !== "assistant") continue;
+      listen(i);
+      const sampled = sample(i);
+      ended = sampled.ended;
+      ids.push(...sampled.tokenIds);
+      production.addSampled(sampled.tokenIds);
+      spokenUntil = i + 1;
+    }
+    if (spokenUntil < messages.length) listen(messages.length);
+  } catch (error) {
+    note("failed", (error as Error).message);
+  }
+  return result;
+}
+
+function same(a: ArrayLike<number>, b: ArrayLike<number>): boolean {
+  return a.length === b.length && Array.prototype.every.call(a, (id, i) => id === b[i]);
+}
+
+function commonPrefix(a: string, b: string): number {
+  let n = 0;
+  while (n < a.length && a[n] === b[n]) n++;
+  return n;
+}
+
+function showDifference(expected: string, received: string): string {
+  const at = commonPrefix(expected, received);
+  const show = (text: string) => JSON.stringify(text.slice(Math.max(0, at - 30), at + 60));
+  return `expected ${show(expected)}, received ${show(received)}`;
+}

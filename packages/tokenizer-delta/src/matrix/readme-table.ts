@@ -1,0 +1,27 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Rows of the table under a heading of this package's README, cells trimmed, without its header. */
+export function readReadmeTable(heading: string): string[][] {
+  const lines = readFileSync(join(import.meta.dirname, "..", "..", "README.md"), "utf8").split("\n");
+  const start = lines.indexOf(heading);
+  if (start < 0) throw new Error(`README.md has no line "${heading}"`);
+  const first = lines.findIndex((line, i) => i > start && line.startsWith("|"));
+  let end = first;
+  while (lines[end]?.startsWith("|")) end++;
+  return lines.slice(first + 2, end).map((line) =>
+    line
+      .slice(1, -1)
+      .split(/(?<!\\)\|/)
+      .map((cell) => cell.trim().replaceAll("`", "")),
+  );
+}
+
+/** "all", "all but a, b" or "a, b" as the names it stands for. @throws for a name that is not one of `names`. */
+export function expandNames(text: string, names: readonly string[]): string[] {
+  const but = text.startsWith("all but ");
+  const listed = text === "all" ? [] : text.replace("all but ", "").split(", ");
+  const unknown = listed.filter((name) => !names.includes(name));
+  if (unknown.length > 0) throw new Error(`README.md names unknown conversations: ${unknown.join(", ")}`);
+  return text === "all" || but ? names.filter((name) => !listed.includes(name)) : listed;
+}

@@ -1,0 +1,84 @@
+import { Template } from "@huggingface/jinja";
+import { describe, expect, it } from "vitest";
+import { chatTemplate } from "../../../models/src/policy-prompt.js";
+import { ChatTemplate } from "./index.js";
+import { conversations } from "./matrix/conversations.js";
+import { readReadmeTable } from "./matrix/readme-table.js";
+import { createLlamaTemplate, listBundledTemplates, readBundledTemplate } from "./testing/index.js";
+
+/** What both engines print, or that they refuse; their complaints need not agree. */
+function attempt(render: () => string): string {
+  try {
+    return render();
+  } catch {
+    return "refused";
+  }
+}
+
+async function compare(source: string): Promise<{ differences: string[]; rendered: number }> {
+  const template = new ChatTemplate(source, { bos_token: "<s>", eos_token: "</s>" });
+  const llama = await createLlamaTemplate(source);
+  const differences: string[] = [];
+  let rendered = 0;
+  for (const [name, { messages, tools }] of Object.entries(conversations)) {
+    for (const addGenerationPrompt of [false, true]) {
+      const options = { tools, addGenerationPrompt, kwargs: { date_string: "26 Jul 2024" } };
+      const ours = attempt(() => template.render(messages, options));
+      const theirs = attempt(() => llama.render(template.makeVariables(messages, options)));
+      if (ours !== theirs) differences.push(ours === "refused" ? "refused" : `${name}: other text`);
+      else if (ours !== "refused") rendered++;
+    }
+  }
+  return { differences, rendered };
+}
+
+describe("rendering, against llama.cpp's own Jinja engine", () => {
+  const refusing = readReadmeTable("### Templates that do not render").map(([template]) => template!);
+
+  it.each(listBundledTemplates().filter((name) => !refusing.includes(name)))("%s prints the same", async (name) => {
+    const { differences, rendered } = await compare(readBundledTemplate(name));
+    expect(differences).toEqual([]);
+    expect(rendered).toBeGreaterThan(0);
+  });
+
+  it("the embedded policy's template prints the same", async () => {
+    expect((await compare(chatTemplate)).differences).toEqual([]);
+  });
+
+  it.each(refusing)("%s is refused at least once, and never prints other text", async (name) => {
+    const { differences } = await compare(readBundledTemplate(name));
+    expect(new Set(differences)).toEqual(new Set(["refused"]));
+  });
+});
+
+describe("parseTemplate", () => {
+  it("differs from the library alone only where that differs from llama.cpp", async () => {
+    const changed: string[] = [];
+    for (const name of ["Qwen-Qwen2.5-7B-Instruct", "Qwen-Qwen3-0.6B", "Qwen-QwQ-32B", "google-gemma-4-31B-it"]) {
+      const source = readBundledTemplate(name);
+      const ours = new ChatTemplate(source);
+      const alone = new Template(source);
+      for (const [conversation, { messages, tools }] of Object.entries(conversations)) {
+        const text = alone.render(ours.makeVariables(messages, { tools }));
+        if (text !== ours.render(messages, { tools })) changed.push(`${name}: ${conversation}`);
+      }
+    }
+    // Both strip newlines from what the assistant said; the library alone strips its tab and its spaces too.
+    expect(changed).toEqual(["Qwen-Qwen3-0.6B: whitespace", "Qwen-QwQ-32B: whitespace"]);
+  });
+
+  it.each([
+    [
+      "{{ ('--a-' ).lstrip('-') }}|{{ '--a-'.rstrip('-') }}|{{ '--a-'.strip('-') }}|{{ ' \n a '.lstrip('\n') }}",
+      "a-|--a|a| \n a ",
+    ],
+    ["{{ ' a '.strip() }}|{% for x in nothing %}{{ x }}{% endfor %}|{{ nothing | length }}", "a||0"],
+    [
+      "{% for x in [1, 2, 3] if x > 1 %}{{ x }}{% endfor %}{% for x in nothing if x > 1 %}{{ x }}{% else %}!{% endfor %}",
+      "23!",
+    ],
+  ])("%s", async (source, expected) => {
+    expect(new ChatTemplate(source).render([])).toBe(expected);
+    expect((await createLlamaTemplate(source)).render({})).toBe(expected);
+  });
+});

@@ -1,0 +1,67 @@
+import { getLlama, type Llama } from "node-llama-cpp";
+import type { TextTokenizer } from "../text-tokenizer.js";
+import { unpackBundledVocabulary } from "./llama-bundle.js";
+
+/** What we use of node-llama-cpp's addon: the same llama.cpp as the engine's, without weights. */
+interface Bindings {
+  AddonModel: new (path: string, options: { addonExports: Bindings; vocabOnly: boolean }) => NativeVocabulary;
+  AddonJinjaRenderer: new (template: string) => { render(variables: Record<string, unknown>): string };
+}
+
+interface NativeVocabulary {
+  init(): Promise<boolean>;
+  dispose(): Promise<void>;
+  tokenize(text: string, special: boolean): Uint32Array;
+  detokenize(tokens: Uint32Array, special: boolean): string;
+  tokenBos(): number;
+  shouldPrependBosToken(): boolean;
+}
+
+let llama: Promise<Llama> | undefined;
+
+/** Its own model loader reads each file twice and guesses at memory first, which takes seconds; this takes 0.3 s. */
+async function getBindings(): Promise<Bindings> {
+  llama ??= getLlama({ gpu: false, build: "never", maxThreads: 1, logLevel: "error" as never });
+  return ((await llama) as unknown as { _bindings: Bindings })._bindings;
+}
+
+/** llama.cpp's own Jinja engine on one template. */
+export async function createLlamaTemplate(
+  source: string,
+): Promise<{ render(variables: Record<string, unknown>): string }> {
+  const { AddonJinjaRenderer } = await getBindings();
+  return new AddonJinjaRenderer(source);
+}
+
+/** A real vocabulary of the llama.cpp release, by its name in `models/ggml-vocab-*.gguf`. */
+export class BundledVocabulary implements TextTokenizer {
+  private constructor(
+    readonly name: string,
+    private readonly native: NativeVocabulary,
+  ) {}
+
+  static async load(name: string): Promise<BundledVocabulary> {
+    const bindings = await getBindings();
+    const path = unpackBundledVocabulary(name);
+    const native = new bindings.AddonModel(path, { addonExports: bindings, vocabOnly: true });
+    if (!(await native.init())) throw new Error(`llama.cpp cannot load ${path}`);
+    return new BundledVocabulary(name, native);
+  }
+
+  /** Null where the model wants no BOS token in front of a prompt. */
+  get bosToken(): number | null {
+    return this.native.shouldPrependBosToken() ? this.native.tokenBos() : null;
+  }
+
+  tokenize(text: string, options: { special?: boolean } = {}): Int32Array {
+    return Int32Array.from(this.native.tokenize(text, options.special ?? true));
+  }
+
+  detokenize(tokenIds: ArrayLike<number>, options: { special?: boolean } = {}): string {
+    return this.native.detokenize(Uint32Array.from(tokenIds), options.special ?? true);
+  }
+
+  dispose(): Promise<void> {
+    return this.native.dispose();
+  }
+}
