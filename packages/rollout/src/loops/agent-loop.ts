@@ -1,13 +1,12 @@
-import {
-  type AgentState,
-  type ChatMessage,
-  ConfigError,
-  type FinishReason,
-  type PolicyEngine,
-  type PolicySequence,
-  type RequestState,
-  type StateTransition,
-  type TurnRecord,
+import type {
+  AgentState,
+  ChatMessage,
+  FinishReason,
+  PolicyEngine,
+  PolicySequence,
+  RequestState,
+  StateTransition,
+  TurnRecord,
 } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
@@ -126,33 +125,4 @@ export interface AgentLoopTraits {
   tools?: boolean;
   /** Whether rows may name an interaction. Default true. */
   interactions?: boolean;
-}
-
-const loops = new Map<string, { factory: AgentLoopFactory; traits: Required<AgentLoopTraits> }>();
-
-/** A later loop of the same name replaces the earlier one. */
-export function registerAgentLoop(name: string, factory: AgentLoopFactory, traits: AgentLoopTraits = {}): void {
-  loops.set(name, { factory, traits: { tools: true, interactions: true, ...traits } });
-}
-
-/** @throws ConfigError when no loop has this name. */
-export function getAgentLoop(name: string): AgentLoopFactory {
-  return find(name).factory;
-}
-
-/** @throws ConfigError when no loop has this name. */
-export function getAgentLoopTraits(name: string): Required<AgentLoopTraits> {
-  return find(name).traits;
-}
-
-function find(name: string) {
-  const loop = loops.get(name);
-  if (loop) return loop;
-  throw new ConfigError("is not a registered agent loop", {
-    code: "config/unknown-agent-loop",
-    subject: "agent_name",
-    expected: [...loops.keys()].join(", "),
-    received: name,
-    remedy: "register it with registerAgentLoop, or list it in agent.agent_loop_config_path",
-  });
 }

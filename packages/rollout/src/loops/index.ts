@@ -5,12 +5,10 @@ export {
   type AgentLoopOutput,
   type AgentLoopTraits,
   defaultMultiTurn,
-  getAgentLoop,
-  getAgentLoopTraits,
   type MultiTurnOptions,
-  registerAgentLoop,
   type SamplingParams,
 } from "./agent-loop.js";
+export { getAgentLoop, getAgentLoopTraits, registerAgentLoop } from "./agent-loops.js";
 export { type FinishOptions, finishTrajectory, type RewardWeights } from "./finish-trajectory.js";
 export { selectInteraction } from "./interaction-session.js";
 export { type AgentLoopConfigEntry, loadAgentLoops } from "./load-agent-loops.js";

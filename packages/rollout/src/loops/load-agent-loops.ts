@@ -1,6 +1,7 @@
 import { ConfigError } from "@cria/core";
 import { importExport } from "@cria/tools";
-import { type AgentLoop, type AgentLoopContext, type AgentLoopTraits, registerAgentLoop } from "./agent-loop.js";
+import type { AgentLoop, AgentLoopContext, AgentLoopTraits } from "./agent-loop.js";
+import { registerAgentLoop } from "./agent-loops.js";
 
 /** One entry of an agent loop config file. */
 export interface AgentLoopConfigEntry {

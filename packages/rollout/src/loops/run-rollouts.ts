@@ -5,7 +5,8 @@ import type { BaseInteraction, BaseTool } from "@cria/tools";
 import type { DatasetRow } from "../dataset-row.js";
 import { fitPrompt, type Truncation } from "../fit-prompt.js";
 import { hashSeed } from "../hash-seed.js";
-import { type AgentLoopOutput, getAgentLoop, getAgentLoopTraits, type MultiTurnOptions } from "./agent-loop.js";
+import type { AgentLoopOutput, MultiTurnOptions } from "./agent-loop.js";
+import { getAgentLoop, getAgentLoopTraits } from "./agent-loops.js";
 import { type FinishOptions, finishTrajectory } from "./finish-trajectory.js";
 import { selectInteraction } from "./interaction-session.js";
 import { isFatal } from "./is-fatal.js";
@@ -67,18 +68,10 @@ export async function runRollouts(
   if (options.signal?.aborted) abort();
   options.signal?.addEventListener("abort", abort, { once: true });
   const linked = { ...options, signal: run.signal };
+  // After an error nobody will see what the others do: they end early.
+  const stop = (error: unknown) => run.abort(error);
   try {
-    return await settleAll(
-      rows.map(async (row) => {
-        try {
-          return await new Group(engine, row, slots, linked).run();
-        } catch (error) {
-          // Nobody will see what the others do: they end early.
-          run.abort(error);
-          throw error;
-        }
-      }),
-    );
+    return await settleAll(rows.map((row) => new Group(engine, row, slots, linked, stop).run()));
   } finally {
     options.signal?.removeEventListener("abort", abort);
   }
@@ -118,6 +111,7 @@ class Group {
     private readonly row: DatasetRow,
     private readonly slots: Semaphore,
     private readonly options: RolloutOptions,
+    private readonly stop: (error: unknown) => void,
   ) {
     this.waiting = options.n;
   }
@@ -152,6 +146,9 @@ class Group {
       const trajectory = await finishTrajectory(row, sample, output, request, options);
       options.onTrajectory?.(trajectory);
       return trajectory;
+    } catch (error) {
+      this.stop(error);
+      throw error;
     } finally {
       sequence?.dispose();
       this.slots.release();

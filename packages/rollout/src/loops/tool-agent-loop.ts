@@ -3,13 +3,7 @@ import { checkTokenization } from "@cria/tokenizer-delta";
 import { getToolParser, type ParsedToolCall } from "@cria/tools";
 import type { DatasetRow } from "../dataset-row.js";
 import { hashSeed } from "../hash-seed.js";
-import {
-  type AgentLoop,
-  type AgentLoopContext,
-  type AgentLoopOutput,
-  registerAgentLoop,
-  type SamplingParams,
-} from "./agent-loop.js";
+import type { AgentLoop, AgentLoopContext, AgentLoopOutput, SamplingParams } from "./agent-loop.js";
 import { findCallTokens } from "./find-call-tokens.js";
 import { InteractionSession, selectInteraction } from "./interaction-session.js";
 import { isFatal } from "./is-fatal.js";
@@ -292,17 +286,3 @@ export class ToolAgentLoop implements AgentLoop {
     this.metrics[name] = (this.metrics[name] ?? 0) + value;
   }
 }
-
-registerAgentLoop("tool_agent", (context) => new ToolAgentLoop(context));
-// One assistant turn, and nobody to answer it.
-registerAgentLoop(
-  "single_turn_agent",
-  (context) =>
-    new ToolAgentLoop({
-      ...context,
-      tools: new Map(),
-      interactions: null,
-      multiTurn: { ...context.multiTurn, maxAssistantTurns: 1 },
-    }),
-  { tools: false, interactions: false },
-);
