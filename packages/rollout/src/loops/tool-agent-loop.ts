@@ -8,6 +8,7 @@ import { findCallTokens } from "./find-call-tokens.js";
 import { InteractionSession, selectInteraction } from "./interaction-session.js";
 import { isFatal } from "./is-fatal.js";
 import { ProductionView } from "./production-view.js";
+import type { ToolOutcome } from "./run-tool-call.js";
 import { describeError } from "./run-with-deadline.js";
 import { createAgentLog, now } from "./state-log.js";
 import { takeTurn } from "./take-turn.js";
@@ -161,29 +162,16 @@ export class ToolAgentLoop implements AgentLoop {
   }
 
   private async runCalls(calls: readonly ParsedToolCall[], tools: ToolSession): Promise<NextTurn> {
-    const { multiTurn, engine, request, signal } = this.context;
+    const { request, signal } = this.context;
     if (!this.hasTurnsLeft()) return "tool_calls";
     this.log.enter("processing_tools");
     request.enter("tool_calling");
     const startedAt = now();
-    const outcomes = await Promise.all(
-      calls.map((call, i) => {
-        this.addMetric("tool_calls", 1);
-        if (i < multiTurn.maxParallelCalls) return tools.call(call);
-        this.addMetric("too_many_calls", 1);
-        const text = `error: only ${multiTurn.maxParallelCalls} calls at a time; this one was not run`;
-        return { text, reward: 0, metrics: {}, failure: undefined };
-      }),
-    );
+    const outcomes = await Promise.all(calls.map((call, i) => this.runCall(call, i, tools)));
     await takeTurn();
     this.metrics.tool_s! += (now() - startedAt) / 1000;
     if (signal?.aborted) return "aborted";
     const { turn } = this.builder;
-    const limits = {
-      maxTokens: multiTurn.maxToolResponseLength,
-      maxChars: multiTurn.maxToolResponseChars,
-      side: multiTurn.toolResponseTruncateSide,
-    };
     const messages = outcomes.map((outcome, i): ChatMessage => {
       if (outcome.failure) {
         this.addMetric("tool_errors", 1);
@@ -191,11 +179,29 @@ export class ToolAgentLoop implements AgentLoop {
       }
       for (const [name, value] of Object.entries(outcome.metrics)) this.addMetric(name, value);
       if (outcome.reward !== 0) this.toolRewards.push({ value: outcome.reward, turn });
-      const { text, truncated } = truncateText(outcome.text, limits, engine);
-      if (truncated) this.addMetric("tool_truncated", 1);
-      return { role: "tool", name: calls[i]!.name, content: text };
+      return { role: "tool", name: calls[i]!.name, content: outcome.text };
     });
     return { role: "tool", messages, startedAt };
+  }
+
+  private async runCall(call: ParsedToolCall, index: number, tools: ToolSession): Promise<ToolOutcome> {
+    const { multiTurn, engine } = this.context;
+    this.addMetric("tool_calls", 1);
+    if (index >= multiTurn.maxParallelCalls) {
+      this.addMetric("too_many_calls", 1);
+      const text = `error: only ${multiTurn.maxParallelCalls} calls at a time; this one was not run`;
+      return { text, reward: 0, metrics: {} };
+    }
+    const outcome = await tools.call(call);
+    // At once, before other conversations have their turns: hundreds of megabytes would wait in memory.
+    const limits = {
+      maxTokens: multiTurn.maxToolResponseLength,
+      maxChars: multiTurn.maxToolResponseChars,
+      side: multiTurn.toolResponseTruncateSide,
+    };
+    const { text, truncated } = truncateText(outcome.text, limits, engine);
+    if (truncated) this.addMetric("tool_truncated", 1);
+    return { ...outcome, text };
   }
 
   private async interact(): Promise<NextTurn> {
