@@ -91,7 +91,10 @@ function makeLoad() {
 }
 
 describe("load", () => {
-  it("2,000 conversations at once: all end in a record, nothing leaks, and the event loop stays free", async () => {
+  // Once more where other processes held the cores: a stall of ours shows in every run.
+  it("2,000 conversations at once: all end in a record, nothing leaks, and the event loop stays free", {
+    retry: 2,
+  }, async () => {
     // The first conversations pay for compilation and templates; that is not what is measured.
     const warm = makeLoad();
     await warm.run(warm.rows.slice(0, 100));
@@ -106,8 +109,11 @@ describe("load", () => {
     const delay = monitorEventLoopDelay({ resolution: 10 });
     delay.enable();
     const started = performance.now();
+    const cpuBefore = process.cpuUsage();
     const trajectories = await run(rows);
     const seconds = (performance.now() - started) / 1000;
+    const cpu = process.cpuUsage(cpuBefore);
+    const cpuSeconds = (cpu.user + cpu.system) / 1e6;
     delay.disable();
     clearInterval(watch);
     const kept = heapMegabytes() - before;
@@ -136,7 +142,7 @@ describe("load", () => {
     expect(engine.counts.inFlight).toBe(0);
 
     const p99 = delay.percentile(99) / 1e6;
-    const report = `${seconds.toFixed(1)} s, event loop p50 ${(delay.percentile(50) / 1e6).toFixed(1)} ms p99 ${p99.toFixed(1)} ms max ${(delay.max / 1e6).toFixed(1)} ms, heap kept ${kept.toFixed(0)} MB, RSS ${residentBefore.toFixed(0)} -> ${residentMost.toFixed(0)} MB`;
+    const report = `${seconds.toFixed(1)} s (CPU ${cpuSeconds.toFixed(1)} s), event loop p50 ${(delay.percentile(50) / 1e6).toFixed(1)} ms p99 ${p99.toFixed(1)} ms max ${(delay.max / 1e6).toFixed(1)} ms, heap kept ${kept.toFixed(0)} MB, RSS ${residentBefore.toFixed(0)} -> ${residentMost.toFixed(0)} MB`;
     process.stderr.write(`load: ${report}\n`);
     expect(p99, report).toBeLessThan(50);
     // About 10 KB a trajectory; one text of a megabyte kept alive in each of 571 would be as many megabytes.

@@ -10,6 +10,7 @@ import { getAgentLoop, getAgentLoopTraits } from "./agent-loops.js";
 import { type FinishOptions, finishTrajectory } from "./finish-trajectory.js";
 import { selectInteraction } from "./interaction-session.js";
 import { isFatal } from "./is-fatal.js";
+import { recordTrajectory, type UnjudgedTrajectory } from "./record-trajectory.js";
 import { describeError } from "./run-with-deadline.js";
 import { Semaphore } from "./semaphore.js";
 import { createRequestLog } from "./state-log.js";
@@ -128,12 +129,24 @@ class Group {
   }
 
   private async runSample(place: Promise<void>, sample: number): Promise<Trajectory> {
-    const { row, options } = this;
+    try {
+      const ended = await this.converse(place, sample);
+      // The conversation has given its place to another: a slow judge holds nobody up.
+      const trajectory = await finishTrajectory(this.row, ended, this.options);
+      this.options.onTrajectory?.(trajectory);
+      return trajectory;
+    } catch (error) {
+      this.stop(error);
+      throw error;
+    }
+  }
+
+  private async converse(place: Promise<void>, sample: number): Promise<UnjudgedTrajectory> {
     const request = createRequestLog();
     await place;
     let sequence: PolicySequence | undefined;
     try {
-      options.signal?.throwIfAborted();
+      this.options.signal?.throwIfAborted();
       const isFirst = this.prompt === undefined;
       this.prompt ??= this.evaluatePrompt();
       const prompt = await this.prompt;
@@ -143,12 +156,7 @@ class Group {
       const output = await this.runLoop(sample, sequence, prompt, request);
       // The group's prompt was evaluated once: its first sample pays.
       if (isFirst) output.metrics.prefill_tokens = (output.metrics.prefill_tokens ?? 0) + prompt.ids.length;
-      const trajectory = await finishTrajectory(row, sample, output, request, options);
-      options.onTrajectory?.(trajectory);
-      return trajectory;
-    } catch (error) {
-      this.stop(error);
-      throw error;
+      return recordTrajectory(this.row, sample, output, request);
     } finally {
       sequence?.dispose();
       this.slots.release();

@@ -3,6 +3,7 @@ import { pathToFileURL } from "node:url";
 import * as core from "@cria/core";
 import { ConfigError } from "@cria/core";
 import { createJiti } from "jiti";
+import * as zod from "zod";
 
 /** Modules of the running program, by name: what loaded code imports is then the same, not a copy. */
 export type HostModules = Record<string, unknown>;
@@ -48,7 +49,14 @@ export async function importModule(
   const isPath = module.startsWith(".") || isAbsolute(module);
   const target = isPath ? resolve(baseFolder, module) : module;
   if (!/\.[cm]?tsx?$/.test(module)) return import(isPath ? pathToFileURL(target).href : target);
-  // An environment may lie outside any project: Cria's own packages are those that run it.
-  const virtualModules = { "@cria/core": core, "@cria/tools": await import("../index.js"), ...hostModules };
-  return createJiti(import.meta.url, { virtualModules }).import(target);
+  const parent = pathToFileURL(resolve(baseFolder, "index.js")).href;
+  // An environment may lie outside any project: Cria's own packages are those that run it, and zod too if it has none.
+  const hasZod = createJiti(parent).esmResolve("zod", { try: true }) !== undefined;
+  const virtualModules = {
+    "@cria/core": core,
+    "@cria/tools": await import("../index.js"),
+    ...(hasZod ? {} : { zod }),
+    ...hostModules,
+  };
+  return createJiti(parent, { fsCache: false, interopDefault: false, virtualModules }).import(target);
 }
