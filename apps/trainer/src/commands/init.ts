@@ -1,4 +1,3 @@
-import { relative } from "node:path";
 import { defineCommand } from "citty";
 import pc from "picocolors";
 import { scaffoldEnvironment } from "../init/scaffold-environment.js";
@@ -16,7 +15,7 @@ export const initCommand = defineCommand({
     runCommand(given, Object.keys(args), async () => {
       const made = await scaffoldEnvironment(given.dir);
       if (given.json) return console.log(JSON.stringify(made));
-      const folder = relative(process.cwd(), made.folder) || ".";
+      const folder = given.dir;
       console.log(`${pc.bold(made.name)} is in ${folder}: ${made.files.join(", ")}\n`);
       console.log("next");
       for (const [command, what] of [

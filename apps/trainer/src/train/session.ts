@@ -113,6 +113,7 @@ export async function openSession(
         interaction: config.reward_model.aggregation.interaction_weight,
       },
       signal: overrides.signal,
+      onWarning: warnOnce(),
     },
     dispose: async () => {
       if (reference !== engine) await reference?.dispose();
@@ -187,4 +188,14 @@ async function loadReward(config: TrainConfig, folder: string): Promise<RewardFu
     expected: "a function",
     received: Object.keys(module).join(", ") || "no exports",
   });
+}
+
+/** Prints each kind of warning once in a session, however many batches have it. */
+function warnOnce(): (warning: string) => void {
+  const seen = new Set<string>();
+  return (warning) => {
+    const kind = warning.split("\n", 1)[0]!;
+    if (!seen.has(kind)) process.stderr.write(`warning: ${warning}\n`);
+    seen.add(kind);
+  };
 }

@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { ConfigError, type PolicyEngine, type PolicySequence, type Trajectory } from "@cria/core";
-import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import type { DeltaTokenizer, TokenizationCheck } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
 import type { DatasetRow } from "../dataset-row.js";
 import { fitPrompt, type Truncation } from "../fit-prompt.js";
@@ -38,6 +38,8 @@ export interface RolloutOptions extends FinishOptions {
   /** Conversations at once. Default: as many as fit into the KV cache. */
   concurrency?: number;
   signal?: AbortSignal;
+  /** Called with what deserves a look but stops nothing, once for each kind. */
+  onWarning?: (warning: string) => void;
   /** Called with each trajectory as soon as it is judged. */
   onTrajectory?: (trajectory: Trajectory) => void;
 }
@@ -68,7 +70,7 @@ export async function runRollouts(
   const abort = () => run.abort(options.signal?.reason);
   if (options.signal?.aborted) abort();
   options.signal?.addEventListener("abort", abort, { once: true });
-  const linked = { ...options, signal: run.signal };
+  const linked = { ...options, signal: run.signal, onWarning: onceEach(options.onWarning) };
   // After an error nobody will see what the others do: they end early.
   const stop = (error: unknown) => run.abort(error);
   try {
@@ -76,6 +78,17 @@ export async function runRollouts(
   } finally {
     options.signal?.removeEventListener("abort", abort);
   }
+}
+
+/** Passes on the first warning of each kind, that is, of each first line. */
+function onceEach(warn: ((warning: string) => void) | undefined): (warning: string) => void {
+  const seen = new Set<string>();
+  return (warning) => {
+    const kind = warning.split("\n", 1)[0]!;
+    if (seen.has(kind)) return;
+    seen.add(kind);
+    warn?.(warning);
+  };
 }
 
 /** Waits for all; then throws the first error, or returns the results in order. */
@@ -156,11 +169,28 @@ class Group {
       const output = await this.runLoop(sample, sequence, prompt, request);
       // The group's prompt was evaluated once: its first sample pays.
       if (isFirst) output.metrics.prefill_tokens = (output.metrics.prefill_tokens ?? 0) + prompt.ids.length;
+      this.warn(output);
       return recordTrajectory(this.row, sample, output, request);
     } finally {
       sequence?.dispose();
       this.slots.release();
     }
+  }
+
+  private warn({ extraFields, error }: AgentLoopOutput): void {
+    const { onWarning } = this.options;
+    if (error !== undefined)
+      onWarning?.(`a conversation failed, and is left out of training\n  row ${this.row.index}: ${error}`);
+    const check = extraFields.tokenization as TokenizationCheck | undefined;
+    if (check?.kind !== "mismatch") return;
+    onWarning?.(
+      [
+        "the tokens of a rollout are not those of its whole conversation: check the chat template",
+        `  row ${this.row.index}, template: ${JSON.stringify(check.expected)}`,
+        `  row ${this.row.index}, rollout:  ${JSON.stringify(check.received)}`,
+        "  multi_turn.tokenization_sanity_check_mode: ignore_strippable looks past whitespace, disable looks at nothing",
+      ].join("\n"),
+    );
   }
 
   private async evaluatePrompt(): Promise<Prompt> {

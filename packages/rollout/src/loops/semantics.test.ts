@@ -213,8 +213,11 @@ describe("semantics of agent loops", () => {
     const [t] = await run();
     expect(t!.error).toMatch(/chat template/);
 
+    const warnings: string[] = [];
     const last = makeFakeRollout({
       reply: callThenAnswer,
+      n: 3,
+      onWarning: (warning) => warnings.push(warning),
       tools: [new TestTool()],
       engine: {
         chatTemplate:
@@ -223,11 +226,21 @@ describe("semantics of agent loops", () => {
     });
     const [m] = await last.run();
     expect(m!.metrics.tokenization_mismatch).toBe(1);
+    // One warning for all of them, with the place.
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toMatch(/row 0, template: ".*LET ME[\s\S]*row 0, rollout: {2}".*let me/);
     expect(m!.extraFields.tokenization).toMatchObject({
       kind: "mismatch",
       expected: expect.stringContaining("LET ME"),
       received: expect.stringContaining("let me"),
     });
+  });
+
+  it("semantic 9: a turn that the model ended with another end token is no mismatch", async () => {
+    const { run } = makeFakeRollout({ reply: () => ({ text: "bye<|endoftext|>", end: false }) });
+    const [t] = await run();
+    expect(t).toMatchObject({ finishReason: "stop", metrics: { tokenization_other_end: 1 } });
+    expect(t!.metrics.tokenization_mismatch).toBeUndefined();
   });
 
   it("semantic 10: the reward function judges, else calculateScore, else calcReward; steps are added by weight", async () => {

@@ -275,11 +275,23 @@ export class ToolAgentLoop implements AgentLoop {
     await takeTurn();
     const { tokenizer, engine } = this.context;
     try {
-      const ids = [...this.builder.tokenIds];
-      const text = engine.detokenize(ids);
-      // What the template prints after the last turn was never sampled: compare up to there.
-      const whole = this.spellOut(tokenizer.render(this.messages, this.schemas));
-      const check = checkTokenization(ids, whole.startsWith(text) ? text : whole, engine, mode);
+      const rendered = this.spellOut(tokenizer.render(this.messages, this.schemas));
+      const compare = (ids: readonly number[]) => {
+        const text = engine.detokenize(ids);
+        // What the template prints after the last turn was never sampled: compare up to there.
+        return checkTokenization(ids, rendered.startsWith(text) ? text : rendered, engine, mode);
+      };
+      const ids = this.builder.tokenIds;
+      const check = compare(ids);
+      if (check.kind === "mismatch") {
+        // A model may end its turns with another token than the template prints: its choice, not the template's fault.
+        const { endOfGenerationTokens } = engine.info;
+        const ends = this.builder.turns.filter((turn) => turn.role === "assistant").map((turn) => turn.end - 1);
+        const withEnd = (end: number) =>
+          ids.map((id, i) => (ends.includes(i) && endOfGenerationTokens.includes(id) ? end : id));
+        if (endOfGenerationTokens.some((end) => compare(withEnd(end)).kind !== "mismatch"))
+          return this.addMetric("tokenization_other_end", 1);
+      }
       if (check.kind === "equal") return;
       this.addMetric(`tokenization_${check.kind}`, 1);
       this.extraFields.tokenization = check;
