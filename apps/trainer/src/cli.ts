@@ -1,5 +1,8 @@
 import { defineCommand, runMain } from "citty";
+import { checkEnvCommand } from "./commands/check-env.js";
 import { demoCommand } from "./commands/demo.js";
+import { initCommand } from "./commands/init.js";
+import { rolloutCommand } from "./commands/rollout.js";
 import { sftCommand } from "./commands/sft.js";
 import { trainCommand } from "./commands/train.js";
 
@@ -13,12 +16,22 @@ const main = defineCommand({
   cria train config.yaml                           train your agent: a GGUF, tools, rows, a reward
   cria train config.yaml data.train_batch_size=8   any key of the config, set from the command line
   cria sft config.yaml                             teach by example first: conversations in, a GGUF out
+  cria init my-env                                 a new environment: tool, interaction, config, data, test
+  cria check-env my-env/my-tool.ts#MyTool          a scripted model tries a tool or interaction: what is wrong with it?
+  cria rollout my-env/config.yaml                  conversations alone, as JSONL
 
 Every run leaves config.json, metrics.jsonl, rollouts/<step>.jsonl and the trained weights in
 runs/<project>/<experiment>. The exit code is 0 when done, 1 after an error, 130 after Ctrl-C.
 `,
   },
-  subCommands: { demo: demoCommand, train: trainCommand, sft: sftCommand },
+  subCommands: {
+    demo: demoCommand,
+    train: trainCommand,
+    sft: sftCommand,
+    rollout: rolloutCommand,
+    "check-env": checkEnvCommand,
+    init: initCommand,
+  },
 });
 
 await runMain(main);

@@ -24,5 +24,13 @@ export type {
   TrainResult,
   TrainSequence,
 } from "./policy-engine.js";
-export type { FinishReason, Trajectory } from "./trajectory.js";
+export type {
+  AgentState,
+  FinishReason,
+  RequestState,
+  StateTransition,
+  Timeline,
+  Trajectory,
+  TurnRecord,
+} from "./trajectory.js";
 export type { ValueEngine, ValueLossFunction, ValueLossInputs, ValueLossOutputs } from "./value-engine.js";

@@ -3,6 +3,38 @@ import type { ChatMessage } from "./messages.js";
 /** Why a trajectory ended. */
 export type FinishReason = "stop" | "length" | "tool_calls" | "aborted";
 
+/** States of an agent loop. */
+export type AgentState = "pending" | "generating" | "processing_tools" | "interacting" | "terminated";
+
+/** States of the request that runs a conversation: queued, in the loop, ended. */
+export type RequestState = "pending" | "running" | "tool_calling" | "interacting" | "completed" | "failed";
+
+export interface StateTransition<State extends string = string> {
+  state: State;
+  /** Milliseconds since 1970, with fractions. */
+  at: number;
+}
+
+/** One turn after the prompt. */
+export interface TurnRecord {
+  role: "assistant" | "tool" | "user";
+  /** Its tokens: `[start, end)` of the trajectory, template tokens included. Empty when later text replaced them. */
+  start: number;
+  end: number;
+  /** Milliseconds since 1970: when work on the turn began and ended. */
+  startedAt: number;
+  endedAt: number;
+  /** Tool calls of an assistant's turn, and the tokens from the first one's beginning to the last one's end. */
+  toolCalls?: { count: number; start: number; end: number };
+}
+
+/** How a conversation went, in time. */
+export interface Timeline {
+  loop: StateTransition<AgentState>[];
+  request: StateTransition<RequestState>[];
+  turns: TurnRecord[];
+}
+
 /** The immutable record of one rollout. Per-token arrays are as long as `tokenIds` (prompt and response). */
 export interface Trajectory {
   /** Row of the dataset that it came from. */
@@ -15,7 +47,10 @@ export interface Trajectory {
   /** Prompt, then everything that followed. */
   tokenIds: Int32Array;
   promptLength: number;
-  /** 1 = sampled by the policy; 0 for prompt, tool, user and template tokens. */
+  /**
+   * 1 = sampled by the policy and to be trained on; 0 for prompt, tool, user and template tokens, for tool calls when
+   * `train_on_tool_calls` is off, and everywhere in a conversation that failed.
+   */
   responseMask: Uint8Array;
   /** As the sampler saw them; 0 where responseMask is 0. */
   rolloutLogprobs: Float32Array;
@@ -32,4 +67,7 @@ export interface Trajectory {
   metrics: Record<string, number>;
   /** What reward functions and tools add: ragged, free-form. */
   extraFields: Record<string, unknown>;
+  timeline?: Timeline;
+  /** What went wrong, when the conversation failed. */
+  error?: string;
 }

@@ -1,9 +1,8 @@
-import { isAbsolute, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import { ToolError, type ToolSchema } from "@cria/core";
 import type { BaseTool } from "./base-tool.js";
 import { CalculatorTool } from "./calculator-tool.js";
 import { Gsm8kTool } from "./gsm8k-tool.js";
+import { importModule } from "./interactions/import-export.js";
 
 export type ToolClass = new (config?: Record<string, unknown>, schema?: ToolSchema) => BaseTool;
 
@@ -62,8 +61,7 @@ async function importToolClass(className: string, baseFolder: string): Promise<T
   if (!module || !name) throw fail("a name without #Export");
   let exports: Record<string, unknown>;
   try {
-    const isPath = module.startsWith(".") || isAbsolute(module);
-    exports = await import(isPath ? pathToFileURL(resolve(baseFolder, module)).href : module);
+    exports = await importModule(module, baseFolder);
   } catch (cause) {
     throw fail((cause as Error).message, cause);
   }

@@ -15,7 +15,8 @@ export function checkTrainConfig(config: TrainConfig): void {
   advantageEstimators.get(config.algorithm.adv_estimator);
   composePolicyLoss(makePolicyLossOptions(actor));
   klEstimates.get(actor.kl_loss_type);
-  getAgentLoop(rollout.agent.default_agent_loop);
+  // A config's own loops are not registered yet.
+  if (rollout.agent.agent_loop_config_path === null) getAgentLoop(rollout.agent.default_agent_loop);
   const format = rollout.multi_turn.format;
   if (!getToolParser(format)) {
     throw new ConfigError("is not a tool-call format", {

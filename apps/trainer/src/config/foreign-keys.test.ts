@@ -62,7 +62,6 @@ describe("keys of other frameworks", () => {
       ["algorithm.use_kl_in_reward=true", "false"],
       ["algorithm.filter_groups={enable: true}", "false"],
       ["algorithm.gamma=0.9", "1"],
-      ["actor_rollout_ref.rollout.multi_turn.interaction_config_path=x.yaml", "null"],
       ["trainer.resume_mode=auto", '"disable"'],
     ] as const) {
       expect(() => load(override)).toThrow(/not supported yet/);

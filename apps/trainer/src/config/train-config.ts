@@ -50,13 +50,23 @@ const multiTurn = z.strictObject({
   max_assistant_turns: turns,
   max_user_turns: turns,
   tool_config_path: z.string().nullable().default(null),
+  interaction_config_path: z.string().nullable().default(null),
+  /** An interaction answers when the number of assistant turns is a multiple of this. */
+  interaction_interval: z.int().positive().default(1),
+  /** Chance that it then does. */
+  interaction_prob: z.number().min(0).max(1).default(1),
   max_parallel_calls: z.int().positive().default(1),
   max_tool_response_length: z.int().positive().default(256),
   max_tool_response_chars: z.int().min(0).default(0),
   tool_response_truncate_side: z.enum(["left", "middle", "right"]).default("middle"),
   format: z.string().default("hermes"),
   tokenization_sanity_check_mode: z.enum(["strict", "ignore_strippable", "disable"]).default("strict"),
+  /** Seconds for each call of a tool or an interaction. */
   tool_timeout_s: z.number().positive().default(30),
+  use_inference_chat_template: z.boolean().default(false),
+  train_on_tool_calls: z.boolean().default(true),
+  /** Samples of each prompt in training; null: rollout.n. */
+  num_repeat_rollouts: z.int().positive().nullable().default(null),
 });
 
 const rollout = z.strictObject({
@@ -73,7 +83,13 @@ const rollout = z.strictObject({
   seed: z.int().default(0),
   deterministic: z.boolean().default(true),
   multi_turn: multiTurn.prefault({}),
-  agent: z.strictObject({ default_agent_loop: z.string().default("tool_agent") }).prefault({}),
+  agent: z
+    .strictObject({
+      default_agent_loop: z.string().default("tool_agent"),
+      /** YAML: agent_loops: [{ name, class_name, config? }]. */
+      agent_loop_config_path: z.string().nullable().default(null),
+    })
+    .prefault({}),
   val_kwargs: z
     .strictObject({
       do_sample: z.boolean().default(false),
@@ -129,7 +145,11 @@ export const trainConfigSchema = z.strictObject({
   reward_model: z
     .strictObject({
       aggregation: z
-        .strictObject({ trajectory_weight: z.number().default(1), tool_weight: z.number().default(1) })
+        .strictObject({
+          trajectory_weight: z.number().default(1),
+          tool_weight: z.number().default(1),
+          interaction_weight: z.number().default(1),
+        })
         .prefault({}),
     })
     .prefault({}),

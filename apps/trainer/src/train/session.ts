@@ -3,20 +3,14 @@ import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ConfigError, type PolicyEngine } from "@cria/core";
 import { loadModel } from "@cria/engine";
-import {
-  type DatasetRow,
-  defaultMultiTurn,
-  loadDataset,
-  type RewardFunction,
-  type RolloutOptions,
-  routeReward,
-} from "@cria/rollout";
+import { type DatasetRow, loadDataset, type RewardFunction, type RolloutOptions, routeReward } from "@cria/rollout";
 import { type BaseTool, createTools, type ToolConfigEntry } from "@cria/tools";
 import { parse as parseYaml } from "yaml";
 import { checkTrainConfig } from "../config/check-train-config.js";
 import { resolvePath } from "../config/load-config.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
+import { loadConfiguredLoops, loadInteractions, makeMultiTurnOptions } from "./multi-turn-options.js";
 
 /** Everything that a config names, loaded: model, data, tools, reward. */
 export interface Session {
@@ -48,6 +42,7 @@ export async function openSession(
   const { data } = config;
   // Cheap checks first: a typo must not cost the time of loading a model.
   checkTrainConfig(config);
+  await loadConfiguredLoops(rollout, folder);
   const multiTurn = rollout.multi_turn;
   const contextSize = rollout.max_model_len ?? rollout.prompt_length + rollout.response_length;
   const responseLength = Math.min(rollout.response_length, data.max_response_length);
@@ -71,6 +66,7 @@ export async function openSession(
     multiTurn.enable && multiTurn.tool_config_path
       ? await loadTools(resolvePath(folder, multiTurn.tool_config_path))
       : new Map<string, BaseTool>();
+  const interactions = await loadInteractions(rollout, folder);
   const reward = await loadReward(config, folder);
   const lora = model.lora_rank > 0 || model.lora_adapter_path !== null;
   const path = resolvePath(folder, model.path);
@@ -103,18 +99,8 @@ export async function openSession(
     rollout: {
       tokenizer: makeDeltaTokenizer(engine, data.apply_chat_template_kwargs),
       tools,
-      multiTurn: {
-        ...defaultMultiTurn,
-        maxAssistantTurns: multiTurn.enable ? multiTurn.max_assistant_turns : 1,
-        maxUserTurns: multiTurn.max_user_turns,
-        maxParallelCalls: multiTurn.max_parallel_calls,
-        maxToolResponseLength: multiTurn.max_tool_response_length,
-        maxToolResponseChars: multiTurn.max_tool_response_chars,
-        toolResponseTruncateSide: multiTurn.tool_response_truncate_side,
-        format: multiTurn.format,
-        toolTimeoutS: multiTurn.tool_timeout_s,
-        tokenizationSanityCheckMode: multiTurn.tokenization_sanity_check_mode,
-      },
+      interactions,
+      multiTurn: makeMultiTurnOptions(rollout),
       reward,
       seed: rollout.seed,
       maxPromptLength: data.max_prompt_length,
@@ -124,8 +110,10 @@ export async function openSession(
       weights: {
         trajectory: config.reward_model.aggregation.trajectory_weight,
         tool: config.reward_model.aggregation.tool_weight,
+        interaction: config.reward_model.aggregation.interaction_weight,
       },
       signal: overrides.signal,
+      onWarning: warnOnce(),
     },
     dispose: async () => {
       if (reference !== engine) await reference?.dispose();
@@ -200,4 +188,14 @@ async function loadReward(config: TrainConfig, folder: string): Promise<RewardFu
     expected: "a function",
     received: Object.keys(module).join(", ") || "no exports",
   });
+}
+
+/** Prints each kind of warning once in a session, however many batches have it. */
+function warnOnce(): (warning: string) => void {
+  const seen = new Set<string>();
+  return (warning) => {
+    const kind = warning.split("\n", 1)[0]!;
+    if (!seen.has(kind)) process.stderr.write(`warning: ${warning}\n`);
+    seen.add(kind);
+  };
 }

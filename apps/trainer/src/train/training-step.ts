@@ -2,6 +2,7 @@ import { advantageEstimators, composePolicyLoss, placeRewards } from "@cria/algo
 import { DataError, type TrainResult, type TrainSequence, type Trajectory } from "@cria/core";
 import { type DatasetRow, hashSeed, runRollouts, shuffleIndices } from "@cria/rollout";
 import { collectMetrics, type StepMetrics } from "./collect-metrics.js";
+import { countSamples } from "./multi-turn-options.js";
 import { makePolicyLossOptions } from "./policy-loss-options.js";
 import type { Session } from "./session.js";
 
@@ -26,7 +27,7 @@ export async function runTrainingStep(
   const trajectories = await clock.time("gen", () =>
     runRollouts(engine, rows, {
       ...session.rollout,
-      n: rollout.n,
+      n: countSamples(rollout),
       temperature: rollout.temperature,
       topP: rollout.top_p,
       topK: Math.max(0, rollout.top_k),
@@ -131,7 +132,11 @@ export async function runTrainingStep(
 
 /** @throws DataError when a reward function or a tool gave something that is not a number. */
 function rewardTokens(trajectory: Trajectory, { rollout }: Session): Float64Array {
-  const steps = trajectory.toolRewards.map((r) => ({ ...r, value: rollout.weights.tool * r.value }));
+  const { tool, interaction = 1 } = rollout.weights;
+  const steps = [
+    ...trajectory.toolRewards.map((r) => ({ ...r, value: tool * r.value })),
+    ...trajectory.turnScores.map((r) => ({ ...r, value: interaction * r.value })),
+  ];
   const ownReward = trajectory.reward - steps.reduce((sum, step) => sum + step.value, 0);
   if (!Number.isFinite(ownReward)) {
     throw new DataError("has a reward that is not a number", {

@@ -1,1 +1,1 @@
-export {};
+export { type FakeRollout, type FakeRolloutOptions, makeFakeRollout, makeRow } from "./fake-rollout.js";

@@ -1,6 +1,8 @@
 /** Lets at most `count` holders in, first come, first served. */
 export class Semaphore {
   private readonly queue: (() => void)[] = [];
+  /** Where the queue begins: taking from the front of a long list would move all of it. */
+  private head = 0;
 
   constructor(private free: number) {}
 
@@ -13,8 +15,16 @@ export class Semaphore {
   }
 
   release(): void {
-    const next = this.queue.shift();
-    if (next) next();
-    else this.free++;
+    const next = this.queue[this.head];
+    if (!next) {
+      this.free++;
+      return;
+    }
+    this.head++;
+    if (this.head === this.queue.length) {
+      this.queue.length = 0;
+      this.head = 0;
+    }
+    next();
   }
 }

@@ -1,0 +1,153 @@
+import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
+import { type BaseTool, findArgumentError, type ToolResult } from "@cria/tools";
+import { checkSchema } from "./check-schema.js";
+import { countHandles, findGrown, measureState } from "./find-leftovers.js";
+import { type EnvReport, Findings } from "./finding.js";
+import { type CallRecord, recordCalls } from "./record-calls.js";
+import { sampleArguments } from "./sample-arguments.js";
+
+export interface CheckOptions {
+  /** Seconds that each call may take. */
+  timeoutS: number;
+  /** Conversations at once. */
+  conversations: number;
+  /** Characters of a text above which it is called too long. */
+  maxChars: number;
+  /** create_kwargs of a tool, interaction_kwargs of an interaction. */
+  kwargs: Record<string, unknown>;
+}
+
+export const defaultCheckOptions: CheckOptions = { timeoutS: 5, conversations: 3, maxChars: 2000, kwargs: {} };
+
+/** Longer than this, and other conversations notice. */
+const blockedLimitMs = 50;
+
+/** A scripted model calls the tool: twice as it should, once without arguments; then it ends. */
+export async function checkTool(
+  tool: BaseTool,
+  options: CheckOptions,
+  givenArguments?: Record<string, unknown>,
+): Promise<EnvReport> {
+  const findings = new Findings();
+  const usable = checkSchema(tool.schema, findings);
+  const name = tool.schema?.function?.name ?? "?";
+  const report = (calls: readonly CallRecord[]): EnvReport => ({
+    kind: "tool",
+    name,
+    conversations: usable ? options.conversations : 0,
+    calls: calls.filter((call) => call.method === "execute").length,
+    findings: findings.list,
+  });
+  if (!usable) return report([]);
+  const args = givenArguments ?? sampleArguments(tool.schema.function.parameters);
+  const misfit = findArgumentError(tool.schema, args);
+  if (misfit) findings.warning("schema", `${JSON.stringify(args)} does not fit it: ${misfit}`, "give --args");
+
+  const { recorded, calls } = recordCalls(tool, ["create", "execute", "calcReward", "release"]);
+  const before = { state: measureState(tool), handles: countHandles() };
+  const say = (value: unknown) => `<tool_call>${JSON.stringify({ name, arguments: value })}</tool_call>`;
+  const { run } = makeFakeRollout({
+    reply: ({ turn }) => [say(args), say(args), say({})][turn] ?? "Done.",
+    engine: { contextSize: 1_000_000 },
+    tools: [recorded],
+    multiTurn: {
+      toolTimeoutS: options.timeoutS,
+      maxToolResponseLength: 10_000,
+      tokenizationSanityCheckMode: "disable",
+    },
+    responseLength: 900_000,
+    n: options.conversations,
+  });
+  const kwargs = { tools_kwargs: { [name]: { create_kwargs: options.kwargs } } };
+  const trajectories = await run([makeRow({ extra_info: kwargs })]);
+
+  for (const { error } of trajectories) if (error !== undefined) findings.error("conversation", `failed: ${error}`);
+  for (const call of calls) checkCall(call, options, findings);
+  checkLeftovers(tool, before, "release", findings);
+  return report(calls);
+}
+
+function checkCall(call: CallRecord, options: CheckOptions, findings: Findings): void {
+  const { method } = call;
+  const value = checkOutcome(call, options, findings);
+  if (call.outcome.kind !== "returned") return;
+  if (method === "create") {
+    const id = (value as { instanceId?: unknown } | undefined)?.instanceId;
+    if (typeof id !== "string") findings.warning(method, "does not return { instanceId }");
+  }
+  if (method === "calcReward" && !(typeof value === "number" && Number.isFinite(value)))
+    findings.error(method, `returned ${show(value)}, not a finite number`);
+  if (method !== "execute") return;
+  const result = value as Partial<ToolResult> | undefined;
+  const text = result?.response?.text;
+  if (typeof result?.response !== "object" || result.response === null) {
+    findings.error(method, `returned ${show(value)}`, "return { response: { text }, reward, metrics }");
+    return;
+  }
+  if (text !== undefined && typeof text !== "string")
+    findings.error(method, `response.text is ${show(text)}, not a string`);
+  if (typeof text === "string") checkLength(text, method, "cut to max_tool_response_length", options, findings);
+  if (text === "") findings.warning(method, "answered with an empty text: the model learns nothing from it");
+  const { reward, metrics } = result;
+  if (!(typeof reward === "number" && Number.isFinite(reward)))
+    findings.error(method, `reward is ${show(reward)}, not a finite number`, "0 means no step reward");
+  for (const [name, metric] of Object.entries(metrics ?? {})) {
+    if (!(typeof metric === "number" && Number.isFinite(metric)))
+      findings.warning(method, `metric "${name}" is ${show(metric)}, not a finite number: it is dropped`);
+  }
+}
+
+/** What every call has to do: end in time, without an error, and let others run. Returns its value. */
+export function checkOutcome(call: CallRecord, options: CheckOptions, findings: Findings): unknown {
+  const { method, outcome } = call;
+  const remedy = method === "execute" ? "return the problem as a text that the model can read" : undefined;
+  if (call.blockedMs > blockedLimitMs)
+    findings.warning(
+      method,
+      "held the event loop: every conversation waits for it",
+      "use asynchronous calls, or a worker",
+    );
+  if (call.changedArguments) findings.error(method, "changed the messages that it was given");
+  if (outcome.kind === "pending") findings.error(method, `hangs: no answer within ${options.timeoutS} s`);
+  if (outcome.kind === "threw") {
+    const { error } = outcome;
+    findings.error(method, `throws: ${error instanceof Error ? error.message : String(error)}`, remedy);
+  }
+  return outcome.kind === "returned" ? outcome.value : undefined;
+}
+
+export function checkLength(
+  text: string,
+  method: string,
+  consequence: string,
+  { maxChars }: CheckOptions,
+  findings: Findings,
+): void {
+  if (text.length > maxChars)
+    findings.warning(method, `answered with more than ${maxChars} characters: such texts are ${consequence}`);
+}
+
+/** After all instances were released nothing may be left of them. */
+export function checkLeftovers(
+  target: object,
+  before: { state: Map<string, number>; handles: Map<string, number> },
+  method: string,
+  findings: Findings,
+): void {
+  const grown = findGrown(before.state, measureState(target));
+  if (grown.length > 0)
+    findings.error(
+      method,
+      `never releases: after it the object still keeps ${grown.join(", ")}`,
+      `delete the instance's state in ${method}`,
+    );
+  for (const [kind, count] of countHandles()) {
+    if (count > (before.handles.get(kind) ?? 0)) findings.warning(method, `left open: ${kind}`);
+  }
+}
+
+export function show(value: unknown): string {
+  const text = typeof value === "string" ? JSON.stringify(value) : (JSON.stringify(value) ?? String(value));
+  const plain = typeof value === "number" ? String(value) : text;
+  return plain.length > 80 ? `${plain.slice(0, 80)}...` : plain;
+}

@@ -1,0 +1,61 @@
+import { isDeepStrictEqual } from "node:util";
+
+/** One call of a method, and what came of it. */
+export interface CallRecord {
+  method: string;
+  /** Still running when nobody waited any more: pending. */
+  outcome: { kind: "pending" } | { kind: "returned"; value: unknown } | { kind: "threw"; error: unknown };
+  /** Milliseconds that it held the event loop before it first gave it back. */
+  blockedMs: number;
+  /** Whether it changed what it was given. */
+  changedArguments: boolean;
+}
+
+/** The same object, with every call of the methods recorded. */
+export function recordCalls<T extends object>(
+  target: T,
+  methods: readonly (keyof T & string)[],
+): { recorded: T; calls: CallRecord[] } {
+  const calls: CallRecord[] = [];
+  const record = (method: string, work: (...args: unknown[]) => unknown, args: unknown[]): unknown => {
+    const call: CallRecord = { method, outcome: { kind: "pending" }, blockedMs: 0, changedArguments: false };
+    calls.push(call);
+    // Signals and shared state may change; a conversation may not.
+    const before = args.map((arg) => (Array.isArray(arg) ? structuredClone(arg) : undefined));
+    const started = performance.now();
+    const end = (outcome: CallRecord["outcome"]) => {
+      call.outcome = outcome;
+      call.changedArguments = args.some((arg, i) => Array.isArray(arg) && !isDeepStrictEqual(arg, before[i]));
+    };
+    const measure = () => {
+      call.blockedMs = performance.now() - started;
+    };
+    try {
+      const value = work.apply(target, args);
+      measure();
+      return Promise.resolve(value).then(
+        (result) => {
+          end({ kind: "returned", value: result });
+          return result;
+        },
+        (error) => {
+          end({ kind: "threw", error });
+          throw error;
+        },
+      );
+    } catch (error) {
+      measure();
+      end({ kind: "threw", error });
+      throw error;
+    }
+  };
+  const recorded = new Proxy(target, {
+    get(object, name) {
+      const value: unknown = Reflect.get(object, name, object);
+      if (typeof value !== "function") return value;
+      if (!(methods as readonly (string | symbol)[]).includes(name)) return value.bind(object);
+      return (...args: unknown[]) => record(String(name), value as (...args: unknown[]) => unknown, args);
+    },
+  });
+  return { recorded, calls };
+}

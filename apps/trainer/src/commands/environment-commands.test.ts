@@ -1,0 +1,337 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { TinyModels } from "@cria/engine/testing";
+import { runCommand as runCitty } from "citty";
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { EnvReport } from "../check-env/finding.js";
+import type { RolloutSummary } from "../rollout/summarize-rollouts.js";
+import { writeTinyRun } from "../testing/tiny-session.js";
+import { checkEnvCommand } from "./check-env.js";
+import { initCommand } from "./init.js";
+import { rolloutCommand } from "./rollout.js";
+
+const models = new TinyModels();
+const work = mkdtempSync(join(tmpdir(), "cria-environment-"));
+afterAll(async () => {
+  await models.cleanUp();
+  rmSync(work, { recursive: true, force: true });
+});
+
+let stdout = "";
+let stderr = "";
+beforeEach(() => {
+  stdout = "";
+  stderr = "";
+  vi.spyOn(console, "log").mockImplementation((text) => {
+    stdout += `${text}\n`;
+  });
+  vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+    stderr += text;
+    return true;
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  process.exitCode = undefined;
+});
+
+const commands = { rollout: rolloutCommand, "check-env": checkEnvCommand, init: initCommand };
+
+/** Runs a command in this process; returns the exit code that it chose. */
+async function run(name: keyof typeof commands, ...rawArgs: string[]): Promise<number> {
+  process.exitCode = undefined;
+  await runCitty(commands[name] as typeof initCommand, { rawArgs });
+  return Number(process.exitCode ?? 0);
+}
+
+async function runJson<T>(name: keyof typeof commands, ...rawArgs: string[]): Promise<{ code: number; result: T }> {
+  stdout = "";
+  const code = await run(name, ...rawArgs, "--json");
+  return { code, result: JSON.parse(stdout) as T };
+}
+
+describe("cria rollout", () => {
+  it("writes each trajectory as a line, in order, and sums up", async () => {
+    const { folder } = await writeTinyRun(models);
+    const out = join(work, "some", "where.jsonl");
+    const { code, result } = await runJson<RolloutSummary>(
+      "rollout",
+      join(folder, "config.yaml"),
+      "--rows=2",
+      `--out=${out}`,
+      "actor_rollout_ref.rollout.n=3",
+    );
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(result).toMatchObject({ rows: 2, trajectories: 6, failed: 0, file: out });
+    const lines = readFileSync(out, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(lines.map((line) => [line.row, line.sample])).toEqual([
+      [0, 0],
+      [0, 1],
+      [0, 2],
+      [1, 0],
+      [1, 1],
+      [1, 2],
+    ]);
+    for (const line of lines) {
+      expect(line.token_ids.length).toBe(line.response_mask.length);
+      expect(line.request_states.at(-1).state).toBe("completed");
+      expect(line.loop_states[0].state).toBe("pending");
+      expect(line.turns[0]).toMatchObject({ role: "assistant", start: line.prompt_length });
+      expect(line.error).toBeNull();
+    }
+    const mean = lines.reduce((sum, line) => sum + line.reward, 0) / 6;
+    expect(result.reward.mean).toBeCloseTo(mean);
+    expect(result.metrics.prefill_tokens).toBeGreaterThanOrEqual(lines[0].prompt_length + lines[3].prompt_length);
+    expect(readdirSync(join(work, "some"))).toEqual(["where.jsonl"]);
+  });
+
+  it("num_repeat_rollouts takes the place of n; the same seed gives the same conversations", async () => {
+    const { folder } = await writeTinyRun(models, { rollout: { multi_turn: { num_repeat_rollouts: 2 } } });
+    const files = ["a.jsonl", "b.jsonl"].map((name) => join(work, name));
+    for (const file of files) {
+      const { result } = await runJson<RolloutSummary>("rollout", join(folder, "config.yaml"), `--out=${file}`);
+      expect(result.trajectories).toBe(6);
+    }
+    const [a, b] = files.map((file) => readFileSync(file, "utf8").match(/"token_ids":\[[^\]]*\]/g));
+    expect(a).toEqual(b);
+  });
+
+  it("draws a progress bar and prints a summary for people", async () => {
+    const { folder } = await writeTinyRun(models);
+    expect(await run("rollout", join(folder, "config.yaml"))).toBe(0);
+    expect(stderr).toMatch(/rollout.*12\/12.*reward/);
+    expect(stdout).toMatch(/12 trajectories of 3 rows/);
+    expect(stdout).toMatch(/ended by +\w+ \d+/);
+    expect(existsSync(join(folder, "cria", "default", "trajectories.jsonl"))).toBe(true);
+  });
+
+  it("says what is wrong with its arguments; an interruption keeps what had ended", async () => {
+    const { folder } = await writeTinyRun(models);
+    const config = join(folder, "config.yaml");
+    expect(await run("rollout", config, "--rows=no")).toBe(1);
+    expect(stderr).toMatch(/--rows: has a wrong value/);
+    expect(await run("rollout", config, "--val")).toBe(1);
+    expect(stderr).toMatch(/data\.val_files: has no rows/);
+    vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+      // Some conversations have ended when the bar is drawn.
+      if (/rollout.* \d+\/9000/.test(String(text))) process.emit("SIGINT");
+      return true;
+    });
+    const out = join(work, "interrupted.jsonl");
+    const many = ["actor_rollout_ref.rollout.n=3000", "actor_rollout_ref.rollout.max_num_seqs=1"];
+    expect(await run("rollout", config, `--out=${out}`, ...many)).toBe(130);
+    expect(readFileSync(out, "utf8").trim().split("\n").length).toBeGreaterThan(0);
+  });
+});
+
+describe("cria check-env", () => {
+  let count = 0;
+  /** Checks a module that exports the class `It`; its body is given. */
+  async function check(base: "BaseTool" | "BaseInteraction", body: string, ...more: string[]) {
+    const file = join(work, `subject-${count++}.ts`);
+    writeFileSync(
+      file,
+      `import { ${base}, defineToolSchema } from "@cria/tools";
+export class It extends ${base} {
+  ${base === "BaseTool" && !body.includes("constructor") ? 'constructor() { super(defineToolSchema("it", "Does it.", { type: "object", properties: { key: { type: "string", description: "which" } }, required: ["key"] })); }' : ""}
+  ${body}
+}
+`,
+    );
+    const { code, result } = await runJson<{ reports: EnvReport[] }>(
+      "check-env",
+      `${file}#It`,
+      "--timeout=0.2",
+      ...more,
+    );
+    const [report] = result.reports;
+    return { code, report: report!, told: report!.findings.map((f) => `${f.level} ${f.subject}: ${f.problem}`) };
+  }
+  const answer = (result: string) => `async execute() { return ${result}; }`;
+  const good = answer('{ response: { text: "fine" }, reward: 0, metrics: {} }');
+
+  it("finds nothing wrong with what is right, and says what it did", async () => {
+    const { code, report } = await check("BaseTool", good);
+    expect(report.findings).toEqual([]);
+    expect(code).toBe(0);
+    // Twice as it should be called; the call without arguments is refused before it gets there.
+    expect(report).toMatchObject({ kind: "tool", name: "it", conversations: 3, calls: 6 });
+    for (const name of ["CalculatorTool", "NumberGuessingInteraction", "Gsm8kInteraction"]) {
+      const { code, result } = await runJson<{ reports: EnvReport[] }>("check-env", `@cria/tools#${name}`);
+      expect(
+        result.reports[0]!.findings.filter((f) => f.level === "error"),
+        name,
+      ).toEqual([]);
+      expect(code, name).toBe(0);
+    }
+  });
+
+  it.each([
+    ["throws", 'async execute() { throw new Error("no"); }', /^error execute: throws: no/],
+    ["throws before it is asynchronous", 'execute() { throw new Error("no"); }', /^error execute: throws: no/],
+    ["hangs", "execute() { return new Promise(() => undefined); }", /^error execute: hangs: no answer within 0.2 s/],
+    ["returns nothing", "async execute() {}", /^error execute: returned undefined/],
+    ["returns a text that is none", answer("{ response: { text: 3 }, reward: 0 }"), /text is 3, not a string/],
+    ["returns a bad reward", answer('{ response: { text: "x" }, reward: NaN }'), /^error execute: reward is NaN/],
+    ["returns no reward", answer('{ response: { text: "x" } }'), /^error execute: reward is undefined/],
+    ["returns a bad metric", answer('{ response: { text: "x" }, reward: 0, metrics: { a: "b" } }'), /^warning.*"a"/],
+    [
+      "talks too much",
+      answer('{ response: { text: "x".repeat(9999) }, reward: 0 }'),
+      /^warning execute: .*more than 2000/,
+    ],
+    ["says nothing", answer('{ response: { text: "" }, reward: 0 }'), /^warning execute: .*empty/],
+    [
+      "blocks",
+      `async execute() { const end = Date.now() + 70; while (Date.now() < end); return { response: { text: "x" }, reward: 0 }; }`,
+      /^warning execute: held the event loop/,
+    ],
+    ["has a bad calcReward", `${good} async calcReward() { return "much"; }`, /^error calcReward: returned "much"/],
+    ["cannot be created", `${good} async create() { throw new Error("no room"); }`, /^error create: throws: no room/],
+    [
+      "never releases",
+      `${good} seen = new Map(); async create(id) { this.seen.set(id, 1); return { instanceId: id }; }`,
+      /^error release: never releases: .*seen \(3 more\)/,
+    ],
+    ["cannot be released", `${good} async release() { await new Promise(() => undefined); }`, /^error release: hangs/],
+    [
+      "leaves timers",
+      `${good} async create(id) { setInterval(() => undefined, 1e6).unref; return { instanceId: id }; }`,
+      /^warning release: left open: Timeout/,
+    ],
+    ["has no schema", `constructor() { super({ name: "it" }); } ${good}`, /^error schema: is not/],
+    [
+      "has a bad name",
+      `constructor() { super(defineToolSchema("do it", "x", { type: "object" })); } ${good}`,
+      /^error schema: name "do it"/,
+    ],
+    [
+      "requires what it does not have",
+      `constructor() { super(defineToolSchema("it", "x", { type: "object", properties: {}, required: ["a"] })); } ${good}`,
+      /^error schema: requires "a"/,
+    ],
+  ])("a tool that %s", async (_, body, message) => {
+    const { code, told } = await check("BaseTool", body);
+    expect(told.join("\n")).toMatch(new RegExp(message.source, "m"));
+    expect(code).toBe(told.some((line) => line.startsWith("error")) ? 1 : 0);
+  });
+
+  const interaction = (reply: string, more = "") =>
+    `async startInteraction() {} async generateResponse(id, messages) { return ${reply}; } async finalizeInteraction() {} ${more}`;
+
+  it.each([
+    ["throws", interaction('(() => { throw new Error("no"); })()'), /^error generateResponse: throws: no/],
+    ["hangs", interaction("new Promise(() => undefined)"), /^error generateResponse: hangs/],
+    ["returns a tuple", interaction('[true, "x", 1, {}]'), /^error generateResponse: content is undefined/],
+    [
+      "returns a bad content",
+      interaction("{ shouldTerminate: true, content: null, score: 0 }"),
+      /content is null, not a string/,
+    ],
+    [
+      "returns a bad score",
+      interaction('{ shouldTerminate: true, content: "x", score: Infinity }'),
+      /score is Infinity/,
+    ],
+    [
+      "never ends",
+      interaction('{ shouldTerminate: false, content: "x", score: 0 }'),
+      /^warning.*never ended a conversation of 12/,
+    ],
+    [
+      "talks too much",
+      interaction('{ shouldTerminate: true, content: "x".repeat(9999), score: 0 }'),
+      /^warning.*more than 2000/,
+    ],
+    [
+      "changes the conversation",
+      interaction('(messages.push({ role: "user", content: "" }), { shouldTerminate: true, content: "x", score: 0 })'),
+      /^error.*changed the messages/,
+    ],
+    [
+      "has a bad final score",
+      interaction('{ shouldTerminate: true, content: "x", score: 0 }', "async calculateScore() {}"),
+      /^error calculateScore: returned undefined/,
+    ],
+    [
+      "never finalizes",
+      `list = []; async startInteraction(id) { this.list.push(id); } async generateResponse() { return { shouldTerminate: true, content: "x", score: 0 }; } async finalizeInteraction() {}`,
+      /^error finalizeInteraction: never releases: .*list \(3 more\)/,
+    ],
+  ])("an interaction that %s", async (_, body, message) => {
+    const { code, told, report } = await check("BaseInteraction", body);
+    expect(told.join("\n")).toMatch(new RegExp(message.source, "m"));
+    expect(report.kind).toBe("interaction");
+    expect(code).toBe(told.some((line) => line.startsWith("error")) ? 1 : 0);
+  });
+
+  it("gives a row's kwargs, a call's arguments and the model's answers, and prints for people", async () => {
+    const body = `heard = ""; async startInteraction(id, kwargs) { this.heard += kwargs.secret; }
+      async generateResponse(id, messages) { const said = messages.at(-1).content; return { shouldTerminate: true, content: "x", score: said === "hello" && this.heard.startsWith("s3") ? 0 : NaN }; }
+      async finalizeInteraction() {}`;
+    const { told } = await check("BaseInteraction", body, '--kwargs={"secret":"s3"}', '--say=["hello"]');
+    expect(told).toEqual([]);
+    const picky = `async execute(id, { key }) { if (key !== "open") throw new Error("shut"); return { response: { text: "x" }, reward: 0 }; }`;
+    expect((await check("BaseTool", picky, '--args={"key":"open"}')).told).toEqual([]);
+    expect((await check("BaseTool", picky, '--args={"key":3}')).told.join()).toMatch(/does not fit/);
+    stdout = "";
+    expect(await run("check-env", "@cria/tools#CalculatorTool")).toBe(0);
+    expect(stdout).toMatch(/tool .*calculator.*ok.*6 calls in 3 conversations/);
+  });
+
+  it("says what it cannot load", async () => {
+    for (const [args, message] of [
+      [["none.ts#X"], /none\.ts/],
+      [[join(work, "subject-0.ts#Other")], /has no tool and no interaction[\s\S]*It/],
+      [["none.yaml"], /none\.yaml: cannot be read/],
+      [["x.ts", "--timeout=soon"], /--timeout/],
+      [["x.ts", "--say=hello"], /--say: [\s\S]*a list of texts as JSON/],
+    ] as const) {
+      stderr = "";
+      expect(await run("check-env", ...args)).toBe(1);
+      expect(stderr).toMatch(message);
+    }
+  });
+});
+
+describe("cria init", () => {
+  const folder = join(work, "my-env");
+
+  it("makes an environment that runs at once on the embedded policy", async () => {
+    const { code, result } = await runJson<{ files: string[] }>("init", folder);
+    expect(code).toBe(0);
+    for (const file of result.files) expect(existsSync(join(folder, file)), file).toBe(true);
+    for (const file of ["tools.yaml", "interaction.yaml"]) {
+      const { code, result } = await runJson<{ reports: EnvReport[] }>("check-env", join(folder, file));
+      expect([code, result.reports[0]!.findings], file).toEqual([0, []]);
+    }
+    const out = join(work, "env.jsonl");
+    const args = ["--rows=8", `--out=${out}`, "trainer.threads=1", "actor_rollout_ref.rollout.n=4"];
+    const { code: rolled, result: summary } = await runJson<RolloutSummary>(
+      "rollout",
+      join(folder, "config.yaml"),
+      ...args,
+    );
+    expect(stderr).toBe("");
+    expect(rolled).toBe(0);
+    expect(summary).toMatchObject({ trajectories: 32, failed: 0, by_data_source: { "my-env": { count: 32 } } });
+    expect(summary.metrics.tool_calls).toBeGreaterThan(8);
+    expect(summary.metrics.interaction_turns).toBeGreaterThan(8);
+    // There is something to learn, and something to learn from.
+    expect(summary.reward.mean).toBeGreaterThan(0.05);
+    expect(summary.reward.mean).toBeLessThan(0.95);
+    expect(summary.metrics.tokenization_mismatch).toBeUndefined();
+  });
+
+  it("overwrites nothing, and its name must do as a data source", async () => {
+    expect(await run("init", folder)).toBe(1);
+    expect(stderr).toMatch(/my-env: is not empty[\s\S]*nothing is overwritten/);
+    expect(await run("init", join(work, "my env!"))).toBe(1);
+    expect(stderr).toMatch(/letters, digits/);
+    expect(existsSync(join(work, "my env!"))).toBe(false);
+  });
+});

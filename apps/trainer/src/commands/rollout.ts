@@ -1,0 +1,141 @@
+import { join, resolve } from "node:path";
+import { ConfigError, type Trajectory } from "@cria/core";
+import { runRollouts } from "@cria/rollout";
+import { defineCommand } from "citty";
+import pc from "picocolors";
+import { loadConfig } from "../config/load-config.js";
+import { trainConfigSchema } from "../config/train-config.js";
+import { describeRollout, type RolloutSummary, summarizeRollouts } from "../rollout/summarize-rollouts.js";
+import { formatCount, formatSeconds, Progress } from "../terminal/progress.js";
+import { countSamples } from "../train/multi-turn-options.js";
+import { writeAtomically } from "../train/run-folder.js";
+import { openSession, type Session } from "../train/session.js";
+import { commonArgs, runCommand } from "./run-command.js";
+
+const args = {
+  config: { type: "positional", description: "YAML config, the same as for cria train", required: true },
+  overrides: {
+    type: "positional",
+    description: "Any number of key.path=value, for example actor_rollout_ref.rollout.n=1",
+    required: false,
+  },
+  out: {
+    type: "string",
+    description: "File for the trajectories (default: <default_local_dir>/<project>/<experiment>/trajectories.jsonl)",
+  },
+  rows: { type: "string", description: "How many rows, from the first (default: all)" },
+  val: { type: "boolean", description: "Rows of data.val_files, sampled as val_kwargs say" },
+  ...commonArgs,
+} as const;
+
+export const rolloutCommand = defineCommand({
+  meta: { name: "rollout", description: "Rollouts alone: trajectories as JSONL, and how they went" },
+  args,
+  run: ({ args: given }) =>
+    runCommand(given, Object.keys(args), async (signal) => {
+      const { values: config, folder } = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
+      const { default_local_dir, project_name, experiment_name } = config.trainer;
+      const file = resolve(given.out ?? join(default_local_dir, project_name, experiment_name, "trajectories.jsonl"));
+      const limit = readLimit(given.rows);
+      const session = await openSession(config, folder, { signal });
+      try {
+        const { trajectories, seconds } = await rollOut(session, {
+          limit,
+          val: given.val === true,
+          silent: given.json === true,
+        });
+        await writeAtomically(file, trajectories.map((t) => `${JSON.stringify(describeRollout(t))}\n`).join(""));
+        const summary = summarizeRollouts(trajectories, seconds, file);
+        if (given.json) console.log(JSON.stringify(summary));
+        else print(summary);
+        // What had ended by then is written; the exit code still says that it was interrupted.
+        signal.throwIfAborted();
+      } finally {
+        await session.dispose();
+      }
+    }),
+});
+
+interface RollOutOptions {
+  limit: number;
+  val: boolean;
+  silent: boolean;
+}
+
+/** After an interruption: the conversations that had ended. */
+async function rollOut(
+  session: Session,
+  { limit, val, silent }: RollOutOptions,
+): Promise<{ trajectories: Trajectory[]; seconds: number }> {
+  const { rollout } = session.config.actor_rollout_ref;
+  const { val_kwargs } = rollout;
+  const rows = (val ? session.valRows : session.trainRows).slice(0, limit);
+  if (rows.length === 0) {
+    throw new ConfigError("has no rows", {
+      code: "config/no-rows",
+      subject: val ? "data.val_files" : "data.train_files",
+      expected: "at least one row",
+    });
+  }
+  const n = val ? val_kwargs.n : countSamples(rollout);
+  const progress = new Progress({ label: "rollout", total: rows.length * n, silent });
+  const started = performance.now();
+  const ended: Trajectory[] = [];
+  let rewards = 0;
+  try {
+    const trajectories = await runRollouts(session.engine, rows, {
+      ...session.rollout,
+      n,
+      temperature: val ? (val_kwargs.do_sample ? val_kwargs.temperature : 0) : rollout.temperature,
+      topP: val ? val_kwargs.top_p : rollout.top_p,
+      topK: Math.max(0, rollout.top_k),
+      step: 0,
+      onTrajectory: (trajectory) => {
+        ended.push(trajectory);
+        rewards += trajectory.reward;
+        progress.update(ended.length, `reward ${(rewards / ended.length).toFixed(3)}`);
+      },
+    });
+    progress.finish();
+    return { trajectories, seconds: (performance.now() - started) / 1000 };
+  } catch (error) {
+    if (!session.rollout.signal?.aborted || ended.length === 0) throw error;
+    progress.finish();
+    ended.sort((a, b) => a.rowIndex - b.rowIndex || a.sampleIndex - b.sampleIndex);
+    return { trajectories: ended, seconds: (performance.now() - started) / 1000 };
+  }
+}
+
+function readLimit(rows: string | undefined): number {
+  if (rows === undefined) return Number.POSITIVE_INFINITY;
+  const value = Number(rows);
+  if (Number.isInteger(value) && value >= 1) return value;
+  throw new ConfigError("has a wrong value", {
+    code: "config/bad-argument",
+    subject: "--rows",
+    expected: "a whole number of at least 1",
+    received: rows,
+  });
+}
+
+function print(summary: RolloutSummary): void {
+  const { reward, finish_reasons, metrics } = summary;
+  const counts = Object.entries(finish_reasons).map(([reason, count]) => `${reason} ${count}`);
+  const lines: [string, string][] = [
+    ["reward", `mean ${pc.bold(reward.mean.toFixed(3))}, min ${reward.min.toFixed(3)}, max ${reward.max.toFixed(3)}`],
+    ...Object.entries(summary.by_data_source).map(([source, entry]): [string, string] => [
+      `  ${source}`,
+      `mean ${entry.mean.toFixed(3)} over ${entry.count}`,
+    ]),
+    ["turns", `mean ${summary.turns.mean.toFixed(1)}, max ${summary.turns.max}`],
+    ["ended by", counts.join(", ")],
+    ["tools", `${metrics.tool_calls ?? 0} calls, ${metrics.tool_errors ?? 0} errors`],
+    ["time", `${formatSeconds(summary.seconds)}, ${formatCount(summary.tokens_per_second)} tokens/s`],
+    ["written to", summary.file],
+  ];
+  if (summary.failed > 0) {
+    lines.splice(1, 0, ["failed", pc.red(`${summary.failed}; first: ${summary.first_error?.replace(/\s+/g, " ")}`)]);
+  }
+  console.log(`${pc.bold(`${summary.trajectories} trajectories`)} of ${summary.rows} rows`);
+  for (const [name, text] of lines) console.log(`  ${name.padEnd(12)} ${text}`);
+}

@@ -1,0 +1,88 @@
+import type { FinishReason, Trajectory } from "@cria/core";
+import { describeTrajectory } from "../train/run-training.js";
+
+interface Spread {
+  mean: number;
+  min: number;
+  max: number;
+}
+
+export interface RolloutSummary {
+  rows: number;
+  trajectories: number;
+  failed: number;
+  first_error?: string;
+  reward: Spread;
+  by_data_source: Record<string, { mean: number; count: number }>;
+  turns: Spread;
+  finish_reasons: Partial<Record<FinishReason, number>>;
+  /** Sums over the trajectories. */
+  metrics: Record<string, number>;
+  response_tokens: number;
+  seconds: number;
+  /** Sampled tokens. */
+  tokens_per_second: number;
+  file: string;
+}
+
+export function summarizeRollouts(trajectories: readonly Trajectory[], seconds: number, file: string): RolloutSummary {
+  const metrics: Record<string, number> = {};
+  const finish_reasons: RolloutSummary["finish_reasons"] = {};
+  const sources: Record<string, { mean: number; count: number }> = {};
+  for (const t of trajectories) {
+    finish_reasons[t.finishReason] = (finish_reasons[t.finishReason] ?? 0) + 1;
+    for (const [name, value] of Object.entries(t.metrics)) metrics[name] = (metrics[name] ?? 0) + value;
+    sources[t.dataSource] ??= { mean: 0, count: 0 };
+    const source = sources[t.dataSource]!;
+    source.count++;
+    source.mean += (t.reward - source.mean) / source.count;
+  }
+  const firstError = trajectories.find((t) => t.error !== undefined)?.error;
+  return {
+    rows: new Set(trajectories.map((t) => t.rowIndex)).size,
+    trajectories: trajectories.length,
+    failed: trajectories.filter((t) => t.error !== undefined).length,
+    ...(firstError === undefined ? {} : { first_error: firstError }),
+    reward: spread(trajectories.map((t) => t.reward)),
+    by_data_source: sources,
+    turns: spread(trajectories.map((t) => t.numTurns)),
+    finish_reasons,
+    metrics,
+    response_tokens: trajectories.reduce((sum, t) => sum + t.tokenIds.length - t.promptLength, 0),
+    seconds,
+    tokens_per_second: (metrics.decode_tokens ?? 0) / Math.max(1e-9, seconds),
+    file,
+  };
+}
+
+/** A trajectory as one line of JSON, with its states and turns in time. */
+export function describeRollout(trajectory: Trajectory): Record<string, unknown> {
+  const { timeline, extraFields } = trajectory;
+  return {
+    ...describeTrajectory(trajectory),
+    row: trajectory.rowIndex,
+    turn_scores: trajectory.turnScores.map(({ value, tokenIndex }) => ({ value, token_index: tokenIndex })),
+    tool_rewards: trajectory.toolRewards.map(({ value, tokenIndex }) => ({ value, token_index: tokenIndex })),
+    extra_fields: extraFields,
+    loop_states: timeline?.loop,
+    request_states: timeline?.request,
+    turns: timeline?.turns.map(({ role, start, end, startedAt, endedAt, toolCalls }) => ({
+      role,
+      start,
+      end,
+      started_at: startedAt,
+      ended_at: endedAt,
+      ...(toolCalls ? { tool_calls: toolCalls } : {}),
+    })),
+    error: trajectory.error ?? null,
+  };
+}
+
+function spread(values: readonly number[]): Spread {
+  const total = values.reduce((sum, value) => sum + value, 0);
+  return {
+    mean: total / Math.max(1, values.length),
+    min: values.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY),
+    max: values.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY),
+  };
+}

@@ -1,0 +1,61 @@
+import { dirname } from "node:path";
+import { ConfigError } from "@cria/core";
+import { type AgentLoopConfigEntry, getAgentLoop, loadAgentLoops, type MultiTurnOptions } from "@cria/rollout";
+import { type BaseInteraction, createInteractions, type InteractionConfigEntry } from "@cria/tools";
+import { resolvePath } from "../config/load-config.js";
+import type { TrainConfig } from "../config/train-config.js";
+import { readConfigList } from "./read-config-list.js";
+
+type RolloutConfig = TrainConfig["actor_rollout_ref"]["rollout"];
+
+export function makeMultiTurnOptions({ multi_turn: given }: RolloutConfig): MultiTurnOptions {
+  return {
+    maxAssistantTurns: given.enable ? given.max_assistant_turns : 1,
+    maxUserTurns: given.max_user_turns,
+    maxParallelCalls: given.max_parallel_calls,
+    maxToolResponseLength: given.max_tool_response_length,
+    maxToolResponseChars: given.max_tool_response_chars,
+    toolResponseTruncateSide: given.tool_response_truncate_side,
+    format: given.format,
+    toolTimeoutS: given.tool_timeout_s,
+    tokenizationSanityCheckMode: given.tokenization_sanity_check_mode,
+    useInferenceChatTemplate: given.use_inference_chat_template,
+    interactionInterval: given.interaction_interval,
+    interactionProb: given.interaction_prob,
+    trainOnToolCalls: given.train_on_tool_calls,
+  };
+}
+
+/** Samples of each prompt in training. */
+export function countSamples({ n, multi_turn }: RolloutConfig): number {
+  return (multi_turn.enable ? multi_turn.num_repeat_rollouts : null) ?? n;
+}
+
+/** The config's interactions by name; null when rollouts have one turn. @throws ConfigError or ToolError */
+export async function loadInteractions(
+  { multi_turn }: RolloutConfig,
+  folder: string,
+): Promise<Map<string, BaseInteraction> | null> {
+  if (!multi_turn.enable) return null;
+  if (multi_turn.interaction_config_path === null) return new Map();
+  const file = resolvePath(folder, multi_turn.interaction_config_path);
+  return createInteractions(await readConfigList<InteractionConfigEntry>(file, "interaction"), dirname(file));
+}
+
+/** Registers the config's own agent loops, and checks the default one. @throws ConfigError */
+export async function loadConfiguredLoops({ agent }: RolloutConfig, folder: string): Promise<void> {
+  if (agent.agent_loop_config_path !== null) {
+    const file = resolvePath(folder, agent.agent_loop_config_path);
+    const entries = await readConfigList<AgentLoopConfigEntry>(file, "agent_loops");
+    const nameless = entries.find((entry) => typeof entry.name !== "string");
+    if (nameless) {
+      throw new ConfigError("has no name", {
+        code: "config/bad-value",
+        subject: `${file}: ${nameless.class_name}`,
+        expected: "name: what agent_name in rows calls it",
+      });
+    }
+    await loadAgentLoops(entries, dirname(file));
+  }
+  getAgentLoop(agent.default_agent_loop);
+}

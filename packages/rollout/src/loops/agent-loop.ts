@@ -1,0 +1,128 @@
+import type {
+  AgentState,
+  ChatMessage,
+  FinishReason,
+  PolicyEngine,
+  PolicySequence,
+  RequestState,
+  StateTransition,
+  TurnRecord,
+} from "@cria/core";
+import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import type { BaseInteraction, BaseTool } from "@cria/tools";
+import type { DatasetRow } from "../dataset-row.js";
+import type { StateLog } from "./state-log.js";
+import type { TruncateSide } from "./truncate-text.js";
+
+export interface MultiTurnOptions {
+  /** Null: no limit. */
+  maxAssistantTurns: number | null;
+  maxUserTurns: number | null;
+  maxParallelCalls: number;
+  /** In tokens. */
+  maxToolResponseLength: number;
+  /** In characters; 0: no limit. */
+  maxToolResponseChars: number;
+  toolResponseTruncateSide: TruncateSide;
+  /** Name of a tool-call parser. */
+  format: string;
+  /** Seconds that any call of a tool or an interaction may take. */
+  toolTimeoutS: number;
+  tokenizationSanityCheckMode: "strict" | "ignore_strippable" | "disable";
+  /** Each turn sees the conversation as the template renders it in production, earlier turns rewritten. */
+  useInferenceChatTemplate: boolean;
+  /** An interaction answers when the number of assistant turns is a multiple of this; otherwise an answer is final. */
+  interactionInterval: number;
+  /** Chance that it then does; drawn by the trajectory's seed. */
+  interactionProb: number;
+  /** false: the text of tool calls has mask 0. */
+  trainOnToolCalls: boolean;
+}
+
+export const defaultMultiTurn: MultiTurnOptions = {
+  maxAssistantTurns: null,
+  maxUserTurns: null,
+  maxParallelCalls: 1,
+  maxToolResponseLength: 256,
+  maxToolResponseChars: 0,
+  toolResponseTruncateSide: "middle",
+  format: "hermes",
+  toolTimeoutS: 30,
+  tokenizationSanityCheckMode: "strict",
+  useInferenceChatTemplate: false,
+  interactionInterval: 1,
+  interactionProb: 1,
+  trainOnToolCalls: true,
+};
+
+export interface SamplingParams {
+  temperature: number;
+  topP: number;
+  topK: number;
+  /** The trajectory's seed; each turn derives its own. */
+  seed: number;
+}
+
+/** What an agent loop works with. */
+export interface AgentLoopContext {
+  engine: Pick<PolicyEngine, "tokenize" | "detokenize" | "info" | "createSequence">;
+  tokenizer: DeltaTokenizer;
+  tools: ReadonlyMap<string, BaseTool>;
+  /** By name; null when the run has none, whatever rows say. */
+  interactions: ReadonlyMap<string, BaseInteraction> | null;
+  multiTurn: MultiTurnOptions;
+  /** Most tokens after the prompt, over all turns. */
+  responseLength: number;
+  /** A sequence that already holds the prompt. The caller disposes it. */
+  sequence: PolicySequence;
+  promptIds: Int32Array;
+  /** Whether `promptIds` is the whole prompt, or what `data.truncation` left of it. */
+  promptIsWhole: boolean;
+  /** State of the request: running when the loop begins; the loop tells when it waits for a tool or an interaction. */
+  request: StateLog<RequestState>;
+  signal?: AbortSignal;
+}
+
+export interface AgentLoopOutput {
+  promptIds: Int32Array;
+  /** Everything after the prompt; the next two are as long. */
+  responseIds: Int32Array;
+  /** 1 = sampled by the policy. */
+  responseMask: Uint8Array;
+  responseLogprobs: Float32Array;
+  /** `tokenIndex` counts from the start of the response. */
+  turnScores: { value: number; tokenIndex: number }[];
+  toolRewards: { value: number; tokenIndex: number }[];
+  /** Sum over tools of calcReward; null when no tool has one. */
+  toolScore: number | null;
+  /** The interaction's calculateScore; null when there was no interaction. */
+  interactionScore?: number | null;
+  numTurns: number;
+  metrics: Record<string, number>;
+  messages: ChatMessage[];
+  finishReason: FinishReason;
+  extraFields: Record<string, unknown>;
+  /** States of the loop, where it has any. */
+  transitions?: StateTransition<AgentState>[];
+  /** Token indices count from the start of the response. */
+  turns?: TurnRecord[];
+  /** Why the conversation failed: it is then kept, worth nothing, and nothing in it is trained on. */
+  error?: string;
+}
+
+/**
+ * Runs one episode. A bad rollout is data: what tools, interactions and texts do wrong ends in the output. What throws
+ * is recorded as a failed trajectory too, but for errors of the config and of the engine, which end the run.
+ */
+export interface AgentLoop {
+  run(sampling: SamplingParams, row: DatasetRow): Promise<AgentLoopOutput>;
+}
+
+export type AgentLoopFactory = (context: AgentLoopContext) => AgentLoop;
+
+export interface AgentLoopTraits {
+  /** Whether its prompts describe the tools. Default true. */
+  tools?: boolean;
+  /** Whether rows may name an interaction. Default true. */
+  interactions?: boolean;
+}

@@ -1,0 +1,20 @@
+export {
+  type AgentLoop,
+  type AgentLoopContext,
+  type AgentLoopFactory,
+  type AgentLoopOutput,
+  type AgentLoopTraits,
+  defaultMultiTurn,
+  type MultiTurnOptions,
+  type SamplingParams,
+} from "./agent-loop.js";
+export { getAgentLoop, getAgentLoopTraits, registerAgentLoop } from "./agent-loops.js";
+export { type FinishOptions, finishTrajectory, type RewardWeights } from "./finish-trajectory.js";
+export { selectInteraction } from "./interaction-session.js";
+export { type AgentLoopConfigEntry, loadAgentLoops } from "./load-agent-loops.js";
+export { type RolloutOptions, runRollouts } from "./run-rollouts.js";
+export { Semaphore } from "./semaphore.js";
+export { createAgentLog, createRequestLog, StateLog } from "./state-log.js";
+export { ToolAgentLoop } from "./tool-agent-loop.js";
+export { listToolSchemas, selectTools } from "./tool-session.js";
+export { type TruncateSide, truncateText } from "./truncate-text.js";

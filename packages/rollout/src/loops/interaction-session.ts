@@ -1,0 +1,150 @@
+import { randomUUID } from "node:crypto";
+import { type ChatMessage, ConfigError, ToolError } from "@cria/core";
+import type { BaseInteraction, InteractionReply } from "@cria/tools";
+import type { DatasetRow } from "../dataset-row.js";
+import { hashSeed, makeUniform } from "../hash-seed.js";
+import type { MultiTurnOptions } from "./agent-loop.js";
+import { describeError, runWithDeadline } from "./run-with-deadline.js";
+
+interface InteractionSessionOptions {
+  interaction: BaseInteraction;
+  row: DatasetRow;
+  multiTurn: MultiTurnOptions;
+  agentData: Record<string, unknown>;
+  addMetric: (name: string, value: number) => void;
+  /** The trajectory's seed. */
+  seed: number;
+  signal?: AbortSignal;
+}
+
+/**
+ * The interaction of a row: the one that its `interaction_kwargs.name` names, else the one that is called like its
+ * data source; null when there is none.
+ * @throws ConfigError for a name that no interaction has.
+ */
+export function selectInteraction(
+  interactions: ReadonlyMap<string, BaseInteraction> | null,
+  row: DatasetRow,
+): BaseInteraction | null {
+  if (interactions === null) return null;
+  const name = row.extraInfo.interaction_kwargs?.name;
+  if (name === undefined || name === null) return interactions.get(row.dataSource) ?? null;
+  const interaction = interactions.get(String(name));
+  if (interaction) return interaction;
+  throw new ConfigError("is not a configured interaction", {
+    code: "config/unknown-interaction",
+    subject: `row ${row.index}: extra_info.interaction_kwargs.name`,
+    expected: [...interactions.keys()].join(", ") || "no interaction is configured",
+    received: String(name),
+    remedy: "name it in the file that multi_turn.interaction_config_path points to",
+  });
+}
+
+/** The interaction of one conversation: started before its first turn, always finalized. */
+export class InteractionSession {
+  private readonly instanceId = randomUUID();
+  /** Settles when the start is over, even if nobody waits for it any more. Never rejects. */
+  private started: Promise<void> | undefined;
+  private isStarted = false;
+
+  constructor(private readonly options: InteractionSessionOptions) {}
+
+  /** @throws ToolError when it cannot start. */
+  async start(): Promise<void> {
+    const { interaction, row } = this.options;
+    const starting = Promise.resolve().then(() =>
+      interaction.startInteraction(this.instanceId, {
+        ground_truth: row.groundTruth,
+        data_source: row.dataSource,
+        messages: row.prompt,
+        ...this.kwargs(),
+      }),
+    );
+    const settle = () => {
+      this.isStarted = true;
+    };
+    this.started = starting.then(settle, settle);
+    await this.guard("startInteraction", () => starting);
+  }
+
+  /** Whether an answer is followed by the interaction: every so many assistant turns, with some probability. */
+  isDue(assistantTurns: number): boolean {
+    const { interactionInterval, interactionProb } = this.options.multiTurn;
+    if (assistantTurns % interactionInterval !== 0) return false;
+    return makeUniform(hashSeed(this.options.seed, "interaction", assistantTurns))() < interactionProb;
+  }
+
+  /** @throws ToolError when it throws, takes too long or replies with something else. */
+  async respond(messages: readonly ChatMessage[], turn: number): Promise<InteractionReply> {
+    const { interaction, agentData, seed, addMetric } = this.options;
+    const reply = await this.guard("generateResponse", (signal) =>
+      interaction.generateResponse(this.instanceId, messages, {
+        agentData,
+        ...this.kwargs(),
+        seed: hashSeed(seed, "reply", turn),
+        signal,
+      }),
+    );
+    if (typeof reply?.content !== "string") {
+      throw this.fail("generateResponse", "{ shouldTerminate, content: string, score }", JSON.stringify(reply));
+    }
+    for (const [name, value] of Object.entries(reply.data ?? {})) {
+      if (typeof value === "number" && Number.isFinite(value)) addMetric(name, value);
+    }
+    return { ...reply, shouldTerminate: Boolean(reply.shouldTerminate), score: this.readScore(reply.score ?? 0) };
+  }
+
+  async calculateScore(): Promise<number> {
+    try {
+      const work = () => this.options.interaction.calculateScore(this.instanceId);
+      return this.readScore(await runWithDeadline(this.options.multiTurn.toolTimeoutS, undefined, work));
+    } catch {
+      this.options.addMetric("interaction_score_exception", 1);
+      return 0;
+    }
+  }
+
+  /** Once for each start, as soon as that is over; a failure is a metric. */
+  async finalize(): Promise<void> {
+    // A start that hangs must not hold up the end of the conversation.
+    if (this.isStarted) await this.finalizeNow();
+    else void this.started?.then(() => this.finalizeNow());
+  }
+
+  private async finalizeNow(): Promise<void> {
+    const { interaction, multiTurn, addMetric } = this.options;
+    try {
+      await runWithDeadline(multiTurn.toolTimeoutS, undefined, () => interaction.finalizeInteraction(this.instanceId));
+    } catch {
+      addMetric("interaction_finalize_exception", 1);
+    }
+  }
+
+  private kwargs(): Record<string, unknown> {
+    return this.options.row.extraInfo.interaction_kwargs ?? {};
+  }
+
+  private readScore(score: unknown): number {
+    if (typeof score === "number" && Number.isFinite(score)) return score;
+    this.options.addMetric("interaction_bad_score", 1);
+    return 0;
+  }
+
+  private async guard<T>(method: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    try {
+      return await runWithDeadline(this.options.multiTurn.toolTimeoutS, this.options.signal, work);
+    } catch (cause) {
+      throw this.fail(method, "an answer in time", describeError(cause), cause);
+    }
+  }
+
+  private fail(method: string, expected: string, received: string, cause?: unknown): ToolError {
+    return new ToolError("failed", {
+      code: "interaction/failed",
+      subject: `${method} of interaction "${this.options.interaction.name}"`,
+      expected,
+      received: received?.slice(0, 500),
+      cause,
+    });
+  }
+}

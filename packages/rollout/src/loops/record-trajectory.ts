@@ -1,0 +1,66 @@
+import type { RequestState, Trajectory, TurnRecord } from "@cria/core";
+import type { DatasetRow } from "../dataset-row.js";
+import type { AgentLoopOutput } from "./agent-loop.js";
+import type { StateLog } from "./state-log.js";
+
+/** A conversation that has ended and was not judged yet. */
+export type UnjudgedTrajectory = Omit<Trajectory, "reward">;
+
+/** A loop's output as the record of its rollout; token indices then count from the start of the prompt. */
+export function recordTrajectory(
+  row: DatasetRow,
+  sampleIndex: number,
+  output: AgentLoopOutput,
+  request: StateLog<RequestState>,
+): UnjudgedTrajectory {
+  const promptLength = output.promptIds.length;
+  const total = promptLength + output.responseIds.length;
+  const ended = output.error === undefined && output.finishReason !== "aborted";
+  request.enter(ended ? "completed" : "failed");
+  // Where nothing is trained on, no step can have earned anything.
+  const counts = ended && output.responseMask.includes(1);
+  const place = <T extends { tokenIndex: number }>(entries: readonly T[]): T[] =>
+    counts ? entries.map((entry) => ({ ...entry, tokenIndex: promptLength + entry.tokenIndex })) : [];
+  const padded = <T extends Int32Array | Uint8Array | Float32Array>(target: T, response: ArrayLike<number>): T => {
+    target.set(response, promptLength);
+    return target;
+  };
+  const tokenIds = padded(new Int32Array(total), output.responseIds);
+  tokenIds.set(output.promptIds);
+  return {
+    rowIndex: row.index,
+    uid: row.uid,
+    sampleIndex,
+    dataSource: row.dataSource,
+    tokenIds,
+    promptLength,
+    responseMask: padded(new Uint8Array(total), output.responseMask),
+    rolloutLogprobs: padded(new Float32Array(total), output.responseLogprobs),
+    messages: output.messages,
+    finishReason: output.finishReason,
+    numTurns: output.numTurns,
+    turnScores: place(output.turnScores),
+    toolRewards: place(output.toolRewards),
+    metrics: output.error === undefined ? output.metrics : { ...output.metrics, failed: 1 },
+    extraFields: {
+      ...output.extraFields,
+      toolScore: output.toolScore,
+      interactionScore: output.interactionScore ?? null,
+    },
+    timeline: {
+      loop: output.transitions ?? [],
+      request: request.transitions,
+      turns: (output.turns ?? []).map((turn) => shiftTurn(turn, promptLength)),
+    },
+    ...(output.error === undefined ? {} : { error: output.error }),
+  };
+}
+
+function shiftTurn({ toolCalls, ...turn }: TurnRecord, by: number): TurnRecord {
+  const shift = <T extends { start: number; end: number }>(span: T): T => ({
+    ...span,
+    start: span.start + by,
+    end: span.end + by,
+  });
+  return toolCalls ? { ...shift(turn), toolCalls: shift(toolCalls) } : shift(turn);
+}

@@ -1,0 +1,273 @@
+import { setMaxListeners } from "node:events";
+import { ConfigError, type PolicyEngine, type PolicySequence, type Trajectory } from "@cria/core";
+import type { DeltaTokenizer, TokenizationCheck } from "@cria/tokenizer-delta";
+import type { BaseInteraction, BaseTool } from "@cria/tools";
+import type { DatasetRow } from "../dataset-row.js";
+import { fitPrompt, type Truncation } from "../fit-prompt.js";
+import { hashSeed } from "../hash-seed.js";
+import type { AgentLoopOutput, MultiTurnOptions } from "./agent-loop.js";
+import { getAgentLoop, getAgentLoopTraits } from "./agent-loops.js";
+import { type FinishOptions, finishTrajectory } from "./finish-trajectory.js";
+import { selectInteraction } from "./interaction-session.js";
+import { isFatal } from "./is-fatal.js";
+import { recordTrajectory, type UnjudgedTrajectory } from "./record-trajectory.js";
+import { describeError } from "./run-with-deadline.js";
+import { Semaphore } from "./semaphore.js";
+import { createRequestLog } from "./state-log.js";
+import { takeTurn } from "./take-turn.js";
+import { listToolSchemas } from "./tool-session.js";
+
+export interface RolloutOptions extends FinishOptions {
+  tokenizer: DeltaTokenizer;
+  tools: ReadonlyMap<string, BaseTool>;
+  /** By name. Null or left out: what rows say about interactions is not looked at. */
+  interactions?: ReadonlyMap<string, BaseInteraction> | null;
+  multiTurn: MultiTurnOptions;
+  /** Samples of each row. */
+  n: number;
+  temperature: number;
+  topP: number;
+  topK: number;
+  /** With `step`, row and sample it decides every random draw. */
+  seed: number;
+  step: number;
+  maxPromptLength: number;
+  responseLength: number;
+  truncation: Truncation;
+  defaultAgentLoop: string;
+  /** Conversations at once. Default: as many as fit into the KV cache. */
+  concurrency?: number;
+  signal?: AbortSignal;
+  /** Called with what deserves a look but stops nothing, once for each kind. */
+  onWarning?: (warning: string) => void;
+  /** Called with each trajectory as soon as it is judged. */
+  onTrajectory?: (trajectory: Trajectory) => void;
+}
+
+/** A row's prompt, evaluated once for all of its samples. */
+interface Prompt {
+  sequence: PolicySequence;
+  ids: Int32Array;
+  /** Whether nothing of it was cut away. */
+  isWhole: boolean;
+}
+
+/**
+ * Runs `n` conversations for each row, all at once; results are ordered by (row, sample), whatever finished first.
+ * A conversation that fails is a trajectory with an `error`. What is wrong with the config, the data or the engine
+ * throws, once every conversation has ended: nothing goes on in the background.
+ */
+export async function runRollouts(
+  engine: PolicyEngine,
+  rows: readonly DatasetRow[],
+  options: RolloutOptions,
+): Promise<Trajectory[]> {
+  for (const row of rows) checkRow(row, options);
+  const slots = new Semaphore(options.concurrency ?? engine.info.maxSequences);
+  const run = new AbortController();
+  // Every running conversation listens.
+  setMaxListeners(0, run.signal);
+  const abort = () => run.abort(options.signal?.reason);
+  if (options.signal?.aborted) abort();
+  options.signal?.addEventListener("abort", abort, { once: true });
+  const linked = { ...options, signal: run.signal, onWarning: onceEach(options.onWarning) };
+  // After an error nobody will see what the others do: they end early.
+  const stop = (error: unknown) => run.abort(error);
+  try {
+    return await settleAll(rows.map((row) => new Group(engine, row, slots, linked, stop).run()));
+  } finally {
+    options.signal?.removeEventListener("abort", abort);
+  }
+}
+
+/** Passes on the first warning of each kind, that is, of each first line. */
+function onceEach(warn: ((warning: string) => void) | undefined): (warning: string) => void {
+  const seen = new Set<string>();
+  return (warning) => {
+    const kind = warning.split("\n", 1)[0]!;
+    if (seen.has(kind)) return;
+    seen.add(kind);
+    warn?.(warning);
+  };
+}
+
+/** Waits for all; then throws the first error, or returns the results in order. */
+async function settleAll<T>(promises: readonly Promise<T[]>[]): Promise<T[]> {
+  const settled = await Promise.allSettled(promises);
+  for (const result of settled) if (result.status === "rejected") throw result.reason;
+  return settled.flatMap((result) => (result as PromiseFulfilledResult<T[]>).value);
+}
+
+/** What a row names must exist: found out before anything is generated. @throws ConfigError */
+function checkRow(row: DatasetRow, options: RolloutOptions): void {
+  const traits = getAgentLoopTraits(row.agentName ?? options.defaultAgentLoop);
+  if (traits.interactions) selectInteraction(options.interactions ?? null, row);
+  if (!traits.tools || options.tools.size === 0 || !row.extraInfo.need_tools_kwargs) return;
+  const missing = Object.keys(row.extraInfo.tools_kwargs ?? {}).filter((name) => !options.tools.has(name));
+  if (missing.length === 0) return;
+  throw new ConfigError("names a tool that is not configured", {
+    code: "config/unknown-tool",
+    subject: `row ${row.index}: extra_info.tools_kwargs`,
+    expected: [...options.tools.keys()].join(", "),
+    received: missing.join(", "),
+    remedy: "name it in the file that multi_turn.tool_config_path points to",
+  });
+}
+
+/** The samples of one row. */
+class Group {
+  private prompt: Promise<Prompt> | undefined;
+  /** Samples that have not taken their sequence yet. */
+  private waiting: number;
+
+  constructor(
+    private readonly engine: PolicyEngine,
+    private readonly row: DatasetRow,
+    private readonly slots: Semaphore,
+    private readonly options: RolloutOptions,
+    private readonly stop: (error: unknown) => void,
+  ) {
+    this.waiting = options.n;
+  }
+
+  async run(): Promise<Trajectory[]> {
+    // Queue for all places first, so that a group's samples run together and its prompt is still in the cache.
+    const places = Array.from({ length: this.options.n }, () => this.slots.acquire());
+    try {
+      return await settleAll(places.map(async (place, sample) => [await this.runSample(place, sample)]));
+    } finally {
+      // A failure before all samples took theirs leaves the prompt's sequence without an owner.
+      if (this.waiting > 0) (await this.prompt?.catch(() => undefined))?.sequence.dispose();
+    }
+  }
+
+  private async runSample(place: Promise<void>, sample: number): Promise<Trajectory> {
+    try {
+      const ended = await this.converse(place, sample);
+      // The conversation has given its place to another: a slow judge holds nobody up.
+      const trajectory = await finishTrajectory(this.row, ended, this.options);
+      this.options.onTrajectory?.(trajectory);
+      return trajectory;
+    } catch (error) {
+      this.stop(error);
+      throw error;
+    }
+  }
+
+  private async converse(place: Promise<void>, sample: number): Promise<UnjudgedTrajectory> {
+    const request = createRequestLog();
+    await place;
+    let sequence: PolicySequence | undefined;
+    try {
+      this.options.signal?.throwIfAborted();
+      const isFirst = this.prompt === undefined;
+      this.prompt ??= this.evaluatePrompt();
+      const prompt = await this.prompt;
+      // The last sample takes the prompt's own sequence: nothing is copied for a group of one.
+      sequence = --this.waiting > 0 ? prompt.sequence.fork() : prompt.sequence;
+      request.enter("running");
+      const output = await this.runLoop(sample, sequence, prompt, request);
+      // The group's prompt was evaluated once: its first sample pays.
+      if (isFirst) output.metrics.prefill_tokens = (output.metrics.prefill_tokens ?? 0) + prompt.ids.length;
+      this.warn(output);
+      return recordTrajectory(this.row, sample, output, request);
+    } finally {
+      sequence?.dispose();
+      this.slots.release();
+    }
+  }
+
+  private warn({ extraFields, error }: AgentLoopOutput): void {
+    const { onWarning } = this.options;
+    if (error !== undefined)
+      onWarning?.(`a conversation failed, and is left out of training\n  row ${this.row.index}: ${error}`);
+    const check = extraFields.tokenization as TokenizationCheck | undefined;
+    if (check?.kind !== "mismatch") return;
+    onWarning?.(
+      [
+        "the tokens of a rollout are not those of its whole conversation: check the chat template",
+        `  row ${this.row.index}, template: ${JSON.stringify(check.expected)}`,
+        `  row ${this.row.index}, rollout:  ${JSON.stringify(check.received)}`,
+        "  multi_turn.tokenization_sanity_check_mode: ignore_strippable looks past whitespace, disable looks at nothing",
+      ].join("\n"),
+    );
+  }
+
+  private async evaluatePrompt(): Promise<Prompt> {
+    const { row, options } = this;
+    await takeTurn();
+    const traits = getAgentLoopTraits(row.agentName ?? options.defaultAgentLoop);
+    const schemas = traits.tools ? listToolSchemas(options.tools, row) : [];
+    const whole = options.tokenizer.encodePrompt(row.prompt, schemas);
+    const ids = fitPrompt(whole, options.maxPromptLength, options.truncation, `row ${row.index}`);
+    const sequence = this.engine.createSequence();
+    try {
+      await sequence.prefill(ids, { signal: options.signal });
+    } catch (error) {
+      sequence.dispose();
+      throw error;
+    }
+    return { sequence, ids, isWhole: ids.length === whole.length };
+  }
+
+  private async runLoop(
+    sample: number,
+    sequence: PolicySequence,
+    prompt: Prompt,
+    request: ReturnType<typeof createRequestLog>,
+  ): Promise<AgentLoopOutput> {
+    const { row, options, engine } = this;
+    const { temperature, topP, topK, signal } = options;
+    const seed = hashSeed(options.seed, options.step, row.uid, sample);
+    try {
+      const loop = getAgentLoop(row.agentName ?? options.defaultAgentLoop)({
+        engine,
+        tokenizer: options.tokenizer,
+        tools: options.tools,
+        interactions: options.interactions ?? null,
+        multiTurn: options.multiTurn,
+        responseLength: Math.min(options.responseLength, engine.info.contextSize - prompt.ids.length),
+        sequence,
+        promptIds: prompt.ids,
+        promptIsWhole: prompt.isWhole,
+        request,
+        signal,
+      });
+      return checkOutput(await loop.run({ temperature, topP, topK, seed }, row), row);
+    } catch (error) {
+      if (signal?.aborted || isFatal(error)) throw error;
+      return describeFailure(row, prompt.ids, error);
+    }
+  }
+}
+
+/** A loop's arrays must fit together, or training would go on with nonsense. @throws ConfigError */
+function checkOutput(output: AgentLoopOutput, row: DatasetRow): AgentLoopOutput {
+  const { responseIds, responseMask, responseLogprobs } = output;
+  if (responseIds.length === responseMask.length && responseIds.length === responseLogprobs.length) return output;
+  throw new ConfigError("returned arrays of different lengths", {
+    code: "config/bad-agent-loop",
+    subject: `agent loop of row ${row.index}`,
+    expected: `responseMask and responseLogprobs as long as responseIds (${responseIds.length})`,
+    received: `${responseMask.length} and ${responseLogprobs.length}`,
+  });
+}
+
+/** The record of a conversation whose loop threw: its prompt, and why. */
+function describeFailure(row: DatasetRow, promptIds: Int32Array, error: unknown): AgentLoopOutput {
+  return {
+    promptIds,
+    responseIds: new Int32Array(0),
+    responseMask: new Uint8Array(0),
+    responseLogprobs: new Float32Array(0),
+    turnScores: [],
+    toolRewards: [],
+    toolScore: null,
+    numTurns: 1,
+    metrics: {},
+    messages: [...row.prompt],
+    finishReason: "aborted",
+    extraFields: {},
+    error: describeError(error),
+  };
+}

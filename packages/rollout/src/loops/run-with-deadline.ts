@@ -1,0 +1,48 @@
+/** The work took longer than it may. */
+export class DeadlineExceeded extends Error {}
+
+const longestTimer = 2 ** 31 - 1;
+
+/**
+ * Runs work that others wrote: it may throw, hang or return no promise. When time is up or `parent` aborts, the work's
+ * signal aborts and the result rejects at once; what the work still does is then nobody's business.
+ * Listeners and timers are removed in every case, for `parent` lives as long as a run.
+ */
+export function runWithDeadline<T>(
+  seconds: number,
+  parent: AbortSignal | undefined,
+  work: (signal: AbortSignal) => Promise<T> | T,
+): Promise<T> {
+  const controller = new AbortController();
+  return new Promise<T>((resolve, reject) => {
+    const cleanUp = () => {
+      clearTimeout(timer);
+      parent?.removeEventListener("abort", onAbort);
+    };
+    const stop = (reason: unknown) => {
+      cleanUp();
+      controller.abort(reason);
+      reject(reason);
+    };
+    const onAbort = () => stop(parent?.reason);
+    const timer = setTimeout(
+      () => stop(new DeadlineExceeded(`no answer within ${seconds} s`)),
+      Math.min(seconds * 1000, longestTimer),
+    );
+    if (parent?.aborted) return onAbort();
+    parent?.addEventListener("abort", onAbort, { once: true });
+    const settle =
+      <V>(settleWith: (value: V) => void) =>
+      (value: V) => {
+        cleanUp();
+        settleWith(value);
+      };
+    Promise.resolve()
+      .then(() => work(controller.signal))
+      .then(settle(resolve), settle(reject));
+  });
+}
+
+export function describeError(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

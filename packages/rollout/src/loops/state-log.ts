@@ -1,0 +1,63 @@
+import { type AgentState, CriaError, type RequestState, type StateTransition } from "@cria/core";
+
+type Edges<State extends string> = Record<State, readonly State[]>;
+
+const agentEdges: Edges<AgentState> = {
+  pending: ["generating", "terminated"],
+  generating: ["processing_tools", "interacting", "terminated"],
+  processing_tools: ["generating", "terminated"],
+  interacting: ["generating", "terminated"],
+  terminated: [],
+};
+
+const requestEdges: Edges<RequestState> = {
+  pending: ["running", "failed"],
+  running: ["tool_calling", "interacting", "completed", "failed"],
+  tool_calling: ["running", "completed", "failed"],
+  interacting: ["running", "completed", "failed"],
+  completed: [],
+  failed: [],
+};
+
+/** A state machine that records when it entered which state. */
+export class StateLog<State extends string> {
+  readonly transitions: StateTransition<State>[];
+
+  constructor(
+    private readonly edges: Edges<State>,
+    initial: State,
+  ) {
+    this.transitions = [{ state: initial, at: now() }];
+  }
+
+  get state(): State {
+    return this.transitions.at(-1)!.state;
+  }
+
+  /** Entering the present state again changes nothing. @throws CriaError for a transition that the machine lacks. */
+  enter(state: State): void {
+    if (state === this.state) return;
+    if (!this.edges[this.state].includes(state)) {
+      throw new CriaError("entered a state that cannot follow", {
+        code: "rollout/illegal-transition",
+        subject: "state machine of a conversation",
+        expected: `${this.state}, then ${this.edges[this.state].join(" or ") || "nothing"}`,
+        received: state,
+      });
+    }
+    this.transitions.push({ state, at: now() });
+  }
+}
+
+export function createAgentLog(): StateLog<AgentState> {
+  return new StateLog(agentEdges, "pending");
+}
+
+export function createRequestLog(): StateLog<RequestState> {
+  return new StateLog(requestEdges, "pending");
+}
+
+/** Milliseconds since 1970 that never run backwards within a process. */
+export function now(): number {
+  return performance.timeOrigin + performance.now();
+}

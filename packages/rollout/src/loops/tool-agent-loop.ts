@@ -1,0 +1,306 @@
+import type { ChatMessage, FinishReason, GenerateResult, PolicySequence, ToolSchema } from "@cria/core";
+import { checkTokenization } from "@cria/tokenizer-delta";
+import { getToolParser, type ParsedToolCall } from "@cria/tools";
+import type { DatasetRow } from "../dataset-row.js";
+import { hashSeed } from "../hash-seed.js";
+import type { AgentLoop, AgentLoopContext, AgentLoopOutput, SamplingParams } from "./agent-loop.js";
+import { findCallTokens } from "./find-call-tokens.js";
+import { InteractionSession, selectInteraction } from "./interaction-session.js";
+import { isFatal } from "./is-fatal.js";
+import { ProductionView } from "./production-view.js";
+import type { ToolOutcome } from "./run-tool-call.js";
+import { describeError } from "./run-with-deadline.js";
+import { createAgentLog, now } from "./state-log.js";
+import { takeTurn } from "./take-turn.js";
+import { listToolSchemas, ToolSession } from "./tool-session.js";
+import { type EarnedReward, TrajectoryBuilder } from "./trajectory-builder.js";
+import { exceedsTokens, truncateText } from "./truncate-text.js";
+
+/** Whose turn follows an assistant's, and what it says; or why there is none. */
+type NextTurn = { role: "tool" | "user"; messages: ChatMessage[]; startedAt: number } | FinishReason;
+
+/**
+ * The model speaks; its tool calls run and their answers follow; an answer without a call goes to the interaction, if
+ * the row has one; and so on until nobody has anything to add, or turns or tokens have run out.
+ */
+export class ToolAgentLoop implements AgentLoop {
+  private readonly log = createAgentLog();
+  private readonly agentData: Record<string, unknown> = {};
+  private readonly metrics: Record<string, number> = { tool_calls: 0, tool_errors: 0, generate_s: 0, tool_s: 0 };
+  private readonly toolRewards: EarnedReward[] = [];
+  private readonly turnScores: EarnedReward[] = [];
+  private readonly builder: TrajectoryBuilder;
+  private readonly extraFields: Record<string, unknown> = {};
+  private readonly production: ProductionView | null;
+  private sequence: PolicySequence;
+  private interaction: InteractionSession | null = null;
+  private assistantTurns = 0;
+  private userTurns = 0;
+  private messages: ChatMessage[] = [];
+  private schemas: ToolSchema[] = [];
+
+  constructor(private readonly context: AgentLoopContext) {
+    const { engine, promptIds, responseLength, multiTurn } = context;
+    this.builder = new TrajectoryBuilder(promptIds, responseLength);
+    this.sequence = context.sequence;
+    // Of a prompt that was cut, no rendering begins like what was evaluated.
+    this.production =
+      multiTurn.useInferenceChatTemplate && context.promptIsWhole
+        ? new ProductionView({
+            createSequence: () => engine.createSequence(),
+            tokenize: (text) => engine.tokenize(text),
+            detokenize: (ids) => engine.detokenize(ids),
+          })
+        : null;
+  }
+
+  async run(sampling: SamplingParams, row: DatasetRow): Promise<AgentLoopOutput> {
+    const { context, agentData } = this;
+    const { multiTurn, signal } = context;
+    const addMetric = (name: string, value: number) => this.addMetric(name, value);
+    const common = { row, multiTurn, agentData, addMetric, signal };
+    const tools = new ToolSession({ ...common, tools: context.tools });
+    const interaction = selectInteraction(context.interactions, row);
+    this.interaction = interaction && new InteractionSession({ ...common, interaction, seed: sampling.seed });
+    this.messages = [...row.prompt];
+    this.schemas = listToolSchemas(context.tools, row);
+    let finishReason: FinishReason = "aborted";
+    let scores: Pick<AgentLoopOutput, "toolScore" | "interactionScore"> = { toolScore: null, interactionScore: null };
+    let error: string | undefined;
+    try {
+      await Promise.all([tools.create(), this.interaction?.start()]);
+      finishReason = await this.converse(sampling, tools);
+      scores = {
+        toolScore: await tools.score(),
+        interactionScore: this.interaction && (await this.interaction.calculateScore()),
+      };
+    } catch (cause) {
+      if (!signal?.aborted) {
+        if (isFatal(cause)) throw cause;
+        error = describeError(cause);
+        this.builder.clearMask();
+      }
+    } finally {
+      this.production?.dispose();
+      await Promise.all([tools.release(), this.interaction?.finalize()]);
+    }
+    this.log.enter("terminated");
+    if (error === undefined) await this.checkTokens();
+    return {
+      ...this.builder.build(),
+      turnScores: this.builder.place(this.turnScores),
+      toolRewards: this.builder.place(this.toolRewards),
+      ...scores,
+      numTurns: this.assistantTurns + this.userTurns + 1,
+      metrics: this.metrics,
+      messages: this.messages,
+      finishReason,
+      extraFields: this.extraFields,
+      transitions: this.log.transitions,
+      error,
+    };
+  }
+
+  private async converse(sampling: SamplingParams, tools: ToolSession): Promise<FinishReason> {
+    let delta: Int32Array = new Int32Array(0);
+    for (;;) {
+      if (this.context.signal?.aborted) return "aborted";
+      if (this.builder.remaining <= 0) return "length";
+      const { turn, calls } = await this.generate(delta, sampling);
+      if (turn.finishReason !== "stop") return turn.finishReason;
+      const next = calls.length > 0 ? await this.runCalls(calls, tools) : await this.interact();
+      if (typeof next === "string") return next;
+      const observed = this.observe(next);
+      if (observed === null) return "length";
+      delta = observed;
+    }
+  }
+
+  private async generate(
+    delta: Int32Array,
+    sampling: SamplingParams,
+  ): Promise<{ turn: GenerateResult; calls: ParsedToolCall[] }> {
+    const { multiTurn, signal, engine } = this.context;
+    this.log.enter("generating");
+    this.context.request.enter("running");
+    const startedAt = now();
+    let rest = delta;
+    if (this.production) {
+      if (delta.length > 0) {
+        await this.sequence.prefill(delta, { signal });
+        this.addMetric("prefill_tokens", delta.length);
+      }
+      this.production.remember(this.sequence, this.builder.tokenIds);
+      rest = new Int32Array(0);
+    }
+    const turn = await this.sequence.generate(rest, {
+      maxTokens: this.builder.remaining,
+      temperature: sampling.temperature,
+      topP: sampling.topP,
+      topK: sampling.topK,
+      seed: hashSeed(sampling.seed, this.assistantTurns),
+      signal,
+    });
+    await takeTurn();
+    this.metrics.generate_s! += (now() - startedAt) / 1000;
+    this.addMetric("prefill_tokens", turn.stats.prefillTokens);
+    this.addMetric("reused_tokens", turn.stats.reusedTokens);
+    this.addMetric("decode_tokens", turn.stats.decodeTokens);
+    const parsed = this.schemas.length > 0 ? getToolParser(multiTurn.format)?.(turn.text) : undefined;
+    const calls = parsed?.calls ?? [];
+    const span =
+      parsed && calls.length > 0
+        ? {
+            count: calls.length,
+            ...findCallTokens(turn.text, parsed, turn.tokenIds, (ids) => engine.detokenize(ids)),
+          }
+        : undefined;
+    this.builder.addSampled(turn, startedAt, span, multiTurn.trainOnToolCalls);
+    this.assistantTurns++;
+    this.messages.push({ role: "assistant", content: turn.text });
+    return { turn, calls };
+  }
+
+  private async runCalls(calls: readonly ParsedToolCall[], tools: ToolSession): Promise<NextTurn> {
+    const { request, signal } = this.context;
+    if (!this.hasTurnsLeft()) return "tool_calls";
+    this.log.enter("processing_tools");
+    request.enter("tool_calling");
+    const startedAt = now();
+    const outcomes = await Promise.all(calls.map((call, i) => this.runCall(call, i, tools)));
+    await takeTurn();
+    this.metrics.tool_s! += (now() - startedAt) / 1000;
+    if (signal?.aborted) return "aborted";
+    const { turn } = this.builder;
+    const messages = outcomes.map((outcome, i): ChatMessage => {
+      if (outcome.failure) {
+        this.addMetric("tool_errors", 1);
+        this.addMetric(`tool_${outcome.failure}`, 1);
+      }
+      for (const [name, value] of Object.entries(outcome.metrics)) this.addMetric(name, value);
+      if (outcome.reward !== 0) this.toolRewards.push({ value: outcome.reward, turn });
+      return { role: "tool", name: calls[i]!.name, content: outcome.text };
+    });
+    return { role: "tool", messages, startedAt };
+  }
+
+  private async runCall(call: ParsedToolCall, index: number, tools: ToolSession): Promise<ToolOutcome> {
+    const { multiTurn, engine } = this.context;
+    this.addMetric("tool_calls", 1);
+    if (index >= multiTurn.maxParallelCalls) {
+      this.addMetric("too_many_calls", 1);
+      const text = `error: only ${multiTurn.maxParallelCalls} calls at a time; this one was not run`;
+      return { text, reward: 0, metrics: {} };
+    }
+    const outcome = await tools.call(call);
+    // At once, before other conversations have their turns: hundreds of megabytes would wait in memory.
+    const limits = {
+      maxTokens: multiTurn.maxToolResponseLength,
+      maxChars: multiTurn.maxToolResponseChars,
+      side: multiTurn.toolResponseTruncateSide,
+    };
+    const { text, truncated } = truncateText(outcome.text, limits, engine);
+    if (truncated) this.addMetric("tool_truncated", 1);
+    return { ...outcome, text };
+  }
+
+  private async interact(): Promise<NextTurn> {
+    const { interaction } = this;
+    if (!interaction?.isDue(this.assistantTurns)) return "stop";
+    this.log.enter("interacting");
+    this.context.request.enter("interacting");
+    const startedAt = now();
+    const reply = await interaction.respond([...this.messages], this.assistantTurns);
+    await takeTurn();
+    this.addMetric("interaction_turns", 1);
+    this.addMetric("interaction_s", (now() - startedAt) / 1000);
+    if (reply.score !== 0) this.turnScores.push({ value: reply.score, turn: this.builder.turn });
+    // The last answer is judged too, though nothing can be said about it any more.
+    if (reply.shouldTerminate || !this.hasTurnsLeft()) return "stop";
+    return { role: "user", messages: [{ role: "user", content: reply.content }], startedAt };
+  }
+
+  private hasTurnsLeft(): boolean {
+    const { maxAssistantTurns, maxUserTurns } = this.context.multiTurn;
+    return (
+      (maxAssistantTurns === null || this.assistantTurns < maxAssistantTurns) &&
+      (maxUserTurns === null || this.userTurns < maxUserTurns)
+    );
+  }
+
+  /** Adds what others said to the trajectory; null when it does not fit, with one token more to reply. */
+  private observe({ role, messages, startedAt }: Exclude<NextTurn, string>): Int32Array | null {
+    const { tokenizer, engine } = this.context;
+    const { remaining } = this.builder;
+    // Without this a text of a megabyte would be tokenized, only to be left out.
+    if (messages.some((message) => exceedsTokens(message.content, remaining, engine))) return null;
+    if (!this.production) {
+      const delta = tokenizer.encodeDelta(messages, true);
+      if (delta.length + 1 > remaining) return null;
+      this.accept(role, messages, delta, startedAt);
+      return delta;
+    }
+    const rendered = this.spellOut(tokenizer.render([...this.messages, ...messages], this.schemas, true));
+    const before = this.builder.tokenIds.length;
+    const next = this.production.advance(this.sequence, this.builder.tokenIds, rendered);
+    this.sequence = next.sequence;
+    if (next.delta.length + 1 > remaining + before - next.keep) return null;
+    if (next.keep < before) {
+      this.addMetric("rewritten_turns", 1);
+      this.addMetric("rewritten_tokens", this.builder.cutFrom(next.keep));
+    }
+    this.accept(role, messages, next.delta, startedAt);
+    return next.delta;
+  }
+
+  private accept(role: "tool" | "user", messages: ChatMessage[], delta: Int32Array, startedAt: number): void {
+    this.builder.addObserved(role, delta, startedAt);
+    this.messages.push(...messages);
+    this.userTurns++;
+  }
+
+  /** A rendering with the BOS token that the tokenizer put in front of the prompt. */
+  private spellOut(rendered: string): string {
+    const { engine, promptIds } = this.context;
+    const { bosToken } = engine.info;
+    if (bosToken === null || promptIds[0] !== bosToken) return rendered;
+    const bos = engine.detokenize([bosToken]);
+    return rendered.startsWith(bos) ? rendered : bos + rendered;
+  }
+
+  private async checkTokens(): Promise<void> {
+    const mode = this.context.multiTurn.tokenizationSanityCheckMode;
+    if (mode === "disable") return;
+    if (!this.context.promptIsWhole) return this.addMetric("tokenization_unchecked", 1);
+    await takeTurn();
+    const { tokenizer, engine } = this.context;
+    try {
+      const rendered = this.spellOut(tokenizer.render(this.messages, this.schemas));
+      const compare = (ids: readonly number[]) => {
+        const text = engine.detokenize(ids);
+        // What the template prints after the last turn was never sampled: compare up to there.
+        return checkTokenization(ids, rendered.startsWith(text) ? text : rendered, engine, mode);
+      };
+      const ids = this.builder.tokenIds;
+      const check = compare(ids);
+      if (check.kind === "mismatch") {
+        // A model may end its turns with another token than the template prints: its choice, not the template's fault.
+        const { endOfGenerationTokens } = engine.info;
+        const ends = this.builder.turns.filter((turn) => turn.role === "assistant").map((turn) => turn.end - 1);
+        const withEnd = (end: number) =>
+          ids.map((id, i) => (ends.includes(i) && endOfGenerationTokens.includes(id) ? end : id));
+        if (endOfGenerationTokens.some((end) => compare(withEnd(end)).kind !== "mismatch"))
+          return this.addMetric("tokenization_other_end", 1);
+      }
+      if (check.kind === "equal") return;
+      this.addMetric(`tokenization_${check.kind}`, 1);
+      this.extraFields.tokenization = check;
+    } catch {
+      this.addMetric("tokenization_unchecked", 1);
+    }
+  }
+
+  private addMetric(name: string, value: number): void {
+    this.metrics[name] = (this.metrics[name] ?? 0) + value;
+  }
+}

@@ -1,0 +1,127 @@
+import { randomUUID } from "node:crypto";
+import type { ToolSchema } from "@cria/core";
+import { BaseTool, type ParsedToolCall } from "@cria/tools";
+import type { DatasetRow } from "../dataset-row.js";
+import type { MultiTurnOptions } from "./agent-loop.js";
+import { runToolCall, type ToolInstance, type ToolOutcome } from "./run-tool-call.js";
+import { describeError, runWithDeadline } from "./run-with-deadline.js";
+
+interface ToolSessionOptions {
+  tools: ReadonlyMap<string, BaseTool>;
+  row: DatasetRow;
+  multiTurn: MultiTurnOptions;
+  agentData: Record<string, unknown>;
+  addMetric: (name: string, value: number) => void;
+  signal?: AbortSignal;
+}
+
+interface OwnedInstance extends ToolInstance {
+  /** Settles when `create` is over, even if nobody waits for it any more. Never rejects. */
+  created: Promise<void>;
+  isCreated: boolean;
+}
+
+/** Tools that a row's samples may see: all, or those that its tools_kwargs name. */
+export function selectTools(tools: ReadonlyMap<string, BaseTool>, row: DatasetRow): string[] {
+  const named = Object.keys(row.extraInfo.tools_kwargs ?? {});
+  return [...tools.keys()].filter((name) => !row.extraInfo.need_tools_kwargs || named.includes(name));
+}
+
+export function listToolSchemas(tools: ReadonlyMap<string, BaseTool>, row: DatasetRow): ToolSchema[] {
+  return selectTools(tools, row).map((name) => tools.get(name)!.schema);
+}
+
+/** The tools of one conversation: an instance of each, created before its first turn and always released. */
+export class ToolSession {
+  private readonly instances = new Map<string, OwnedInstance>();
+
+  constructor(private readonly options: ToolSessionOptions) {}
+
+  /** Creates an instance of each tool of the row. One that cannot be created answers every call with the reason. */
+  async create(): Promise<void> {
+    const { tools, row } = this.options;
+    await Promise.all(selectTools(tools, row).map((name) => this.createInstance(name)));
+  }
+
+  call(call: ParsedToolCall): Promise<ToolOutcome> {
+    const { tools, agentData, multiTurn, signal } = this.options;
+    return runToolCall(call, {
+      tools,
+      instances: this.instances,
+      executeKwargs: (tool) => this.kwargsOf(tool)?.execute_kwargs ?? {},
+      agentData,
+      timeoutS: multiTurn.toolTimeoutS,
+      signal,
+    });
+  }
+
+  /** Sum of calcReward over the tools that have one; null when none has. */
+  async score(): Promise<number | null> {
+    let total: number | null = null;
+    for (const [name, instance] of this.instances) {
+      const tool = this.options.tools.get(name)!;
+      if (tool.calcReward === BaseTool.prototype.calcReward || instance.problem !== undefined) continue;
+      const reward = await this.attempt("reward", () =>
+        tool.calcReward(instance.id, this.kwargsOf(name)?.calc_reward_kwargs ?? {}),
+      );
+      if (reward === undefined) continue;
+      if (typeof reward === "number" && Number.isFinite(reward)) total = (total ?? 0) + reward;
+      else this.options.addMetric("tool_bad_reward", 1);
+    }
+    return total;
+  }
+
+  /** Releases each instance once, as soon as its creation is over. */
+  async release(): Promise<void> {
+    await Promise.all(
+      [...this.instances].map(async ([name, instance]) => {
+        const release = () =>
+          this.attempt("release", () =>
+            this.options.tools.get(name)!.release(instance.id, this.kwargsOf(name)?.release_kwargs ?? {}),
+          );
+        // A creation that hangs must not hold up the end of the conversation.
+        if (instance.isCreated) await release();
+        else void instance.created.then(release);
+      }),
+    );
+  }
+
+  private async createInstance(name: string): Promise<void> {
+    const { tools, multiTurn, signal, addMetric } = this.options;
+    const id = randomUUID();
+    const creating = Promise.resolve().then(() =>
+      tools.get(name)!.create(id, { createKwargs: this.kwargsOf(name)?.create_kwargs ?? {} }),
+    );
+    const instance: OwnedInstance = { id, isCreated: false, created: Promise.resolve() };
+    const settle = () => {
+      instance.isCreated = true;
+    };
+    instance.created = creating.then((created) => {
+      instance.id = created?.instanceId ?? id;
+      settle();
+    }, settle);
+    this.instances.set(name, instance);
+    try {
+      await runWithDeadline(multiTurn.toolTimeoutS, signal, () => creating);
+    } catch (error) {
+      instance.problem = describeError(error);
+      addMetric("tool_create_exception", 1);
+    }
+    // The id that the tool chose is set a microtask later than `creating` settles.
+    if (instance.problem === undefined) await instance.created;
+  }
+
+  /** Undefined when it threw or took too long, which is a metric. Aborts do not reach it: what began has to end. */
+  private async attempt<T>(what: "reward" | "release", work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await runWithDeadline(this.options.multiTurn.toolTimeoutS, undefined, work);
+    } catch {
+      this.options.addMetric(`tool_${what}_exception`, 1);
+      return undefined;
+    }
+  }
+
+  private kwargsOf(name: string) {
+    return this.options.row.extraInfo.tools_kwargs?.[name];
+  }
+}

@@ -1,0 +1,128 @@
+import type { GenerateResult, TurnRecord } from "@cria/core";
+import { now } from "./state-log.js";
+
+/** A reward earned by a turn; where it lands is known at the end, since later turns may rewrite earlier ones. */
+export interface EarnedReward {
+  value: number;
+  /** Index of the turn. */
+  turn: number;
+}
+
+/** Collects a conversation token by token, with masks and logprobs kept in step, and its turns. */
+export class TrajectoryBuilder {
+  /** Prompt and response. */
+  private readonly ids: number[];
+  private readonly mask: number[];
+  private readonly logprobs: number[];
+  private readonly promptLength: number;
+  readonly turns: TurnRecord[] = [];
+
+  /** @param budget most tokens after the prompt. */
+  constructor(
+    promptIds: ArrayLike<number>,
+    private readonly budget: number,
+  ) {
+    this.ids = Array.from(promptIds);
+    this.promptLength = this.ids.length;
+    this.mask = new Array(this.promptLength).fill(0);
+    this.logprobs = new Array(this.promptLength).fill(0);
+  }
+
+  /** Tokens so far, prompt included. */
+  get tokenIds(): readonly number[] {
+    return this.ids;
+  }
+
+  get remaining(): number {
+    return this.budget - (this.ids.length - this.promptLength);
+  }
+
+  /** Index of the present turn. */
+  get turn(): number {
+    return this.turns.length - 1;
+  }
+
+  /** Adds an assistant's turn. `untrained` is a stretch of it, counted from its first token, that gets mask 0. */
+  addSampled(
+    result: GenerateResult,
+    startedAt: number,
+    toolCalls?: TurnRecord["toolCalls"],
+    trainOnCalls = true,
+  ): void {
+    const start = this.ids.length;
+    for (let i = 0; i < result.tokenIds.length; i++) {
+      const isCall = toolCalls !== undefined && i >= toolCalls.start && i < toolCalls.end;
+      const trained = trainOnCalls || !isCall;
+      this.push(result.tokenIds[i]!, trained ? 1 : 0, trained ? result.logprobs[i]! : 0);
+    }
+    const placed = toolCalls && { ...toolCalls, start: start + toolCalls.start, end: start + toolCalls.end };
+    this.endTurn("assistant", start, startedAt, placed);
+  }
+
+  addObserved(role: "tool" | "user", ids: ArrayLike<number>, startedAt: number): void {
+    const start = this.ids.length;
+    for (let i = 0; i < ids.length; i++) this.push(ids[i]!, 0, 0);
+    this.endTurn(role, start, startedAt);
+  }
+
+  /** Forgets all tokens from `start` (prompt included) on, for others to take their place. Returns how many were sampled. */
+  cutFrom(start: number): number {
+    const sampled = this.mask.slice(start).reduce((sum, bit) => sum + bit, 0);
+    for (const list of [this.ids, this.mask, this.logprobs]) list.length = start;
+    for (const turn of this.turns) {
+      turn.start = Math.min(turn.start, start);
+      turn.end = Math.min(turn.end, start);
+      if (turn.toolCalls && turn.toolCalls.end > start) turn.toolCalls = { ...turn.toolCalls, start, end: start };
+    }
+    return sampled;
+  }
+
+  /** Takes every token out of training. */
+  clearMask(): void {
+    this.mask.fill(0);
+    this.logprobs.fill(0);
+  }
+
+  /** Where rewards land, counted from the start of the response: the last trained token of their turn, or the nearest. */
+  place(rewards: readonly EarnedReward[]): { value: number; tokenIndex: number }[] {
+    return rewards.map(({ value, turn }) => {
+      const end = this.turns[turn]!.end;
+      const before = this.mask.lastIndexOf(1, end - 1);
+      const index = end > 0 && before >= 0 ? before : this.mask.indexOf(1);
+      return { value, tokenIndex: Math.max(0, index - this.promptLength) };
+    });
+  }
+
+  build(): {
+    promptIds: Int32Array;
+    responseIds: Int32Array;
+    responseMask: Uint8Array;
+    responseLogprobs: Float32Array;
+    turns: TurnRecord[];
+  } {
+    const shift = (index: number) => Math.max(0, index - this.promptLength);
+    return {
+      promptIds: Int32Array.from(this.ids.slice(0, this.promptLength)),
+      responseIds: Int32Array.from(this.ids.slice(this.promptLength)),
+      responseMask: Uint8Array.from(this.mask.slice(this.promptLength)),
+      responseLogprobs: Float32Array.from(this.logprobs.slice(this.promptLength)),
+      turns: this.turns.map(({ toolCalls, ...turn }) => ({
+        ...turn,
+        start: shift(turn.start),
+        end: shift(turn.end),
+        ...(toolCalls ? { toolCalls: { ...toolCalls, start: shift(toolCalls.start), end: shift(toolCalls.end) } } : {}),
+      })),
+    };
+  }
+
+  private push(id: number, mask: 0 | 1, logprob: number): void {
+    this.ids.push(id);
+    this.mask.push(mask);
+    this.logprobs.push(logprob);
+  }
+
+  private endTurn(role: TurnRecord["role"], start: number, startedAt: number, toolCalls?: TurnRecord["toolCalls"]) {
+    const turn = { role, start, end: this.ids.length, startedAt, endedAt: now() };
+    this.turns.push(toolCalls ? { ...turn, toolCalls } : turn);
+  }
+}

@@ -1,0 +1,27 @@
+export {
+  BaseInteraction,
+  findLastAnswer,
+  type InteractionReply,
+  type ReplyKwargs,
+  type StartKwargs,
+} from "./base-interaction.js";
+export {
+  type ChatModel,
+  type ChatOptions,
+  EndpointChatModel,
+  type EndpointOptions,
+  EngineChatModel,
+} from "./chat-model.js";
+export { CodeExecutionInteraction, type CodeExecutor } from "./code-execution-interaction.js";
+export { Gsm8kInteraction } from "./gsm8k-interaction.js";
+export { type HostModules, importExport, importModule } from "./import-export.js";
+export { InstanceStore } from "./instance-store.js";
+export { NumberGuessingInteraction } from "./number-guessing-interaction.js";
+export {
+  createInteractions,
+  type InteractionClass,
+  type InteractionConfigEntry,
+  listInteractionClasses,
+  registerInteractionClass,
+} from "./registry.js";
+export { SimulatedUserInteraction } from "./simulated-user-interaction.js";

@@ -1,0 +1,333 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ChatMessage } from "@cria/core";
+import { FakeEngine } from "@cria/core/testing";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import {
+  BaseInteraction,
+  CodeExecutionInteraction,
+  type CodeExecutor,
+  createInteractions,
+  EngineChatModel,
+  Gsm8kInteraction,
+  importExport,
+  NumberGuessingInteraction,
+  registerInteractionClass,
+  SimulatedUserInteraction,
+} from "../index.js";
+
+const folder = mkdtempSync(join(tmpdir(), "cria-interactions-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Plays a conversation: what the assistant says, turn by turn, until the interaction ends it. */
+async function play(interaction: BaseInteraction, kwargs: Record<string, unknown>, answers: readonly string[]) {
+  const messages: ChatMessage[] = [{ role: "user", content: "the problem" }];
+  const replies = [];
+  await interaction.startInteraction("id", kwargs);
+  for (const content of answers) {
+    messages.push({ role: "assistant", content });
+    const reply = await interaction.generateResponse("id", messages, { seed: 3 });
+    replies.push(reply);
+    if (reply.shouldTerminate) break;
+    messages.push({ role: "user", content: reply.content });
+  }
+  const score = await interaction.calculateScore("id");
+  await interaction.finalizeInteraction("id");
+  return { replies, score, texts: replies.map((reply) => reply.content) };
+}
+
+describe("Gsm8kInteraction", () => {
+  it("hints at what is wrong, does not tell the answer, and ends when it is right", async () => {
+    const { texts, replies, score } = await play(new Gsm8kInteraction({ max_hints: 9 }), { ground_truth: "1,200" }, [
+      "I do not know",
+      "#### 12",
+      "#### 12",
+      "#### -1200",
+      "it must be #### 1210",
+      "#### 55",
+      "so #### 1,200.",
+    ]);
+    expect(texts).toEqual([
+      expect.stringMatching(/####/),
+      expect.stringMatching(/units/),
+      expect.stringMatching(/before/),
+      expect.stringMatching(/sign/),
+      expect.stringMatching(/close/),
+      expect.stringMatching(/steps/),
+      expect.stringMatching(/correct/),
+    ]);
+    expect(texts.join(" ")).not.toMatch(/1,?200/);
+    expect(replies.map((r) => r.shouldTerminate)).toEqual([false, false, false, false, false, false, true]);
+    expect(score).toBe(1);
+  });
+
+  it("ends without a solution after max_hints; the last number counts where there is no ####", async () => {
+    const lost = await play(new Gsm8kInteraction({ hint_penalty: -0.1 }), { ground_truth: 7 }, ["1", "2", "3", "7"]);
+    expect(lost.replies.map((r) => r.score)).toEqual([-0.1, -0.1, 0]);
+    expect(lost.score).toBe(0);
+    const won = await play(new Gsm8kInteraction(), { ground_truth: 7 }, ["3 and 4 make 7"]);
+    expect(won).toMatchObject({ score: 1, replies: [{ score: 1 }] });
+    const without = await play(new Gsm8kInteraction(), {}, ["#### 3", "#### 3", "#### 3"]);
+    expect(without.score).toBe(0);
+  });
+});
+
+describe("NumberGuessingInteraction", () => {
+  it("says too high and too low, and scores a win by its guesses", async () => {
+    const game = new NumberGuessingInteraction({ guess_cost: 0.1, narrowing_score: 0.01, wasted_score: -0.02 });
+    const { texts, replies, score } = await play(game, { ground_truth: "42" }, ["50", "hm", "20", "60?", "I say 42!"]);
+    expect(texts).toEqual(["Too high.", "Please guess a number.", "Too low.", "Too high.", "Correct!"]);
+    expect(replies.map((r) => r.score)).toEqual([0.01, -0.02, 0.01, -0.02, 0]);
+    expect(score).toBeCloseTo(0.6);
+    expect(
+      await play(new NumberGuessingInteraction({ max_guesses: 2 }), { ground_truth: 5 }, ["1", "2", "5"]),
+    ).toMatchObject({ score: 0, replies: [{ shouldTerminate: false }, { shouldTerminate: true }] });
+  });
+});
+
+describe("CodeExecutionInteraction", () => {
+  const programs: string[] = [];
+  /** Knows one function, and programs that echo. */
+  const executor: CodeExecutor = {
+    run: async (code, { input }) => {
+      programs.push(code);
+      if (code.includes("boom")) return { stdout: "", error: `NameError: ${"x".repeat(500)}` };
+      if (input !== undefined) return { stdout: `${input}\n` };
+      const [, a, b] = /print\(add\((\d+), (\d+)\)\)/.exec(code)!;
+      return { stdout: `${code.includes("a + b") ? Number(a) + Number(b) : Number(a) * Number(b)}\n` };
+    },
+  };
+  const test_cases = [
+    { input: "add(2, 2)", expected: 4 },
+    { input: "add(2, 3)", expected: 5 },
+    { stdin: "hello", expected: "hello" },
+  ];
+  const code = (body: string) => `Here:\n\`\`\`python\ndef add(a, b):\n    return ${body}\n\`\`\`\nDone.`;
+
+  it("shows what failed, scores improvement, and ends when all pass", async () => {
+    const interaction = new CodeExecutionInteraction({ executor });
+    const { texts, replies, score } = await play(interaction, { test_cases }, [
+      code("boom"),
+      code("a * b"),
+      code("a + b"),
+    ]);
+    expect(texts[0]).toMatch(/^0 of 3 tests passed\.\n- add\(2, 2\): NameError/);
+    expect(texts[0]!.length).toBeLessThan(1000);
+    expect(texts[1]).toMatch(/^2 of 3 tests passed\.\n- add\(2, 3\): expected 5, got 6\nCorrect/);
+    expect(texts[2]).toBe("All tests passed.");
+    expect(replies.map((r) => r.score)).toEqual([0, 2 / 3, 1 - 2 / 3]);
+    expect(replies.at(-1)!.shouldTerminate).toBe(true);
+    expect(score).toBe(1);
+    expect(programs[0]).toBe("def add(a, b):\n    return boom\n\nprint(add(2, 2))\n");
+    const lost = await play(new CodeExecutionInteraction({ executor, max_attempts: 2 }), { test_cases }, [
+      "boom",
+      "boom",
+      "boom",
+    ]);
+    expect(lost.replies).toHaveLength(2);
+  });
+
+  it("says what is missing", async () => {
+    expect(() => new CodeExecutionInteraction()).toThrow(/executor[\s\S]*run\(code, options\)/);
+    const interaction = new CodeExecutionInteraction({ executor });
+    await expect(interaction.startInteraction("id", {})).rejects.toThrow(/test_cases/);
+  });
+});
+
+describe("SimulatedUserInteraction", () => {
+  const servers: Server[] = [];
+  afterEach(() => Promise.all(servers.splice(0).map((server) => new Promise((resolve) => server.close(resolve)))));
+
+  interface Request {
+    url: string;
+    headers: IncomingHttpHeaders;
+    body: { model: string; messages: ChatMessage[]; temperature: number; max_tokens: number; seed: number };
+  }
+  /** Answers like a chat completions endpoint; `respond` may give a status and a body of its own. */
+  async function serve(respond: (request: Request, count: number) => string | [number, string]) {
+    const requests: Request[] = [];
+    const server = createServer((incoming, outgoing) => {
+      let text = "";
+      incoming.on("data", (chunk) => {
+        text += chunk;
+      });
+      incoming.on("end", () => {
+        const request = { url: incoming.url!, headers: incoming.headers, body: JSON.parse(text) };
+        requests.push(request);
+        const said = respond(request, requests.length);
+        const [status, body] =
+          typeof said === "string"
+            ? [200, JSON.stringify({ choices: [{ message: { role: "assistant", content: said } }] })]
+            : said;
+        outgoing.writeHead(status, { "content-type": "application/json" }).end(body);
+      });
+    });
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const base_url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+    return { base_url, requests };
+  }
+
+  it("speaks through an OpenAI-compatible endpoint, from the user's side", async () => {
+    const { base_url, requests } = await serve((_, count) => (count === 1 ? " And the colour? " : "Thanks! [DONE]"));
+    process.env.CRIA_TEST_KEY = "secret";
+    const config = { base_url: `${base_url}/`, user_model: "user-1", api_key_env: "CRIA_TEST_KEY", max_tokens: 9 };
+    const { texts, score } = await play(new SimulatedUserInteraction(config), { goal: "learn {all} of $& it" }, [
+      "It is a llama.",
+      "Brown.",
+    ]);
+    expect(texts[0]).toBe("And the colour?");
+    expect(score).toBe(1);
+    expect(requests[1]).toMatchObject({
+      url: "/v1/chat/completions",
+      headers: { authorization: "Bearer secret" },
+      body: { model: "user-1", max_tokens: 9, temperature: 1, seed: 3 },
+    });
+    const [system, ...rest] = requests[1]!.body.messages;
+    expect(system!.content).toContain("learn {all} of $& it");
+    expect(rest).toEqual([
+      { role: "assistant", content: "the problem" },
+      { role: "user", content: "It is a llama." },
+      { role: "assistant", content: "And the colour?" },
+      { role: "user", content: "Brown." },
+    ]);
+  });
+
+  it("tries again when the endpoint is busy, and not when it refuses or makes no sense", async () => {
+    const config = { retry_delay_s: 0.001, num_retries: 2 };
+    const busy = await serve((_, count) => (count < 3 ? [503, "busy"] : "hello"));
+    const { texts } = await play(new SimulatedUserInteraction({ ...config, base_url: busy.base_url }), {}, ["x"]);
+    expect(texts).toEqual(["hello"]);
+    for (const [answer, message, count] of [
+      [[500, "down"], /HTTP 500: down/, 3],
+      [[401, "no key"], /HTTP 401: no key/, 1],
+      [[200, "<html>"], /choices\[0\]/, 1],
+    ] as const) {
+      const { base_url, requests } = await serve(() => [answer[0], answer[1]]);
+      await expect(play(new SimulatedUserInteraction({ ...config, base_url }), {}, ["x"])).rejects.toThrow(message);
+      expect(requests).toHaveLength(count);
+    }
+  });
+
+  it("an abort ends the request", async () => {
+    const server = createServer(() => undefined);
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const base_url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const interaction = new SimulatedUserInteraction({ base_url });
+    await interaction.startInteraction("id", {});
+    const signal = AbortSignal.timeout(30);
+    await expect(interaction.generateResponse("id", [], { signal })).rejects.toThrow();
+    server.closeAllConnections();
+  });
+
+  it("speaks through a second model in this process, and disposes its sequences", async () => {
+    const seen: string[] = [];
+    const engine = new FakeEngine({
+      reply: ({ text }) => {
+        seen.push(text);
+        return seen.length < 2 ? "why?" : "[GIVE UP]";
+      },
+    });
+    const model = new EngineChatModel(engine, (messages) =>
+      engine.tokenize(messages.map(({ role, content }) => `${role}: ${content}\n`).join("")),
+    );
+    const { texts, score } = await play(new SimulatedUserInteraction({ model }), { query: "a reason" }, [
+      "so",
+      "because",
+    ]);
+    expect(texts).toEqual(["why?", "[GIVE UP]"]);
+    expect(score).toBe(0);
+    expect(seen[1]).toContain("assistant: why?\nuser: because\n");
+    expect(engine.counts.created).toBe(2);
+    expect(engine.counts.disposed).toBe(2);
+    const small = new EngineChatModel(new FakeEngine({ reply: () => "", contextSize: 4 }), () => [1, 2, 3, 4]);
+    await expect(small.answer([], { temperature: 0, maxTokens: 1 })).rejects.toThrow(/fewer than 4 tokens/);
+  });
+
+  it("ends after max_user_messages, and needs some model", async () => {
+    const model = { answer: async () => "and?" };
+    const { replies } = await play(new SimulatedUserInteraction({ model, max_user_messages: 2 }), {}, [
+      "a",
+      "b",
+      "c",
+      "d",
+    ]);
+    expect(replies.map((r) => r.shouldTerminate)).toEqual([false, false, true]);
+    expect(() => new SimulatedUserInteraction()).toThrow(/base_url/);
+  });
+});
+
+describe("createInteractions", () => {
+  it("knows ours and the names of the field's shipped examples", async () => {
+    const interactions = await createInteractions(
+      [
+        { name: "gsm8k", class_name: "verl.interactions.gsm8k_interaction.Gsm8kInteraction", config: { max_hints: 1 } },
+        {
+          name: "collabllm",
+          class_name: "verl.interactions.collabllm_interation.CollabLLMInteraction",
+          config: {
+            user_model: "m",
+            num_retries: 5,
+            max_tokens: 512,
+            temperature: 1,
+            base_url: "http://127.0.0.1:1/v1",
+          },
+        },
+        { class_name: "@cria/tools#NumberGuessingInteraction" },
+      ],
+      folder,
+    );
+    expect([...interactions.keys()]).toEqual(["gsm8k", "collabllm", "number_guessing"]);
+    expect(interactions.get("gsm8k")).toBeInstanceOf(Gsm8kInteraction);
+    expect(interactions.get("gsm8k")!.config).toEqual({ max_hints: 1 });
+  });
+
+  it("loads TypeScript as it is; its imports of Cria are this program's", async () => {
+    writeFileSync(
+      join(folder, "mine.ts"),
+      `import { BaseInteraction } from "@cria/tools";
+import type { ChatMessage } from "@cria/core";
+import { twice } from "./helper.ts";
+export class Mine extends BaseInteraction {
+  private readonly started: Set<string> = new Set();
+  override async startInteraction(id: string): Promise<void> { this.started.add(id); }
+  override async generateResponse(id: string, messages: readonly ChatMessage[]) {
+    return { shouldTerminate: true, content: twice(messages[0]!.content), score: 1 };
+  }
+  override async finalizeInteraction(id: string): Promise<void> { this.started.delete(id); }
+}
+export class NotOne {}
+`,
+    );
+    writeFileSync(join(folder, "helper.ts"), "export const twice = (text: string): string => text + text;\n");
+    const interactions = await createInteractions([{ name: "mine", class_name: "./mine.ts#Mine" }], folder);
+    const mine = interactions.get("mine")!;
+    expect(mine).toBeInstanceOf(BaseInteraction);
+    expect(await play(mine, {}, ["x"])).toMatchObject({ texts: ["the problemthe problem"], score: 0 });
+    await expect(createInteractions([{ class_name: "./mine.ts#NotOne" }], folder)).rejects.toThrow(
+      /is not an interaction[\s\S]*no startInteraction/,
+    );
+    await expect(createInteractions([{ class_name: "./mine.ts#Other" }], folder)).rejects.toThrow(
+      /exports Mine, NotOne/,
+    );
+    await expect(createInteractions([{ class_name: "Mine" }], folder)).rejects.toThrow(/without #Export/);
+    await expect(importExport("./none.mjs#X", folder, "path")).rejects.toThrow(/path "\.\/none\.mjs#X"/);
+  });
+
+  it("names are unique, wrong configs say where, and classes can be registered", async () => {
+    const entry = { class_name: "@cria/tools#Gsm8kInteraction" };
+    await expect(createInteractions([entry, entry], folder)).rejects.toThrow(/"gsm8k": is defined twice/);
+    await expect(createInteractions([{ ...entry, config: { max_hints: "two" } }], folder)).rejects.toThrow(
+      /gsm8k\.max_hints[\s\S]*"two"/,
+    );
+    registerInteractionClass("tests.Own", Gsm8kInteraction);
+    expect((await createInteractions([{ name: "own", class_name: "tests.Own" }], folder)).size).toBe(1);
+    await expect(new Gsm8kInteraction().generateResponse("nobody", [])).rejects.toThrow(
+      /nobody of gsm8k: is not running/,
+    );
+  });
+});

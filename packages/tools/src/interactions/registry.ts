@@ -1,0 +1,77 @@
+import { ToolError } from "@cria/core";
+import type { BaseInteraction } from "./base-interaction.js";
+import { CodeExecutionInteraction } from "./code-execution-interaction.js";
+import { Gsm8kInteraction } from "./gsm8k-interaction.js";
+import { importExport } from "./import-export.js";
+import { NumberGuessingInteraction } from "./number-guessing-interaction.js";
+import { SimulatedUserInteraction } from "./simulated-user-interaction.js";
+
+export type InteractionClass = new (config?: Record<string, unknown>, name?: string) => BaseInteraction;
+
+/** Built-in classes, by the names that configs use: ours, and the Python paths of the field's shipped examples. */
+const classes = new Map<string, InteractionClass>([
+  ["@cria/tools#Gsm8kInteraction", Gsm8kInteraction],
+  ["@cria/tools#NumberGuessingInteraction", NumberGuessingInteraction],
+  ["@cria/tools#CodeExecutionInteraction", CodeExecutionInteraction],
+  ["@cria/tools#SimulatedUserInteraction", SimulatedUserInteraction],
+  ["verl.interactions.gsm8k_interaction.Gsm8kInteraction", Gsm8kInteraction],
+  ["verl.interactions.collabllm_interation.CollabLLMInteraction", SimulatedUserInteraction],
+]);
+
+/** One entry of an interaction config file. */
+export interface InteractionConfigEntry {
+  /** What rows call it. Default: the class's own name. */
+  name?: string;
+  class_name: string;
+  config?: Record<string, unknown>;
+}
+
+export function registerInteractionClass(className: string, interactionClass: InteractionClass): void {
+  classes.set(className, interactionClass);
+}
+
+export function listInteractionClasses(): string[] {
+  return [...classes.keys()];
+}
+
+/**
+ * Makes the interactions of a config, by name. `class_name` is a built-in name or `module#Export`; relative modules
+ * start at `baseFolder`.
+ * @throws ConfigError when a class cannot be loaded, ToolError when it is not an interaction or a name comes twice.
+ */
+export async function createInteractions(
+  entries: readonly InteractionConfigEntry[],
+  baseFolder: string,
+): Promise<Map<string, BaseInteraction>> {
+  const interactions = new Map<string, BaseInteraction>();
+  for (const entry of entries) {
+    const interactionClass =
+      classes.get(entry.class_name) ??
+      ((await importExport(entry.class_name, baseFolder, "class_name")) as InteractionClass);
+    const interaction = construct(interactionClass, entry);
+    if (entry.name !== undefined) interaction.name = entry.name;
+    if (interactions.has(interaction.name)) {
+      throw new ToolError("is defined twice", {
+        code: "interaction/duplicate",
+        subject: `interaction "${interaction.name}"`,
+        remedy: "give each interaction its own name",
+      });
+    }
+    interactions.set(interaction.name, interaction);
+  }
+  return interactions;
+}
+
+function construct(interactionClass: InteractionClass, entry: InteractionConfigEntry): BaseInteraction {
+  const methods = ["startInteraction", "generateResponse", "calculateScore", "finalizeInteraction"] as const;
+  const prototype = interactionClass.prototype as Partial<BaseInteraction> | undefined;
+  const missing = methods.filter((method) => typeof prototype?.[method] !== "function");
+  if (missing.length === 0) return new interactionClass(entry.config ?? {}, entry.name);
+  throw new ToolError("is not an interaction", {
+    code: "interaction/not-one",
+    subject: `class_name "${entry.class_name}"`,
+    expected: `a class with ${methods.join(", ")}`,
+    received: `no ${missing.join(", ")}`,
+    remedy: "extend BaseInteraction of @cria/tools",
+  });
+}
