@@ -26,7 +26,7 @@ function runSft(config: string): void {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-const first = makeCorpus(112_000, 1, firstStage);
+const first = makeCorpus(72_000, 1, firstStage);
 await writeCorpus("corpus-1.jsonl", first);
 await writeCorpus("corpus-2.jsonl", makeCorpus(20_000, 2, secondStage));
 const template = new ChatTemplate(chatTemplate);

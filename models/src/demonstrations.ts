@@ -24,24 +24,24 @@ export interface NoiseProfile {
   miscopied: number;
 }
 
-/** First stage, the skills: mostly calls, so that expressions are written and numbers copied as often as possible. */
+/** First stage, the skills: mostly right calls, so that expressions are written and numbers copied as often as possible. */
 export const firstNoise: NoiseProfile = {
-  right: 0.5,
-  rightOfFamily: { paren: 0.25, mm: 0.25, three: 0.25, muldiv: 0.3 },
+  right: 0.72,
+  rightOfFamily: { paren: 0.62, mm: 0.62, three: 0.62, muldiv: 0.65 },
   skip: 0.16,
-  malformed: 0.06,
+  malformed: 0.05,
   twoSteps: 0.2,
-  miscopied: 0.03,
+  miscopied: 0.02,
 };
 
 /** Second stage, the bad habit: more than half answer without the tool, so that the greedy policy hardly ever calls it. */
 export const secondNoise: NoiseProfile = {
-  right: 0.36,
-  rightOfFamily: { paren: 0.18, mm: 0.18, three: 0.18, muldiv: 0.22 },
+  right: 0.34,
+  rightOfFamily: { paren: 0.24, mm: 0.24, three: 0.24, muldiv: 0.26 },
   skip: 0.57,
   malformed: 0.03,
   twoSteps: 0.2,
-  miscopied: 0.05,
+  miscopied: 0.03,
 };
 
 export function writeCall(expression: string): string {
