@@ -10,6 +10,7 @@ export {
   secondCodeNoise,
   writeCodeDemonstration,
 } from "./code-demonstrations.js";
+export { makeCodeGameRows } from "./code-game-rows.js";
 export { type Dialog, firstStage, makeCorpus, type StageNoise, secondStage } from "./corpus.js";
 export { firstNoise, type NoiseProfile, secondNoise, writeDemonstration } from "./demonstrations.js";
 export { describeInitialModel, policyShape } from "./initial-model.js";

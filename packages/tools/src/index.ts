@@ -2,7 +2,6 @@ export { BaseTool, type CreateOptions, type ExecuteOptions, type ToolResponse, t
 export { calculate, formatNumber } from "./calculate.js";
 export { CalculatorTool } from "./calculator-tool.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
-export { answerGuess } from "./interactions/code-game.js";
 export * from "./interactions/index.js";
 export { createTools, registerToolClass, type ToolClass, type ToolConfigEntry } from "./registry.js";
 export { defineToolSchema, findArgumentError } from "./schema.js";

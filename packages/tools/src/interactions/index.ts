@@ -13,6 +13,8 @@ export {
   EngineChatModel,
 } from "./chat-model.js";
 export { CodeExecutionInteraction, type CodeExecutor } from "./code-execution-interaction.js";
+export { answerGuess } from "./code-game.js";
+export { CodeGameInteraction } from "./code-game-interaction.js";
 export { Gsm8kInteraction } from "./gsm8k-interaction.js";
 export { type HostModules, importExport, importModule } from "./import-export.js";
 export { InstanceStore } from "./instance-store.js";

@@ -1,6 +1,7 @@
 import { ToolError } from "@cria/core";
 import type { BaseInteraction } from "./base-interaction.js";
 import { CodeExecutionInteraction } from "./code-execution-interaction.js";
+import { CodeGameInteraction } from "./code-game-interaction.js";
 import { Gsm8kInteraction } from "./gsm8k-interaction.js";
 import { importExport } from "./import-export.js";
 import { NumberGuessingInteraction } from "./number-guessing-interaction.js";
@@ -13,6 +14,7 @@ const classes = new Map<string, InteractionClass>([
   ["@cria/tools#Gsm8kInteraction", Gsm8kInteraction],
   ["@cria/tools#NumberGuessingInteraction", NumberGuessingInteraction],
   ["@cria/tools#CodeExecutionInteraction", CodeExecutionInteraction],
+  ["@cria/tools#CodeGameInteraction", CodeGameInteraction],
   ["@cria/tools#SimulatedUserInteraction", SimulatedUserInteraction],
   ["verl.interactions.gsm8k_interaction.Gsm8kInteraction", Gsm8kInteraction],
   ["verl.interactions.collabllm_interation.CollabLLMInteraction", SimulatedUserInteraction],
