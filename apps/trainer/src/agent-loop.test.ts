@@ -94,7 +94,7 @@ describe("rollouts on the embedded policy", () => {
       const shared = t.sampleIndex === 0 ? t.promptLength : 0;
       expect(t.metrics.prefill_tokens! - shared).toBeLessThan(t.tokenIds.length - t.promptLength);
     });
-    expect(toolTurns).toBeGreaterThan(5);
+    expect(toolTurns).toBeGreaterThan(2);
   });
 
   it("do not depend on how many run at once", async () => {

@@ -1,5 +1,8 @@
 import { defineCommand, runMain } from "citty";
+
 import { checkEnvCommand } from "./commands/check-env.js";
+import { dataCommand } from "./commands/data.js";
+
 import { demoCommand } from "./commands/demo.js";
 import { initCommand } from "./commands/init.js";
 import { rolloutCommand } from "./commands/rollout.js";
@@ -16,6 +19,7 @@ const main = defineCommand({
   cria train config.yaml                           train your agent: a GGUF, tools, rows, a reward
   cria train config.yaml data.train_batch_size=8   any key of the config, set from the command line
   cria sft config.yaml                             teach by example first: conversations in, a GGUF out
+  cria data gsm8k --source <folder> --out <folder> GSM8K as Parquet, ready to train on
   cria init my-env                                 a new environment: tool, interaction, config, data, test
   cria check-env my-env/my-tool.ts#MyTool          a scripted model tries a tool or interaction: what is wrong with it?
   cria rollout my-env/config.yaml                  conversations alone, as JSONL
@@ -28,6 +32,7 @@ runs/<project>/<experiment>. The exit code is 0 when done, 1 after an error, 130
     demo: demoCommand,
     train: trainCommand,
     sft: sftCommand,
+    data: dataCommand,
     rollout: rolloutCommand,
     "check-env": checkEnvCommand,
     init: initCommand,

@@ -1,25 +1,30 @@
 import { join } from "node:path";
+import { convertGsm8k, type Gsm8kShape } from "@cria/rollout";
 import { loadConfig, openSession, runTrainingStep, type StepMetrics, trainConfigSchema } from "cria";
-import { convertFolder } from "./convert.js";
 
 export interface OneStepOptions {
   /** Folder with GSM8K's train.jsonl and test.jsonl. */
   data: string;
   /** Any GGUF with a chat template. */
   model: string;
-  /** Where converted rows go. */
+  /** Where Parquet files and the cache of prompt lengths go. */
   work: string;
-  /** Further key=value overrides of config.yaml. */
+  /** Default: tool. */
+  shape?: Gsm8kShape;
+  /** Further key=value overrides of the shape's config. */
   overrides?: string[];
 }
 
 /** Converts the data, rolls out a few conversations with the model, and takes one training step. */
 export async function runOneStep(options: OneStepOptions): Promise<StepMetrics> {
-  await convertFolder(options.data, options.work);
-  const { values, folder } = loadConfig(trainConfigSchema, join(import.meta.dirname, "..", "config.yaml"), [
+  const { shape = "tool" } = options;
+  const { train, test } = await convertGsm8k(options.data, join(options.work, shape), shape);
+  const file = shape === "tool" ? "config.yaml" : "config-interaction.yaml";
+  const { values, folder } = loadConfig(trainConfigSchema, join(import.meta.dirname, "..", file), [
     `actor_rollout_ref.model.path=${options.model}`,
-    `data.train_files=${join(options.work, "train.jsonl")}`,
-    `data.val_files=${join(options.work, "test.jsonl")}`,
+    `data.train_files=${train.file}`,
+    `data.val_files=${test.file}`,
+    `data.cache_dir=${join(options.work, "cache")}`,
     ...(options.overrides ?? []),
   ]);
   const session = await openSession(values, folder);

@@ -11,14 +11,16 @@ export interface PlaceRewardsInputs {
   /** Reward of the whole trajectory, without the steps'. */
   reward: number;
   steps?: readonly StepReward[];
+  /** Share of `reward` for each token, adding up to 1. Default: all on the last sampled token. */
+  shares?: ArrayLike<number>;
 }
 
 /**
- * Token-level rewards of a trajectory, as long as its mask. The trajectory's reward lands on the last sampled token, a
- * step's on its own; a step that points at an observation lands on the last sampled token before it, for only sampled
- * tokens take part in the loss. A trajectory without a sampled token has nowhere to put a reward: all zeros.
+ * Token-level rewards of a trajectory, as long as its mask. The trajectory's reward lands on the last sampled token (or by
+ * `shares`), a step's on its own; a step that points at an observation lands on the last sampled token before it, for only
+ * sampled tokens take part in the loss. A trajectory without a sampled token has nowhere to put a reward: all zeros.
  */
-export function placeRewards({ responseMask, reward, steps = [] }: PlaceRewardsInputs): Float64Array {
+export function placeRewards({ responseMask, reward, steps = [], shares }: PlaceRewardsInputs): Float64Array {
   const rewards = new Float64Array(responseMask.length);
   const first = findSampled(responseMask, 0, 1);
   if (first < 0) return rewards;
@@ -27,7 +29,8 @@ export function placeRewards({ responseMask, reward, steps = [] }: PlaceRewardsI
     rewards[before < 0 ? first : before]! += value;
   };
   for (const step of steps) add(step.value, step.tokenIndex);
-  add(reward, responseMask.length - 1);
+  if (shares) for (let t = 0; t < rewards.length; t++) rewards[t]! += reward * shares[t]!;
+  else add(reward, responseMask.length - 1);
   return rewards;
 }
 

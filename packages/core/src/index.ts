@@ -1,3 +1,10 @@
+export { Batch, type BatchMeta } from "./batch/batch.js";
+export type { Column } from "./batch/column.js";
+export { DenseColumn } from "./batch/dense-column.js";
+export { RaggedColumn } from "./batch/ragged-column.js";
+export { deserializeBatch, serializeBatch } from "./batch/serialize-batch.js";
+export type { Dtype, TypedArray } from "./batch/typed-array.js";
+export { ValueColumn } from "./batch/value-column.js";
 export { ConfigError } from "./errors/config-error.js";
 export { CriaError, type ErrorDetails } from "./errors/cria-error.js";
 export { DataError } from "./errors/data-error.js";

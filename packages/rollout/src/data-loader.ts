@@ -1,14 +1,24 @@
+import { createHash } from "node:crypto";
+import { DataError } from "@cria/core";
 import { hashSeed, shuffleIndices } from "./hash-seed.js";
 
+/** Where a loader stands. Plain JSON, for checkpoints. */
 export interface DataLoaderState {
   epoch: number;
   /** Rows of the epoch already handed out. */
   position: number;
+  /** What the order depends on; a loader of another kind refuses the state. */
+  batchSize: number;
+  shuffle: boolean;
+  seed: number;
+  rows: number;
+  /** Hash of the rows' uids, in order. */
+  uids: string;
 }
 
 /** Hands out batches of rows, epoch after epoch, in an order that seed and epoch alone decide. */
-export class DataLoader<Row> {
-  private state: DataLoaderState = { epoch: 0, position: 0 };
+export class DataLoader<Row extends { uid: string }> {
+  private at = { epoch: 0, position: 0 };
   private order: Int32Array;
 
   constructor(
@@ -24,31 +34,52 @@ export class DataLoader<Row> {
   }
 
   get epoch(): number {
-    return this.state.epoch;
+    return this.at.epoch;
   }
 
   next(): Row[] {
     const { batchSize } = this.options;
-    if (this.state.position + batchSize > this.rows.length && this.state.position > 0) {
-      this.state = { epoch: this.state.epoch + 1, position: 0 };
+    if (this.at.position + batchSize > this.rows.length && this.at.position > 0) {
+      this.at = { epoch: this.at.epoch + 1, position: 0 };
       this.order = this.makeOrder();
     }
-    const picked = this.order.slice(this.state.position, this.state.position + batchSize);
-    this.state.position += batchSize;
+    const picked = this.order.slice(this.at.position, this.at.position + batchSize);
+    this.at.position += batchSize;
     return [...picked].map((i) => this.rows[i]!);
   }
 
   save(): DataLoaderState {
-    return { ...this.state };
+    return { ...this.at, ...this.describe() };
   }
 
+  /**
+   * Goes on exactly where `state` was saved, in the middle of an epoch too.
+   * @throws DataError when it was saved over other rows, or with another batch size, shuffle or seed.
+   */
   restore(state: DataLoaderState): void {
-    this.state = { ...state };
+    for (const [name, value] of Object.entries(this.describe())) {
+      const saved = state[name as keyof DataLoaderState];
+      if (saved === value) continue;
+      throw new DataError("was saved by a loader that differs", {
+        code: "data/other-loader",
+        subject: `state of the data loader: ${name}`,
+        expected: `${value} (of this run)`,
+        received: `${saved} (saved)`,
+        remedy: "resume with the same files, filters, data.train_batch_size, data.shuffle and data.seed, or start anew",
+      });
+    }
+    this.at = { epoch: state.epoch, position: state.position };
     this.order = this.makeOrder();
+  }
+
+  private describe(): Omit<DataLoaderState, "epoch" | "position"> {
+    const uids = createHash("sha256");
+    for (const row of this.rows) uids.update(`${row.uid}\n`);
+    return { ...this.options, rows: this.rows.length, uids: uids.digest("hex").slice(0, 16) };
   }
 
   private makeOrder(): Int32Array {
     if (!this.options.shuffle) return Int32Array.from(this.rows, (_, i) => i);
-    return shuffleIndices(this.rows.length, hashSeed(this.options.seed, "epoch", this.state.epoch));
+    return shuffleIndices(this.rows.length, hashSeed(this.options.seed, "epoch", this.at.epoch));
   }
 }

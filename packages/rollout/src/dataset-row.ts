@@ -1,79 +1,152 @@
 import { type ChatMessage, DataError } from "@cria/core";
 import { z } from "zod";
 
-const message = z.looseObject({
-  role: z.enum(["system", "user", "assistant", "tool"]),
-  content: z.string().default(""),
+/** A part of a multimodal message; media themselves stand in the columns `images` and `videos`. */
+const contentPart = z.looseObject({ type: z.string(), text: z.string().nullish() }).transform((part, context) => {
+  if (part.type === "text") return part.text ?? "";
+  if (part.type === "image" || part.type === "image_url") return "<image>";
+  if (part.type === "video" || part.type === "video_url") return "<video>";
+  context.addIssue({
+    code: "custom",
+    message: "a part of type text, image or video",
+    input: part.type,
+    path: ["type"],
+  });
+  return z.NEVER;
 });
 
-const kwargs = z.record(z.string(), z.unknown()).default({});
+const message = z
+  .looseObject({
+    role: z.enum(["system", "user", "assistant", "tool"]),
+    content: z.union([z.string(), z.array(contentPart).transform((parts) => parts.join(""))]).nullish(),
+  })
+  // Parquet writes a null for every key that only other messages have; templates ask whether a key is there.
+  .transform((given) => ({ ...dropNulls(given), content: given.content ?? "" }));
+
+const kwargs = z
+  .record(z.string(), z.unknown())
+  .nullish()
+  .transform((given) => given ?? {});
+
+const toolKwargs = z.looseObject({
+  create_kwargs: kwargs,
+  execute_kwargs: kwargs,
+  calc_reward_kwargs: kwargs,
+  release_kwargs: kwargs,
+});
+
+const index = z.union([z.number(), z.string(), z.bigint().transform(Number)]).nullish();
+
+const extraInfo = z.looseObject({
+  index,
+  need_tools_kwargs: z.boolean().nullish(),
+  /** A tool whose entry is null is not named: Parquet has a column for each tool that any row names. */
+  tools_kwargs: z
+    .record(z.string(), toolKwargs.nullable())
+    .nullish()
+    .transform((given) => (given ? (dropNulls(given) as Record<string, z.infer<typeof toolKwargs>>) : given)),
+  interaction_kwargs: z.record(z.string(), z.unknown()).nullish(),
+});
+
+const media = z.array(z.unknown()).nullish();
 
 const rowSchema = z.looseObject({
   prompt: z.array(message).min(1),
   data_source: z.string(),
-  reward_model: z.looseObject({ style: z.string().optional(), ground_truth: z.unknown() }).optional(),
-  extra_info: z
-    .looseObject({
-      index: z.union([z.number(), z.bigint().transform(Number)]).optional(),
-      need_tools_kwargs: z.boolean().optional(),
-      tools_kwargs: z
-        .record(
-          z.string(),
-          z
-            .looseObject({
-              create_kwargs: kwargs,
-              execute_kwargs: kwargs,
-              calc_reward_kwargs: kwargs,
-              release_kwargs: kwargs,
-            })
-            .nullable(),
-        )
-        .nullish(),
-      interaction_kwargs: kwargs.nullish(),
-    })
-    .default({}),
+  reward_model: z.looseObject({ style: z.string().nullish(), ground_truth: z.unknown() }).nullish(),
+  extra_info: extraInfo.nullish().transform((given) => given ?? extraInfo.parse({})),
   agent_name: z.string().nullish(),
+  images: media,
+  videos: media,
 });
 
 /** One row of a dataset, in the format that the field's trainers use. */
 export interface DatasetRow {
-  /** Position in its dataset. */
+  /** Position among all rows of its dataset, before any were filtered out. */
   index: number;
-  /** Names the prompt in groups and logs. */
+  /**
+   * Names the prompt in groups, seeds and logs: `data_source`, file and position in the file. Unique in a dataset, and the
+   * same in every run over the same files, whatever `extra_info.index` says.
+   */
   uid: string;
+  /** File and line or row, for error messages. */
+  place: string;
   prompt: ChatMessage[];
+  /** What routes the reward: the column `data_source`, or `data.reward_fn_key`. */
   dataSource: string;
   groundTruth: unknown;
-  extraInfo: z.infer<typeof rowSchema>["extra_info"];
+  extraInfo: z.infer<typeof extraInfo>;
   agentName?: string;
+  /** As they stand in the file: nothing is loaded or processed. `<image>` marks their places in the messages. */
+  images?: unknown[];
+  videos?: unknown[];
+}
+
+export interface ParseRowOptions {
+  /** Column of the messages; default "prompt". */
+  promptKey?: string;
+  /** Column that routes the reward; default "data_source". */
+  rewardFnKey?: string;
+  /** Columns of media; default "images" and "videos". */
+  imageKey?: string;
+  videoKey?: string;
+  /** For rows whose `extra_info` does not say `need_tools_kwargs`; default false. */
+  needToolsKwargs?: boolean;
+  /** Where the row stands, for its uid; default: its index. */
+  position?: string;
 }
 
 /** @throws DataError naming file, row, column, what was expected and what was found. */
-export function parseRow(value: unknown, index: number, place: string, promptKey = "prompt"): DatasetRow {
-  const record = value as Record<string, unknown>;
-  const result = rowSchema.safeParse(promptKey === "prompt" ? record : { ...record, prompt: record?.[promptKey] });
-  if (!result.success) {
-    const issue = result.error.issues[0]!;
-    const column = issue.path.join(".") || "row";
-    throw new DataError("is not a valid row", {
-      code: "data/bad-row",
-      subject: `${place}, column "${column}"`,
-      expected: issue.message,
-      received:
-        JSON.stringify(
-          issue.path.reduce<unknown>((v, key) => (v as Record<PropertyKey, unknown>)?.[key], value),
-        )?.slice(0, 200) ?? "nothing",
-      remedy: "see the README of @cria/rollout for the columns of a row",
-    });
-  }
+export function parseRow(value: unknown, index: number, place: string, options: ParseRowOptions = {}): DatasetRow {
+  const columns = { prompt: options.promptKey, data_source: options.rewardFnKey };
+  const media = { images: options.imageKey, videos: options.videoKey };
+  const record = { ...(value as Record<string, unknown>) };
+  const named = Object.entries({ ...columns, ...media }).filter(([name, key]) => key !== undefined && key !== name);
+  for (const [name, key] of named) record[name] = (value as Record<string, unknown> | null)?.[key!];
+  const result = rowSchema.safeParse(typeof value === "object" && value !== null ? record : value);
+  if (!result.success)
+    throw describeBadRow(result.error.issues[0]!, record, place, new Map(named as [string, string][]));
   const row = result.data;
+  const extraInfo = row.extra_info;
   return {
     index,
-    uid: String(row.extra_info.index ?? index),
+    uid: `${row.data_source}/${options.position ?? index}`,
+    place,
     prompt: row.prompt as ChatMessage[],
     dataSource: row.data_source,
     groundTruth: row.reward_model?.ground_truth,
-    extraInfo: row.extra_info,
+    extraInfo: { ...extraInfo, need_tools_kwargs: extraInfo.need_tools_kwargs ?? options.needToolsKwargs ?? false },
     agentName: row.agent_name ?? undefined,
+    images: row.images ?? undefined,
+    videos: row.videos ?? undefined,
   };
+}
+
+function describeBadRow(
+  issue: z.core.$ZodIssue,
+  record: Record<string, unknown>,
+  place: string,
+  named: ReadonlyMap<string, string>,
+): DataError {
+  const [column, ...rest] = issue.path.map(String);
+  const path = column === undefined ? "row" : [named.get(column) ?? column, ...rest].join(".");
+  const received = issue.path.reduce<unknown>((v, key) => (v as Record<PropertyKey, unknown> | null)?.[key], record);
+  const message =
+    issue.code === "invalid_union" ? issue.errors.map((e) => e[0]?.message).join("; or: ") : issue.message;
+  return new DataError("is not a valid row", {
+    code: "data/bad-row",
+    subject: `${place}, column "${path}"`,
+    expected: message,
+    received: describeValue(received),
+    remedy: "see the README of @cria/rollout for the columns of a row",
+  });
+}
+
+function describeValue(value: unknown): string {
+  const text = JSON.stringify(value, (_, entry: unknown) => (typeof entry === "bigint" ? String(entry) : entry));
+  return text?.slice(0, 200) ?? "nothing";
+}
+
+function dropNulls<T extends object>(given: T): T {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)) as T;
 }

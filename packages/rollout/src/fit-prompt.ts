@@ -2,7 +2,11 @@ import { DataError } from "@cria/core";
 
 export type Truncation = "error" | "left" | "right" | "middle";
 
-/** A prompt of at most `limit` tokens; the side named is cut away. @throws DataError with truncation "error". */
+/**
+ * A prompt of at most `limit` tokens (at least 1). The side named is cut away; `middle` keeps the first half and the last,
+ * the last having one more where `limit` is odd.
+ * @throws DataError naming the row, with truncation "error".
+ */
 export function fitPrompt(promptIds: Int32Array, limit: number, truncation: Truncation, row: string): Int32Array {
   if (promptIds.length <= limit) return promptIds;
   if (truncation === "left") return promptIds.slice(promptIds.length - limit);

@@ -1,14 +1,52 @@
+export { batchTrajectories } from "./data/batch-trajectories.js";
+export { filterOverlongPrompts } from "./data/filter-overlong-prompts.js";
+export {
+  type ConvertedFile,
+  convertGsm8k,
+  convertGsm8kRecord,
+  type Gsm8kShape,
+  type Gsm8kSplit,
+  gsm8kShapes,
+} from "./data/gsm8k.js";
+export { loadExport } from "./data/load-export.js";
+export { type MeasureOptions, measurePrompts } from "./data/prompt-lengths.js";
+export { type DatasetRecord, readRecords } from "./data/read-records.js";
+export { checkDatasetClass, type DatasetClass, RolloutDataset } from "./data/rollout-dataset.js";
+export { type ParquetField, type ParquetFields, writeParquet } from "./data/write-parquet.js";
+
 export { DataLoader, type DataLoaderState } from "./data-loader.js";
-export { type DatasetRow, parseRow } from "./dataset-row.js";
+export { type DatasetRow, type ParseRowOptions, parseRow } from "./dataset-row.js";
 export { fitPrompt, type Truncation } from "./fit-prompt.js";
 export { hashSeed, makeUniform, shuffleIndices } from "./hash-seed.js";
-export { type LoadDatasetOptions, loadDataset, readRecords } from "./load-dataset.js";
+
+export { type LoadDatasetOptions, loadDataset } from "./load-dataset.js";
+
 export * from "./loops/index.js";
 export {
+  averageExtras,
+  type BatchRewardFunction,
+  computeOverlongPenalty,
   extractFinalAnswer,
+  type FoundToolCalls,
+  findReward,
+  findToolCalls,
+  finishReward,
+  type Judgement,
+  makeRewardManager,
+  makeRewardRequest,
+  makeUnknownSource,
+  maskToolCalls,
+  type OverlongBuffer,
   type RewardFunction,
+  type RewardManager,
+  type RewardManagerFactory,
+  type RewardManagerOptions,
+  RewardQueue,
+  type RewardRequest,
   type RewardResult,
+  type RewardWeights,
   registerReward,
+  registerRewardManager,
   routeReward,
   scoreFinalAnswer,
 } from "./reward.js";

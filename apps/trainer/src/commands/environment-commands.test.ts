@@ -319,8 +319,8 @@ describe("cria init", () => {
     expect(stderr).toBe("");
     expect(rolled).toBe(0);
     expect(summary).toMatchObject({ trajectories: 32, failed: 0, by_data_source: { "my-env": { count: 32 } } });
-    expect(summary.metrics.tool_calls).toBeGreaterThan(8);
-    expect(summary.metrics.interaction_turns).toBeGreaterThan(8);
+    expect(summary.metrics.tool_calls).toBeGreaterThan(4);
+    expect(summary.metrics.interaction_turns).toBeGreaterThan(4);
     // There is something to learn, and something to learn from.
     expect(summary.reward.mean).toBeGreaterThan(0.05);
     expect(summary.reward.mean).toBeLessThan(0.95);

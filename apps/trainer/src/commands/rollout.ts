@@ -37,7 +37,7 @@ export const rolloutCommand = defineCommand({
       const { default_local_dir, project_name, experiment_name } = config.trainer;
       const file = resolve(given.out ?? join(default_local_dir, project_name, experiment_name, "trajectories.jsonl"));
       const limit = readLimit(given.rows);
-      const session = await openSession(config, folder, { signal });
+      const session = await openSession(config, folder, { signal, silent: given.json === true });
       try {
         const { trajectories, seconds } = await rollOut(session, {
           limit,

@@ -29,7 +29,7 @@ export const trainCommand = defineCommand({
       const silent = given.json === true;
       const { values: config, folder } = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
       const { trainer } = config;
-      const session = await openSession(config, folder, { signal });
+      const session = await openSession(config, folder, { signal, silent });
       try {
         const run = await RunFolder.create(
           join(trainer.default_local_dir, trainer.project_name, trainer.experiment_name),

@@ -1,4 +1,4 @@
-import { advantageEstimators, composePolicyLoss, klEstimates } from "@cria/algorithms";
+import { advantageEstimators, composePolicyLoss, klEstimates, rewardStrategies } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
 import { getAgentLoop } from "@cria/rollout";
 import { getToolParser, listToolParsers } from "@cria/tools";
@@ -15,6 +15,7 @@ export function checkTrainConfig(config: TrainConfig): void {
   advantageEstimators.get(config.algorithm.adv_estimator);
   composePolicyLoss(makePolicyLossOptions(actor));
   klEstimates.get(actor.kl_loss_type);
+  rewardStrategies.get(config.reward_model.aggregation.strategy);
   // A config's own loops are not registered yet.
   if (rollout.agent.agent_loop_config_path === null) getAgentLoop(rollout.agent.default_agent_loop);
   const format = rollout.multi_turn.format;

@@ -133,6 +133,7 @@ describe("configs in this repository", () => {
   it.each([
     [trainConfigSchema, "examples/calculator/config.yaml"],
     [trainConfigSchema, "examples/gsm8k/config.yaml"],
+    [trainConfigSchema, "examples/gsm8k/config-interaction.yaml"],
     [sftConfigSchema, "models/sft-1.yaml"],
     [sftConfigSchema, "models/sft-2.yaml"],
   ])("are valid: %#", (schema, file) => {

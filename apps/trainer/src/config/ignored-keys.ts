@@ -46,9 +46,10 @@ const ignored: Record<string, string> = {
   "actor_rollout_ref.rollout.agent.num_workers": "conversations run as promises, not in workers",
   "data.val_batch_size": "validation runs as many conversations at once as the KV cache holds",
   "data.dataloader_num_workers": "rows are read once, at the start",
-  "data.filter_overlong_prompts_workers": "rows are read once, at the start",
+  "data.filter_overlong_prompts_workers": "prompts are measured in this process, and their lengths are cached",
   "data.return_raw_chat": "rows always carry their messages",
-  "data.return_full_prompt": "rows always carry their messages",
+  "data.return_multi_modal_inputs": "images and videos are passed along as they stand in the row",
+  "reward_model.launch_reward_fn_async": "rewards are always judged while other conversations go on",
 };
 
 export function listIgnoredKeys(): string[] {

@@ -104,15 +104,83 @@ const data = z.strictObject({
   train_files: files,
   val_files: files.nullable().default(null),
   train_batch_size: z.int().positive().default(16),
+  /** Columns of the messages, of what routes the reward, and of media. */
   prompt_key: z.string().default("prompt"),
+  reward_fn_key: z.string().default("data_source"),
+  image_key: z.string().default("images"),
+  video_key: z.string().default("videos"),
   max_prompt_length: z.int().positive().default(512),
   max_response_length: z.int().positive().default(512),
+  /** Leave out rows whose prompt has more than max_prompt_length tokens. */
+  filter_overlong_prompts: z.boolean().default(false),
+  /** What happens to longer prompts otherwise: an error, or the side that is cut away. */
   truncation: z.enum(["error", "left", "right", "middle"]).default("error"),
+  /** Folder of cached prompt lengths; null: ~/.cache/cria, or below XDG_CACHE_HOME. */
+  cache_dir: z.string().nullable().default(null),
+  /** For rows whose extra_info does not say need_tools_kwargs. */
+  need_tools_kwargs: z.boolean().default(false),
+  /** The rendered prompt goes to reward functions (extraInfo.full_prompt) and into dumps. */
+  return_full_prompt: z.boolean().default(false),
   shuffle: z.boolean().default(true),
   seed: z.int().default(0),
-  train_max_samples: z.int().default(-1),
-  val_max_samples: z.int().default(-1),
+  /** -1: all. With shuffle, so many by data.seed; else the first ones. */
+  train_max_samples: z.int().min(-1).default(-1),
+  /** -1: all; else the first ones. */
+  val_max_samples: z.int().min(-1).default(-1),
   apply_chat_template_kwargs: z.record(z.string(), z.unknown()).default({}),
+  /** A class that extends RolloutDataset; TypeScript needs no build step. */
+  custom_cls: z
+    .strictObject({ path: z.string().nullable().default(null), name: z.string().nullable().default(null) })
+    .prefault({}),
+});
+
+const rewardModel = z.strictObject({
+  /** naive, dapo, batch, or one that was registered. */
+  reward_manager: z.string().default("naive"),
+  /** Seconds for each call of a reward function; null: no limit. A call that takes longer scores 0. */
+  timeout_s: z.number().positive().nullable().default(300),
+  /** Of the manager dapo: in the last `len` tokens of the budget the reward falls by up to `penalty_factor`. */
+  overlong_buffer: z
+    .strictObject({
+      enable: z.boolean().default(false),
+      len: z.int().min(0).default(0),
+      penalty_factor: z.number().min(0).default(1),
+      log: z.boolean().default(false),
+    })
+    .prefault({}),
+  aggregation: z
+    .strictObject({
+      trajectory_weight: z.number().default(1),
+      tool_weight: z.number().default(1),
+      interaction_weight: z.number().default(1),
+      /** last_token, uniform, exponential_decay, importance. */
+      strategy: z.string().default("last_token"),
+      /** Of exponential_decay. */
+      gamma: z.number().gt(0).max(1).default(0.99),
+      /** Of importance. */
+      tool_call_weight: z.number().min(0).default(2),
+      text_weight: z.number().min(0).default(0.5),
+    })
+    .prefault({}),
+  token_reward: z
+    .strictObject({
+      enable: z.boolean().default(true),
+      /** For each valid tool call. */
+      tool_call_bonus: z.number().default(0),
+      /** For each interaction turn with a score above 0. */
+      interaction_bonus: z.number().default(0),
+    })
+    .prefault({}),
+  trajectory_reward: z
+    .strictObject({
+      enable: z.boolean().default(true),
+      /** Instead of the score of a trajectory that succeeds, or does not; null: the score stays. */
+      success_reward: z.number().nullable().default(null),
+      failure_reward: z.number().nullable().default(null),
+      /** Added for each sampled token. */
+      length_penalty: z.number().max(0, "0 or less: it is added for each sampled token").default(0),
+    })
+    .prefault({}),
 });
 
 const algorithm = z
@@ -142,19 +210,14 @@ export const trainConfigSchema = z.strictObject({
   actor_rollout_ref: z.strictObject({ model, actor: actor.prefault({}), rollout: rollout.prefault({}) }),
   data,
   algorithm,
-  reward_model: z
-    .strictObject({
-      aggregation: z
-        .strictObject({
-          trajectory_weight: z.number().default(1),
-          tool_weight: z.number().default(1),
-          interaction_weight: z.number().default(1),
-        })
-        .prefault({}),
-    })
-    .prefault({}),
+  reward_model: rewardModel.prefault({}),
   custom_reward_function: z
-    .strictObject({ path: z.string().nullable().default(null), name: z.string().default("computeScore") })
+    .strictObject({
+      path: z.string().nullable().default(null),
+      name: z.string().default("computeScore"),
+      /** The function's last argument. */
+      reward_kwargs: z.record(z.string(), z.unknown()).default({}),
+    })
     .prefault({}),
   trainer: trainer.prefault({}),
 });

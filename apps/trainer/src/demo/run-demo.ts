@@ -50,7 +50,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
   ];
   if (options.steps !== null) overrides.push(`trainer.total_training_steps=${options.steps}`);
   const { values: config, folder } = loadConfig(trainConfigSchema, configFile, overrides);
-  const session = await openSession(config, folder, { signal: options.signal });
+  const session = await openSession(config, folder, { signal: options.signal, silent: options.silent });
   const say = (text: string) => {
     if (!options.silent) console.log(text);
   };

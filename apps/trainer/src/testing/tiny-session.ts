@@ -26,6 +26,10 @@ export interface TinySessionOptions {
   rollout?: Record<string, unknown>;
   data?: Record<string, unknown>;
   trainer?: Record<string, unknown>;
+  rewardModel?: Record<string, unknown>;
+  customRewardFunction?: Record<string, unknown>;
+  /** Merged into each row. */
+  row?: Record<string, unknown>;
   signal?: AbortSignal;
 }
 
@@ -48,6 +52,7 @@ export async function writeTinyRun(
     prompt: [{ role: "user", content }],
     reward_model: { style: "rule", ground_truth: content },
     extra_info: { index },
+    ...options.row,
   }));
   writeFileSync(join(folder, "rows.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
   writeFileSync(join(folder, "reward.mjs"), `export function computeScore(source, text, truth) { ${reward} }\n`);
@@ -64,7 +69,8 @@ export async function writeTinyRun(
       max_response_length: 8,
       ...options.data,
     },
-    custom_reward_function: { path: "reward.mjs" },
+    reward_model: options.rewardModel ?? {},
+    custom_reward_function: { path: "reward.mjs", ...options.customRewardFunction },
     trainer: { default_local_dir: folder, threads: 1, ...options.trainer },
   };
   // Also as a file, for the command line. JSON is YAML.

@@ -1,4 +1,5 @@
 import type { ScoreResult, TrainResult, Trajectory } from "@cria/core";
+import { averageExtras } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
 
 /** Metrics of one step by their names in the field. */
@@ -6,6 +7,8 @@ export type StepMetrics = Record<string, number>;
 
 export interface MetricInputs {
   trajectories: readonly Trajectory[];
+  /** Sum of each trajectory's token-level rewards. */
+  rewards: readonly number[];
   advantages: ArrayLike<number>;
   /** Trajectories that were scored; `old` is in the same order. */
   used: readonly number[];
@@ -32,10 +35,8 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
     "critic/score",
     trajectories.map((t) => t.extraFields.score as number),
   );
-  spread(
-    "critic/rewards",
-    trajectories.map((t) => t.reward),
-  );
+  spread("critic/rewards", inputs.rewards);
+  for (const [key, value] of Object.entries(averageExtras(trajectories))) metrics[`reward_extra/${key}/mean`] = value;
   spread("critic/advantages", Array.from(inputs.advantages));
   spread("response_length", responseLengths);
   metrics["response_length/clip_ratio"] = mean(trajectories.map((t) => (t.finishReason === "length" ? 1 : 0)));

@@ -61,11 +61,14 @@ export async function saveWeights(session: Session, folder: RunFolder): Promise<
 
 /** A trajectory as one line of a dump. */
 export function describeTrajectory(trajectory: Trajectory): Record<string, unknown> {
+  const { score, transitions: _, ...extra } = trajectory.extraFields;
   return {
     uid: trajectory.uid,
     sample: trajectory.sampleIndex,
     data_source: trajectory.dataSource,
     reward: trajectory.reward,
+    score,
+    extra,
     finish_reason: trajectory.finishReason,
     num_turns: trajectory.numTurns,
     messages: trajectory.messages,

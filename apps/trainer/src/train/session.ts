@@ -1,9 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { pathToFileURL } from "node:url";
 import { ConfigError, type PolicyEngine } from "@cria/core";
 import { loadModel } from "@cria/engine";
-import { type DatasetRow, loadDataset, type RewardFunction, type RolloutOptions, routeReward } from "@cria/rollout";
+
+import type { DatasetRow, RolloutOptions } from "@cria/rollout";
+
 import { type BaseTool, createTools, type ToolConfigEntry } from "@cria/tools";
 import { parse as parseYaml } from "yaml";
 import { checkTrainConfig } from "../config/check-train-config.js";
@@ -11,6 +12,9 @@ import { resolvePath } from "../config/load-config.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
 import { loadConfiguredLoops, loadInteractions, makeMultiTurnOptions } from "./multi-turn-options.js";
+
+import { filterData, openData } from "./open-data.js";
+import { openRewards } from "./open-rewards.js";
 
 /** Everything that a config names, loaded: model, data, tools, reward. */
 export interface Session {
@@ -30,6 +34,8 @@ export interface SessionOverrides {
   /** A ready engine instead of the config's model, for tests. */
   engine?: PolicyEngine;
   signal?: AbortSignal;
+  /** No progress bar while rows are filtered, for --json. */
+  silent?: boolean;
 }
 
 /** @throws ConfigError, DataError, EngineError or ToolError, each naming what is wrong. */
@@ -54,20 +60,21 @@ export async function openSession(
       received: String(contextSize),
     });
   }
-  const resolveFiles = (files: readonly string[]) => files.map((file) => resolvePath(folder, file));
-  const trainRows = await loadDataset(resolveFiles(data.train_files), {
-    promptKey: data.prompt_key,
-    maxSamples: data.train_max_samples,
-  });
-  const valRows = data.val_files
-    ? await loadDataset(resolveFiles(data.val_files), { promptKey: data.prompt_key, maxSamples: data.val_max_samples })
-    : [];
+  const allRows = await openData(data, folder);
   const tools =
     multiTurn.enable && multiTurn.tool_config_path
       ? await loadTools(resolvePath(folder, multiTurn.tool_config_path))
       : new Map<string, BaseTool>();
   const interactions = await loadInteractions(rollout, folder);
-  const reward = await loadReward(config, folder);
+  const reward = await openRewards(config, folder, {
+    responseLength,
+    rows: [...allRows.train, ...allRows.val],
+    hasOtherScores: tools.size > 0 || (interactions?.size ?? 0) > 0,
+  });
+  const prepareRows = async (engine: PolicyEngine) => {
+    const tokenizer = makeDeltaTokenizer(engine, data.apply_chat_template_kwargs);
+    return { tokenizer, rows: await filterData(allRows, data, folder, { ...overrides, engine, tokenizer, tools }) };
+  };
   const lora = model.lora_rank > 0 || model.lora_adapter_path !== null;
   const path = resolvePath(folder, model.path);
   const engine =
@@ -89,15 +96,19 @@ export async function openSession(
       seed: rollout.seed >>> 0,
       deterministic: rollout.deterministic,
     }));
+  const { tokenizer, rows } = await prepareRows(engine).catch(async (error) => {
+    if (!overrides.engine) await engine.dispose();
+    throw error;
+  });
   const reference = await openReference(config, engine, path);
   return {
     config,
     engine,
     reference,
-    trainRows,
-    valRows,
+    trainRows: rows.train,
+    valRows: rows.val,
     rollout: {
-      tokenizer: makeDeltaTokenizer(engine, data.apply_chat_template_kwargs),
+      tokenizer,
       tools,
       interactions,
       multiTurn: makeMultiTurnOptions(rollout),
@@ -112,6 +123,7 @@ export async function openSession(
         tool: config.reward_model.aggregation.tool_weight,
         interaction: config.reward_model.aggregation.interaction_weight,
       },
+      returnFullPrompt: data.return_full_prompt,
       signal: overrides.signal,
       onWarning: warnOnce(),
     },
@@ -163,31 +175,6 @@ async function loadTools(file: string): Promise<Map<string, BaseTool>> {
     });
   }
   return createTools(entries as ToolConfigEntry[], dirname(file));
-}
-
-async function loadReward(config: TrainConfig, folder: string): Promise<RewardFunction> {
-  const { path, name } = config.custom_reward_function;
-  if (path === null) return routeReward;
-  const file = resolvePath(folder, path);
-  let module: Record<string, unknown>;
-  try {
-    module = await import(pathToFileURL(file).href);
-  } catch (cause) {
-    throw new ConfigError("cannot be loaded", {
-      code: "config/unreadable",
-      subject: `custom_reward_function.path ${file}`,
-      expected: `a module that exports ${name}`,
-      received: (cause as Error).message,
-      cause,
-    });
-  }
-  if (typeof module[name] === "function") return module[name] as RewardFunction;
-  throw new ConfigError("is not exported", {
-    code: "config/bad-value",
-    subject: `custom_reward_function ${path}#${name}`,
-    expected: "a function",
-    received: Object.keys(module).join(", ") || "no exports",
-  });
 }
 
 /** Prints each kind of warning once in a session, however many batches have it. */

@@ -57,7 +57,7 @@ describe("a training step", () => {
       return t.reward !== group.reduce((sum, other) => sum + other.reward, 0) / group.length;
     });
     expect(deviating.length).toBeGreaterThan(4);
-    expect(deviating.map((t) => t.uid)).not.toContain("1");
+    expect(deviating.map((t) => t.rowIndex)).not.toContain(1);
     expect(lean.batches.map((b) => b.length)).toEqual([deviating.length]);
     expect(whole.batches.map((b) => b.length)).toEqual([12]);
     const [a, b] = [leanStep.metrics["actor/grad_norm"]!, wholeStep.metrics["actor/grad_norm"]!];
@@ -83,11 +83,11 @@ describe("a training step", () => {
       });
       const { trajectories } = await take(session);
       const promptOf = (tokenIds: ArrayLike<number>) =>
-        trajectories.find((t) => t.tokenIds.join() === Array.from(tokenIds).join())!.uid;
+        trajectories.find((t) => t.tokenIds.join() === Array.from(tokenIds).join())!.rowIndex;
       const uids = session.batches.map((batch) => new Set(batch.map((s) => promptOf(s.tokenIds))));
       expect(uids.map((set) => set.size)).toEqual(Array(8).fill(1));
       const order = uids.map((set) => [...set][0]!);
-      for (const epoch of [order.slice(0, 4), order.slice(4)]) expect([...epoch].sort()).toEqual(["0", "1", "2", "3"]);
+      for (const epoch of [order.slice(0, 4), order.slice(4)]) expect([...epoch].sort()).toEqual([0, 1, 2, 3]);
       orders.push(order.join());
     }
     expect(new Set(orders).size).toBeGreaterThan(1);

@@ -1,9 +1,10 @@
-import { advantageEstimators, composePolicyLoss, placeRewards } from "@cria/algorithms";
-import { DataError, type TrainResult, type TrainSequence, type Trajectory } from "@cria/core";
+import { advantageEstimators, composePolicyLoss } from "@cria/algorithms";
+import type { TrainResult, TrainSequence, Trajectory } from "@cria/core";
 import { type DatasetRow, hashSeed, runRollouts, shuffleIndices } from "@cria/rollout";
 import { collectMetrics, type StepMetrics } from "./collect-metrics.js";
 import { countSamples } from "./multi-turn-options.js";
 import { makePolicyLossOptions } from "./policy-loss-options.js";
+import { rewardTokens } from "./reward-tokens.js";
 import type { Session } from "./session.js";
 
 export interface StepResult {
@@ -38,13 +39,15 @@ export async function runTrainingStep(
 
   session.rollout.signal?.throwIfAborted();
 
-  // 2. Rewards on tokens: a step's where it was earned, the trajectory's on its last sampled token.
+  // 2. Rewards on tokens: a step's where it was earned, the trajectory's by reward_model.aggregation.strategy.
   const tokenLevelRewards = clock.timeSync("reward", () => trajectories.map((t) => rewardTokens(t, session)));
+
+  const rewards = tokenLevelRewards.map((tokens) => tokens.reduce((sum, reward) => sum + reward, 0));
 
   // 3. Advantages: one for each trajectory, from its group.
   const advantages = clock.timeSync("adv", () =>
     advantageEstimators.get(config.algorithm.adv_estimator)({
-      rewards: tokenLevelRewards.map((rewards) => rewards.reduce((sum, reward) => sum + reward, 0)),
+      rewards,
       groups: trajectories.map((t) => t.uid),
       normalizeByStd: config.algorithm.norm_adv_by_std_in_grpo,
     }),
@@ -117,6 +120,7 @@ export async function runTrainingStep(
 
   const metrics = collectMetrics({
     trajectories,
+    rewards,
     advantages,
     used,
     old,
@@ -128,27 +132,6 @@ export async function runTrainingStep(
     config,
   });
   return { trajectories, metrics };
-}
-
-/** @throws DataError when a reward function or a tool gave something that is not a number. */
-function rewardTokens(trajectory: Trajectory, { rollout }: Session): Float64Array {
-  const { tool, interaction = 1 } = rollout.weights;
-  const steps = [
-    ...trajectory.toolRewards.map((r) => ({ ...r, value: tool * r.value })),
-    ...trajectory.turnScores.map((r) => ({ ...r, value: interaction * r.value })),
-  ];
-  const ownReward = trajectory.reward - steps.reduce((sum, step) => sum + step.value, 0);
-  if (!Number.isFinite(ownReward)) {
-    throw new DataError("has a reward that is not a number", {
-      code: "data/bad-reward",
-      subject: `row ${trajectory.rowIndex} (data_source "${trajectory.dataSource}"), sample ${trajectory.sampleIndex}`,
-      expected: "finite numbers from the reward function and from tools",
-      received: `${trajectory.reward}`,
-      remedy: "check the reward function with this row",
-    });
-  }
-  const { responseMask } = trajectory;
-  return placeRewards({ responseMask, reward: ownReward, steps });
 }
 
 function countSampled(trajectory: Trajectory): number {

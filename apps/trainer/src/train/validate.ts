@@ -1,5 +1,5 @@
 import type { Trajectory } from "@cria/core";
-import { runRollouts } from "@cria/rollout";
+import { averageExtras, runRollouts } from "@cria/rollout";
 import type { StepMetrics } from "./collect-metrics.js";
 import type { Session } from "./session.js";
 
@@ -59,5 +59,10 @@ function averageBySource(trajectories: readonly Trajectory[], n: number): StepMe
     entry.count++;
     sums.set(name, entry);
   }
-  return Object.fromEntries([...sums].map(([name, { sum, count }]) => [name, sum / count]));
+  const metrics = Object.fromEntries([...sums].map(([name, { sum, count }]) => [name, sum / count]));
+  for (const source of new Set(trajectories.map((t) => t.dataSource))) {
+    const { acc: _, ...extras } = averageExtras(trajectories.filter((t) => t.dataSource === source));
+    for (const [key, value] of Object.entries(extras)) metrics[`val-aux/${source}/${key}/mean@${n}`] = value;
+  }
+  return metrics;
 }

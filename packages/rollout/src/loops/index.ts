@@ -9,9 +9,9 @@ export {
   type SamplingParams,
 } from "./agent-loop.js";
 export { getAgentLoop, getAgentLoopTraits, registerAgentLoop } from "./agent-loops.js";
-export { type FinishOptions, finishTrajectory, type RewardWeights } from "./finish-trajectory.js";
 export { selectInteraction } from "./interaction-session.js";
 export { type AgentLoopConfigEntry, loadAgentLoops } from "./load-agent-loops.js";
+export type { UnjudgedTrajectory } from "./record-trajectory.js";
 export { type RolloutOptions, runRollouts } from "./run-rollouts.js";
 export { Semaphore } from "./semaphore.js";
 export { createAgentLog, createRequestLog, StateLog } from "./state-log.js";

@@ -5,9 +5,17 @@ import type { BaseInteraction, BaseTool } from "@cria/tools";
 import type { DatasetRow } from "../dataset-row.js";
 import { fitPrompt, type Truncation } from "../fit-prompt.js";
 import { hashSeed } from "../hash-seed.js";
+import {
+  finishReward,
+  makeRewardManager,
+  makeRewardRequest,
+  type RewardFunction,
+  type RewardManager,
+  RewardQueue,
+  type RewardWeights,
+} from "../reward.js";
 import type { AgentLoopOutput, MultiTurnOptions } from "./agent-loop.js";
 import { getAgentLoop, getAgentLoopTraits } from "./agent-loops.js";
-import { type FinishOptions, finishTrajectory } from "./finish-trajectory.js";
 import { selectInteraction } from "./interaction-session.js";
 import { isFatal } from "./is-fatal.js";
 import { recordTrajectory, type UnjudgedTrajectory } from "./record-trajectory.js";
@@ -17,12 +25,18 @@ import { createRequestLog } from "./state-log.js";
 import { takeTurn } from "./take-turn.js";
 import { listToolSchemas } from "./tool-session.js";
 
-export interface RolloutOptions extends FinishOptions {
+export interface RolloutOptions {
   tokenizer: DeltaTokenizer;
   tools: ReadonlyMap<string, BaseTool>;
   /** By name. Null or left out: what rows say about interactions is not looked at. */
   interactions?: ReadonlyMap<string, BaseInteraction> | null;
   multiTurn: MultiTurnOptions;
+  /** A plain function judges each trajectory alone; null: by data source, else interactions and tools do. */
+  reward: RewardFunction | RewardManager | null;
+  /** Weights of the reward's parts; interaction defaults to 1. */
+  weights: Pick<RewardWeights, "trajectory" | "tool"> & Partial<RewardWeights>;
+  /** Give the rendered prompt, as the model saw it, in `extraFields.full_prompt`. */
+  returnFullPrompt?: boolean;
   /** Samples of each row. */
   n: number;
   temperature: number;
@@ -73,8 +87,11 @@ export async function runRollouts(
   const linked = { ...options, signal: run.signal, onWarning: onceEach(options.onWarning) };
   // After an error nobody will see what the others do: they end early.
   const stop = (error: unknown) => run.abort(error);
+  const { reward } = options;
+  const manager = typeof reward === "function" || reward === null ? makeRewardManager("naive", { reward }) : reward;
+  const rewards = new RewardQueue(manager, rows.length * options.n, run.signal);
   try {
-    return await settleAll(rows.map((row) => new Group(engine, row, slots, linked, stop).run()));
+    return await settleAll(rows.map((row, i) => new Group(engine, row, i, slots, rewards, linked, stop).run()));
   } finally {
     options.signal?.removeEventListener("abort", abort);
   }
@@ -123,7 +140,10 @@ class Group {
   constructor(
     private readonly engine: PolicyEngine,
     private readonly row: DatasetRow,
+    /** Among the rows of this step. */
+    private readonly position: number,
     private readonly slots: Semaphore,
+    private readonly rewards: RewardQueue,
     private readonly options: RolloutOptions,
     private readonly stop: (error: unknown) => void,
   ) {
@@ -145,7 +165,7 @@ class Group {
     try {
       const ended = await this.converse(place, sample);
       // The conversation has given its place to another: a slow judge holds nobody up.
-      const trajectory = await finishTrajectory(this.row, ended, this.options);
+      const trajectory = await this.judge(ended, sample);
       this.options.onTrajectory?.(trajectory);
       return trajectory;
     } catch (error) {
@@ -171,10 +191,27 @@ class Group {
       if (isFirst) output.metrics.prefill_tokens = (output.metrics.prefill_tokens ?? 0) + prompt.ids.length;
       this.warn(output);
       return recordTrajectory(this.row, sample, output, request);
+    } catch (error) {
+      this.rewards.leave();
+      throw error;
     } finally {
       sequence?.dispose();
       this.slots.release();
     }
+  }
+
+  /** The trajectory with its reward. What was aborted or failed is not judged, and worth nothing. */
+  private async judge(ended: UnjudgedTrajectory, sample: number): Promise<Trajectory> {
+    const { row, options, rewards } = this;
+    if (options.returnFullPrompt)
+      ended.extraFields.full_prompt = this.engine.detokenize(ended.tokenIds.subarray(0, ended.promptLength));
+    const weights = { interaction: 1, ...options.weights };
+    if (ended.error !== undefined || ended.finishReason === "aborted") {
+      rewards.leave();
+      return finishReward(ended, { score: 0, extra: {} }, weights);
+    }
+    const request = makeRewardRequest(row, ended, this.position * options.n + sample);
+    return finishReward(ended, await rewards.judge(request), weights);
   }
 
   private warn({ extraFields, error }: AgentLoopOutput): void {
@@ -199,7 +236,7 @@ class Group {
     const traits = getAgentLoopTraits(row.agentName ?? options.defaultAgentLoop);
     const schemas = traits.tools ? listToolSchemas(options.tools, row) : [];
     const whole = options.tokenizer.encodePrompt(row.prompt, schemas);
-    const ids = fitPrompt(whole, options.maxPromptLength, options.truncation, `row ${row.index}`);
+    const ids = fitPrompt(whole, options.maxPromptLength, options.truncation, `row ${row.index} (${row.place})`);
     const sequence = this.engine.createSequence();
     try {
       await sequence.prefill(ids, { signal: options.signal });

@@ -258,7 +258,7 @@ describe("semantics of agent loops", () => {
     expect(await rewardOf({ tools, interactions, reward: () => ({ score: 1, note: "x" }) })).toBe(10 + 200 + 4000);
     expect(await rewardOf({ tools, interactions, reward: null })).toBe(7.5 + 200 + 4000);
     expect(await rewardOf({ tools, reward: null })).toBe(5 + 200);
-    await expect(rewardOf({ tools: [new TestTool()], reward: null })).rejects.toThrow(/nobody to judge/);
+    await expect(rewardOf({ tools: [new TestTool()], reward: null })).rejects.toThrow(/has no reward/);
   });
 
   it("semantic 11: a conversation is one sequence that grows; nothing starts again at a tool's answer", async () => {

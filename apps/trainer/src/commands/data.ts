@@ -1,0 +1,50 @@
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { ConfigError } from "@cria/core";
+import { convertGsm8k, type Gsm8kShape, gsm8kShapes } from "@cria/rollout";
+import { defineCommand } from "citty";
+import { commonArgs, runCommand } from "./run-command.js";
+
+const args = {
+  source: { type: "string", description: "Folder with GSM8K's train.jsonl and test.jsonl", required: true },
+  out: { type: "string", description: "Folder for train.parquet and test.parquet", required: true },
+  shape: {
+    type: "string",
+    description: "tool: checks answers with a tool; interaction: a user gives feedback",
+    default: "tool",
+  },
+  ...commonArgs,
+} as const;
+
+export const gsm8kCommand = defineCommand({
+  meta: { name: "gsm8k", description: "GSM8K as Parquet, in the format of the field's trainers" },
+  args,
+  run: ({ args: given }) =>
+    runCommand(given, Object.keys(args), async () => {
+      const shape = parseShape(given.shape);
+      const files = Object.values(await convertGsm8k(given.source, given.out, shape));
+      const sizes = await Promise.all(files.map(async ({ file }) => (await stat(file)).size));
+      if (given.json) console.log(JSON.stringify(files.map((entry, i) => ({ ...entry, bytes: sizes[i] }))));
+      else {
+        for (const [i, { file, rows }] of files.entries())
+          console.log(`${file}: ${rows} rows, ${(sizes[i]! / 1e6).toFixed(2)} MB`);
+        console.log(`next: data.train_files=${join(given.out, "train.parquet")} in your config; see examples/gsm8k`);
+      }
+    }),
+});
+
+function parseShape(text: string): Gsm8kShape {
+  const shape = gsm8kShapes.find((name) => name === text);
+  if (shape) return shape;
+  throw new ConfigError("has a wrong value", {
+    code: "config/bad-argument",
+    subject: "--shape",
+    expected: gsm8kShapes.join(" or "),
+    received: text,
+  });
+}
+
+export const dataCommand = defineCommand({
+  meta: { name: "data", description: "Make datasets" },
+  subCommands: { gsm8k: gsm8kCommand },
+});

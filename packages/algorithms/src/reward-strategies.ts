@@ -1,0 +1,61 @@
+import { Registry } from "./registry.js";
+
+export interface RewardStrategyInputs {
+  /** 1 = sampled by the policy; as long as the trajectory's tokens. */
+  responseMask: ArrayLike<number>;
+  /** 1 = belongs to a tool call; as long. Only `importance` looks at it; nothing is a call where it is left out. */
+  toolCallMask?: ArrayLike<number>;
+  /** Of `exponential_decay`, in (0, 1]. */
+  gamma: number;
+  /** Of `importance`, at least 0. */
+  toolCallWeight: number;
+  textWeight: number;
+}
+
+/**
+ * Which share of the trajectory's reward each token gets: as long as the mask, 0 where nothing was sampled. Shares add up
+ * to 1, so that a strategy moves the reward, but never changes its size. At least one token was sampled.
+ */
+export type RewardStrategy = (inputs: RewardStrategyInputs) => Float64Array;
+
+export const rewardStrategies = new Registry<RewardStrategy>("reward_model.aggregation.strategy");
+
+/** share_t = 1 at the last sampled token, else 0. */
+rewardStrategies.register("last_token", ({ responseMask }) => {
+  const shares = new Float64Array(responseMask.length);
+  let last = responseMask.length - 1;
+  while (last > 0 && !responseMask[last]) last--;
+  shares[last] = 1;
+  return shares;
+});
+
+/** share_t = 1 / N, for N sampled tokens. */
+rewardStrategies.register("uniform", ({ responseMask }) => normalize(responseMask, () => 1));
+
+/** share_t = γ^(N - 1 - k_t) / Σ_k γ^k, where token t is the k_t-th of N sampled ones: the later, the more. */
+rewardStrategies.register("exponential_decay", ({ responseMask, gamma }) => {
+  let sampled = 0;
+  for (let t = 0; t < responseMask.length; t++) if (responseMask[t]) sampled++;
+  return normalize(responseMask, (_, k) => gamma ** (sampled - 1 - k));
+});
+
+/**
+ * share_t = w_t / Σ w, with w_t = toolCallWeight in a tool call and textWeight elsewhere; uniform where all weights are 0.
+ */
+rewardStrategies.register("importance", ({ responseMask, toolCallMask, toolCallWeight, textWeight }) =>
+  normalize(responseMask, (t) => (toolCallMask?.[t] ? toolCallWeight : textWeight)),
+);
+
+/** Weights of the sampled tokens (by index, and by rank among the sampled), scaled to add up to 1. */
+function normalize(mask: ArrayLike<number>, weigh: (t: number, rank: number) => number): Float64Array {
+  const shares = new Float64Array(mask.length);
+  let sum = 0;
+  let rank = 0;
+  for (let t = 0; t < mask.length; t++) {
+    if (!mask[t]) continue;
+    shares[t] = weigh(t, rank++);
+    sum += shares[t]!;
+  }
+  if (sum === 0) return normalize(mask, () => 1);
+  return shares.map((share) => share / sum);
+}

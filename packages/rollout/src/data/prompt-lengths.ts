@@ -1,0 +1,83 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Batch, DenseColumn, deserializeBatch, type PolicyEngine, serializeBatch } from "@cria/core";
+import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import type { BaseTool } from "@cria/tools";
+import type { DatasetRow } from "../dataset-row.js";
+import { listToolSchemas } from "../loops/tool-session.js";
+import { writeBytesAtomically } from "./write-atomically.js";
+
+export interface MeasureOptions {
+  engine: Pick<PolicyEngine, "info" | "chatTemplate" | "tokenize" | "detokenize">;
+  tokenizer: Pick<DeltaTokenizer, "encodePrompt">;
+  tools: ReadonlyMap<string, BaseTool>;
+  /** `data.apply_chat_template_kwargs`. */
+  templateKwargs?: Readonly<Record<string, unknown>>;
+  /** Folder of the cache; null: none. */
+  cacheFolder: string | null;
+  onProgress?: (done: number, total: number) => unknown;
+  signal?: AbortSignal;
+}
+
+/**
+ * Tokens of each row's prompt, its tools included, as a rollout would render it. They are kept in a file named by the
+ * rows' prompts and tools, the tokenizer and the template: what changes any of them is measured anew. A cache that is
+ * damaged or cannot be written costs time, and nothing else.
+ */
+export async function measurePrompts(rows: readonly DatasetRow[], options: MeasureOptions): Promise<Int32Array> {
+  const file = options.cacheFolder === null ? null : join(options.cacheFolder, `${makeKey(rows, options)}.lengths`);
+  const known = file === null ? null : await readLengths(file, rows.length);
+  if (known) return known;
+  const lengths = new Int32Array(rows.length);
+  for (const [i, row] of rows.entries()) {
+    lengths[i] = options.tokenizer.encodePrompt(row.prompt, listToolSchemas(options.tools, row)).length;
+    if (i % 64 !== 63 && i + 1 < rows.length) continue;
+    options.onProgress?.(i + 1, rows.length);
+    await new Promise((resolve) => setImmediate(resolve));
+    options.signal?.throwIfAborted();
+  }
+  if (file !== null) {
+    const bytes = serializeBatch(new Batch({ lengths: new DenseColumn(lengths) }));
+    await writeBytesAtomically(file, bytes).catch(() => undefined);
+  }
+  return lengths;
+}
+
+async function readLengths(file: string, rows: number): Promise<Int32Array | null> {
+  try {
+    const { values } = deserializeBatch(await readFile(file), file).dense("lengths");
+    return values instanceof Int32Array && values.length === rows ? values : null;
+  } catch {
+    // Not there, or damaged: measured again, and replaced.
+    return null;
+  }
+}
+
+function makeKey(rows: readonly DatasetRow[], options: MeasureOptions): string {
+  const hash = createHash("sha256");
+  const add = (value: unknown) => hash.update(`${JSON.stringify(value)}\n`);
+  add("prompt lengths, version 1");
+  add(describeTokenizer(options.engine));
+  add(options.templateKwargs ?? {});
+  for (const row of rows) add([row.prompt, listToolSchemas(options.tools, row)]);
+  return hash.digest("hex").slice(0, 32);
+}
+
+// Words, scripts, digits, spaces and symbols: where two tokenizers with equally many tokens would differ.
+const probe =
+  "The quick brown fox's 3,141.59 — naïve café: ßÆ Ωμέγα, Привет мир! 你好世界 こんにちは 안녕하세요 مرحبا שלום नमस्ते 🦙👩🏽‍💻\t\n\n" +
+  '  def f(x): return x**2  # {"name": "calc", "arguments": {"a": -1e-9}} <tool_call></s><|im_end|> https://a.b/c?d=e&f=%20';
+
+/** What tells one tokenizer from another: template, special tokens, a probe text, and a sample of the vocabulary. */
+function describeTokenizer(engine: MeasureOptions["engine"]): unknown {
+  const { vocabSize, bosToken, eosToken, endOfGenerationTokens, addBos } = engine.info;
+  const step = Math.max(1, Math.floor(vocabSize / 1024));
+  const sample = Array.from({ length: Math.ceil(vocabSize / step) }, (_, i) => engine.detokenize([i * step]));
+  return {
+    template: engine.chatTemplate,
+    special: { vocabSize, bosToken, eosToken, endOfGenerationTokens, addBos },
+    probe: [...engine.tokenize(probe)],
+    sample,
+  };
+}

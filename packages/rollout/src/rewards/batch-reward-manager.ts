@@ -1,0 +1,42 @@
+import { ConfigError, DataError } from "@cria/core";
+import { callReward, judgeOne, readResult, timedOut } from "./judge-one.js";
+import type { BatchRewardFunction } from "./reward-function.js";
+import type { Judgement, RewardManager, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
+
+/** Judges all trajectories of a step in one call of the user's function, after the last conversation ended. */
+export class BatchRewardManager implements RewardManager {
+  readonly granularity = "batch";
+
+  constructor(private readonly options: RewardManagerOptions) {}
+
+  async judge(requests: readonly RewardRequest[], signal?: AbortSignal): Promise<Judgement[]> {
+    const { reward, kwargs } = this.options;
+    // Without a function of the user's each is routed by its data source, which takes one at a time.
+    if (!reward) return Promise.all(requests.map((request) => judgeOne(request, this.options, signal)));
+    const place = `batch of ${requests.length} trajectories`;
+    const call = () =>
+      (reward as BatchRewardFunction)(
+        requests.map((r) => r.dataSource),
+        requests.map((r) => r.solutionText),
+        requests.map((r) => r.groundTruth),
+        requests.map((r) => r.extraInfo),
+        kwargs,
+      );
+    const results = await callReward(call, () => requests.map(() => timedOut), place, this.options, signal);
+    if (!Array.isArray(results))
+      throw new ConfigError("does not judge batches", {
+        code: "config/bad-value",
+        subject: "custom_reward_function",
+        expected: "with reward_manager batch, a function of lists that returns a list",
+        received: typeof results,
+      });
+    if (results.length !== requests.length)
+      throw new DataError("has another number of rewards than trajectories", {
+        code: "data/bad-reward",
+        subject: place,
+        expected: `${requests.length} results from the reward function`,
+        received: String(results.length),
+      });
+    return results.map((result, i) => readResult(result, requests[i]!.place));
+  }
+}

@@ -1,0 +1,36 @@
+import { ConfigError } from "@cria/core";
+import { judgeOne } from "./judge-one.js";
+import { computeOverlongPenalty } from "./overlong-buffer.js";
+import type { Judgement, RewardManager, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
+
+/** As naive, and responses that reach into the overlong buffer lose some of their score (DAPO, arXiv:2503.14476). */
+export class DapoRewardManager implements RewardManager {
+  readonly granularity = "sample";
+
+  /** @throws ConfigError when the buffer is longer than responses can be. */
+  constructor(private readonly options: RewardManagerOptions) {
+    const { overlongBuffer, responseLength = 0 } = options;
+    if (!overlongBuffer || (overlongBuffer.length > 0 && overlongBuffer.length <= responseLength)) return;
+    throw new ConfigError("does not fit into a response", {
+      code: "config/bad-value",
+      subject: "reward_model.overlong_buffer.len",
+      expected: `1 to ${responseLength} tokens (the response length)`,
+      received: String(overlongBuffer.length),
+    });
+  }
+
+  judge(requests: readonly RewardRequest[], signal?: AbortSignal): Promise<Judgement[]> {
+    return Promise.all(
+      requests.map(async (request) => {
+        const judgement = await judgeOne(request, this.options, signal);
+        const { overlongBuffer, responseLength = 0 } = this.options;
+        if (!overlongBuffer) return judgement;
+        const penalty = computeOverlongPenalty(request.responseLength, responseLength, overlongBuffer);
+        const logged = overlongBuffer.log ? { overlong_reward: penalty, overlong: penalty < 0 ? 1 : 0 } : {};
+        // Accuracy is the answer's, whatever it cost to find: `success` must not depend on the length.
+        const acc = judgement.extra.acc ?? (judgement.score > 0 ? 1 : 0);
+        return { score: judgement.score + penalty, extra: { ...judgement.extra, acc, ...logged } };
+      }),
+    );
+  }
+}

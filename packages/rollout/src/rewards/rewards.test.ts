@@ -1,0 +1,371 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Trajectory } from "@cria/core";
+import { DataError, deserializeBatch, RaggedColumn, serializeBatch } from "@cria/core";
+import { FakeEngine } from "@cria/core/testing";
+import { ChatTemplate, DeltaTokenizer } from "@cria/tokenizer-delta";
+import { CalculatorTool, getToolParser } from "@cria/tools";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import {
+  averageExtras,
+  type BatchRewardFunction,
+  batchTrajectories,
+  computeOverlongPenalty,
+  defaultMultiTurn,
+  extractFinalAnswer,
+  findToolCalls,
+  finishReward,
+  makeRewardManager,
+  maskToolCalls,
+  parseRow,
+  type RewardFunction,
+  type RewardManager,
+  type RewardRequest,
+  type RolloutOptions,
+  registerReward,
+  runRollouts,
+} from "../index.js";
+
+afterEach(() => vi.useRealTimers());
+
+const request = (more: Partial<RewardRequest> = {}): RewardRequest => ({
+  dataSource: "test",
+  solutionText: "#### 7",
+  groundTruth: "7",
+  extraInfo: {},
+  responseLength: 10,
+  interactionScore: null,
+  toolScore: null,
+  place: "row 3, sample 1",
+  order: 0,
+  ...more,
+});
+
+describe("semantic 12: reward functions", () => {
+  it("get data source, sampled text, ground truth, extra info and kwargs; they may be sync or async", async () => {
+    const seen: unknown[][] = [];
+    const sync: RewardFunction = (...args) => {
+      seen.push(args);
+      return 0.5;
+    };
+    const async: RewardFunction = async (_s, text) => ({ score: text.length, length: text.length });
+    const kwargs = { strict: true };
+    const options = { reward: sync, kwargs };
+    expect(await makeRewardManager("naive", options).judge([request()])).toEqual([{ score: 0.5, extra: {} }]);
+    expect(seen).toEqual([["test", "#### 7", "7", {}, kwargs]]);
+    expect(await makeRewardManager("naive", { reward: async }).judge([request()])).toEqual([
+      { score: 6, extra: { length: 6 } },
+    ]);
+  });
+
+  it("are routed by data_source; else calculateScore, else the sum of calcReward", async () => {
+    registerReward("routed", () => ({ score: 3 }));
+    const judge = async (more: Partial<RewardRequest>) =>
+      (await makeRewardManager("naive").judge([request(more)]))[0]!.score;
+    expect(await judge({ dataSource: "openai/gsm8k" })).toBe(1);
+    expect(await judge({ dataSource: "openai/gsm8k", solutionText: "#### 8" })).toBe(0);
+    expect(await judge({ dataSource: "routed", interactionScore: 0.5, toolScore: 0.25 })).toBe(3);
+    expect(await judge({ interactionScore: 0.5, toolScore: 0.25 })).toBe(0.5);
+    expect(await judge({ toolScore: 0.25 })).toBe(0.25);
+    await expect(judge({})).rejects.toThrow(/data_source "test": has no reward[\s\S]*custom_reward_function/);
+  });
+
+  it("that fail or give no number are errors that name the row", async () => {
+    for (const [reward, message] of [
+      [() => Number.NaN, /row 3, sample 1: has a reward that is not a number[\s\S]*received: NaN/],
+      [() => ({ points: 1 }), /received: \{"points":1\}/],
+      [() => undefined, /not a number/],
+      [
+        () => {
+          throw new Error("no judge today");
+        },
+        /row 3, sample 1[\s\S]*no judge today/,
+      ],
+      [async () => Promise.reject(new Error("offline")), /offline/],
+    ] as const) {
+      const judged = makeRewardManager("naive", { reward: reward as unknown as RewardFunction }).judge([request()]);
+      await expect(judged).rejects.toThrow(message);
+      await expect(judged).rejects.toBeInstanceOf(DataError);
+    }
+  });
+
+  it("that take too long score 0 and say so, whether they wait or block", async () => {
+    const late = { score: 0, extra: { reward_timeout: 1 } };
+    const hangs: RewardFunction = () => new Promise(() => undefined);
+    const blocks: RewardFunction = () => {
+      const end = performance.now() + 40;
+      while (performance.now() < end);
+      return 1;
+    };
+    const quick: RewardFunction = async () => 1;
+    for (const [reward, expected] of [
+      [hangs, late],
+      [blocks, late],
+      [quick, { score: 1, extra: {} }],
+    ] as const)
+      expect(await makeRewardManager("naive", { reward, timeoutS: 0.02 }).judge([request()])).toEqual([expected]);
+    const hangsForAll: BatchRewardFunction = () => new Promise(() => undefined);
+    const batch = makeRewardManager("batch", { reward: hangsForAll, timeoutS: 0.02 });
+    expect(await batch.judge([request(), request()])).toEqual([late, late]);
+  });
+
+  it("are left at once when the run is aborted", async () => {
+    const controller = new AbortController();
+    const hangs: RewardFunction = () => new Promise(() => undefined);
+    const judged = makeRewardManager("naive", { reward: hangs }).judge([request()], controller.signal);
+    controller.abort(new Error("interrupted"));
+    await expect(judged).rejects.toThrow("interrupted");
+  });
+});
+
+describe("reward managers", () => {
+  it("dapo: the overlong buffer as numpy computes it", async () => {
+    const file = join(import.meta.dirname, "..", "..", "..", "algorithms", "fixtures", "reward-reference.json");
+    const { overlong } = JSON.parse(readFileSync(file, "utf8")) as {
+      overlong: { response: number; longest: number; buffer: number; factor: number; penalty: number }[];
+    };
+    expect(overlong.length).toBeGreaterThan(4);
+    for (const { response, longest, buffer, factor, penalty } of overlong) {
+      const settings = { length: buffer, penaltyFactor: factor, log: true };
+      expect(computeOverlongPenalty(response, longest, settings)).toBeCloseTo(penalty, 12);
+      const manager = makeRewardManager("dapo", {
+        reward: () => 1,
+        responseLength: longest,
+        overlongBuffer: settings,
+      });
+      const [judged] = await manager.judge([request({ responseLength: response })]);
+      expect(judged!.score).toBeCloseTo(1 + penalty, 12);
+      expect(judged!.extra).toMatchObject({ acc: 1, overlong: penalty < 0 ? 1 : 0 });
+    }
+  });
+
+  it("dapo refuses a buffer that is longer than responses", () => {
+    const overlongBuffer = { length: 20, penaltyFactor: 1, log: false };
+    expect(() => makeRewardManager("dapo", { responseLength: 10, overlongBuffer })).toThrow(/1 to 10 tokens/);
+    expect(() => makeRewardManager("prime")).toThrow(/naive, dapo, batch/);
+  });
+
+  it("batch: one call with lists; as many results as trajectories", async () => {
+    const reward: BatchRewardFunction = (sources, texts, truths, extras, kwargs) => {
+      expect([sources, truths, extras, kwargs]).toEqual([["a", "b"], ["7", "7"], [{}, {}], {}]);
+      return texts.map((text, i) => (i === 0 ? text.length : { score: 2, why: "because" }));
+    };
+    const requests = [request({ dataSource: "a" }), request({ dataSource: "b" })];
+    expect(await makeRewardManager("batch", { reward, kwargs: {} }).judge(requests)).toEqual([
+      { score: 6, extra: {} },
+      { score: 2, extra: { why: "because" } },
+    ]);
+    await expect(makeRewardManager("batch", { reward: () => [1] }).judge(requests)).rejects.toThrow(
+      /2 results[\s\S]*received: 1/,
+    );
+    const single = (() => 1) as unknown as BatchRewardFunction;
+    await expect(makeRewardManager("batch", { reward: single }).judge(requests)).rejects.toThrow(/function of lists/);
+  });
+});
+
+describe("rollouts and their rewards", () => {
+  const engine = new FakeEngine({ reply: () => "#### 7", maxSequences: 2 });
+  const tokenizer = new DeltaTokenizer(new ChatTemplate(engine.chatTemplate!), engine, {
+    endOfTurnTokens: engine.info.endOfGenerationTokens,
+  });
+  const rows = ["1", "7", "3"].map((truth, i) =>
+    parseRow(
+      {
+        data_source: "test",
+        prompt: [{ role: "user", content: "q" }],
+        reward_model: { ground_truth: truth },
+        extra_info: { index: 9, level: i },
+      },
+      i,
+      `f, row ${i}`,
+    ),
+  );
+  const options = (reward: RolloutOptions["reward"]): RolloutOptions => ({
+    tokenizer,
+    tools: new Map(),
+    multiTurn: defaultMultiTurn,
+    reward,
+    n: 2,
+    temperature: 1,
+    topP: 1,
+    topK: 0,
+    seed: 1,
+    step: 1,
+    maxPromptLength: 128,
+    responseLength: 64,
+    truncation: "error",
+    defaultAgentLoop: "tool_agent",
+    weights: { trajectory: 2, tool: 1 },
+  });
+
+  it("judge what was sampled; the conversation and the row's extra_info are in extraInfo", async () => {
+    const reward: RewardFunction = (source, text, truth, info) => {
+      expect([source, text]).toEqual(["test", "#### 7"]);
+      expect(info).toMatchObject({ index: 9, numTurns: 2, finishReason: "stop" });
+      expect((info.messages as unknown[]).length).toBe(2);
+      return { score: truth === "7" ? 1 : 0, [`only_${truth}`]: true };
+    };
+    const trajectories = await runRollouts(engine, rows, { ...options(reward), returnFullPrompt: true });
+    expect(trajectories.map((t) => t.reward)).toEqual([0, 0, 2, 2, 0, 0]);
+    expect(new Set(trajectories.map((t) => t.uid)).size).toBe(3);
+    // Extra keys are ragged: each mean is over those that have the key.
+    expect(averageExtras(trajectories)).toEqual({ only_1: 1, only_7: 1, only_3: 1 });
+    expect(trajectories[0]!.extraFields.full_prompt).toMatch(
+      /^<\|im_start\|>user\nq<\|im_end\|>\n<\|im_start\|>assistant/,
+    );
+  });
+
+  it("a manager of batches sees all of them once, in the order of rows and samples, with two places to talk", async () => {
+    const batches: string[][] = [];
+    const manager: RewardManager = {
+      granularity: "batch",
+      judge: async (requests) => {
+        batches.push(requests.map((r) => r.place));
+        return requests.map((_, i) => ({ score: i, extra: {} }));
+      },
+    };
+    const trajectories = await runRollouts(engine, rows, options(manager));
+    expect(batches).toHaveLength(1);
+    expect(
+      batches[0]!.map((place) =>
+        place
+          .match(/^row (\d).*sample (\d)$/)!
+          .slice(1)
+          .join(),
+      ),
+    ).toEqual(["0,0", "0,1", "1,0", "1,1", "2,0", "2,1"]);
+    expect(trajectories.map((t) => t.extraFields.score)).toEqual([0, 1, 2, 3, 4, 5]);
+  });
+
+  it("come as a batch whose per-token columns fit together, and survive as bytes", async () => {
+    const trajectories = await runRollouts(
+      engine,
+      rows,
+      options(() => 1),
+    );
+    const batch = deserializeBatch(serializeBatch(batchTrajectories(trajectories)));
+    expect(batch.size).toBe(6);
+    trajectories.forEach((t, i) => {
+      expect(batch.ragged("tokenIds").row(i)).toEqual(t.tokenIds);
+      expect(batch.ragged("rolloutLogprobs").row(i)).toEqual(t.rolloutLogprobs);
+    });
+    expect([...batch.dense("reward").values]).toEqual(trajectories.map((t) => t.reward));
+    const advantages = RaggedColumn.fromRows(trajectories.map((t) => new Float32Array(t.tokenIds.length)));
+    expect(() => batch.with({ advantages }).checkAligned(["tokenIds", "advantages"])).not.toThrow();
+    const broken = { ...trajectories[2]!, responseMask: new Uint8Array(1) };
+    expect(() => batchTrajectories([trajectories[0]!, broken])).toThrow(/"responseMask", sample 1/);
+    expect(batchTrajectories([]).size).toBe(0);
+  });
+
+  it("a conversation that fails does not leave the others waiting for it", async () => {
+    const manager: RewardManager = {
+      granularity: "batch",
+      judge: async (requests) => requests.map(() => ({ score: 1, extra: {} })),
+    };
+    const long = parseRow({ data_source: "test", prompt: [{ role: "user", content: "q".repeat(200) }] }, 3, "f, row 3");
+    await expect(runRollouts(engine, [...rows, long], options(manager))).rejects.toThrow(
+      /row 3 \(f, row 3\).*too long/,
+    );
+  });
+
+  it("a slow judge holds up no conversation", async () => {
+    let talking = 0;
+    const judges: (() => void)[] = [];
+    const slow = new FakeEngine({
+      maxSequences: 1,
+      reply: () => {
+        talking++;
+        return "#### 7";
+      },
+    });
+    const running = runRollouts(
+      slow,
+      rows,
+      options(() => new Promise((resolve) => judges.push(() => resolve(1)))),
+    );
+    await vi.waitFor(() => expect(talking).toBe(6));
+    await vi.waitFor(() => expect(judges).toHaveLength(6));
+    for (const judge of judges) judge();
+    expect((await running).map((t) => t.reward)).toEqual([2, 2, 2, 2, 2, 2]);
+  });
+});
+
+describe("semantic 10: the reward of a trajectory", () => {
+  const trajectory = {
+    responseMask: Uint8Array.of(0, 1, 1),
+    toolRewards: [{ value: -0.5, tokenIndex: 1 }],
+    turnScores: [
+      { value: 1, tokenIndex: 1 },
+      { value: 0.5, tokenIndex: 2 },
+    ],
+    extraFields: {},
+  } as unknown as Trajectory;
+
+  it("is trajectory_weight · score + tool_weight · tool rewards + interaction_weight · turn scores", () => {
+    const judged = { score: 0.25, extra: { acc: 1 } };
+    const one = finishReward(trajectory, judged, { trajectory: 1, tool: 1, interaction: 1 });
+    expect(one.reward).toBe(0.25 - 0.5 + 1.5);
+    expect(finishReward(trajectory, judged, { trajectory: 2, tool: 4, interaction: 8 }).reward).toBe(0.5 - 2 + 12);
+    expect(one.extraFields).toEqual({ acc: 1, score: 0.25 });
+  });
+
+  it("semantic 6: one without a sampled token is kept with reward 0", () => {
+    const silent = { ...trajectory, responseMask: Uint8Array.of(0, 0, 0) };
+    const judged = finishReward(silent, { score: 1, extra: {} }, { trajectory: 1, tool: 1, interaction: 1 });
+    expect(judged).toMatchObject({ reward: 0, extraFields: { score: 1 } });
+  });
+});
+
+describe("tool calls in a trajectory's tokens", () => {
+  const engine = new FakeEngine({ reply: () => "" });
+  const tool = new CalculatorTool();
+  const argument = Object.keys((tool.schema.function.parameters as { properties: object }).properties)[0]!;
+  const call = (value: unknown, name = "calculator") =>
+    `<tool_call>\n${JSON.stringify({ name, arguments: { [argument]: value } })}\n</tool_call>`;
+  const find = (turns: string[]) => {
+    const ids: number[] = [...engine.tokenize("prompt")];
+    const mask: number[] = ids.map(() => 0);
+    for (const turn of turns) {
+      const sampled = [...engine.tokenize(`${turn}<|im_end|>`)];
+      const observed = [...engine.tokenize("\nanswer")];
+      ids.push(...sampled, ...observed);
+      mask.push(...sampled.map(() => 1), ...observed.map(() => 0));
+    }
+    const trajectory = { tokenIds: Int32Array.from(ids), responseMask: Uint8Array.from(mask) } as Trajectory;
+    const found = findToolCalls(trajectory, {
+      engine,
+      parse: getToolParser("hermes")!,
+      schemas: [tool.schema],
+      maxParallelCalls: 1,
+    });
+    const masked = maskToolCalls(ids.length, found);
+    const text = engine.detokenize(ids.filter((_, t) => masked[t]));
+    return { found, text, last: found.map((f) => engine.detokenize([ids[f.lastToken]!])) };
+  };
+
+  it("are the stretch between what the model said before and after", () => {
+    const one = find([`Héllo, I think 🦙. ${call("1+1")} So far.`, "no call here"]);
+    expect(one.text).toContain(call("1+1"));
+    expect(one.text.trim()).toBe(call("1+1"));
+    expect(one.last).toEqual(["<|im_end|>"]);
+    expect(find([call("1+1")]).text).toBe(call("1+1"));
+    expect(find(["nothing"]).found).toEqual([]);
+  });
+
+  it("count as valid when the tool exists and the arguments fit, up to max_parallel_calls", () => {
+    const valid = (...turns: string[]) => find(turns).found.map((f) => f.valid);
+    expect(valid(call("1+1"), "and", call("2"))).toEqual([1, 1]);
+    expect(valid(call("1+1") + call("2"))).toEqual([1]);
+    expect(valid(call("1", "search"))).toEqual([0]);
+    expect(valid(call([1]))).toEqual([0]);
+  });
+});
+
+it("extractFinalAnswer reads the last number after ####", () => {
+  expect(["#### 1,200", "#### 5 no, #### -6.", "#### $3", "none"].map(extractFinalAnswer)).toEqual([
+    "1200",
+    "-6",
+    null,
+    null,
+  ]);
+});
