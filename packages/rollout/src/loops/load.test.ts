@@ -59,6 +59,27 @@ const heapMegabytes = () => {
   return process.memoryUsage().heapUsed / 2 ** 20;
 };
 
+/** Delays between ticks of a timer, each no longer than the CPU time that this process used in it. */
+class OwnDelay {
+  private readonly delays: number[] = [];
+  private last = { at: performance.now(), cpu: process.cpuUsage() };
+  private readonly timer = setInterval(() => this.tick(), 10);
+
+  private tick(): void {
+    const next = { at: performance.now(), cpu: process.cpuUsage() };
+    const cpu = next.cpu.user + next.cpu.system - this.last.cpu.user - this.last.cpu.system;
+    this.delays.push(Math.min(next.at - this.last.at, cpu / 1000));
+    this.last = next;
+  }
+
+  /** The 99th percentile, in milliseconds. */
+  stop(): number {
+    clearInterval(this.timer);
+    this.delays.sort((a, b) => a - b);
+    return this.delays[Math.floor(this.delays.length * 0.99)]!;
+  }
+}
+
 function makeLoad() {
   const tool = new UnrulyTool();
   const feedback = new Feedback({}, "test");
@@ -91,10 +112,7 @@ function makeLoad() {
 }
 
 describe("load", () => {
-  // Once more where other processes held the cores: a stall of ours shows in every run.
-  it("2,000 conversations at once: all end in a record, nothing leaks, and the event loop stays free", {
-    retry: 2,
-  }, async () => {
+  it("2,000 conversations at once: all end in a record, nothing leaks, and the event loop stays free", async () => {
     // The first conversations pay for compilation and templates; that is not what is measured.
     const warm = makeLoad();
     await warm.run(warm.rows.slice(0, 100));
@@ -107,6 +125,7 @@ describe("load", () => {
       residentMost = Math.max(residentMost, process.memoryUsage().rss / 2 ** 20);
     }, 20);
     const delay = monitorEventLoopDelay({ resolution: 10 });
+    const ownDelay = new OwnDelay();
     delay.enable();
     const started = performance.now();
     const cpuBefore = process.cpuUsage();
@@ -115,6 +134,7 @@ describe("load", () => {
     const cpu = process.cpuUsage(cpuBefore);
     const cpuSeconds = (cpu.user + cpu.system) / 1e6;
     delay.disable();
+    const own = ownDelay.stop();
     clearInterval(watch);
     const kept = heapMegabytes() - before;
 
@@ -142,9 +162,11 @@ describe("load", () => {
     expect(engine.counts.inFlight).toBe(0);
 
     const p99 = delay.percentile(99) / 1e6;
-    const report = `${seconds.toFixed(1)} s (CPU ${cpuSeconds.toFixed(1)} s), event loop p50 ${(delay.percentile(50) / 1e6).toFixed(1)} ms p99 ${p99.toFixed(1)} ms max ${(delay.max / 1e6).toFixed(1)} ms, heap kept ${kept.toFixed(0)} MB, RSS ${residentBefore.toFixed(0)} -> ${residentMost.toFixed(0)} MB`;
+    const loop = `p50 ${(delay.percentile(50) / 1e6).toFixed(1)} ms p99 ${p99.toFixed(1)} ms max ${(delay.max / 1e6).toFixed(1)} ms`;
+    const report = `${seconds.toFixed(1)} s (CPU ${cpuSeconds.toFixed(1)} s), event loop ${loop} (p99 without the time of other processes ${own.toFixed(1)} ms), heap kept ${kept.toFixed(0)} MB, RSS ${residentBefore.toFixed(0)} -> ${residentMost.toFixed(0)} MB`;
     process.stderr.write(`load: ${report}\n`);
-    expect(p99, report).toBeLessThan(50);
+    // On a busy machine every pause is as long as others hold the cores: then what counts is our own part of it.
+    expect(Math.min(p99, own), report).toBeLessThan(50);
     // About 10 KB a trajectory; one text of a megabyte kept alive in each of 571 would be as many megabytes.
     expect(kept, report).toBeLessThan(100);
     expect(residentMost - residentBefore, report).toBeLessThan(500);

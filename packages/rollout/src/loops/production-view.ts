@@ -1,71 +1,64 @@
-import type { PolicySequence } from "@cria/core";
+import type { ChatMessage, PolicySequence } from "@cria/core";
+import type { InferenceConversation } from "@cria/tokenizer-delta";
 
 interface Checkpoint {
   sequence: PolicySequence;
-  /** Tokens that it holds, and the characters that they spell. */
+  /** Tokens that it holds. */
   tokens: number;
-  characters: number;
 }
 
 /** What to evaluate next, and from where. */
 export interface NextInput {
-  sequence: PolicySequence;
-  /** Tokens of the trajectory that stay. */
+  /** Tokens of the trajectory that stay as they are. */
   keep: number;
+  /** What follows them in the trajectory, mask 0. */
+  observed: Int32Array;
+  /** What the sequence lacks of both. */
   delta: Int32Array;
-}
-
-export interface ProductionViewOptions {
-  createSequence: () => PolicySequence;
-  tokenize: (text: string) => Int32Array;
-  detokenize: (ids: ArrayLike<number>) => string;
 }
 
 /**
  * A conversation as production renders it: templates that drop the reasoning of earlier turns change what was already
- * evaluated. A fork of the sequence is kept where each turn begins; when the rendering changes, evaluation goes on from
- * a fork of the last one before the first changed character. Texts are compared, not tokens: sampled text that the
- * tokenizer would have cut otherwise is no change.
+ * evaluated. A fork of the sequence is kept where each turn begins; when the rendering changes, evaluation goes on in a
+ * fork of the last one before the change.
  */
 export class ProductionView {
   private readonly checkpoints: Checkpoint[] = [];
   private readonly owned = new Set<PolicySequence>();
 
-  constructor(private readonly options: ProductionViewOptions) {}
+  /** @param conversation has encoded the prompt, which the engine holds. */
+  constructor(
+    private readonly conversation: InferenceConversation,
+    private readonly createSequence: () => PolicySequence,
+  ) {}
 
   /** Remembers the sequence as it is: evaluated up to where an assistant begins to speak. */
-  remember(sequence: PolicySequence, tokenIds: readonly number[]): void {
-    const fork = this.own(sequence.fork());
-    this.checkpoints.push({
-      sequence: fork,
-      tokens: tokenIds.length,
-      characters: this.options.detokenize(tokenIds).length,
-    });
+  remember(sequence: PolicySequence): void {
+    const fork = sequence.fork();
+    this.owned.add(fork);
+    this.checkpoints.push({ sequence: fork, tokens: sequence.tokenCount });
+  }
+
+  addSampled(tokenIds: ArrayLike<number>): void {
+    this.conversation.addSampled(tokenIds);
   }
 
   /**
-   * @param sequence holds `tokenIds`.
-   * @param rendered the whole conversation with the next generation prompt, as the template prints it now.
+   * @param sequence holds all tokens so far.
+   * @param messages the whole conversation, an answer to its last turn included.
    */
-  advance(sequence: PolicySequence, tokenIds: readonly number[], rendered: string): NextInput {
-    const { tokenize, detokenize } = this.options;
-    const spelled = detokenize(tokenIds);
-    const same = countCommon(spelled, rendered);
-    if (same === spelled.length) {
-      return { sequence, keep: tokenIds.length, delta: tokenize(rendered.slice(same)) };
-    }
-    while (this.checkpoints.length > 0 && this.checkpoints.at(-1)!.characters > same) {
+  advance(sequence: PolicySequence, messages: readonly ChatMessage[]): NextInput & { sequence: PolicySequence } {
+    const { keep, tokenIds, contextIds } = this.conversation.encodeTurn(messages);
+    if (keep === sequence.tokenCount) return { sequence, keep, observed: tokenIds, delta: tokenIds };
+    while (this.checkpoints.length > 0 && this.checkpoints.at(-1)!.tokens > keep) {
       this.disown(this.checkpoints.pop()!.sequence);
     }
     this.disown(sequence);
     const checkpoint = this.checkpoints.at(-1);
     // Not even the prompt stayed: templates that print tools before the last user message move them.
-    if (!checkpoint) return { sequence: this.own(this.options.createSequence()), keep: 0, delta: tokenize(rendered) };
-    return {
-      sequence: this.own(checkpoint.sequence.fork()),
-      keep: checkpoint.tokens,
-      delta: tokenize(rendered.slice(checkpoint.characters)),
-    };
+    const next = checkpoint ? checkpoint.sequence.fork() : this.createSequence();
+    this.owned.add(next);
+    return { sequence: next, keep, observed: tokenIds, delta: contextIds.slice(checkpoint?.tokens ?? 0) };
   }
 
   dispose(): void {
@@ -73,19 +66,7 @@ export class ProductionView {
     this.owned.clear();
   }
 
-  private own(sequence: PolicySequence): PolicySequence {
-    this.owned.add(sequence);
-    return sequence;
-  }
-
   private disown(sequence: PolicySequence): void {
     if (this.owned.delete(sequence)) sequence.dispose();
   }
-}
-
-function countCommon(a: string, b: string): number {
-  const most = Math.min(a.length, b.length);
-  let i = 0;
-  while (i < most && a[i] === b[i]) i++;
-  return i;
 }

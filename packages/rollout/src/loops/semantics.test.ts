@@ -243,6 +243,23 @@ describe("semantics of agent loops", () => {
     expect(t!.metrics.tokenization_mismatch).toBeUndefined();
   });
 
+  it("semantic 9: what the generation prompt says in the assistant's name is part of its message", async () => {
+    const { engine, options, run } = makeFakeRollout({
+      reply: ({ turn }) => `thought ${turn}</think>${callThenAnswer({ turn })}`,
+      tools: [new TestTool()],
+      engine: {
+        chatTemplate:
+          "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}",
+      },
+    });
+    const [t] = await run();
+    expect(t!.messages[1]!.content).toMatch(/^<think>\nthought 0/);
+    expect(masked(engine, t!, 1)).not.toContain("<think>");
+    expect(`${engine.detokenize(t!.tokenIds)}\n`).toBe(options.tokenizer.render(t!.messages));
+    expect(t!.metrics).not.toHaveProperty("tokenization_mismatch");
+    expect(t!.metrics).not.toHaveProperty("tokenization_unchecked");
+  });
+
   it("semantic 10: the reward function judges, else calculateScore, else calcReward; steps are added by weight", async () => {
     class Judging extends TestTool {
       override async calcReward() {

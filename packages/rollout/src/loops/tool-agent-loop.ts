@@ -1,5 +1,5 @@
 import type { ChatMessage, FinishReason, GenerateResult, PolicySequence, ToolSchema } from "@cria/core";
-import { checkTokenization } from "@cria/tokenizer-delta";
+import { checkConversation, type DeltaTokenizer, InferenceConversation } from "@cria/tokenizer-delta";
 import { getToolParser, type ParsedToolCall } from "@cria/tools";
 import type { DatasetRow } from "../dataset-row.js";
 import { hashSeed } from "../hash-seed.js";
@@ -31,7 +31,7 @@ export class ToolAgentLoop implements AgentLoop {
   private readonly turnScores: EarnedReward[] = [];
   private readonly builder: TrajectoryBuilder;
   private readonly extraFields: Record<string, unknown> = {};
-  private readonly production: ProductionView | null;
+  private production: ProductionView | null = null;
   private sequence: PolicySequence;
   private interaction: InteractionSession | null = null;
   private assistantTurns = 0;
@@ -40,18 +40,8 @@ export class ToolAgentLoop implements AgentLoop {
   private schemas: ToolSchema[] = [];
 
   constructor(private readonly context: AgentLoopContext) {
-    const { engine, promptIds, responseLength, multiTurn } = context;
-    this.builder = new TrajectoryBuilder(promptIds, responseLength);
+    this.builder = new TrajectoryBuilder(context.promptIds, context.responseLength);
     this.sequence = context.sequence;
-    // Of a prompt that was cut, no rendering begins like what was evaluated.
-    this.production =
-      multiTurn.useInferenceChatTemplate && context.promptIsWhole
-        ? new ProductionView({
-            createSequence: () => engine.createSequence(),
-            tokenize: (text) => engine.tokenize(text),
-            detokenize: (ids) => engine.detokenize(ids),
-          })
-        : null;
   }
 
   async run(sampling: SamplingParams, row: DatasetRow): Promise<AgentLoopOutput> {
@@ -64,6 +54,7 @@ export class ToolAgentLoop implements AgentLoop {
     this.interaction = interaction && new InteractionSession({ ...common, interaction, seed: sampling.seed });
     this.messages = [...row.prompt];
     this.schemas = listToolSchemas(context.tools, row);
+    this.production = this.openProduction();
     let finishReason: FinishReason = "aborted";
     let scores: Pick<AgentLoopOutput, "toolScore" | "interactionScore"> = { toolScore: null, interactionScore: null };
     let error: string | undefined;
@@ -101,6 +92,15 @@ export class ToolAgentLoop implements AgentLoop {
     };
   }
 
+  /** Null where turns only add to what was said: by default, and where a prompt that was cut begins like no rendering. */
+  private openProduction(): ProductionView | null {
+    const { multiTurn, promptIsWhole, tokenizer, engine } = this.context;
+    if (!multiTurn.useInferenceChatTemplate || !promptIsWhole) return null;
+    const conversation = new InferenceConversation(tokenizer, this.schemas);
+    conversation.encodeTurn(this.messages);
+    return new ProductionView(conversation, () => engine.createSequence());
+  }
+
   private async converse(sampling: SamplingParams, tools: ToolSession): Promise<FinishReason> {
     let delta: Int32Array = new Int32Array(0);
     for (;;) {
@@ -130,7 +130,7 @@ export class ToolAgentLoop implements AgentLoop {
         await this.sequence.prefill(delta, { signal });
         this.addMetric("prefill_tokens", delta.length);
       }
-      this.production.remember(this.sequence, this.builder.tokenIds);
+      this.production.remember(this.sequence);
       rest = new Int32Array(0);
     }
     const turn = await this.sequence.generate(rest, {
@@ -156,8 +156,10 @@ export class ToolAgentLoop implements AgentLoop {
           }
         : undefined;
     this.builder.addSampled(turn, startedAt, span, multiTurn.trainOnToolCalls);
+    this.production?.addSampled(turn.tokenIds);
     this.assistantTurns++;
-    this.messages.push({ role: "assistant", content: turn.text });
+    const after = this.messages.at(-1)?.role === "tool" ? "tool" : "user";
+    this.messages.push({ role: "assistant", content: findOpening(this.context.tokenizer, after) + turn.text });
     return { turn, calls };
   }
 
@@ -240,16 +242,15 @@ export class ToolAgentLoop implements AgentLoop {
       this.accept(role, messages, delta, startedAt);
       return delta;
     }
-    const rendered = this.spellOut(tokenizer.render([...this.messages, ...messages], this.schemas, true));
     const before = this.builder.tokenIds.length;
-    const next = this.production.advance(this.sequence, this.builder.tokenIds, rendered);
+    const next = this.production.advance(this.sequence, [...this.messages, ...messages]);
     this.sequence = next.sequence;
-    if (next.delta.length + 1 > remaining + before - next.keep) return null;
+    if (next.observed.length + 1 > remaining + before - next.keep) return null;
     if (next.keep < before) {
       this.addMetric("rewritten_turns", 1);
       this.addMetric("rewritten_tokens", this.builder.cutFrom(next.keep));
     }
-    this.accept(role, messages, next.delta, startedAt);
+    this.accept(role, messages, next.observed, startedAt);
     return next.delta;
   }
 
@@ -259,48 +260,54 @@ export class ToolAgentLoop implements AgentLoop {
     this.userTurns++;
   }
 
-  /** A rendering with the BOS token that the tokenizer put in front of the prompt. */
-  private spellOut(rendered: string): string {
-    const { engine, promptIds } = this.context;
-    const { bosToken } = engine.info;
-    if (bosToken === null || promptIds[0] !== bosToken) return rendered;
-    const bos = engine.detokenize([bosToken]);
-    return rendered.startsWith(bos) ? rendered : bos + rendered;
-  }
-
   private async checkTokens(): Promise<void> {
     const mode = this.context.multiTurn.tokenizationSanityCheckMode;
     if (mode === "disable") return;
     if (!this.context.promptIsWhole) return this.addMetric("tokenization_unchecked", 1);
     await takeTurn();
     const { tokenizer, engine } = this.context;
-    try {
-      const rendered = this.spellOut(tokenizer.render(this.messages, this.schemas));
-      const compare = (ids: readonly number[]) => {
-        const text = engine.detokenize(ids);
-        // What the template prints after the last turn was never sampled: compare up to there.
-        return checkTokenization(ids, rendered.startsWith(text) ? text : rendered, engine, mode);
-      };
-      const ids = this.builder.tokenIds;
-      const check = compare(ids);
-      if (check.kind === "mismatch") {
-        // A model may end its turns with another token than the template prints: its choice, not the template's fault.
-        const { endOfGenerationTokens } = engine.info;
-        const ends = this.builder.turns.filter((turn) => turn.role === "assistant").map((turn) => turn.end - 1);
-        const withEnd = (end: number) =>
-          ids.map((id, i) => (ends.includes(i) && endOfGenerationTokens.includes(id) ? end : id));
-        if (endOfGenerationTokens.some((end) => compare(withEnd(end)).kind !== "mismatch"))
-          return this.addMetric("tokenization_other_end", 1);
-      }
-      if (check.kind === "equal") return;
-      this.addMetric(`tokenization_${check.kind}`, 1);
-      this.extraFields.tokenization = check;
-    } catch {
-      this.addMetric("tokenization_unchecked", 1);
+    const { tokenIds, sampledMask: mask, turns } = this.builder;
+    const compare = (ids: readonly number[]) =>
+      checkConversation(tokenizer, { messages: this.messages, tools: this.schemas, tokenIds: ids, mask, mode });
+    const check = compare(tokenIds);
+    if (check.kind === "equal") return;
+    if (check.kind === "mismatch") {
+      // Bytes that are no text: no rendering can hold them.
+      if (engine.detokenize(tokenIds).includes("\uFFFD")) return this.addMetric("tokenization_unchecked", 1);
+      // A model may end its turns with another token than the template prints: its choice, not the template's fault.
+      const { endOfGenerationTokens } = engine.info;
+      const ends = turns.filter((turn) => turn.role === "assistant").map((turn) => turn.end - 1);
+      const withEnd = (end: number) =>
+        tokenIds.map((id, i) => (ends.includes(i) && endOfGenerationTokens.includes(id) ? end : id));
+      if (endOfGenerationTokens.some((end) => compare(withEnd(end)).kind !== "mismatch"))
+        return this.addMetric("tokenization_other_end", 1);
     }
+    this.addMetric(`tokenization_${check.kind}`, 1);
+    this.extraFields.tokenization = check;
   }
 
   private addMetric(name: string, value: number): void {
     this.metrics[name] = (this.metrics[name] ?? 0) + value;
+  }
+}
+
+type Speaker = "user" | "tool";
+
+const openings = new WeakMap<DeltaTokenizer, Partial<Record<Speaker, string>>>();
+
+/** What the generation prompt already says in the assistant's name; part of its message, though it was not sampled. */
+function findOpening(tokenizer: DeltaTokenizer, after: Speaker): string {
+  const known = openings.get(tokenizer) ?? {};
+  openings.set(tokenizer, known);
+  known[after] ??= renderOpening(tokenizer, after);
+  return known[after];
+}
+
+function renderOpening(tokenizer: DeltaTokenizer, after: Speaker): string {
+  try {
+    return tokenizer.renderOpening(after);
+  } catch {
+    // Such a template cannot go on after a turn; a single one it can have.
+    return "";
   }
 }

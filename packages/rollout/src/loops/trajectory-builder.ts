@@ -33,6 +33,13 @@ export class TrajectoryBuilder {
     return this.ids;
   }
 
+  /** 1 where the policy sampled, whether it is trained on or not; as long as `tokenIds`. */
+  get sampledMask(): Uint8Array {
+    const sampled = new Uint8Array(this.ids.length);
+    for (const turn of this.turns) if (turn.role === "assistant") sampled.fill(1, turn.start, turn.end);
+    return sampled;
+  }
+
   get remaining(): number {
     return this.budget - (this.ids.length - this.promptLength);
   }
