@@ -429,7 +429,7 @@ describe("lifecycles", () => {
 });
 
 describe("custom loops from a config", () => {
-  const folder = join(import.meta.dirname, "fixtures");
+  const folder = join(import.meta.dirname, "..", "..", "fixtures", "loops");
   const entry = (name: string, config?: Record<string, unknown>) => ({
     name,
     class_name: `./echo-loop.ts#${name}`,
