@@ -25,6 +25,7 @@ import {
   registerReward,
   runRollouts,
 } from "../index.js";
+import { makeFakeRollout } from "../testing/index.js";
 
 afterEach(() => vi.useRealTimers());
 
@@ -350,6 +351,25 @@ describe("tool calls in a trajectory's tokens", () => {
     expect(one.last).toEqual(["<|im_end|>"]);
     expect(find([call("1+1")]).text).toBe(call("1+1"));
     expect(find(["nothing"]).found).toEqual([]);
+  });
+
+  it("are the same that the agent loop recorded", async () => {
+    const said = [`Let me see: ${call("1+1")}`, "#### 2"];
+    const fake = makeFakeRollout({ reply: ({ turn }) => said[turn]!, tools: [tool] });
+    const [trajectory] = await fake.run();
+    const recorded = trajectory!.timeline!.turns.flatMap((turn) => turn.toolCalls ?? []);
+    const found = findToolCalls(trajectory!, {
+      engine: fake.engine,
+      parse: getToolParser("hermes")!,
+      schemas: [tool.schema],
+      maxParallelCalls: 1,
+    });
+    expect(recorded).toHaveLength(1);
+    expect(found).toMatchObject([{ valid: 1 }]);
+    const text = ({ start, end }: { start: number; end: number }) =>
+      fake.engine.detokenize(trajectory!.tokenIds.subarray(start, end)).trim();
+    expect(text(found[0]!)).toBe(text(recorded[0]!));
+    expect(trajectory!.responseMask[found[0]!.lastToken]).toBe(1);
   });
 
   it("count as valid when the tool exists and the arguments fit, up to max_parallel_calls", () => {
