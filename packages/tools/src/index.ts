@@ -2,15 +2,12 @@ export { BaseTool, type CreateOptions, type ExecuteOptions, type ToolResponse, t
 export { calculate, formatNumber } from "./calculate.js";
 export { CalculatorTool } from "./calculator-tool.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
-export * from "./interactions/index.js";
+export { parseChatmlJson } from "./parsers/chatml-json.js";
+export { parseHermes } from "./parsers/hermes.js";
+export { parseLlama3Json } from "./parsers/llama3-json.js";
+export { parsePythonFence } from "./parsers/python-fence.js";
+export { parseQwen3Coder } from "./parsers/qwen3-coder.js";
+export { getToolParser, listToolParsers, registerToolParser } from "./parsers/registry.js";
+export type { ParsedToolCall, ParsedTurn, ToolParser } from "./parsers/tool-parser.js";
 export { createTools, registerToolClass, type ToolClass, type ToolConfigEntry } from "./registry.js";
 export { defineToolSchema, findArgumentError } from "./schema.js";
-export {
-  getToolParser,
-  listToolParsers,
-  type ParsedToolCall,
-  type ParsedTurn,
-  parseHermes,
-  registerToolParser,
-  type ToolParser,
-} from "./tool-parser.js";
