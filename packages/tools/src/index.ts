@@ -1,7 +1,10 @@
+export { type AiSdkTool, fromAiSdkTool, fromAiSdkTools, isAiSdkTool } from "./ai-sdk-tool.js";
 export { BaseTool, type CreateOptions, type ExecuteOptions, type ToolResponse, type ToolResult } from "./base-tool.js";
 export { calculate, formatNumber } from "./calculate.js";
 export { CalculatorTool } from "./calculator-tool.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
+export { loadExport } from "./load-export.js";
+export { loadToolConfig } from "./load-tool-config.js";
 export { parseChatmlJson } from "./parsers/chatml-json.js";
 export { parseHermes } from "./parsers/hermes.js";
 export { parseLlama3Json } from "./parsers/llama3-json.js";
@@ -9,5 +12,13 @@ export { parsePythonFence } from "./parsers/python-fence.js";
 export { parseQwen3Coder } from "./parsers/qwen3-coder.js";
 export { getToolParser, listToolParsers, registerToolParser } from "./parsers/registry.js";
 export type { ParsedToolCall, ParsedTurn, ToolParser } from "./parsers/tool-parser.js";
-export { createTools, registerToolClass, type ToolClass, type ToolConfigEntry } from "./registry.js";
-export { defineToolSchema, findArgumentError } from "./schema.js";
+export {
+  createTools,
+  disposeTools,
+  registerToolClass,
+  type ToolClass,
+  type ToolConfigEntry,
+  type ToolFactory,
+} from "./registry.js";
+export { defineToolSchema, toJsonSchema } from "./schema.js";
+export { checkToolSchema, findArgumentError } from "./validate-arguments.js";

@@ -1,0 +1,10 @@
+import { CalculatorTool } from "./calculator-tool.js";
+import { Gsm8kTool } from "./gsm8k-tool.js";
+import type { ToolClass, ToolFactory } from "./registry.js";
+
+/** Built-in tools, by the names that configs use: ours, and the Python paths of the field's shipped examples. */
+export const builtinTools: ReadonlyMap<string, ToolClass | ToolFactory> = new Map<string, ToolClass | ToolFactory>([
+  ["@cria/tools#CalculatorTool", CalculatorTool],
+  ["@cria/tools#Gsm8kTool", Gsm8kTool],
+  ["verl.tools.gsm8k_tool.Gsm8kTool", Gsm8kTool],
+]);
