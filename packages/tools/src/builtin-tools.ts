@@ -1,5 +1,6 @@
 import { CalculatorTool } from "./calculator-tool.js";
 import { Gsm8kTool } from "./gsm8k-tool.js";
+import { createMcpTools } from "./mcp/create-mcp-tools.js";
 import type { ToolClass, ToolFactory } from "./registry.js";
 
 /** Built-in tools, by the names that configs use: ours, and the Python paths of the field's shipped examples. */
@@ -7,4 +8,7 @@ export const builtinTools: ReadonlyMap<string, ToolClass | ToolFactory> = new Ma
   ["@cria/tools#CalculatorTool", CalculatorTool],
   ["@cria/tools#Gsm8kTool", Gsm8kTool],
   ["verl.tools.gsm8k_tool.Gsm8kTool", Gsm8kTool],
+  ["@cria/tools#McpTools", createMcpTools],
+  ["verl.tools.mcp_base_tool.MCPBaseTool", createMcpTools],
+  ["verl.tools.mcp_search_tool.MCPSearchTool", createMcpTools],
 ]);

@@ -2,9 +2,13 @@ export { type AiSdkTool, fromAiSdkTool, fromAiSdkTools, isAiSdkTool } from "./ai
 export { BaseTool, type CreateOptions, type ExecuteOptions, type ToolResponse, type ToolResult } from "./base-tool.js";
 export { calculate, formatNumber } from "./calculate.js";
 export { CalculatorTool } from "./calculator-tool.js";
+export { fromMcpTool, type McpToolDescription, toMcpTool } from "./converters/mcp.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
 export { loadExport } from "./load-export.js";
 export { loadToolConfig } from "./load-tool-config.js";
+export { connectMcpServer, createMcpTools, type McpToolOptions } from "./mcp/create-mcp-tools.js";
+export { McpConnection, type McpConnectionOptions, type McpServerConfig } from "./mcp/mcp-connection.js";
+export { McpTool } from "./mcp/mcp-tool.js";
 export { parseChatmlJson } from "./parsers/chatml-json.js";
 export { parseHermes } from "./parsers/hermes.js";
 export { parseLlama3Json } from "./parsers/llama3-json.js";
