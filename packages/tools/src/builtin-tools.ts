@@ -1,4 +1,5 @@
 import { CalculatorTool } from "./calculator-tool.js";
+import { CodeTool } from "./code-tool.js";
 import { Gsm8kTool } from "./gsm8k-tool.js";
 import { createMcpTools } from "./mcp/create-mcp-tools.js";
 import type { ToolClass, ToolFactory } from "./registry.js";
@@ -8,6 +9,8 @@ export const builtinTools: ReadonlyMap<string, ToolClass | ToolFactory> = new Ma
   ["@cria/tools#CalculatorTool", CalculatorTool],
   ["@cria/tools#Gsm8kTool", Gsm8kTool],
   ["verl.tools.gsm8k_tool.Gsm8kTool", Gsm8kTool],
+  ["@cria/tools#CodeTool", CodeTool],
+  ["verl.tools.sandbox_fusion_tools.SandboxFusionTool", CodeTool],
   ["@cria/tools#McpTools", createMcpTools],
   ["verl.tools.mcp_base_tool.MCPBaseTool", createMcpTools],
   ["verl.tools.mcp_search_tool.MCPSearchTool", createMcpTools],

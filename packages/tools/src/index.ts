@@ -2,6 +2,7 @@ export { type AiSdkTool, fromAiSdkTool, fromAiSdkTools, isAiSdkTool } from "./ai
 export { BaseTool, type CreateOptions, type ExecuteOptions, type ToolResponse, type ToolResult } from "./base-tool.js";
 export { calculate, formatNumber } from "./calculate.js";
 export { CalculatorTool } from "./calculator-tool.js";
+export { CodeTool, describeOutcome } from "./code-tool.js";
 export { fromMcpTool, type McpToolDescription, toMcpTool } from "./converters/mcp.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
 export { loadExport } from "./load-export.js";
@@ -24,5 +25,9 @@ export {
   type ToolConfigEntry,
   type ToolFactory,
 } from "./registry.js";
+export { JavaScriptSandbox } from "./sandbox/javascript-sandbox.js";
+export { PythonSandbox, type PythonSandboxOptions } from "./sandbox/python-sandbox.js";
+export type { Sandbox, SandboxOptions } from "./sandbox/sandbox.js";
+export type { SandboxLimits, SandboxOutcome, SandboxStatus } from "./sandbox/worker-pool.js";
 export { defineToolSchema, toJsonSchema } from "./schema.js";
 export { checkToolSchema, findArgumentError } from "./validate-arguments.js";

@@ -57,7 +57,12 @@ describe("limits of JavaScript programs", () => {
   });
 
   it("memory bombs get an error, and the next program runs", async () => {
-    const bombs = ["const a = []; for (;;) a.push({})", "'x'.repeat(2 ** 28)", "new ArrayBuffer(2 ** 30)", "const f = () => f() + 1; f()"];
+    const bombs = [
+      "const a = []; for (;;) a.push({})",
+      "'x'.repeat(2 ** 28)",
+      "new ArrayBuffer(2 ** 30)",
+      "const f = () => f() + 1; f()",
+    ];
     for (const code of bombs) {
       const { status, error } = await run(code);
       expect([status, error], code).toEqual(["error", expect.stringMatching(/out of memory|stack|length/i)]);

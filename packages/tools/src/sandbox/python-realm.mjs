@@ -223,7 +223,7 @@ export const REALM = `((host, limits) => {
           const error = runMain(code, seed);
           return typeof error === "string" ? error : "";
         } catch (error) {
-          return "MemoryError or a fatal error of the interpreter: " + String(error && error.message).slice(-300);
+          return "error: the interpreter ended (" + String(error && error.message).slice(-300) + ")";
         }
       },
     };

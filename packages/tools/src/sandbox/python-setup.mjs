@@ -3,42 +3,46 @@
  * like a script, with the notebook's addition that the value of a last expression is shown; `await` at the top level works.
  */
 export const SETUP = `
-import ast, asyncio, collections, functools, io, itertools, json, linecache, math, random, re, string, sys, time, traceback
-
-class _Loop(asyncio.BaseEventLoop):
-    """An event loop without sockets: waiting is sleeping."""
-
-    def __init__(self):
-        super().__init__()
-        self._selector = self
-
-    def select(self, timeout):
-        if timeout is None:
-            raise RuntimeError("deadlock: a coroutine awaits what nothing will finish")
-        time.sleep(timeout)
-        return []
-
-    def _process_events(self, events):
-        pass
-
-    def _write_to_self(self):
-        pass
+import collections, functools, itertools, json, math, re, string, statistics, datetime, decimal, fractions, typing
 
 def _cria_take_main():
-    import __main__, inspect, os
+    import __main__, ast, asyncio, inspect, io, linecache, os, random, sys, time, traceback
     from asyncio import events
 
+    class _Loop(asyncio.BaseEventLoop):
+        """An event loop without sockets: waiting is sleeping."""
+
+        def __init__(self):
+            super().__init__()
+            self._selector = self
+
+        def select(self, timeout):
+            if timeout is None:
+                raise RuntimeError("deadlock: a coroutine awaits what nothing will finish")
+            time.sleep(timeout)
+            return []
+
+        def _process_events(self, events):
+            pass
+
+        def _write_to_self(self):
+            pass
+
+    def run_coroutine(main, *, debug=None, loop_factory=None):
+        with asyncio.runners.Runner(debug=debug, loop_factory=loop_factory or _Loop) as runner:
+            return runner.run(main)
+
     events.new_event_loop = asyncio.new_event_loop = _Loop
+    asyncio.run = run_coroutine
+    events._set_running_loop(None)
     # The bridge to JavaScript is not part of the language.
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != "JsFinder"]
     for name in list(sys.modules):
         if name.split(".")[0] in ("js", "pyodide_js", "pyodide", "_pyodide", "_pyodide_core", "micropip", "pyodide_console"):
             del sys.modules[name]
     space = __main__.__dict__
-    for name in ("ast", "asyncio", "collections", "functools", "io", "itertools", "json", "linecache", "math", "random",
-                 "re", "string", "sys", "time", "traceback", "_Loop"):
-        space.pop(name, None)
-    for name in ("pyodide", "_pyodide"):
+    for name in ("collections", "functools", "itertools", "json", "math", "re", "string", "statistics", "datetime",
+                 "decimal", "fractions", "typing", "pyodide", "_pyodide"):
         space.pop(name, None)
     os.makedirs("/home/user", exist_ok=True)
     os.chdir("/home/user")
