@@ -3,6 +3,16 @@ export { BaseTool, type CreateOptions, type ExecuteOptions, type ToolResponse, t
 export { calculate, formatNumber } from "./calculate.js";
 export { CalculatorTool } from "./calculator-tool.js";
 export { CodeTool, describeOutcome } from "./code-tool.js";
+export {
+  type A2aExtension,
+  type A2aSkill,
+  type A2aSkillSet,
+  fromA2aSkill,
+  fromA2aSkills,
+  TOOL_PARAMETERS_EXTENSION,
+  toA2aSkill,
+  toA2aSkills,
+} from "./converters/a2a.js";
 export { fromMcpTool, type McpToolDescription, toMcpTool } from "./converters/mcp.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
 export { loadExport } from "./load-export.js";
@@ -30,4 +40,8 @@ export { PythonSandbox, type PythonSandboxOptions } from "./sandbox/python-sandb
 export type { Sandbox, SandboxOptions } from "./sandbox/sandbox.js";
 export type { SandboxLimits, SandboxOutcome, SandboxStatus } from "./sandbox/worker-pool.js";
 export { defineToolSchema, toJsonSchema } from "./schema.js";
+export { HttpRetriever, type HttpRetrieverOptions } from "./search/http-retriever.js";
+export { LocalRetriever, type LocalRetrieverOptions } from "./search/local-retriever.js";
+export { formatPassages, type Passage, type Retriever } from "./search/passage.js";
+export { createSearchTool, SearchTool } from "./search/search-tool.js";
 export { checkToolSchema, findArgumentError } from "./validate-arguments.js";
