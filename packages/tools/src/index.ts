@@ -37,7 +37,8 @@ export {
 } from "./registry.js";
 export { JavaScriptSandbox } from "./sandbox/javascript-sandbox.js";
 export { PythonSandbox, type PythonSandboxOptions } from "./sandbox/python-sandbox.js";
-export type { Sandbox, SandboxOptions } from "./sandbox/sandbox.js";
+export type { RunOptions, Sandbox, SandboxOptions } from "./sandbox/sandbox.js";
+export { SandboxExecutor } from "./sandbox/sandbox-executor.js";
 export type { SandboxLimits, SandboxOutcome, SandboxStatus } from "./sandbox/worker-pool.js";
 export { defineToolSchema, toJsonSchema } from "./schema.js";
 export { HttpRetriever, type HttpRetrieverOptions } from "./search/http-retriever.js";

@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { JavaScriptSandbox } from "./javascript-sandbox.js";
+import { SandboxExecutor } from "./sandbox-executor.js";
 
-const sandbox = new JavaScriptSandbox({ cpuS: 1, timeoutS: 5, memoryMb: 32, outputBytes: 2000, workers: 2 });
+const sandbox = new JavaScriptSandbox({ cpuS: 0.4, timeoutS: 30, memoryMb: 32, outputBytes: 2000, workers: 2 });
 const run = (code: string) => sandbox.run(code);
 afterAll(() => sandbox.dispose());
 
@@ -15,6 +16,17 @@ describe("JavaScript programs", () => {
     expect((await run("const a = {}; a.a = a; a.f = () => 1; a")).output).toBe('{"a":"[Circular]","f":"[Function]"}\n');
     expect((await run("undefined")).output).toBe("");
     expect((await run("'☃ π 💡'")).output).toBe('"☃ π 💡"\n');
+  });
+
+  it("read their input line by line", async () => {
+    const { output } = await sandbox.run("[readline(), readline(), readline()]", { stdin: "a\nb\n" });
+    expect(output).toBe('["a","b",null]\n');
+    const executor = new SandboxExecutor();
+    const run = (language: string, code: string) => executor.run(code, { language, input: "3", timeoutS: 5 });
+    expect(await run("js", "print(readline() * 2)")).toEqual({ stdout: "6\n" });
+    expect((await run("javascript", "x")).error).toMatch(/^ReferenceError/);
+    expect((await run("cobol", "x")).error).toBe("error: no sandbox for cobol");
+    await executor.dispose();
   });
 
   it("may wait: promises, timers in order, await at the top level", async () => {
@@ -51,7 +63,7 @@ describe("limits of JavaScript programs", () => {
       status: "cpu",
       output: "in\n",
       truncated: false,
-      error: "error: stopped after 1 s of CPU time",
+      error: "error: stopped after 0.4 s of CPU time",
     });
     expect((await run("1")).status).toBe("ok");
   });

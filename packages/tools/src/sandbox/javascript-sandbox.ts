@@ -1,10 +1,18 @@
 import { importOptional } from "../import-optional.js";
-import { defaultSandbox, locateWorker, resolvePackage, type Sandbox, type SandboxOptions } from "./sandbox.js";
+import {
+  defaultSandbox,
+  locateWorker,
+  type RunOptions,
+  resolvePackage,
+  type Sandbox,
+  type SandboxOptions,
+} from "./sandbox.js";
 import { type SandboxOutcome, WorkerPool } from "./worker-pool.js";
 
 /**
  * Runs JavaScript in QuickJS, each program in an interpreter of its own. What it prints, and the value of its last
- * expression, are its output. Timers run in virtual time; there is no input, network, file or module to reach.
+ * expression, are its output. Input comes line by line from `readline()`, which gives null at the end. Timers run in
+ * virtual time; there is no network, file or module to reach.
  */
 export class JavaScriptSandbox implements Sandbox {
   private readonly options: Required<SandboxOptions>;
@@ -31,8 +39,11 @@ export class JavaScriptSandbox implements Sandbox {
     });
   }
 
-  run(code: string, { signal }: { signal?: AbortSignal } = {}): Promise<SandboxOutcome> {
-    return this.pool.run({ code, memoryMb: this.options.memoryMb }, this.options, signal);
+  run(
+    code: string,
+    { stdin = "", timeoutS = this.options.timeoutS, signal }: RunOptions = {},
+  ): Promise<SandboxOutcome> {
+    return this.pool.run({ code, stdin, memoryMb: this.options.memoryMb }, { ...this.options, timeoutS }, signal);
   }
 
   dispose(): Promise<void> {

@@ -2,7 +2,14 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { importOptional } from "../import-optional.js";
-import { defaultSandbox, locateWorker, resolvePackage, type Sandbox, type SandboxOptions } from "./sandbox.js";
+import {
+  defaultSandbox,
+  locateWorker,
+  type RunOptions,
+  resolvePackage,
+  type Sandbox,
+  type SandboxOptions,
+} from "./sandbox.js";
 import { type SandboxOutcome, WorkerPool } from "./worker-pool.js";
 
 export interface PythonSandboxOptions extends SandboxOptions {
@@ -41,8 +48,11 @@ export class PythonSandbox implements Sandbox {
     });
   }
 
-  run(code: string, { stdin = "", signal }: { stdin?: string; signal?: AbortSignal } = {}): Promise<SandboxOutcome> {
-    return this.pool.run({ code, stdin, seed: this.options.seed }, this.options, signal);
+  run(
+    code: string,
+    { stdin = "", timeoutS = this.options.timeoutS, signal }: RunOptions = {},
+  ): Promise<SandboxOutcome> {
+    return this.pool.run({ code, stdin, seed: this.options.seed }, { ...this.options, timeoutS }, signal);
   }
 
   dispose(): Promise<void> {

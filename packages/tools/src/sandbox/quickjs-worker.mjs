@@ -13,7 +13,7 @@ const wasmModule = await WebAssembly.compile(await readFile(new URL(workerData.w
 const variant = newVariant(base.default ?? base, { wasmModule });
 
 /** `console`, timers in virtual time (nothing waits), and the printing of values. Runs inside of the interpreter. */
-const PRELUDE = `((print) => {
+const PRELUDE = `((print, input) => {
   const { stringify } = JSON;
   const format = (value, top) => {
     if (typeof value === "string") return top ? value : stringify(value);
@@ -39,6 +39,8 @@ const PRELUDE = `((print) => {
   const log = (...values) => print(values.map((value) => format(value, true)).join(" ") + "\\n");
   globalThis.console = { log, info: log, debug: log, warn: log, error: log };
   globalThis.print = log;
+  const lines = input === "" ? [] : input.replace(/\\n$/, "").split("\\n");
+  globalThis.readline = () => lines.shift() ?? null;
   let timers = [];
   let now = 0;
   let nextId = 1;
@@ -65,11 +67,11 @@ const PRELUDE = `((print) => {
 })`;
 
 /**
- * @param {{ code: string, memoryMb: number }} job
+ * @param {{ code: string, stdin: string, memoryMb: number }} job
  * @param {(text: string) => void} write
  * @returns {Promise<string | undefined>} the program's error
  */
-async function runProgram({ code, memoryMb }, write) {
+async function runProgram({ code, stdin, memoryMb }, write) {
   const quickjs = await newQuickJSWASMModuleFromVariant(variant);
   const runtime = quickjs.newRuntime();
   runtime.setMemoryLimit(memoryMb * 1024 * 1024);
@@ -82,7 +84,8 @@ async function runProgram({ code, memoryMb }, write) {
     return `${error.name}: ${error.message}${stack ? `\n${stack}` : ""}`;
   };
   const print = vm.newFunction("print", (text) => write(vm.getString(text)));
-  const prelude = vm.unwrapResult(vm.callFunction(vm.unwrapResult(vm.evalCode(PRELUDE)), vm.undefined, print));
+  const setUp = vm.unwrapResult(vm.evalCode(PRELUDE));
+  const prelude = vm.unwrapResult(vm.callFunction(setUp, vm.undefined, print, vm.newString(stdin)));
   const runTimer = vm.getProp(prelude, "runTimer");
 
   let result = vm.evalCode(code, "main.js");

@@ -11,9 +11,17 @@ export interface SandboxOptions extends Partial<SandboxLimits> {
 
 export const defaultSandbox = { cpuS: 5, timeoutS: 15, outputBytes: 16_384, memoryMb: 256, workers: 1 } as const;
 
+export interface RunOptions {
+  /** What the program reads as its input. */
+  stdin?: string;
+  /** Wall time of this run in seconds, instead of the sandbox's. */
+  timeoutS?: number;
+  signal?: AbortSignal;
+}
+
 /** Runs programs that nobody trusts. They share nothing, with each other or with this process. */
 export interface Sandbox {
-  run(code: string, options?: { stdin?: string; signal?: AbortSignal }): Promise<SandboxOutcome>;
+  run(code: string, options?: RunOptions): Promise<SandboxOutcome>;
   dispose(): Promise<void>;
 }
 

@@ -125,7 +125,8 @@ export class WorkerPool {
     const { file, workerData, resourceLimits, startTimeoutS } = this.options;
     const data = await workerData();
     if (this.disposed) throw new Error("the sandbox is closed");
-    // No environment, and no way to this process's standard streams.
+    // No environment, and no way to this process's standard streams; nobody reads them, since a stream that is read
+    // would keep this process alive.
     const worker = new Worker(file, {
       workerData: data,
       env: {},
@@ -136,16 +137,12 @@ export class WorkerPool {
     });
     this.workers.add(worker);
     worker.once("exit", () => this.workers.delete(worker));
-    let stderr = "";
-    worker.stderr.on("data", (chunk) => {
-      stderr = (stderr + chunk).slice(-500);
-    });
     return new Promise<Ready>((resolve, reject) => {
       const timer = setTimeout(() => fail(new Error(`not ready after ${startTimeoutS} s`)), startTimeoutS * 1000);
       const fail = (error: Error) => {
         clearTimeout(timer);
         void worker.terminate();
-        reject(stderr ? new Error(`${error.message}; it wrote: ${stderr}`) : error);
+        reject(error);
       };
       worker.once("error", fail);
       worker.once("exit", (code) => fail(new Error(`exited with code ${code} before it was ready`)));
