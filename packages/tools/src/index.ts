@@ -15,7 +15,7 @@ export {
 } from "./converters/a2a.js";
 export { fromMcpTool, type McpToolDescription, toMcpTool } from "./converters/mcp.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
-export { loadExport } from "./load-export.js";
+export * from "./interactions/index.js";
 export { loadToolConfig } from "./load-tool-config.js";
 export { connectMcpServer, createMcpTools, type McpToolOptions } from "./mcp/create-mcp-tools.js";
 export { McpConnection, type McpConnectionOptions, type McpServerConfig } from "./mcp/mcp-connection.js";

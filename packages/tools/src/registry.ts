@@ -1,8 +1,8 @@
-import { ToolError, type ToolSchema } from "@cria/core";
+import { ConfigError, ToolError, type ToolSchema } from "@cria/core";
 import { fromAiSdkTool, isAiSdkTool } from "./ai-sdk-tool.js";
 import type { BaseTool } from "./base-tool.js";
 import { builtinTools } from "./builtin-tools.js";
-import { loadExport } from "./load-export.js";
+import { importExport } from "./interactions/import-export.js";
 import { checkToolSchema } from "./validate-arguments.js";
 
 export type ToolClass = new (config?: Record<string, unknown>, schema?: ToolSchema) => BaseTool;
@@ -83,14 +83,18 @@ async function createEntry(entry: ToolConfigEntry, baseFolder: string): Promise<
 
 async function load({ class_name }: ToolConfigEntry, baseFolder: string): Promise<unknown> {
   try {
-    return await loadExport(class_name, baseFolder);
+    return await importExport(class_name, baseFolder, "class_name");
   } catch (cause) {
     const isPython = /^[\w]+(\.\w+)+$/.test(class_name);
     throw new ToolError("cannot be loaded", {
       code: "tool/not-found",
       subject: `class_name "${class_name}"`,
       expected: `"./my-tool.ts#Export", "package#Export", or one of ${[...builtinTools.keys()].join(", ")}`,
-      received: isPython ? "the path of a Python class that has no counterpart here" : (cause as Error).message,
+      received: isPython
+        ? "the path of a Python class that has no counterpart here"
+        : cause instanceof ConfigError
+          ? cause.received
+          : (cause as Error).message,
       remedy: isPython ? "write the tool as a subclass of BaseTool and name its file" : undefined,
       cause,
     });
