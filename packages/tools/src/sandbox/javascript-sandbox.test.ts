@@ -75,11 +75,13 @@ describe("limits of JavaScript programs", () => {
       "new ArrayBuffer(2 ** 30)",
       "const f = () => f() + 1; f()",
     ];
+    const roomy = new JavaScriptSandbox({ cpuS: 10, timeoutS: 50, memoryMb: 32 });
     for (const code of bombs) {
-      const { status, error } = await run(code);
+      const { status, error } = await roomy.run(code);
       expect([status, error], code).toEqual(["error", expect.stringMatching(/out of memory|stack|length/i)]);
     }
-    expect((await run("1")).output).toBe("1\n");
+    expect((await roomy.run("1")).output).toBe("1\n");
+    await roomy.dispose();
   });
 
   it("huge output is cut at the limit", async () => {
