@@ -60,4 +60,7 @@ export abstract class BaseTool {
   }
 
   async release(_instanceId: string, _kwargs: Record<string, unknown> = {}): Promise<void> {}
+
+  /** Frees what the tool holds beyond trajectories, such as workers or a server. Called once, when no instance is left. */
+  async dispose(): Promise<void> {}
 }

@@ -1,16 +1,48 @@
+export { type AiSdkTool, fromAiSdkTool, fromAiSdkTools, isAiSdkTool } from "./ai-sdk-tool.js";
 export { BaseTool, type CreateOptions, type ExecuteOptions, type ToolResponse, type ToolResult } from "./base-tool.js";
 export { calculate, formatNumber } from "./calculate.js";
 export { CalculatorTool } from "./calculator-tool.js";
+export { CodeTool, describeOutcome } from "./code-tool.js";
+export {
+  type A2aExtension,
+  type A2aSkill,
+  type A2aSkillSet,
+  fromA2aSkill,
+  fromA2aSkills,
+  TOOL_PARAMETERS_EXTENSION,
+  toA2aSkill,
+  toA2aSkills,
+} from "./converters/a2a.js";
+export { fromMcpTool, type McpToolDescription, toMcpTool } from "./converters/mcp.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
 export * from "./interactions/index.js";
-export { createTools, registerToolClass, type ToolClass, type ToolConfigEntry } from "./registry.js";
-export { defineToolSchema, findArgumentError } from "./schema.js";
+export { loadToolConfig } from "./load-tool-config.js";
+export { connectMcpServer, createMcpTools, type McpToolOptions } from "./mcp/create-mcp-tools.js";
+export { McpConnection, type McpConnectionOptions, type McpServerConfig } from "./mcp/mcp-connection.js";
+export { McpTool } from "./mcp/mcp-tool.js";
+export { parseChatmlJson } from "./parsers/chatml-json.js";
+export { parseHermes } from "./parsers/hermes.js";
+export { parseLlama3Json } from "./parsers/llama3-json.js";
+export { parsePythonFence } from "./parsers/python-fence.js";
+export { parseQwen3Coder } from "./parsers/qwen3-coder.js";
+export { getToolParser, listToolParsers, registerToolParser } from "./parsers/registry.js";
+export type { ParsedToolCall, ParsedTurn, ToolParser } from "./parsers/tool-parser.js";
 export {
-  getToolParser,
-  listToolParsers,
-  type ParsedToolCall,
-  type ParsedTurn,
-  parseHermes,
-  registerToolParser,
-  type ToolParser,
-} from "./tool-parser.js";
+  createTools,
+  disposeTools,
+  registerToolClass,
+  type ToolClass,
+  type ToolConfigEntry,
+  type ToolFactory,
+} from "./registry.js";
+export { JavaScriptSandbox } from "./sandbox/javascript-sandbox.js";
+export { PythonSandbox, type PythonSandboxOptions } from "./sandbox/python-sandbox.js";
+export type { RunOptions, Sandbox, SandboxOptions } from "./sandbox/sandbox.js";
+export { SandboxExecutor } from "./sandbox/sandbox-executor.js";
+export type { SandboxLimits, SandboxOutcome, SandboxStatus } from "./sandbox/worker-pool.js";
+export { defineToolSchema, toJsonSchema } from "./schema.js";
+export { HttpRetriever, type HttpRetrieverOptions } from "./search/http-retriever.js";
+export { LocalRetriever, type LocalRetrieverOptions } from "./search/local-retriever.js";
+export { formatPassages, type Passage, type Retriever } from "./search/passage.js";
+export { createSearchTool, SearchTool } from "./search/search-tool.js";
+export { checkToolSchema, findArgumentError } from "./validate-arguments.js";

@@ -1,20 +1,31 @@
-import type { JsonSchema, ToolSchema } from "@cria/core";
+import { type JsonSchema, ToolError, type ToolSchema } from "@cria/core";
 import { z } from "zod";
 
-/** OpenAI function schema of a tool, its parameters given as zod object or JSON Schema. */
-export function defineToolSchema(name: string, description: string, parameters: z.ZodObject | JsonSchema): ToolSchema {
+/** OpenAI function schema of a tool, its parameters given as zod type or JSON Schema. */
+export function defineToolSchema(
+  name: string,
+  description: string,
+  parameters: z.core.$ZodType | JsonSchema,
+): ToolSchema {
   return { type: "function", function: { name, description, parameters: toJsonSchema(parameters) } };
 }
 
-function toJsonSchema(parameters: z.ZodObject | JsonSchema): JsonSchema {
-  if (!(parameters instanceof z.ZodType)) return parameters;
-  const { $schema: _, additionalProperties: __, ...schema } = z.toJSONSchema(parameters) as JsonSchema;
-  return schema;
-}
-
-/** Checks parsed arguments against a tool's JSON Schema; the message is written for the model to read. Null when they fit. */
-export function findArgumentError(schema: ToolSchema, args: unknown): string | null {
-  const result = z.fromJSONSchema(schema.function.parameters as Parameters<typeof z.fromJSONSchema>[0]).safeParse(args);
-  if (result.success) return null;
-  return result.error.issues.map((issue) => `${issue.path.join(".") || "arguments"}: ${issue.message}`).join("; ");
+/**
+ * JSON Schema of what a zod type takes in (defaults are optional, transforms are not applied); JSON Schema stays as it is.
+ * @throws ToolError for a type that JSON Schema cannot say, such as a date.
+ */
+export function toJsonSchema(parameters: z.core.$ZodType | JsonSchema): JsonSchema {
+  if (!("_zod" in parameters)) return parameters as JsonSchema;
+  try {
+    const { $schema: _, ...schema } = z.toJSONSchema(parameters as z.core.$ZodType, { io: "input" }) as JsonSchema;
+    return schema;
+  } catch (cause) {
+    throw new ToolError("cannot be written as JSON Schema", {
+      code: "tool/bad-schema",
+      subject: "zod type of a tool's parameters",
+      received: (cause as Error).message,
+      remedy: "use types that JSON has",
+      cause,
+    });
+  }
 }

@@ -1,14 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  CalculatorTool,
-  calculate,
-  createTools,
-  findArgumentError,
-  formatNumber,
-  Gsm8kTool,
-  parseHermes,
-} from "./index.js";
+import { CalculatorTool, calculate, createTools, findArgumentError, formatNumber, Gsm8kTool } from "./index.js";
 
 describe("calculate", () => {
   it("agrees with JavaScript on random expressions", () => {
@@ -39,44 +31,6 @@ describe("calculate", () => {
   });
 });
 
-describe("parseHermes", () => {
-  it("finds several calls, nested and escaped JSON, and text around them", () => {
-    const turn = parseHermes(
-      'hi <tool_call>\n{"name":"a","arguments":{"x":{"y":"\\"}"}}}\n</tool_call> and <tool_call>{"name":"b","arguments":"{\\"z\\":1}"}</tool_call> bye',
-    );
-    expect(turn.calls).toEqual([
-      { name: "a", arguments: { x: { y: '"}' } } },
-      { name: "b", arguments: { z: 1 } },
-    ]);
-    expect(turn.content).toBe("hi  and  bye");
-  });
-
-  it("reports malformed calls and never throws", () => {
-    for (const text of [
-      "<tool_call>",
-      "<tool_call>{</tool_call>",
-      '<tool_call>{"name":1}</tool_call>',
-      '<tool_call>{"name":"a","arguments":[1]}</tool_call>',
-      "<tool_call>null</tool_call>",
-    ]) {
-      expect(parseHermes(text).calls[0]!.error).toMatch(/^error: invalid call/);
-    }
-    const piece = fc.constantFrom("<tool_call>", "</tool_call>", "{", "}", '"', "name", ":", "\\", "x");
-    fc.assert(fc.property(fc.array(piece, { maxLength: 60 }), (pieces) => void parseHermes(pieces.join(""))));
-  });
-
-  it("takes linear time", () => {
-    const time = (n: number) => {
-      const text = "<tool_call>{".repeat(n);
-      const start = performance.now();
-      for (let i = 0; i < 5; i++) parseHermes(text);
-      return performance.now() - start;
-    };
-    time(1000);
-    expect(time(200_000)).toBeLessThan(2000);
-  });
-});
-
 describe("tools", () => {
   it("calculator answers, and describes its arguments", async () => {
     const tool = new CalculatorTool();
@@ -96,6 +50,20 @@ describe("tools", () => {
     expect(await tool.calcReward("i")).toBe(1);
     await tool.release("i");
     expect(await tool.calcReward("i")).toBe(0);
+  });
+
+  it("GSM8K tool keeps trajectories apart, and a right answer once given", async () => {
+    const tool = new Gsm8kTool();
+    await tool.create("a", { createKwargs: { ground_truth: "1" } });
+    await tool.create("b", { createKwargs: { ground_truth: "2" } });
+    await tool.execute("a", { answer: "1" });
+    expect([await tool.calcReward("a"), await tool.calcReward("b")]).toEqual([1, 0]);
+    expect((await tool.execute("a", { answer: "9" })).reward).toBe(-0.05);
+    expect(await tool.calcReward("a")).toBe(1);
+    await tool.release("a");
+    await tool.release("a");
+    expect((await tool.execute("b", { answer: "2" })).reward).toBe(0);
+    await expect(tool.execute("a", { answer: "1" })).rejects.toThrow(/no instance/);
   });
 
   it("class names resolve to built-ins, aliases and modules; others are an error that says what can be", async () => {

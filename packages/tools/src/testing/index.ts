@@ -1,1 +1,1 @@
-export {};
+export { type RecordedCall, RecordingTool, type RecordingToolOptions } from "./recording-tool.js";

@@ -1,0 +1,161 @@
+import { randomUUID } from "node:crypto";
+import { type JsonSchema, ToolError } from "@cria/core";
+import { BaseTool, type ExecuteOptions, type ToolResponse, type ToolResult } from "./base-tool.js";
+import { defineToolSchema, toJsonSchema } from "./schema.js";
+
+/**
+ * A tool of the AI SDK (`tool({ description, inputSchema, execute })`), as far as it is used here. Structural, so that
+ * the `ai` package is no dependency; version 6 is what the tests run against.
+ */
+export interface AiSdkTool {
+  description?: string;
+  inputSchema: unknown;
+  // biome-ignore lint/suspicious/noExplicitAny: a tool's own types; the schema is what checks them.
+  execute?: (input: any, options: any) => unknown;
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  toModelOutput?: (options: any) => unknown;
+}
+
+/** What `jsonSchema()` of the AI SDK makes. */
+interface AiSdkSchema {
+  jsonSchema: JsonSchema | PromiseLike<JsonSchema>;
+  validate?: (value: unknown) => Validation | PromiseLike<Validation>;
+}
+type Validation = { success: true; value: unknown } | { success: false; error: Error };
+
+export function isAiSdkTool(value: unknown): value is AiSdkTool {
+  return typeof value === "object" && value !== null && "inputSchema" in value && !(value instanceof BaseTool);
+}
+
+/**
+ * Makes an AI SDK tool a tool of an agent. It keeps no state for a trajectory; `agentData` and the row's
+ * `execute_kwargs` reach it as `experimental_context`.
+ * @throws ToolError when it cannot run here or its schema cannot be read.
+ */
+export async function fromAiSdkTool(name: string, tool: AiSdkTool): Promise<BaseTool> {
+  if (typeof tool.execute !== "function") {
+    throw new ToolError("has no execute function", {
+      code: "tool/not-executable",
+      subject: `AI SDK tool "${name}"`,
+      remedy: "give it one: nobody else runs the calls of a rollout",
+    });
+  }
+  const schema = await readSchema(name, tool.inputSchema);
+  return new AiSdkToolAdapter(name, tool, schema, (await schema.jsonSchema) as JsonSchema);
+}
+
+/** All tools of a tool set, `{ weather: tool(...), ... }`, by name. */
+export async function fromAiSdkTools(tools: Readonly<Record<string, AiSdkTool>>): Promise<Map<string, BaseTool>> {
+  const made = await Promise.all(Object.entries(tools).map(([name, tool]) => fromAiSdkTool(name, tool)));
+  return new Map(made.map((tool) => [tool.name, tool]));
+}
+
+class AiSdkToolAdapter extends BaseTool {
+  constructor(
+    name: string,
+    private readonly tool: AiSdkTool,
+    private readonly inputSchema: AiSdkSchema,
+    jsonSchema: JsonSchema,
+  ) {
+    const { $schema: _, ...parameters } = jsonSchema;
+    super(defineToolSchema(name, tool.description ?? "", parameters));
+  }
+
+  async execute(
+    _instanceId: string,
+    parameters: Record<string, unknown>,
+    { signal, ...context }: ExecuteOptions = {},
+  ): Promise<ToolResult> {
+    const checked = await this.inputSchema.validate?.(parameters);
+    if (checked?.success === false) {
+      return {
+        response: { text: `error: invalid arguments (${checked.error.message})` },
+        reward: 0,
+        metrics: { invalid_arguments: 1 },
+      };
+    }
+    const input = checked ? checked.value : parameters;
+    const toolCallId = randomUUID();
+    let output = await this.tool.execute!(input, {
+      toolCallId,
+      messages: [],
+      abortSignal: signal,
+      experimental_context: context,
+    });
+    // A generator reports progress; its last value is the answer.
+    if (isAsyncIterable(output)) {
+      const parts = output;
+      output = undefined;
+      for await (const part of parts) output = part;
+    }
+    const model = await this.tool.toModelOutput?.({ toolCallId, input, output });
+    return {
+      response: model === undefined ? { text: toText(output) } : readModelOutput(model),
+      reward: 0,
+      metrics: {},
+    };
+  }
+}
+
+async function readSchema(name: string, given: unknown): Promise<AiSdkSchema> {
+  const schema = typeof given === "function" && !("~standard" in given) ? given() : given;
+  if (typeof schema === "object" && schema !== null) {
+    if ("jsonSchema" in schema) return schema as AiSdkSchema;
+    const standard = (schema as { "~standard"?: StandardProps })["~standard"];
+    if ("_zod" in schema) return { jsonSchema: toJsonSchema(schema), validate: validateStandard(standard) };
+    if (standard?.jsonSchema) {
+      return {
+        jsonSchema: standard.jsonSchema.input({ target: "draft-2020-12" }),
+        validate: validateStandard(standard),
+      };
+    }
+  }
+  throw new ToolError("has an input schema that cannot be read", {
+    code: "tool/bad-schema",
+    subject: `AI SDK tool "${name}"`,
+    expected: "a zod 4 type, jsonSchema(...), or a Standard Schema that gives JSON Schema",
+    received: typeof schema,
+  });
+}
+
+/** https://standardschema.dev */
+interface StandardProps {
+  validate(value: unknown): StandardResult | Promise<StandardResult>;
+  jsonSchema?: { input(options: { target: string }): JsonSchema };
+}
+type StandardResult =
+  | { value: unknown; issues?: undefined }
+  | { issues: readonly { message: string; path?: unknown }[] };
+
+function validateStandard(standard: StandardProps | undefined): AiSdkSchema["validate"] {
+  if (!standard) return undefined;
+  return async (value) => {
+    const result = await standard.validate(value);
+    if (!result.issues) return { success: true, value: result.value };
+    const problems = result.issues.map(({ message, path }) => {
+      const place =
+        Array.isArray(path) && path.length > 0 ? path.map((key) => String(key?.key ?? key)).join(".") : null;
+      return place === null ? message : `${place}: ${message}`;
+    });
+    return { success: false, error: new Error(problems.join("; ")) };
+  };
+}
+
+/** The AI SDK's `ToolResultOutput`: texts are joined, images kept apart. */
+function readModelOutput(model: unknown): ToolResponse {
+  const { type, value, reason } = model as { type: string; value?: unknown; reason?: string };
+  if (type === "execution-denied") return { text: `error: denied${reason ? ` (${reason})` : ""}` };
+  if (type === "error-text" || type === "error-json") return { text: `error: ${toText(value)}` };
+  if (type !== "content" || !Array.isArray(value)) return { text: toText(value) };
+  const text = value.filter((part) => part.type === "text").map((part) => part.text);
+  const image = value.filter((part) => part.type.startsWith("image") || part.mediaType?.startsWith("image/"));
+  return { text: text.join("\n"), ...(image.length > 0 ? { image } : {}) };
+}
+
+function toText(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+}
+
+function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
+  return typeof value === "object" && value !== null && Symbol.asyncIterator in value;
+}

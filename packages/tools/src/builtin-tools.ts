@@ -1,0 +1,20 @@
+import { CalculatorTool } from "./calculator-tool.js";
+import { CodeTool } from "./code-tool.js";
+import { Gsm8kTool } from "./gsm8k-tool.js";
+import { createMcpTools } from "./mcp/create-mcp-tools.js";
+import type { ToolClass, ToolFactory } from "./registry.js";
+import { createSearchTool } from "./search/search-tool.js";
+
+/** Built-in tools, by the names that configs use: ours, and the Python paths of the field's shipped examples. */
+export const builtinTools: ReadonlyMap<string, ToolClass | ToolFactory> = new Map<string, ToolClass | ToolFactory>([
+  ["@cria/tools#CalculatorTool", CalculatorTool],
+  ["@cria/tools#Gsm8kTool", Gsm8kTool],
+  ["verl.tools.gsm8k_tool.Gsm8kTool", Gsm8kTool],
+  ["@cria/tools#CodeTool", CodeTool],
+  ["@cria/tools#SearchTool", createSearchTool],
+  ["verl.tools.search_tool.SearchTool", createSearchTool],
+  ["verl.tools.sandbox_fusion_tools.SandboxFusionTool", CodeTool],
+  ["@cria/tools#McpTools", createMcpTools],
+  ["verl.tools.mcp_base_tool.MCPBaseTool", createMcpTools],
+  ["verl.tools.mcp_search_tool.MCPSearchTool", createMcpTools],
+]);

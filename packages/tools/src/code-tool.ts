@@ -1,0 +1,89 @@
+import type { ToolSchema } from "@cria/core";
+import { z } from "zod";
+import { BaseTool, type ExecuteOptions, type ToolResult } from "./base-tool.js";
+import { JavaScriptSandbox } from "./sandbox/javascript-sandbox.js";
+import { PythonSandbox } from "./sandbox/python-sandbox.js";
+import type { Sandbox } from "./sandbox/sandbox.js";
+import type { SandboxOutcome } from "./sandbox/worker-pool.js";
+import { defineToolSchema } from "./schema.js";
+
+/** Config of a code tool, in the units of config files. */
+export const codeToolConfig = z.object({
+  language: z.enum(["python", "javascript"]).optional(),
+  /** The field's name for `language`. */
+  default_language: z.enum(["python", "javascript"]).optional(),
+  cpu_s: z.number().positive().optional(),
+  timeout_s: z.number().positive().optional(),
+  /** The field's name for `timeout_s`. */
+  default_timeout: z.number().positive().optional(),
+  memory_mb: z.number().min(16).max(4096).optional(),
+  /** The field's name for `memory_mb`. */
+  memory_limit_mb: z.number().min(16).max(4096).optional(),
+  /** Python's files, which live in memory. */
+  disk_mb: z.number().positive().optional(),
+  output_bytes: z.int().positive().optional(),
+  /** Programs that run at once. */
+  num_workers: z.int().positive().optional(),
+  /** Of Python's random numbers. */
+  seed: z.int().nonnegative().optional(),
+});
+
+const DESCRIPTION = {
+  python: "Runs a Python program and gives what it prints and the value of its last expression.",
+  javascript: "Runs a JavaScript program and gives what it logs and the value of its last expression.",
+} as const;
+
+/**
+ * Runs code in a sandbox: Python in Pyodide, or JavaScript in QuickJS. Each call is a program of its own; nothing is kept
+ * between calls or trajectories. The row's `execute_kwargs.stdin` is Python's input.
+ */
+export class CodeTool extends BaseTool {
+  private readonly sandbox: Sandbox;
+
+  constructor(config: Record<string, unknown> = {}, schema?: ToolSchema) {
+    const known = codeToolConfig.parse(config);
+    const language = known.language ?? known.default_language ?? "python";
+    const code = z.string().describe("The program.");
+    super(schema ?? defineToolSchema("code_interpreter", DESCRIPTION[language], z.object({ code })), config);
+    const options = definedOnly({
+      cpuS: known.cpu_s,
+      timeoutS: known.timeout_s ?? known.default_timeout,
+      memoryMb: known.memory_mb ?? known.memory_limit_mb,
+      diskMb: known.disk_mb,
+      outputBytes: known.output_bytes,
+      workers: known.num_workers,
+      seed: known.seed,
+    });
+    this.sandbox = language === "python" ? new PythonSandbox(options) : new JavaScriptSandbox(options);
+  }
+
+  async execute(
+    _instanceId: string,
+    parameters: Record<string, unknown>,
+    { signal, stdin }: ExecuteOptions = {},
+  ): Promise<ToolResult> {
+    const input = typeof stdin === "string" ? stdin : undefined;
+    const outcome = await this.sandbox.run(String(parameters.code), { signal, stdin: input });
+    return {
+      response: { text: describeOutcome(outcome) },
+      reward: 0,
+      metrics: { code_ok: outcome.status === "ok" ? 1 : 0, [`code_${outcome.status}`]: 1 },
+    };
+  }
+
+  override dispose(): Promise<void> {
+    return this.sandbox.dispose();
+  }
+}
+
+/** The output and the error as one text for the model. */
+export function describeOutcome({ output, truncated, error }: SandboxOutcome): string {
+  const parts = [truncated ? `${output}\n(output cut here)` : output.replace(/\n$/, "")];
+  if (error !== undefined) parts.push(error);
+  const text = parts.filter((part) => part !== "").join("\n");
+  return text === "" ? "(no output)" : text;
+}
+
+function definedOnly<T extends object>(options: T): { [K in keyof T]?: NonNullable<T[K]> } {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never;
+}

@@ -1,0 +1,165 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { BaseTool } from "../base-tool.js";
+import { createTools, disposeTools } from "../registry.js";
+import { findArgumentError } from "../validate-arguments.js";
+import { connectMcpServer } from "./create-mcp-tools.js";
+import { McpConnection } from "./mcp-connection.js";
+import { McpTool } from "./mcp-tool.js";
+
+const everything = createRequire(import.meta.url).resolve("@modelcontextprotocol/server-everything/dist/index.js");
+const stdio = { command: process.execPath, args: [everything, "stdio"] };
+
+async function findPort(): Promise<number> {
+  const server = createServer().listen(0);
+  await new Promise((done) => server.once("listening", done));
+  const { port } = server.address() as { port: number };
+  await new Promise((done) => server.close(done));
+  return port;
+}
+
+async function startHttp(port: number): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [everything, "streamableHttp"], {
+    env: { ...process.env, PORT: String(port) },
+  });
+  await new Promise<void>((done, fail) => {
+    child.stderr.on("data", (chunk) => String(chunk).includes("listening") && done());
+    child.once("exit", () => fail(new Error("server did not start")));
+  });
+  return child;
+}
+
+const stop = async (child: ChildProcess) => {
+  const ended = new Promise((done) => child.once("exit", done));
+  child.kill("SIGKILL");
+  await ended;
+};
+
+let port: number;
+let http: ChildProcess;
+beforeAll(async () => {
+  port = await findPort();
+  http = await startHttp(port);
+});
+afterAll(() => stop(http));
+
+describe.each(["stdio", "streamable HTTP"])("MCP over %s", (kind) => {
+  let tools: Map<string, BaseTool>;
+  const run = async (name: string, args: Record<string, unknown>) => tools.get(name)!.execute("i", args);
+  beforeAll(async () => {
+    const server = kind === "stdio" ? stdio : { url: `http://localhost:${port}/mcp` };
+    tools = await createTools([{ class_name: "@cria/tools#McpTools", config: server }], ".");
+  });
+  afterAll(() => disposeTools(tools.values()));
+
+  it("any server's tools become tools, with their schemas", () => {
+    expect([...tools.keys()]).toEqual(expect.arrayContaining(["echo", "get-sum", "get-tiny-image"]));
+    const { schema } = tools.get("get-sum")!;
+    expect(schema.function.parameters).toMatchObject({ type: "object", required: ["a", "b"] });
+    expect(findArgumentError(schema, { a: 1, b: 2 })).toBeNull();
+    expect(findArgumentError(schema, { a: "1", b: 2 })).toBe('a: expected number, got "1"');
+  });
+
+  it("answers with text, images and structured content, many calls at once", async () => {
+    const echoes = await Promise.all(Array.from({ length: 20 }, (_, i) => run("echo", { message: `m${i}` })));
+    expect(echoes.map(({ response }) => response.text)).toEqual(echoes.map((_, i) => `Echo: m${i}`));
+    expect((await run("get-sum", { a: 2, b: 3 })).response.text).toMatch(/\b5\b/);
+    const { response } = await run("get-tiny-image", {});
+    expect(response.image).toEqual([{ data: expect.any(String), mimeType: "image/png" }]);
+    expect((await run("get-structured-content", { location: "New York" })).response.text).toMatch(/temperature/);
+  });
+
+  it("says what the server says is wrong", async () => {
+    const { response, metrics } = await run("get-sum", { a: "x" });
+    expect(response.text).toMatch(/^error: .*a/s);
+    expect(metrics).toEqual({ mcp_error: 1 });
+  });
+
+  it("ends a call when its signal aborts, and goes on", async () => {
+    const tool = tools.get("trigger-long-running-operation")!;
+    const running = tool.execute("i", { duration: 30, steps: 30 }, { signal: AbortSignal.timeout(100) });
+    await expect(running).rejects.toThrow(/trigger-long-running-operation failed/);
+    expect((await run("echo", { message: "on" })).response.text).toBe("Echo: on");
+  });
+});
+
+describe("a server that dies", () => {
+  const longCall = (connection: McpConnection) =>
+    connection.callTool("trigger-long-running-operation", { duration: 30, steps: 30 });
+  const echo = async (connection: McpConnection) =>
+    (await connection.callTool("echo", { message: "on" })).content[0] as { text: string };
+
+  it("over stdio: the calls in flight fail, the next call starts it anew", async () => {
+    const connection = new McpConnection("everything", stdio);
+    await connection.listTools();
+    const pid = connection.pid!;
+    const calls = [longCall(connection), longCall(connection)];
+    setTimeout(() => process.kill(pid, "SIGKILL"), 100);
+    for (const result of await Promise.allSettled(calls)) {
+      expect(result).toMatchObject({ status: "rejected", reason: { code: "tool/mcp" } });
+    }
+    expect((await echo(connection)).text).toBe("Echo: on");
+    expect(connection.pid).not.toBe(pid);
+    const started = connection.pid!;
+    await connection.close();
+    expect(() => process.kill(started, 0)).toThrow(/ESRCH/);
+    await expect((async () => echo(connection))()).rejects.toThrow(/is closed/);
+  });
+
+  it("over HTTP: the calls in flight fail, the next call after its return works", async () => {
+    const ownPort = await findPort();
+    const first = await startHttp(ownPort);
+    const connection = new McpConnection("everything", { url: `http://localhost:${ownPort}/mcp` });
+    await connection.listTools();
+    const call = longCall(connection);
+    setTimeout(() => first.kill("SIGKILL"), 100);
+    await expect(call).rejects.toMatchObject({ code: "tool/mcp" });
+    await expect(echo(connection)).rejects.toThrow(/cannot be reached|failed/);
+    const second = await startHttp(ownPort);
+    expect((await echo(connection)).text).toBe("Echo: on");
+    await connection.close();
+    await stop(second);
+  });
+
+  it("or never starts is an error that says what it wrote", async () => {
+    const broken = { command: process.execPath, args: ["-e", "console.error('no licence'); process.exit(3)"] };
+    await expect(connectMcpServer("broken", broken)).rejects.toThrow(
+      /MCP server "broken": cannot be reached.*no licence/s,
+    );
+    await expect(connectMcpServer("none", { command: "/no/such/program" })).rejects.toThrow(/ENOENT/);
+    await expect(connectMcpServer("none", { url: "http://localhost:1/mcp" })).rejects.toThrow(/cannot be reached/);
+  });
+});
+
+describe("config of MCP tools", () => {
+  it("takes the field's form: a file of servers and a list of tools", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "cria-mcp-"));
+    await writeFile(join(folder, "servers.json"), JSON.stringify({ mcpServers: { everything: stdio } }));
+    const entry = {
+      class_name: "verl.tools.mcp_search_tool.MCPSearchTool",
+      config: { rate_limit: 120, timeout: 120 },
+      mcp: { mcp_servers_config_path: "./servers.json", tool_selected_list: ["echo"] },
+    };
+    const tools = await createTools([entry], folder);
+    expect([...tools.keys()]).toEqual(["echo"]);
+    expect(tools.get("echo")).toBeInstanceOf(McpTool);
+    await disposeTools(tools.values());
+    await rm(folder, { recursive: true });
+  });
+
+  it("prefixes names, and names tools that are missing", async () => {
+    const class_name = "@cria/tools#McpTools";
+    const tools = await createTools([{ class_name, config: { ...stdio, tools: ["echo"], prefix: "x_" } }], ".");
+    expect((await tools.get("x_echo")!.execute("i", { message: "a" })).response.text).toBe("Echo: a");
+    await disposeTools(tools.values());
+    await expect(createTools([{ class_name, config: { ...stdio, tools: ["nope"] } }], ".")).rejects.toThrow(/nope/);
+    const two = { mcpServers: { a: stdio, b: stdio }, tools: ["nope"] };
+    await expect(createTools([{ class_name, config: two }], ".")).rejects.toThrow(/nope of MCP servers a, b/);
+    await expect(createTools([{ class_name, config: {} }], ".")).rejects.toThrow(/names no MCP server/);
+  });
+});

@@ -1,0 +1,103 @@
+import { findJsonEnd } from "./json-span.js";
+import { isRecord, makeCall, makeMalformedCall } from "./make-call.js";
+import type { ParsedToolCall, ParsedTurn } from "./tool-parser.js";
+
+export interface BareJsonOptions {
+  /** What the model should have written, for error texts. */
+  shape: string;
+  /** Marks directly around the JSON that are no content, such as `<|python_tag|>` and fences. */
+  before: readonly string[];
+  after: readonly string[];
+  /** Whether a list of calls and `{"tool_calls": [...]}` are calls too. */
+  lists: boolean;
+}
+
+/**
+ * Calls written as plain JSON among text. An object is a call when it has a name and arguments (or parameters); any
+ * other JSON stays content, since a model may answer in JSON. Broken JSON is a broken call when it starts like one.
+ */
+export function parseBareJson(text: string, options: BareJsonOptions): ParsedTurn {
+  const calls: ParsedToolCall[] = [];
+  const content: string[] = [];
+  let copied = 0;
+  let at = 0;
+  const leaveOut = (from: number, to: number) => {
+    content.push(stripEnd(text.slice(copied, from), options.before));
+    copied = skipMark(text, to, options.after);
+  };
+  while (at < text.length) {
+    const open = findOpening(text, at, options.lists);
+    if (open < 0) break;
+    const span = findJsonEnd(text, open);
+    if (span.ok) {
+      const found = readCalls(text.slice(open, span.end), options);
+      calls.push(...found);
+      if (found.length > 0) leaveOut(open, span.end);
+      at = span.end;
+      continue;
+    }
+    if (startsLikeCall(text, open)) {
+      calls.push(makeMalformedCall(`${reasons[span.reason]}; expected ${options.shape}`));
+      leaveOut(open, span.at);
+    }
+    // Never back into what was read: that keeps the time linear.
+    at = Math.max(span.at, open + 1);
+  }
+  content.push(text.slice(copied));
+  const rest = content.join("");
+  // What stands between calls only, `;` or `,`, says nothing.
+  return { content: calls.length > 0 && /^[\s;,]*$/.test(rest) ? "" : rest, calls };
+}
+
+const reasons = { unterminated: "the JSON does not end", invalid: "not valid JSON", "too deep": "nested too deeply" };
+
+/** The next bracket that may begin a call: `{` before a key, `[` before `{`. Brackets of prose are passed by. */
+function findOpening(text: string, start: number, lists: boolean): number {
+  for (let at = start; at < text.length; at++) {
+    if (text[at] !== "{" && !(lists && text[at] === "[")) continue;
+    if (/^(\{\s{0,40}["'\w]|\[\s{0,40}\{)/.test(text.slice(at, at + 50))) return at;
+  }
+  return -1;
+}
+
+/** Read in a window: an opening bracket and the first key. */
+function startsLikeCall(text: string, open: number): boolean {
+  return /^\[?\s{0,40}\{\s{0,40}["']?(name|function|tool_calls|type["']?\s?:\s?["']function)\b/.test(
+    text.slice(open, open + 120),
+  );
+}
+
+function readCalls(json: string, options: BareJsonOptions): ParsedToolCall[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (error) {
+    if (!startsLikeCall(json, 0)) return [];
+    return [makeMalformedCall(`not valid JSON: ${(error as Error).message}; expected ${options.shape}`)];
+  }
+  if (options.lists && isRecord(value) && Array.isArray(value.tool_calls)) {
+    return value.tool_calls.map((item) => makeCall(item, options.shape));
+  }
+  const items = Array.isArray(value) ? value : [value];
+  return items.every(isCall) ? items.map((item) => makeCall(item, options.shape)) : [];
+}
+
+function isCall(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  if (isRecord(value.function)) return isCall(value.function);
+  return typeof (value.name ?? value.function) === "string" && ("arguments" in value || "parameters" in value);
+}
+
+function stripEnd(text: string, marks: readonly string[]): string {
+  const trimmed = text.trimEnd();
+  const mark = marks.find((candidate) => trimmed.endsWith(candidate));
+  return mark === undefined ? text : trimmed.slice(0, trimmed.length - mark.length);
+}
+
+/** Index behind white space and a mark, or `start` where no mark follows. */
+function skipMark(text: string, start: number, marks: readonly string[]): number {
+  let at = start;
+  while (at < text.length && /\s/.test(text[at]!)) at++;
+  const mark = marks.find((candidate) => text.startsWith(candidate, at));
+  return mark === undefined ? start : at + mark.length;
+}

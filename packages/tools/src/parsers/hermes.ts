@@ -1,0 +1,60 @@
+import { findJsonEnd } from "./json-span.js";
+import { makeMalformedCall, readJsonCall } from "./make-call.js";
+import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
+
+const OPEN = "<tool_call>";
+const CLOSE = "</tool_call>";
+const SHAPE = '<tool_call>{"name": ..., "arguments": {...}}</tool_call>';
+
+/**
+ * The Hermes format, of Qwen2.5, Qwen3 and others: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, any
+ * number of times. The end of a call is found by its JSON, so that a string may contain the closing tag.
+ */
+export const parseHermes: ToolParser = (text) => {
+  const calls: ParsedToolCall[] = [];
+  const content: string[] = [];
+  let at = 0;
+  for (;;) {
+    const open = text.indexOf(OPEN, at);
+    if (open < 0) return { content: content.join("") + text.slice(at), calls };
+    content.push(text.slice(at, open));
+    const { call, end } = readBlock(text, open + OPEN.length);
+    calls.push(call);
+    at = end;
+  }
+};
+
+/** Reads what follows an opening tag. `end` is where the search for the next one goes on. */
+function readBlock(text: string, start: number): { call: ParsedToolCall; end: number } {
+  const json = skipSpace(text, start);
+  if (text[json] === "{") {
+    const span = findJsonEnd(text, json);
+    if (span.ok) {
+      const close = skipSpace(text, span.end);
+      if (text.startsWith(CLOSE, close)) {
+        return { call: readJsonCall(text.slice(json, span.end), SHAPE), end: close + CLOSE.length };
+      }
+    } else if (span.reason === "too deep") {
+      return { call: makeMalformedCall("nested too deeply"), end: endOfBroken(text, start).end };
+    }
+  }
+  const { close, end } = endOfBroken(text, start);
+  if (close < 0) return { call: makeMalformedCall(`unterminated tool call: ${CLOSE} is missing`), end };
+  const call = readJsonCall(text.slice(start, close), SHAPE);
+  // Valid JSON that is no object (an array, a number) ends here too, and makeCall says so.
+  return { call: call.error ? call : makeMalformedCall(`unexpected text; expected ${SHAPE}`), end };
+}
+
+/** A broken call ends at the next tag of either kind: a later call may be right. */
+function endOfBroken(text: string, start: number): { close: number; end: number } {
+  const nextOpen = text.indexOf(OPEN, start);
+  const limit = nextOpen < 0 ? text.length : nextOpen;
+  const close = text.slice(start, limit).indexOf(CLOSE);
+  return close < 0 ? { close: -1, end: limit } : { close: start + close, end: start + close + CLOSE.length };
+}
+
+function skipSpace(text: string, start: number): number {
+  let at = start;
+  while (at < text.length && /\s/.test(text[at]!)) at++;
+  return at;
+}

@@ -1,0 +1,49 @@
+/** Arguments nested deeper than this are refused: printing or validating them could exhaust the stack. */
+const MAX_DEPTH = 100;
+
+export type JsonSpan =
+  | { ok: true /** Index behind the closing bracket. */; end: number }
+  | {
+      ok: false;
+      reason: "unterminated" | "invalid" | "too deep" /** Index up to which the text was read. */;
+      at: number;
+    };
+
+/**
+ * Finds the end of the JSON object or array that opens at `start`: brackets are counted outside of strings, and the
+ * first character that no JSON has there ends the search. `JSON.parse` stays the judge of the grammar.
+ *
+ * That early end is what keeps parsers linear: of two searches that both pass a point, one is inside a string there and
+ * the other is not, so every character is read at most twice however often the searches start.
+ */
+export function findJsonEnd(text: string, start: number): JsonSpan {
+  let depth = 0;
+  for (let at = start; at < text.length; at++) {
+    const char = text[at]!;
+    if (char === '"') {
+      at = skipString(text, at);
+      if (at < 0) return { ok: false, reason: "unterminated", at: text.length };
+    } else if (char === "{" || char === "[") {
+      if (++depth > MAX_DEPTH) return { ok: false, reason: "too deep", at };
+    } else if (char === "}" || char === "]") {
+      if (--depth === 0) return { ok: true, end: at + 1 };
+    } else if (!isJsonFiller(char)) {
+      return { ok: false, reason: "invalid", at };
+    }
+  }
+  return { ok: false, reason: "unterminated", at: text.length };
+}
+
+/** Index of the quote that closes the string opened at `open`, or -1. */
+function skipString(text: string, open: number): number {
+  for (let at = open + 1; at < text.length; at++) {
+    if (text[at] === "\\") at++;
+    else if (text[at] === '"') return at;
+  }
+  return -1;
+}
+
+/** Separators, white space, and the letters of numbers, true, false and null. */
+function isJsonFiller(char: string): boolean {
+  return /[\s:,\-+.\w]/.test(char);
+}

@@ -1,0 +1,297 @@
+import type { ToolSchema } from "@cria/core";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { defineToolSchema } from "../schema.js";
+import { getToolParser, listToolParsers, registerToolParser } from "./registry.js";
+
+const parse = (format: string, text: string, tools?: ToolSchema[]) => getToolParser(format)!(text, tools);
+const formats = ["chatml-json", "hermes", "llama3_json", "python", "qwen3_coder"];
+
+describe("registry", () => {
+  it("has every format of the spec, and takes more", () => {
+    expect(listToolParsers()).toEqual(formats);
+    registerToolParser("none", (text) => ({ content: text, calls: [] }));
+    expect(parse("none", "x")).toEqual({ content: "x", calls: [] });
+  });
+});
+
+/** Nested and escaped JSON, with every format's own tags inside a string. */
+const hard = {
+  text: 'quote " backslash \\ brace } line\nunicode ☃ </tool_call><tool_call></parameter2>',
+  deep: { list: [1, -2.5e3, true, null, { "key with }": [] }] },
+};
+const argumentsJson = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 4 });
+
+describe.each([
+  ["hermes", "arguments", (json: string) => `<tool_call>\n${json}\n</tool_call>`],
+  ["llama3_json", "parameters", (json: string) => `<|python_tag|>${json}`],
+  ["chatml-json", "arguments", (json: string) => `\`\`\`json\n${json}\n\`\`\``],
+] as const)("%s", (format, key, wrap) => {
+  const write = (name: string, args: unknown) => wrap(JSON.stringify({ name, [key]: args }));
+
+  it("finds several calls, nested and escaped JSON, and text around them", () => {
+    const turn = parse(format, `hi ${write("a", hard)} and ${write("b", {})} bye`);
+    expect(turn.calls).toEqual([
+      { name: "a", arguments: hard },
+      { name: "b", arguments: {} },
+    ]);
+    expect(turn.content.replace(/\s+/g, " ")).toBe("hi and bye");
+  });
+
+  it("reads arguments that are JSON text once more", () => {
+    expect(parse(format, write("a", JSON.stringify(hard))).calls).toEqual([{ name: "a", arguments: hard }]);
+  });
+
+  it("reads back whatever JSON was written", () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.string({ minLength: 1 }), argumentsJson), { minLength: 1 }), (calls) => {
+        const turn = parse(format, calls.map(([name, args]) => write(name, args)).join("\n"));
+        // JSON has no -0.
+        const expected = calls.map(([name, args]) => ({ name, arguments: JSON.parse(JSON.stringify(args)) }));
+        expect(turn.calls).toEqual(expected);
+        expect(turn.content.trim()).toBe("");
+      }),
+    );
+  });
+
+  it("makes malformed calls errors that the model can read", () => {
+    const broken = [
+      wrap('{"name": "a", "arguments": {"x": 1}'),
+      wrap('{"name": "a", "arguments": {"x": tru}}'),
+      wrap("{'name': 'a', 'arguments': {}}"),
+      wrap('{"name": "a", "arguments": [1]}'),
+      wrap('{"name": "a", "arguments": "x"}'),
+      wrap(`{"name": "a", "arguments": {"x": ${"[".repeat(5000)}${"]".repeat(5000)}}}`),
+    ];
+    for (const text of broken) {
+      const { calls } = parse(format, text);
+      expect(calls, text.slice(0, 80)).toHaveLength(1);
+      expect(calls[0]!.error).toMatch(/^error: invalid call \(.+\)$/);
+      expect(calls[0]!.arguments).toEqual({});
+    }
+  });
+
+  it("reads a good call after a broken one", () => {
+    const { calls } = parse(format, `${wrap('{"name": "a", "arguments": {<}}')}\n${write("b", { x: 1 })}`);
+    expect(calls.map((call) => [call.name, call.error !== undefined])).toEqual([
+      ["", true],
+      ["b", false],
+    ]);
+  });
+
+  it("leaves text without calls alone", () => {
+    for (const text of ["", "hello", "a { b } [c] {", 'the answer is {"answer": 5}', "f(x) = {x | x > 0}"])
+      expect(parse(format, text)).toEqual({ content: text, calls: [] });
+  });
+});
+
+describe("hermes", () => {
+  it("finds the end of a call by its JSON: a string may contain the closing tag", () => {
+    const text = '<tool_call>{"name":"a","arguments":{"html":"<b></tool_call></b>"}}</tool_call> rest';
+    expect(parse("hermes", text)).toEqual({
+      content: " rest",
+      calls: [{ name: "a", arguments: { html: "<b></tool_call></b>" } }],
+    });
+  });
+
+  it("names what is wrong", () => {
+    const error = (text: string) => parse("hermes", text).calls.map((call) => call.error);
+    expect(error('<tool_call>{"name":"a","arguments":{}}')[0]).toMatch(/<\/tool_call> is missing/);
+    expect(error("<tool_call>")[0]).toMatch(/<\/tool_call> is missing/);
+    expect(error("<tool_call>{</tool_call>")[0]).toMatch(/not valid JSON/);
+    expect(error('<tool_call>{"name":1}</tool_call>')[0]).toMatch(/no name/);
+    expect(error("<tool_call>null</tool_call>")[0]).toMatch(/not an object/);
+    expect(error('<tool_call>{"name":"a","arguments":{}} extra</tool_call>')[0]).toMatch(/not valid JSON/);
+    expect(error('<tool_call>{"x <tool_call>{"name":"b","arguments":{}}</tool_call>')).toHaveLength(2);
+  });
+});
+
+describe("llama3_json and chatml-json", () => {
+  it("llama3_json separates calls by semicolons and ignores end marks", () => {
+    const text =
+      '<|python_tag|>{"type": "function", "name": "a", "parameters": {}}; {"name": "b", "parameters": {"x": "1"}}<|eom_id|>';
+    expect(parse("llama3_json", text)).toEqual({
+      content: "",
+      calls: [
+        { name: "a", arguments: {} },
+        { name: "b", arguments: { x: "1" } },
+      ],
+    });
+  });
+
+  it("chatml-json reads lists and the OpenAI message form", () => {
+    const call = { name: "a", arguments: { x: 1 } };
+    const openAi = { tool_calls: [{ type: "function", function: { name: "a", arguments: '{"x":1}' } }] };
+    expect(parse("chatml-json", JSON.stringify([call, call])).calls).toEqual([call, call]);
+    expect(parse("chatml-json", JSON.stringify(openAi)).calls).toEqual([call]);
+    expect(parse("llama3_json", JSON.stringify(openAi.tool_calls[0])).calls).toEqual([call]);
+  });
+});
+
+describe("qwen3_coder", () => {
+  const schema = defineToolSchema("edit", "", {
+    type: "object",
+    properties: {
+      path: { type: "string" },
+      line: { type: "integer" },
+      ratio: { anyOf: [{ type: "number" }, { type: "null" }] },
+      force: { type: "boolean" },
+      options: { $ref: "#/$defs/options" },
+      tags: { type: ["array", "null"] },
+      level: { enum: [1, 2] },
+    },
+    $defs: { options: { type: "object" } },
+  });
+  const write = (values: Record<string, string>) =>
+    `<tool_call>\n<function=edit>\n${Object.entries(values)
+      .map(([key, value]) => `<parameter=${key}>\n${value}\n</parameter>\n`)
+      .join("")}</function>\n</tool_call>`;
+
+  it("types values by the schema, and keeps text where none is given or nothing fits", () => {
+    const values = {
+      path: "12",
+      line: "3",
+      ratio: "-.5e1",
+      force: "True",
+      options: '{"a": [1]}',
+      tags: "null",
+      level: "2",
+      other: "7",
+    };
+    expect(parse("qwen3_coder", write(values), [schema]).calls).toEqual([
+      {
+        name: "edit",
+        arguments: {
+          path: "12",
+          line: 3,
+          ratio: -5,
+          force: true,
+          options: { a: [1] },
+          tags: null,
+          level: 2,
+          other: "7",
+        },
+      },
+    ]);
+    expect(parse("qwen3_coder", write(values)).calls[0]!.arguments).toEqual(values);
+    const wrong = { line: "three", force: "yes", options: "[1]" };
+    expect(parse("qwen3_coder", write(wrong), [schema]).calls[0]!.arguments).toEqual(wrong);
+  });
+
+  it("keeps values as they are but for one line break on either side: code, tags and all", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom("a", "\n", " ", "<", "<function=x>", "</tool_call>") }), (path) => {
+        expect(parse("qwen3_coder", write({ path }), [schema]).calls).toEqual([{ name: "edit", arguments: { path } }]);
+      }),
+    );
+  });
+
+  it("finds several calls, the outer tag there or not, and text around them", () => {
+    const bare = "<function=b></function>";
+    const turn = parse("qwen3_coder", `x ${write({ line: "1" })} y ${bare} z${bare}`, [schema]);
+    expect(turn.calls).toEqual([
+      { name: "edit", arguments: { line: 1 } },
+      { name: "b", arguments: {} },
+      { name: "b", arguments: {} },
+    ]);
+    expect(turn.content).toBe("x  y  z");
+  });
+
+  it("makes malformed calls errors that the model can read", () => {
+    const error = (text: string) => parse("qwen3_coder", text).calls.map((call) => call.error ?? call.name);
+    expect(error("<tool_call>{}</tool_call>")[0]).toMatch(/no <function=name>/);
+    expect(error("<tool_call><function=>")[0]).toMatch(/no <function=name>/);
+    expect(error("<tool_call><function=a><parameter=x>1")[0]).toMatch(/"x" is not closed/);
+    expect(error("<tool_call><function=a><parameter=x>1</parameter></tool_call>")[0]).toMatch(
+      /<\/function> is missing/,
+    );
+    expect(error("<function=a>1</parameter></function>")[0]).toMatch(/without <parameter/);
+    expect(error("<tool_call><function=a><tool_call><function=b></function></tool_call>")[1]).toBe("b");
+  });
+});
+
+describe("python", () => {
+  it("makes fences calls of the tool that takes code", () => {
+    const text = 'first\n```python\nprint("```")\n\nx = 1\n```\nthen\n```py\ny\n```\nlast';
+    const code = ['print("```")\n\nx = 1', "y"];
+    const call = (name: string) => code.map((body) => ({ name, arguments: { code: body } }));
+    expect(parse("python", text)).toEqual({ content: "first\nthen\nlast", calls: call("code_interpreter") });
+    const other = defineToolSchema("other", "", { type: "object", properties: { x: { type: "string" } } });
+    const run = defineToolSchema("run", "", { type: "object", properties: { code: { type: "string" } } });
+    expect(parse("python", text, [other, run]).calls).toEqual(call("run"));
+  });
+
+  it("an open fence is an error, other fences are content", () => {
+    expect(parse("python", "```python\nx").calls[0]!.error).toMatch(/not closed/);
+    expect(parse("python", "```js\nx\n```")).toEqual({ content: "```js\nx\n```", calls: [] });
+  });
+});
+
+describe.each(formats)("%s under random text", (format) => {
+  const schema = defineToolSchema("name", "", { type: "object", properties: { x: { type: "object" } } });
+  const pieces = [
+    ..."{}[]\"':,\\x1; \n<>`",
+    "<tool_call>",
+    "</tool_call>",
+    "<function=name>",
+    "</function>",
+    "<parameter=x>",
+    "</parameter>",
+    "```python\n",
+    "\n```",
+    '{"name":"name","arguments":{',
+    '"tool_calls":[',
+    "<|python_tag|>",
+    "__proto__",
+    "\ud800",
+  ];
+  const text = fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string()), { maxLength: 80 }).map((a) => a.join(""));
+
+  it("never throws, and answers calls that are complete", () => {
+    fc.assert(
+      fc.property(text, (sample) => {
+        const turn = parse(format, sample, [schema]);
+        expect(typeof turn.content).toBe("string");
+        for (const call of turn.calls) {
+          expect(typeof call.name).toBe("string");
+          expect(call.error !== undefined || call.name !== "").toBe(true);
+          expect(Object.prototype.toString.call(call.arguments)).toBe("[object Object]");
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("takes linear time: a text eight times as long takes about eight times as long", () => {
+    const tails = ["", '"', "\\", "</tool_call>", "</parameter>", "```", "}"];
+    const opened = ["", "<tool_call>", "<function=name>", "<parameter=x>", "\n```python\n"].flatMap((tag) =>
+      ["{", "[", '{"', '{"name":', '{"name":{', '[{"name":', '"', '\\"', "x"].map((body) => [tag, body]),
+    );
+    const random = fc.sample(fc.array(fc.constantFrom(...pieces), { minLength: 1, maxLength: 6 }), {
+      numRuns: 100,
+      seed: 7,
+    });
+    const cases = [...pieces.map((piece) => [piece]), ...opened, ...random].map((unit, i) => ({
+      unit: unit.join(""),
+      tail: tails[i % tails.length]!,
+    }));
+    // CPU time in ms: other work on the machine disturbs the clock far more.
+    const time = (unit: string, tail: string, size: number) => {
+      const sample = unit.repeat(Math.ceil(size / unit.length)) + tail;
+      const started = process.cpuUsage();
+      parse(format, sample, [schema]);
+      const { user, system } = process.cpuUsage(started);
+      return (user + system) / 1000;
+    };
+    for (const { unit, tail } of cases) time(unit, tail, 4000);
+    const slow = cases.filter(({ unit, tail }) => {
+      // Quadratic time would be a ratio of 64.
+      for (let attempt = 0; attempt < 6; attempt++) {
+        const small = Math.min(time(unit, tail, 8000), time(unit, tail, 8000), time(unit, tail, 8000));
+        if (time(unit, tail, 64_000) < 24 * Math.max(small, 0.5)) return false;
+      }
+      return true;
+    });
+    expect(slow).toEqual([]);
+  });
+});

@@ -1,0 +1,36 @@
+import type { ToolSchema } from "@cria/core";
+import { isRecord, makeMalformedCall } from "./make-call.js";
+import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
+
+/**
+ * Code in a Python fence is a call of the code tool, with the code as its argument. The tool is the first of those given
+ * that takes a string `code`; without schemas it is called `code_interpreter`. A fence opens and closes at the start of
+ * a line, so backticks inside the code do no harm.
+ */
+export const parsePythonFence: ToolParser = (text, tools = []) => {
+  const name = findCodeTool(tools);
+  const calls: ParsedToolCall[] = [];
+  const content: string[] = [];
+  let code: string[] | null = null;
+  for (const line of text.split("\n")) {
+    if (code === null) {
+      if (/^\s{0,3}```(?:python|py|python3)\s*$/i.test(line.slice(0, 100))) code = [];
+      else content.push(line);
+    } else if (/^\s{0,3}```\s*$/.test(line.slice(0, 100))) {
+      calls.push({ name, arguments: { code: code.join("\n") } });
+      code = null;
+    } else {
+      code.push(line);
+    }
+  }
+  if (code !== null) calls.push(makeMalformedCall("the code fence is not closed: ``` is missing", name));
+  return { content: content.join("\n"), calls };
+};
+
+function findCodeTool(tools: readonly ToolSchema[]): string {
+  const takesCode = tools.find(({ function: { parameters } }) => {
+    const properties = isRecord(parameters.properties) ? parameters.properties : {};
+    return isRecord(properties.code) && (properties.code.type ?? "string") === "string";
+  });
+  return takesCode?.function.name ?? "code_interpreter";
+}

@@ -1,0 +1,91 @@
+import type { ToolSchema } from "@cria/core";
+import { isRecord, makeMalformedCall } from "./make-call.js";
+import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
+import { typeBySchema } from "./type-by-schema.js";
+
+const SHAPE = "<tool_call><function=name><parameter=key>value</parameter></function></tool_call>";
+const TAG =
+  /<tool_call>|<\/tool_call>|<function=([^<>\n]{0,200})>|<\/function>|<parameter=([^<>\n]{0,200})>|<\/parameter>/g;
+
+/** A call being read. */
+interface OpenCall {
+  /** Where the call's text begins. */
+  from: number;
+  name: string | null;
+  values: Map<string, string>;
+  /** The parameter whose value is being read, and where the value starts. */
+  parameter: { key: string; start: number } | null;
+  closed: boolean;
+  error: string | null;
+}
+
+/**
+ * The XML format of Qwen3-Coder: `<tool_call><function=name><parameter=key>value</parameter></function></tool_call>`.
+ * The outer tag may be missing. A value is everything up to `</parameter>`, less one line break on either side, and gets
+ * the type that the tool's schema asks for.
+ */
+export const parseQwen3Coder: ToolParser = (text, tools = []) => {
+  const calls: ParsedToolCall[] = [];
+  const content: string[] = [];
+  let copied = 0;
+  let open: OpenCall | null = null;
+  const begin = (from: number): OpenCall => {
+    content.push(text.slice(copied, from));
+    return { from, name: null, values: new Map(), parameter: null, closed: false, error: null };
+  };
+  const finish = (call: OpenCall, end: number) => {
+    calls.push(makeXmlCall(call, tools));
+    copied = end;
+    open = null;
+  };
+  for (const tag of text.matchAll(TAG)) {
+    const end = tag.index + tag[0].length;
+    // Inside a value only its own closing tag counts: code may well contain the others.
+    if (open?.parameter && tag[0] !== "</parameter>") continue;
+    if (tag[0] === "<tool_call>") {
+      if (open) finish(open, tag.index);
+      open = begin(tag.index);
+    } else if (tag[0] === "</tool_call>") {
+      if (open) finish(open, end);
+    } else if (tag[1] !== undefined) {
+      if (open && open.name !== null) finish(open, tag.index);
+      open ??= begin(tag.index);
+      open.name = tag[1].trim();
+    } else if (!open) {
+      // A stray tag is content.
+    } else if (tag[2] !== undefined) {
+      open.parameter = { key: tag[2].trim(), start: end };
+    } else if (tag[0] === "</parameter>") {
+      if (!open.parameter) open.error ??= "</parameter> without <parameter=...>";
+      else open.values.set(open.parameter.key, trimLineBreaks(text.slice(open.parameter.start, tag.index)));
+      open.parameter = null;
+    } else {
+      open.closed = true;
+      // Without the outer tag the function's end is the call's.
+      if (!text.startsWith("<tool_call>", open.from)) finish(open, end);
+    }
+  }
+  if (open) finish(open, text.length);
+  content.push(text.slice(copied));
+  return { content: content.join(""), calls };
+};
+
+function makeXmlCall(call: OpenCall, tools: readonly ToolSchema[]): ParsedToolCall {
+  if (!call.name) return makeMalformedCall(`no <function=name>; expected ${SHAPE}`);
+  if (call.parameter) {
+    return makeMalformedCall(`parameter "${call.parameter.key}" is not closed: </parameter> is missing`, call.name);
+  }
+  if (call.error) return makeMalformedCall(call.error, call.name);
+  if (!call.closed) return makeMalformedCall("unterminated tool call: </function> is missing", call.name);
+  const schema = tools.find((tool) => tool.function.name === call.name)?.function.parameters ?? {};
+  const properties = isRecord(schema.properties) ? schema.properties : {};
+  const values = [...call.values].map(([key, text]) => {
+    const property = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    return [key, typeBySchema(text, property, schema)] as const;
+  });
+  return { name: call.name, arguments: Object.fromEntries(values) };
+}
+
+function trimLineBreaks(text: string): string {
+  return text.replace(/^\r?\n/, "").replace(/\r?\n$/, "");
+}

@@ -1,0 +1,112 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { BaseTool, CalculatorTool, createTools, disposeTools, loadToolConfig, registerToolClass } from "./index.js";
+
+let folder: string;
+const myTool = `
+import { BaseTool, defineToolSchema, type ToolResult } from "@cria/tools";
+import { ToolError } from "@cria/core";
+import { z } from "zod";
+
+enum Side { Left = "left" }
+
+export class MyTool extends BaseTool {
+  private readonly uses: number[] = [];
+  constructor(config: Record<string, unknown> = {}, schema?: BaseTool["schema"]) {
+    super(schema ?? defineToolSchema("my_tool", "Mine.", z.object({ x: z.number() })), config);
+  }
+  async execute(_id: string, { x }: { x: number }): Promise<ToolResult> {
+    this.uses.push(x);
+    return { response: { text: Side.Left + x + this.config.suffix }, reward: 0.5, metrics: {} };
+  }
+}
+
+export const shout = {
+  description: "Shouts.",
+  inputSchema: z.object({ text: z.string() }),
+  execute: ({ text }: { text: string }) => text.toUpperCase(),
+};
+export const pair = async (entry: { config: { names: string[] } }) =>
+  entry.config.names.map((name) => new MyTool({}, defineToolSchema(name, "", { type: "object" })));
+export const fails = () => { throw new ToolError("no", { code: "x", subject: "y" }); };
+export const notATool = 5;
+`;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "cria-tools-"));
+  await writeFile(join(folder, "my-tool.ts"), myTool);
+  await writeFile(
+    join(folder, "tools.yaml"),
+    `tools:
+  - class_name: ./my-tool.ts#MyTool
+    config: { suffix: "!" }
+  - class_name: "@cria/tools#CalculatorTool"
+    tool_schema:
+      type: function
+      function:
+        name: calc
+        description: Counts.
+        parameters: { type: object, properties: { expression: { type: string } }, required: [expression] }
+`,
+  );
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+describe("class_name", () => {
+  it("./my-tool.ts#MyTool loads TypeScript without a build step, anywhere, with our own BaseTool", async () => {
+    const tools = await loadToolConfig(join(folder, "tools.yaml"));
+    expect([...tools.keys()]).toEqual(["my_tool", "calc"]);
+    expect(tools.get("my_tool")).toBeInstanceOf(BaseTool);
+    expect(await tools.get("my_tool")!.execute("i", { x: 3 })).toMatchObject({
+      response: { text: "left3!" },
+      reward: 0.5,
+    });
+    expect(tools.get("calc")!.schema.function.description).toBe("Counts.");
+  });
+
+  it("may be an AI SDK tool or a factory of several tools", async () => {
+    const tools = await createTools(
+      [{ class_name: "./my-tool.ts#shout" }, { class_name: "./my-tool.ts#pair", config: { names: ["a", "b"] } }],
+      folder,
+    );
+    expect([...tools.keys()]).toEqual(["shout", "a", "b"]);
+    expect((await tools.get("shout")!.execute("i", { text: "hi" })).response.text).toBe("HI");
+  });
+
+  it("may be a package's export, or a name registered in code", async () => {
+    registerToolClass("mine", CalculatorTool);
+    expect([...(await createTools([{ class_name: "mine" }], folder)).keys()]).toEqual(["calculator"]);
+    await expect(createTools([{ class_name: "zod#z" }], import.meta.dirname)).rejects.toThrow(/is not a tool/);
+  });
+
+  it("that cannot be used is an error that says why", async () => {
+    const create = (class_name: string) => createTools([{ class_name }], folder);
+    await expect(create("./my-tool.ts#Nothing")).rejects.toThrow(/exports MyTool, fails, notATool, pair, shout/);
+    await expect(create("./my-tool.ts")).rejects.toThrow(/without #Export/);
+    await expect(create("./missing.ts#A")).rejects.toThrow(/cannot be loaded/);
+    await expect(create("./my-tool.ts#notATool")).rejects.toThrow(/is not a tool/);
+    await expect(create("./my-tool.ts#fails")).rejects.toThrow(/y: no/);
+    await expect(create("my_tools.calculator.Calculator")).rejects.toThrow(/Python class/);
+    const twice = [{ class_name: "@cria/tools#CalculatorTool" }, { class_name: "@cria/tools#CalculatorTool" }];
+    await expect(createTools(twice, folder)).rejects.toThrow(/defined twice/);
+    const schema = { type: "function" as const, function: { name: "bad", parameters: { type: "objekt" } } };
+    await expect(createTools([{ class_name: "mine", tool_schema: schema }], folder)).rejects.toThrow(/tool "bad"/);
+    await expect(loadToolConfig(join(folder, "my-tool.ts"))).rejects.toThrow(/cannot be read|does not list tools/);
+    await expect(loadToolConfig(join(folder, "none.yaml"))).rejects.toThrow(/cannot be read/);
+  });
+
+  it("tools are disposed together, also when one fails to", async () => {
+    const disposed: number[] = [];
+    const make = (i: number) =>
+      Object.assign(new CalculatorTool(), {
+        dispose: async () => {
+          disposed.push(i);
+          if (i === 0) throw new Error("stuck");
+        },
+      });
+    await disposeTools([make(0), make(1)]);
+    expect(disposed).toEqual([0, 1]);
+  });
+});

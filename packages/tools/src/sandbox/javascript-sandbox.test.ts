@@ -1,0 +1,128 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { JavaScriptSandbox } from "./javascript-sandbox.js";
+import { SandboxExecutor } from "./sandbox-executor.js";
+
+const sandbox = new JavaScriptSandbox({ cpuS: 0.4, timeoutS: 30, memoryMb: 32, outputBytes: 2000, workers: 2 });
+const run = (code: string) => sandbox.run(code);
+afterAll(() => sandbox.dispose());
+
+describe("JavaScript programs", () => {
+  it("give what they print and the value of the last expression", async () => {
+    expect(await run("console.log('a', 1, [2, {b: null}], 3n); const x = 20; x * 2 + 2")).toEqual({
+      status: "ok",
+      output: 'a 1 [2,{"b":null}] 3n\n42\n',
+      truncated: false,
+    });
+    expect((await run("const a = {}; a.a = a; a.f = () => 1; a")).output).toBe('{"a":"[Circular]","f":"[Function]"}\n');
+    expect((await run("undefined")).output).toBe("");
+    expect((await run("'☃ π 💡'")).output).toBe('"☃ π 💡"\n');
+  });
+
+  it("read their input line by line", async () => {
+    const { output } = await sandbox.run("[readline(), readline(), readline()]", { stdin: "a\nb\n" });
+    expect(output).toBe('["a","b",null]\n');
+    const executor = new SandboxExecutor();
+    const run = (language: string, code: string) => executor.run(code, { language, input: "3", timeoutS: 5 });
+    expect(await run("js", "print(readline() * 2)")).toEqual({ stdout: "6\n" });
+    expect((await run("javascript", "x")).error).toMatch(/^ReferenceError/);
+    expect((await run("cobol", "x")).error).toBe("error: no sandbox for cobol");
+    await executor.dispose();
+  });
+
+  it("may wait: promises, timers in order, await at the top level", async () => {
+    const code = `setTimeout(() => console.log(3), 5000); setTimeout(console.log, 10, 2); Promise.resolve().then(() => console.log(1)); 0`;
+    expect((await run(code)).output).toBe("1\n2\n3\n0\n");
+    expect((await run("const x = await new Promise((done) => setTimeout(done, 100, 7)); console.log(x)")).output).toBe(
+      "7\n",
+    );
+    expect((await run("(async () => 5)()")).output).toBe("5\n");
+    expect((await run("new Promise(() => {})")).error).toMatch(/nothing resolves/);
+  });
+
+  it("give their errors, with what was printed before", async () => {
+    expect(await run("console.log('before')\nnull.x")).toMatchObject({
+      status: "error",
+      output: "before\n",
+      error: expect.stringMatching(/^TypeError: .*\n.*main\.js:2/s),
+    });
+    expect((await run("let x = ;")).error).toMatch(/^SyntaxError/);
+    expect((await run("throw 5")).error).toBe("Uncaught 5");
+    expect((await run("Promise.reject(new RangeError('no'))")).error).toMatch(/^RangeError: no/);
+  });
+});
+
+describe("limits of JavaScript programs", () => {
+  it("infinite loops are stopped, their output is kept, and the next program runs", async () => {
+    const loops = [
+      "console.log('in'); while (true) {}",
+      "const f = () => Promise.resolve().then(f); f()",
+      "setInterval(() => {}, 1)",
+    ];
+    for (const outcome of await Promise.all(loops.map(run))) expect(outcome.status).toBe("cpu");
+    expect(await run("console.log('in'); for (;;);")).toEqual({
+      status: "cpu",
+      output: "in\n",
+      truncated: false,
+      error: "error: stopped after 0.4 s of CPU time",
+    });
+    expect((await run("1")).status).toBe("ok");
+  });
+
+  it("memory bombs get an error, and the next program runs", async () => {
+    const bombs = [
+      "const a = []; for (;;) a.push({})",
+      "'x'.repeat(2 ** 28)",
+      "new ArrayBuffer(2 ** 30)",
+      "const f = () => f() + 1; f()",
+    ];
+    const roomy = new JavaScriptSandbox({ cpuS: 10, timeoutS: 50, memoryMb: 32 });
+    for (const code of bombs) {
+      const { status, error } = await roomy.run(code);
+      expect([status, error], code).toEqual(["error", expect.stringMatching(/out of memory|stack|length/i)]);
+    }
+    expect((await roomy.run("1")).output).toBe("1\n");
+    await roomy.dispose();
+  });
+
+  it("huge output is cut at the limit", async () => {
+    const outcome = await run("for (let i = 0; i < 20000; i++) console.log('☃'.repeat(100))");
+    expect(outcome).toMatchObject({ status: "ok", truncated: true });
+    expect(Buffer.byteLength(outcome.output)).toBeLessThanOrEqual(2000);
+    expect(outcome.output).toMatch(/^[☃\n]+$/);
+  });
+
+  it("an abort ends the program at once, running or waiting", async () => {
+    const started = performance.now();
+    const runs = [1, 2, 3, 4].map(() => sandbox.run("for (;;);", { signal: AbortSignal.timeout(200) }));
+    for (const outcome of await Promise.all(runs)) expect(outcome.status).toBe("aborted");
+    expect(performance.now() - started).toBeLessThan(1000);
+  });
+});
+
+describe("walls around JavaScript programs", () => {
+  it.each([
+    "typeof process + typeof require + typeof fetch + typeof Deno + typeof WebAssembly + typeof Worker",
+    "console.log.constructor('return typeof process + typeof require + typeof fetch + typeof Deno + typeof WebAssembly + typeof Worker')()",
+    "print.constructor.constructor('return typeof process + typeof require + typeof fetch + typeof Deno + typeof WebAssembly + typeof Worker')()",
+  ])("nothing of the host is there: %s", async (code) => {
+    expect((await run(code)).output).toBe(`"${"undefined".repeat(6)}"\n`);
+  });
+
+  it.each(["import('node:fs')", "const fs = await import('fs'); fs", "import fs from 'fs'; await 0"])(
+    "no module can be had: %s",
+    async (code) => {
+      expect(await run(code)).toMatchObject({ status: "error", output: "" });
+    },
+  );
+
+  it("nothing is left of one program for the next", async () => {
+    await run(
+      "globalThis.leak = 1; Array.prototype.leak = 1; console.log = () => {}; Object.freeze(JSON); JSON.leak = 2",
+    );
+    for (let i = 0; i < 4; i++) {
+      expect((await run("[typeof leak, typeof [].leak, typeof JSON.leak]")).output).toBe(
+        '["undefined","undefined","undefined"]\n',
+      );
+    }
+  });
+});

@@ -1,0 +1,2 @@
+/** @see python-realm.mjs */
+export const REALM: string;

@@ -1,0 +1,232 @@
+/**
+ * The realm that Pyodide lives in: a context of its own, in which nothing of Node exists. Pyodide takes it for a plain
+ * JavaScript shell. `host` holds the few functions that lead out; they take and give numbers and strings, and write into
+ * arrays that were made inside, so that no object of the outer realm ever gets in.
+ *
+ * This text is evaluated inside. It gives a function that must be called with `host` and the limits, before Pyodide's scripts
+ * run, and answers `{ load, seal }`.
+ */
+export const REALM = `((host, limits) => {
+  "use strict";
+  const global = globalThis;
+  // An error of the outer realm would be an object of it.
+  const guard = (f) => (...args) => {
+    try {
+      return f(...args);
+    } catch {
+      throw new Error("not possible in the sandbox");
+    }
+  };
+  const now = guard(host.now);
+  const randomBase64 = guard(host.random);
+  const sizeOf = guard(host.size);
+  const fill = guard(host.fill);
+  const print = guard(host.print);
+  const stdinLine = guard(host.stdinLine);
+
+  global.performance = { now: () => now() };
+  global.console = { log: () => {}, warn: () => {}, error: () => {}, info: () => {}, debug: () => {} };
+  // What a shell has. "os.system" is how Emscripten asks a shell for random bytes.
+  global.os = { system: (command, args) => randomBase64(Number(/head -c(\\d+)/.exec(args[1])[1])) };
+  global.read = () => "{}";
+  global.readbuffer = (name) => {
+    const bytes = new Uint8Array(sizeOf(name));
+    fill(name, bytes);
+    return bytes.buffer;
+  };
+  global.load = () => {
+    throw new Error("no scripts here");
+  };
+  // Python waits by itself; what Pyodide puts off needs no clock.
+  global.setTimeout = () => 0;
+  global.clearTimeout = () => {};
+  global.noImport = () => {
+    throw new Error("no modules here");
+  };
+
+  global.TextEncoder = class TextEncoder {
+    encode(text) {
+      const bytes = [];
+      for (const char of String(text)) {
+        let code = char.codePointAt(0);
+        if (code >= 0xd800 && code < 0xe000) code = 0xfffd;
+        if (code < 0x80) bytes.push(code);
+        else if (code < 0x800) bytes.push(0xc0 | (code >> 6), 0x80 | (code & 63));
+        else if (code < 0x10000) bytes.push(0xe0 | (code >> 12), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
+        else bytes.push(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 63), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
+      }
+      return Uint8Array.from(bytes);
+    }
+    encodeInto(text, target) {
+      const bytes = this.encode(text);
+      target.set(bytes);
+      return { read: text.length, written: bytes.length };
+    }
+  };
+  global.TextDecoder = class TextDecoder {
+    constructor(encoding = "utf-8") {
+      this.encoding = encoding;
+    }
+    decode(data) {
+      if (data === undefined) return "";
+      const bytes = ArrayBuffer.isView(data)
+        ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+        : new Uint8Array(data);
+      const parts = [];
+      let units = [];
+      const add = (unit) => {
+        if (units.push(unit) === 4096) parts.push(String.fromCharCode(...units.splice(0)));
+      };
+      if (this.encoding === "latin1") for (const byte of bytes) add(byte);
+      else if (this.encoding === "utf-16le") for (let i = 0; i + 1 < bytes.length; i += 2) add(bytes[i] | (bytes[i + 1] << 8));
+      else decodeUtf8(bytes, add);
+      return parts.join("") + String.fromCharCode(...units);
+    }
+  };
+  const decodeUtf8 = (bytes, add) => {
+    for (let i = 0; i < bytes.length; ) {
+      const first = bytes[i++];
+      if (first < 0x80) {
+        add(first);
+        continue;
+      }
+      const more = first >= 0xf0 && first < 0xf5 ? 3 : first >= 0xe0 ? 2 : first >= 0xc2 ? 1 : -1;
+      let code = more < 0 || first >= 0xf5 ? -1 : first & (0x3f >> more);
+      for (let left = more; code >= 0 && left > 0; left--) {
+        if ((bytes[i] & 0xc0) !== 0x80) code = -1;
+        else code = (code << 6) | (bytes[i++] & 63);
+      }
+      if (code < 0 || code > 0x10ffff) add(0xfffd);
+      else if (code < 0x10000) add(code);
+      else {
+        add(0xd800 + ((code - 0x10000) >> 10));
+        add(0xdc00 + ((code - 0x10000) & 0x3ff));
+      }
+    }
+  };
+
+  // Python's memory: growing fails beyond the limit, and Python raises MemoryError.
+  const grow = WebAssembly.Memory.prototype.grow;
+  Object.defineProperty(WebAssembly.Memory.prototype, "grow", {
+    value(pages) {
+      if (this.buffer.byteLength + pages * 65536 > limits.memoryBytes) throw new RangeError("memory limit");
+      return grow.call(this, pages);
+    },
+    writable: false,
+    configurable: false,
+  });
+
+  /** Files and pipes live in this realm's memory, beside Python's: they have a limit of their own. */
+  const limitFiles = ({ FS }) => {
+    const { MEMFS } = FS.filesystems;
+    const nodes = new Set();
+    let used = 0;
+    const reserve = (bytes) => {
+      if (used + bytes > limits.diskBytes) {
+        used = 0;
+        for (const node of nodes) used += node.contents?.length ?? 0;
+      }
+      // 51: no space left on device.
+      if (used + bytes > limits.diskBytes) throw new FS.ErrnoError(51);
+    };
+    const limit = (object, name, needed) => {
+      const original = object[name];
+      object[name] = function (...args) {
+        const node = args[0].node ?? args[0];
+        const before = node.contents?.length ?? 0;
+        reserve(Math.max(needed(...args) - before, 0));
+        const result = original.apply(this, args);
+        nodes.add(node);
+        used += (node.contents?.length ?? 0) - before;
+        return result;
+      };
+    };
+    const writeEnd = (stream, buffer, offset, length, position) => position + length;
+    limit(MEMFS, "expandFileStorage", (node, capacity) => capacity);
+    limit(MEMFS, "resizeFileStorage", (node, size) => size);
+    limit(MEMFS.stream_ops, "write", writeEnd);
+    if (MEMFS.ops_table) MEMFS.ops_table.file.stream.write = MEMFS.stream_ops.write;
+    let piped = 0;
+    return (pipeStream) => {
+      const { write } = pipeStream.stream_ops;
+      pipeStream.stream_ops.write = function (stream, buffer, offset, length, position) {
+        piped += length;
+        if (piped > limits.diskBytes) throw new FS.ErrnoError(51);
+        return write.call(this, stream, buffer, offset, length, position);
+      };
+    };
+  };
+
+  /** No code from text any more, so no import() either, whose errors would come from the outer realm. */
+  const sealRealm = () => {
+    const refuse = () => {
+      throw new EvalError("code from text is not allowed here");
+    };
+    for (const kind of [() => {}, async () => {}, function* () {}, async function* () {}]) {
+      Object.defineProperty(Object.getPrototypeOf(kind), "constructor", { value: refuse, configurable: false });
+    }
+    for (const name of ["eval", "Function"]) Object.defineProperty(global, name, { value: refuse, configurable: false });
+    for (const name of ["read", "readbuffer", "load"]) delete global[name];
+  };
+
+  const load = async (create, indexURL, lockFileContents, setup, snapshotSize, makeSnapshot) => {
+    let snapshot;
+    if (snapshotSize > 0) {
+      snapshot = new Uint8Array(snapshotSize);
+      fill("snapshot", snapshot);
+    }
+    const pyodide = await global.loadPyodide({
+      indexURL,
+      createPyodideModule: create,
+      jsglobals: {},
+      lockFileContents,
+      env: { HOME: "/home/user", PYTHONINSPECT: "" },
+      stdin: () => stdinLine() ?? undefined,
+      ...(makeSnapshot ? { _makeSnapshot: true } : {}),
+      ...(snapshot ? { _loadSnapshot: snapshot } : {}),
+    });
+    if (makeSnapshot) {
+      pyodide.runPython(setup);
+      const made = pyodide.makeMemorySnapshot();
+      return { size: made.length, copyTo: (target) => host.take(made, target) };
+    }
+    const limitPipes = limitFiles(pyodide);
+    const fds = pyodide.runPython("import os as _os\\n_fds = _os.pipe()\\n_fds[0]");
+    limitPipes(pyodide.FS.streams[fds]);
+    pyodide.runPython("[_os.close(fd) for fd in _fds]\\ndel _os, _fds");
+    const decoder = new TextDecoder();
+    let pending = [];
+    const write = (bytes) => {
+      // Whole characters only: the last few bytes may be the start of one.
+      const all = pending.length > 0 ? Uint8Array.from([...pending, ...bytes]) : bytes;
+      let end = all.length;
+      for (let back = 1; back <= 3 && back <= all.length; back++) {
+        const byte = all[all.length - back];
+        if (byte >= 0xc0) {
+          if (back < (byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2)) end = all.length - back;
+          break;
+        }
+        if (byte < 0x80) break;
+      }
+      pending = [...all.subarray(end)];
+      print(decoder.decode(all.subarray(0, end)));
+      return bytes.length;
+    };
+    pyodide.setStdout({ write });
+    pyodide.setStderr({ write });
+    const runMain = pyodide.globals.get("_cria_take_main")();
+    pyodide.globals.delete("_cria_take_main");
+    sealRealm();
+    return {
+      run: (code, seed) => {
+        try {
+          const error = runMain(code, seed);
+          return typeof error === "string" ? error : "";
+        } catch (error) {
+          return "error: the interpreter ended (" + String(error && error.message).slice(-300) + ")";
+        }
+      },
+    };
+  };
+  return { load };
+})`;
