@@ -1,0 +1,64 @@
+import { aggregations } from "./aggregate.js";
+
+/** What a critic's loss sees of one micro-batch: the tokens in the loss, sequence after sequence. */
+export interface ValueLossInputs {
+  /** Tokens of the i-th sequence are `[offsets[i], offsets[i + 1])`. */
+  offsets: Int32Array;
+  values: Float32Array;
+  /** `oldValues` (before the update) and `returns`. */
+  columns: Record<string, Float32Array>;
+  /** Of the whole mini-batch, however it is cut. */
+  totals: { tokens: number; sequences: number };
+}
+
+export interface ValueLossOutputs {
+  /** This micro-batch's share; shares add up, those of metrics too. */
+  loss: number;
+  dValues: Float32Array;
+  metrics: { vf_loss: number; vf_clipfrac: number };
+}
+
+export type ValueLossFunction = (inputs: ValueLossInputs) => ValueLossOutputs;
+
+export interface ValueLossOptions {
+  /** How far a value may move from the old one before its gradient stops, above 0. */
+  cliprangeValue: number;
+  lossAggMode: string;
+  lossScaleFactor: number | null;
+}
+
+export const defaultValueLoss: ValueLossOptions = {
+  cliprangeValue: 0.5,
+  lossAggMode: "token-mean",
+  lossScaleFactor: null,
+};
+
+/**
+ * Clipped value loss (Schulman et al. 2015, arXiv:1506.02438, with PPO's clip): half of
+ * max((v - R)^2, (clip(v, vOld - range, vOld + range) - R)^2), aggregated like a policy loss. `vf_clipfrac` is the share of
+ * tokens whose clipped term is the larger.
+ * @throws ConfigError for an unknown aggregation.
+ */
+export function composeValueLoss(options: ValueLossOptions = defaultValueLoss): ValueLossFunction {
+  const aggregate = aggregations.get(options.lossAggMode);
+  const { cliprangeValue: range, lossScaleFactor } = options;
+  return ({ offsets, values, columns, totals }) => {
+    const oldValues = columns.oldValues!;
+    const returns = columns.returns!;
+    const weights = aggregate({ offsets, totals, lossScaleFactor });
+    const dValues = new Float32Array(values.length);
+    let loss = 0;
+    let clippedTokens = 0;
+    for (let i = 0; i < values.length; i++) {
+      const clipped = Math.max(oldValues[i]! - range, Math.min(oldValues[i]! + range, values[i]!));
+      const error = values[i]! - returns[i]!;
+      const clippedError = clipped - returns[i]!;
+      const isClipped = clippedError ** 2 > error ** 2;
+      loss += (weights[i]! * (isClipped ? clippedError ** 2 : error ** 2)) / 2;
+      // A clipped value does not move with v.
+      dValues[i] = isClipped ? 0 : weights[i]! * error;
+      if (isClipped) clippedTokens++;
+    }
+    return { loss, dValues, metrics: { vf_loss: loss, vf_clipfrac: clippedTokens / Math.max(1, totals.tokens) } };
+  };
+}
