@@ -33,11 +33,4 @@ export {
   type RolloutCorrectionOptions,
   type RolloutCorrectionOutputs,
 } from "./rollout-correction.js";
-export {
-  composeValueLoss,
-  defaultValueLoss,
-  type ValueLossFunction,
-  type ValueLossInputs,
-  type ValueLossOptions,
-  type ValueLossOutputs,
-} from "./value-loss.js";
+export { composeValueLoss, defaultValueLoss, type ValueLossOptions } from "./value-loss.js";

@@ -205,6 +205,7 @@ describe("other terms of an independent reference", () => {
   it.each(terms.value_loss)("clipped value loss, $agg", (c) => {
     const loss = composeValueLoss({ cliprangeValue: 0.5, lossAggMode: c.agg, lossScaleFactor: null });
     const result = loss({
+      sequenceIndices: Int32Array.from(c.lengths, (_, i) => i),
       offsets: toOffsets(c.lengths),
       values: Float32Array.from(c.values),
       columns: { oldValues: Float32Array.from(c.old_values), returns: Float32Array.from(c.returns) },

@@ -85,6 +85,7 @@ describe("value loss", () => {
   const values = fc
     .array(fc.tuple(finite(-2, 2), finite(-2, 2), finite(-2, 2)), { minLength: 2, maxLength: 9 })
     .map((tokens) => ({
+      sequenceIndices: Int32Array.of(0, 1),
       offsets: Int32Array.of(0, 1, tokens.length),
       values: Float32Array.from(tokens, (t) => t[0]),
       columns: { oldValues: Float32Array.from(tokens, (t) => t[1]), returns: Float32Array.from(tokens, (t) => t[2]) },
@@ -119,6 +120,7 @@ describe("value loss", () => {
   it("is 0 for a perfect critic; the explained variance is then 1, and 0 for a constant", () => {
     const returns = Float32Array.of(1, 2, 4);
     const { loss, metrics } = composeValueLoss()({
+      sequenceIndices: Int32Array.of(0),
       offsets: Int32Array.of(0, 3),
       values: returns,
       columns: { oldValues: returns, returns },

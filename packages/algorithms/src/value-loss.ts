@@ -1,24 +1,5 @@
+import type { ValueLossFunction } from "@cria/core";
 import { aggregations } from "./aggregate.js";
-
-/** What a critic's loss sees of one micro-batch: the tokens in the loss, sequence after sequence. */
-export interface ValueLossInputs {
-  /** Tokens of the i-th sequence are `[offsets[i], offsets[i + 1])`. */
-  offsets: Int32Array;
-  values: Float32Array;
-  /** `oldValues` (before the update) and `returns`. */
-  columns: Record<string, Float32Array>;
-  /** Of the whole mini-batch, however it is cut. */
-  totals: { tokens: number; sequences: number };
-}
-
-export interface ValueLossOutputs {
-  /** This micro-batch's share; shares add up, those of metrics too. */
-  loss: number;
-  dValues: Float32Array;
-  metrics: { vf_loss: number; vf_clipfrac: number };
-}
-
-export type ValueLossFunction = (inputs: ValueLossInputs) => ValueLossOutputs;
 
 export interface ValueLossOptions {
   /** How far a value may move from the old one before its gradient stops, above 0. */
@@ -36,7 +17,7 @@ export const defaultValueLoss: ValueLossOptions = {
 /**
  * Clipped value loss (Schulman et al. 2015, arXiv:1506.02438, with PPO's clip): half of
  * max((v - R)^2, (clip(v, vOld - range, vOld + range) - R)^2), aggregated like a policy loss. `vf_clipfrac` is the share of
- * tokens whose clipped term is the larger.
+ * tokens whose clipped term is the larger. Columns: `oldValues` (before the update) and `returns`.
  * @throws ConfigError for an unknown aggregation.
  */
 export function composeValueLoss(options: ValueLossOptions = defaultValueLoss): ValueLossFunction {

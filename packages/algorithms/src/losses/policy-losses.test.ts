@@ -290,6 +290,12 @@ describe("single tokens", () => {
     expect(evaluateOne(loss, 30, 0, 1).dLogprobs[0]).toBe(0);
   });
 
+  it("gspo bounds the sequence's ratio at exp(10), without a gradient from there on", () => {
+    const { loss, dLogprobs } = evaluateOne(compose("gspo"), 15, 0, -1);
+    expect(loss / Math.exp(10)).toBeCloseTo(1, 6);
+    expect(dLogprobs[0]).toBe(0);
+  });
+
   it("every loss with a ratio starts from the policy gradient, -A, where the policy is the old one", () => {
     for (const lossMode of policyLosses.names().filter((name) => !policyLosses.get(name).prepare))
       expect(evaluateOne(compose(lossMode), -1, -1, 0.7).dLogprobs[0], lossMode).toBeCloseTo(-0.7, 5);
