@@ -1,16 +1,57 @@
+import { ConfigError } from "@cria/core";
 import { Registry } from "./registry.js";
 
 export interface AggregateInputs {
+  /** Tokens of the micro-batch's i-th sequence are `[offsets[i], offsets[i + 1])`. */
   offsets: Int32Array;
+  /** Of the whole mini-batch: tokens in the loss, and sequences that have any. */
   totals: { tokens: number; sequences: number };
+  /** Divisor of seq-mean-token-sum-norm: usually the longest response allowed. */
+  lossScaleFactor: number | null;
 }
 
-/** The weight of each token in the mini-batch's loss; it must not depend on how the mini-batch is cut. */
+/**
+ * The weight of each token in the mini-batch's loss. It must not depend on how the mini-batch is cut, and be the same for
+ * all tokens of a sequence.
+ */
 export type Aggregation = (inputs: AggregateInputs) => Float64Array;
 
-export const aggregations = new Registry<Aggregation>("loss_agg_mode");
-
 /** Every token of the mini-batch counts the same. */
-aggregations.register("token-mean", ({ offsets, totals }) =>
-  new Float64Array(offsets.at(-1)!).fill(1 / Math.max(1, totals.tokens)),
-);
+export const aggregateTokenMean: Aggregation = ({ offsets, totals }) =>
+  weighTokens(offsets, () => 1 / Math.max(1, totals.tokens));
+
+/** Sum over a sequence's tokens, mean over the sequences that have any. */
+export const aggregateSeqMeanTokenSum: Aggregation = ({ offsets, totals }) =>
+  weighTokens(offsets, () => 1 / Math.max(1, totals.sequences));
+
+/** Mean over a sequence's tokens first: every sequence counts the same, whatever its length. */
+export const aggregateSeqMeanTokenMean: Aggregation = ({ offsets, totals }) =>
+  weighTokens(offsets, (length) => 1 / (length * Math.max(1, totals.sequences)));
+
+/** Sum over all tokens / lossScaleFactor / sequences: a constant instead of lengths (Dr. GRPO, arXiv:2503.20783). */
+export const aggregateSeqMeanTokenSumNorm: Aggregation = ({ offsets, totals, lossScaleFactor }) => {
+  if (!(lossScaleFactor && lossScaleFactor > 0)) {
+    throw new ConfigError("needs a number to divide by", {
+      code: "config/bad-value",
+      subject: 'loss_agg_mode "seq-mean-token-sum-norm"',
+      expected: "loss_scale_factor above 0",
+      received: String(lossScaleFactor),
+    });
+  }
+  return weighTokens(offsets, () => 1 / (lossScaleFactor * Math.max(1, totals.sequences)));
+};
+
+/** By `actor_rollout_ref.actor.loss_agg_mode`. */
+export const aggregations = new Registry<Aggregation>("loss_agg_mode", {
+  "token-mean": aggregateTokenMean,
+  "seq-mean-token-sum": aggregateSeqMeanTokenSum,
+  "seq-mean-token-mean": aggregateSeqMeanTokenMean,
+  "seq-mean-token-sum-norm": aggregateSeqMeanTokenSumNorm,
+});
+
+function weighTokens(offsets: Int32Array, weightOf: (length: number) => number): Float64Array {
+  const weights = new Float64Array(offsets.at(-1) ?? 0);
+  for (let i = 0; i + 1 < offsets.length; i++)
+    weights.fill(weightOf(offsets[i + 1]! - offsets[i]!), offsets[i]!, offsets[i + 1]!);
+  return weights;
+}

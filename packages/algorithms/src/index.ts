@@ -1,5 +1,13 @@
-export { advantageEstimators, estimateGrpo, type OutcomeAdvantage, type OutcomeInputs } from "./advantages.js";
-export { type AggregateInputs, type Aggregation, aggregations } from "./aggregate.js";
+export * from "./advantages/index.js";
+export {
+  type AggregateInputs,
+  type Aggregation,
+  aggregateSeqMeanTokenMean,
+  aggregateSeqMeanTokenSum,
+  aggregateSeqMeanTokenSumNorm,
+  aggregateTokenMean,
+  aggregations,
+} from "./aggregate.js";
 export {
   type AggregateRewardInputs,
   aggregateReward,
@@ -8,16 +16,21 @@ export {
 } from "./aggregate-reward.js";
 export { composePolicyLoss, defaultPolicyLoss, type PolicyLossOptions } from "./compose-policy-loss.js";
 export { crossEntropyLoss } from "./cross-entropy.js";
+export { keepVaryingGroups } from "./filter-groups.js";
 export { type KlEstimate, klEstimates } from "./kl.js";
+export { KlController, type KlControllerOptions } from "./kl-controller.js";
+export { type KlInRewardInputs, type KlInRewardOutputs, penalizeRewards } from "./kl-in-reward.js";
+export * from "./losses/index.js";
 export { maskedMean, maskedVariance, maskedWhiten } from "./masked.js";
 export { type PlaceRewardsInputs, placeRewards, type StepReward } from "./place-rewards.js";
+export { needsPreparation, preparePolicyLoss } from "./prepare-policy-loss.js";
 export { Registry } from "./registry.js";
 export { type RewardStrategy, type RewardStrategyInputs, rewardStrategies } from "./reward-strategies.js";
 export {
-  type ClipOptions,
-  type PolicyLoss,
-  policyLosses,
-  type TokenLoss,
-  type TokenLossInputs,
-  vanillaLoss,
-} from "./token-loss.js";
+  correctRollout,
+  defaultRolloutCorrection,
+  type RolloutCorrectionInputs,
+  type RolloutCorrectionOptions,
+  type RolloutCorrectionOutputs,
+} from "./rollout-correction.js";
+export { composeValueLoss, defaultValueLoss, type ValueLossOptions } from "./value-loss.js";

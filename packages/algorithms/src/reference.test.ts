@@ -1,35 +1,103 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { composePolicyLoss, estimateGrpo, maskedMean, maskedWhiten } from "./index.js";
+import {
+  advantageEstimators,
+  composePolicyLoss,
+  composeValueLoss,
+  correctRollout,
+  KlController,
+  maskedMean,
+  maskedWhiten,
+  type PolicyLossOptions,
+  penalizeRewards,
+  policyLosses,
+} from "./index.js";
 
-/** Written by fixtures/make_reference.py. */
-interface Reference {
-  grpo: { rewards: number[]; groups: string[]; by_std: boolean; advantages: number[] }[];
-  policy: {
-    kl_type: string | null;
-    kl_coef: number;
-    entropy_coeff: number;
-    clip_ratio_low: number;
-    clip_ratio_high: number;
-    clip_ratio_c: number;
-    tokens: number;
-    logprobs: number[];
-    old_logprobs: number[];
-    ref_logprobs: number[];
-    advantages: number[];
-    entropy_values: number[];
-    loss: number;
-    d_logprobs: number[];
-    d_entropy: number[];
-    metrics: Record<string, number>;
-  }[];
-  whiten: { values: number[]; mask: number[]; shift_mean: boolean; mean: number; whitened: number[] }[];
+/** Values that the scripts in fixtures/ gave: numpy and PyTorch in double precision, from the formulas. */
+const read = (name: string) =>
+  JSON.parse(readFileSync(join(import.meta.dirname, "..", "fixtures", `${name}.json`), "utf8"));
+
+interface AdvantageCase {
+  name: string;
+  gamma: number;
+  lam: number;
+  by_std: boolean;
+  width: number;
+  groups: string[];
+  mask: number[];
+  rewards: number[];
+  values: number[];
+  baselines: number[];
+  advantages: number[];
+  returns: number[];
+  explained: number | null;
 }
 
-const reference: Reference = JSON.parse(
-  readFileSync(join(import.meta.dirname, "..", "fixtures", "reference.json"), "utf8"),
-);
+interface PolicyLossCase {
+  mode: string;
+  agg: string;
+  kl_type: string | null;
+  kl_coef: number;
+  entropy_coeff: number;
+  parameters: Record<string, number>;
+  loss_scale_factor: number;
+  lengths: number[];
+  logprobs: number[];
+  old_logprobs: number[];
+  ref_logprobs: number[];
+  advantages: number[];
+  entropy_values: number[];
+  is_weights: number[] | null;
+  loss: number;
+  d_logprobs: number[];
+  d_entropy: number[];
+  metrics: Record<string, number>;
+}
+
+interface TrainingTerms {
+  whiten: { values: number[]; mask: number[]; shift_mean: boolean; mean: number; whitened: number[] }[];
+  value_loss: {
+    agg: string;
+    lengths: number[];
+    values: number[];
+    old_values: number[];
+    returns: number[];
+    loss: number;
+    d_values: number[];
+    clipfrac: number;
+  }[];
+  rollout_correction: {
+    rollout_is: "token" | "sequence" | null;
+    rollout_is_threshold: number;
+    rollout_rs: "token" | "sequence" | "geometric" | null;
+    rollout_rs_threshold: number;
+    rollout_rs_threshold_lower: number | null;
+    width: number;
+    mask: number[];
+    rollout_logprobs: number[];
+    old_logprobs: number[];
+    weights: number[] | null;
+    kept: number[];
+    metrics: Record<string, number>;
+  }[];
+  kl_in_reward: {
+    type: string;
+    coefficient: number;
+    width: number;
+    mask: number[];
+    scores: number[];
+    old_logprobs: number[];
+    ref_logprobs: number[];
+    rewards: number[];
+    kl: number;
+  }[];
+  kl_controller: { start: number; target: number; horizon: number; n: number; kls: number[]; coefficients: number[] }[];
+}
+
+const advantageCases: AdvantageCase[] = read("advantages");
+const policyLossCases: PolicyLossCase[] = read("policy-losses");
+const terms: TrainingTerms = read("training-terms");
 
 function expectClose(actual: ArrayLike<number>, expected: readonly number[], tolerance: number): void {
   expect(actual.length).toBe(expected.length);
@@ -39,44 +107,162 @@ function expectClose(actual: ArrayLike<number>, expected: readonly number[], tol
     );
 }
 
-describe("values of an independent numpy reference", () => {
-  it.each(reference.grpo)("grpo advantages, by_std $by_std", ({ rewards, groups, by_std, advantages }) => {
-    expectClose(estimateGrpo({ rewards, groups, normalizeByStd: by_std }), advantages, 1e-5);
+function expectMetrics(actual: Record<string, number> | undefined, expected: Record<string, number>): void {
+  expect(Object.keys(actual ?? {}).sort()).toEqual(Object.keys(expected).sort());
+  for (const [name, value] of Object.entries(expected))
+    expect(Math.abs(actual![name]! - value), name).toBeLessThanOrEqual(1e-5 * (1 + Math.abs(value)));
+}
+
+const equalRows = (tokens: number, width: number) =>
+  Int32Array.from({ length: tokens / width + 1 }, (_, i) => i * width);
+
+function toOffsets(lengths: readonly number[]): Int32Array {
+  const offsets = new Int32Array(lengths.length + 1);
+  lengths.forEach((length, i) => {
+    offsets[i + 1] = offsets[i]! + length;
+  });
+  return offsets;
+}
+
+describe("advantages of an independent numpy reference", () => {
+  it("cover every estimator", () => {
+    expect([...new Set(advantageCases.map((c) => c.name))].sort()).toEqual(advantageEstimators.names());
   });
 
-  it.each(reference.policy)("policy loss with KL $kl_type and entropy $entropy_coeff", (c) => {
-    const loss = composePolicyLoss({
-      lossMode: "vanilla",
-      lossAggMode: "token-mean",
-      clipRatioLow: c.clip_ratio_low,
-      clipRatioHigh: c.clip_ratio_high,
-      clipRatioC: c.clip_ratio_c,
+  it.each(advantageCases)("$name, gamma $gamma, by_std $by_std", (c) => {
+    const outputs = advantageEstimators.get(c.name)({
+      tokenLevelRewards: c.rewards,
+      responseMask: c.mask,
+      offsets: equalRows(c.mask.length, c.width),
+      groups: c.groups,
+      values: c.values,
+      baselines: c.baselines,
+      gamma: c.gamma,
+      lam: c.lam,
+      normalizeByStd: c.by_std,
+    });
+    expectClose(outputs.advantages, c.advantages, 1e-5);
+    expectClose(outputs.returns, c.returns, 1e-5);
+    expectMetrics(outputs.metrics, c.explained === null ? {} : { vf_explained_var: c.explained });
+  });
+});
+
+describe("policy losses and gradients of an independent PyTorch reference", () => {
+  it("cover every loss", () => {
+    expect([...new Set(policyLossCases.map((c) => c.mode))].sort()).toEqual(policyLosses.names());
+  });
+
+  const named = policyLossCases.map((c) => ({ ...c, corrected: c.is_weights !== null }));
+  it.each(named)("$mode, $agg, KL $kl_type, entropy $entropy_coeff, corrected $corrected", (c) => {
+    const p = c.parameters;
+    const options: PolicyLossOptions = {
+      lossMode: c.mode,
+      lossAggMode: c.agg,
+      lossScaleFactor: c.loss_scale_factor,
+      clipRatioLow: p.clip_ratio_low!,
+      clipRatioHigh: p.clip_ratio_high!,
+      clipRatioC: p.clip_ratio_c!,
+      clipCovRatio: p.clip_cov_ratio!,
+      clipCovLb: p.clip_cov_lb!,
+      clipCovUb: p.clip_cov_ub!,
+      klCovRatio: p.kl_cov_ratio!,
+      ppoKlCoef: p.ppo_kl_coef!,
+      tauPos: p.tau_pos!,
+      tauNeg: p.tau_neg!,
       entropyCoeff: c.entropy_coeff,
       kl: c.kl_type ? { coefficient: c.kl_coef, type: c.kl_type } : null,
-    });
-    const result = loss({
-      sequenceIndices: Int32Array.of(0, 1),
-      offsets: Int32Array.of(0, 10, c.logprobs.length),
-      logprobs: Float32Array.from(c.logprobs),
+    };
+    const logprobs = Float32Array.from(c.logprobs);
+    const oldLogprobs = Float32Array.from(c.old_logprobs);
+    const advantages = Float32Array.from(c.advantages);
+    const result = composePolicyLoss(options)({
+      sequenceIndices: Int32Array.from(c.lengths, (_, i) => i),
+      offsets: toOffsets(c.lengths),
+      logprobs,
       entropy: Float32Array.from(c.entropy_values),
       columns: {
-        advantages: Float32Array.from(c.advantages),
-        oldLogprobs: Float32Array.from(c.old_logprobs),
+        advantages,
+        oldLogprobs,
         refLogprobs: Float32Array.from(c.ref_logprobs),
+        ...(c.is_weights ? { rolloutIsWeights: Float32Array.from(c.is_weights) } : {}),
+        ...policyLosses.get(c.mode).prepare?.({ logprobs, oldLogprobs, advantages, random: () => 0 }, options),
       },
-      totals: { tokens: c.tokens, sequences: 3 },
+      totals: { tokens: logprobs.length, sequences: c.lengths.length },
     });
-    expect(result.loss).toBeCloseTo(c.loss, 6);
+    expect(Math.abs(result.loss - c.loss)).toBeLessThan(1e-6 * (1 + Math.abs(c.loss)));
     expectClose(result.dLogprobs, c.d_logprobs, 1e-5);
     expectClose(result.dEntropy ?? new Float32Array(c.d_entropy.length), c.d_entropy, 1e-5);
-    for (const [name, value] of Object.entries(c.metrics)) expect(result.metrics?.[name], name).toBeCloseTo(value, 6);
+    expectMetrics(result.metrics, c.metrics);
+  });
+});
+
+describe("other terms of an independent reference", () => {
+  it.each(terms.whiten)("masked whitening, shift_mean $shift_mean", ({ values, mask, shift_mean, mean, whitened }) => {
+    expect(maskedMean(values, mask)).toBeCloseTo(mean, 6);
+    expectClose(maskedWhiten(values, mask, shift_mean), whitened, 1e-5);
   });
 
-  it.each(reference.whiten)(
-    "masked whitening, shift_mean $shift_mean",
-    ({ values, mask, shift_mean, mean, whitened }) => {
-      expect(maskedMean(values, mask)).toBeCloseTo(mean, 6);
-      expectClose(maskedWhiten(values, mask, shift_mean), whitened, 1e-5);
-    },
-  );
+  it.each(terms.value_loss)("clipped value loss, $agg", (c) => {
+    const loss = composeValueLoss({ cliprangeValue: 0.5, lossAggMode: c.agg, lossScaleFactor: null });
+    const result = loss({
+      sequenceIndices: Int32Array.from(c.lengths, (_, i) => i),
+      offsets: toOffsets(c.lengths),
+      values: Float32Array.from(c.values),
+      columns: { oldValues: Float32Array.from(c.old_values), returns: Float32Array.from(c.returns) },
+      totals: { tokens: c.values.length, sequences: c.lengths.length },
+    });
+    expectClose(result.dValues, c.d_values, 1e-5);
+    expectMetrics({ loss: result.loss, ...result.metrics }, { loss: c.loss, vf_loss: c.loss, vf_clipfrac: c.clipfrac });
+    expect(c.clipfrac).toBeGreaterThan(0);
+  });
+
+  it.each(terms.rollout_correction)("rollout correction, is $rollout_is, rs $rollout_rs", (c) => {
+    const result = correctRollout(
+      {
+        oldLogprobs: c.old_logprobs,
+        rolloutLogprobs: c.rollout_logprobs,
+        responseMask: c.mask,
+        offsets: equalRows(c.mask.length, c.width),
+      },
+      {
+        rolloutIs: c.rollout_is,
+        rolloutIsThreshold: c.rollout_is_threshold,
+        rolloutRs: c.rollout_rs,
+        rolloutRsThreshold: c.rollout_rs_threshold,
+        rolloutRsThresholdLower: c.rollout_rs_threshold_lower,
+      },
+    );
+    if (c.weights) expectClose(result.weights!, c.weights, 1e-5);
+    else expect(result.weights).toBeNull();
+    expect([...result.lossMask]).toEqual(c.kept);
+    expectMetrics(result.metrics, c.metrics);
+  });
+
+  it.each(terms.kl_in_reward)("KL in the reward, $type", (c) => {
+    const result = penalizeRewards({
+      tokenLevelScores: c.scores,
+      oldLogprobs: c.old_logprobs,
+      refLogprobs: c.ref_logprobs,
+      responseMask: c.mask,
+      offsets: equalRows(c.mask.length, c.width),
+      type: c.type,
+      coefficient: c.coefficient,
+    });
+    expectClose(result.tokenLevelRewards, c.rewards, 1e-6);
+    expect(result.kl).toBeCloseTo(c.kl, 6);
+  });
+
+  it.each(terms.kl_controller)("adaptive KL controller", (c) => {
+    const controller = new KlController({
+      type: "adaptive",
+      coefficient: c.start,
+      targetKl: c.target,
+      horizon: c.horizon,
+    });
+    const coefficients = c.kls.map((kl) => {
+      controller.update(kl, c.n);
+      return controller.coefficient;
+    });
+    expectClose(coefficients, c.coefficients, 1e-8);
+  });
 });

@@ -2,9 +2,14 @@ import { ConfigError } from "@cria/core";
 
 /** Named pure functions of one kind; users add their own. */
 export class Registry<T> {
-  private readonly entries = new Map<string, T>();
+  private readonly entries: Map<string, T>;
 
-  constructor(private readonly kind: string) {}
+  constructor(
+    private readonly kind: string,
+    entries: Readonly<Record<string, T>> = {},
+  ) {
+    this.entries = new Map(Object.entries(entries));
+  }
 
   register(name: string, entry: T): void {
     this.entries.set(name, entry);

@@ -2,6 +2,7 @@ import { advantageEstimators, composePolicyLoss, klEstimates, rewardStrategies }
 import { ConfigError } from "@cria/core";
 import { getAgentLoop } from "@cria/rollout";
 import { getToolParser, listToolParsers } from "@cria/tools";
+import { countSamples } from "../train/multi-turn-options.js";
 import { makePolicyLossOptions } from "../train/policy-loss-options.js";
 import type { TrainConfig } from "./train-config.js";
 
@@ -12,10 +13,11 @@ import type { TrainConfig } from "./train-config.js";
  */
 export function checkTrainConfig(config: TrainConfig): void {
   const { actor, rollout } = config.actor_rollout_ref;
-  advantageEstimators.get(config.algorithm.adv_estimator);
-  composePolicyLoss(makePolicyLossOptions(actor));
+  composePolicyLoss(makePolicyLossOptions(actor, rollout.response_length));
   klEstimates.get(actor.kl_loss_type);
   rewardStrategies.get(config.reward_model.aggregation.strategy);
+  klEstimates.get(config.algorithm.kl_penalty);
+  checkAlgorithm(config);
   // A config's own loops are not registered yet.
   if (rollout.agent.agent_loop_config_path === null) getAgentLoop(rollout.agent.default_agent_loop);
   const format = rollout.multi_turn.format;
@@ -25,6 +27,40 @@ export function checkTrainConfig(config: TrainConfig): void {
       subject: "actor_rollout_ref.rollout.multi_turn.format",
       expected: listToolParsers().join(", "),
       received: format,
+    });
+  }
+}
+
+function checkAlgorithm({ algorithm, actor_rollout_ref }: TrainConfig): void {
+  advantageEstimators.get(algorithm.adv_estimator);
+  if (algorithm.adv_estimator === "gae") {
+    throw new ConfigError("needs a critic, and there is none yet", {
+      code: "config/needs-critic",
+      subject: "algorithm.adv_estimator",
+      expected: advantageEstimators
+        .names()
+        .filter((name) => name !== "gae")
+        .join(", "),
+      received: "gae",
+    });
+  }
+  const samples = countSamples(actor_rollout_ref.rollout);
+  if (algorithm.adv_estimator === "grpo_passk" && samples < 2) {
+    throw new ConfigError("compares the best rollout of a prompt with the second", {
+      code: "config/bad-value",
+      subject: "algorithm.adv_estimator grpo_passk",
+      expected: "actor_rollout_ref.rollout.n of at least 2",
+      received: String(samples),
+    });
+  }
+  const { bypass_mode, rollout_is, rollout_rs } = algorithm.rollout_correction;
+  if (bypass_mode && (rollout_is !== null || rollout_rs !== null)) {
+    throw new ConfigError("leaves nothing to correct: the loss compares with the sampler itself", {
+      code: "config/bad-value",
+      subject: "algorithm.rollout_correction.bypass_mode",
+      expected: "rollout_is and rollout_rs null",
+      received: `rollout_is ${rollout_is}, rollout_rs ${rollout_rs}`,
+      remedy: "choose one of the two",
     });
   }
 }

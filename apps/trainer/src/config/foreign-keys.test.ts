@@ -50,18 +50,16 @@ describe("keys of other frameworks", () => {
     const warnings = listenToStderr();
     expect(
       load(
-        "algorithm.use_kl_in_reward=False",
-        "algorithm.kl_ctrl.kl_coef=0.001",
-        "algorithm.filter_groups={enable: false, metric: acc}",
+        "algorithm.use_pf_ppo=False",
+        "algorithm.rollout_correction.rollout_token_veto_threshold=null",
         "actor_rollout_ref.rollout.calculate_log_probs=true",
         "trainer.resume_mode=disable",
       ),
     ).toEqual(load());
     expect(warnings).toEqual([]);
     for (const [override, expected] of [
-      ["algorithm.use_kl_in_reward=true", "false"],
-      ["algorithm.filter_groups={enable: true}", "false"],
-      ["algorithm.gamma=0.9", "1"],
+      ["algorithm.use_pf_ppo=true", "false"],
+      ["algorithm.rollout_correction={rollout_is_batch_normalize: true}", "false"],
       ["trainer.resume_mode=auto", '"disable"'],
     ] as const) {
       expect(() => load(override)).toThrow(/not supported yet/);
@@ -88,9 +86,12 @@ describe("keys of other frameworks", () => {
 
 describe("names that only registries know", () => {
   it.each([
-    ["algorithm.adv_estimator=gae", /grpo/],
-    ["actor_rollout_ref.actor.policy_loss.loss_mode=gspo", /vanilla/],
-    ["actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-sum", /token-mean/],
+    ["algorithm.adv_estimator=gae", /needs a critic/],
+    ["algorithm.adv_estimator=gropo", /grpo_passk/],
+    ["algorithm.kl_penalty=k9", /low_var_kl/],
+    ["algorithm.rollout_correction={bypass_mode: true, rollout_is: token}", /nothing to correct/],
+    ["actor_rollout_ref.actor.policy_loss.loss_mode=gspoo", /vanilla/],
+    ["actor_rollout_ref.actor.loss_agg_mode=seq-mean", /token-mean/],
     ["actor_rollout_ref.actor.kl_loss_type=k9", /low_var_kl/],
     ["actor_rollout_ref.rollout.agent.default_agent_loop=react", /tool_agent/],
   ])("%s is refused before a model is loaded", async (override, message) => {

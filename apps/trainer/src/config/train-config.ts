@@ -37,12 +37,26 @@ const actor = z.strictObject({
   clip_ratio_high: z.number().positive().nullable().default(null),
   clip_ratio_c: z.number().gt(1).default(3),
   loss_agg_mode: z.string().default("token-mean"),
+  /** Divisor of seq-mean-token-sum-norm; null: the longest response allowed. */
+  loss_scale_factor: z.number().positive().nullable().default(null),
   entropy_coeff: z.number().default(0),
   use_kl_loss: z.boolean().default(false),
   kl_loss_coef: z.number().default(0.001),
   kl_loss_type: z.string().default("low_var_kl"),
   grad_clip: z.number().min(0).default(1),
-  policy_loss: z.strictObject({ loss_mode: z.string().default("vanilla") }).prefault({}),
+  policy_loss: z
+    .strictObject({
+      /** A registered loss, or "module#export". */
+      loss_mode: z.string().default("vanilla"),
+      clip_cov_ratio: z.number().gt(0).max(1).default(2e-4),
+      clip_cov_lb: z.number().default(1),
+      clip_cov_ub: z.number().default(5),
+      kl_cov_ratio: z.number().gt(0).max(1).default(2e-4),
+      ppo_kl_coef: z.number().min(0).default(1),
+      tau_pos: z.number().positive().default(1),
+      tau_neg: z.number().positive().default(1),
+    })
+    .prefault({}),
 });
 
 const multiTurn = z.strictObject({
@@ -183,10 +197,45 @@ const rewardModel = z.strictObject({
     .prefault({}),
 });
 
+const klController = z.strictObject({
+  type: z.enum(["fixed", "adaptive"]).default("fixed"),
+  kl_coef: z.number().min(0).default(0.001),
+  /** Of adaptive: the KL to hold, and in how many trajectories. */
+  target_kl: z.number().positive().default(0.1),
+  horizon: z.number().positive().default(10_000),
+});
+
+const filterGroups = z.strictObject({
+  enable: z.boolean().default(false),
+  /** seq_reward, score, or what the reward function returns beside its score (acc). */
+  metric: z.string().nullable().default(null),
+  /** Batches of prompts in one step; 0: no limit but the prompts there are. */
+  max_num_gen_batches: z.int().min(0).default(0),
+});
+
+const rolloutCorrection = z.strictObject({
+  rollout_is: z.enum(["token", "sequence"]).nullable().default(null),
+  rollout_is_threshold: z.number().positive().default(2),
+  rollout_rs: z.enum(["token", "sequence", "geometric"]).nullable().default(null),
+  rollout_rs_threshold: z.number().gt(1).nullable().default(null),
+  /** null: 1 / rollout_rs_threshold. */
+  rollout_rs_threshold_lower: z.number().positive().nullable().default(null),
+  /** The sampler's logprobs are the old logprobs: one forward pass less. */
+  bypass_mode: z.boolean().default(false),
+});
+
 const algorithm = z
   .strictObject({
+    /** A registered estimator, or "module#export". */
     adv_estimator: z.string().default("grpo"),
     norm_adv_by_std_in_grpo: z.boolean().default(true),
+    gamma: z.number().min(0).max(1).default(1),
+    lam: z.number().min(0).max(1).default(1),
+    use_kl_in_reward: z.boolean().default(false),
+    kl_penalty: z.string().default("kl"),
+    kl_ctrl: klController.prefault({}),
+    filter_groups: filterGroups.prefault({}),
+    rollout_correction: rolloutCorrection.prefault({}),
   })
   .prefault({});
 

@@ -25,6 +25,7 @@ export interface TinySessionOptions {
   actor?: Record<string, unknown>;
   rollout?: Record<string, unknown>;
   data?: Record<string, unknown>;
+  algorithm?: Record<string, unknown>;
   trainer?: Record<string, unknown>;
   rewardModel?: Record<string, unknown>;
   customRewardFunction?: Record<string, unknown>;
@@ -69,6 +70,7 @@ export async function writeTinyRun(
       max_response_length: 8,
       ...options.data,
     },
+    algorithm: options.algorithm ?? {},
     reward_model: options.rewardModel ?? {},
     custom_reward_function: { path: "reward.mjs", ...options.customRewardFunction },
     trainer: { default_local_dir: folder, threads: 1, ...options.trainer },

@@ -1,6 +1,8 @@
-import type { ScoreResult, TrainResult, Trajectory } from "@cria/core";
+import type { AdvantageOutputs } from "@cria/algorithms";
+import type { TrainResult, Trajectory } from "@cria/core";
 import { averageExtras } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
+import type { TokenScores } from "./score-trajectories.js";
 
 /** Metrics of one step by their names in the field. */
 export type StepMetrics = Record<string, number>;
@@ -9,11 +11,21 @@ export interface MetricInputs {
   trajectories: readonly Trajectory[];
   /** Sum of each trajectory's token-level rewards. */
   rewards: readonly number[];
-  advantages: ArrayLike<number>;
-  /** Trajectories that were scored; `old` is in the same order. */
-  used: readonly number[];
-  old: readonly ScoreResult[];
+  /** Flat over all trajectories, as the estimate is. */
+  responseMask: ArrayLike<number>;
+  estimated: AdvantageOutputs;
+  /** Of the critic; null without. */
+  values: ArrayLike<number> | null;
+  /** By index of trajectory. */
+  scores: ReadonlyMap<number, TokenScores>;
+  /** The KL in the reward and its coefficient; null without. */
+  penalty: { kl: number; coefficient: number } | null;
+  /** Of the rollout correction. */
+  correction: Record<string, number>;
+  /** Batches of prompts rolled out; null without dynamic sampling. */
+  genBatches: number | null;
   updates: readonly TrainResult[];
+  criticUpdates: readonly TrainResult[];
   learningRate: number;
   seconds: Record<string, number>;
   step: number;
@@ -22,13 +34,15 @@ export interface MetricInputs {
 }
 
 export function collectMetrics(inputs: MetricInputs): StepMetrics {
-  const { trajectories, updates, seconds, config } = inputs;
+  const { trajectories, seconds, config } = inputs;
   const metrics: StepMetrics = { "training/global_step": inputs.step, "training/epoch": inputs.epoch };
   const spread = (name: string, values: readonly number[]) => {
+    if (values.length === 0) return;
     metrics[`${name}/mean`] = mean(values);
-    metrics[`${name}/max`] = Math.max(...values);
-    metrics[`${name}/min`] = Math.min(...values);
+    metrics[`${name}/max`] = values.reduce((a, b) => Math.max(a, b));
+    metrics[`${name}/min`] = values.reduce((a, b) => Math.min(a, b));
   };
+  const sampled = (values: ArrayLike<number>) => Array.from(values).filter((_, t) => inputs.responseMask[t]);
   const responseLengths = trajectories.map((t) => t.tokenIds.length - t.promptLength);
   const promptLengths = trajectories.map((t) => t.promptLength);
   spread(
@@ -37,7 +51,10 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
   );
   spread("critic/rewards", inputs.rewards);
   for (const [key, value] of Object.entries(averageExtras(trajectories))) metrics[`reward_extra/${key}/mean`] = value;
-  spread("critic/advantages", Array.from(inputs.advantages));
+  spread("critic/advantages", sampled(inputs.estimated.advantages));
+  spread("critic/returns", sampled(inputs.estimated.returns));
+  if (inputs.values) spread("critic/values", sampled(inputs.values));
+  for (const [name, value] of Object.entries(inputs.estimated.metrics)) metrics[`critic/${name}`] = value;
   spread("response_length", responseLengths);
   metrics["response_length/clip_ratio"] = mean(trajectories.map((t) => (t.finishReason === "length" ? 1 : 0)));
   spread("prompt_length", promptLengths);
@@ -52,18 +69,11 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
     trajectories.map((t) => t.metrics.tool_calls ?? 0),
   );
 
-  const average = (name: string) => mean(updates.map((u) => u.metrics[name] ?? 0));
-  if (updates.length > 0) {
-    for (const name of ["pg_loss", "pg_clipfrac", "pg_clipfrac_lower", "ppo_kl"])
-      metrics[`actor/${name}`] = average(name);
-    if (config.actor_rollout_ref.actor.use_kl_loss) {
-      metrics["actor/kl_loss"] = average("kl_loss");
-      metrics["actor/kl_coef"] = config.actor_rollout_ref.actor.kl_loss_coef;
-    }
-    metrics["actor/grad_norm"] = mean(updates.map((u) => u.gradNorm));
-  }
-  metrics["actor/lr"] = inputs.learningRate;
+  addActorMetrics(metrics, inputs);
+  addCriticMetrics(metrics, inputs);
   addRolloutComparison(metrics, inputs);
+  for (const [name, value] of Object.entries(inputs.correction)) metrics[`rollout_corr/${name}`] = value;
+  if (inputs.genBatches !== null) metrics["train/num_gen_batches"] = inputs.genBatches;
 
   for (const [name, value] of Object.entries(seconds)) metrics[`timing_s/${name}`] = value;
   for (const [name, key] of [
@@ -80,41 +90,79 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
   metrics["engine/decode_tokens"] = sum("decode_tokens");
   metrics["engine/prefill_tokens"] = sum("prefill_tokens");
   metrics["engine/reused_tokens"] = sum("reused_tokens");
-  metrics["timing_per_token_ms/gen"] =
-    (1000 * (seconds.gen ?? 0)) /
-    Math.max(
-      1,
-      responseLengths.reduce((a, b) => a + b, 0),
-    );
-  metrics["timing_per_token_ms/update_actor"] = (1000 * (seconds.update_actor ?? 0)) / Math.max(1, totalTokens);
+  const responseTokens = responseLengths.reduce((a, b) => a + b, 0);
+  for (const name of ["gen", "ref", "values", "adv", "update_critic", "update_actor"]) {
+    if (seconds[name] === undefined) continue;
+    const tokens = name === "gen" ? responseTokens : totalTokens;
+    metrics[`timing_per_token_ms/${name}`] = (1000 * seconds[name]) / Math.max(1, tokens);
+  }
   metrics["perf/total_num_tokens"] = totalTokens;
   metrics["perf/time_per_step"] = seconds.step ?? 0;
   metrics["perf/throughput"] = totalTokens / Math.max(1e-9, seconds.step ?? 0);
   return metrics;
 }
 
-/** How far the sampler's probabilities are from the training graph's; and the policy's entropy. */
-function addRolloutComparison(metrics: StepMetrics, { trajectories, used, old }: MetricInputs): void {
-  const differences: number[] = [];
+/** Means over the updates of what the loss reported. */
+function addActorMetrics(
+  metrics: StepMetrics,
+  { updates, learningRate, penalty, scores, trajectories, config }: MetricInputs,
+) {
+  const { actor } = config.actor_rollout_ref;
+  if (updates.length > 0) {
+    const names = new Set(["pg_loss", "pg_clipfrac", "pg_clipfrac_lower", "ppo_kl"]);
+    for (const update of updates) for (const name of Object.keys(update.metrics)) names.add(name);
+    for (const name of names) metrics[`actor/${name}`] = mean(updates.map((u) => u.metrics[name] ?? 0));
+    if (actor.use_kl_loss) metrics["actor/kl_coef"] = actor.kl_loss_coef;
+    metrics["actor/grad_norm"] = mean(updates.map((u) => u.gradNorm));
+  }
+  // Before the update and over all that was evaluated, rather than the average over updates.
   const entropies: number[] = [];
-  const logDifferences: number[] = [];
-  used.forEach((index, k) => {
+  for (const [index, { entropy }] of scores) {
+    const { responseMask } = trajectories[index]!;
+    if (entropy) for (let t = 0; t < responseMask.length; t++) if (responseMask[t]) entropies.push(entropy[t]!);
+  }
+  if (entropies.length > 0) metrics["actor/entropy"] = mean(entropies);
+  metrics["actor/lr"] = learningRate;
+  if (!penalty) return;
+  metrics["actor/reward_kl_penalty"] = penalty.kl;
+  metrics["actor/reward_kl_penalty_coeff"] = penalty.coefficient;
+}
+
+function addCriticMetrics(metrics: StepMetrics, { criticUpdates }: MetricInputs): void {
+  if (criticUpdates.length === 0) return;
+  for (const name of ["vf_loss", "vf_clipfrac"])
+    metrics[`critic/${name}`] = mean(criticUpdates.map((u) => u.metrics[name] ?? 0));
+  metrics["critic/grad_norm"] = mean(criticUpdates.map((u) => u.gradNorm));
+}
+
+/** How far the sampler's probabilities are from the training graph's. */
+function addRolloutComparison(metrics: StepMetrics, { trajectories, scores, config }: MetricInputs): void {
+  if (config.algorithm.rollout_correction.bypass_mode) return;
+  const actor: number[] = [];
+  const rollout: number[] = [];
+  for (const [index, { oldLogprobs }] of scores) {
     const { responseMask, rolloutLogprobs } = trajectories[index]!;
     for (let t = 0; t < responseMask.length; t++) {
       if (!responseMask[t]) continue;
-      const trained = old[k]!.logprobs[t]!;
-      differences.push(Math.abs(Math.exp(trained) - Math.exp(rolloutLogprobs[t]!)));
-      logDifferences.push(rolloutLogprobs[t]! - trained);
-      entropies.push(old[k]!.entropy?.[t] ?? 0);
+      actor.push(Math.exp(oldLogprobs[t]!));
+      rollout.push(Math.exp(rolloutLogprobs[t]!));
     }
-  });
-  if (differences.length === 0) return;
+  }
+  if (actor.length === 0) return;
+  const differences = actor.map((p, i) => Math.abs(p - rollout[i]!));
   const average = mean(differences);
-  metrics["actor/entropy"] = mean(entropies);
   metrics["training/rollout_probs_diff_mean"] = average;
   metrics["training/rollout_probs_diff_max"] = differences.reduce((a, b) => Math.max(a, b), 0);
   metrics["training/rollout_probs_diff_std"] = Math.sqrt(mean(differences.map((d) => (d - average) ** 2)));
-  metrics["rollout_corr/kl"] = mean(logDifferences);
+  metrics["training/rollout_actor_probs_pearson_corr"] = correlate(actor, rollout);
+}
+
+/** Pearson's correlation; 1 for constants, which agree in all that varies. */
+function correlate(a: readonly number[], b: readonly number[]): number {
+  const [meanA, meanB] = [mean(a), mean(b)];
+  const covariance = mean(a.map((x, i) => (x - meanA) * (b[i]! - meanB)));
+  const scale = Math.sqrt(mean(a.map((x) => (x - meanA) ** 2)) * mean(b.map((x) => (x - meanB) ** 2)));
+  return scale > 0 ? covariance / scale : 1;
 }
 
 function mean(values: readonly number[]): number {

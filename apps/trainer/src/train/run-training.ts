@@ -34,7 +34,9 @@ export async function runTraining(
   const history: StepMetrics[] = [];
   for (let step = 1; step <= total; step++) {
     const rows = loader.next();
-    const { trajectories, metrics } = await runTrainingStep(session, rows, step, loader.epoch);
+    const { trajectories, metrics } = await runTrainingStep(session, rows, step, loader.epoch, undefined, () =>
+      loader.next(),
+    );
     if (step === total || (trainer.save_freq > 0 && step % trainer.save_freq === 0)) {
       const started = performance.now();
       await saveWeights(session, folder);

@@ -1,18 +1,19 @@
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { KlController } from "@cria/algorithms";
 import { ConfigError, type PolicyEngine } from "@cria/core";
 import { loadModel } from "@cria/engine";
-
 import type { DatasetRow, RolloutOptions } from "@cria/rollout";
-
 import { type BaseTool, createTools, type ToolConfigEntry } from "@cria/tools";
 import { parse as parseYaml } from "yaml";
 import { checkTrainConfig } from "../config/check-train-config.js";
 import { resolvePath } from "../config/load-config.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
+import { makeKlControllerOptions } from "./algorithm-options.js";
+import type { Critic } from "./critic.js";
+import { loadAlgorithms } from "./load-algorithms.js";
 import { loadConfiguredLoops, loadInteractions, makeMultiTurnOptions } from "./multi-turn-options.js";
-
 import { filterData, openData } from "./open-data.js";
 import { openRewards } from "./open-rewards.js";
 
@@ -22,6 +23,10 @@ export interface Session {
   engine: PolicyEngine;
   /** Its logprobs without adapter are the reference: the engine itself with LoRA, else a frozen copy; null: none needed. */
   reference: PolicyEngine | null;
+  /** null: the advantage estimator needs none. */
+  critic: Critic | null;
+  /** Of the KL penalty in the reward; an adaptive one changes from step to step. */
+  klController: KlController;
   trainRows: DatasetRow[];
   valRows: DatasetRow[];
   /** What all rollouts of the run share; sampling, step and n are added by the caller. */
@@ -47,6 +52,7 @@ export async function openSession(
   const { model, rollout } = config.actor_rollout_ref;
   const { data } = config;
   // Cheap checks first: a typo must not cost the time of loading a model.
+  await loadAlgorithms(config, folder);
   checkTrainConfig(config);
   await loadConfiguredLoops(rollout, folder);
   const multiTurn = rollout.multi_turn;
@@ -105,6 +111,8 @@ export async function openSession(
     config,
     engine,
     reference,
+    critic: null,
+    klController: new KlController(makeKlControllerOptions(config.algorithm)),
     trainRows: rows.train,
     valRows: rows.val,
     rollout: {
@@ -135,7 +143,7 @@ export async function openSession(
 }
 
 async function openReference(config: TrainConfig, engine: PolicyEngine, path: string): Promise<PolicyEngine | null> {
-  if (!config.actor_rollout_ref.actor.use_kl_loss) return null;
+  if (!config.actor_rollout_ref.actor.use_kl_loss && !config.algorithm.use_kl_in_reward) return null;
   if (engine.info.trainable === "lora") return engine;
   try {
     // Only a trainable model has the scoring graph; its adapter, never trained, stays off.

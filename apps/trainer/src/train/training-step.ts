@@ -1,130 +1,175 @@
-import { advantageEstimators, composePolicyLoss } from "@cria/algorithms";
-import type { TrainResult, TrainSequence, Trajectory } from "@cria/core";
-import { type DatasetRow, hashSeed, runRollouts, shuffleIndices } from "@cria/rollout";
+import { advantageEstimators, correctRollout, penalizeRewards } from "@cria/algorithms";
+import type { TrainSequence, Trajectory } from "@cria/core";
+import type { DatasetRow } from "@cria/rollout";
+import { makeRolloutCorrectionOptions } from "./algorithm-options.js";
 import { collectMetrics, type StepMetrics } from "./collect-metrics.js";
-import { countSamples } from "./multi-turn-options.js";
-import { makePolicyLossOptions } from "./policy-loss-options.js";
-import { rewardTokens } from "./reward-tokens.js";
+import { collectRollouts, rollOutGreedily } from "./collect-rollouts.js";
+import { scoreValues, updateCritic } from "./critic.js";
+import { joinTokens, layOutTokens, sumTokens } from "./flat-tokens.js";
+import { makePolicyLossOptions, needsEveryTrajectory } from "./policy-loss-options.js";
+import { scoreTrajectories, type TokenScores } from "./score-trajectories.js";
 import type { Session } from "./session.js";
+import { Stopwatch } from "./stopwatch.js";
+import { updateActor } from "./update-actor.js";
 
 export interface StepResult {
   trajectories: Trajectory[];
   metrics: StepMetrics;
 }
 
-/** One training step, top to bottom: rollouts, rewards, logprobs, advantages, updates. */
+/**
+ * One training step, top to bottom: rollouts, rewards, logprobs, advantages, updates.
+ * @param nextRows hands out fresh prompts for dynamic sampling.
+ */
 export async function runTrainingStep(
   session: Session,
   rows: readonly DatasetRow[],
   step: number,
   epoch: number,
   onTrajectory?: (trajectory: Trajectory) => void,
+  nextRows?: () => readonly DatasetRow[],
 ): Promise<StepResult> {
-  const { engine, config } = session;
-  const { actor, rollout } = config.actor_rollout_ref;
+  const { config, klController, critic } = session;
+  const { algorithm } = config;
+  const { actor } = config.actor_rollout_ref;
   const clock = new Stopwatch();
 
-  // 1. Roll out n conversations for each prompt; tools run and rewards are judged on the way.
-  const trajectories = await clock.time("gen", () =>
-    runRollouts(engine, rows, {
-      ...session.rollout,
-      n: countSamples(rollout),
-      temperature: rollout.temperature,
-      topP: rollout.top_p,
-      topK: Math.max(0, rollout.top_k),
-      step,
-      onTrajectory,
-    }),
-  );
+  // 1. Roll out n conversations for each prompt; tools run and rewards are judged on the way. With filter_groups, prompts
+  //    whose group has nothing to teach are replaced.
+  const collected = await collectRollouts(session, rows, { step, nextRows, onTrajectory }, clock);
+  const { trajectories } = collected;
+  const greedyRewards =
+    algorithm.adv_estimator === "remax" ? await rollOutGreedily(session, collected.rows, step, clock) : null;
 
-  session.rollout.signal?.throwIfAborted();
+  // 2. Per-token arrays of all trajectories, end to end.
+  const offsets = layOutTokens(trajectories);
+  const join = (arrays: readonly (ArrayLike<number> | null | undefined)[]) => joinTokens(offsets, arrays);
+  const responseMask = join(trajectories.map((t) => t.responseMask));
+  const hasSampled = trajectories.map((t) => t.responseMask.includes(1));
+  const scores = new Map<number, TokenScores>();
+  const score = (isWanted: (index: number) => boolean) => {
+    const indices = [...trajectories.keys()].filter((i) => hasSampled[i] && isWanted(i));
+    return scoreTrajectories(session, trajectories, indices, scores, clock).then(() => indices);
+  };
 
-  // 2. Rewards on tokens: a step's where it was earned, the trajectory's by reward_model.aggregation.strategy.
-  const tokenLevelRewards = clock.timeSync("reward", () => trajectories.map((t) => rewardTokens(t, session)));
+  // 3. Token-level rewards, less the KL to the reference where that is wanted.
+  let tokenLevelRewards = join(collected.tokenLevelScores);
+  let penalty: { kl: number; coefficient: number } | null = null;
+  if (algorithm.use_kl_in_reward) {
+    await score(() => true);
+    const { coefficient } = klController;
+    const penalized = penalizeRewards({
+      tokenLevelScores: tokenLevelRewards,
+      oldLogprobs: join(trajectories.map((_, i) => scores.get(i)?.oldLogprobs)),
+      refLogprobs: join(trajectories.map((_, i) => scores.get(i)?.refLogprobs)),
+      responseMask,
+      offsets,
+      type: algorithm.kl_penalty,
+      coefficient,
+    });
+    tokenLevelRewards = penalized.tokenLevelRewards;
+    penalty = { kl: penalized.kl, coefficient };
+    klController.update(penalized.kl, trajectories.length);
+  }
 
-  const rewards = tokenLevelRewards.map((tokens) => tokens.reduce((sum, reward) => sum + reward, 0));
-
-  // 3. Advantages: one for each trajectory, from its group.
-  const advantages = clock.timeSync("adv", () =>
-    advantageEstimators.get(config.algorithm.adv_estimator)({
-      rewards,
+  // 4. Advantages of every sampled token, from a critic's values where there is one.
+  const values = critic ? await clock.time("values", () => scoreValues(session, critic, trajectories)) : null;
+  const estimate = advantageEstimators.get(algorithm.adv_estimator);
+  const estimated = clock.timeSync("adv", () =>
+    estimate({
+      tokenLevelRewards,
+      responseMask,
+      offsets,
       groups: trajectories.map((t) => t.uid),
-      normalizeByStd: config.algorithm.norm_adv_by_std_in_grpo,
+      values: values ? join(values) : undefined,
+      baselines: greedyRewards ? trajectories.map((t) => greedyRewards.get(t.uid)!) : undefined,
+      gamma: algorithm.gamma,
+      lam: algorithm.lam,
+      normalizeByStd: algorithm.norm_adv_by_std_in_grpo,
     }),
   );
+  const cut = (flat: Float32Array) => trajectories.map((_, i) => flat.subarray(offsets[i]!, offsets[i + 1]!));
+  const advantages = cut(estimated.advantages);
 
-  // 4. Logprobs by the training graph: the ratio is then exactly 1 before the first update. A trajectory without
-  //    advantage has no policy gradient, so it is scored only when a KL or entropy term gives it one.
-  const needsAll = actor.use_kl_loss || actor.entropy_coeff !== 0;
-  const used = trajectories
-    .map((_, i) => i)
-    .filter((i) => trajectories[i]!.responseMask.includes(1) && (needsAll || Math.abs(advantages[i]!) > 1e-8));
-  const scored = used.map((i) => ({ tokenIds: trajectories[i]!.tokenIds, from: trajectories[i]!.promptLength }));
-  const scoreOptions = { temperature: rollout.temperature, signal: session.rollout.signal };
-  const old = await clock.time("old_log_prob", () => engine.score(scored, { ...scoreOptions, entropy: true }));
-  const frozen = session.reference;
-  const reference = frozen
-    ? await clock.time("ref", () => frozen.score(scored, { ...scoreOptions, adapter: false }))
-    : null;
+  // 5. Logprobs of what the update needs. A trajectory without advantage usually has no gradient, and is not evaluated.
+  const needsAll = needsEveryTrajectory(config);
+  const used = await score((i) => needsAll || advantages[i]!.some((a) => Math.abs(a) > 1e-8));
 
-  // 5. The batch: per-token columns for the loss.
+  // 6. Weights and rejections for what separates the sampler from the training graph.
+  const usedTrajectories = used.map((i) => trajectories[i]!);
+  const usedOffsets = layOutTokens(usedTrajectories);
+  const correction = correctRollout(
+    {
+      oldLogprobs: joinTokens(
+        usedOffsets,
+        used.map((i) => scores.get(i)!.oldLogprobs),
+      ),
+      rolloutLogprobs: joinTokens(
+        usedOffsets,
+        usedTrajectories.map((t) => t.rolloutLogprobs),
+      ),
+      responseMask: joinTokens(
+        usedOffsets,
+        usedTrajectories.map((t) => t.responseMask),
+      ),
+      offsets: usedOffsets,
+    },
+    makeRolloutCorrectionOptions(algorithm),
+  );
+
+  // 7. The batch: per-token columns for the loss.
+  const lossMasks: ArrayLike<number>[] = trajectories.map((t) => t.responseMask);
   const batch = new Map<number, TrainSequence>();
   used.forEach((index, k) => {
-    const { tokenIds, responseMask } = trajectories[index]!;
+    const { tokenIds } = trajectories[index]!;
+    const { oldLogprobs, refLogprobs } = scores.get(index)!;
+    const lossMask = correction.lossMask.subarray(usedOffsets[k]!, usedOffsets[k + 1]!);
+    const rolloutIsWeights = correction.weights?.subarray(usedOffsets[k]!, usedOffsets[k + 1]!);
+    lossMasks[index] = lossMask;
+    if (!lossMask.includes(1)) return;
     batch.set(index, {
       tokenIds,
-      lossMask: responseMask,
+      lossMask,
       columns: {
-        advantages: new Float32Array(tokenIds.length).fill(advantages[index]!),
-        oldLogprobs: old[k]!.logprobs,
-        ...(reference ? { refLogprobs: reference[k]!.logprobs } : {}),
+        advantages: advantages[index]!,
+        oldLogprobs,
+        ...(refLogprobs ? { refLogprobs } : {}),
+        ...(rolloutIsWeights ? { rolloutIsWeights } : {}),
       },
     });
   });
 
-  // 6. Updates in mini-batches of prompts, for ppo_epochs epochs.
-  const loss = composePolicyLoss(makePolicyLossOptions(actor));
+  // 8. Updates in mini-batches of prompts: the critic's, then the actor's once the critic is warm.
+  const prompts = collected.rows.length;
+  const criticUpdates =
+    critic && values
+      ? await clock.time("update_critic", () =>
+          updateCritic(session, critic, { step, prompts, trajectories, values, returns: cut(estimated.returns) }),
+        )
+      : [];
+  const isWarm = !critic || step > critic.warmup;
   const learningRate = actor.optim.lr * Math.min(1, step / Math.max(1, actor.optim.lr_warmup_steps));
-  const updates: TrainResult[] = [];
-  await clock.time("update_actor", async () => {
-    for (let round = 0; round < actor.ppo_epochs; round++) {
-      for (const indices of cutMiniBatches(trajectories, rows.length, actor, hashSeed(rollout.seed, step, round))) {
-        const sequences = indices.flatMap((i) => batch.get(i) ?? []);
-        if (sequences.length === 0) continue;
-        // Trajectories left out above still count in the denominators: their tokens have loss 0, not no loss.
-        const sampled = indices.map((i) => countSampled(trajectories[i]!));
-        const totals = {
-          tokens: sampled.reduce((sum, count) => sum + count, 0),
-          sequences: sampled.filter((count) => count > 0).length,
-        };
-        updates.push(
-          await engine.train(
-            sequences,
-            (inputs) => loss({ ...inputs, totals }),
-            {
-              learningRate,
-              betas: actor.optim.betas,
-              weightDecay: actor.optim.weight_decay,
-              maxGradNorm: actor.grad_clip,
-            },
-            {
-              temperature: rollout.temperature,
-              microBatchTokens: actor.ppo_max_token_len ?? undefined,
-              signal: session.rollout.signal,
-            },
-          ),
-        );
-      }
-    }
-  });
+  const options = makePolicyLossOptions(actor, session.rollout.responseLength);
+  const isOnPolicy = !algorithm.rollout_correction.bypass_mode;
+  const updates = isWarm
+    ? await clock.time("update_actor", () =>
+        updateActor(session, { step, learningRate, prompts, lossMasks, batch, options, isOnPolicy }),
+      )
+    : [];
 
   const metrics = collectMetrics({
     trajectories,
-    rewards,
-    advantages,
-    used,
-    old,
+    rewards: sumTokens(offsets, tokenLevelRewards, responseMask),
+    responseMask,
+    estimated,
+    values: values ? join(values) : null,
+    scores,
+    penalty,
+    // With bypass_mode the sampler was compared with itself.
+    correction: algorithm.rollout_correction.bypass_mode ? {} : correction.metrics,
+    genBatches: algorithm.filter_groups.enable ? collected.genBatches : null,
     updates,
+    criticUpdates,
     learningRate,
     seconds: clock.seconds(),
     step,
@@ -132,56 +177,4 @@ export async function runTrainingStep(
     config,
   });
   return { trajectories, metrics };
-}
-
-function countSampled(trajectory: Trajectory): number {
-  let count = 0;
-  for (const bit of trajectory.responseMask) count += bit;
-  return count;
-}
-
-/** Indices of trajectories, prompts kept together, in an order that the seed decides. */
-function cutMiniBatches(
-  trajectories: readonly Trajectory[],
-  prompts: number,
-  actor: { ppo_mini_batch_size: number; shuffle: boolean },
-  seed: number,
-): number[][] {
-  const n = trajectories.length / prompts;
-  const order = actor.shuffle ? [...shuffleIndices(prompts, seed)] : Array.from({ length: prompts }, (_, i) => i);
-  const batches: number[][] = [];
-  for (let start = 0; start < prompts; start += actor.ppo_mini_batch_size) {
-    batches.push(
-      order
-        .slice(start, start + actor.ppo_mini_batch_size)
-        .flatMap((prompt) => Array.from({ length: n }, (_, k) => prompt * n + k)),
-    );
-  }
-  return batches;
-}
-
-/** Seconds spent by name. */
-class Stopwatch {
-  private readonly started = performance.now();
-  private readonly spent: Record<string, number> = {};
-
-  async time<T>(name: string, work: () => Promise<T>): Promise<T> {
-    const start = performance.now();
-    try {
-      return await work();
-    } finally {
-      this.spent[name] = (this.spent[name] ?? 0) + (performance.now() - start) / 1000;
-    }
-  }
-
-  timeSync<T>(name: string, work: () => T): T {
-    const start = performance.now();
-    const result = work();
-    this.spent[name] = (this.spent[name] ?? 0) + (performance.now() - start) / 1000;
-    return result;
-  }
-
-  seconds(): Record<string, number> {
-    return { ...this.spent, step: (performance.now() - this.started) / 1000 };
-  }
 }

@@ -1,0 +1,312 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { advantageEstimators, aggregations, policyLosses } from "@cria/algorithms";
+import type { Trajectory } from "@cria/core";
+import { loadValueModel } from "@cria/engine";
+import { TinyModels } from "@cria/engine/testing";
+import type { DatasetRow } from "@cria/rollout";
+import { afterAll, describe, expect, it } from "vitest";
+import { openTinySession, type TinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
+import { openSession } from "./session.js";
+import { runTrainingStep } from "./training-step.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+const open = (options: TinySessionOptions = {}) => openTinySession(models, options);
+const take = (session: TinySession, step = 1) => runTrainingStep(session, session.trainRows, step, 0);
+
+/** Whose rewards differ inside a group by the first prompt alone; the others' are all 1. */
+const ONE_GROUP_DIFFERS = 'if (truth !== "a") return 1; return [...text].filter((c) => c.charCodeAt(0) < 128).length;';
+
+function expectColumns(
+  session: TinySession,
+  name: string,
+  check: (values: number[], t: Trajectory) => void,
+  all: Trajectory[],
+) {
+  for (const { tokenIds, columns } of session.batches.flat()) {
+    const trajectory = all.find((t) => t.tokenIds.join() === Array.from(tokenIds).join())!;
+    const column = Array.from(columns![name]!).filter((_, t) => trajectory.responseMask[t]);
+    check(column, trajectory);
+  }
+}
+
+describe("every advantage estimator trains", () => {
+  const names = advantageEstimators.names().filter((name) => name !== "gae");
+  it.each(names)("%s", async (adv_estimator) => {
+    const session = await open({ algorithm: { adv_estimator, gamma: 0.9 } });
+    const { trajectories, metrics } = await take(session);
+    expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
+    for (const name of ["advantages", "returns"])
+      expect(metrics[`critic/${name}/max`]).toBeGreaterThanOrEqual(metrics[`critic/${name}/mean`]!);
+    if (adv_estimator !== "reinforce_plus_plus" && adv_estimator !== "remax") {
+      // An outcome's advantage is the same on every token.
+      expectColumns(session, "advantages", (values) => expect(new Set(values).size).toBe(1), trajectories);
+    }
+  });
+
+  it("remax takes the reward of a greedy rollout of each prompt as its baseline", async () => {
+    const session = await open({ algorithm: { adv_estimator: "remax" } });
+    const { trajectories } = await take(session);
+    const greedy = await open({ rollout: { n: 1 } });
+    const baselines = new Map<string, number>();
+    for (const row of greedy.trainRows) {
+      const sequence = greedy.engine.createSequence();
+      const prompt = greedy.rollout.tokenizer.encodePrompt(row.prompt, []);
+      const { text } = await sequence.generate(prompt, { maxTokens: 8, temperature: 0 });
+      baselines.set(row.uid, [...text].filter((c) => c.charCodeAt(0) < 128).length / Math.max(1, [...text].length));
+      sequence.dispose();
+    }
+    expectColumns(
+      session,
+      "advantages",
+      (values, t) => {
+        for (const value of values) expect(value).toBeCloseTo(t.reward - baselines.get(t.uid)!, 5);
+      },
+      trajectories,
+    );
+  });
+
+  it("gae, and grpo_passk with one rollout, are refused before a model is loaded", async () => {
+    for (const [options, message] of [
+      [{ algorithm: { adv_estimator: "gae" } }, /needs a critic/],
+      [{ algorithm: { adv_estimator: "grpo_passk" }, rollout: { n: 1 } }, /at least 2/],
+    ] as const) {
+      const { config, folder } = await writeTinyRun(models, options);
+      config.actor_rollout_ref.model.path = "none.gguf";
+      await expect(openSession(config, folder)).rejects.toThrow(message);
+    }
+  });
+});
+
+describe("every policy loss trains, whatever the size of micro-batches", () => {
+  it.each(policyLosses.names())("%s", async (loss_mode) => {
+    const results = [];
+    for (const ppo_max_token_len of [64, 100_000]) {
+      const session = await open({
+        // Two updates: the second one's ratio is not 1, and its ranks are those of the weights after the first.
+        actor: {
+          ppo_max_token_len,
+          ppo_epochs: 2,
+          optim: { lr: 1e-2 },
+          policy_loss: { loss_mode, clip_cov_ratio: 0.1, clip_cov_lb: 0.01, kl_cov_ratio: 0.1 },
+        },
+      });
+      const { metrics } = await take(session);
+      expect(metrics["actor/ppo_kl"]).not.toBe(0);
+      // With statistics over the mini-batch, every update after the first scores it again.
+      expect(session.scores).toHaveLength(policyLosses.get(loss_mode).prepare ? 2 : 1);
+      results.push(metrics);
+    }
+    for (const name of ["actor/grad_norm", "actor/pg_loss"]) {
+      const [a, b] = results.map((metrics) => metrics[name]!);
+      expect(Math.abs(a! - b!) / (Math.abs(b!) + 1e-3), name).toBeLessThan(1e-5);
+    }
+  });
+
+  it.each(aggregations.names())("vanilla with %s", async (loss_agg_mode) => {
+    const results = [];
+    for (const ppo_max_token_len of [64, 100_000]) {
+      const session = await open({ actor: { ppo_max_token_len, loss_agg_mode, optim: { lr: 1e-2 } } });
+      results.push((await take(session)).metrics["actor/grad_norm"]!);
+    }
+    expect(Math.abs(results[0]! - results[1]!) / results[1]!).toBeLessThan(1e-5);
+  });
+});
+
+describe("a critic", () => {
+  const openWithCritic = async (warmup: number): Promise<TinySession> => {
+    const session = await open({ actor: { optim: { lr: 2e-2 } }, rollout: { n: 8 } });
+    session.config.algorithm.adv_estimator = "gae";
+    session.config.algorithm.lam = 0.95;
+    const { path } = session.config.actor_rollout_ref.model;
+    const engine = await loadValueModel({ path, threads: 1, trainable: "lora", lora: { rank: 4, alpha: 8 } });
+    session.critic = {
+      engine,
+      optimizer: { learningRate: 2e-2 },
+      ppo_mini_batch_size: 3,
+      ppo_epochs: 2,
+      shuffle: true,
+      cliprangeValue: 0.5,
+      lossAggMode: "token-mean",
+      warmup,
+    };
+    return session;
+  };
+
+  it("gives gae its values, learns them, and leaves the actor alone while it warms up", async () => {
+    const session = await openWithCritic(4);
+    const losses: number[] = [];
+    for (let step = 1; step <= 6; step++) {
+      const { metrics } = await take(session, step);
+      losses.push(metrics["critic/vf_loss"]!);
+      expect(session.batches).toHaveLength(Math.max(0, step - 4));
+      expect(metrics["critic/grad_norm"]).toBeGreaterThan(0);
+      // A new head says 0 everywhere.
+      if (step === 1) expect(metrics["critic/values/max"]).toBe(0);
+      expect(metrics["critic/vf_explained_var"]).toBeLessThanOrEqual(1);
+      expect(metrics["critic/advantages/mean"]).toBeCloseTo(0, 5);
+      expect(metrics["critic/vf_clipfrac"]).toBeGreaterThanOrEqual(0);
+    }
+    expect(losses[3]).toBeLessThan(losses[0]! / 2);
+    await session.critic!.engine.dispose();
+  });
+});
+
+describe("KL in the reward", () => {
+  it("is 0 for a new adapter; later it lowers rewards, and an adaptive coefficient follows it", async () => {
+    const session = await open({
+      actor: { optim: { lr: 5e-2 } },
+      algorithm: {
+        use_kl_in_reward: true,
+        kl_penalty: "low_var_kl",
+        kl_ctrl: { type: "adaptive", kl_coef: 0.5, target_kl: 1e-6, horizon: 24 },
+      },
+    });
+    const first = (await take(session)).metrics;
+    expect(first["actor/reward_kl_penalty"]).toBe(0);
+    expect(first["actor/reward_kl_penalty_coeff"]).toBe(0.5);
+    expect(first["critic/rewards/mean"]).toBeCloseTo(first["critic/score/mean"]!, 6);
+    // 12 trajectories, horizon 24: 0.5 x (1 - 0.2 / 2), then back up.
+    const second = (await take(session, 2)).metrics;
+    expect(second["actor/reward_kl_penalty_coeff"]).toBeCloseTo(0.45, 9);
+    expect(second["actor/reward_kl_penalty"]).toBeGreaterThan(1e-4);
+    expect(second["critic/rewards/mean"]).toBeLessThan(second["critic/score/mean"]!);
+    expect(session.klController.coefficient).toBeCloseTo(0.45 * 1.1, 9);
+    expect(session.scores.map((s) => s.adapter ?? true)).toEqual([true, false, true, false]);
+  });
+});
+
+describe("rollout correction", () => {
+  it("weighs by ratios that are 1 here: the same update as without", async () => {
+    const norms = [];
+    for (const rollout_is of [null, "token", "sequence"]) {
+      const session = await open({ algorithm: { rollout_correction: { rollout_is } } });
+      const { metrics } = await take(session);
+      norms.push(metrics["actor/grad_norm"]!);
+      expect(Math.abs(metrics["rollout_corr/kl"]!)).toBeLessThan(1e-4);
+      expect(metrics["rollout_corr/k3_kl"]).toBeGreaterThanOrEqual(0);
+      expect(metrics["rollout_corr/rollout_is_mean"] ?? 1).toBeCloseTo(1, 3);
+      expect(metrics["rollout_corr/rollout_is_eff_sample_size"] ?? 1).toBeCloseTo(1, 3);
+      expect(metrics["training/rollout_actor_probs_pearson_corr"]).toBeCloseTo(1, 4);
+    }
+    for (const norm of norms) expect(Math.abs(norm - norms[0]!) / norms[0]!).toBeLessThan(1e-3);
+  });
+
+  it("rejects what is too far off: out of the loss and out of its denominators", async () => {
+    // Nothing is exactly 1: with a threshold this narrow, nearly every token is rejected.
+    const rollout_correction = { rollout_rs: "token", rollout_rs_threshold: 1 + 1e-9 };
+    const session = await open({ algorithm: { rollout_correction } });
+    const { trajectories, metrics } = await take(session);
+    const fraction = metrics["rollout_corr/rollout_rs_masked_fraction"]!;
+    expect(fraction).toBeGreaterThan(0.1);
+    const kept = session.batches.flat().reduce((sum, s) => sum + Array.from(s.lossMask).filter(Boolean).length, 0);
+    const sampled = trajectories.reduce((sum, t) => sum + t.responseMask.filter(Boolean).length, 0);
+    expect(kept / sampled).toBeCloseTo(1 - fraction, 6);
+  });
+
+  it("with bypass_mode takes the sampler's logprobs as they are, and evaluates nothing before the update", async () => {
+    const session = await open({ algorithm: { rollout_correction: { bypass_mode: true } } });
+    const { trajectories, metrics } = await take(session);
+    expect(session.scores).toEqual([]);
+    expectColumns(
+      session,
+      "oldLogprobs",
+      (values, t) => expect(values).toEqual([...t.rolloutLogprobs].filter((_, i) => t.responseMask[i])),
+      trajectories,
+    );
+    expect(metrics["actor/entropy"]).toBeGreaterThan(0);
+    expect(metrics["rollout_corr/kl"]).toBeUndefined();
+    const usual = (await take(await open())).metrics;
+    expect(metrics["actor/grad_norm"]! / usual["actor/grad_norm"]!).toBeCloseTo(1, 3);
+  });
+});
+
+describe("group filter", () => {
+  const filtering = (filter_groups: Record<string, unknown>) =>
+    open({ reward: ONE_GROUP_DIFFERS, algorithm: { filter_groups: { enable: true, ...filter_groups } } });
+  const rename = (row: DatasetRow, uid: string): DatasetRow => ({ ...row, uid });
+
+  it("replaces groups whose rewards are all equal by fresh prompts", async () => {
+    const session = await filtering({});
+    const [varying, ...rest] = session.trainRows;
+    // Each fresh batch has one prompt that varies.
+    let asked = 0;
+    const next = () => {
+      asked++;
+      return [rename(rest[0]!, `same ${asked}`), rename(varying!, `fresh ${asked}`)];
+    };
+    const { trajectories, metrics } = await runTrainingStep(session, session.trainRows, 1, 0, undefined, next);
+    expect([...new Set(trajectories.map((t) => t.uid))]).toEqual([varying!.uid, "fresh 1", "fresh 2"]);
+    expect(trajectories).toHaveLength(12);
+    expect(metrics["train/num_gen_batches"]).toBe(3);
+  });
+
+  it("goes on with what it has after max_num_gen_batches, or when no prompt is fresh", async () => {
+    for (const [max_num_gen_batches, batches] of [
+      [2, 2],
+      [0, 1],
+    ] as const) {
+      const session = await filtering({ max_num_gen_batches });
+      const [varying, ...rest] = session.trainRows;
+      let asked = 0;
+      const next = () =>
+        max_num_gen_batches ? rest.map((row) => rename(row, `${row.uid} ${asked++}`)) : session.trainRows;
+      const { trajectories, metrics } = await runTrainingStep(session, session.trainRows, 1, 0, undefined, next);
+      expect(new Set(trajectories.map((t) => t.uid))).toEqual(new Set([varying!.uid]));
+      expect(metrics["train/num_gen_batches"]).toBe(batches);
+      expect(session.batches).toHaveLength(1);
+    }
+  });
+
+  it("takes no update where no group has anything to teach, and still has metrics", async () => {
+    const session = await open({ reward: "return 1;", algorithm: { filter_groups: { enable: true } } });
+    const { trajectories, metrics } = await take(session);
+    expect(session.batches).toEqual([]);
+    expect(trajectories).toHaveLength(12);
+    expect(metrics["critic/score/mean"]).toBe(1);
+  });
+
+  it("filters by a value that the reward function returns; one that it does not is named", async () => {
+    const reward = "return { score: text.length, acc: truth === 'bb' ? text.length % 2 : 0 };";
+    const session = await open({ reward, algorithm: { filter_groups: { enable: true, metric: "acc" } } });
+    const { trajectories } = await take(session);
+    for (const t of trajectories) expect(t.uid).toBe(session.trainRows[1]!.uid);
+    await expect(take(await filtering({ metric: "accuracy" }))).rejects.toThrow(/filter_groups.metric "accuracy"/);
+  });
+});
+
+describe("algorithms of one's own", () => {
+  it("are named in the config as module#export, TypeScript included", async () => {
+    const { config, folder } = await writeTinyRun(models);
+    writeFileSync(
+      join(folder, "mine.ts"),
+      `import { type AdvantageEstimator, estimateGrpo, gpgLoss } from "@cria/algorithms";
+       export const halved: AdvantageEstimator = (inputs) => {
+         const { advantages, returns } = estimateGrpo(inputs);
+         return { advantages: advantages.map((a) => a / 2), returns, metrics: { mine: 7 } };
+       };
+       export const loss = { ...gpgLoss };
+       export const oops = 3;`,
+    );
+    config.algorithm.adv_estimator = "./mine.ts#halved";
+    config.actor_rollout_ref.actor.policy_loss.loss_mode = "./mine.ts#loss";
+    const session = await openSession(config, folder);
+    try {
+      const { metrics } = await runTrainingStep(session, session.trainRows, 1, 0);
+      expect(metrics["critic/mine"]).toBe(7);
+      expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
+    } finally {
+      await session.dispose();
+    }
+    for (const [name, message] of [
+      ["./mine.ts#oops", /is of another kind[\s\S]*a function/],
+      ["./mine.ts#missing", /cannot be loaded[\s\S]*halved/],
+      ["./none.ts#x", /cannot be loaded/],
+    ] as const) {
+      config.algorithm.adv_estimator = name;
+      await expect(openSession(config, folder)).rejects.toThrow(message);
+    }
+  });
+});

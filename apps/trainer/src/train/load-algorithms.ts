@@ -1,0 +1,43 @@
+import * as algorithms from "@cria/algorithms";
+import { ConfigError } from "@cria/core";
+import { importExport } from "@cria/tools";
+import type { TrainConfig } from "../config/train-config.js";
+
+/**
+ * Registers the algorithms that the config names as "module#export", under that name: advantage estimators, policy losses,
+ * aggregations, KL estimates. Relative modules start at `folder`.
+ * @throws ConfigError when one cannot be loaded or is of another kind.
+ */
+export async function loadAlgorithms({ algorithm, actor_rollout_ref }: TrainConfig, folder: string): Promise<void> {
+  const { actor } = actor_rollout_ref;
+  const load = async <T>(
+    registry: algorithms.Registry<T>,
+    key: string,
+    name: string,
+    expected: string,
+    isValid: (value: unknown) => boolean,
+  ) => {
+    if (!name.includes("#")) return;
+    const value = await importExport(name, folder, key, { "@cria/algorithms": algorithms });
+    if (!isValid(value)) {
+      throw new ConfigError("is of another kind", {
+        code: "config/bad-value",
+        subject: `${key} "${name}"`,
+        expected,
+        received: typeof value,
+      });
+    }
+    registry.register(name, value as T);
+  };
+  const isFunction = (value: unknown) => typeof value === "function";
+  const isLoss = (value: unknown) => isFunction((value as { evaluate?: unknown } | null)?.evaluate);
+  const { advantageEstimators, policyLosses, aggregations, klEstimates } = algorithms;
+  const anEstimator = "a function from AdvantageInputs to AdvantageOutputs";
+  const aKl = "a function from logprob - refLogprob to { value, gradient }";
+  await load(advantageEstimators, "algorithm.adv_estimator", algorithm.adv_estimator, anEstimator, isFunction);
+  await load(klEstimates, "algorithm.kl_penalty", algorithm.kl_penalty, aKl, isFunction);
+  await load(klEstimates, "actor.kl_loss_type", actor.kl_loss_type, aKl, isFunction);
+  await load(aggregations, "actor.loss_agg_mode", actor.loss_agg_mode, "an Aggregation", isFunction);
+  const { loss_mode } = actor.policy_loss;
+  await load(policyLosses, "actor.policy_loss.loss_mode", loss_mode, "a PolicyLoss with evaluate()", isLoss);
+}

@@ -1,0 +1,17 @@
+import type { AdvantageEstimator } from "./advantage-estimator.js";
+import { deviationOfGroup, fromOutcome, listGroups, meanOfGroup, sumRewards } from "./outcome.js";
+
+/**
+ * Group-relative advantages (GRPO, Shao et al. 2024, arXiv:2402.03300): (r - mean) / (std + 1e-6) with the group's mean
+ * and unbiased standard deviation; a group of one has mean 0 and std 1. `normalizeByStd: false` leaves r - mean, without
+ * the bias towards easy and hard prompts (Dr. GRPO, Liu et al. 2025, arXiv:2503.20783).
+ */
+export const estimateGrpo: AdvantageEstimator = (inputs) => {
+  const rewards = sumRewards(inputs);
+  for (const indices of listGroups(inputs.groups)) {
+    const mean = meanOfGroup(rewards, indices);
+    const scale = inputs.normalizeByStd === false ? 1 : 1 / (deviationOfGroup(rewards, indices) + 1e-6);
+    for (const i of indices) rewards[i] = (rewards[i]! - mean) * scale;
+  }
+  return fromOutcome(rewards, inputs);
+};

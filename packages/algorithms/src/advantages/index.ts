@@ -1,0 +1,10 @@
+export type { AdvantageEstimator, AdvantageInputs, AdvantageOutputs } from "./advantage-estimator.js";
+export { advantageEstimators } from "./advantage-estimators.js";
+export { estimateGae, explainVariance } from "./gae.js";
+export { estimateGpg } from "./gpg.js";
+export { estimateGrpo } from "./grpo.js";
+export { estimateGrpoPassk } from "./grpo-passk.js";
+export { estimateOpo } from "./opo.js";
+export { estimateReinforcePlusPlus, estimateReinforcePlusPlusBaseline } from "./reinforce-plus-plus.js";
+export { estimateRemax } from "./remax.js";
+export { estimateRloo } from "./rloo.js";

@@ -1,0 +1,52 @@
+import { computeCovariances, countShare, readPrepared } from "./covariance.js";
+import { clampLogRatio, clipRatio, isWithinClamp } from "./log-ratio.js";
+import type { PolicyLoss } from "./policy-loss.js";
+
+/** 1 = the token's loss is left out. */
+const DROPPED = "clipCovDropped";
+
+/**
+ * Clip-Cov (Cui et al. 2025, arXiv:2505.22617): PPO's max(-A r, -A clip(r)), where tokens whose advantage and logprob vary
+ * together, those that use up entropy, are left out at random: of the tokens that are not clipped and have
+ * clipCovLb < cov < clipCovUb, max(1, floor(clipCovRatio n)) get loss and gradient 0. cov, n and the draw are the whole
+ * mini-batch's, so they are made in `prepare`.
+ */
+export const clipCovLoss: PolicyLoss = {
+  prepare(miniBatch, { clipRatioLow, clipRatioHigh, clipCovRatio, clipCovLb, clipCovUb }) {
+    const { logprobs, oldLogprobs, advantages, random } = miniBatch;
+    const covariances = computeCovariances(miniBatch);
+    const candidates: number[] = [];
+    for (let i = 0; i < logprobs.length; i++) {
+      const ratio = Math.exp(clampLogRatio(logprobs[i]!, oldLogprobs[i]!));
+      const isClipped = -advantages[i]! * clipRatio(ratio, clipRatioLow, clipRatioHigh) > -advantages[i]! * ratio;
+      if (!isClipped && covariances[i]! > clipCovLb && covariances[i]! < clipCovUb) candidates.push(i);
+    }
+    const dropped = new Float32Array(logprobs.length);
+    const count = Math.min(candidates.length, countShare(clipCovRatio, logprobs.length));
+    for (let k = 0; k < count; k++) {
+      const pick = k + Math.floor(random() * (candidates.length - k));
+      dropped[candidates[pick]!] = 1;
+      candidates[pick] = candidates[k]!;
+    }
+    return { [DROPPED]: dropped };
+  },
+  evaluate({ logprobs, oldLogprobs, advantages, columns }, { clipRatioLow, clipRatioHigh }) {
+    const dropped = readPrepared(columns, DROPPED);
+    const n = logprobs.length;
+    const losses = new Float64Array(n);
+    const gradients = new Float64Array(n);
+    const ppo_kl = new Float64Array(n);
+    for (let i = 0; i < n; i++) {
+      const logRatio = clampLogRatio(logprobs[i]!, oldLogprobs[i]!);
+      const ratio = Math.exp(logRatio);
+      ppo_kl[i] = -logRatio;
+      if (dropped[i]) continue;
+      const plain = -advantages[i]! * ratio;
+      const clipped = -advantages[i]! * clipRatio(ratio, clipRatioLow, clipRatioHigh);
+      losses[i] = Math.max(plain, clipped);
+      if (plain >= clipped && isWithinClamp(logprobs[i]!, oldLogprobs[i]!)) gradients[i] = plain;
+    }
+    // Here the share of tokens that the covariance left out.
+    return { losses, gradients, metrics: { pg_clipfrac: Float64Array.from(dropped), ppo_kl } };
+  },
+};

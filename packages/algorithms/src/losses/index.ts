@@ -1,0 +1,10 @@
+export { cispoLoss } from "./cispo.js";
+export { clipCovLoss } from "./clip-cov.js";
+export { geoMeanLoss } from "./geo-mean.js";
+export { gpgLoss } from "./gpg.js";
+export { gspoLoss } from "./gspo.js";
+export { klCovLoss } from "./kl-cov.js";
+export type { MiniBatch, PolicyLoss, PolicyLossInputs, PolicyLossParameters, TokenLoss } from "./policy-loss.js";
+export { policyLosses } from "./policy-losses.js";
+export { sapoLoss } from "./sapo.js";
+export { vanillaLoss } from "./vanilla.js";

@@ -1,0 +1,37 @@
+import { computeCovariances, countShare, readPrepared } from "./covariance.js";
+import { clampLogRatio, isWithinClamp } from "./log-ratio.js";
+import type { PolicyLoss } from "./policy-loss.js";
+
+/** 1 = the token has a KL penalty. */
+const PENALIZED = "klCovPenalized";
+
+/**
+ * KL-Cov (Cui et al. 2025, arXiv:2505.22617): -A r, and on the max(1, floor(klCovRatio n)) tokens of the mini-batch whose
+ * advantage and logprob vary together most, plus ppoKlCoef |log r|. The ranks are made in `prepare`.
+ */
+export const klCovLoss: PolicyLoss = {
+  prepare(miniBatch, { klCovRatio }) {
+    const covariances = computeCovariances(miniBatch);
+    const ranked = Array.from(covariances, (_, i) => i).sort((a, b) => covariances[b]! - covariances[a]! || a - b);
+    const penalized = new Float32Array(covariances.length);
+    for (const i of ranked.slice(0, countShare(klCovRatio, covariances.length))) penalized[i] = 1;
+    return { [PENALIZED]: penalized };
+  },
+  evaluate({ logprobs, oldLogprobs, advantages, columns }, { ppoKlCoef }) {
+    const penalized = readPrepared(columns, PENALIZED);
+    const n = logprobs.length;
+    const losses = new Float64Array(n);
+    const gradients = new Float64Array(n);
+    const ppo_kl = new Float64Array(n);
+    for (let i = 0; i < n; i++) {
+      const logRatio = clampLogRatio(logprobs[i]!, oldLogprobs[i]!);
+      const coefficient = penalized[i]! * ppoKlCoef;
+      const plain = -advantages[i]! * Math.exp(logRatio);
+      losses[i] = plain + coefficient * Math.abs(logRatio);
+      if (isWithinClamp(logprobs[i]!, oldLogprobs[i]!)) gradients[i] = plain + coefficient * Math.sign(logRatio);
+      // Of the magnitude, as the penalty is.
+      ppo_kl[i] = Math.abs(logRatio);
+    }
+    return { losses, gradients, metrics: { ppo_kl } };
+  },
+};

@@ -1,0 +1,22 @@
+import { Registry } from "../registry.js";
+import { cispoLoss } from "./cispo.js";
+import { clipCovLoss } from "./clip-cov.js";
+import { geoMeanLoss } from "./geo-mean.js";
+import { gpgLoss } from "./gpg.js";
+import { gspoLoss } from "./gspo.js";
+import { klCovLoss } from "./kl-cov.js";
+import type { PolicyLoss } from "./policy-loss.js";
+import { sapoLoss } from "./sapo.js";
+import { vanillaLoss } from "./vanilla.js";
+
+/** By `actor_rollout_ref.actor.policy_loss.loss_mode`. */
+export const policyLosses = new Registry<PolicyLoss>("policy loss", {
+  vanilla: vanillaLoss,
+  gspo: gspoLoss,
+  sapo: sapoLoss,
+  cispo: cispoLoss,
+  gpg: gpgLoss,
+  geo_mean: geoMeanLoss,
+  clip_cov: clipCovLoss,
+  kl_cov: klCovLoss,
+});

@@ -1,0 +1,54 @@
+import type { TrainSequence } from "@cria/core";
+import type { PolicyLossOptions } from "./compose-policy-loss.js";
+import { policyLosses } from "./losses/policy-losses.js";
+
+/** Whether the loss looks at the whole mini-batch first, so that it must go through `preparePolicyLoss`. */
+export function needsPreparation(options: PolicyLossOptions): boolean {
+  return policyLosses.get(options.lossMode).prepare !== undefined;
+}
+
+/**
+ * The first of a loss's two phases, for losses with statistics over the whole mini-batch: gives the sequences columns
+ * that the second phase, `composePolicyLoss` on micro-batches, reads. The statistics are those of the mini-batch, however
+ * it is cut afterwards.
+ * @param sequences the whole mini-batch, with columns `advantages` and `oldLogprobs`.
+ * @param logprobs of each sequence, as long as its tokens, by the weights that the update starts from.
+ * @param random uniform in [0, 1).
+ */
+export function preparePolicyLoss(
+  options: PolicyLossOptions,
+  sequences: readonly TrainSequence[],
+  logprobs: readonly ArrayLike<number>[],
+  random: () => number,
+): TrainSequence[] {
+  const { prepare } = policyLosses.get(options.lossMode);
+  if (!prepare) return [...sequences];
+  const gather = (pick: (sequence: number) => ArrayLike<number>) => {
+    const values: number[] = [];
+    sequences.forEach(({ lossMask }, s) => {
+      const source = pick(s);
+      for (let t = 0; t < lossMask.length; t++) if (lossMask[t]) values.push(source[t]!);
+    });
+    return Float32Array.from(values);
+  };
+  const prepared = prepare(
+    {
+      logprobs: gather((s) => logprobs[s]!),
+      oldLogprobs: gather((s) => sequences[s]!.columns!.oldLogprobs!),
+      advantages: gather((s) => sequences[s]!.columns!.advantages!),
+      random,
+    },
+    options,
+  );
+  let at = 0;
+  return sequences.map((sequence) => {
+    const columns: Record<string, ArrayLike<number>> = { ...sequence.columns };
+    let next = at;
+    for (const [name, values] of Object.entries(prepared)) {
+      next = at;
+      columns[name] = Float32Array.from(sequence.lossMask, (bit) => (bit ? values[next++]! : 0));
+    }
+    at = next;
+    return { ...sequence, columns };
+  });
+}

@@ -1,0 +1,120 @@
+/**
+ * Corrects for a sampler whose probabilities are not the trainer's (another kernel, another precision, weights of an
+ * earlier step): truncated importance sampling (Ionides 2008; Yao et al. 2025, "Your efficient RL framework secretly
+ * brings you off-policy RL training") and rejection of what is too far off.
+ */
+export interface RolloutCorrectionOptions {
+  /** Weight of each token: exp(log w) of the token, of the whole sequence (summed), or none. */
+  rolloutIs: "token" | "sequence" | null;
+  /** Weights are cut off here. */
+  rolloutIsThreshold: number;
+  /** What is rejected by its ratio: tokens, sequences by the product of their tokens', or by its geometric mean. */
+  rolloutRs: "token" | "sequence" | "geometric" | null;
+  /** Ratios above are rejected. */
+  rolloutRsThreshold: number;
+  /** Ratios below are rejected; null: 1 / rolloutRsThreshold. */
+  rolloutRsThresholdLower: number | null;
+}
+
+export const defaultRolloutCorrection: RolloutCorrectionOptions = {
+  rolloutIs: null,
+  rolloutIsThreshold: 2,
+  rolloutRs: null,
+  rolloutRsThreshold: 2,
+  rolloutRsThresholdLower: null,
+};
+
+/** Flat over all trajectories, as for advantages. */
+export interface RolloutCorrectionInputs {
+  /** By the training graph. */
+  oldLogprobs: ArrayLike<number>;
+  /** By the sampler. */
+  rolloutLogprobs: ArrayLike<number>;
+  responseMask: ArrayLike<number>;
+  offsets: ArrayLike<number>;
+}
+
+export interface RolloutCorrectionOutputs {
+  /** min(w, rolloutIsThreshold) on sampled tokens, 0 elsewhere; null without importance sampling. */
+  weights: Float32Array | null;
+  /** The response mask without what was rejected. For the loss alone: rewards and advantages keep their own mask. */
+  lossMask: Uint8Array;
+  /**
+   * `kl` = mean(rollout - old), KL(rollout || old) by k1; `k3_kl` by k3; `rollout_is_{mean,max,min}` of the weights before
+   * they are cut off; `rollout_is_eff_sample_size` = mean(w)^2 / mean(w^2) of those that are used, 1 when all are equal;
+   * `rollout_rs_masked_fraction` of tokens, `rollout_rs_seq_masked_fraction` of sequences that lost any.
+   */
+  metrics: Record<string, number>;
+}
+
+/** exp of a log-ratio that cannot overflow. */
+const toRatio = (logRatio: number) => Math.exp(Math.max(-20, Math.min(20, logRatio)));
+
+/** With all w = exp(old - rollout), clamped to exp(±20). */
+export function correctRollout(
+  inputs: RolloutCorrectionInputs,
+  options: RolloutCorrectionOptions = defaultRolloutCorrection,
+): RolloutCorrectionOutputs {
+  const { oldLogprobs, rolloutLogprobs, responseMask, offsets } = inputs;
+  const { rolloutIs, rolloutIsThreshold, rolloutRs, rolloutRsThreshold } = options;
+  const lower = options.rolloutRsThresholdLower ?? 1 / rolloutRsThreshold;
+  const isRejected = (ratio: number) => ratio > rolloutRsThreshold || ratio < lower;
+  const weights = new Float32Array(responseMask.length);
+  const lossMask = Uint8Array.from(responseMask);
+  const divergence = { tokens: 0, k1: 0, k3: 0 };
+  const raw = { sum: 0, max: Number.NEGATIVE_INFINITY, min: Number.POSITIVE_INFINITY };
+  const used = { sum: 0, squares: 0 };
+  const rejected = { tokens: 0, sequences: 0, of: 0 };
+  for (let i = 0; i + 1 < offsets.length; i++) {
+    let sum = 0;
+    let count = 0;
+    for (let t = offsets[i]!; t < offsets[i + 1]!; t++) {
+      if (!responseMask[t]) continue;
+      const logRatio = oldLogprobs[t]! - rolloutLogprobs[t]!;
+      sum += logRatio;
+      count++;
+      divergence.k1 -= logRatio;
+      divergence.k3 += toRatio(logRatio) - 1 - logRatio;
+    }
+    if (count === 0) continue;
+    divergence.tokens += count;
+    rejected.of++;
+    const sequenceRatio = toRatio(rolloutRs === "geometric" ? sum / count : sum);
+    let lost = 0;
+    for (let t = offsets[i]!; t < offsets[i + 1]!; t++) {
+      if (!responseMask[t]) continue;
+      const tokenRatio = toRatio(oldLogprobs[t]! - rolloutLogprobs[t]!);
+      const weight = rolloutIs === "sequence" ? toRatio(sum) : tokenRatio;
+      const cut = Math.min(weight, rolloutIsThreshold);
+      raw.sum += weight;
+      raw.max = Math.max(raw.max, weight);
+      raw.min = Math.min(raw.min, weight);
+      used.sum += cut;
+      used.squares += cut * cut;
+      weights[t] = cut;
+      if (rolloutRs !== null && isRejected(rolloutRs === "token" ? tokenRatio : sequenceRatio)) {
+        lossMask[t] = 0;
+        lost++;
+      }
+    }
+    rejected.tokens += lost;
+    if (lost > 0) rejected.sequences++;
+  }
+  const n = divergence.tokens;
+  const metrics: Record<string, number> = {};
+  if (n > 0) {
+    metrics.kl = divergence.k1 / n;
+    metrics.k3_kl = divergence.k3 / n;
+    if (rolloutIs !== null) {
+      metrics.rollout_is_mean = raw.sum / n;
+      metrics.rollout_is_max = raw.max;
+      metrics.rollout_is_min = raw.min;
+      metrics.rollout_is_eff_sample_size = used.sum ** 2 / (n * used.squares);
+    }
+    if (rolloutRs !== null) {
+      metrics.rollout_rs_masked_fraction = rejected.tokens / n;
+      metrics.rollout_rs_seq_masked_fraction = rejected.sequences / rejected.of;
+    }
+  }
+  return { weights: rolloutIs === null ? null : weights, lossMask, metrics };
+}

@@ -1,0 +1,219 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  composeValueLoss,
+  correctRollout,
+  crossEntropyLoss,
+  defaultRolloutCorrection,
+  defaultValueLoss,
+  explainVariance,
+  KlController,
+  keepVaryingGroups,
+  klEstimates,
+  penalizeRewards,
+  Registry,
+} from "./index.js";
+
+fc.configureGlobal({ numRuns: 50 });
+const finite = (min: number, max: number) => fc.double({ min, max, noNaN: true, noDefaultInfinity: true });
+
+describe("KL estimates", () => {
+  it("are 0 at equality; k2 and k3 are never negative", () => {
+    for (const type of klEstimates.names()) expect(klEstimates.get(type)(0).value).toBe(0);
+    fc.assert(
+      fc.property(finite(-30, 30), (d) => klEstimates.get("k3")(d).value >= 0 && klEstimates.get("k2")(d).value >= 0),
+    );
+    expect(() => klEstimates.get("k9")).toThrow(/abs, abs\+, k1/);
+  });
+
+  it('with "+" have their own value and k2\'s gradient', () => {
+    fc.assert(
+      fc.property(finite(-5, 5), fc.constantFrom("k1", "kl", "abs", "k2", "mse", "k3", "low_var_kl"), (d, type) => {
+        expect(klEstimates.get(`${type}+`)(d)).toEqual({ value: klEstimates.get(type)(d).value, gradient: d });
+      }),
+    );
+  });
+
+  it("have the derivative that finite differences find", () => {
+    fc.assert(
+      fc.property(finite(-2, 15), fc.constantFrom("k1", "abs", "k2", "k3"), (d, type) => {
+        fc.pre(Math.abs(d) > 1e-3);
+        const estimate = klEstimates.get(type);
+        const numeric = (estimate(d + 1e-5).value - estimate(d - 1e-5).value) / 2e-5;
+        const near = [-1e-4, 1e-4].map((e) => estimate(d + e).gradient);
+        // At the clamp to 10 the two sides differ.
+        fc.pre(Math.abs(near[0]! - near[1]!) < 1e-2);
+        expect(estimate(d).gradient).toBeCloseTo(numeric, 3);
+      }),
+    );
+  });
+});
+
+describe("KL in the reward", () => {
+  it("leaves masked tokens alone, and has no KL where nothing was sampled", () => {
+    const inputs = {
+      tokenLevelScores: [1, 5, 2],
+      oldLogprobs: [-1, -9, -1],
+      refLogprobs: [-2, -1, -1],
+      responseMask: [1, 0, 1],
+      offsets: [0, 3],
+      type: "kl",
+      coefficient: 0.5,
+    };
+    expect([...penalizeRewards(inputs).tokenLevelRewards]).toEqual([0.5, 0, 2]);
+    expect(penalizeRewards(inputs).kl).toBe(0.5);
+    expect(penalizeRewards({ ...inputs, responseMask: [0, 0, 0] }).kl).toBe(0);
+  });
+
+  it("a fixed controller stands still; an adaptive one moves towards its target, and survives a checkpoint", () => {
+    const options = { coefficient: 0.1, targetKl: 0.1, horizon: 100 };
+    const fixed = new KlController({ type: "fixed", ...options });
+    fixed.update(9, 50);
+    expect(fixed.coefficient).toBe(0.1);
+    const adaptive = new KlController({ type: "adaptive", ...options });
+    adaptive.update(9, 50);
+    expect(adaptive.coefficient).toBeCloseTo(0.1 * (1 + (0.2 * 50) / 100), 12);
+    const resumed = new KlController({ type: "adaptive", ...options });
+    resumed.restore(JSON.parse(JSON.stringify(adaptive.save())));
+    for (const controller of [adaptive, resumed]) controller.update(0, 50);
+    expect(resumed.coefficient).toBe(adaptive.coefficient);
+    expect(resumed.coefficient).toBeLessThan(0.11);
+  });
+});
+
+describe("value loss", () => {
+  const values = fc
+    .array(fc.tuple(finite(-2, 2), finite(-2, 2), finite(-2, 2)), { minLength: 2, maxLength: 9 })
+    .map((tokens) => ({
+      sequenceIndices: Int32Array.of(0, 1),
+      offsets: Int32Array.of(0, 1, tokens.length),
+      values: Float32Array.from(tokens, (t) => t[0]),
+      columns: { oldValues: Float32Array.from(tokens, (t) => t[1]), returns: Float32Array.from(tokens, (t) => t[2]) },
+      totals: { tokens: tokens.length + 3, sequences: 3 },
+    }));
+
+  it.each(["token-mean", "seq-mean-token-sum", "seq-mean-token-mean"])(
+    "%s: has its finite differences",
+    (lossAggMode) => {
+      const loss = composeValueLoss({ ...defaultValueLoss, lossAggMode });
+      fc.assert(
+        fc.property(values, fc.nat(), (inputs, pick) => {
+          const at = pick % inputs.values.length;
+          const gradient = loss(inputs).dValues[at]!;
+          const center = inputs.values[at]!;
+          const evaluate = (step: number) => {
+            inputs.values[at] = center + step;
+            return [loss(inputs).loss, inputs.values[at]!] as const;
+          };
+          const slopes = [1e-3, 5e-4].map((step) => {
+            const [above, upper] = evaluate(step);
+            const [below, lower] = evaluate(-step);
+            return (above - below) / (upper - lower);
+          });
+          fc.pre(Math.abs(slopes[0]! - slopes[1]!) < 1e-4);
+          expect(Math.abs(slopes[0]! - gradient)).toBeLessThan(2e-3 * (1 + Math.abs(gradient)));
+        }),
+      );
+    },
+  );
+
+  it("is 0 for a perfect critic; the explained variance is then 1, and 0 for a constant", () => {
+    const returns = Float32Array.of(1, 2, 4);
+    const { loss, metrics } = composeValueLoss()({
+      sequenceIndices: Int32Array.of(0),
+      offsets: Int32Array.of(0, 3),
+      values: returns,
+      columns: { oldValues: returns, returns },
+      totals: { tokens: 3, sequences: 1 },
+    });
+    expect({ loss, ...metrics }).toEqual({ loss: 0, vf_loss: 0, vf_clipfrac: 0 });
+    expect(explainVariance(returns, returns, [1, 1, 1])).toBe(1);
+    expect(explainVariance([2, 2, 2], returns, [1, 1, 1])).toBeCloseTo(0, 4);
+    expect(explainVariance([2, 99, 2], returns, [1, 0, 1])).toBeCloseTo(0, 4);
+  });
+});
+
+describe("rollout correction", () => {
+  const batch = fc.array(fc.record({ old: finite(-3, 0), rollout: finite(-3, 0), mask: fc.constantFrom(0, 1) }), {
+    minLength: 1,
+    maxLength: 8,
+  });
+  const correct = (
+    tokens: { old: number; rollout: number; mask: number }[],
+    options: Partial<typeof defaultRolloutCorrection>,
+  ) =>
+    correctRollout(
+      {
+        oldLogprobs: tokens.map((t) => t.old),
+        rolloutLogprobs: tokens.map((t) => t.rollout),
+        responseMask: tokens.map((t) => t.mask),
+        offsets: [0, tokens.length],
+      },
+      { ...defaultRolloutCorrection, ...options },
+    );
+
+  it("has weights of 1, nothing rejected and no KL where sampler and trainer agree", () => {
+    fc.assert(
+      fc.property(batch, fc.constantFrom("token", "sequence"), (tokens, rolloutIs) => {
+        const same = tokens.map((t) => ({ ...t, rollout: t.old }));
+        const { weights, lossMask, metrics } = correct(same, { rolloutIs, rolloutRs: rolloutIs });
+        expect([...weights!]).toEqual(tokens.map((t) => t.mask));
+        expect([...lossMask]).toEqual(tokens.map((t) => t.mask));
+        if (!tokens.some((t) => t.mask)) return;
+        expect(metrics.kl).toBeCloseTo(0, 12);
+        expect(metrics).toMatchObject({ k3_kl: 0, rollout_is_mean: 1, rollout_is_eff_sample_size: 1 });
+      }),
+    );
+  });
+
+  it("never exceeds the threshold, never looks at masked tokens", () => {
+    fc.assert(
+      fc.property(batch, fc.constantFrom("token", "sequence"), finite(-9, 9), (tokens, rolloutIs, noise) => {
+        const options = {
+          rolloutIs,
+          rolloutIsThreshold: 1.5,
+          rolloutRs: "geometric",
+          rolloutRsThreshold: 1.2,
+        } as const;
+        const plain = correct(tokens, options);
+        expect(plain.weights!.every((w) => w <= 1.5)).toBe(true);
+        const disturbed = correct(
+          tokens.map((t) => (t.mask ? t : { ...t, old: noise })),
+          options,
+        );
+        expect(disturbed).toEqual(plain);
+      }),
+    );
+  });
+});
+
+describe("group filter", () => {
+  it("keeps groups whose values differ, and groups of one", () => {
+    expect(keepVaryingGroups(["a", "b", "a", "c", "b", "d", "d"], [1, 0, 1, 5, 1, 0, 0])).toEqual(["b", "c"]);
+    expect(keepVaryingGroups([], [])).toEqual([]);
+  });
+});
+
+describe("weighted cross entropy", () => {
+  it("counts a token of weight 0 in the denominator alone", () => {
+    const result = crossEntropyLoss({
+      sequenceIndices: Int32Array.of(0),
+      offsets: Int32Array.of(0, 3),
+      logprobs: Float32Array.of(-1, -2, -4),
+      entropy: new Float32Array(3),
+      columns: { weights: Float32Array.of(1, 0, 0.5) },
+      totals: { tokens: 4, sequences: 1 },
+    });
+    expect(result.loss).toBeCloseTo((1 + 2) / 4, 6);
+    expect([...result.dLogprobs]).toEqual([-0.25, -0, -0.125]);
+  });
+});
+
+describe("registries", () => {
+  it("take entries of users, and name what there is", () => {
+    const registry = new Registry<number>("size", { small: 1 });
+    registry.register("large", 9);
+    expect(registry.get("large")).toBe(9);
+    expect(() => registry.get("huge")).toThrow(/large, small/);
+  });
+});
