@@ -1,11 +1,11 @@
-import { join } from "node:path";
 import { defineCommand } from "citty";
 import pc from "picocolors";
+import { openRun } from "../checkpoints/open-run.js";
 import { loadConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import { formatCount, Progress } from "../terminal/progress.js";
 import type { StepMetrics } from "../train/collect-metrics.js";
-import { RunFolder } from "../train/run-folder.js";
+import type { RunFolder } from "../train/run-folder.js";
 import { countSteps, describeTrajectory, runTraining } from "../train/run-training.js";
 import { openSession, type Session } from "../train/session.js";
 import { validate } from "../train/validate.js";
@@ -28,39 +28,55 @@ export const trainCommand = defineCommand({
     runCommand(given, Object.keys(args), async (signal) => {
       const silent = given.json === true;
       const { values: config, folder } = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
-      const { trainer } = config;
-      const session = await openSession(config, folder, { signal, silent });
+      // Also with --json: stdout stays clean, and what happens to an earlier run must not go unseen.
+      const say = (text: string) => process.stderr.write(`${text}\n`);
+      const session = await openSession(config, folder, { signal });
       try {
-        const run = await RunFolder.create(
-          join(trainer.default_local_dir, trainer.project_name, trainer.experiment_name),
-        );
-        await run.clear();
-        await run.writeJson("config.json", config);
-        const total = countSteps(session);
-        if (trainer.val_before_train) {
-          const metrics = await runValidation(session, run, 0, silent);
-          await run.appendLine("metrics.jsonl", { "training/global_step": 0, ...metrics });
-        }
-        const progress = new Progress({ label: "train", total, silent });
-        const history = await runTraining(session, run, {
-          onStep: (step, _, m) =>
-            progress.update(
-              step,
-              `reward ${m["critic/rewards/mean"]!.toFixed(3)} · ${formatCount(m["perf/throughput"]!)} tok/s · grad ${(m["actor/grad_norm"] ?? 0).toFixed(2)}`,
-            ),
-          validate: async (step) => {
-            const due = step === total || (trainer.test_freq > 0 && step % trainer.test_freq === 0);
-            return due ? runValidation(session, run, step, silent) : {};
-          },
-        });
-        progress.finish();
-        if (given.json) console.log(JSON.stringify(history.at(-1) ?? {}));
-        else console.log(`run folder: ${run.path}`);
+        await trainSession(session, { silent, json: given.json === true, say });
       } finally {
         await session.dispose();
       }
     }),
 });
+
+interface Output {
+  silent: boolean;
+  json: boolean;
+  say: (text: string) => unknown;
+}
+
+async function trainSession(session: Session, { silent, json, say }: Output): Promise<void> {
+  const { trainer } = session.config;
+  const { folder: run, checkpoints, resume, close } = await openRun(session.config, say);
+  try {
+    const total = countSteps(session);
+    if (trainer.val_before_train && !resume) {
+      const metrics = await runValidation(session, run, 0, silent);
+      await run.appendLine("metrics.jsonl", { "training/global_step": 0, ...metrics });
+    }
+    if (resume && resume.step >= total)
+      say(`nothing left to train: ${resume.step} steps are done, the config asks for ${total}`);
+    const progress = new Progress({ label: "train", total, silent, start: resume?.step });
+    const history = await runTraining(session, run, {
+      checkpoints,
+      resume,
+      onStep: (step, _, m) =>
+        progress.update(
+          step,
+          `reward ${m["critic/rewards/mean"]!.toFixed(3)} · ${formatCount(m["perf/throughput"]!)} tok/s · grad ${(m["actor/grad_norm"] ?? 0).toFixed(2)}`,
+        ),
+      validate: async (step) => {
+        const due = step === total || (trainer.test_freq > 0 && step % trainer.test_freq === 0);
+        return due ? runValidation(session, run, step, silent) : {};
+      },
+    });
+    progress.finish();
+    if (json) console.log(JSON.stringify(history.at(-1) ?? {}));
+    else console.log(`run folder: ${run.path}`);
+  } finally {
+    await close();
+  }
+}
 
 /** Validates on val_files (if any), prints success, writes the conversations, and returns the metrics. */
 async function runValidation(session: Session, run: RunFolder, step: number, silent: boolean): Promise<StepMetrics> {

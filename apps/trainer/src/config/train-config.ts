@@ -196,8 +196,17 @@ const trainer = z.strictObject({
   default_local_dir: z.string().default("runs"),
   total_epochs: z.int().positive().default(1),
   total_training_steps: z.int().positive().nullable().default(null),
-  /** Steps between saved adapters; -1: only at the end. */
+  /** Steps between checkpoints; -1: only at the end. */
   save_freq: z.int().default(-1),
+  /** Most checkpoints kept, the newest ones; null: all. */
+  max_actor_ckpt_to_keep: z.int().positive().nullable().default(null),
+  /** auto: go on from the newest checkpoint of the run folder; disable: start anew; resume_path: from resume_from_path. */
+  resume_mode: z.enum(["auto", "disable", "resume_path"]).default("auto"),
+  /** A folder global_step_<N>, or a run folder; from where the command runs, as default_local_dir. */
+  resume_from_path: z
+    .union([z.string(), z.literal(false).transform(() => null)])
+    .nullable()
+    .default(null),
   /** Steps between validations; -1: only before and after. */
   test_freq: z.int().default(-1),
   val_before_train: z.boolean().default(true),
