@@ -54,7 +54,7 @@ describe("keys of other frameworks", () => {
         "algorithm.kl_ctrl.kl_coef=0.001",
         "algorithm.filter_groups={enable: false, metric: acc}",
         "actor_rollout_ref.rollout.calculate_log_probs=true",
-        "trainer.resume_mode=disable",
+        "trainer.default_hdfs_dir=null",
       ),
     ).toEqual(load());
     expect(warnings).toEqual([]);
@@ -62,7 +62,7 @@ describe("keys of other frameworks", () => {
       ["algorithm.use_kl_in_reward=true", "false"],
       ["algorithm.filter_groups={enable: true}", "false"],
       ["algorithm.gamma=0.9", "1"],
-      ["trainer.resume_mode=auto", '"disable"'],
+      ["trainer.default_hdfs_dir=hdfs://x", "null"],
     ] as const) {
       expect(() => load(override)).toThrow(/not supported yet/);
       expect(() => load(override)).toThrow(`expected: ${expected}`);
