@@ -212,7 +212,13 @@ const trainer = z.strictObject({
   val_before_train: z.boolean().default(true),
   /** Native threads; null: all cores. */
   threads: z.int().positive().nullable().default(null),
-  logger: z.array(z.enum(["console", "file"])).default(["console", "file"]),
+  /** console: progress on stderr; file: metrics.jsonl and rollouts/ of the run folder; the others are trackers. */
+  logger: z.array(z.enum(["console", "file", "tensorboard", "mlflow", "wandb"])).default(["console", "file"]),
+  /** Validate, print, and train nothing. */
+  val_only: z.boolean().default(false),
+  /** Folders of the conversations; null: rollouts/ and validation/ of the run folder. From where the command runs. */
+  rollout_data_dir: z.string().nullable().default(null),
+  validation_data_dir: z.string().nullable().default(null),
 });
 
 export const trainConfigSchema = z.strictObject({
