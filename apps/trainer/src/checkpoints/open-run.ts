@@ -41,7 +41,7 @@ export async function openRun(config: TrainConfig, say: (text: string) => void):
   try {
     const checkpoints = new CheckpointStore(path, config.trainer.max_actor_ckpt_to_keep);
     await checkpoints.sweep();
-    const resume = await findResume(config, checkpoints, say);
+    const resume = await findResume(config, say);
     const within = resume !== null && resolve(dirname(dirname(resume.path))) === resolve(path);
     if (resume) {
       await checkConfigOf(resume, config, say);
@@ -65,13 +65,11 @@ export async function openRun(config: TrainConfig, say: (text: string) => void):
   }
 }
 
-async function findResume(
-  { trainer }: TrainConfig,
-  checkpoints: CheckpointStore,
-  say: (text: string) => void,
-): Promise<Checkpoint | null> {
+/** The checkpoint that `trainer.resume_mode` names; null: none. @throws ConfigError or DataError */
+export async function findResume(config: TrainConfig, say: (text: string) => void): Promise<Checkpoint | null> {
+  const { trainer } = config;
   if (trainer.resume_mode === "disable") return null;
-  if (trainer.resume_mode === "auto") return checkpoints.findNewest(say);
+  if (trainer.resume_mode === "auto") return new CheckpointStore(findRunPath(config)).findNewest(say);
   const path = trainer.resume_from_path;
   if (path === null) {
     throw new ConfigError("is missing", {
@@ -108,14 +106,17 @@ async function checkConfigOf(checkpoint: Checkpoint, config: TrainConfig, say: (
     return;
   }
   const differences = compareConfigs(before, JSON.parse(JSON.stringify(config)));
-  const fatal = differences.filter(({ key }) => FIXED_KEYS.includes(key));
+  // Who names the checkpoint may know that the same model lies elsewhere now.
+  const explicit = config.trainer.resume_mode === "resume_path";
+  const fatal = differences.filter(({ key }) => FIXED_KEYS.includes(key) && !(explicit && key.endsWith("model.path")));
   if (fatal.length > 0) {
     throw new ConfigError("differs from the run that is to be resumed", {
       code: "config/changed-since-checkpoint",
       subject: fatal.map(({ key }) => key).join(", "),
       expected: fatal.map(({ before: value }) => JSON.stringify(value)).join(", "),
       received: fatal.map(({ after: value }) => JSON.stringify(value)).join(", "),
-      remedy: "set it back, choose another trainer.experiment_name, or start anew with trainer.resume_mode=disable",
+      remedy:
+        "set it back, or start anew: another trainer.experiment_name, or trainer.resume_mode=disable (the same model at another path: trainer.resume_mode=resume_path)",
     });
   }
   const changed = differences.filter(

@@ -50,7 +50,6 @@ const pending: Record<string, readonly unknown[] | typeof any> = {
   "reward_model.sandbox_fusion": any,
   "trainer.critic_warmup": [0],
   "trainer.max_critic_ckpt_to_keep": any,
-  "trainer.profile_steps": [null],
   "trainer.log_val_generations": [0],
   "trainer.default_hdfs_dir": [null],
 };

@@ -219,6 +219,8 @@ const trainer = z.strictObject({
   /** Folders of the conversations; null: rollouts/ and validation/ of the run folder. From where the command runs. */
   rollout_data_dir: z.string().nullable().default(null),
   validation_data_dir: z.string().nullable().default(null),
+  /** Steps that run under V8's CPU profiler, into profiles/<step>.cpuprofile of the run folder. */
+  profile_steps: z.array(z.int().positive()).nullable().default(null),
 });
 
 export const trainConfigSchema = z.strictObject({

@@ -38,7 +38,7 @@ export class RunFolder {
   }
 
   async writeLines(name: string, rows: readonly unknown[]): Promise<void> {
-    await writeAtomically(this.file(name), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+    await writeLines(this.file(name), rows);
   }
 
   /** Appends and syncs. */
@@ -54,6 +54,11 @@ export class RunFolder {
       }
     });
   }
+}
+
+/** JSON lines, written whole or not at all. @throws DataError */
+export function writeLines(path: string, rows: readonly unknown[]): Promise<void> {
+  return writeAtomically(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
 }
 
 /** Writes to a temporary name, syncs, renames: a reader never meets half a file. @throws DataError */

@@ -1,9 +1,11 @@
+import { join } from "node:path";
 import type { Trajectory } from "@cria/core";
 import { DataLoader, type DataLoaderState, type DatasetRow } from "@cria/rollout";
 import type { Checkpoint, CheckpointStore, PendingCheckpoint, TrainingState } from "../checkpoints/checkpoint-store.js";
 import { restoreEngines } from "../checkpoints/checkpoint-store.js";
 import type { StepMetrics } from "./collect-metrics.js";
-import type { RunFolder } from "./run-folder.js";
+import { profileStep } from "./profile-step.js";
+import { type RunFolder, writeLines } from "./run-folder.js";
 import type { Session } from "./session.js";
 import { runTrainingStep } from "./training-step.js";
 
@@ -51,7 +53,11 @@ export async function runTraining(
   const history: StepMetrics[] = [];
   for (let step = (resume?.step ?? 0) + 1; step <= total; step++) {
     const rows = loader.next();
-    const { trajectories, metrics } = await runTrainingStep(session, rows, step, loader.epoch);
+    const take = () => runTrainingStep(session, rows, step, loader.epoch);
+    const profiled = trainer.profile_steps?.includes(step);
+    const { trajectories, metrics } = await (profiled
+      ? profileStep(folder.file("profiles", `${step}.cpuprofile`), take)
+      : take());
     let pending: PendingCheckpoint | undefined;
     if (step === total || (trainer.save_freq > 0 && step % trainer.save_freq === 0)) {
       const started = performance.now();
@@ -63,10 +69,11 @@ export async function runTraining(
       hooks.onStep?.(step, total, metrics);
       Object.assign(metrics, await hooks.validate?.(step));
       history.push(metrics);
-      if (trainer.logger.includes("file")) {
-        await folder.writeLines(`rollouts/${step}.jsonl`, trajectories.map(describeTrajectory));
-        await folder.appendLine("metrics.jsonl", metrics);
+      if (trainer.logger.includes("file") || trainer.rollout_data_dir) {
+        const rollouts = trainer.rollout_data_dir ?? folder.file("rollouts");
+        await writeLines(join(rollouts, `${step}.jsonl`), trajectories.map(describeTrajectory));
       }
+      if (trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
       hooks.onMetrics?.(step, metrics);
     } catch (error) {
       await pending?.discard();
@@ -78,7 +85,8 @@ export async function runTraining(
   return history;
 }
 
-function listEngines(session: Session): Record<string, object> {
+/** What a checkpoint holds of a session, by name. */
+export function listEngines(session: Session): Record<string, object> {
   return { actor: session.engine };
 }
 
