@@ -24,10 +24,11 @@ export const trainCommand = defineCommand({
     runCommand(given, Object.keys(args), async (signal) => {
       const { values: config, folder } = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
       const trackers = makeTrackers(config);
-      const session = await openSession(config, folder, { signal });
+      const silent = given.json === true || !config.trainer.logger.includes("console");
+      const session = await openSession(config, folder, { signal, silent });
       try {
         const { path, metrics } = await trainSession(session, {
-          silent: given.json === true || !config.trainer.logger.includes("console"),
+          silent,
           // Also with --json: stdout stays clean, and what happens to an earlier run must not go unseen.
           say: (text) => process.stderr.write(`${text}\n`),
           trackers,

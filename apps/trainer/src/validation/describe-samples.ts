@@ -16,12 +16,17 @@ export interface PromptSamples {
  * `maj@k` is the value of the first sample that gave the most frequent prediction; of equally frequent ones, the first.
  */
 export function describeSamples(prompts: readonly PromptSamples[]): Record<string, number> {
-  const sums = new Map<string, number>();
+  const sums = new Map<string, { sum: number; count: number }>();
   const resamples = new Resamples();
-  for (const prompt of prompts)
-    for (const [name, value] of Object.entries(describePrompt(prompt, resamples)))
-      sums.set(name, (sums.get(name) ?? 0) + value);
-  return Object.fromEntries([...sums].map(([name, sum]) => [name, sum / prompts.length]));
+  for (const prompt of prompts) {
+    for (const [name, value] of Object.entries(describePrompt(prompt, resamples))) {
+      const entry = sums.get(name) ?? { sum: 0, count: 0 };
+      entry.sum += value;
+      entry.count++;
+      sums.set(name, entry);
+    }
+  }
+  return Object.fromEntries([...sums].map(([name, { sum, count }]) => [name, sum / count]));
 }
 
 function describePrompt({ values, predictions }: PromptSamples, resamples: Resamples): Record<string, number> {

@@ -1,4 +1,5 @@
 import type { Trajectory } from "@cria/core";
+import { averageExtras } from "@cria/rollout";
 import type { StepMetrics } from "../train/collect-metrics.js";
 import { describeSamples, type PromptSamples } from "./describe-samples.js";
 
@@ -27,10 +28,12 @@ function isCore(statistic: string, samples: number): boolean {
   return [`mean@${samples}`, ...["best", "worst", "maj"].map((name) => `${name}@${samples}/mean`)].includes(statistic);
 }
 
+/** Extras may be ragged: a prompt counts where all its samples have the number. */
 function readSamples(prompts: readonly Trajectory[][], name: string): PromptSamples[] {
-  return prompts.map((prompt) => ({
+  const whole = prompts.filter((prompt) => prompt.every((t) => readNumber(t, name) !== null));
+  return whole.map((prompt) => ({
     values: prompt.map((t) => readNumber(t, name)!),
-    predictions: prompt.every((t) => hasPrediction(t)) ? prompt.map((t) => t.extraFields.pred) : null,
+    predictions: prompt.every(hasPrediction) ? prompt.map((t) => t.extraFields.pred) : null,
   }));
 }
 
@@ -38,12 +41,9 @@ function hasPrediction({ extraFields: { pred } }: Trajectory): boolean {
   return pred !== undefined && pred !== null;
 }
 
-/** Fields that every trajectory has as a number. */
+/** The reward, and what the reward function gave besides the score. */
 function listNumbers(trajectories: readonly Trajectory[]): string[] {
-  const fields = Object.keys(trajectories[0]?.extraFields ?? {}).filter((name) => name !== "pred");
-  return ["reward", ...fields].filter(
-    (name, i, all) => all.indexOf(name) === i && trajectories.every((t) => readNumber(t, name) !== null),
-  );
+  return ["reward", ...Object.keys(averageExtras(trajectories)).filter((name) => name !== "pred")];
 }
 
 function readNumber(trajectory: Trajectory, name: string): number | null {

@@ -90,4 +90,14 @@ describe("validation metrics", () => {
     ]);
     expect(metrics["val-core/a/reward/mean@2"]).toBe(0.5);
   });
+
+  it("ragged extras count the prompts that have them", () => {
+    const metrics = makeValidationMetrics([
+      makeTrajectory("0", 1, { depth: 4 }),
+      makeTrajectory("1", 1, {}),
+      makeTrajectory("2", 1, { depth: 6, toolScore: 9 }),
+    ]);
+    expect(metrics["val-aux/s/depth/mean@1"]).toBe(5);
+    expect(Object.keys(metrics).join()).not.toMatch(/toolScore|score/);
+  });
 });
