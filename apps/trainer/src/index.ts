@@ -1,3 +1,5 @@
+export { type Checkpoint, CheckpointStore, type TrainingState } from "./checkpoints/checkpoint-store.js";
+export { findCheckpoint, type OpenedRun, openRun } from "./checkpoints/open-run.js";
 export { type LoadedConfig, loadConfig } from "./config/load-config.js";
 export { type SftConfig, sftConfigSchema } from "./config/sft-config.js";
 export { type TrainConfig, trainConfigSchema } from "./config/train-config.js";

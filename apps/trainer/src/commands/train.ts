@@ -1,14 +1,10 @@
-import { join } from "node:path";
 import { defineCommand } from "citty";
-import pc from "picocolors";
 import { loadConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
-import { formatCount, Progress } from "../terminal/progress.js";
-import type { StepMetrics } from "../train/collect-metrics.js";
-import { RunFolder } from "../train/run-folder.js";
-import { countSteps, describeTrajectory, runTraining } from "../train/run-training.js";
-import { openSession, type Session } from "../train/session.js";
-import { validate } from "../train/validate.js";
+import { makeTrackers } from "../trackers/open-trackers.js";
+import { openSession } from "../train/session.js";
+import { trainSession } from "../train/train-session.js";
+import { printValidation } from "../validation/print-validation.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
@@ -26,56 +22,22 @@ export const trainCommand = defineCommand({
   args,
   run: ({ args: given }) =>
     runCommand(given, Object.keys(args), async (signal) => {
-      const silent = given.json === true;
       const { values: config, folder } = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
-      const { trainer } = config;
+      const trackers = makeTrackers(config);
+      const silent = given.json === true || !config.trainer.logger.includes("console");
       const session = await openSession(config, folder, { signal, silent });
       try {
-        const run = await RunFolder.create(
-          join(trainer.default_local_dir, trainer.project_name, trainer.experiment_name),
-        );
-        await run.clear();
-        await run.writeJson("config.json", config);
-        const total = countSteps(session);
-        if (trainer.val_before_train) {
-          const metrics = await runValidation(session, run, 0, silent);
-          await run.appendLine("metrics.jsonl", { "training/global_step": 0, ...metrics });
-        }
-        const progress = new Progress({ label: "train", total, silent });
-        const history = await runTraining(session, run, {
-          onStep: (step, _, m) =>
-            progress.update(
-              step,
-              `reward ${m["critic/rewards/mean"]!.toFixed(3)} · ${formatCount(m["perf/throughput"]!)} tok/s · grad ${(m["actor/grad_norm"] ?? 0).toFixed(2)}`,
-            ),
-          validate: async (step) => {
-            const due = step === total || (trainer.test_freq > 0 && step % trainer.test_freq === 0);
-            return due ? runValidation(session, run, step, silent) : {};
-          },
+        const { path, metrics } = await trainSession(session, {
+          silent,
+          // Also with --json: stdout stays clean, and what happens to an earlier run must not go unseen.
+          say: (text) => process.stderr.write(`${text}\n`),
+          trackers,
         });
-        progress.finish();
-        if (given.json) console.log(JSON.stringify(history.at(-1) ?? {}));
-        else console.log(`run folder: ${run.path}`);
+        if (given.json) console.log(JSON.stringify(metrics));
+        else if (config.trainer.val_only) printValidation(metrics);
+        else console.log(`run folder: ${path}`);
       } finally {
         await session.dispose();
       }
     }),
 });
-
-/** Validates on val_files (if any), prints success, writes the conversations, and returns the metrics. */
-async function runValidation(session: Session, run: RunFolder, step: number, silent: boolean): Promise<StepMetrics> {
-  if (session.valRows.length === 0) return {};
-  const { val_kwargs } = session.config.actor_rollout_ref.rollout;
-  const progress = new Progress({ label: "validate", total: session.valRows.length * val_kwargs.n, silent });
-  let done = 0;
-  const result = await validate(session, {
-    temperature: val_kwargs.do_sample ? val_kwargs.temperature : 0,
-    topP: val_kwargs.top_p,
-    n: val_kwargs.n,
-    step,
-    onTrajectory: () => progress.update(++done),
-  });
-  progress.finish(pc.green(`success ${result.success.toFixed(3)}`));
-  await run.writeLines(`validation/${step}.jsonl`, result.trajectories.map(describeTrajectory));
-  return { ...result.metrics, "timing_s/testing": result.seconds };
-}

@@ -53,14 +53,14 @@ describe("keys of other frameworks", () => {
         "algorithm.use_pf_ppo=False",
         "algorithm.rollout_correction.rollout_token_veto_threshold=null",
         "actor_rollout_ref.rollout.calculate_log_probs=true",
-        "trainer.resume_mode=disable",
+        "trainer.default_hdfs_dir=null",
       ),
     ).toEqual(load());
     expect(warnings).toEqual([]);
     for (const [override, expected] of [
       ["algorithm.use_pf_ppo=true", "false"],
       ["algorithm.rollout_correction={rollout_is_batch_normalize: true}", "false"],
-      ["trainer.resume_mode=auto", '"disable"'],
+      ["trainer.default_hdfs_dir=hdfs://x", "null"],
     ] as const) {
       expect(() => load(override)).toThrow(/not supported yet/);
       expect(() => load(override)).toThrow(`expected: ${expected}`);

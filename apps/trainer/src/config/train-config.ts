@@ -245,14 +245,31 @@ const trainer = z.strictObject({
   default_local_dir: z.string().default("runs"),
   total_epochs: z.int().positive().default(1),
   total_training_steps: z.int().positive().nullable().default(null),
-  /** Steps between saved adapters; -1: only at the end. */
+  /** Steps between checkpoints; -1: only at the end. */
   save_freq: z.int().default(-1),
+  /** Most checkpoints kept, the newest ones; null: all. */
+  max_actor_ckpt_to_keep: z.int().positive().nullable().default(null),
+  /** auto: go on from the newest checkpoint of the run folder; disable: start anew; resume_path: from resume_from_path. */
+  resume_mode: z.enum(["auto", "disable", "resume_path"]).default("auto"),
+  /** A folder global_step_<N>, or a run folder; from where the command runs, as default_local_dir. */
+  resume_from_path: z
+    .union([z.string(), z.literal(false).transform(() => null)])
+    .nullable()
+    .default(null),
   /** Steps between validations; -1: only before and after. */
   test_freq: z.int().default(-1),
   val_before_train: z.boolean().default(true),
   /** Native threads; null: all cores. */
   threads: z.int().positive().nullable().default(null),
-  logger: z.array(z.enum(["console", "file"])).default(["console", "file"]),
+  /** console: progress on stderr; file: metrics.jsonl and rollouts/ of the run folder; the others are trackers. */
+  logger: z.array(z.enum(["console", "file", "tensorboard", "mlflow", "wandb"])).default(["console", "file"]),
+  /** Validate, print, and train nothing. */
+  val_only: z.boolean().default(false),
+  /** Folders of the conversations; null: rollouts/ and validation/ of the run folder. From where the command runs. */
+  rollout_data_dir: z.string().nullable().default(null),
+  validation_data_dir: z.string().nullable().default(null),
+  /** Steps that run under V8's CPU profiler, into profiles/<step>.cpuprofile of the run folder. */
+  profile_steps: z.array(z.int().positive()).nullable().default(null),
 });
 
 export const trainConfigSchema = z.strictObject({

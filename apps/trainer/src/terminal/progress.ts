@@ -5,6 +5,8 @@ export interface ProgressOptions {
   total: number;
   /** Nothing is drawn, for --json. */
   silent?: boolean;
+  /** Done before this process began, and so no part of its speed. Default 0. */
+  start?: number;
 }
 
 /** A progress bar with ETA on stderr: redrawn on a terminal, a plain line every few seconds elsewhere. */
@@ -41,7 +43,8 @@ export class Progress {
     const total = this.total;
     const share = total > 0 ? Math.min(1, this.done / total) : 1;
     const elapsed = (performance.now() - this.started) / 1000;
-    const left = share > 0 ? (elapsed / share) * (1 - share) : Number.NaN;
+    const here = this.done - (this.options.start ?? 0);
+    const left = here > 0 ? (elapsed / here) * (total - this.done) : Number.NaN;
     const width = 24;
     const filled = Math.round(share * width);
     const bar = pc.cyan("█".repeat(filled)) + pc.dim("░".repeat(width - filled));

@@ -1,4 +1,4 @@
-import { appendFile, mkdir, open, rename, rm } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { DataError } from "@cria/core";
 
@@ -17,6 +17,18 @@ export class RunFolder {
       await rm(join(this.path, name), { recursive: true, force: true });
   }
 
+  /** Forgets everything after a step, for a run that goes on from there: metrics, rollouts, validations. */
+  async rewindTo(step: number): Promise<void> {
+    const lines = (await readFile(this.file("metrics.jsonl"), "utf8").catch(() => "")).split("\n");
+    const kept = lines.filter((line) => readStep(line) <= step);
+    if (kept.length > 0) await writeAtomically(this.file("metrics.jsonl"), kept.map((line) => `${line}\n`).join(""));
+    else await rm(this.file("metrics.jsonl"), { force: true });
+    for (const folder of ["rollouts", "validation"]) {
+      for (const name of await readdir(this.file(folder)).catch(() => []))
+        if (Number.parseInt(name, 10) > step) await rm(this.file(folder, name), { force: true });
+    }
+  }
+
   file(...parts: string[]): string {
     return join(this.path, ...parts);
   }
@@ -26,13 +38,27 @@ export class RunFolder {
   }
 
   async writeLines(name: string, rows: readonly unknown[]): Promise<void> {
-    await writeAtomically(this.file(name), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+    await writeLines(this.file(name), rows);
   }
 
+  /** Appends and syncs. */
   async appendLine(name: string, row: unknown): Promise<void> {
     const path = this.file(name);
-    await guardWrite(path, () => appendFile(path, `${JSON.stringify(row)}\n`));
+    await guardWrite(path, async () => {
+      const file = await open(path, "a");
+      try {
+        await file.writeFile(`${JSON.stringify(row)}\n`);
+        await file.datasync();
+      } finally {
+        await file.close();
+      }
+    });
   }
+}
+
+/** JSON lines, written whole or not at all. @throws DataError */
+export function writeLines(path: string, rows: readonly unknown[]): Promise<void> {
+  return writeAtomically(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
 }
 
 /** Writes to a temporary name, syncs, renames: a reader never meets half a file. @throws DataError */
@@ -56,7 +82,17 @@ export async function writeAtomically(path: string, text: string): Promise<void>
   });
 }
 
-async function guardWrite<T>(path: string, write: () => Promise<T>): Promise<T> {
+/** The step of a line of metrics; a line that a kill cut short belongs to none. */
+function readStep(line: string): number {
+  try {
+    return (JSON.parse(line) as Record<string, number>)["training/global_step"] ?? Number.POSITIVE_INFINITY;
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
+/** Errors of the file system, full disks and read-only folders included, become one that says what to do. @throws DataError */
+export async function guardWrite<T>(path: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (cause) {

@@ -13,6 +13,7 @@ import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
 import { makeKlControllerOptions } from "./algorithm-options.js";
 import type { Critic } from "./critic.js";
 import { loadAlgorithms } from "./load-algorithms.js";
+import { loadPolicy, readContextSize } from "./load-policy.js";
 import { loadConfiguredLoops, loadInteractions, makeMultiTurnOptions } from "./multi-turn-options.js";
 import { filterData, openData } from "./open-data.js";
 import { openRewards } from "./open-rewards.js";
@@ -56,7 +57,7 @@ export async function openSession(
   checkTrainConfig(config);
   await loadConfiguredLoops(rollout, folder);
   const multiTurn = rollout.multi_turn;
-  const contextSize = rollout.max_model_len ?? rollout.prompt_length + rollout.response_length;
+  const contextSize = readContextSize(config);
   const responseLength = Math.min(rollout.response_length, data.max_response_length);
   if (contextSize < data.max_prompt_length + responseLength) {
     throw new ConfigError("is too small for the prompts and responses that the config allows", {
@@ -81,27 +82,8 @@ export async function openSession(
     const tokenizer = makeDeltaTokenizer(engine, data.apply_chat_template_kwargs);
     return { tokenizer, rows: await filterData(allRows, data, folder, { ...overrides, engine, tokenizer, tools }) };
   };
-  const lora = model.lora_rank > 0 || model.lora_adapter_path !== null;
   const path = resolvePath(folder, model.path);
-  const engine =
-    overrides.engine ??
-    (await loadModel({
-      path,
-      contextSize,
-      threads: config.trainer.threads ?? undefined,
-      maxSequences: rollout.max_num_seqs,
-      trainable: lora ? "lora" : "full",
-      lora: lora
-        ? {
-            rank: Math.max(1, model.lora_rank),
-            alpha: model.lora_alpha,
-            targets: model.target_modules === "all-linear" ? undefined : model.target_modules,
-            path: model.lora_adapter_path ? resolvePath(folder, model.lora_adapter_path) : undefined,
-          }
-        : null,
-      seed: rollout.seed >>> 0,
-      deterministic: rollout.deterministic,
-    }));
+  const engine = overrides.engine ?? (await loadPolicy(config, folder));
   const { tokenizer, rows } = await prepareRows(engine).catch(async (error) => {
     if (!overrides.engine) await engine.dispose();
     throw error;

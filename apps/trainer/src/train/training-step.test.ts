@@ -2,6 +2,7 @@ import { setMaxListeners } from "node:events";
 import { DataError, type Trajectory } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
+import { dropTimes } from "../testing/drop-times.js";
 import { openTinySession, type TinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
 import { openSession } from "./session.js";
 import { runTrainingStep } from "./training-step.js";
@@ -12,13 +13,6 @@ afterAll(() => models.cleanUp());
 const open = (options: TinySessionOptions = {}) => openTinySession(models, options);
 const take = (session: TinySession, step = 1) => runTrainingStep(session, session.trainRows, step, 0);
 const countSampled = (t: Trajectory) => t.responseMask.reduce((sum, bit) => sum + bit, 0);
-
-/** What a run computes, without what the clock says. */
-function dropTimes(metrics: Record<string, number>): Record<string, number> {
-  return Object.fromEntries(
-    Object.entries(metrics).filter(([name]) => !/^(timing_|perf\/(throughput|time_per_step))/.test(name)),
-  );
-}
 
 describe("a training step", () => {
   it("starts with a ratio of exactly 1, and its loss is what the formulas say", async () => {

@@ -1,0 +1,68 @@
+import { maskedCrc32c } from "./crc32c.js";
+import type { TrackedStep } from "./tracker.js";
+
+/**
+ * TensorBoard's event files: TFRecords (u64 length, its masked CRC, data, its masked CRC; little-endian) of the protobuf
+ * message tensorflow.Event. Only the fields that scalars need are written:
+ *
+ *   Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; SessionLog session_log = 7 }
+ *   Summary { repeated Value value = 1 }   Value { string tag = 1; float simple_value = 2 }   SessionLog { Status status = 1 }
+ */
+
+export function encodeRecord(data: Uint8Array): Buffer {
+  const record = Buffer.alloc(16 + data.length);
+  record.writeBigUInt64LE(BigInt(data.length), 0);
+  record.writeUInt32LE(maskedCrc32c(record.subarray(0, 8)), 8);
+  record.set(data, 12);
+  record.writeUInt32LE(maskedCrc32c(data), 12 + data.length);
+  return record;
+}
+
+/** The first event of every file. */
+export function encodeFileVersion(time: number): Buffer {
+  return Buffer.concat([encodeTime(time), encodeBytes(3, Buffer.from("brain.Event:2"))]);
+}
+
+/** Tells TensorBoard to forget what earlier files say of this step and later ones. */
+export function encodeSessionStart(time: number, step: number): Buffer {
+  const status = encodeVarintField(1, 1);
+  return Buffer.concat([encodeTime(time), encodeVarintField(2, step), encodeBytes(7, status)]);
+}
+
+export function encodeScalars({ time, step, metrics }: TrackedStep): Buffer {
+  const values = Object.entries(metrics).map(([tag, value]) => {
+    const number = Buffer.alloc(5);
+    number.writeUInt8((2 << 3) | 5, 0);
+    number.writeFloatLE(value, 1);
+    return encodeBytes(1, Buffer.concat([encodeBytes(1, Buffer.from(tag)), number]));
+  });
+  return Buffer.concat([encodeTime(time), encodeVarintField(2, step), encodeBytes(5, Buffer.concat(values))]);
+}
+
+/** wall_time, in seconds. */
+function encodeTime(time: number): Buffer {
+  const field = Buffer.alloc(9);
+  field.writeUInt8((1 << 3) | 1, 0);
+  field.writeDoubleLE(time / 1000, 1);
+  return field;
+}
+
+function encodeVarintField(field: number, value: number): Buffer {
+  return Buffer.concat([encodeVarint(field << 3), encodeVarint(value)]);
+}
+
+function encodeBytes(field: number, data: Uint8Array): Buffer {
+  return Buffer.concat([encodeVarint((field << 3) | 2), encodeVarint(data.length), data]);
+}
+
+/** Of a number from 0 to 2^53. */
+function encodeVarint(value: number): Buffer {
+  const bytes: number[] = [];
+  let rest = value;
+  while (rest >= 128) {
+    bytes.push((rest % 128) | 128);
+    rest = Math.floor(rest / 128);
+  }
+  bytes.push(rest);
+  return Buffer.from(bytes);
+}

@@ -1,0 +1,32 @@
+import { appendFile, mkdir } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { encodeFileVersion, encodeRecord, encodeScalars, encodeSessionStart } from "./tensorboard-events.js";
+import type { TrackedRun, TrackedStep, Tracker } from "./tracker.js";
+
+/** Event files in `<run folder>/tensorboard`, one for each process: `tensorboard --logdir runs` finds them. */
+export class TensorboardTracker implements Tracker {
+  readonly name = "tensorboard";
+  private file = "";
+
+  async start({ folder, resumedStep }: TrackedRun): Promise<null> {
+    const parent = join(folder, "tensorboard");
+    await mkdir(parent, { recursive: true });
+    const now = Date.now();
+    this.file = join(parent, `events.out.tfevents.${Math.floor(now / 1000)}.${hostname()}.${process.pid}.0`);
+    const events = [encodeFileVersion(now)];
+    if (resumedStep !== null) events.push(encodeSessionStart(now, resumedStep + 1));
+    await this.append(events);
+    return null;
+  }
+
+  log(steps: readonly TrackedStep[]): Promise<void> {
+    return this.append(steps.map(encodeScalars));
+  }
+
+  async finish(): Promise<void> {}
+
+  private append(events: readonly Buffer[]): Promise<void> {
+    return appendFile(this.file, Buffer.concat(events.map(encodeRecord)));
+  }
+}

@@ -1,0 +1,34 @@
+import pc from "picocolors";
+import { Progress } from "../terminal/progress.js";
+import { writeLines } from "./run-folder.js";
+import { describeTrajectory } from "./run-training.js";
+import type { Session } from "./session.js";
+import { type Validation, validate } from "./validate.js";
+
+export interface RunValidationOptions {
+  step: number;
+  /** File for the conversations. */
+  file: string;
+  silent: boolean;
+}
+
+/** Validates on `data.val_files` by `val_kwargs`, with a progress bar; null when there are no such rows. */
+export async function runValidation(
+  session: Session,
+  { step, file, silent }: RunValidationOptions,
+): Promise<Validation | null> {
+  if (session.valRows.length === 0) return null;
+  const { val_kwargs } = session.config.actor_rollout_ref.rollout;
+  const progress = new Progress({ label: "validate", total: session.valRows.length * val_kwargs.n, silent });
+  let done = 0;
+  const result = await validate(session, {
+    temperature: val_kwargs.do_sample ? val_kwargs.temperature : 0,
+    topP: val_kwargs.top_p,
+    n: val_kwargs.n,
+    step,
+    onTrajectory: () => progress.update(++done),
+  });
+  progress.finish(pc.green(`success ${result.success.toFixed(3)}`));
+  await writeLines(file, result.trajectories.map(describeTrajectory));
+  return result;
+}

@@ -1,0 +1,8 @@
+import pc from "picocolors";
+import type { StepMetrics } from "../train/collect-metrics.js";
+
+/** Prints what was judged, a line a number. */
+export function printValidation(metrics: StepMetrics): void {
+  for (const [name, value] of Object.entries(metrics))
+    if (name.startsWith("val-core/")) console.log(`${name.slice("val-core/".length)}  ${pc.bold(value.toFixed(4))}`);
+}

@@ -1,0 +1,125 @@
+import { readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { exportModel, readGguf, writeGguf } from "../index.js";
+import { makeNormals, TinyModels } from "../testing/index.js";
+import { findCodec } from "./tensor-codecs.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+const file = (name: string) => join(models.folder, name);
+
+describe("reading", () => {
+  it("finds every tensor where the native writer put it", async () => {
+    const path = await models.write({ seed: 3, tied: false });
+    const header = await readGguf(path);
+    expect(header.metadata.get("general.architecture")!.value).toBe("qwen3");
+    expect(header.metadata.get("tokenizer.ggml.tokens")!.value).toEqual({ arrayLength: 288 });
+    const model = await models.load({}, { path, trainable: "full" });
+    const bytes = readFileSync(path);
+    expect(header.tensors).toHaveLength(model.listTensors().length);
+    for (const { name, offset, bytes: length } of header.tensors) {
+      const values = await model.readTensor(name);
+      expect(Buffer.from(values.buffer).equals(bytes.subarray(offset, offset + length)), name).toBe(true);
+    }
+  });
+
+  it("what is no GGUF, or ends early, is an error with its path", async () => {
+    const path = await models.write();
+    const whole = readFileSync(path);
+    for (const length of [0, 3, 30, 5000, whole.length - 10]) {
+      writeFileSync(file("cut.gguf"), whole);
+      truncateSync(file("cut.gguf"), length);
+      await expect(readGguf(file("cut.gguf"))).rejects.toThrow(/cut\.gguf: cannot be read/);
+    }
+    await expect(readGguf(file("none.gguf"))).rejects.toThrow(/ENOENT/);
+  });
+});
+
+describe("tensor types", () => {
+  // ggml itself is the reference: the native writer quantizes with its functions.
+  it.each(["f32", "f16", "bf16", "q8_0"] as const)("%s has ggml's bytes, and comes back", async (type) => {
+    const normal = makeNormals(11);
+    const data = Float32Array.from({ length: 64 * 50 }, (_, i) => normal() * 10 ** ((i % 13) - 9));
+    // Ties, zeros, subnormal halves, and what overflows a half.
+    data.set(
+      [0, -0, 1, -1, 0.5, 2 ** -24, 2 ** -25, 3 * 2 ** -25, 2 ** -14 - 2 ** -25, 65504, 65519, 65520, 2049, 2051],
+      0,
+    );
+    data.fill(0, 64, 96);
+    const path = file(`${type}.gguf`);
+    await writeGguf(path, { metadata: {}, tensors: [{ name: "x", type, shape: [64, 50], data }] });
+    const [tensor] = (await readGguf(path)).tensors;
+    const native = readFileSync(path).subarray(tensor!.offset, tensor!.offset + tensor!.bytes);
+    const bytes = Buffer.alloc(tensor!.bytes);
+    findCodec(type)!.encode(data, bytes);
+    expect(bytes.equals(native)).toBe(true);
+    const values = new Float32Array(data.length);
+    findCodec(type)!.decode(bytes, values);
+    const again = Buffer.alloc(bytes.length);
+    findCodec(type)!.encode(values, again);
+    expect(again.equals(bytes)).toBe(true);
+  });
+});
+
+describe("merging an adapter into its model", () => {
+  /** A model and an adapter with noise in every pair; logprobs of some text with both. */
+  async function makePair(type: "f32" | "f16" | "q8_0" | "q4_K", shape: object = {}) {
+    const path = await models.write({ type, embeddingScale: 0.3, ...shape });
+    const model = await models.load({}, { path, lora: { rank: 4, alpha: 12 } });
+    const normal = makeNormals(4);
+    for (const { name, shape: s } of model.listTensors().filter((t) => t.name.endsWith(".lora_b")))
+      await model.writeTensor(
+        name,
+        Float32Array.from({ length: s[0]! * s[1]! }, () => 0.1 * normal()),
+      );
+    const adapter = file(`${type}-adapter.gguf`);
+    await model.saveAdapter(adapter);
+    return { path, adapter, model };
+  }
+
+  const tokenIds = Array.from({ length: 40 }, (_, i) => (i * 37) % 256);
+  const score = async (model: Awaited<ReturnType<typeof makePair>>["model"], adapter = true) =>
+    (await model.score([{ tokenIds }], { adapter }))[0]!.logprobs;
+  const distance = (a: Float32Array, b: Float32Array) =>
+    a.reduce((sum, x, i) => sum + Math.abs(x - b[i]!), 0) / a.length;
+
+  it.each([
+    ["f32", {}, 1e-5],
+    ["f16", { embedding: 64 }, 1e-2],
+    ["q8_0", { embedding: 64, feedForward: 64 }, 0.1],
+    ["q4_K", { embedding: 256, heads: 8, headSize: 32, feedForward: 256 }, 0.2],
+  ] as const)("%s: the merged model speaks as model and adapter do", async (type, shape, tolerance) => {
+    const { path, adapter, model } = await makePair(type, shape);
+    const output = file(`${type}-merged.gguf`);
+    const result = await exportModel({ base: path, adapter, output });
+    expect(result.merged).toBe(14);
+    const merged = await models.load({}, { path: output, lora: { rank: 1 } });
+    const wanted = await score(model);
+    expect(distance(await score(merged), wanted)).toBeLessThan(tolerance);
+    expect(distance(await score(model, false), wanted)).toBeGreaterThan(10 * tolerance);
+    expect(merged.chatTemplate).toBe(model.chatTemplate);
+  });
+
+  it("--quantize: matrices become Q8_0, norms stay, and it still speaks nearly the same", async () => {
+    const { path, adapter, model } = await makePair("f32", { embedding: 64, feedForward: 64 });
+    const output = file("quantized.gguf");
+    const { types } = await exportModel({ base: path, adapter, output, quantize: "q8_0" });
+    expect(types).toEqual({ q8_0: 15, f32: 9 });
+    const header = await readGguf(output);
+    expect(header.metadata.get("general.file_type")!.value).toBe(7);
+    const quantized = await models.load({}, { path: output, lora: { rank: 1 } });
+    expect(distance(await score(quantized), await score(model))).toBeLessThan(0.1);
+  });
+
+  it("another model's adapter, and a model as adapter, are refused; nothing is left behind", async () => {
+    const { adapter } = await makePair("f32");
+    const other = await models.write({ embedding: 64 });
+    const output = file("never.gguf");
+    await expect(exportModel({ base: other, adapter, output })).rejects.toThrow(/not an adapter of this model/);
+    await expect(exportModel({ base: other, adapter: other, output })).rejects.toThrow(/adapter\.type/);
+    await expect(readGguf(output)).rejects.toThrow(/ENOENT/);
+    await expect(exportModel({ base: other, output: join(other, "x.gguf") })).rejects.toThrow(/cannot be written/);
+  });
+});

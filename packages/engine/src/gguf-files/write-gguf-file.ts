@@ -1,0 +1,100 @@
+import { open, rename, rm } from "node:fs/promises";
+import { EngineError } from "@cria/core";
+import type { GgufHeader } from "./read-gguf.js";
+import { countBytes, type TensorType } from "./tensor-types.js";
+
+export interface PlannedTensor {
+  name: string;
+  type: TensorType;
+  /** Fastest axis first. */
+  shape: readonly number[];
+  /** The data, made when its turn comes: one tensor is in memory at a time. */
+  makeBytes: () => Promise<Buffer>;
+}
+
+/** A uint32 entry, as it stands in a file. */
+export function encodeUint32Entry(key: string, value: number): Buffer {
+  return Buffer.concat([encodeString(key), encodeU32(4), encodeU32(value)]);
+}
+
+/**
+ * Writes a GGUF with the metadata of another file, entry by entry as they stand there, and new tensors: temporary name,
+ * sync, rename.
+ * @param changed entries to put in place of (or beside) the other file's.
+ * @throws EngineError when the file cannot be written; nothing is left behind then.
+ */
+export async function writeGgufFile(
+  path: string,
+  { metadata, alignment }: GgufHeader,
+  changed: ReadonlyMap<string, Buffer>,
+  tensors: readonly PlannedTensor[],
+): Promise<void> {
+  const entries = new Map([...metadata].map(([key, { raw }]) => [key, raw] as const));
+  for (const [key, raw] of changed) entries.set(key, raw);
+  let end = 0;
+  const infos = tensors.map(({ name, type, shape }) => {
+    const offset = Math.ceil(end / alignment) * alignment;
+    end = offset + countBytes(type, shape);
+    const axes = Buffer.concat(shape.map(encodeU64));
+    return {
+      offset,
+      bytes: Buffer.concat([encodeString(name), encodeU32(shape.length), axes, encodeU32(type.id), encodeU64(offset)]),
+    };
+  });
+  const header = Buffer.concat([
+    Buffer.from("GGUF"),
+    encodeU32(3),
+    encodeU64(tensors.length),
+    encodeU64(entries.size),
+    ...entries.values(),
+    ...infos.map((info) => info.bytes),
+  ]);
+  const start = Math.ceil(header.length / alignment) * alignment;
+  const temporary = `${path}.${process.pid}.tmp`;
+  try {
+    const file = await open(temporary, "w");
+    try {
+      await file.writeFile(header);
+      let at = header.length;
+      for (const [i, tensor] of tensors.entries()) {
+        const begin = start + infos[i]!.offset;
+        await file.writeFile(Buffer.alloc(begin - at));
+        const data = await tensor.makeBytes();
+        await file.writeFile(data);
+        at = begin + data.length;
+      }
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => undefined);
+    if (error instanceof EngineError) throw error;
+    throw new EngineError("cannot be written", {
+      code: "engine/write-failed",
+      subject: path,
+      expected: "a writable folder with room for the file",
+      received: (error as Error).message,
+      remedy: "free some space or choose another path; nothing was changed",
+      cause: error,
+    });
+  }
+}
+
+function encodeString(text: string): Buffer {
+  const bytes = Buffer.from(text);
+  return Buffer.concat([encodeU64(bytes.length), bytes]);
+}
+
+function encodeU32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(value);
+  return bytes;
+}
+
+function encodeU64(value: number): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64LE(BigInt(value));
+  return bytes;
+}
