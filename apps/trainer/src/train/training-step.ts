@@ -47,9 +47,10 @@ export async function runTrainingStep(
   const responseMask = join(trajectories.map((t) => t.responseMask));
   const hasSampled = trajectories.map((t) => t.responseMask.includes(1));
   const scores = new Map<number, TokenScores>();
-  const score = (isWanted: (index: number) => boolean) => {
+  const score = async (isWanted: (index: number) => boolean) => {
     const indices = [...trajectories.keys()].filter((i) => hasSampled[i] && isWanted(i));
-    return scoreTrajectories(session, trajectories, indices, scores, clock).then(() => indices);
+    await scoreTrajectories(session, trajectories, indices, scores, clock);
+    return indices;
   };
 
   // 3. Token-level rewards, less the KL to the reference where that is wanted.
@@ -96,22 +97,13 @@ export async function runTrainingStep(
   const used = await score((i) => needsAll || advantages[i]!.some((a) => Math.abs(a) > 1e-8));
 
   // 6. Weights and rejections for what separates the sampler from the training graph.
-  const usedTrajectories = used.map((i) => trajectories[i]!);
-  const usedOffsets = layOutTokens(usedTrajectories);
+  const usedOffsets = layOutTokens(used.map((i) => trajectories[i]!));
+  const joinUsed = (pick: (index: number) => ArrayLike<number>) => joinTokens(usedOffsets, used.map(pick));
   const correction = correctRollout(
     {
-      oldLogprobs: joinTokens(
-        usedOffsets,
-        used.map((i) => scores.get(i)!.oldLogprobs),
-      ),
-      rolloutLogprobs: joinTokens(
-        usedOffsets,
-        usedTrajectories.map((t) => t.rolloutLogprobs),
-      ),
-      responseMask: joinTokens(
-        usedOffsets,
-        usedTrajectories.map((t) => t.responseMask),
-      ),
+      oldLogprobs: joinUsed((i) => scores.get(i)!.oldLogprobs),
+      rolloutLogprobs: joinUsed((i) => trajectories[i]!.rolloutLogprobs),
+      responseMask: joinUsed((i) => trajectories[i]!.responseMask),
       offsets: usedOffsets,
     },
     makeRolloutCorrectionOptions(algorithm),
@@ -123,8 +115,9 @@ export async function runTrainingStep(
   used.forEach((index, k) => {
     const { tokenIds } = trajectories[index]!;
     const { oldLogprobs, refLogprobs } = scores.get(index)!;
-    const lossMask = correction.lossMask.subarray(usedOffsets[k]!, usedOffsets[k + 1]!);
-    const rolloutIsWeights = correction.weights?.subarray(usedOffsets[k]!, usedOffsets[k + 1]!);
+    const [from, to] = [usedOffsets[k]!, usedOffsets[k + 1]!];
+    const lossMask = correction.lossMask.subarray(from, to);
+    const rolloutIsWeights = correction.weights?.subarray(from, to);
     lossMasks[index] = lossMask;
     if (!lossMask.includes(1)) return;
     batch.set(index, {
