@@ -1,4 +1,4 @@
-import { advantageEstimators, composePolicyLoss, klEstimates, rewardStrategies } from "@cria/algorithms";
+import { advantageEstimators, aggregations, composePolicyLoss, klEstimates, rewardStrategies } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
 import { getAgentLoop } from "@cria/rollout";
 import { getToolParser, listToolParsers } from "@cria/tools";
@@ -31,19 +31,9 @@ export function checkTrainConfig(config: TrainConfig): void {
   }
 }
 
-function checkAlgorithm({ algorithm, actor_rollout_ref }: TrainConfig): void {
+function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig): void {
   advantageEstimators.get(algorithm.adv_estimator);
-  if (algorithm.adv_estimator === "gae") {
-    throw new ConfigError("needs a critic, and there is none yet", {
-      code: "config/needs-critic",
-      subject: "algorithm.adv_estimator",
-      expected: advantageEstimators
-        .names()
-        .filter((name) => name !== "gae")
-        .join(", "),
-      received: "gae",
-    });
-  }
+  aggregations.get(critic.loss_agg_mode);
   const samples = countSamples(actor_rollout_ref.rollout);
   if (algorithm.adv_estimator === "grpo_passk" && samples < 2) {
     throw new ConfigError("compares the best rollout of a prompt with the second", {

@@ -86,7 +86,7 @@ describe("keys of other frameworks", () => {
 
 describe("names that only registries know", () => {
   it.each([
-    ["algorithm.adv_estimator=gae", /needs a critic/],
+    ["critic.loss_agg_mode=token_mean", /token-mean/],
     ["algorithm.adv_estimator=gropo", /grpo_passk/],
     ["algorithm.kl_penalty=k9", /low_var_kl/],
     ["algorithm.rollout_correction={bypass_mode: true, rollout_is: token}", /nothing to correct/],

@@ -259,6 +259,8 @@ const trainer = z.strictObject({
   /** Steps between validations; -1: only before and after. */
   test_freq: z.int().default(-1),
   val_before_train: z.boolean().default(true),
+  /** Steps in which the critic learns before the actor's first update. */
+  critic_warmup: z.int().min(0).default(0),
   /** Native threads; null: all cores. */
   threads: z.int().positive().nullable().default(null),
   /** console: progress on stderr; file: metrics.jsonl and rollouts/ of the run folder; the others are trackers. */
@@ -272,8 +274,41 @@ const trainer = z.strictObject({
   profile_steps: z.array(z.int().positive()).nullable().default(null),
 });
 
+/** For the estimators that need values (gae). What is null is as the actor's. */
+const critic = z.strictObject({
+  model: z
+    .strictObject({
+      /** The backbone: a GGUF. */
+      path: z.string().nullable().default(null),
+      /** 0: full training. */
+      lora_rank: z.int().min(0).nullable().default(null),
+      lora_alpha: z.number().positive().nullable().default(null),
+      target_modules: z
+        .union([z.literal("all-linear"), z.array(z.string())])
+        .nullable()
+        .default(null),
+    })
+    .prefault({}),
+  optim: z
+    .strictObject({
+      lr: z.number().positive().default(1e-3),
+      weight_decay: z.number().min(0).default(0),
+      betas: z.tuple([beta, beta]).default([0.9, 0.999]),
+    })
+    .prefault({}),
+  /** In prompts. */
+  ppo_mini_batch_size: z.int().positive().nullable().default(null),
+  ppo_max_token_len: z.int().positive().nullable().default(null),
+  ppo_epochs: z.int().positive().nullable().default(null),
+  shuffle: z.boolean().default(true),
+  cliprange_value: z.number().positive().default(0.5),
+  loss_agg_mode: z.string().default("token-mean"),
+  grad_clip: z.number().min(0).default(1),
+});
+
 export const trainConfigSchema = z.strictObject({
   actor_rollout_ref: z.strictObject({ model, actor: actor.prefault({}), rollout: rollout.prefault({}) }),
+  critic: critic.prefault({}),
   data,
   algorithm,
   reward_model: rewardModel.prefault({}),

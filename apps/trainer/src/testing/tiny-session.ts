@@ -26,6 +26,7 @@ export interface TinySessionOptions {
   rollout?: Record<string, unknown>;
   data?: Record<string, unknown>;
   algorithm?: Record<string, unknown>;
+  critic?: Record<string, unknown>;
   trainer?: Record<string, unknown>;
   rewardModel?: Record<string, unknown>;
   customRewardFunction?: Record<string, unknown>;
@@ -71,6 +72,7 @@ export async function writeTinyRun(
       ...options.data,
     },
     algorithm: options.algorithm ?? {},
+    critic: options.critic ?? {},
     reward_model: options.rewardModel ?? {},
     custom_reward_function: { path: "reward.mjs", ...options.customRewardFunction },
     trainer: { default_local_dir: folder, threads: 1, ...options.trainer },

@@ -87,7 +87,7 @@ export async function runTraining(
 
 /** What a checkpoint holds of a session, by name. */
 export function listEngines(session: Session): Record<string, object> {
-  return { actor: session.engine };
+  return { actor: session.engine, ...(session.critic ? { critic: session.critic.engine } : {}) };
 }
 
 function describeState(session: Session, loader: DataLoader<DatasetRow>, step: number): TrainingState {

@@ -1,20 +1,19 @@
-import { readFile } from "node:fs/promises";
-import { dirname } from "node:path";
 import { KlController } from "@cria/algorithms";
 import { ConfigError, type PolicyEngine } from "@cria/core";
 import { loadModel } from "@cria/engine";
 import type { DatasetRow, RolloutOptions } from "@cria/rollout";
-import { type BaseTool, createTools, type ToolConfigEntry } from "@cria/tools";
-import { parse as parseYaml } from "yaml";
+import { type BaseTool, disposeTools, loadToolConfig } from "@cria/tools";
 import { checkTrainConfig } from "../config/check-train-config.js";
 import { resolvePath } from "../config/load-config.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
 import { makeKlControllerOptions } from "./algorithm-options.js";
 import type { Critic } from "./critic.js";
+import { Disposables } from "./disposables.js";
 import { loadAlgorithms } from "./load-algorithms.js";
 import { loadPolicy, readContextSize } from "./load-policy.js";
 import { loadConfiguredLoops, loadInteractions, makeMultiTurnOptions } from "./multi-turn-options.js";
+import { openCritic } from "./open-critic.js";
 import { filterData, openData } from "./open-data.js";
 import { openRewards } from "./open-rewards.js";
 
@@ -44,11 +43,26 @@ export interface SessionOverrides {
   silent?: boolean;
 }
 
-/** @throws ConfigError, DataError, EngineError or ToolError, each naming what is wrong. */
+/** @throws ConfigError, DataError, EngineError or ToolError, each naming what is wrong; nothing stays open then. */
 export async function openSession(
   config: TrainConfig,
   folder: string,
   overrides: SessionOverrides = {},
+): Promise<Session> {
+  const open = new Disposables();
+  try {
+    return await openParts(config, folder, overrides, open);
+  } catch (error) {
+    await open.dispose().catch(() => undefined);
+    throw error;
+  }
+}
+
+async function openParts(
+  config: TrainConfig,
+  folder: string,
+  overrides: SessionOverrides,
+  open: Disposables,
 ): Promise<Session> {
   const { model, rollout } = config.actor_rollout_ref;
   const { data } = config;
@@ -70,30 +84,28 @@ export async function openSession(
   const allRows = await openData(data, folder);
   const tools =
     multiTurn.enable && multiTurn.tool_config_path
-      ? await loadTools(resolvePath(folder, multiTurn.tool_config_path))
+      ? await loadToolConfig(resolvePath(folder, multiTurn.tool_config_path))
       : new Map<string, BaseTool>();
+  open.add(() => disposeTools(tools.values()));
   const interactions = await loadInteractions(rollout, folder);
   const reward = await openRewards(config, folder, {
     responseLength,
     rows: [...allRows.train, ...allRows.val],
     hasOtherScores: tools.size > 0 || (interactions?.size ?? 0) > 0,
   });
-  const prepareRows = async (engine: PolicyEngine) => {
-    const tokenizer = makeDeltaTokenizer(engine, data.apply_chat_template_kwargs);
-    return { tokenizer, rows: await filterData(allRows, data, folder, { ...overrides, engine, tokenizer, tools }) };
-  };
-  const path = resolvePath(folder, model.path);
   const engine = overrides.engine ?? (await loadPolicy(config, folder));
-  const { tokenizer, rows } = await prepareRows(engine).catch(async (error) => {
-    if (!overrides.engine) await engine.dispose();
-    throw error;
-  });
-  const reference = await openReference(config, engine, path);
+  open.add(() => engine.dispose());
+  const tokenizer = makeDeltaTokenizer(engine, data.apply_chat_template_kwargs);
+  const rows = await filterData(allRows, data, folder, { ...overrides, engine, tokenizer, tools });
+  const reference = await openReference(config, engine, resolvePath(folder, model.path));
+  if (reference !== engine) open.add(() => reference?.dispose());
+  const critic = await openCritic(config, folder);
+  open.add(() => critic?.engine.dispose());
   return {
     config,
     engine,
     reference,
-    critic: null,
+    critic,
     klController: new KlController(makeKlControllerOptions(config.algorithm)),
     trainRows: rows.train,
     valRows: rows.val,
@@ -117,54 +129,22 @@ export async function openSession(
       signal: overrides.signal,
       onWarning: warnOnce(),
     },
-    dispose: async () => {
-      if (reference !== engine) await reference?.dispose();
-      await engine.dispose();
-    },
+    dispose: () => open.dispose(),
   };
 }
 
 async function openReference(config: TrainConfig, engine: PolicyEngine, path: string): Promise<PolicyEngine | null> {
   if (!config.actor_rollout_ref.actor.use_kl_loss && !config.algorithm.use_kl_in_reward) return null;
   if (engine.info.trainable === "lora") return engine;
-  try {
-    // Only a trainable model has the scoring graph; its adapter, never trained, stays off.
-    return await loadModel({
-      path,
-      threads: config.trainer.threads ?? undefined,
-      contextSize: 64,
-      maxSequences: 1,
-      trainable: "lora",
-      lora: { rank: 1, alpha: 1 },
-    });
-  } catch (error) {
-    await engine.dispose();
-    throw error;
-  }
-}
-
-async function loadTools(file: string): Promise<Map<string, BaseTool>> {
-  let entries: unknown;
-  try {
-    entries = (parseYaml(await readFile(file, "utf8")) as { tools?: unknown } | null)?.tools;
-  } catch (cause) {
-    throw new ConfigError("cannot be read", {
-      code: "config/unreadable",
-      subject: file,
-      expected: "a YAML file of tools",
-      received: (cause as Error).message,
-      cause,
-    });
-  }
-  if (!Array.isArray(entries) || entries.some((entry) => typeof entry?.class_name !== "string")) {
-    throw new ConfigError("does not list tools", {
-      code: "config/bad-value",
-      subject: file,
-      expected: "tools: [{ class_name, config?, tool_schema? }]",
-      received: JSON.stringify(entries) ?? "nothing",
-    });
-  }
-  return createTools(entries as ToolConfigEntry[], dirname(file));
+  // Only a trainable model has the scoring graph; its adapter, never trained, stays off.
+  return loadModel({
+    path,
+    threads: config.trainer.threads ?? undefined,
+    contextSize: 64,
+    maxSequences: 1,
+    trainable: "lora",
+    lora: { rank: 1, alpha: 1 },
+  });
 }
 
 /** Prints each kind of warning once in a session, however many batches have it. */

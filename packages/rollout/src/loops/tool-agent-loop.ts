@@ -146,7 +146,7 @@ export class ToolAgentLoop implements AgentLoop {
     this.addMetric("prefill_tokens", turn.stats.prefillTokens);
     this.addMetric("reused_tokens", turn.stats.reusedTokens);
     this.addMetric("decode_tokens", turn.stats.decodeTokens);
-    const parsed = this.schemas.length > 0 ? getToolParser(multiTurn.format)?.(turn.text) : undefined;
+    const parsed = this.schemas.length > 0 ? getToolParser(multiTurn.format)?.(turn.text, this.schemas) : undefined;
     const calls = parsed?.calls ?? [];
     const span =
       parsed && calls.length > 0

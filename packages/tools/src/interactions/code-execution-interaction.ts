@@ -1,5 +1,6 @@
 import { type ChatMessage, ConfigError } from "@cria/core";
 import { z } from "zod";
+import { SandboxExecutor } from "../sandbox/sandbox-executor.js";
 import {
   BaseInteraction,
   findLastAnswer,
@@ -58,19 +59,18 @@ export class CodeExecutionInteraction extends BaseInteraction {
   private readonly settings: z.infer<typeof configSchema>;
   private readonly executor: CodeExecutor;
 
-  /** @param config with an `executor` that runs the code. */
+  /** @param config may have an `executor` of its own; by default programs run in the sandboxes of the code tool. */
   constructor(config: Record<string, unknown> = {}, name = "code_execution") {
     super(config, name);
-    const { executor, ...rest } = config;
+    const { executor = new SandboxExecutor(), ...rest } = config;
     this.settings = readConfig(configSchema, rest, name);
     this.instances = new InstanceStore(name);
-    if (typeof (executor as CodeExecutor | undefined)?.run !== "function") {
-      throw new ConfigError("is missing", {
+    if (typeof (executor as CodeExecutor | null)?.run !== "function") {
+      throw new ConfigError("has a wrong value", {
         code: "config/bad-value",
         subject: `config of ${name}.executor`,
         expected: "an object with run(code, options)",
         received: typeof executor,
-        remedy: "subclass CodeExecutionInteraction and pass { ...config, executor } to super",
       });
     }
     this.executor = executor as CodeExecutor;

@@ -39,6 +39,17 @@ async function play(interaction: BaseInteraction, kwargs: Record<string, unknown
   return { replies, score, texts: replies.map((reply) => reply.content) };
 }
 
+describe("CodeExecutionInteraction in its sandbox", () => {
+  it("runs programs against the row's tests", async () => {
+    const interaction = new CodeExecutionInteraction({ language: "javascript", timeout: 20 });
+    const test_cases = [{ input: "double(4)", expected: 8 }];
+    const answer = (body: string) => `\`\`\`js\nfunction double(x) { return ${body}; }\n\`\`\``;
+    const { texts, score } = await play(interaction, { test_cases }, [answer("x + 2"), answer("2 * x")]);
+    expect(texts).toEqual([expect.stringContaining("6"), "All tests passed."]);
+    expect(score).toBe(1);
+  });
+});
+
 describe("Gsm8kInteraction", () => {
   it("hints at what is wrong, does not tell the answer, and ends when it is right", async () => {
     const { texts, replies, score } = await play(new Gsm8kInteraction({ max_hints: 9 }), { ground_truth: "1,200" }, [
@@ -131,7 +142,7 @@ describe("CodeExecutionInteraction", () => {
   });
 
   it("says what is missing", async () => {
-    expect(() => new CodeExecutionInteraction()).toThrow(/executor[\s\S]*run\(code, options\)/);
+    expect(() => new CodeExecutionInteraction({ executor: {} })).toThrow(/executor[\s\S]*run\(code, options\)/);
     const interaction = new CodeExecutionInteraction({ executor });
     await expect(interaction.startInteraction("id", {})).rejects.toThrow(/test_cases/);
   });
