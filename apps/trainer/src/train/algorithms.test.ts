@@ -5,7 +5,10 @@ import type { Trajectory } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import type { DatasetRow } from "@cria/rollout";
 import { afterAll, describe, expect, it } from "vitest";
+import { openRun } from "../checkpoints/open-run.js";
+import { dropTimes } from "../testing/drop-times.js";
 import { openTinySession, type TinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
+import { runTraining } from "./run-training.js";
 import { openSession } from "./session.js";
 import { runTrainingStep } from "./training-step.js";
 
@@ -164,6 +167,42 @@ describe("KL in the reward", () => {
     expect(second["critic/rewards/mean"]).toBeLessThan(second["critic/score/mean"]!);
     expect(session.klController.coefficient).toBeCloseTo(0.45 * 1.1, 9);
     expect(session.scores.map((s) => s.adapter ?? true)).toEqual([true, false, true, false]);
+  });
+});
+
+describe("a resumed run", () => {
+  it("goes on with the coefficient of the KL, the prompts and the draws of an uninterrupted one", async () => {
+    const options: TinySessionOptions = {
+      prompts: ["a", "bb", "ccc", "dddd", "eeeee"],
+      reward: "return text.length % 2;",
+      data: { train_batch_size: 2 },
+      rollout: { n: 3 },
+      actor: { optim: { lr: 3e-2 }, policy_loss: { loss_mode: "clip_cov", clip_cov_ratio: 0.1, clip_cov_lb: 0 } },
+      algorithm: {
+        use_kl_in_reward: true,
+        kl_ctrl: { type: "adaptive", kl_coef: 0.1, target_kl: 1e-4, horizon: 50 },
+        filter_groups: { enable: true, max_num_gen_batches: 2 },
+      },
+      trainer: { total_training_steps: 4, save_freq: 1 },
+    };
+    const train = async (session: TinySession, until: number) => {
+      session.config.trainer.total_training_steps = until;
+      const run = await openRun(session.config, () => {});
+      try {
+        return (await runTraining(session, run.folder, run)).map(dropTimes);
+      } finally {
+        await run.close();
+      }
+    };
+    const whole = await train(await open(options), 4);
+    const first = await open(options);
+    const parts = await train(first, 2);
+    const again = await open(options);
+    again.config = first.config;
+    parts.push(...(await train(again, 4)));
+    expect(parts).toEqual(whole);
+    expect(new Set(whole.map((m) => m["actor/reward_kl_penalty_coeff"])).size).toBe(4);
+    expect(whole.map((m) => m["train/num_gen_batches"])).toContain(2);
   });
 });
 

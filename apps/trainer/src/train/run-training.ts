@@ -21,6 +21,12 @@ export interface TrainingHooks {
   resume?: Checkpoint | null;
 }
 
+/** A checkpoint's data.json. */
+interface ResumedData {
+  loader: DataLoaderState;
+  kl_controller: { coefficient: number };
+}
+
 /** Steps of a run: config.total_training_steps, or as many as the epochs have. */
 export function countSteps(session: Session): number {
   const { trainer, data } = session.config;
@@ -47,7 +53,9 @@ export async function runTraining(
     seed: data.seed,
   });
   if (resume) {
-    loader.restore(resume.data as DataLoaderState);
+    const data = resume.data as ResumedData;
+    loader.restore(data.loader);
+    session.klController.restore(data.kl_controller);
     await restoreEngines(resume, listEngines(session));
   }
   const history: StepMetrics[] = [];
@@ -95,7 +103,7 @@ function describeState(session: Session, loader: DataLoader<DatasetRow>, step: n
   return {
     step,
     engines: listEngines(session),
-    data: loader.save(),
+    data: { loader: loader.save(), kl_controller: session.klController.save() } satisfies ResumedData,
     // No generator runs through a training: every draw is made from a hash of seed, step, row and sample.
     rng: { rollout_seed: config.actor_rollout_ref.rollout.seed, data_seed: config.data.seed, step },
   };
