@@ -110,6 +110,7 @@ describe("cria export", () => {
     const speak = async (engine: typeof ours) => [
       ...(await engine.createSequence().generate(prompt, { maxTokens: 24, temperature: 0, stopTokens: [] })).tokenIds,
     ];
+    vi.restoreAllMocks();
     const llama = await getLlama({ gpu: false, build: "never", logLevel: LlamaLogLevel.error, maxThreads: 1 });
     const speakStock = async (modelPath: string, lora?: string) => {
       const stock = await llama.loadModel({ modelPath });
@@ -123,6 +124,8 @@ describe("cria export", () => {
         if (tokens.length === 24) break;
       }
       await context.dispose();
+      // llama.dispose() waits for ever for a model that had an adapter.
+      await stock.dispose();
       return tokens;
     };
     try {
