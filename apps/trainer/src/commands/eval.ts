@@ -33,11 +33,12 @@ export const evalCommand = defineCommand({
   run: ({ args: given }) =>
     runCommand(given, Object.keys(args), async (signal) => {
       const { values, folder } = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
-      const config = useValidationRows(values);
+      const config = leaveTrainingOut(values);
+      const silent = given.json === true;
       const policy = await openPolicy(config, folder, given);
+      // The session disposes of the policy with everything else.
+      const session = await openSession(config, folder, { engine: policy.engine, signal, silent });
       try {
-        const silent = given.json === true;
-        const session = await openSession(config, folder, { engine: policy.engine, signal, silent });
         const file = resolve(given.out ?? "eval.jsonl");
         const result = await runValidation(session, { step: policy.step ?? 0, file, silent });
         const { success, metrics, seconds, tokens, trajectories } = result!;
@@ -47,13 +48,13 @@ export const evalCommand = defineCommand({
         printValidation(metrics);
         console.log(`${formatSeconds(seconds)}, ${formatCount(tokens / seconds)} tokens/s; conversations: ${file}`);
       } finally {
-        await policy.engine.dispose();
+        await session.dispose();
       }
     }),
 });
 
-/** Training rows are not needed: they may be large, or elsewhere. The reference policy neither. */
-function useValidationRows(config: TrainConfig): TrainConfig {
+/** Training rows are not needed: they may be large, or elsewhere. Reference policy and critic neither. */
+function leaveTrainingOut(config: TrainConfig): TrainConfig {
   const { val_files } = config.data;
   if (!val_files) {
     throw new ConfigError("is missing", {
@@ -66,6 +67,8 @@ function useValidationRows(config: TrainConfig): TrainConfig {
   config.data.train_files = val_files;
   config.data.train_max_samples = -1;
   config.actor_rollout_ref.actor.use_kl_loss = false;
+  config.algorithm.use_kl_in_reward = false;
+  config.algorithm.adv_estimator = "grpo";
   return config;
 }
 

@@ -123,7 +123,16 @@ export function estimateMemory(model: ModelShape, config: TrainConfig): MemoryIt
     },
     { name: "process", bytes: PROCESS, detail: "Node and llama.cpp's libraries", key: null },
   ];
-  if (actor.use_kl_loss && !lora)
+  if (config.algorithm.adv_estimator === "gae") {
+    const criticTrained = lora ? 4 * trained : 3 * trained;
+    items.push({
+      name: "critic",
+      bytes: model.fileBytes + 4 * criticTrained + perToken * rows * 4 * Math.min(2, layers),
+      detail: "a second copy of the model with what trains in it",
+      key: "algorithm.adv_estimator (others need no critic)",
+    });
+  }
+  if ((actor.use_kl_loss || config.algorithm.use_kl_in_reward) && !lora)
     items.push({
       name: "reference policy",
       bytes: model.fileBytes,
