@@ -61,11 +61,13 @@ export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
 /** The engine's defaults, and sizes that its native code fixes. */
 const ACTIVATION_BUDGET = 1 << 30;
 const LOGITS_CHUNK = 128 << 20;
-const SWAP = 1 << 30;
 /** Node, the addon and llama.cpp's libraries, before a model is loaded; measured. */
 const PROCESS = 110e6;
 
-/** What a training takes at its peak, the largest first. An estimate: the parts are counted, not measured. */
+/**
+ * What a training takes at its peak, the largest first. An estimate: the parts are counted, not measured. On the calculator
+ * example it was 21% and 4% above the measured peak (235 MB, and 825 MB with a KV cache of 604 MB).
+ */
 export function estimateMemory(model: ModelShape, config: TrainConfig): MemoryItem[] {
   const { actor, rollout } = config.actor_rollout_ref;
   const lora = usesLora(config);
@@ -113,12 +115,6 @@ export function estimateMemory(model: ModelShape, config: TrainConfig): MemoryIt
       name: "logits",
       bytes: 4 * vocabulary * (Math.min(chunk, rows) + decoded),
       detail: `vocabulary of ${vocabulary}, for training in chunks and for sampling`,
-      key: "actor_rollout_ref.rollout.max_num_seqs",
-    },
-    {
-      name: "idle conversations",
-      bytes: Math.min(SWAP, rollout.max_num_seqs * cells * layers * 2 * kvHeads * headSize * 4),
-      detail: "KV of evicted ones, at most 1 GiB, on the host",
       key: "actor_rollout_ref.rollout.max_num_seqs",
     },
     { name: "process", bytes: PROCESS, detail: "Node and llama.cpp's libraries", key: null },
