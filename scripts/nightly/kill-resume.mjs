@@ -28,6 +28,7 @@ const random = makeRandom(Number(values.seed));
 
 const work = mkdtempSync(join(tmpdir(), "cria-kill-"));
 const started = performance.now();
+const commit = spawnSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, encoding: "utf8" }).stdout.trim();
 try {
   const config = await writeRun(work);
   const wholeStarted = performance.now();
@@ -54,7 +55,7 @@ try {
   const count = (phase) => kills.filter((kill) => kill.phase === phase).length;
   report({
     date: new Date().toISOString(),
-    commit: spawnSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, encoding: "utf8" }).stdout.trim(),
+    commit,
     node: process.version,
     cpu: cpus()[0]?.model ?? "unknown",
     seed: Number(values.seed),

@@ -22,7 +22,7 @@ describe("cria", () => {
   it("--help lists the commands", () => {
     const { stdout, status } = cria("--help");
     expect(status).toBe(0);
-    for (const name of ["train", "sft", "demo"]) expect(stdout).toContain(name);
+    for (const name of ["train", "sft", "demo", "eval", "export", "doctor"]) expect(stdout).toContain(name);
   });
 
   it("errors are for people: what, where, what to do; exit code 1, no stack", () => {

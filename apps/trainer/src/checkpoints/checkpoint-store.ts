@@ -175,10 +175,21 @@ export async function readCheckpoint(path: string): Promise<Checkpoint> {
   return { path, step, data, rng };
 }
 
-/** Puts weights, moments and step counts back. @throws DataError when they are those of another model. */
+/** Puts weights, moments and step counts back. @throws DataError when they are those of another model, or missing. */
 export async function restoreEngines(checkpoint: Checkpoint, engines: Record<string, object>): Promise<void> {
-  for (const [name, engine] of Object.entries(engines))
-    await restoreEngineState(join(checkpoint.path, name, STATE_FILE), checkStateful(name, engine));
+  for (const [name, engine] of Object.entries(engines)) {
+    const file = join(checkpoint.path, name, STATE_FILE);
+    if (!existsSync(file)) {
+      throw new DataError(`has no ${name}`, {
+        code: "data/checkpoint-mismatch",
+        subject: checkpoint.path,
+        expected: file,
+        received: "a checkpoint of a run without it",
+        remedy: "resume with the algorithm.adv_estimator of that run, or start anew with trainer.resume_mode=disable",
+      });
+    }
+    await restoreEngineState(file, checkStateful(name, engine));
+  }
 }
 
 function checkStateful(name: string, engine: object): StatefulEngine {

@@ -108,6 +108,27 @@ describe("a resumed run", () => {
     expect(readdirSync(join(path, "rollouts"))).not.toContain("9.jsonl");
   });
 
+  it("critic and KL controller resume too; a checkpoint without a critic is refused by a run with one", async () => {
+    const algorithm = { adv_estimator: "gae", use_kl_in_reward: true, kl_ctrl: { type: "adaptive", kl_coef: 0.1 } };
+    const withCritic = { ...options, algorithm };
+    const whole = await train(await openTinySession(models, withCritic), 4);
+    const first = await openTinySession(models, withCritic);
+    const { path } = await train(first, 2);
+    const second = Object.assign(await openTinySession(models, withCritic), { config: (await reopen(first)).config });
+    await train(second, 4);
+    expect(readdirSync(join(path, "checkpoints", "global_step_4")).sort()).toEqual([
+      "actor",
+      "critic",
+      "data.json",
+      "rng.json",
+    ]);
+    expect(readMetrics(path)).toEqual(readMetrics(whole.path));
+    const plain = await openTinySession(models, options);
+    await train(plain, 1);
+    const later = Object.assign(await openTinySession(models, withCritic), { config: (await reopen(plain)).config });
+    await expect(train(later, 2)).rejects.toThrow(/has no critic[\s\S]*adv_estimator/);
+  });
+
   it("full training resumes too", async () => {
     const path = await models.write({ seed: 5, embeddingScale: 0.25 });
     const load = () => models.load({}, { path, trainable: "full", contextSize: 56, maxSequences: 16 });

@@ -28,6 +28,7 @@ export const trainCommand = defineCommand({
       const session = await openSession(config, folder, { signal, silent });
       try {
         const { path, metrics } = await trainSession(session, {
+          configFolder: folder,
           silent,
           // Also with --json: stdout stays clean, and what happens to an earlier run must not go unseen.
           say: (text) => process.stderr.write(`${text}\n`),

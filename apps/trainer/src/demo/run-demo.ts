@@ -58,6 +58,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     const run = await RunFolder.create(`${options.cwd}/runs/demo`);
     await run.clear();
     await run.writeJson("config.json", config);
+    await run.writeOrigin(session.engine.info.path, folder);
     const { info } = session.engine;
     say(
       `${pc.bold("cria demo")}: ${info.name}, ${formatCount(info.parameterCount)} parameters, LoRA ${formatCount(info.trainableParameterCount)}; ${info.device}, ${info.threads} threads, seed ${options.seed}`,

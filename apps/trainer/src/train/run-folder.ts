@@ -1,5 +1,5 @@
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { DataError } from "@cria/core";
 
 /** Where a run writes: resolved config, metrics, trajectories, adapters. */
@@ -37,6 +37,15 @@ export class RunFolder {
     await writeAtomically(this.file(name), `${JSON.stringify(value, null, 2)}\n`);
   }
 
+  async writeOrigin(model: string, configFolder: string): Promise<void> {
+    const origin: RunOrigin = {
+      model: resolve(model),
+      config_folder: resolve(configFolder),
+      started: new Date().toISOString(),
+    };
+    await this.writeJson("run.json", origin);
+  }
+
   async writeLines(name: string, rows: readonly unknown[]): Promise<void> {
     await writeLines(this.file(name), rows);
   }
@@ -54,6 +63,15 @@ export class RunFolder {
       }
     });
   }
+}
+
+/** What `config.json` does not say of a run: where things lay. `run.json`. */
+export interface RunOrigin {
+  /** The model's GGUF. */
+  model: string;
+  /** Where relative paths of the config start. */
+  config_folder: string;
+  started: string;
 }
 
 /** JSON lines, written whole or not at all. @throws DataError */

@@ -31,7 +31,9 @@ const open = (trainer: Record<string, unknown>, signal?: AbortSignal) =>
 
 async function train(session: TinySession, tracker = new TestTracker()) {
   const said: string[] = [];
-  const summary = await trainSession(session, { silent: true, say: (text) => said.push(text), trackers: [tracker] });
+  const say = (text: string) => said.push(text);
+  const configFolder = session.folder;
+  const summary = await trainSession(session, { configFolder, silent: true, say, trackers: [tracker] });
   return { ...summary, said, tracker };
 }
 

@@ -10,6 +10,8 @@ import { runValidation } from "./run-validation.js";
 import type { Session } from "./session.js";
 
 export interface TrainSessionOptions {
+  /** Where relative paths of the config start. */
+  configFolder: string;
   silent: boolean;
   /** Told of what happens to earlier runs, of damaged checkpoints, and of failing trackers. */
   say: (text: string) => void;
@@ -29,6 +31,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
   if (session.config.trainer.val_only) return validateOnly(session, options);
   const run = await openRun(session.config, options.say);
   try {
+    await run.folder.writeOrigin(session.engine.info.path, options.configFolder);
     const trackers = await startTrackers(options.trackers, session.config, {
       folder: run.folder.path,
       resumedStep: run.resume?.step ?? null,

@@ -1,0 +1,104 @@
+import { join } from "node:path";
+import { readGguf } from "@cria/engine";
+import { TinyModels } from "@cria/engine/testing";
+import { runCommand as runCitty } from "citty";
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { checkConfig } from "../config/load-config.js";
+import { trainConfigSchema } from "../config/train-config.js";
+import { estimateMemory, readModelShape } from "../doctor/estimate-memory.js";
+import type { Diagnosis } from "../doctor/examine.js";
+import { writeTinyRun } from "../testing/tiny-session.js";
+import { doctorCommand } from "./doctor.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+let stdout = "";
+beforeEach(() => {
+  stdout = "";
+  vi.spyOn(console, "log").mockImplementation((text) => {
+    stdout += `${text}\n`;
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  process.exitCode = undefined;
+});
+
+async function examine(...rawArgs: string[]): Promise<Diagnosis & { code: number }> {
+  await runCitty(doctorCommand, { rawArgs: [...rawArgs, "--json"] });
+  return { ...(JSON.parse(stdout) as Diagnosis), code: Number(process.exitCode ?? 0) };
+}
+
+const find = (diagnosis: Diagnosis, name: string) => diagnosis.checks.find((check) => check.name === name)!;
+
+describe("cria doctor", () => {
+  it("without a config: runtime, libraries, processors, memory", async () => {
+    const diagnosis = await examine();
+    expect(diagnosis.code).toBe(0);
+    expect(diagnosis.checks.map(({ name }) => name)).toEqual(["runtime", "libraries", "processors", "GPU", "memory"]);
+    expect(find(diagnosis, "libraries").found).toMatch(/llama\.cpp .*ggml/);
+  });
+
+  it("a config that fits: every part with its bytes", async () => {
+    const { folder } = await writeTinyRun(models);
+    const diagnosis = await examine(join(folder, "config.yaml"));
+    expect(diagnosis.code).toBe(0);
+    expect(find(diagnosis, "this config").found).toMatch(/^fits: about [\d.]+ MB of [\d.]+ GB/);
+    const sum = diagnosis.memory!.items.reduce((total, item) => total + item.bytes, 0);
+    expect(diagnosis.memory!.needed).toBe(sum);
+    expect(diagnosis.model).toMatchObject({ architecture: "qwen3", layers: 2, embedding: 32, vocabulary: 288 });
+  });
+
+  it("one that does not fit names its largest part and the key to lower; the exit code says it too", async () => {
+    const { folder } = await writeTinyRun(models);
+    const diagnosis = await examine(
+      join(folder, "config.yaml"),
+      "actor_rollout_ref.rollout.max_num_seqs=256",
+      "actor_rollout_ref.rollout.max_model_len=10000000",
+    );
+    expect(diagnosis.code).toBe(1);
+    expect(find(diagnosis, "this config")).toMatchObject({
+      verdict: "problem",
+      remedy: expect.stringMatching(/KV cache \(.* GB\): lower actor_rollout_ref\.rollout\.max_num_seqs/),
+    });
+  });
+
+  it("a model that is missing, or cannot be trained as asked", async () => {
+    const { folder } = await writeTinyRun(models);
+    const config = join(folder, "config.yaml");
+    const missing = await examine(config, "actor_rollout_ref.model.path=none.gguf");
+    expect(find(missing, "model")).toMatchObject({ verdict: "problem", found: expect.stringMatching(/ENOENT/) });
+    stdout = "";
+    const q8 = await models.write({ type: "q8_0", embedding: 64, feedForward: 64 });
+    const full = await examine(config, `actor_rollout_ref.model.path=${q8}`, "actor_rollout_ref.model.lora_rank=0");
+    expect(find(full, "model").remedy).toMatch(/lora_rank above 0/);
+  });
+});
+
+describe("the estimate", () => {
+  it("counts what the engine counts: parameters, adapter, vocabulary", async () => {
+    const path = await models.write({ layers: 3 });
+    const engine = await models.load({}, { path, lora: { rank: 4 } });
+    const shape = readModelShape(await readGguf(path));
+    const { info } = engine;
+    expect(shape).toMatchObject({
+      architecture: info.architecture,
+      layers: info.layerCount,
+      embedding: info.embeddingSize,
+      heads: info.headCount,
+      kvHeads: info.kvHeadCount,
+      headSize: info.headSize,
+      vocabulary: info.vocabSize,
+      contextLength: info.trainingContextSize,
+      parameters: info.parameterCount,
+    });
+    const config = checkConfig(
+      trainConfigSchema,
+      { actor_rollout_ref: { model: { path, lora_rank: 4 } }, data: { train_files: "x" } },
+      "test",
+    );
+    const adapter = estimateMemory(shape, config).find(({ name }) => name.startsWith("adapter"))!;
+    expect(adapter.bytes).toBe(16 * info.trainableParameterCount);
+  });
+});

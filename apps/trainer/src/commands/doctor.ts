@@ -1,0 +1,40 @@
+import { defineCommand } from "citty";
+import pc from "picocolors";
+import { loadConfig } from "../config/load-config.js";
+import { trainConfigSchema } from "../config/train-config.js";
+import { type Diagnosis, examine, formatBytes, type Verdict } from "../doctor/examine.js";
+import { commonArgs, runCommand } from "./run-command.js";
+
+const args = {
+  config: { type: "positional", description: "YAML config of a training: will it fit?", required: false },
+  overrides: { type: "positional", description: "Any number of key.path=value", required: false },
+  ...commonArgs,
+} as const;
+
+export const doctorCommand = defineCommand({
+  meta: { name: "doctor", description: "Libraries, devices, memory: is all well here, and will a config fit?" },
+  args,
+  run: ({ args: given }) =>
+    runCommand(given, Object.keys(args), async () => {
+      const [file, ...overrides] = given._.map(String);
+      const loaded = file === undefined ? null : loadConfig(trainConfigSchema, file, overrides);
+      const diagnosis = await examine(loaded && { config: loaded.values, folder: loaded.folder });
+      if (given.json) console.log(JSON.stringify(diagnosis));
+      else print(diagnosis);
+      if (diagnosis.checks.some(({ verdict }) => verdict === "problem")) process.exitCode = 1;
+    }),
+});
+
+const marks: Record<Verdict, string> = { ok: pc.green("ok"), warning: pc.yellow("hm"), problem: pc.red("no") };
+
+function print({ checks, memory }: Diagnosis): void {
+  for (const { name, verdict, found, remedy } of checks) {
+    console.log(`${marks[verdict]}  ${name.padEnd(12)} ${found}`);
+    if (remedy) console.log(`${" ".repeat(17)}${pc.bold("try:")} ${remedy}`);
+  }
+  if (!memory) return;
+  console.log(`\n${pc.bold("memory at its peak, estimated")}`);
+  for (const { name, bytes, detail } of memory.items)
+    console.log(`  ${formatBytes(bytes).padStart(9)}  ${name.padEnd(28)} ${pc.dim(detail)}`);
+  console.log(`  ${formatBytes(memory.needed).padStart(9)}  of ${formatBytes(memory.available)} available`);
+}

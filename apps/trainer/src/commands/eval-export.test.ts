@@ -1,0 +1,169 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { loadModel } from "@cria/engine";
+import { TinyModels } from "@cria/engine/testing";
+import { runCommand as runCitty } from "citty";
+import { getLlama, LlamaLogLevel } from "node-llama-cpp";
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { writeTinyRun } from "../testing/tiny-session.js";
+import { evalCommand } from "./eval.js";
+import { exportCommand } from "./export.js";
+import { trainCommand } from "./train.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+let stdout = "";
+let stderr = "";
+beforeEach(() => {
+  stdout = "";
+  stderr = "";
+  vi.spyOn(console, "log").mockImplementation((text) => {
+    stdout += `${text}\n`;
+  });
+  vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+    stderr += text;
+    return true;
+  });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  process.exitCode = undefined;
+});
+
+const commands = { train: trainCommand, eval: evalCommand, export: exportCommand };
+
+async function run<T = Record<string, unknown>>(name: keyof typeof commands, ...rawArgs: string[]): Promise<T> {
+  stdout = "";
+  await runCitty(commands[name] as typeof trainCommand, { rawArgs });
+  if (process.exitCode) throw new Error(stderr);
+  return JSON.parse(stdout) as T;
+}
+
+/** A trained run of three steps. */
+async function makeRun(overrides: string[] = []) {
+  const options = { data: { val_files: "rows.jsonl" }, actor: { optim: { lr: 3e-2 } } };
+  const { folder } = await writeTinyRun(models, options);
+  const config = join(folder, "config.yaml");
+  const steps = ["trainer.total_training_steps=3", "trainer.save_freq=1", ...overrides];
+  const metrics = await run<Record<string, number>>("train", config, "--json", ...steps);
+  return { config, folder, metrics, path: join(folder, "cria", "default") };
+}
+
+type Evaluation = { step: number | null; success: number; metrics: Record<string, number>; file: string };
+const acc = "val-core/test/reward/mean@1";
+
+describe("cria eval", () => {
+  it("a checkpoint has the numbers of the training's own validation; adapter, model and base are judged too", async () => {
+    const { config, folder, metrics, path } = await makeRun();
+    const out = ["--json", "--out", join(folder, "eval.jsonl")];
+    const newest = await run<Evaluation>("eval", config, ...out, "--checkpoint", path);
+    expect(newest.step).toBe(3);
+    expect(newest.metrics[acc]).toBe(metrics[acc]);
+    expect(readFileSync(newest.file, "utf8").trim().split("\n")).toHaveLength(3);
+    const first = await run<Evaluation>(
+      "eval",
+      config,
+      ...out,
+      "--checkpoint",
+      join(path, "checkpoints", "global_step_1"),
+    );
+    expect(first.step).toBe(1);
+    const adapter = await run<Evaluation>("eval", config, ...out, "--adapter", join(path, "adapter.gguf"));
+    const base = await run<Evaluation>("eval", config, ...out);
+    // Greedy, so the draws do not matter: the adapter speaks as the checkpoint does, and not as the base.
+    expect(adapter.metrics[acc]).toBe(newest.metrics[acc]);
+    expect(base.metrics[acc]).not.toBe(newest.metrics[acc]);
+    const merged = join(folder, "merged.gguf");
+    await run("export", "--run", path, "--merged", merged, "--json");
+    const whole = await run<Evaluation>("eval", config, ...out, "--model", merged);
+    expect(whole.metrics[acc]).toBeCloseTo(newest.metrics[acc]!, 6);
+    await expect(run("eval", config, "--model", merged, "--adapter", merged)).rejects.toThrow(
+      /--adapter and --model: exclude/,
+    );
+  });
+});
+
+describe("cria export", () => {
+  it("adapter and merged model speak in stock llama.cpp the greedy text of the trainer", {
+    timeout: 60_000,
+  }, async () => {
+    const { folder, path } = await makeRun();
+    const [adapter, merged, small] = ["a.gguf", "m.gguf", "q.gguf"].map((name) => join(folder, name)) as [
+      string,
+      string,
+      string,
+    ];
+    const result = await run("export", "--run", path, "--adapter", adapter, "--merged", merged, "--json");
+    expect(result).toMatchObject({ step: 3, adapter, merged: { file: merged, merged: 14 } });
+    await run("export", "--run", path, "--merged", small, "--quantize", "Q8_0", "--json");
+    const { model: base } = JSON.parse(readFileSync(join(path, "run.json"), "utf8")) as { model: string };
+
+    const ours = await loadModel({
+      path: base,
+      lora: { path: join(path, "adapter.gguf") },
+      contextSize: 256,
+      maxSequences: 1,
+      threads: 1,
+    });
+    const prompt = [...ours.tokenize("<|im_start|>user\nbb<|im_end|>\n<|im_start|>assistant\n")];
+    const speak = async (engine: typeof ours) => [
+      ...(await engine.createSequence().generate(prompt, { maxTokens: 24, temperature: 0, stopTokens: [] })).tokenIds,
+    ];
+    vi.restoreAllMocks();
+    const llama = await getLlama({ gpu: false, build: "never", logLevel: LlamaLogLevel.error, maxThreads: 1 });
+    const speakStock = async (modelPath: string, lora?: string) => {
+      const stock = await llama.loadModel({ modelPath });
+      const adapters = lora ? { adapters: [{ filePath: lora, scale: 1 }] } : undefined;
+      const context = await stock.createContext({ contextSize: 256, threads: 1, lora: adapters });
+      const tokens: number[] = [];
+      for await (const token of context
+        .getSequence()
+        .evaluate(prompt as never, { temperature: 0, yieldEogToken: true })) {
+        tokens.push(token);
+        if (tokens.length === 24) break;
+      }
+      await context.dispose();
+      // llama.dispose() waits for ever for a model that had an adapter.
+      await stock.dispose();
+      return tokens;
+    };
+    try {
+      const expected = await speak(ours);
+      expect(await speakStock(base, adapter)).toEqual(expected);
+      expect(await speakStock(merged)).toEqual(expected);
+      // What was learned matters: without it the text is another.
+      expect(await speakStock(base)).not.toEqual(expected);
+      // Eight bits may turn near ties of a random model, but the file loads and speaks.
+      expect(await speakStock(small)).toHaveLength(24);
+    } finally {
+      await ours.dispose();
+      await llama.dispose();
+    }
+  });
+
+  it("full training: the whole model, and no adapter", async () => {
+    const { folder, path } = await makeRun(["actor_rollout_ref.model.lora_rank=0"]);
+    const merged = join(folder, "full.gguf");
+    expect(await run("export", "--run", path, "--merged", merged, "--json")).toMatchObject({ merged: { merged: 0 } });
+    expect(readFileSync(merged).equals(readFileSync(join(path, "model.gguf")))).toBe(true);
+    await expect(run("export", "--run", path, "--adapter", join(folder, "x.gguf"))).rejects.toThrow(/trained in full/);
+  });
+
+  it("says what is wrong", async () => {
+    const { folder, path } = await makeRun();
+    const out = join(folder, "x.gguf");
+    await expect(run("export", "--run", path)).rejects.toThrow(/--adapter or --merged/);
+    process.exitCode = undefined;
+    await expect(run("export", "--run", folder, "--adapter", out)).rejects.toThrow(/not the folder of a run/);
+    process.exitCode = undefined;
+    await expect(run("export", "--run", path, "--merged", out, "--quantize", "Q4_0")).rejects.toThrow(/llama-quantize/);
+    process.exitCode = undefined;
+    await expect(run("export", "--run", path, "--adapter", out, "--base", "none.gguf")).rejects.toThrow(/none\.gguf/);
+    process.exitCode = undefined;
+    await expect(run("export", "--run", path, "--adapter", join(folder, "no", "x.gguf"))).rejects.toThrow(
+      /cannot be written/,
+    );
+    expect(existsSync(out)).toBe(false);
+  });
+});

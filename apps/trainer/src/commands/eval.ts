@@ -1,0 +1,122 @@
+import { resolve } from "node:path";
+import { ConfigError } from "@cria/core";
+import type { LlamaModel } from "@cria/engine";
+import { defineCommand } from "citty";
+import { type Checkpoint, restoreEngines } from "../checkpoints/checkpoint-store.js";
+import { findCheckpoint } from "../checkpoints/open-run.js";
+import { loadConfig } from "../config/load-config.js";
+import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
+import { formatCount, formatSeconds } from "../terminal/progress.js";
+import { loadPolicy } from "../train/load-policy.js";
+import { runValidation } from "../train/run-validation.js";
+import { openSession } from "../train/session.js";
+import { printValidation } from "../validation/print-validation.js";
+import { commonArgs, runCommand } from "./run-command.js";
+
+const args = {
+  config: { type: "positional", description: "YAML config; its data.val_files and val_kwargs count", required: true },
+  overrides: {
+    type: "positional",
+    description: "Any number of key.path=value, for example actor_rollout_ref.rollout.val_kwargs.n=8",
+    required: false,
+  },
+  checkpoint: { type: "string", description: "A checkpoint global_step_<N>, or a run folder: its newest" },
+  adapter: { type: "string", description: "A LoRA adapter (GGUF) on the config's model" },
+  model: { type: "string", description: "A whole model (GGUF) instead of the config's" },
+  out: { type: "string", description: "File for the conversations (default: eval.jsonl here)" },
+  ...commonArgs,
+} as const;
+
+export const evalCommand = defineCommand({
+  meta: { name: "eval", description: "Held-out success of a model, an adapter or a checkpoint" },
+  args,
+  run: ({ args: given }) =>
+    runCommand(given, Object.keys(args), async (signal) => {
+      const { values, folder } = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
+      const config = leaveTrainingOut(values);
+      const silent = given.json === true;
+      const policy = await openPolicy(config, folder, given);
+      // The session disposes of the policy with everything else.
+      const session = await openSession(config, folder, { engine: policy.engine, signal, silent });
+      try {
+        const file = resolve(given.out ?? "eval.jsonl");
+        const result = await runValidation(session, { step: policy.step ?? 0, file, silent });
+        const { success, metrics, seconds, tokens, trajectories } = result!;
+        const summary = { policy: policy.name, step: policy.step, success, metrics, seconds, tokens };
+        if (given.json) return console.log(JSON.stringify({ ...summary, trajectories: trajectories.length, file }));
+        console.log(`${policy.name}: success ${success.toFixed(4)} on ${trajectories.length} conversations`);
+        printValidation(metrics);
+        console.log(`${formatSeconds(seconds)}, ${formatCount(tokens / seconds)} tokens/s; conversations: ${file}`);
+      } finally {
+        await session.dispose();
+      }
+    }),
+});
+
+/** Training rows are not needed: they may be large, or elsewhere. Reference policy and critic neither. */
+function leaveTrainingOut(config: TrainConfig): TrainConfig {
+  const { val_files } = config.data;
+  if (!val_files) {
+    throw new ConfigError("is missing", {
+      code: "config/no-rows",
+      subject: "data.val_files",
+      expected: "files of held-out rows",
+      received: "null",
+    });
+  }
+  config.data.train_files = val_files;
+  config.data.train_max_samples = -1;
+  config.actor_rollout_ref.actor.use_kl_loss = false;
+  config.algorithm.use_kl_in_reward = false;
+  config.algorithm.adv_estimator = "grpo";
+  return config;
+}
+
+interface Policy {
+  engine: LlamaModel;
+  name: string;
+  /** Of a checkpoint; it decides the random draws, so that the numbers are those of the training's own validation. */
+  step: number | null;
+}
+
+async function openPolicy(
+  config: TrainConfig,
+  folder: string,
+  given: { checkpoint?: string; adapter?: string; model?: string },
+): Promise<Policy> {
+  const named = (["checkpoint", "adapter", "model"] as const).filter((name) => given[name] !== undefined);
+  if (named.length > 1) {
+    throw new ConfigError("exclude each other", {
+      code: "config/bad-argument",
+      subject: named.map((name) => `--${name}`).join(" and "),
+      expected: "one of them, or none for the config's model",
+    });
+  }
+  if (given.checkpoint !== undefined) {
+    const checkpoint = await findCheckpoint(given.checkpoint, (text) => process.stderr.write(`${text}\n`));
+    return { engine: await loadCheckpoint(config, folder, checkpoint), name: checkpoint.path, step: checkpoint.step };
+  }
+  // The KV cache as in training, so that the numbers are too.
+  const fixed = { trainable: "none", kvType: "f32" } as const;
+  const adapter = given.adapter ?? null;
+  if (given.model !== undefined || adapter !== null) {
+    const path = given.model === undefined ? {} : { path: resolve(given.model) };
+    const lora = adapter === null ? null : { path: resolve(adapter) };
+    const engine = await loadPolicy(config, folder, { ...fixed, ...path, lora });
+    return { engine, name: given.model ?? adapter!, step: null };
+  }
+  const { lora_adapter_path, path } = config.actor_rollout_ref.model;
+  const untrained = lora_adapter_path === null ? { lora: null } : {};
+  return { engine: await loadPolicy(config, folder, { ...fixed, ...untrained }), name: path, step: null };
+}
+
+async function loadCheckpoint(config: TrainConfig, folder: string, checkpoint: Checkpoint): Promise<LlamaModel> {
+  const engine = await loadPolicy(config, folder);
+  try {
+    await restoreEngines(checkpoint, { actor: engine });
+    return engine;
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+}

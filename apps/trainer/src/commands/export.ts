@@ -1,0 +1,59 @@
+import { resolve } from "node:path";
+import { ConfigError } from "@cria/core";
+import { defineCommand } from "citty";
+import { exportRun } from "../export/export-run.js";
+import { findTrained } from "../export/find-trained.js";
+import { commonArgs, runCommand } from "./run-command.js";
+
+const args = {
+  run: { type: "string", description: "Run folder, or one of its checkpoints/global_step_<N>", required: true },
+  adapter: { type: "string", description: "File for the LoRA adapter (llama.cpp: --lora)" },
+  merged: { type: "string", description: "File for the whole model, the adapter added into its weights" },
+  quantize: { type: "string", description: "Q8_0: matrices of the merged model in 8 bits" },
+  base: { type: "string", description: "The model that was trained, if it is no longer where it was" },
+  ...commonArgs,
+} as const;
+
+export const exportCommand = defineCommand({
+  meta: { name: "export", description: "What a run trained, as GGUF files for stock llama.cpp" },
+  args,
+  run: ({ args: given }) =>
+    runCommand(given, Object.keys(args), async () => {
+      const { adapter, merged } = given;
+      if (!adapter && !merged) {
+        throw new ConfigError("is missing", {
+          code: "config/bad-argument",
+          subject: "--adapter or --merged",
+          expected: "a file to write",
+        });
+      }
+      const trained = await findTrained(given.run, given.base ?? null, (text) => process.stderr.write(`${text}\n`));
+      const result = await exportRun(trained, {
+        adapter: adapter ? resolve(adapter) : null,
+        merged: merged ? resolve(merged) : null,
+        quantize: readQuantize(given.quantize, merged !== undefined),
+      });
+      if (given.json) return console.log(JSON.stringify(result));
+      const after = result.step === null ? "" : `, after step ${result.step}`;
+      if (result.adapter) console.log(`${result.adapter}: LoRA adapter${after}`);
+      if (result.merged) {
+        const { file, bytes, types, merged: count } = result.merged;
+        const kinds = Object.entries(types).map(([type, n]) => `${n} ${type}`);
+        console.log(
+          `${file}: model${after}; ${count} weights changed, ${kinds.join(", ")}, ${(bytes / 1e6).toFixed(1)} MB`,
+        );
+      }
+    }),
+});
+
+function readQuantize(text: string | undefined, merged: boolean): "q8_0" | null {
+  if (text === undefined) return null;
+  if (text.toLowerCase() === "q8_0" && merged) return "q8_0";
+  throw new ConfigError(merged ? "is not a type that is written here" : "needs --merged", {
+    code: "config/bad-argument",
+    subject: "--quantize",
+    expected: merged ? "Q8_0" : "--merged out.gguf",
+    received: text,
+    remedy: merged ? "for other types, run llama.cpp's llama-quantize on the merged model" : undefined,
+  });
+}

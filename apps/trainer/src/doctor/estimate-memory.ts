@@ -1,0 +1,160 @@
+import type { GgufHeader } from "@cria/engine";
+import type { TrainConfig } from "../config/train-config.js";
+import { readContextSize, usesLora } from "../train/load-policy.js";
+
+/** One thing that takes memory. */
+export interface MemoryItem {
+  name: string;
+  bytes: number;
+  /** What it is made of, in numbers. */
+  detail: string;
+  /** The config key that makes it smaller. */
+  key: string | null;
+}
+
+/** What the estimate needs to know of a model; read from a GGUF's header. */
+export interface ModelShape {
+  architecture: string;
+  layers: number;
+  embedding: number;
+  feedForward: number;
+  heads: number;
+  kvHeads: number;
+  headSize: number;
+  vocabulary: number;
+  contextLength: number;
+  parameters: number;
+  fileBytes: number;
+  /** Linear layers of the blocks, which LoRA adapts unless told otherwise. */
+  linear: { name: string; inputs: number; outputs: number }[];
+}
+
+const LINEAR = /^blk\.\d+\.(attn_q|attn_k|attn_v|attn_output|ffn_gate|ffn_up|ffn_down)\.weight$/;
+
+export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
+  const architecture = String(metadata.get("general.architecture")?.value);
+  const read = (key: string, fallback = 0) => {
+    const value = metadata.get(`${architecture}.${key}`)?.value;
+    return typeof value === "number" || typeof value === "bigint" ? Number(value) : fallback;
+  };
+  const heads = read("attention.head_count", 1);
+  const embedding = read("embedding_length");
+  const count = (shape: readonly number[]) => shape.reduce((product, n) => product * n, 1);
+  return {
+    architecture,
+    layers: read("block_count"),
+    embedding,
+    feedForward: read("feed_forward_length"),
+    heads,
+    kvHeads: read("attention.head_count_kv", heads),
+    headSize: read("attention.key_length", embedding / heads),
+    vocabulary: tensors.find(({ name }) => name === "token_embd.weight")?.shape[1] ?? 0,
+    contextLength: read("context_length"),
+    parameters: tensors.reduce((sum, { shape }) => sum + count(shape), 0),
+    fileBytes: tensors.reduce((sum, { bytes }) => sum + bytes, 0),
+    linear: tensors
+      .filter(({ name }) => LINEAR.test(name))
+      .map(({ name, shape }) => ({ name: LINEAR.exec(name)![1]!, inputs: shape[0]!, outputs: shape[1]! })),
+  };
+}
+
+/** The engine's defaults, and sizes that its native code fixes. */
+const ACTIVATION_BUDGET = 1 << 30;
+const LOGITS_CHUNK = 128 << 20;
+/** Node, the addon and llama.cpp's libraries, before a model is loaded; measured. */
+const PROCESS = 110e6;
+
+/**
+ * What a training takes at its peak, the largest first. An estimate: the parts are counted, not measured. On the calculator
+ * example it was 21% and 4% above the measured peak (235 MB, and 825 MB with a KV cache of 604 MB).
+ */
+export function estimateMemory(model: ModelShape, config: TrainConfig): MemoryItem[] {
+  const { actor, rollout } = config.actor_rollout_ref;
+  const lora = usesLora(config);
+  const context = readContextSize(config);
+  // Cells come in multiples of 256, and one spare.
+  const cells = Math.ceil((context + 1) / 256) * 256;
+  const { layers, embedding, heads, kvHeads, headSize, feedForward, vocabulary } = model;
+  const trained = lora ? countAdapter(model, config) : model.parameters;
+  const perToken = 3 * embedding + 4 * headSize * heads + 6 * headSize * kvHeads + 3 * feedForward + heads;
+  const rows = actor.ppo_max_token_len ?? chooseMicroBatchTokens(model);
+  const chunk = Math.max(16, Math.floor(LOGITS_CHUNK / (4 * vocabulary)));
+  const decoded = Math.max(512, rollout.max_num_seqs);
+  const items: MemoryItem[] = [
+    {
+      name: "weights",
+      bytes: model.fileBytes,
+      detail: `${format(model.parameters)} parameters, as in the file`,
+      key: "actor_rollout_ref.model.path",
+    },
+    {
+      name: "KV cache",
+      bytes: rollout.max_num_seqs * cells * layers * 2 * kvHeads * headSize * 4,
+      detail: `${rollout.max_num_seqs} conversations x ${cells} tokens x ${layers} layers, F32`,
+      key: "actor_rollout_ref.rollout.max_num_seqs",
+    },
+    {
+      name: lora ? "adapter, gradients, moments" : "gradients, moments",
+      bytes: (lora ? 4 : 3) * 4 * trained,
+      detail: `${format(trained)} trained parameters x ${lora ? 4 : 3}, F32`,
+      key: lora ? "actor_rollout_ref.model.lora_rank" : "actor_rollout_ref.model.lora_rank (above 0: LoRA)",
+    },
+    {
+      name: "activations",
+      bytes: Math.max(perToken * rows * 4, Math.min(ACTIVATION_BUDGET, perToken * rows * 4 * layers)),
+      detail: `micro-batches of ${rows} tokens; layers beyond 1 GiB are recomputed`,
+      key: "actor_rollout_ref.actor.ppo_max_token_len",
+    },
+    {
+      name: "layer inputs",
+      bytes: (layers + 4) * embedding * rows * 4,
+      detail: `${layers} layers x ${rows} tokens x ${embedding}`,
+      key: "actor_rollout_ref.actor.ppo_max_token_len",
+    },
+    {
+      name: "logits",
+      bytes: 4 * vocabulary * (Math.min(chunk, rows) + decoded),
+      detail: `vocabulary of ${vocabulary}, for training in chunks and for sampling`,
+      key: "actor_rollout_ref.rollout.max_num_seqs",
+    },
+    { name: "process", bytes: PROCESS, detail: "Node and llama.cpp's libraries", key: null },
+  ];
+  if (config.algorithm.adv_estimator === "gae") {
+    const criticTrained = lora ? 4 * trained : 3 * trained;
+    items.push({
+      name: "critic",
+      bytes: model.fileBytes + 4 * criticTrained + perToken * rows * 4 * Math.min(2, layers),
+      detail: "a second copy of the model with what trains in it",
+      key: "algorithm.adv_estimator (others need no critic)",
+    });
+  }
+  if ((actor.use_kl_loss || config.algorithm.use_kl_in_reward) && !lora)
+    items.push({
+      name: "reference policy",
+      bytes: model.fileBytes,
+      detail: "a frozen copy, as full training with a KL term needs",
+      key: "actor_rollout_ref.actor.use_kl_loss",
+    });
+  return items.sort((a, b) => b.bytes - a.bytes);
+}
+
+function countAdapter(model: ModelShape, config: TrainConfig): number {
+  const { lora_rank, target_modules } = config.actor_rollout_ref.model;
+  const rank = Math.max(1, lora_rank);
+  return model.linear
+    .filter(({ name }) => target_modules === "all-linear" || target_modules.includes(name))
+    .reduce((sum, { inputs, outputs }) => sum + rank * (inputs + outputs), 0);
+}
+
+/** As the engine chooses when the config does not say. */
+function chooseMicroBatchTokens({ layers, embedding }: ModelShape): number {
+  return Math.min(8192, Math.max(512, Math.floor((128 << 20) / (layers * embedding * 4 * 24))));
+}
+
+function format(count: number): string {
+  return count >= 1e9
+    ? `${(count / 1e9).toFixed(2)}B`
+    : count >= 1e6
+      ? `${(count / 1e6).toFixed(2)}M`
+      : `${(count / 1e3).toFixed(1)}k`;
+}

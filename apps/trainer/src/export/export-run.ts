@@ -1,0 +1,78 @@
+import { copyFile, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ConfigError } from "@cria/core";
+import { type ExportModelResult, exportModel, type LlamaModel } from "@cria/engine";
+import { restoreEngines } from "../checkpoints/checkpoint-store.js";
+import { loadPolicy, usesLora } from "../train/load-policy.js";
+import { guardWrite } from "../train/run-folder.js";
+import type { Trained } from "./find-trained.js";
+
+export interface ExportOptions {
+  /** File for the adapter; null: none. */
+  adapter: string | null;
+  /** File for the model with what was trained in it; null: none. */
+  merged: string | null;
+  quantize: "q8_0" | null;
+}
+
+export interface ExportResult {
+  /** Training steps behind it; null where the run kept weights alone. */
+  step: number | null;
+  adapter: string | null;
+  merged: ({ file: string } & ExportModelResult) | null;
+}
+
+/** Writes what a run trained as GGUF files that stock llama.cpp loads. @throws ConfigError, DataError or EngineError */
+export async function exportRun(trained: Trained, options: ExportOptions): Promise<ExportResult> {
+  const lora = usesLora(trained.config);
+  if (options.adapter && !lora) {
+    throw new ConfigError("was trained in full", {
+      code: "config/no-adapter",
+      subject: "--adapter: the run",
+      expected: "a run with actor_rollout_ref.model.lora_rank above 0",
+      received: "lora_rank 0",
+      remedy: "export the whole model: --merged out.gguf",
+    });
+  }
+  const folder = await mkdtemp(join(tmpdir(), "cria-export-"));
+  try {
+    const weights = join(folder, "weights.gguf");
+    await writeWeights(trained, lora, weights);
+    if (options.adapter) await guardWrite(options.adapter, () => copyFile(weights, options.adapter!));
+    const { merged, quantize } = options;
+    return {
+      step: trained.checkpoint?.step ?? null,
+      adapter: options.adapter,
+      merged: merged
+        ? {
+            file: merged,
+            ...(await exportModel(
+              lora
+                ? { base: trained.base, adapter: weights, output: merged, quantize }
+                : { base: weights, output: merged, quantize },
+            )),
+          }
+        : null,
+    };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The trained adapter (or with full training the model), from the checkpoint or as the run left it. */
+async function writeWeights({ config, configFolder, base, checkpoint, weights }: Trained, lora: boolean, file: string) {
+  if (!checkpoint) return copyFile(weights!, file);
+  const model: LlamaModel = await loadPolicy(config, configFolder, {
+    path: base,
+    device: "cpu",
+    contextSize: 64,
+    maxSequences: 1,
+  });
+  try {
+    await restoreEngines(checkpoint, { actor: model });
+    await (lora ? model.saveAdapter(file) : model.saveModel(file));
+  } finally {
+    await model.dispose();
+  }
+}

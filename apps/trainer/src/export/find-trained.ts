@@ -1,0 +1,78 @@
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { DataError } from "@cria/core";
+import type { Checkpoint } from "../checkpoints/checkpoint-store.js";
+import { findCheckpoint } from "../checkpoints/open-run.js";
+import { checkConfig } from "../config/load-config.js";
+import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
+import type { RunOrigin } from "../train/run-folder.js";
+
+/** What a run trained, found by its folder or by one of its checkpoints. */
+export interface Trained {
+  config: TrainConfig;
+  /** Where relative paths of the config start. */
+  configFolder: string;
+  /** The model that the run started from. */
+  base: string;
+  /** null: the run has saved weights (`adapter` or `model`) and no checkpoint, as the demo's. */
+  checkpoint: Checkpoint | null;
+  weights: string | null;
+}
+
+/**
+ * @param path a run folder (its newest whole checkpoint counts) or a folder `global_step_<N>`.
+ * @param base the model's GGUF, for runs that were moved; null: as the run noted it.
+ * @throws DataError when there is nothing to export, or the model is not where it was.
+ */
+export async function findTrained(path: string, base: string | null, say: (text: string) => void): Promise<Trained> {
+  const isCheckpoint = existsSync(join(path, "data.json"));
+  const run = isCheckpoint ? dirname(dirname(resolve(path))) : resolve(path);
+  const file = join(run, "config.json");
+  if (!existsSync(file)) throw makeNoRun(path, "no config.json");
+  const config = checkConfig(trainConfigSchema, readJson(file), file);
+  const hasCheckpoints = isCheckpoint || existsSync(join(run, "checkpoints"));
+  const weights =
+    ["adapter.gguf", "model.gguf"].map((name) => join(run, name)).find((name) => existsSync(name)) ?? null;
+  if (!hasCheckpoints && !weights) throw makeNoRun(path, "neither checkpoints nor weights");
+  const origin = existsSync(join(run, "run.json")) ? (readJson(join(run, "run.json")) as RunOrigin) : null;
+  const model = base ?? origin?.model;
+  if (!model || !existsSync(model)) {
+    throw new DataError("is not there", {
+      code: "data/no-base-model",
+      subject: model ?? "the run's model",
+      expected: "the GGUF that the run started from",
+      received: model ? "no such file" : "the run did not note where it was",
+      remedy: "name it: --base model.gguf",
+    });
+  }
+  return {
+    config,
+    configFolder: origin?.config_folder ?? process.cwd(),
+    base: model,
+    checkpoint: hasCheckpoints ? await findCheckpoint(path, say) : null,
+    weights,
+  };
+}
+
+function readJson(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch (cause) {
+    throw new DataError("cannot be read", {
+      code: "data/bad-json",
+      subject: file,
+      expected: "JSON",
+      received: (cause as Error).message,
+      cause,
+    });
+  }
+}
+
+function makeNoRun(path: string, received: string): DataError {
+  return new DataError("is not the folder of a run", {
+    code: "data/no-run",
+    subject: path,
+    expected: "a folder runs/<project>/<experiment>, or checkpoints/global_step_<N> in it",
+    received,
+  });
+}
