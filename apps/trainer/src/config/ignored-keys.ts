@@ -61,7 +61,16 @@ const ignored: Record<string, string> = {
   "data.filter_overlong_prompts_workers": "prompts are measured in this process, and their lengths are cached",
   "data.return_raw_chat": "rows always carry their messages",
   "data.return_multi_modal_inputs": "images and videos are passed along as they stand in the row",
-  "reward_model.launch_reward_fn_async": "rewards are always judged while other conversations go on",
+  "reward_model.strategy": notSharded,
+  "reward_model.max_length": "reward_model.model.max_model_len says it for each model",
+  "reward_model.micro_batch_size": byBudget,
+  "reward_model.micro_batch_size_per_gpu": byBudget,
+  "reward_model.use_dynamic_bsz": byBudget,
+  "reward_model.forward_max_token_len_per_gpu": byBudget,
+  "reward_model.model.input_tokenizer": "conversations are rendered by the reward model's own chat template",
+  "reward_model.model.fsdp_config": notSharded,
+  "reward_model.model.use_remove_padding": "rows of similar length share a micro-batch",
+  "reward_model.model.trust_remote_code": "a GGUF holds no code",
 };
 
 export function listIgnoredKeys(): string[] {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { rewardModelsSchema } from "./reward-models-config.js";
 
 /** Config of `cria train`, with the key names that users of the field's frameworks know. Unknown keys are errors. */
 
@@ -149,6 +150,13 @@ const data = z.strictObject({
 });
 
 const rewardModel = z.strictObject({
+  /** Models that score conversations, beside the rules. */
+  enable: z.boolean().default(false),
+  model: rewardModelsSchema.default([]),
+  /** Of the rules (reward function, data source, interaction, tools) beside the models; 0: they are not asked. */
+  rule_weight: z.number().default(1),
+  /** Models still judge while old_log_prob is computed; false: the step waits for them first. */
+  launch_reward_fn_async: z.boolean().default(true),
   /** naive, dapo, batch, or one that was registered. */
   reward_manager: z.string().default("naive"),
   /** Seconds for each call of a reward function; null: no limit. A call that takes longer scores 0. */

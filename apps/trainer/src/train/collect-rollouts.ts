@@ -15,7 +15,15 @@ export interface Rollouts {
   tokenLevelScores: Float64Array[];
 }
 
-export interface CollectedRollouts extends Rollouts {
+/** Rollouts whose conversations have ended. */
+interface EndedRollouts extends Omit<Rollouts, "tokenLevelScores"> {
+  /** With the scores of reward models, which may still be at work. */
+  finish: () => Promise<Rollouts>;
+}
+
+export interface CollectedRollouts extends EndedRollouts {
+  /** Whether reward models are still at work, so that there is time for what needs no scores. */
+  isJudging: boolean;
   /** Batches of prompts that were rolled out, 1 without dynamic sampling. */
   genBatches: number;
 }
@@ -31,6 +39,7 @@ export interface CollectOptions {
  * Rolls out n conversations for each row. With `algorithm.filter_groups`, groups whose rewards are all equal are replaced
  * by fresh prompts until there are as many groups as rows, `max_num_gen_batches` batches were rolled out (0: no limit), or
  * every prompt had its turn; the step then goes on with the groups it has.
+ * Rewards are there when the caller asks for them with `finish`, and not before.
  */
 export async function collectRollouts(
   session: Session,
@@ -39,8 +48,11 @@ export async function collectRollouts(
   clock: Stopwatch,
 ): Promise<CollectedRollouts> {
   const filter = session.config.algorithm.filter_groups;
-  let batch = await rollOut(session, rows, options, clock);
-  if (!filter.enable) return { ...batch, genBatches: 1 };
+  const first = await rollOut(session, rows, options, clock);
+  const { enable, launch_reward_fn_async } = session.config.reward_model;
+  if (!filter.enable && enable && launch_reward_fn_async) return { ...first, isJudging: true, genBatches: 1 };
+  let batch = await first.finish();
+  if (!filter.enable) return { ...keepFinished(batch), genBatches: 1 };
   const seen = new Set(rows.map((row) => row.uid));
   const kept: Rollouts[] = [keepVarying(batch, filter.metric)];
   const count = () => kept.reduce((sum, part) => sum + part.rows.length, 0);
@@ -49,13 +61,18 @@ export async function collectRollouts(
     const fresh = (options.nextRows?.() ?? []).filter((row) => !seen.has(row.uid));
     if (fresh.length === 0) break;
     for (const row of fresh) seen.add(row.uid);
-    batch = await rollOut(session, fresh, options, clock);
+    batch = await (await rollOut(session, fresh, options, clock)).finish();
     kept.push(keepVarying(batch, filter.metric));
     genBatches++;
   }
   // Where nothing can be learned the last batch stands for the step in its metrics.
   const all = count() > 0 ? joinRollouts(kept) : batch;
-  return { ...takeGroups(all, all.rows.slice(0, rows.length)), genBatches };
+  return { ...keepFinished(takeGroups(all, all.rows.slice(0, rows.length))), genBatches };
+}
+
+function keepFinished(rollouts: Rollouts): Omit<CollectedRollouts, "genBatches"> {
+  const { rows, trajectories } = rollouts;
+  return { rows, trajectories, isJudging: false, finish: async () => rollouts };
 }
 
 /** Reward of one greedy rollout of each row, the baseline of remax, by uid. */
@@ -66,7 +83,7 @@ export async function rollOutGreedily(
   clock: Stopwatch,
 ): Promise<Map<string, number>> {
   const greedy = { step, n: 1, temperature: 0 };
-  const { trajectories, tokenLevelScores } = await rollOut(session, rows, greedy, clock);
+  const { trajectories, tokenLevelScores } = await (await rollOut(session, rows, greedy, clock)).finish();
   return new Map(trajectories.map((t, i) => [t.uid, tokenLevelScores[i]!.reduce((a, b) => a + b, 0)]));
 }
 
@@ -75,11 +92,13 @@ async function rollOut(
   rows: readonly DatasetRow[],
   options: CollectOptions & { n?: number; temperature?: number },
   clock: Stopwatch,
-): Promise<Rollouts> {
+): Promise<EndedRollouts> {
   const { rollout } = session.config.actor_rollout_ref;
+  const deferred = session.judgedRewards?.defer(session.rollout.signal);
   const trajectories = await clock.time("gen", () =>
     runRollouts(session.engine, rows, {
       ...session.rollout,
+      ...(deferred ? { reward: deferred } : {}),
       n: options.n ?? countSamples(rollout),
       temperature: options.temperature ?? rollout.temperature,
       topP: rollout.top_p,
@@ -89,9 +108,17 @@ async function rollOut(
     }),
   );
   session.rollout.signal?.throwIfAborted();
-  // A step's reward where it was earned, the trajectory's on its last sampled token.
-  const tokenLevelScores = clock.timeSync("reward", () => trajectories.map((t) => rewardTokens(t, session)));
-  return { rows: [...rows], trajectories, tokenLevelScores };
+  const finish = async (): Promise<Rollouts> => {
+    const { trajectory_weight } = session.config.reward_model.aggregation;
+    const judged = deferred
+      ? await clock.time("reward", () => deferred.finish(trajectories, trajectory_weight))
+      : trajectories;
+    session.rollout.signal?.throwIfAborted();
+    // A step's reward where it was earned, the trajectory's on its last sampled token.
+    const tokenLevelScores = clock.timeSync("reward", () => judged.map((t) => rewardTokens(t, session)));
+    return { rows: [...rows], trajectories: judged, tokenLevelScores };
+  };
+  return { rows: [...rows], trajectories, finish };
 }
 
 function keepVarying(rollouts: Rollouts, metric: string | null): Rollouts {

@@ -12,6 +12,8 @@ import {
 } from "@cria/rollout";
 import { resolvePath } from "../config/load-config.js";
 import type { TrainConfig } from "../config/train-config.js";
+import { JudgedRewards } from "../reward-models/judged-rewards.js";
+import { openRewardModels } from "../reward-models/open-reward-models.js";
 
 export interface OpenRewardsOptions {
   responseLength: number;
@@ -29,7 +31,7 @@ export async function openRewards(
   const { reward_model } = config;
   const { path, name, reward_kwargs } = config.custom_reward_function;
   const reward = path === null ? null : await loadExport(resolvePath(folder, path), name, "custom_reward_function");
-  if (!reward && !hasOtherScores) {
+  if (!reward && !hasOtherScores && asksRules(reward_model)) {
     const unknown = rows.find((row) => !findReward(row.dataSource) && !row.extraInfo.interaction_kwargs);
     if (unknown) throw makeUnknownSource(unknown.dataSource);
   }
@@ -48,6 +50,34 @@ export async function openRewards(
     responseLength,
     overlongBuffer: enable ? { length: len, penaltyFactor: penalty_factor, log } : null,
   });
+}
+
+/**
+ * The same rewards together with those of the models that the config names; null where it names none.
+ * @throws ConfigError when nothing would be scored, or a model's entry is wrong; EngineError when it cannot be loaded.
+ */
+export async function openJudgedRewards(
+  config: TrainConfig,
+  folder: string,
+  rules: RewardManager,
+  warn: (warning: string) => void,
+): Promise<JudgedRewards | null> {
+  const { enable, model, rule_weight, overlong_buffer } = config.reward_model;
+  const refuse = (key: string, summary: string, expected: string, received: string) =>
+    new ConfigError(summary, { code: "config/bad-value", subject: `reward_model.${key}`, expected, received });
+  if (!enable) {
+    if (rule_weight === 1) return null;
+    throw refuse("rule_weight", "weighs the rules beside models, of which there are none", "1", String(rule_weight));
+  }
+  if (model.length === 0) throw refuse("model", "names no model", "a path or a base_url", "nothing");
+  if (rule_weight === 0 && overlong_buffer.enable)
+    throw refuse("overlong_buffer.enable", "is part of the rules, which are not asked", "false", "true");
+  const models = await openRewardModels(config, folder, warn);
+  return new JudgedRewards({ rules, ruleWeight: rule_weight, models });
+}
+
+function asksRules({ enable, rule_weight }: TrainConfig["reward_model"]): boolean {
+  return !enable || rule_weight !== 0;
 }
 
 /** How a config's `reward_model` puts rewards on tokens. */

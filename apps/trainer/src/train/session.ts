@@ -7,6 +7,7 @@ import { checkTrainConfig } from "../config/check-train-config.js";
 import { resolvePath } from "../config/load-config.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
+import type { JudgedRewards } from "../reward-models/judged-rewards.js";
 import { makeKlControllerOptions } from "./algorithm-options.js";
 import type { Critic } from "./critic.js";
 import { Disposables } from "./disposables.js";
@@ -15,7 +16,7 @@ import { loadPolicy, readContextSize } from "./load-policy.js";
 import { loadConfiguredLoops, loadInteractions, makeMultiTurnOptions } from "./multi-turn-options.js";
 import { openCritic } from "./open-critic.js";
 import { filterData, openData } from "./open-data.js";
-import { openRewards } from "./open-rewards.js";
+import { openJudgedRewards, openRewards } from "./open-rewards.js";
 
 /** Everything that a config names, loaded: model, data, tools, reward. */
 export interface Session {
@@ -27,6 +28,8 @@ export interface Session {
   critic: Critic | null;
   /** Of the KL penalty in the reward; an adaptive one changes from step to step. */
   klController: KlController;
+  /** `rollout.reward` where models judge beside the rules; null without. */
+  judgedRewards: JudgedRewards | null;
   trainRows: DatasetRow[];
   valRows: DatasetRow[];
   /** What all rollouts of the run share; sampling, step and n are added by the caller. */
@@ -88,11 +91,14 @@ async function openParts(
       : new Map<string, BaseTool>();
   open.add(() => disposeTools(tools.values()));
   const interactions = await loadInteractions(rollout, folder);
-  const reward = await openRewards(config, folder, {
+  const rules = await openRewards(config, folder, {
     responseLength,
     rows: [...allRows.train, ...allRows.val],
     hasOtherScores: tools.size > 0 || (interactions?.size ?? 0) > 0,
   });
+  const onWarning = warnOnce();
+  const judgedRewards = await openJudgedRewards(config, folder, rules, onWarning);
+  open.add(() => judgedRewards?.dispose());
   const engine = overrides.engine ?? (await loadPolicy(config, folder));
   open.add(() => engine.dispose());
   const tokenizer = makeDeltaTokenizer(engine, data.apply_chat_template_kwargs);
@@ -106,6 +112,7 @@ async function openParts(
     engine,
     reference,
     critic,
+    judgedRewards,
     klController: new KlController(makeKlControllerOptions(config.algorithm)),
     trainRows: rows.train,
     valRows: rows.val,
@@ -114,7 +121,7 @@ async function openParts(
       tools,
       interactions,
       multiTurn: makeMultiTurnOptions(rollout),
-      reward,
+      reward: judgedRewards ?? rules,
       seed: rollout.seed,
       maxPromptLength: data.max_prompt_length,
       responseLength,
@@ -127,7 +134,7 @@ async function openParts(
       },
       returnFullPrompt: data.return_full_prompt,
       signal: overrides.signal,
-      onWarning: warnOnce(),
+      onWarning,
     },
     dispose: () => open.dispose(),
   };

@@ -37,24 +37,27 @@ export async function runTrainingStep(
   // 1. Roll out n conversations for each prompt; tools run and rewards are judged on the way. With filter_groups, prompts
   //    whose group has nothing to teach are replaced.
   const collected = await collectRollouts(session, rows, { step, nextRows, onTrajectory }, clock);
-  const { trajectories } = collected;
   const greedyRewards =
     algorithm.adv_estimator === "remax" ? await rollOutGreedily(session, collected.rows, step, clock) : null;
 
   // 2. Per-token arrays of all trajectories, end to end.
-  const offsets = layOutTokens(trajectories);
+  const ended = collected.trajectories;
+  const offsets = layOutTokens(ended);
   const join = (arrays: readonly (ArrayLike<number> | null | undefined)[]) => joinTokens(offsets, arrays);
-  const responseMask = join(trajectories.map((t) => t.responseMask));
-  const hasSampled = trajectories.map((t) => t.responseMask.includes(1));
+  const responseMask = join(ended.map((t) => t.responseMask));
+  const hasSampled = ended.map((t) => t.responseMask.includes(1));
   const scores = new Map<number, TokenScores>();
   const score = async (isWanted: (index: number) => boolean) => {
-    const indices = [...trajectories.keys()].filter((i) => hasSampled[i] && isWanted(i));
-    await scoreTrajectories(session, trajectories, indices, scores, clock);
+    const indices = [...ended.keys()].filter((i) => hasSampled[i] && isWanted(i));
+    await scoreTrajectories(session, ended, indices, scores, clock);
     return indices;
   };
 
-  // 3. Token-level rewards, less the KL to the reference where that is wanted.
-  let tokenLevelRewards = join(collected.tokenLevelScores);
+  // 3. Token-level rewards, less the KL to the reference where that is wanted. While reward models are at work the
+  //    logprobs are recomputed, of all: which of them have an advantage is not known yet.
+  if (collected.isJudging) await score(() => true);
+  const { trajectories, tokenLevelScores } = await collected.finish();
+  let tokenLevelRewards = join(tokenLevelScores);
   let penalty: { kl: number; coefficient: number } | null = null;
   if (algorithm.use_kl_in_reward) {
     await score(() => true);

@@ -1,0 +1,122 @@
+import { type ChatMessage, ConfigError } from "@cria/core";
+import { HttpError, requestJson } from "../trackers/request-json.js";
+import { JudgementError } from "./reward-model.js";
+
+export interface ChatEndpointOptions {
+  /** Up to and without /chat/completions, for example http://127.0.0.1:8080/v1. */
+  baseUrl: string;
+  model: string;
+  apiKey?: string;
+  /** Further attempts after a network error, HTTP 429 or 5xx. */
+  retries: number;
+  /** Before the first further attempt; doubled for each one after. */
+  retryDelayS: number;
+}
+
+export interface CompletionOptions {
+  maxTokens: number;
+  temperature: number;
+  /** Asks for the likeliest first tokens, this many. */
+  topLogprobs?: number;
+  signal: AbortSignal;
+}
+
+export interface Completion {
+  text: string;
+  /** Of the first token, where they were asked for. */
+  topLogprobs: { token: string; logprob: number }[];
+}
+
+interface Answer {
+  choices?: {
+    message?: { content?: unknown };
+    logprobs?: { content?: { top_logprobs?: { token: string; logprob: number }[] }[] } | null;
+  }[];
+}
+
+/** Statuses by which a server says that no request of this kind will ever succeed. */
+const hopeless = new Set([401, 403, 404, 405]);
+
+/** A server with OpenAI's chat completions. */
+export class ChatEndpoint {
+  private readonly url: string;
+
+  constructor(private readonly options: ChatEndpointOptions) {
+    this.url = `${options.baseUrl.replace(/\/+$/, "")}/chat/completions`;
+  }
+
+  /** @throws ConfigError for a wrong address, key or model; JudgementError for what may go better another time. */
+  async complete(messages: readonly ChatMessage[], options: CompletionOptions): Promise<Completion> {
+    const { retries, retryDelayS } = this.options;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return this.read(await this.request(messages, options));
+      } catch (error) {
+        if (options.signal.aborted || !mayPass(error) || attempt >= retries) throw this.explain(error, attempt + 1);
+        await pause(retryDelayS * 1000 * 2 ** attempt, options.signal);
+      }
+    }
+  }
+
+  private request(messages: readonly ChatMessage[], options: CompletionOptions): Promise<Answer> {
+    const { model, apiKey } = this.options;
+    return requestJson<Answer>(this.url, {
+      headers: apiKey ? { authorization: `Bearer ${apiKey}` } : {},
+      body: {
+        model,
+        messages,
+        temperature: options.temperature,
+        max_tokens: options.maxTokens,
+        ...(options.topLogprobs ? { logprobs: true, top_logprobs: options.topLogprobs } : {}),
+      },
+      signal: options.signal,
+    });
+  }
+
+  private read(answer: Answer): Completion {
+    const choice = answer.choices?.[0];
+    const text = choice?.message?.content;
+    if (typeof text === "string") return { text, topLogprobs: choice?.logprobs?.content?.[0]?.top_logprobs ?? [] };
+    const sent = JSON.stringify(answer).slice(0, 200);
+    throw new JudgementError(`${this.url} sent no choices[0].message.content, but ${sent}`);
+  }
+
+  private explain(error: unknown, attempts: number): unknown {
+    if (error instanceof HttpError && hopeless.has(error.status)) {
+      return new ConfigError("refuses to judge", {
+        code: "config/endpoint-refused",
+        subject: this.url,
+        expected: "HTTP 200",
+        received: `HTTP ${error.status}: ${error.body.slice(0, 300)}`,
+        remedy: "check base_url, model, and the key in the environment variable that api_key_env names",
+        cause: error,
+      });
+    }
+    const times = attempts > 1 ? ` (${attempts} attempts)` : "";
+    if (error instanceof HttpError)
+      return new JudgementError(`${this.url} answered HTTP ${error.status}${times}: ${error.body.slice(0, 300)}`);
+    if (error instanceof SyntaxError) return new JudgementError(`${this.url} sent no JSON: ${error.message}`);
+    if (!(error instanceof TypeError)) return error;
+    // fetch says "fetch failed"; why is in the cause.
+    const { cause } = error as { cause?: { code?: string; message?: string } };
+    const why = cause?.message || cause?.code || error.message;
+    return new JudgementError(`${this.url} cannot be reached${times}: ${why}`);
+  }
+}
+
+/** Network errors, and what a server says while it is busy. */
+function mayPass(error: unknown): boolean {
+  return error instanceof HttpError ? error.status === 429 || error.status >= 500 : error instanceof TypeError;
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end, { once: true });
+  });
+}

@@ -1,0 +1,10 @@
+import type { ChatMessage } from "@cria/core";
+import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { JudgementError } from "./reward-model.js";
+
+/** Tokens of a judge's prompt. @throws JudgementError when there are more than `limit`. */
+export function encodeWithin(tokenizer: DeltaTokenizer, messages: readonly ChatMessage[], limit: number): Int32Array {
+  const ids = tokenizer.encodePrompt(messages);
+  if (ids.length <= limit) return ids;
+  throw new JudgementError(`a prompt of ${ids.length} tokens, where max_model_len leaves ${limit}`);
+}

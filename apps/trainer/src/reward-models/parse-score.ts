@@ -1,0 +1,27 @@
+import { JudgementError } from "./reward-model.js";
+
+export interface ScoreFormat {
+  /** Its first group is the score. */
+  pattern: RegExp;
+  min: number;
+  max: number;
+}
+
+/**
+ * The score in a verdict, from 0 (`min`) to 1 (`max`). The pattern's last match counts: a judge thinks first.
+ * @throws JudgementError when there is none, or one out of range.
+ */
+export function parseScore(verdict: string, { pattern, min, max }: ScoreFormat): number {
+  const all = new RegExp(pattern.source, [...new Set(`${pattern.flags}g`)].join(""));
+  const found = [...verdict.matchAll(all)].at(-1)?.[1];
+  if (found === undefined) throw new JudgementError(`no score in the verdict "${shorten(verdict)}"`, verdict);
+  const value = Number(found);
+  if (Number.isFinite(value) && value >= min && value <= max) return (value - min) / (max - min);
+  throw new JudgementError(`a score of ${found}, expected ${min} to ${max}`, verdict);
+}
+
+/** The end, where a score should have been. */
+function shorten(text: string): string {
+  const line = text.trim().replaceAll(/\s+/g, " ");
+  return line.length > 120 ? `...${line.slice(-120)}` : line;
+}

@@ -1,0 +1,28 @@
+import type { RewardRequest } from "@cria/rollout";
+
+export interface ModelScore {
+  score: number;
+  /** What the model wrote, for the dump; absent where it wrote nothing. */
+  verdict?: string;
+}
+
+/** Scores one finished conversation. */
+export interface RewardModel {
+  /**
+   * May reject, or resolve with anything, once `signal` aborts.
+   * @throws JudgementError when this conversation cannot be scored; any other error ends the run.
+   */
+  score(request: RewardRequest, signal: AbortSignal): Promise<ModelScore>;
+  dispose?(): Promise<void>;
+}
+
+/** A conversation could not be scored, but others may be: it scores 0, and the run goes on. */
+export class JudgementError extends Error {
+  constructor(
+    message: string,
+    /** What the model wrote, where that is what is wrong. */
+    readonly verdict?: string,
+  ) {
+    super(message);
+  }
+}

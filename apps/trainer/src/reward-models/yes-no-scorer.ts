@@ -1,0 +1,72 @@
+import type { ChatMessage, PolicyEngine } from "@cria/core";
+import type { RewardRequest } from "@cria/rollout";
+import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import type { ChatEndpoint } from "./chat-endpoint.js";
+import { encodeWithin } from "./encode-within.js";
+import type { JudgePrompt } from "./judge-prompt.js";
+import { JudgementError, type ModelScore, type RewardModel } from "./reward-model.js";
+
+/** Log-odds of the answer "yes" against "no" to a prompt. */
+export type WeighAnswers = (messages: readonly ChatMessage[], signal: AbortSignal) => Promise<number>;
+
+export interface Answers {
+  yes: string;
+  no: string;
+}
+
+/**
+ * p(yes) / (p(yes) + p(no)) of a chat model's answer: a score without a word written, in one forward pass
+ * (Zhang et al. 2024, "Generative verifiers", arXiv:2408.15240).
+ */
+export class YesNoScorer implements RewardModel {
+  constructor(
+    private readonly weigh: WeighAnswers,
+    private readonly prompt: JudgePrompt,
+    readonly dispose?: () => Promise<void>,
+  ) {}
+
+  async score(request: RewardRequest, signal: AbortSignal): Promise<ModelScore> {
+    return { score: 1 / (1 + Math.exp(-(await this.weigh(this.prompt.render(request), signal)))) };
+  }
+}
+
+/**
+ * By a trainable model (only those have the scoring graph) with its adapter off. Each answer is all of its tokens, so the
+ * two need not be of one token.
+ */
+export function weighWithEngine(
+  engine: PolicyEngine,
+  tokenizer: DeltaTokenizer,
+  { yes, no }: Answers,
+  maxModelLen: number,
+): WeighAnswers {
+  const answers = [yes, no].map((answer) => engine.tokenize(answer, { special: false }));
+  const longest = Math.max(...answers.map((ids) => ids.length));
+  return async (messages, signal) => {
+    const promptIds = encodeWithin(tokenizer, messages, maxModelLen - longest);
+    const sequences = answers.map((ids) => ({ tokenIds: [...promptIds, ...ids], from: promptIds.length }));
+    const scored = await engine.score(sequences, { adapter: false, signal });
+    const [yesLogprob, noLogprob] = scored.map(({ logprobs }) => logprobs.reduce((a, b) => a + b, 0));
+    return yesLogprob! - noLogprob!;
+  };
+}
+
+/** OpenAI's limit. */
+const MOST_LOGPROBS = 20;
+
+/** By a server: all of the likeliest first tokens that are the word, in any case and with any space around it. */
+export function weighWithEndpoint(endpoint: ChatEndpoint, { yes, no }: Answers): WeighAnswers {
+  return async (messages, signal) => {
+    const options = { maxTokens: 1, temperature: 0, topLogprobs: MOST_LOGPROBS, signal };
+    const { topLogprobs, text } = await endpoint.complete(messages, options);
+    if (topLogprobs.length === 0) throw new JudgementError("the server sends no logprobs: top_logprobs is missing");
+    const probabilityOf = (answer: string) =>
+      topLogprobs
+        .filter(({ token }) => token.trim().toLowerCase() === answer.trim().toLowerCase())
+        .reduce((sum, { logprob }) => sum + Math.exp(logprob), 0);
+    const [p, q] = [probabilityOf(yes), probabilityOf(no)];
+    if (p + q === 0)
+      throw new JudgementError(`neither ${yes} nor ${no} is among the ${topLogprobs.length} likeliest answers`, text);
+    return Math.log(p) - Math.log(q);
+  };
+}
