@@ -11,11 +11,13 @@ const rewardModelEntry = z
       .default(null),
     /**
      * judge: writes a verdict, from which the score is read. yes_no: the probability of "yes" against "no" as its answer.
-     * score_head: the output of a trained head, cls.output.weight of the GGUF.
+     * score_head: the output of a trained head on the last token.
      */
     type: z.enum(["judge", "yes_no", "score_head"]).default("judge"),
     /** A GGUF. Either this or base_url. */
     path: z.string().nullable().default(null),
+    /** Of score_head: a safetensors file with score.weight, of the model that the GGUF was made from. */
+    head_path: z.string().nullable().default(null),
     /** A server with OpenAI's chat completions, up to and without /chat/completions. Not for score_head. */
     base_url: z.url().nullable().default(null),
     /** The server's name of the model. */
@@ -52,8 +54,8 @@ const rewardModelEntry = z
   .refine((entry) => (entry.path === null) !== (entry.base_url === null), {
     message: "one of path (a GGUF) and base_url (a server)",
   })
-  .refine((entry) => entry.type !== "score_head" || entry.path !== null, {
-    message: "a path: a head's output is not part of chat completions",
+  .refine((entry) => entry.type !== "score_head" || (entry.path !== null && entry.head_path !== null), {
+    message: "path and head_path: a head's output is not part of chat completions, nor is a head of a GGUF",
   })
   .refine((entry) => entry.min_score < entry.max_score, {
     path: ["max_score"],

@@ -107,7 +107,8 @@ async function openScoreHead(entry: RewardModelEntry, load: Loading): Promise<Re
     await engine.dispose();
     throw error;
   });
-  return ScoreHead.open({ backbone, vocabulary: engine, tokenizer }, entry.max_model_len, path);
+  const headPath = resolvePath(load.folder, entry.head_path!);
+  return ScoreHead.open({ backbone, vocabulary: engine, tokenizer }, headPath, entry.max_model_len);
 }
 
 async function loadChatModel(

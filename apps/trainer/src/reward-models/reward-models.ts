@@ -43,14 +43,11 @@ export class RewardModels {
    */
   judge(request: RewardRequest, signal?: AbortSignal): Promise<CombinedScore> {
     const stop = signal ? AbortSignal.any([signal, this.closing.signal]) : this.closing.signal;
-    const work = Promise.all(this.models.map((entry) => this.ask(entry, request, stop))).then((parts) => ({
-      score: parts.reduce((sum, { score }, i) => sum + this.models[i]!.weight * score, 0),
-      extra: Object.assign({}, ...parts.map(({ extra }) => extra)) as Record<string, unknown>,
+    const parts = this.models.map((entry) => this.track(this.ask(entry, request, stop)));
+    return Promise.all(parts).then((scores) => ({
+      score: scores.reduce((sum, { score }, i) => sum + this.models[i]!.weight * score, 0),
+      extra: Object.assign({}, ...scores.map(({ extra }) => extra)) as Record<string, unknown>,
     }));
-    this.running.add(work);
-    const forget = () => this.running.delete(work);
-    work.then(forget, forget);
-    return work;
   }
 
   /** Ends what still runs, then frees the models. */
@@ -58,6 +55,13 @@ export class RewardModels {
     this.closing.abort(new Error("the session has ended"));
     await Promise.allSettled(this.running);
     for (const { model } of this.models) await model.dispose?.();
+  }
+
+  private track<T>(work: Promise<T>): Promise<T> {
+    const forget = () => this.running.delete(work);
+    this.running.add(work);
+    work.then(forget, forget);
+    return work;
   }
 
   private async ask(entry: WeightedRewardModel, request: RewardRequest, stop: AbortSignal): Promise<CombinedScore> {

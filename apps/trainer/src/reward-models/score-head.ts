@@ -3,22 +3,25 @@ import type { ValueModel } from "@cria/engine";
 import type { RewardRequest } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { readMessages } from "./judge-prompt.js";
+import { readSafetensorsTensor } from "./read-safetensors.js";
 import { JudgementError, type ModelScore, type RewardModel } from "./reward-model.js";
 
-/** What a GGUF calls a classifier's matrix. */
-const HEAD = "cls.output.weight";
+/** What transformers' sequence classifiers of decoder models call their matrix. */
+const HEAD = "score.weight";
 
 export interface ScoreHeadParts {
   /** The backbone; its value head is still zero. */
-  backbone: Pick<ValueModel, "values" | "listTensors" | "readTensor" | "writeTensor" | "dispose">;
+  backbone: Pick<ValueModel, "info" | "values" | "writeTensor" | "dispose">;
   /** The same file once more, for its vocabulary. */
   vocabulary: Pick<PolicyEngine, "dispose">;
   tokenizer: DeltaTokenizer;
 }
 
 /**
- * A reward model with a trained head of one output, w · norm(h) of the conversation's last token, unbounded (Ouyang et al.
- * 2022, arXiv:2203.02155). Of the architectures that Cria evaluates, llama.cpp lets only qwen3 files carry such a head.
+ * A reward model with a trained head: w · norm(h) of the conversation's last token, unbounded (Ouyang et al. 2022,
+ * arXiv:2203.02155). The backbone is a GGUF. The head is not: llama.cpp loads `cls.output.weight` beside a decoder for
+ * qwen3's rerankers alone, and gives the softmax of its outputs, which is 1 for a single one. So it is read from the
+ * safetensors file of the original model.
  */
 export class ScoreHead implements RewardModel {
   private constructor(
@@ -28,24 +31,22 @@ export class ScoreHead implements RewardModel {
 
   /**
    * Takes over the parts, and frees them when it fails.
-   * @throws ConfigError when the file has no head, or one of several outputs.
+   * @throws ConfigError when the file has no head, or one of several outputs or for another backbone.
    */
-  static async open(parts: ScoreHeadParts, maxModelLen: number, path: string): Promise<ScoreHead> {
+  static async open(parts: ScoreHeadParts, headPath: string, maxModelLen: number): Promise<ScoreHead> {
     const head = new ScoreHead(parts, maxModelLen);
     try {
-      const { backbone } = parts;
-      const tensor = backbone.listTensors().find(({ name }) => name === HEAD);
-      const outputs = tensor ? (tensor.shape[1] ?? 1) : 0;
-      if (outputs !== 1) {
-        throw new ConfigError("has no head that scores", {
-          code: "config/no-score-head",
-          subject: path,
-          expected: `${HEAD} with one output`,
-          received: tensor ? `${outputs} outputs` : "no such tensor",
-          remedy: "use type yes_no or judge, which any chat model can do",
+      const { shape, data } = await readSafetensorsTensor(headPath, HEAD);
+      const { embeddingSize } = parts.backbone.info;
+      if (shape.join() !== `1,${embeddingSize}`) {
+        throw new ConfigError("is not the head of a reward model on this backbone", {
+          code: "config/bad-score-head",
+          subject: `${headPath}: ${HEAD}`,
+          expected: `the shape [1, ${embeddingSize}]`,
+          received: `[${shape.join(", ")}]`,
         });
       }
-      await backbone.writeTensor("value_head.weight", await backbone.readTensor(HEAD));
+      await parts.backbone.writeTensor("value_head.weight", data);
       return head;
     } catch (error) {
       await head.dispose();
