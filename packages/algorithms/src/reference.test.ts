@@ -230,6 +230,8 @@ describe("other terms of an independent reference", () => {
         rolloutRs: c.rollout_rs,
         rolloutRsThreshold: c.rollout_rs_threshold,
         rolloutRsThresholdLower: c.rollout_rs_threshold_lower,
+        rolloutIsBatchNormalize: false,
+        rolloutTokenVetoThreshold: null,
       },
     );
     if (c.weights) expectClose(result.weights!, c.weights, 1e-5);

@@ -166,6 +166,45 @@ describe("rollout correction", () => {
     );
   });
 
+  it("normalised, has weights whose mean is 1: over tokens, or over sequences' means", () => {
+    const inputs = {
+      oldLogprobs: [0, Math.log(0.5), Math.log(4), -1, Math.log(0.25)],
+      rolloutLogprobs: [0, 0, 0, -9, 0],
+      responseMask: [1, 1, 1, 0, 1],
+      offsets: [0, 3, 5],
+    };
+    const options = { ...defaultRolloutCorrection, rolloutIsBatchNormalize: true };
+    const token = correctRollout(inputs, { ...options, rolloutIs: "token" });
+    // Weights 1, 0.5, 2 (cut off from 4) and 0.25.
+    const mean = 3.75 / 4;
+    expect(token.metrics.rollout_is_batch_norm_factor).toBeCloseTo(mean, 12);
+    [1, 0.5, 2, 0, 0.25].forEach((w, t) => void expect(token.weights![t]).toBeCloseTo(w / mean, 6));
+    // 1 · 0.5 · 4 = 2 for the first sequence, 0.25 for the second: each counts once, whatever its length.
+    const sequence = correctRollout(inputs, { ...options, rolloutIs: "sequence" });
+    expect(sequence.metrics.rollout_is_batch_norm_factor).toBeCloseTo(1.125, 12);
+    [2, 2, 2, 0, 0.25].forEach((w, t) => void expect(sequence.weights![t]).toBeCloseTo(w / 1.125, 6));
+    expect(correctRollout(inputs, options).weights).toBeNull();
+  });
+
+  it("vetoes sequences with a token that the trainer finds next to impossible", () => {
+    const inputs = {
+      oldLogprobs: [-1, -1, -30, -2, -1, -40],
+      rolloutLogprobs: [-1, -1, -1, -2, -1, -1],
+      responseMask: [0, 1, 1, 1, 1, 0],
+      offsets: [0, 3, 6],
+    };
+    const vetoed = correctRollout(inputs, { ...defaultRolloutCorrection, rolloutTokenVetoThreshold: 1e-4 });
+    expect([...vetoed.lossMask]).toEqual([0, 0, 0, 1, 1, 0]);
+    expect(vetoed.metrics).toMatchObject({
+      rollout_is_veto_fraction: 0.5,
+      rollout_is_catastrophic_token_fraction: 0.25,
+    });
+    // exp(-29) is about 2.5e-13: the ratio is not clamped for this.
+    const { lossMask } = correctRollout(inputs, { ...defaultRolloutCorrection, rolloutTokenVetoThreshold: 1e-13 });
+    expect([...lossMask]).toEqual(inputs.responseMask);
+    expect([...correctRollout(inputs).lossMask]).toEqual(inputs.responseMask);
+  });
+
   it("never exceeds the threshold, never looks at masked tokens", () => {
     fc.assert(
       fc.property(batch, fc.constantFrom("token", "sequence"), finite(-9, 9), (tokens, rolloutIs, noise) => {

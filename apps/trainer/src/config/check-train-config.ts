@@ -43,13 +43,22 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig): 
       received: String(samples),
     });
   }
-  const { bypass_mode, rollout_is, rollout_rs } = algorithm.rollout_correction;
-  if (bypass_mode && (rollout_is !== null || rollout_rs !== null)) {
+  const { bypass_mode, rollout_is, rollout_rs, ...more } = algorithm.rollout_correction;
+  if (more.rollout_is_batch_normalize && rollout_is === null) {
+    throw new ConfigError("has no weights to normalise", {
+      code: "config/bad-value",
+      subject: "algorithm.rollout_correction.rollout_is_batch_normalize",
+      expected: "rollout_is: token or sequence",
+      received: "rollout_is: null",
+    });
+  }
+  const veto = more.rollout_token_veto_threshold;
+  if (bypass_mode && (rollout_is !== null || rollout_rs !== null || veto !== null)) {
     throw new ConfigError("leaves nothing to correct: the loss compares with the sampler itself", {
       code: "config/bad-value",
       subject: "algorithm.rollout_correction.bypass_mode",
-      expected: "rollout_is and rollout_rs null",
-      received: `rollout_is ${rollout_is}, rollout_rs ${rollout_rs}`,
+      expected: "rollout_is, rollout_rs and rollout_token_veto_threshold null",
+      received: `rollout_is ${rollout_is}, rollout_rs ${rollout_rs}, rollout_token_veto_threshold ${veto}`,
       remedy: "choose one of the two",
     });
   }

@@ -20,5 +20,7 @@ export function makeRolloutCorrectionOptions({ rollout_correction: given }: Algo
     rolloutRs: given.rollout_rs,
     rolloutRsThreshold: given.rollout_rs_threshold ?? defaultRolloutCorrection.rolloutRsThreshold,
     rolloutRsThresholdLower: given.rollout_rs_threshold_lower,
+    rolloutIsBatchNormalize: given.rollout_is_batch_normalize,
+    rolloutTokenVetoThreshold: given.rollout_token_veto_threshold,
   };
 }
