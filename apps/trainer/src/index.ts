@@ -7,8 +7,9 @@ export { type DemoOptions, type DemoSummary, runDemo } from "./demo/run-demo.js"
 export { makeDeltaTokenizer } from "./make-delta-tokenizer.js";
 export { runSft, type SftResult } from "./sft/run-sft.js";
 export type { StepMetrics } from "./train/collect-metrics.js";
+export { countSteps } from "./train/count-steps.js";
 export { RunFolder } from "./train/run-folder.js";
-export { countSteps, runTraining, type TrainingHooks } from "./train/run-training.js";
+export { runTraining, type TrainingHooks } from "./train/run-training.js";
 export { openSession, type Session } from "./train/session.js";
 export { runTrainingStep, type StepResult } from "./train/training-step.js";
 export { type Validation, validate } from "./train/validate.js";

@@ -44,6 +44,9 @@ describe("keys of other frameworks", () => {
   it("under another name for the same thing are taken over", () => {
     const config = load("actor_rollout_ref.actor.ppo_max_token_len_per_gpu=4096");
     expect(config.actor_rollout_ref.actor.ppo_max_token_len).toBe(4096);
+    const { optim } = load("actor_rollout_ref.actor.optim.warmup_style=cosine").actor_rollout_ref.actor;
+    expect(optim.lr_scheduler_type).toBe("cosine");
+    expect(load("critic.optim.warmup_style=null")).toEqual(load());
   });
 
   it("of what does not exist yet pass where they ask for what happens anyway, and are refused elsewhere", () => {
@@ -51,7 +54,6 @@ describe("keys of other frameworks", () => {
     expect(
       load(
         "algorithm.use_pf_ppo=False",
-        "algorithm.rollout_correction.rollout_token_veto_threshold=null",
         "actor_rollout_ref.rollout.calculate_log_probs=true",
         "trainer.default_hdfs_dir=null",
       ),
@@ -59,7 +61,7 @@ describe("keys of other frameworks", () => {
     expect(warnings).toEqual([]);
     for (const [override, expected] of [
       ["algorithm.use_pf_ppo=true", "false"],
-      ["algorithm.rollout_correction={rollout_is_batch_normalize: true}", "false"],
+      ["actor_rollout_ref.rollout.ignore_eos=true", "false"],
       ["trainer.default_hdfs_dir=hdfs://x", "null"],
     ] as const) {
       expect(() => load(override)).toThrow(/not supported yet/);
@@ -90,6 +92,8 @@ describe("names that only registries know", () => {
     ["algorithm.adv_estimator=gropo", /grpo_passk/],
     ["algorithm.kl_penalty=k9", /low_var_kl/],
     ["algorithm.rollout_correction={bypass_mode: true, rollout_is: token}", /nothing to correct/],
+    ["algorithm.rollout_correction={bypass_mode: true, rollout_token_veto_threshold: 0.1}", /nothing to correct/],
+    ["algorithm.rollout_correction={rollout_is_batch_normalize: true}", /no weights to normalise/],
     ["actor_rollout_ref.actor.policy_loss.loss_mode=gspoo", /vanilla/],
     ["actor_rollout_ref.actor.loss_agg_mode=seq-mean", /token-mean/],
     ["actor_rollout_ref.actor.kl_loss_type=k9", /low_var_kl/],

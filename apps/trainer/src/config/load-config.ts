@@ -52,12 +52,14 @@ export function loadConfig<T extends z.ZodType>(
 /** Other frameworks' names of keys that mean the same here. */
 const renamed: Record<string, [section: string, key: string]> = {
   "actor_rollout_ref.actor.ppo_max_token_len_per_gpu": ["actor_rollout_ref.actor", "ppo_max_token_len"],
+  "actor_rollout_ref.actor.optim.warmup_style": ["actor_rollout_ref.actor.optim", "lr_scheduler_type"],
+  "critic.optim.warmup_style": ["critic.optim", "lr_scheduler_type"],
 };
 
 function renameKeys(raw: Record<string, unknown>): void {
   for (const [path, [section, key]] of Object.entries(renamed)) {
     const { found, value } = removeKey(raw, path);
-    if (!found) continue;
+    if (!found || value === null) continue;
     const node = section.split(".").reduce((at, part) => at[part] as Record<string, unknown>, raw);
     node[key] ??= value;
   }

@@ -10,13 +10,6 @@ const any = Symbol("any value");
  */
 const pending: Record<string, readonly unknown[] | typeof any> = {
   "algorithm.use_pf_ppo": [false],
-  "algorithm.rollout_correction.rollout_is_batch_normalize": [false],
-  "algorithm.rollout_correction.rollout_token_veto_threshold": [null],
-  "actor_rollout_ref.actor.optim.lr_warmup_steps_ratio": [0],
-  "actor_rollout_ref.actor.optim.lr_scheduler_type": ["constant"],
-  "actor_rollout_ref.actor.optim.warmup_style": ["constant"],
-  "actor_rollout_ref.actor.optim.min_lr_ratio": any,
-  "actor_rollout_ref.actor.optim.num_cycles": any,
   "actor_rollout_ref.rollout.calculate_log_probs": [true],
   "actor_rollout_ref.rollout.do_sample": [true],
   "actor_rollout_ref.rollout.ignore_eos": [false],

@@ -8,6 +8,25 @@ const turns = z.int().positive().nullable().default(null);
 
 const beta = z.number().min(0).lt(1);
 
+const schedule = {
+  /** constant, or cosine: it falls to min_lr_ratio times lr over the run. */
+  lr_scheduler_type: z.enum(["constant", "cosine"]).default("constant"),
+  /** Steps over which lr rises; -1: the ratio says it. */
+  lr_warmup_steps: z.int().min(-1).default(-1),
+  /** Of all steps. */
+  lr_warmup_steps_ratio: z.number().min(0).max(1).default(0),
+  /** Of cosine: where it begins to rise and where it ends, as a share of lr. */
+  min_lr_ratio: z
+    .number()
+    .min(0)
+    .max(1)
+    .nullable()
+    .default(0)
+    .transform((ratio) => ratio ?? 0),
+  /** Of cosine: half a cycle falls once. */
+  num_cycles: z.number().min(0).default(0.5),
+};
+
 const model = z.strictObject({
   path: z.string(),
   /** 0: full training. */
@@ -22,7 +41,7 @@ const actor = z.strictObject({
   optim: z
     .strictObject({
       lr: z.number().positive().default(1e-4),
-      lr_warmup_steps: z.int().min(0).default(0),
+      ...schedule,
       weight_decay: z.number().min(0).default(0),
       betas: z.tuple([beta, beta]).default([0.9, 0.999]),
     })
@@ -228,6 +247,10 @@ const rolloutCorrection = z.strictObject({
   rollout_rs_threshold: z.number().gt(1).nullable().default(null),
   /** null: 1 / rollout_rs_threshold. */
   rollout_rs_threshold_lower: z.number().positive().nullable().default(null),
+  /** Weights are divided by their mean, once they are cut off. */
+  rollout_is_batch_normalize: z.boolean().default(false),
+  /** A sequence with a token whose ratio is below this is rejected; null: none is. */
+  rollout_token_veto_threshold: z.number().positive().nullable().default(null),
   /** The sampler's logprobs are the old logprobs: one forward pass less. */
   bypass_mode: z.boolean().default(false),
 });
@@ -300,6 +323,7 @@ const critic = z.strictObject({
   optim: z
     .strictObject({
       lr: z.number().positive().default(1e-3),
+      ...schedule,
       weight_decay: z.number().min(0).default(0),
       betas: z.tuple([beta, beta]).default([0.9, 0.999]),
     })

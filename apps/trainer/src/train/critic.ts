@@ -8,7 +8,8 @@ import type { Session } from "./session.js";
 /** A critic and how it is trained. */
 export interface Critic {
   engine: ValueEngine;
-  optimizer: OptimizerOptions;
+  /** The learning rate is given with each update. */
+  optimizer: Omit<OptimizerOptions, "learningRate">;
   /** In prompts. */
   ppo_mini_batch_size: number;
   ppo_epochs: number;
@@ -38,6 +39,7 @@ export async function scoreValues(
 
 export interface CriticUpdate {
   step: number;
+  learningRate: number;
   /** Prompts of the step; their trajectories lie side by side. */
   prompts: number;
   trajectories: readonly Trajectory[];
@@ -54,6 +56,7 @@ export async function updateCritic(session: Session, critic: Critic, update: Cri
     lossAggMode: critic.lossAggMode,
     lossScaleFactor: session.rollout.responseLength,
   });
+  const optimizer = { ...critic.optimizer, learningRate: update.learningRate };
   const results: TrainResult[] = [];
   for (let round = 0; round < critic.ppo_epochs; round++) {
     const seed = hashSeed(session.rollout.seed, update.step, "critic", round);
@@ -69,7 +72,7 @@ export async function updateCritic(session: Session, critic: Critic, update: Cri
         sequences: kept.length,
       };
       results.push(
-        await critic.engine.train(sequences, (inputs) => loss({ ...inputs, totals }), critic.optimizer, {
+        await critic.engine.train(sequences, (inputs) => loss({ ...inputs, totals }), optimizer, {
           microBatchTokens: critic.microBatchTokens,
           signal: session.rollout.signal,
         }),

@@ -34,7 +34,6 @@ export async function openCritic(config: TrainConfig, folder: string): Promise<C
   return {
     engine,
     optimizer: {
-      learningRate: critic.optim.lr,
       betas: critic.optim.betas,
       weightDecay: critic.optim.weight_decay,
       maxGradNorm: critic.grad_clip,

@@ -4,8 +4,9 @@ import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { openTinySession } from "../testing/tiny-session.js";
 import type { StepMetrics } from "./collect-metrics.js";
+import { countSteps } from "./count-steps.js";
 import { RunFolder, writeAtomically } from "./run-folder.js";
-import { countSteps, runTraining } from "./run-training.js";
+import { runTraining } from "./run-training.js";
 import { validate } from "./validate.js";
 
 const models = new TinyModels();

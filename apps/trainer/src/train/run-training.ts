@@ -4,6 +4,7 @@ import { DataLoader, type DataLoaderState, type DatasetRow } from "@cria/rollout
 import type { Checkpoint, CheckpointStore, PendingCheckpoint, TrainingState } from "../checkpoints/checkpoint-store.js";
 import { restoreEngines } from "../checkpoints/checkpoint-store.js";
 import type { StepMetrics } from "./collect-metrics.js";
+import { countSteps } from "./count-steps.js";
 import { profileStep } from "./profile-step.js";
 import { type RunFolder, writeLines } from "./run-folder.js";
 import type { Session } from "./session.js";
@@ -25,13 +26,6 @@ export interface TrainingHooks {
 interface ResumedData {
   loader: DataLoaderState;
   kl_controller: { coefficient: number };
-}
-
-/** Steps of a run: config.total_training_steps, or as many as the epochs have. */
-export function countSteps(session: Session): number {
-  const { trainer, data } = session.config;
-  const perEpoch = Math.max(1, Math.floor(session.trainRows.length / data.train_batch_size));
-  return trainer.total_training_steps ?? perEpoch * trainer.total_epochs;
 }
 
 /**

@@ -5,7 +5,8 @@ import { formatCount, Progress } from "../terminal/progress.js";
 import { startTrackers, type Trackers } from "../trackers/open-trackers.js";
 import type { Tracker } from "../trackers/tracker.js";
 import type { StepMetrics } from "./collect-metrics.js";
-import { countSteps, listEngines, runTraining } from "./run-training.js";
+import { countSteps } from "./count-steps.js";
+import { listEngines, runTraining } from "./run-training.js";
 import { runValidation } from "./run-validation.js";
 import type { Session } from "./session.js";
 

@@ -4,8 +4,10 @@ import type { DatasetRow } from "@cria/rollout";
 import { makeRolloutCorrectionOptions } from "./algorithm-options.js";
 import { collectMetrics, type StepMetrics } from "./collect-metrics.js";
 import { collectRollouts, rollOutGreedily } from "./collect-rollouts.js";
+import { countSteps } from "./count-steps.js";
 import { scoreValues, updateCritic } from "./critic.js";
 import { joinTokens, layOutTokens, sumTokens } from "./flat-tokens.js";
+import { computeLearningRate } from "./learning-rate.js";
 import { makePolicyLossOptions, needsEveryTrajectory } from "./policy-loss-options.js";
 import { scoreTrajectories, type TokenScores } from "./score-trajectories.js";
 import type { Session } from "./session.js";
@@ -137,14 +139,22 @@ export async function runTrainingStep(
 
   // 8. Updates in mini-batches of prompts: the critic's, then the actor's once the critic is warm.
   const prompts = collected.rows.length;
+  const learningRate = computeLearningRate(actor.optim, step, countSteps(session));
+  const criticLearningRate = computeLearningRate(config.critic.optim, step, countSteps(session));
   const criticUpdates =
     critic && values
       ? await clock.time("update_critic", () =>
-          updateCritic(session, critic, { step, prompts, trajectories, values, returns: cut(estimated.returns) }),
+          updateCritic(session, critic, {
+            step,
+            learningRate: criticLearningRate,
+            prompts,
+            trajectories,
+            values,
+            returns: cut(estimated.returns),
+          }),
         )
       : [];
   const isWarm = !critic || step > critic.warmup;
-  const learningRate = actor.optim.lr * Math.min(1, step / Math.max(1, actor.optim.lr_warmup_steps));
   const options = makePolicyLossOptions(actor, session.rollout.responseLength);
   const isOnPolicy = !algorithm.rollout_correction.bypass_mode;
   const updates = isWarm
@@ -172,5 +182,6 @@ export async function runTrainingStep(
     epoch,
     config,
   });
+  if (critic) metrics["critic/lr"] = criticLearningRate;
   return { trajectories, metrics };
 }

@@ -1,0 +1,85 @@
+import { TinyModels } from "@cria/engine/testing";
+import { afterAll, describe, expect, it } from "vitest";
+import { openTinySession } from "../testing/tiny-session.js";
+import { computeLearningRate, countWarmupSteps, type LearningRateOptions } from "./learning-rate.js";
+import { runTrainingStep } from "./training-step.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+const plain: LearningRateOptions = {
+  lr: 2,
+  lr_scheduler_type: "constant",
+  lr_warmup_steps: -1,
+  lr_warmup_steps_ratio: 0,
+  min_lr_ratio: 0,
+  num_cycles: 0.5,
+};
+const list = (options: Partial<LearningRateOptions>, total: number) =>
+  Array.from({ length: total }, (_, i) => computeLearningRate({ ...plain, ...options }, i + 1, total));
+const expectClose = (actual: number[], expected: number[]) => {
+  expect(actual).toHaveLength(expected.length);
+  for (const [i, value] of actual.entries()) expect(value, `step ${i + 1}`).toBeCloseTo(expected[i]!, 12);
+};
+
+describe("the learning rate", () => {
+  it("is constant, or rises to it", () => {
+    expectClose(list({}, 3), [2, 2, 2]);
+    expectClose(list({ lr_warmup_steps: 4 }, 6), [0.5, 1, 1.5, 2, 2, 2]);
+  });
+
+  it("rises over a share of the steps, unless their number is given", () => {
+    expect(countWarmupSteps({ ...plain, lr_warmup_steps_ratio: 0.35 }, 10)).toBe(3);
+    expect(countWarmupSteps({ ...plain, lr_warmup_steps_ratio: 0.35, lr_warmup_steps: 0 }, 10)).toBe(0);
+    expectClose(list({ lr_warmup_steps_ratio: 0.5 }, 4), [1, 2, 2, 2]);
+  });
+
+  it("falls along a cosine", () => {
+    // 1 + cos(π p) for p = 0, 1/4, 1/2, 3/4.
+    const half = Math.SQRT1_2;
+    expectClose(list({ lr_scheduler_type: "cosine" }, 4), [2, 1 + half, 1, 1 - half]);
+    const warm = { lr_scheduler_type: "cosine", lr_warmup_steps: 2, min_lr_ratio: 0.5 } as const;
+    // Up from lr / 2 to lr, then between the two.
+    expectClose(list(warm, 6), [1.5, 2, 2, 1.5 + half / 2, 1.5, 1.5 - half / 2]);
+  });
+
+  it("of a whole cycle comes back, and never goes below min_lr_ratio", () => {
+    const whole = list({ lr_scheduler_type: "cosine", num_cycles: 1, min_lr_ratio: 0.1 }, 40);
+    expect(Math.min(...whole)).toBeCloseTo(0.2, 12);
+    expect(whole.indexOf(Math.min(...whole))).toBe(20);
+    expect(whole.at(-1)).toBeCloseTo(whole[1]!, 12);
+  });
+
+  it("is used, and reported, for actor and critic", async () => {
+    const optim = (lr: number) => ({ lr, lr_scheduler_type: "cosine", lr_warmup_steps_ratio: 0.25, min_lr_ratio: 0.1 });
+    const session = await openTinySession(models, {
+      algorithm: { adv_estimator: "gae" },
+      actor: { optim: optim(1e-2) },
+      critic: { optim: optim(1e-1), model: { lora_rank: 2 } },
+      trainer: { total_training_steps: 8 },
+    });
+    for (const step of [1, 4, 8]) {
+      const { metrics } = await runTrainingStep(session, session.trainRows, step, 0);
+      const expected = computeLearningRate({ ...plain, ...optim(1e-2), lr_scheduler_type: "cosine" }, step, 8);
+      expect(metrics["actor/lr"]).toBeCloseTo(expected, 12);
+      expect(metrics["critic/lr"]).toBeCloseTo(10 * expected, 12);
+    }
+    await session.critic!.engine.dispose();
+  });
+
+  it("of almost nothing leaves the critic as it is", async () => {
+    const losses: number[] = [];
+    for (const lr of [1e-12, 1e-1]) {
+      const session = await openTinySession(models, {
+        algorithm: { adv_estimator: "gae" },
+        actor: { optim: { lr: 1e-12 } },
+        critic: { optim: { lr }, model: { lora_rank: 2 } },
+      });
+      await runTrainingStep(session, session.trainRows, 1, 0);
+      losses.push((await runTrainingStep(session, session.trainRows, 2, 0)).metrics["critic/values/max"]!);
+      await session.critic!.engine.dispose();
+    }
+    expect(Math.abs(losses[0]!)).toBeLessThan(1e-6);
+    expect(Math.abs(losses[1]!)).toBeGreaterThan(1e-3);
+  });
+});
