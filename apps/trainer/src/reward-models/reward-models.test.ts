@@ -238,6 +238,20 @@ describe("models together", () => {
     await models.dispose();
   });
 
+  it("score 0 where a template does not take a conversation", async () => {
+    const source = "{% if answer == 'bad' %}{{ raise_exception('not this one') }}{% endif %}{{ answer }}";
+    const { engine, tokenizer } = makeFake(() => "Score: 9");
+    const picky = new JudgePrompt(source, {}, "test");
+    const models = new RewardModels([
+      wrap(new GenerativeJudge(writeWithEngine(engine, tokenizer, verdictOptions), picky, format)),
+    ]);
+    const { extra } = await models.judge(makeRequest("bad"));
+    expect(extra).toMatchObject({ rm_score: 0, rm_failed: 1 });
+    expect(extra.rm_error).toContain("not this one");
+    expect((await models.judge(makeRequest("good"))).score).toBe(0.9);
+    await models.dispose();
+  });
+
   it("score 0 where one takes too long, and the request ends; the wait for a turn does not count", async () => {
     const slow = await serve(() => new Promise((resolve) => setTimeout(() => resolve("Score: 10"), 5000)));
     const late = new RewardModels([wrap(judgeBy(slow.url), { timeoutS: 0.1 })]);

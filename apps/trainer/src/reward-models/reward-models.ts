@@ -1,3 +1,4 @@
+import { TokenizerError } from "@cria/core";
 import { type RewardRequest, Semaphore } from "@cria/rollout";
 import { JudgementError, type RewardModel } from "./reward-model.js";
 
@@ -75,6 +76,8 @@ export class RewardModels {
       const result = await model.score(request, signal).catch((error: unknown) => {
         if (late.aborted && !stop.aborted) return new JudgementError(`no score within ${timeoutS} s`);
         if (error instanceof JudgementError) return error;
+        // A template that cannot place one conversation's messages may place others'.
+        if (error instanceof TokenizerError) return new JudgementError(error.message);
         throw error;
       });
       stop.throwIfAborted();
