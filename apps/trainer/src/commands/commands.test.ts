@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import { runCommand as runCitty } from "citty";
-import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
+import { captureOutput } from "../testing/capture-output.js";
 import { writeTinyRun } from "../testing/tiny-session.js";
 import { demoCommand } from "./demo.js";
 import { sftCommand } from "./sft.js";
@@ -11,23 +12,7 @@ import { trainCommand } from "./train.js";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-let stdout = "";
-let stderr = "";
-beforeEach(() => {
-  stdout = "";
-  stderr = "";
-  vi.spyOn(console, "log").mockImplementation((text) => {
-    stdout += `${text}\n`;
-  });
-  vi.spyOn(process.stderr, "write").mockImplementation((text) => {
-    stderr += text;
-    return true;
-  });
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-  process.exitCode = undefined;
-});
+const output = captureOutput();
 
 const commands = { demo: demoCommand, sft: sftCommand, train: trainCommand };
 
@@ -42,8 +27,8 @@ describe("cria train", () => {
     const { folder } = await writeTinyRun(models, { data: { val_files: "rows.jsonl" } });
     const config = join(folder, "config.yaml");
     expect(await run("train", config, "--json", "trainer.total_training_steps=2", "trainer.experiment_name=x")).toBe(0);
-    expect(stderr).toBe("");
-    const metrics = JSON.parse(stdout) as Record<string, number>;
+    expect(output.stderr).toBe("");
+    const metrics = JSON.parse(output.stdout) as Record<string, number>;
     expect(metrics["training/global_step"]).toBe(2);
     expect(metrics["val-core/test/reward/mean@1"]).toBeGreaterThanOrEqual(0);
     const lines = readFileSync(join(folder, "cria", "x", "metrics.jsonl"), "utf8")
@@ -59,31 +44,31 @@ describe("cria train", () => {
     });
     setTimeout(() => process.emit("SIGINT"), 300);
     expect(await run("train", join(folder, "config.yaml"))).toBe(130);
-    expect(stderr).toMatch(/interrupted/);
-    expect(stderr).not.toMatch(/error/);
+    expect(output.stderr).toMatch(/interrupted/);
+    expect(output.stderr).not.toMatch(/error/);
   });
 });
 
 describe("errors", () => {
   it("have no stack, unless asked for", async () => {
     expect(await run("train", "none.yaml")).toBe(1);
-    expect(stderr).toMatch(/none\.yaml: cannot be read/);
-    expect(stderr).not.toMatch(/\n\s+at /);
+    expect(output.stderr).toMatch(/none\.yaml: cannot be read/);
+    expect(output.stderr).not.toMatch(/\n\s+at /);
     expect(await run("train", "none.yaml", "--verbose")).toBe(1);
-    expect(stderr).toMatch(/\n\s+at /);
+    expect(output.stderr).toMatch(/\n\s+at /);
   });
 
   it("an unknown option names the nearest known one", async () => {
     expect(await run("demo", "--step", "3")).toBe(1);
-    expect(stderr).toMatch(/--step: is not an option[\s\S]*perhaps --steps/);
+    expect(output.stderr).toMatch(/--step: is not an option[\s\S]*perhaps --steps/);
     expect(await run("sft", "x.yaml", "--lr=3")).toBe(1);
-    expect(stderr).toMatch(/--lr: is not an option[\s\S]*without dashes/);
+    expect(output.stderr).toMatch(/--lr: is not an option[\s\S]*without dashes/);
   });
 
   it("a run that fails later leaves no half-written file", async () => {
     const { folder } = await writeTinyRun(models, { reward: 'throw new Error("no judge today");' });
     expect(await run("train", join(folder, "config.yaml"), "trainer.experiment_name=y")).toBe(1);
-    expect(stderr).toMatch(/no judge today/);
+    expect(output.stderr).toMatch(/no judge today/);
     expect(existsSync(join(folder, "cria", "y", "adapter.gguf"))).toBe(false);
   });
 });

@@ -3,9 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import { runCommand as runCitty } from "citty";
-import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import type { EnvReport } from "../check-env/finding.js";
 import type { RolloutSummary } from "../rollout/summarize-rollouts.js";
+import { captureOutput } from "../testing/capture-output.js";
 import { writeTinyRun } from "../testing/tiny-session.js";
 import { checkEnvCommand } from "./check-env.js";
 import { initCommand } from "./init.js";
@@ -18,23 +19,7 @@ afterAll(async () => {
   rmSync(work, { recursive: true, force: true });
 });
 
-let stdout = "";
-let stderr = "";
-beforeEach(() => {
-  stdout = "";
-  stderr = "";
-  vi.spyOn(console, "log").mockImplementation((text) => {
-    stdout += `${text}\n`;
-  });
-  vi.spyOn(process.stderr, "write").mockImplementation((text) => {
-    stderr += text;
-    return true;
-  });
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-  process.exitCode = undefined;
-});
+const output = captureOutput();
 
 const commands = { rollout: rolloutCommand, "check-env": checkEnvCommand, init: initCommand };
 
@@ -46,9 +31,9 @@ async function run(name: keyof typeof commands, ...rawArgs: string[]): Promise<n
 }
 
 async function runJson<T>(name: keyof typeof commands, ...rawArgs: string[]): Promise<{ code: number; result: T }> {
-  stdout = "";
+  output.stdout = "";
   const code = await run(name, ...rawArgs, "--json");
-  return { code, result: JSON.parse(stdout) as T };
+  return { code, result: JSON.parse(output.stdout) as T };
 }
 
 describe("cria rollout", () => {
@@ -62,7 +47,7 @@ describe("cria rollout", () => {
       `--out=${out}`,
       "actor_rollout_ref.rollout.n=3",
     );
-    expect([code, stderr]).toEqual([0, ""]);
+    expect([code, output.stderr]).toEqual([0, ""]);
     expect(result).toMatchObject({ rows: 2, trajectories: 6, failed: 0, file: out });
     const lines = readFileSync(out, "utf8")
       .trim()
@@ -103,9 +88,9 @@ describe("cria rollout", () => {
   it("draws a progress bar and prints a summary for people", async () => {
     const { folder } = await writeTinyRun(models);
     expect(await run("rollout", join(folder, "config.yaml"))).toBe(0);
-    expect(stderr).toMatch(/rollout.*12\/12.*reward/);
-    expect(stdout).toMatch(/12 trajectories of 3 rows/);
-    expect(stdout).toMatch(/ended by +\w+ \d+/);
+    expect(output.stderr).toMatch(/rollout.*12\/12.*reward/);
+    expect(output.stdout).toMatch(/12 trajectories of 3 rows/);
+    expect(output.stdout).toMatch(/ended by +\w+ \d+/);
     expect(existsSync(join(folder, "cria", "default", "trajectories.jsonl"))).toBe(true);
   });
 
@@ -113,9 +98,9 @@ describe("cria rollout", () => {
     const { folder } = await writeTinyRun(models);
     const config = join(folder, "config.yaml");
     expect(await run("rollout", config, "--rows=no")).toBe(1);
-    expect(stderr).toMatch(/--rows: has a wrong value/);
+    expect(output.stderr).toMatch(/--rows: has a wrong value/);
     expect(await run("rollout", config, "--val")).toBe(1);
-    expect(stderr).toMatch(/data\.val_files: has no rows/);
+    expect(output.stderr).toMatch(/data\.val_files: has no rows/);
     vi.spyOn(process.stderr, "write").mockImplementation((text) => {
       // Some conversations have ended when the bar is drawn.
       if (/rollout.* \d+\/9000/.test(String(text))) process.emit("SIGINT");
@@ -278,9 +263,9 @@ export class It extends ${base} {
     const picky = `async execute(id, { key }) { if (key !== "open") throw new Error("shut"); return { response: { text: "x" }, reward: 0 }; }`;
     expect((await check("BaseTool", picky, '--args={"key":"open"}')).told).toEqual([]);
     expect((await check("BaseTool", picky, '--args={"key":3}')).told.join()).toMatch(/does not fit/);
-    stdout = "";
+    output.stdout = "";
     expect(await run("check-env", "@cria/tools#CalculatorTool")).toBe(0);
-    expect(stdout).toMatch(/tool .*calculator.*ok.*6 calls in 3 conversations/);
+    expect(output.stdout).toMatch(/tool .*calculator.*ok.*6 calls in 3 conversations/);
   });
 
   it("says what it cannot load", async () => {
@@ -291,9 +276,9 @@ export class It extends ${base} {
       [["x.ts", "--timeout=soon"], /--timeout/],
       [["x.ts", "--say=hello"], /--say: [\s\S]*a list of texts as JSON/],
     ] as const) {
-      stderr = "";
+      output.stderr = "";
       expect(await run("check-env", ...args)).toBe(1);
-      expect(stderr).toMatch(message);
+      expect(output.stderr).toMatch(message);
     }
   });
 });
@@ -316,7 +301,7 @@ describe("cria init", () => {
       join(folder, "config.yaml"),
       ...args,
     );
-    expect(stderr).toBe("");
+    expect(output.stderr).toBe("");
     expect(rolled).toBe(0);
     expect(summary).toMatchObject({ trajectories: 32, failed: 0, by_data_source: { "my-env": { count: 32 } } });
     expect(summary.metrics.tool_calls).toBeGreaterThan(4);
@@ -329,9 +314,9 @@ describe("cria init", () => {
 
   it("overwrites nothing, and its name must do as a data source", async () => {
     expect(await run("init", folder)).toBe(1);
-    expect(stderr).toMatch(/my-env: is not empty[\s\S]*nothing is overwritten/);
+    expect(output.stderr).toMatch(/my-env: is not empty[\s\S]*nothing is overwritten/);
     expect(await run("init", join(work, "my env!"))).toBe(1);
-    expect(stderr).toMatch(/letters, digits/);
+    expect(output.stderr).toMatch(/letters, digits/);
     expect(existsSync(join(work, "my env!"))).toBe(false);
   });
 });

@@ -4,7 +4,8 @@ import { loadModel } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
 import { runCommand as runCitty } from "citty";
 import { getLlama, LlamaLogLevel } from "node-llama-cpp";
-import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
+import { captureOutput } from "../testing/capture-output.js";
 import { writeTinyRun } from "../testing/tiny-session.js";
 import { evalCommand } from "./eval.js";
 import { exportCommand } from "./export.js";
@@ -13,31 +14,15 @@ import { trainCommand } from "./train.js";
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
-let stdout = "";
-let stderr = "";
-beforeEach(() => {
-  stdout = "";
-  stderr = "";
-  vi.spyOn(console, "log").mockImplementation((text) => {
-    stdout += `${text}\n`;
-  });
-  vi.spyOn(process.stderr, "write").mockImplementation((text) => {
-    stderr += text;
-    return true;
-  });
-});
-afterEach(() => {
-  vi.restoreAllMocks();
-  process.exitCode = undefined;
-});
+const output = captureOutput();
 
 const commands = { train: trainCommand, eval: evalCommand, export: exportCommand };
 
 async function run<T = Record<string, unknown>>(name: keyof typeof commands, ...rawArgs: string[]): Promise<T> {
-  stdout = "";
+  output.stdout = "";
   await runCitty(commands[name] as typeof trainCommand, { rawArgs });
-  if (process.exitCode) throw new Error(stderr);
-  return JSON.parse(stdout) as T;
+  if (process.exitCode) throw new Error(output.stderr);
+  return JSON.parse(output.stdout) as T;
 }
 
 /** A trained run of three steps. */

@@ -1,6 +1,7 @@
-import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { DataError } from "@cria/core";
+import { writeFileAtomically } from "@cria/rollout";
 
 /** Where a run writes: resolved config, metrics, trajectories, adapters. */
 export class RunFolder {
@@ -80,24 +81,8 @@ export function writeLines(path: string, rows: readonly unknown[]): Promise<void
 }
 
 /** Writes to a temporary name, syncs, renames: a reader never meets half a file. @throws DataError */
-export async function writeAtomically(path: string, text: string): Promise<void> {
-  const temporary = `${path}.${process.pid}.tmp`;
-  await guardWrite(path, async () => {
-    await mkdir(dirname(path), { recursive: true });
-    try {
-      const file = await open(temporary, "w");
-      try {
-        await file.writeFile(text);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      await rename(temporary, path);
-    } catch (error) {
-      await rm(temporary, { force: true });
-      throw error;
-    }
-  });
+export function writeAtomically(path: string, text: string): Promise<void> {
+  return guardWrite(path, () => writeFileAtomically(path, text));
 }
 
 /** The step of a line of metrics; a line that a kill cut short belongs to none. */

@@ -6,7 +6,7 @@ import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseTool } from "@cria/tools";
 import type { DatasetRow } from "../dataset-row.js";
 import { listToolSchemas } from "../loops/tool-session.js";
-import { writeBytesAtomically } from "./write-atomically.js";
+import { writeFileAtomically } from "./write-atomically.js";
 
 export interface MeasureOptions {
   engine: Pick<PolicyEngine, "info" | "chatTemplate" | "tokenize" | "detokenize">;
@@ -39,7 +39,7 @@ export async function measurePrompts(rows: readonly DatasetRow[], options: Measu
   }
   if (file !== null) {
     const bytes = serializeBatch(new Batch({ lengths: new DenseColumn(lengths) }));
-    await writeBytesAtomically(file, bytes).catch(() => undefined);
+    await writeFileAtomically(file, bytes).catch(() => undefined);
   }
   return lengths;
 }

@@ -1,6 +1,6 @@
 import type { SchemaElement } from "hyparquet";
 import { parquetWriteBuffer } from "hyparquet-writer";
-import { writeBytesAtomically } from "./write-atomically.js";
+import { writeFileAtomically } from "./write-atomically.js";
 
 /** Type of a Parquet column. Every value may be null; a struct's missing keys are written as null. */
 export type ParquetField =
@@ -25,7 +25,7 @@ export async function writeParquet(
     data: rows.map((row) => toParquet(row[name], field)),
   }));
   const buffer = parquetWriteBuffer({ columnData, schema, createdBy: "cria" });
-  await writeBytesAtomically(file, new Uint8Array(buffer));
+  await writeFileAtomically(file, new Uint8Array(buffer));
 }
 
 function describeField(name: string, field: ParquetField): SchemaElement[] {
