@@ -41,7 +41,13 @@ function hashInputs() {
 function buildLlamaFromSource() {
   const source = unpackLlamaSource({ whole: true });
   const out = join(source, "build-cria");
-  const run = (...args) => execFileSync("cmake", args, { stdio: "inherit" });
+  const run = (...args) => {
+    try {
+      execFileSync("cmake", args, { stdio: "inherit" });
+    } catch {
+      throw new BuildError("llama.cpp did not compile (above). It needs a C++17 compiler and CMake 3.15 or newer.");
+    }
+  };
   run(
     "-S",
     source,
@@ -57,7 +63,9 @@ function buildLlamaFromSource() {
     "-DLLAMA_BUILD_EXAMPLES=OFF",
     "-DLLAMA_BUILD_SERVER=OFF",
   );
-  run("--build", out, "--config", "Release", "--parallel", String(availableParallelism()));
+  // The libraries alone; programs need generated files that the bundle does not have.
+  const targets = ["--target", "llama", "--target", "ggml"];
+  run("--build", out, "--config", "Release", ...targets, "--parallel", String(availableParallelism()));
   return { source, bins: join(out, "bin") };
 }
 
