@@ -81,12 +81,11 @@ function relocate() {
   if (fromSource || sanitize || process.platform !== "linux")
     throw new BuildError("a prebuild is made on Linux, with the prebuilt libraries and without sanitizers");
   const bins = join("@node-llama-cpp", namePrebuiltBins(), "bins", namePrebuiltBins());
-  const [first, ...others] = ["node_modules", "../..", "../../../..", "../../../../.."].map(
-    (base) => `$ORIGIN/${base}/${bins}`,
-  );
+  const bases = ["node_modules", "../..", "../../../..", "../../../../.."];
   return {
-    LLAMA_BINS: first,
-    CMAKE_SHARED_LINKER_FLAGS: others.map((path) => `-Wl,-rpath,${path}`).join(" "),
+    LLAMA_BINS: bins,
+    CMAKE_BUILD_WITH_INSTALL_RPATH: "ON",
+    CMAKE_INSTALL_RPATH: bases.map((base) => `$ORIGIN/${base}/${bins}`).join(";"),
     CMAKE_CXX_FLAGS: `-include "${join(nativeRoot, "scripts", "prebuild", "load-beside-llama.h")}"`,
   };
 }

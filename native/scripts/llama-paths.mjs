@@ -14,7 +14,7 @@ export class BuildError extends Error {}
 /** The release of node-llama-cpp, and with it of llama.cpp, that the addon is written for. */
 export function readLlamaPin() {
   const manifest = JSON.parse(readFileSync(join(nativeRoot, "package.json"), "utf8"));
-  return manifest.peerDependencies["node-llama-cpp"];
+  return manifest.optionalDependencies["@node-llama-cpp/linux-x64"];
 }
 
 /** Folder of an installed package, found from a file in it: exports maps hide package.json. Null when not installed. */
