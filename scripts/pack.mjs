@@ -74,8 +74,9 @@ function packNative(staging, out) {
   });
 }
 
-/** The addon itself, for machines like this one. */
+/** The addon itself, for machines like this one; built from nothing, as CMake keeps settings of an earlier build. */
 function packPrebuild(staging, out) {
+  rmSync(join(native, ".cache", "prebuild"), { recursive: true, force: true });
   execFileSync(process.execPath, [join(native, "scripts", "build.mjs"), "--prebuild"], { stdio: ["ignore", 2, 2] });
   const { version, license, engines, publishConfig } = readManifest(native);
   const { platform, arch } = process;

@@ -2,11 +2,12 @@
 // repository with npm and pnpm, and uses them there: ESM, CommonJS, types, the command line, the ready-made addon, the build
 // at install, and what is said where neither works. Needs a build, the npm registry, a C++ compiler and CMake.
 //
-//   node scripts/nightly/packages.mjs [--tarballs <folder packed before>] [--out scripts/nightly/packages]
+//   node scripts/nightly/packages.mjs [--tarballs <folder packed before>] [--only npm] [--out scripts/nightly/packages]
 //
-// With --out it writes <out>.json and <out>.md. The exit code is 1 when anything fails.
-import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+// --only takes the checks whose name begins so. With --out it writes <out>.json and <out>.md. The exit code is 1 when anything fails.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -17,13 +18,16 @@ import { readPackedManifest, startRegistry } from "./packages/registry.mjs";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const model = join(root, "models", "cria-tiny.gguf");
-const { values } = parseArgs({ options: { tarballs: { type: "string" }, out: { type: "string" } } });
+const { values } = parseArgs({
+  options: { tarballs: { type: "string" }, only: { type: "string", default: "" }, out: { type: "string" } },
+});
 const started = performance.now();
 const work = mkdtempSync(join(tmpdir(), "cria-packages-"));
 const checks = [];
 
 /** Runs one check; what it throws is its failure, what it returns a remark for the report. */
 async function check(name, body) {
+  if (name !== "pack" && !name.startsWith(values.only)) return;
   const start = performance.now();
   const entry = { name, ok: true, note: "" };
   try {
@@ -37,17 +41,29 @@ async function check(name, body) {
   console.log(`${entry.ok ? "ok    " : "FAILED"} ${name} (${entry.seconds} s)${entry.note ? `: ${entry.note}` : ""}`);
 }
 
-/** Output of a program that must succeed, or must not; the other ends as an error that holds the output. */
-function run(command, args, { cwd, env = {}, fails = false }) {
-  const { status, stdout, stderr, error } = spawnSync(command, args, {
+/**
+ * Output of a program that must succeed, or must not; the other ends as an error that holds the output. The registry lives
+ * in this process, so nothing here may wait synchronously.
+ */
+async function run(command, args, { cwd, env = {}, fails = false }) {
+  const child = spawn(command, args, {
     cwd,
-    env: { ...process.env, NODE_LLAMA_CPP_SKIP_DOWNLOAD: "true", ...env },
-    encoding: "utf8",
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
     timeout: 300_000,
   });
-  const output = `${stdout}${stderr}${error?.message ?? ""}`;
-  if ((status === 0) === fails)
-    throw new Error(`${command} ${args.join(" ")} ended with ${status}\n${output.slice(-3000)}`);
+  let stdout = "";
+  let stderr = "";
+  child.stdout.on("data", (text) => {
+    stdout += text;
+  });
+  child.stderr.on("data", (text) => {
+    stderr += text;
+  });
+  const [code, signal] = await once(child, "close");
+  const output = `${stdout}${stderr}`;
+  if ((code === 0) === fails)
+    throw new Error(`${command} ${args.join(" ")} ended with ${code ?? signal}\n${output.slice(-3000)}`);
   return fails ? output : stdout;
 }
 
@@ -70,57 +86,40 @@ function makeProject(name, registry) {
 const pnpm = (args, options) => run("npx", ["--yes", "pnpm@10.34.9", ...args], options);
 
 /** Uses an installed project in each way; gives what the model said, which must be the same everywhere. */
-function useProject(cwd) {
+async function useProject(cwd) {
   const said = [
-    run(process.execPath, ["esm.mjs", model], { cwd }),
-    run(process.execPath, ["cjs.cjs", model], { cwd }),
+    await run(process.execPath, ["esm.mjs", model], { cwd }),
+    await run(process.execPath, ["cjs.cjs", model], { cwd }),
     // As Node 20 was before 20.19: require() gets the CommonJS build.
-    run(process.execPath, ["--no-experimental-require-module", "cjs.cjs", model], { cwd }),
+    await run(process.execPath, ["--no-experimental-require-module", "cjs.cjs", model], { cwd }),
   ].map((output) => JSON.parse(output));
   expect(said[0].text.length > 0 && said.every(({ text }) => text === said[0].text), JSON.stringify(said));
   expect(said.map(({ build }) => build).join() === "esm,esm,cjs", `builds: ${said.map(({ build }) => build)}`);
-  const help = run(join(cwd, "node_modules", ".bin", "cria"), ["--help"], { cwd });
+  const help = await run(join(cwd, "node_modules", ".bin", "cria"), ["--help"], { cwd });
   expect(help.includes("train"), `cria --help says ${help}`);
   return JSON.stringify(said[0].text);
 }
 
-function checkTypes(cwd) {
+async function checkTypes(cwd) {
   const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
-  const options = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "--lib", "es2023,dom"];
-  run(process.execPath, [tsc, ...options, "--types", "node", "types.mts", "types.cts"], { cwd });
-  for (const [resolution, module] of [["bundler", "preserve"]])
-    run(
-      process.execPath,
-      [
-        tsc,
-        ...options.slice(0, 2),
-        "--module",
-        module,
-        "--moduleResolution",
-        resolution,
-        "--target",
-        "es2022",
-        "--lib",
-        "es2023,dom",
-        "--types",
-        "node",
-        "types.mts",
-      ],
-      { cwd },
-    );
+  const common = ["--noEmit", "--strict", "--target", "es2022", "--lib", "es2023,dom", "--types", "node"];
+  await run(process.execPath, [tsc, ...common, "--module", "nodenext", "types.mts", "types.cts"], { cwd });
+  const bundler = ["--module", "preserve", "--moduleResolution", "bundler"];
+  await run(process.execPath, [tsc, ...common, ...bundler, "types.mts"], { cwd });
 }
 
 /** Programs that an installation needs, in a folder of their own: a machine without compilers. */
-function makeBarePath() {
+async function makeBarePath() {
   const bin = join(work, "bin");
   mkdirSync(bin);
   symlinkSync(process.execPath, join(bin, "node"));
   for (const name of ["npm", "npx", "sh", "env", "uname"])
-    symlinkSync(run("sh", ["-c", `command -v ${name}`], { cwd: work }).trim(), join(bin, name));
+    symlinkSync((await run("sh", ["-c", `command -v ${name}`], { cwd: work })).trim(), join(bin, name));
   return bin;
 }
 
 let registry;
+let bare;
 try {
   let tarballs = [];
   await check("pack", () => {
@@ -129,57 +128,64 @@ try {
       : packAll(join(work, "tarballs"));
     return tarballs.map((file) => `${basename(file)} ${Math.ceil(statSync(file).size / 1024)} KiB`).join(", ");
   });
-  registry = await startRegistry(tarballs);
   const nameOf = (file) => readPackedManifest(file).name;
+  registry = await startRegistry(tarballs);
+  // As for a platform without a ready-made addon. A server of its own: pnpm remembers by host what it was told.
+  bare = await startRegistry(tarballs.filter((file) => !nameOf(file).startsWith("@cria/native-")));
   const cria = registry.tarballUrl("cria");
 
   for (const file of tarballs) {
     const name = nameOf(file);
     if (name.startsWith("@cria/native-")) continue;
-    await check(`publint, ${name}`, () => {
-      run(join(root, "node_modules", ".bin", "publint"), ["run", file, "--strict"], { cwd: work });
+    await check(`publint, ${name}`, async () => {
+      await run(join(root, "node_modules", ".bin", "publint"), ["run", file, "--strict"], { cwd: work });
     });
-    await check(`types in every resolution, ${name}`, () => {
-      // Old resolution (node10) knows no exports maps, so no subpath; @cria/engine runs on none of its Nodes.
+    await check(`types, ${name}`, async () => {
+      // ESM, CommonJS and bundlers. The oldest resolution knows no exports maps, so no subpaths.
       const rules = ["--profile", "node16"];
-      run(join(root, "node_modules", ".bin", "attw"), [file, ...rules, "--format", "ascii", "--no-emoji"], {
+      await run(join(root, "node_modules", ".bin", "attw"), [file, ...rules, "--format", "ascii", "--no-emoji"], {
         cwd: work,
       });
     });
   }
 
-  const tools = ["typescript@5.9.3", "@types/node@20.19.25"];
-  await check("npm, tarballs: ESM, CommonJS, command line", () => {
-    const cwd = makeProject("npm-tarballs", registry.url());
-    run("npm", ["install", ...tarballs, ...tools.slice(1)], { cwd });
+  const nodeTypes = "@types/node@20.19.25";
+  await check("npm, tarballs: ESM, CommonJS, command line", async () => {
+    const cwd = makeProject("npm-tarballs", registry.url);
+    await run("npm", ["install", ...tarballs, nodeTypes], { cwd });
     return useProject(cwd);
   });
   await check("npm, tarballs: types", () => checkTypes(join(work, "npm-tarballs")));
-  await check("npm, registry: `npm install @cria/engine` alone", () => {
-    const cwd = makeProject("npm-registry", registry.url());
-    run("npm", ["install", "@cria/engine"], { cwd });
+  await check("npm, registry: `npm install @cria/engine` alone", async () => {
+    const cwd = makeProject("npm-registry", registry.url);
+    await run("npm", ["install", "@cria/engine"], { cwd });
     const program = `import("@cria/engine").then(({ getRuntimeInfo }) => console.log(getRuntimeInfo().devices.join()))`;
-    const devices = run(process.execPath, ["-e", program], { cwd }).trim();
+    const devices = (await run(process.execPath, ["-e", program], { cwd })).trim();
     expect(devices.includes("CPU"), `devices: ${devices}`);
-    return `${devices}; ${run("du", ["-sh", "node_modules"], { cwd }).split("\t")[0]} installed`;
+    expect(!existsSync(join(cwd, "node_modules", "@cria", "native", "build")), "it was built, not taken ready-made");
+    return `${devices}; ${(await run("du", ["-sh", "node_modules"], { cwd })).split("\t")[0]} installed`;
   });
-  await check("pnpm: ESM, CommonJS, command line", () => {
-    const cwd = makeProject("pnpm", registry.url());
+  await check("pnpm: ESM, CommonJS, command line", async () => {
+    const cwd = makeProject("pnpm", registry.url);
     const names = tarballs.map(nameOf).filter((name) => name.startsWith("@cria/") && !name.includes("native"));
-    pnpm(["add", ...names, cria, tools[1]], { cwd });
+    await pnpm(["add", ...names, cria, nodeTypes], { cwd });
     return useProject(cwd);
   });
   await check("pnpm: types", () => checkTypes(join(work, "pnpm")));
 
-  await check("npm, no ready-made addon: built at install", () => {
-    const cwd = makeProject("npm-build", registry.url({ hide: "@cria/native-" }));
-    run("npm", ["install", "@cria/engine", "@cria/tokenizer-delta"], { cwd });
+  await check("npm, no ready-made addon: built at install", async () => {
+    const cwd = makeProject("npm-build", bare.url);
+    await run("npm", ["install", "@cria/engine", "@cria/tokenizer-delta"], { cwd });
     const program = `import("@cria/engine").then(({ getRuntimeInfo }) => console.log(getRuntimeInfo().llamaVersion))`;
-    return `llama.cpp ${run(process.execPath, ["-e", program], { cwd }).trim()}`;
+    return `llama.cpp ${(await run(process.execPath, ["-e", program], { cwd })).trim()}`;
   });
-  await check("npm, no ready-made addon, no compiler: says what to do", () => {
-    const cwd = makeProject("npm-bare", registry.url({ hide: "@cria/native-" }));
-    const said = run("npm", ["install", "@cria/engine"], { cwd, env: { PATH: makeBarePath() }, fails: true });
+  await check("npm, no ready-made addon, no compiler: says what to do", async () => {
+    const cwd = makeProject("npm-bare", bare.url);
+    const said = await run("npm", ["install", "@cria/engine"], {
+      cwd,
+      env: { PATH: await makeBarePath() },
+      fails: true,
+    });
     for (const part of [
       "this machine lacks CMake, a C++17 compiler",
       "make or ninja",
@@ -187,31 +193,32 @@ try {
       "CRIA_SKIP_BUILD=1",
     ])
       expect(said.includes(part), `not said: ${part}\n${said}`);
-    run("npm", ["install", "@cria/engine"], { cwd, env: { PATH: join(work, "bin"), CRIA_SKIP_BUILD: "1" } });
+    await run("npm", ["install", "@cria/engine"], { cwd, env: { PATH: join(work, "bin"), CRIA_SKIP_BUILD: "1" } });
     return "and CRIA_SKIP_BUILD=1 installs";
   });
-  await check("pnpm, no ready-made addon, scripts not approved: loading says what to do", () => {
-    const cwd = makeProject("pnpm-bare", registry.url({ hide: "@cria/native-" }));
-    pnpm(["add", "@cria/engine"], { cwd });
+  await check("pnpm, no ready-made addon, scripts not approved: loading says what to do", async () => {
+    const cwd = makeProject("pnpm-bare", bare.url);
+    await pnpm(["add", "@cria/engine"], { cwd });
     const program = `import("@cria/engine").then(({ getRuntimeInfo }) => getRuntimeInfo())`;
-    const said = run(process.execPath, ["-e", program], { cwd, fails: true });
+    const said = await run(process.execPath, ["-e", program], { cwd, fails: true });
     for (const part of ["not installed", "pnpm approve-builds", "scripts/build.mjs"])
       expect(said.includes(part), `not said: ${part}\n${said}`);
   });
 } finally {
   registry?.close();
+  bare?.close();
   rmSync(work, { recursive: true, force: true });
 }
-report();
+await report();
 
-function report() {
+async function report() {
   const failures = checks.filter(({ ok }) => !ok);
   process.exitCode = failures.length > 0 ? 1 : 0;
   const result = {
     date: new Date().toISOString(),
-    commit: execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, encoding: "utf8" }).trim(),
+    commit: (await run("git", ["rev-parse", "--short", "HEAD"], { cwd: root })).trim(),
     node: process.version,
-    npm: run("npm", ["--version"], { cwd: root }).trim(),
+    npm: (await run("npm", ["--version"], { cwd: root })).trim(),
     cpu: cpus()[0]?.model ?? "unknown",
     seconds: Math.round((performance.now() - started) / 1000),
     checks,

@@ -1,10 +1,9 @@
 // Programs of a user who installed the packages, as text.
 
 const names = ["core", "tokenizer-delta", "engine", "tools", "algorithms", "rollout"].map((name) => `@cria/${name}`);
-const all = [...names, "cria", ...names.map((name) => `${name}/testing`)].filter(
-  // Its helpers need the optional node-llama-cpp.
-  (name) => name !== "@cria/tokenizer-delta/testing",
-);
+// Helpers of tokenizer-delta's tests need the optional node-llama-cpp; algorithms has none.
+const testing = ["core", "engine", "tools", "rollout"].map((name) => `@cria/${name}/testing`);
+const all = [...names, "cria", ...testing];
 
 /** Generates a few greedy tokens, runs code in a sandbox's worker, writes and reads Parquet. */
 const body = `  const model = await loadModel({ path: process.argv[2], threads: 1 });

@@ -10,10 +10,7 @@ export function readPackedManifest(file) {
   return JSON.parse(execFileSync("tar", ["-xzOf", file, "package/package.json"], { encoding: "utf8" }));
 }
 
-/**
- * `url({ hide })` is the registry's address; packages whose name begins with `hide` are unknown there.
- * Paths: /<hide or "-">/<name> for a package's versions, /tarballs/<name> for its file.
- */
+/** Serves /<name> (a package's versions) and /tarballs/<name> (its file). */
 export async function startRegistry(tarballs) {
   const packages = new Map(
     tarballs.map((file) => {
@@ -27,12 +24,11 @@ export async function startRegistry(tarballs) {
   );
   const tarballUrl = (name) => `${base}/tarballs/${encodeURIComponent(name)}`;
   const server = createServer((request, response) => {
-    const [, first, ...rest] = request.url.split("?")[0].split("/").map(decodeURIComponent);
-    const name = rest.join("/");
+    const [, wantsFile, name] = /^\/(tarballs\/)?([^?]*)/.exec(decodeURIComponent(request.url));
     const found = packages.get(name);
-    if (!found || (first !== "tarballs" && name.startsWith(first))) {
+    if (!found) {
       response.writeHead(404, { "content-type": "application/json" }).end('{"error":"not found"}');
-    } else if (first === "tarballs") {
+    } else if (wantsFile) {
       response.writeHead(200, { "content-type": "application/octet-stream" }).end(found.bytes);
     } else {
       const { manifest, integrity } = found;
@@ -48,7 +44,7 @@ export async function startRegistry(tarballs) {
   await once(server, "listening");
   const base = `http://127.0.0.1:${server.address().port}`;
   return {
-    url: ({ hide = "-" } = {}) => `${base}/${encodeURIComponent(hide)}/`,
+    url: `${base}/`,
     tarballUrl,
     close: () => server.close(),
   };
