@@ -1,6 +1,7 @@
+import { rmSync } from "node:fs";
 import type { Options } from "tsup";
 
-/** The one build recipe of every TypeScript package: ESM for Node 20, types beside it, sources mapped. */
+/** What every build has in common: ESM for Node 20, types beside it, sources mapped. */
 export function libraryBuild(entry: Record<string, string>, options: Options = {}): Options {
   return {
     entry,
@@ -14,4 +15,28 @@ export function libraryBuild(entry: Record<string, string>, options: Options = {
     treeshake: true,
     ...options,
   };
+}
+
+export interface PublishedBuildOptions {
+  /** Files that only ESM has: programs and workers, which nobody imports. */
+  programs?: Record<string, string>;
+  /** Dependencies without a CommonJS form; the CommonJS build carries them inside, since older Node 20 cannot require them. */
+  esmOnly?: (string | RegExp)[];
+  /** Dependencies that no build may carry inside. */
+  external?: (string | RegExp)[];
+}
+
+/**
+ * A published package: ESM and CommonJS, and types for both. The three parts are built at once, so the folder is
+ * emptied here, before any of them starts. CommonJS files are not split: the splitter would turn import() into require().
+ */
+export function publishedBuild(entry: Record<string, string>, options: PublishedBuildOptions = {}): Options[] {
+  rmSync("dist", { recursive: true, force: true });
+  const { programs = {}, esmOnly = [], external = [] } = options;
+  const common: Options = { clean: false, dts: false, external };
+  return [
+    libraryBuild({ ...entry, ...programs }, common),
+    libraryBuild(entry, { ...common, format: ["cjs"], splitting: false, shims: true, noExternal: esmOnly }),
+    libraryBuild(entry, { ...common, format: ["esm", "cjs"], dts: { only: true } }),
+  ];
 }

@@ -1,4 +1,4 @@
 import { defineConfig } from "tsup";
-import { libraryBuild } from "../../tsup.base.js";
+import { publishedBuild } from "../../tsup.base.js";
 
-export default defineConfig(libraryBuild({ index: "src/index.ts", cli: "src/cli.ts" }));
+export default defineConfig(() => publishedBuild({ index: "src/index.ts" }, { programs: { cli: "src/cli.ts" } }));

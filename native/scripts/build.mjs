@@ -1,5 +1,6 @@
 // Builds the addon into native/build/Release/cria.node, unless a stamp says that nothing changed since.
 // CRIA_BUILD_LLAMA=source compiles llama.cpp from the bundle first instead of using the prebuilt libraries.
+// --prebuild builds native/.cache/prebuild/Release/cria.node, which finds llama.cpp wherever it is installed.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -10,16 +11,19 @@ import {
   BuildError,
   findLibrary,
   findPrebuiltBins,
+  namePrebuiltBins,
   nativeRoot,
   readHeaderVersions,
-  readNodeLlamaCppVersion,
+  readLlamaPin,
   unpackLlamaSource,
 } from "./llama-paths.mjs";
 
 const require = createRequire(import.meta.url);
 const fromSource = process.env.CRIA_BUILD_LLAMA === "source";
 const sanitize = process.env.CRIA_SANITIZE ?? "";
-const buildDir = join(nativeRoot, sanitize ? `build-${sanitize.replaceAll(",", "-")}` : "build");
+const prebuild = process.argv.includes("--prebuild");
+const folder = prebuild ? join(".cache", "prebuild") : sanitize ? `build-${sanitize.replaceAll(",", "-")}` : "build";
+const buildDir = join(nativeRoot, folder);
 const stampFile = join(buildDir, "stamp.json");
 const addonFile = join(buildDir, "Release", "cria.node");
 
@@ -34,7 +38,7 @@ function hashInputs() {
   };
   for (const dir of ["src", "include", "scripts"]) addFolder(join(nativeRoot, dir));
   for (const file of ["CMakeLists.txt", "package.json"]) hash.update(readFileSync(join(nativeRoot, file)));
-  hash.update([readNodeLlamaCppVersion(), process.platform, process.arch, fromSource, sanitize].join("|"));
+  hash.update([readLlamaPin(), process.platform, process.arch, fromSource, sanitize, prebuild].join("|"));
   return hash.digest("hex");
 }
 
@@ -69,6 +73,24 @@ function buildLlamaFromSource() {
   return { source, bins: join(out, "bin") };
 }
 
+/**
+ * Settings of an addon that is not bound to this machine's folders. Its package depends on that of llama.cpp's libraries,
+ * which a package manager puts inside it (npm, on a conflict of versions), beside it (npm, pnpm), or further up.
+ */
+function relocate() {
+  if (fromSource || sanitize || process.platform !== "linux")
+    throw new BuildError("a prebuild is made on Linux, with the prebuilt libraries and without sanitizers");
+  const bins = join("@node-llama-cpp", namePrebuiltBins(), "bins", namePrebuiltBins());
+  const bases = ["node_modules", "../..", "../../../..", "../../../../.."];
+  return {
+    LLAMA_BINS: bins,
+    CMAKE_BUILD_WITH_INSTALL_RPATH: "ON",
+    CMAKE_INSTALL_RPATH: bases.map((base) => `$ORIGIN/${base}/${bins}`).join(";"),
+    // CMake's own flags of a release, and the header; cmake-js takes CMAKE_CXX_FLAGS for itself.
+    CMAKE_CXX_FLAGS_RELEASE: `-O3 -DNDEBUG -include "${join(nativeRoot, "scripts", "prebuild", "load-beside-llama.h")}"`,
+  };
+}
+
 function compileAddon({ source, bins }) {
   const versions = readHeaderVersions(source);
   const defines = {
@@ -81,6 +103,7 @@ function compileAddon({ source, bins }) {
     GGML_RELEASE: versions.ggml,
     NODE_ADDON_API: dirname(require.resolve("node-addon-api/package.json")),
     CRIA_SANITIZE: sanitize,
+    ...(prebuild ? relocate() : {}),
   };
   const cmakeJs = join(dirname(require.resolve("cmake-js/package.json")), "bin", "cmake-js");
   const args = [
@@ -98,7 +121,9 @@ function compileAddon({ source, bins }) {
     execFileSync(process.execPath, args, { stdio: ["ignore", process.env.CRIA_VERBOSE ? "inherit" : "pipe", "pipe"] });
   } catch (error) {
     process.stderr.write(`${error.stdout ?? ""}${error.stderr ?? ""}\n`);
-    throw new BuildError("the addon did not compile (above). It needs a C++17 compiler and CMake 3.15 or newer.");
+    throw new BuildError(
+      "the addon did not compile (above). It needs a C++17 compiler, CMake 3.15 or newer, and make or ninja.",
+    );
   }
 }
 

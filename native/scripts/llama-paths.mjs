@@ -1,5 +1,5 @@
-// Where the pinned llama.cpp release lies: its prebuilt libraries (a platform package of node-llama-cpp) and its source
-// (a git bundle inside node-llama-cpp), from which the matching headers are unpacked once.
+// Where the pinned llama.cpp release lies: its prebuilt libraries (a platform package of node-llama-cpp), its headers (in
+// native/llama where this package was installed, else unpacked once), its source (a git bundle inside node-llama-cpp).
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,38 +11,50 @@ export const nativeRoot = dirname(dirname(fileURLToPath(import.meta.url)));
 
 export class BuildError extends Error {}
 
-function findNodeLlamaCpp() {
-  // Its exports map hides package.json, so walk up from the entry point.
-  let dir = dirname(require.resolve("node-llama-cpp"));
-  while (!existsSync(join(dir, "llama", "gitRelease.bundle"))) {
-    const parent = dirname(dir);
-    if (parent === dir)
-      throw new BuildError("node-llama-cpp is installed without llama/gitRelease.bundle; reinstall it");
-    dir = parent;
+/** The release of node-llama-cpp, and with it of llama.cpp, that the addon is written for. */
+export function readLlamaPin() {
+  const manifest = JSON.parse(readFileSync(join(nativeRoot, "package.json"), "utf8"));
+  return manifest.optionalDependencies["@node-llama-cpp/linux-x64"];
+}
+
+/** Folder of an installed package, found from a file in it: exports maps hide package.json. Null when not installed. */
+function findPackage(name) {
+  let dir;
+  try {
+    dir = dirname(require.resolve(name));
+  } catch {
+    return null;
   }
-  return dir;
+  while (!existsSync(join(dir, "package.json"))) dir = dirname(dir);
+  const { version } = JSON.parse(readFileSync(join(dir, "package.json"), "utf8"));
+  if (version === readLlamaPin()) return dir;
+  throw new BuildError(`${name} is installed at ${version}, but the addon needs exactly ${readLlamaPin()}`);
+}
+
+function findNodeLlamaCpp() {
+  const root = findPackage("node-llama-cpp");
+  if (root && existsSync(join(root, "llama", "gitRelease.bundle"))) return root;
+  throw new BuildError(
+    `the source of llama.cpp is not here; install it with: npm install node-llama-cpp@${readLlamaPin()}`,
+  );
+}
+
+/** How node-llama-cpp calls this platform's prebuilt libraries. */
+export function namePrebuiltBins() {
+  if (process.platform === "darwin" && process.arch === "arm64") return "mac-arm64-metal";
+  return `${{ linux: "linux", darwin: "mac", win32: "win" }[process.platform]}-${process.arch}`;
 }
 
 /** Folder of the prebuilt libraries for this platform, e.g. .../@node-llama-cpp/linux-x64/bins/linux-x64. */
 export function findPrebuiltBins() {
-  const platform = { linux: "linux", darwin: "mac", win32: "win" }[process.platform];
-  const names =
-    process.platform === "darwin" && process.arch === "arm64" ? ["mac-arm64-metal"] : [`${platform}-${process.arch}`];
-  const root = findNodeLlamaCpp();
-  for (const name of names) {
-    for (const base of [join(root, "..", "@node-llama-cpp"), join(root, "node_modules", "@node-llama-cpp")]) {
-      const dir = join(base, name, "bins", name);
-      if (existsSync(dir)) return dir;
-    }
-  }
+  const name = namePrebuiltBins();
+  const root = findPackage(`@node-llama-cpp/${name}`);
+  if (root && existsSync(join(root, "bins", name))) return join(root, "bins", name);
   throw new BuildError(
-    `no prebuilt llama.cpp for ${process.platform}-${process.arch} beside node-llama-cpp (looked for ${names.join(", ")}).\n` +
-      "Install optional dependencies too, or build from source: CRIA_BUILD_LLAMA=source",
+    `no prebuilt llama.cpp for ${process.platform}-${process.arch}: @node-llama-cpp/${name} is not installed.\n` +
+      `Install with optional packages, or npm install @node-llama-cpp/${name}@${readLlamaPin()},\n` +
+      `or build llama.cpp from source: CRIA_BUILD_LLAMA=source, with node-llama-cpp@${readLlamaPin()}`,
   );
-}
-
-export function readNodeLlamaCppVersion() {
-  return JSON.parse(readFileSync(join(findNodeLlamaCpp(), "package.json"), "utf8")).version;
 }
 
 /**
@@ -50,10 +62,11 @@ export function readNodeLlamaCppVersion() {
  * With `whole` every file, else the headers that the addon compiles against.
  */
 export function unpackLlamaSource({ whole }) {
-  const root = findNodeLlamaCpp();
-  const version = readNodeLlamaCppVersion();
-  const target = join(nativeRoot, ".llama", `${version}${whole ? "-source" : ""}`);
+  const packed = join(nativeRoot, "llama");
+  if (!whole && existsSync(join(packed, "include", "llama.h"))) return packed;
+  const target = join(nativeRoot, ".llama", `${readLlamaPin()}${whole ? "-source" : ""}`);
   if (existsSync(join(target, "include", "llama.h"))) return target;
+  const root = findNodeLlamaCpp();
   const temporary = `${target}.${process.pid}.tmp`;
   rmSync(temporary, { recursive: true, force: true });
   mkdirSync(dirname(target), { recursive: true });
@@ -62,7 +75,7 @@ export function unpackLlamaSource({ whole }) {
     git("clone", "--quiet", "--no-checkout", join(root, "llama", "gitRelease.bundle"), temporary);
     const paths = whole
       ? ["."]
-      : ["CMakeLists.txt", "include", "src", "ggml/CMakeLists.txt", "ggml/include", "ggml/src/*.h"];
+      : ["LICENSE", "CMakeLists.txt", "include", "src", "ggml/CMakeLists.txt", "ggml/include", "ggml/src/*.h"];
     git("-C", temporary, "checkout", "--quiet", "HEAD", "--", ...paths);
   } catch (error) {
     rmSync(temporary, { recursive: true, force: true });

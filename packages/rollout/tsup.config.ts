@@ -1,4 +1,6 @@
 import { defineConfig } from "tsup";
-import { libraryBuild } from "../../tsup.base.js";
+import { publishedBuild } from "../../tsup.base.js";
 
-export default defineConfig(libraryBuild({ index: "src/index.ts", testing: "src/testing/index.ts" }));
+export default defineConfig(() =>
+  publishedBuild({ index: "src/index.ts", testing: "src/testing/index.ts" }, { esmOnly: [/^hyparquet/] }),
+);

@@ -1,18 +1,15 @@
 import { defineConfig } from "tsup";
-import { libraryBuild } from "../../tsup.base.js";
+import { publishedBuild } from "../../tsup.base.js";
 
-const entry = { index: "src/index.ts", testing: "src/testing/index.ts" };
-// The sandboxes start their workers from files of their own.
-const workers = {
-  "python-worker": "src/sandbox/python-worker.mjs",
-  "quickjs-worker": "src/sandbox/quickjs-worker.mjs",
-};
-
-export default defineConfig(
-  libraryBuild(
-    { ...entry, ...workers },
+export default defineConfig(() =>
+  publishedBuild(
+    { index: "src/index.ts", testing: "src/testing/index.ts" },
     {
-      dts: { entry },
+      // The sandboxes start their workers from files of their own.
+      programs: {
+        "python-worker": "src/sandbox/python-worker.mjs",
+        "quickjs-worker": "src/sandbox/quickjs-worker.mjs",
+      },
       external: [/^@modelcontextprotocol\/sdk/, "pyodide", "quickjs-emscripten-core", /^@jitl\//],
     },
   ),

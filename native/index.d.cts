@@ -1,0 +1,3 @@
+export function listCandidates(): string[];
+export function loadAddon(): unknown;
+export function namePrebuild(): string;

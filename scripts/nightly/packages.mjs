@@ -1,0 +1,245 @@
+// Packs everything, checks the tarballs (publint, are-the-types-wrong), installs them into empty projects outside the
+// repository with npm and pnpm, and uses them there: ESM, CommonJS, types, the command line, the ready-made addon, the build
+// at install, and what is said where neither works. Needs a build, the npm registry, a C++ compiler and CMake.
+//
+//   node scripts/nightly/packages.mjs [--tarballs <folder packed before>] [--only npm] [--out scripts/nightly/packages]
+//
+// --only takes the checks whose name begins so. With --out it writes <out>.json and <out>.md. The exit code is 1 when anything fails.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpus, tmpdir } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { packAll } from "../pack.mjs";
+import { cjsConsumer, esmConsumer, typedConsumer } from "./packages/consumers.mjs";
+import { readPackedManifest, startRegistry } from "./packages/registry.mjs";
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const model = join(root, "models", "cria-tiny.gguf");
+const { values } = parseArgs({
+  options: { tarballs: { type: "string" }, only: { type: "string", default: "" }, out: { type: "string" } },
+});
+const started = performance.now();
+const work = mkdtempSync(join(tmpdir(), "cria-packages-"));
+const checks = [];
+
+/** Runs one check; what it throws is its failure, what it returns a remark for the report. */
+async function check(name, body) {
+  if (name !== "pack" && !name.startsWith(values.only)) return;
+  const start = performance.now();
+  const entry = { name, ok: true, note: "" };
+  try {
+    entry.note = (await body()) ?? "";
+  } catch (error) {
+    entry.ok = false;
+    entry.note = error.message;
+  }
+  entry.seconds = Math.round((performance.now() - start) / 100) / 10;
+  checks.push(entry);
+  console.log(`${entry.ok ? "ok    " : "FAILED"} ${name} (${entry.seconds} s)${entry.note ? `: ${entry.note}` : ""}`);
+}
+
+/**
+ * Output of a program that must succeed, or must not; the other ends as an error that holds the output. The registry lives
+ * in this process, so nothing here may wait synchronously.
+ */
+async function run(command, args, { cwd, env = {}, fails = false }) {
+  const child = spawn(command, args, {
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: 300_000,
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.on("data", (text) => {
+    stdout += text;
+  });
+  child.stderr.on("data", (text) => {
+    stderr += text;
+  });
+  const [code, signal] = await once(child, "close");
+  const output = `${stdout}${stderr}`;
+  if ((code === 0) === fails)
+    throw new Error(`${command} ${args.join(" ")} ended with ${code ?? signal}\n${output.slice(-3000)}`);
+  return fails ? output : stdout;
+}
+
+function expect(condition, message) {
+  if (!condition) throw new Error(message);
+}
+
+/** An empty project that gets @cria packages from our registry, everything else from the usual one. */
+function makeProject(name, registry) {
+  const cwd = join(work, name);
+  mkdirSync(cwd);
+  writeFileSync(join(cwd, "package.json"), JSON.stringify({ name, private: true, version: "1.0.0" }));
+  writeFileSync(join(cwd, ".npmrc"), `@cria:registry=${registry}\n`);
+  writeFileSync(join(cwd, "esm.mjs"), esmConsumer);
+  writeFileSync(join(cwd, "cjs.cjs"), cjsConsumer);
+  for (const extension of ["mts", "cts"]) writeFileSync(join(cwd, `types.${extension}`), typedConsumer(extension));
+  return cwd;
+}
+
+const pnpm = (args, options) => run("npx", ["--yes", "pnpm@10.34.9", ...args], options);
+
+/** Uses an installed project in each way; gives what the model said, which must be the same everywhere. */
+async function useProject(cwd) {
+  const said = [
+    await run(process.execPath, ["esm.mjs", model], { cwd }),
+    await run(process.execPath, ["cjs.cjs", model], { cwd }),
+    // As Node 20 was before 20.19: require() gets the CommonJS build.
+    await run(process.execPath, ["--no-experimental-require-module", "cjs.cjs", model], { cwd }),
+  ].map((output) => JSON.parse(output));
+  expect(said[0].text.length > 0 && said.every(({ text }) => text === said[0].text), JSON.stringify(said));
+  expect(said.map(({ build }) => build).join() === "esm,esm,cjs", `builds: ${said.map(({ build }) => build)}`);
+  const help = await run(join(cwd, "node_modules", ".bin", "cria"), ["--help"], { cwd });
+  expect(help.includes("train"), `cria --help says ${help}`);
+  return JSON.stringify(said[0].text);
+}
+
+async function checkTypes(cwd) {
+  const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
+  const common = ["--noEmit", "--strict", "--target", "es2022", "--lib", "es2023,dom", "--types", "node"];
+  await run(process.execPath, [tsc, ...common, "--module", "nodenext", "types.mts", "types.cts"], { cwd });
+  const bundler = ["--module", "preserve", "--moduleResolution", "bundler"];
+  await run(process.execPath, [tsc, ...common, ...bundler, "types.mts"], { cwd });
+}
+
+/** Programs that an installation needs, in a folder of their own: a machine without compilers. */
+async function makeBarePath() {
+  const bin = join(work, "bin");
+  mkdirSync(bin);
+  symlinkSync(process.execPath, join(bin, "node"));
+  for (const name of ["npm", "npx", "sh", "env", "uname"])
+    symlinkSync((await run("sh", ["-c", `command -v ${name}`], { cwd: work })).trim(), join(bin, name));
+  return bin;
+}
+
+let registry;
+let bare;
+try {
+  let tarballs = [];
+  await check("pack", () => {
+    tarballs = values.tarballs
+      ? readdirSync(values.tarballs).map((name) => resolve(values.tarballs, name))
+      : packAll(join(work, "tarballs"));
+    return tarballs.map((file) => `${basename(file)} ${Math.ceil(statSync(file).size / 1024)} KiB`).join(", ");
+  });
+  const nameOf = (file) => readPackedManifest(file).name;
+  registry = await startRegistry(tarballs);
+  // As for a platform without a ready-made addon. A server of its own: pnpm remembers by host what it was told.
+  bare = await startRegistry(tarballs.filter((file) => !nameOf(file).startsWith("@cria/native-")));
+  const cria = registry.tarballUrl("cria");
+
+  for (const file of tarballs) {
+    const name = nameOf(file);
+    if (name.startsWith("@cria/native-")) continue;
+    await check(`publint, ${name}`, async () => {
+      await run(join(root, "node_modules", ".bin", "publint"), ["run", file, "--strict"], { cwd: work });
+    });
+    await check(`types, ${name}`, async () => {
+      // ESM, CommonJS and bundlers. The oldest resolution knows no exports maps, so no subpaths.
+      const rules = ["--profile", "node16"];
+      await run(join(root, "node_modules", ".bin", "attw"), [file, ...rules, "--format", "ascii", "--no-emoji"], {
+        cwd: work,
+      });
+    });
+  }
+
+  const nodeTypes = "@types/node@20.19.25";
+  await check("npm, tarballs: ESM, CommonJS, command line", async () => {
+    const cwd = makeProject("npm-tarballs", registry.url);
+    await run("npm", ["install", ...tarballs, nodeTypes], { cwd });
+    return useProject(cwd);
+  });
+  await check("npm, tarballs: types", () => checkTypes(join(work, "npm-tarballs")));
+  await check("npm, registry: `npm install @cria/engine` alone", async () => {
+    const cwd = makeProject("npm-registry", registry.url);
+    await run("npm", ["install", "@cria/engine"], { cwd });
+    const program = `import("@cria/engine").then(({ getRuntimeInfo }) => console.log(getRuntimeInfo().devices.join()))`;
+    const devices = (await run(process.execPath, ["-e", program], { cwd })).trim();
+    expect(devices.includes("CPU"), `devices: ${devices}`);
+    expect(!existsSync(join(cwd, "node_modules", "@cria", "native", "build")), "it was built, not taken ready-made");
+    return `${devices}; ${(await run("du", ["-sh", "node_modules"], { cwd })).split("\t")[0]} installed`;
+  });
+  await check("pnpm: ESM, CommonJS, command line", async () => {
+    const cwd = makeProject("pnpm", registry.url);
+    const names = tarballs.map(nameOf).filter((name) => name.startsWith("@cria/") && !name.includes("native"));
+    await pnpm(["add", ...names, cria, nodeTypes], { cwd });
+    return useProject(cwd);
+  });
+  await check("pnpm: types", () => checkTypes(join(work, "pnpm")));
+
+  await check("npm, no ready-made addon: built at install", async () => {
+    const cwd = makeProject("npm-build", bare.url);
+    await run("npm", ["install", "@cria/engine", "@cria/tokenizer-delta"], { cwd });
+    const program = `import("@cria/engine").then(({ getRuntimeInfo }) => console.log(getRuntimeInfo().llamaVersion))`;
+    return `llama.cpp ${(await run(process.execPath, ["-e", program], { cwd })).trim()}`;
+  });
+  await check("npm, no ready-made addon, no compiler: says what to do", async () => {
+    const cwd = makeProject("npm-bare", bare.url);
+    const said = await run("npm", ["install", "@cria/engine"], {
+      cwd,
+      env: { PATH: await makeBarePath() },
+      fails: true,
+    });
+    for (const part of [
+      "this machine lacks CMake, a C++17 compiler",
+      "make or ninja",
+      "apt-get install g++ make cmake",
+      "CRIA_SKIP_BUILD=1",
+    ])
+      expect(said.includes(part), `not said: ${part}\n${said}`);
+    await run("npm", ["install", "@cria/engine"], { cwd, env: { PATH: join(work, "bin"), CRIA_SKIP_BUILD: "1" } });
+    return "and CRIA_SKIP_BUILD=1 installs";
+  });
+  await check("pnpm, no ready-made addon, scripts not approved: loading says what to do", async () => {
+    const cwd = makeProject("pnpm-bare", bare.url);
+    await pnpm(["add", "@cria/engine"], { cwd });
+    const program = `import("@cria/engine").then(({ getRuntimeInfo }) => getRuntimeInfo())`;
+    const said = await run(process.execPath, ["-e", program], { cwd, fails: true });
+    for (const part of ["not installed", "pnpm approve-builds", "scripts/build.mjs"])
+      expect(said.includes(part), `not said: ${part}\n${said}`);
+  });
+} finally {
+  registry?.close();
+  bare?.close();
+  rmSync(work, { recursive: true, force: true });
+}
+await report();
+
+async function report() {
+  const failures = checks.filter(({ ok }) => !ok);
+  process.exitCode = failures.length > 0 ? 1 : 0;
+  const result = {
+    date: new Date().toISOString(),
+    commit: (await run("git", ["rev-parse", "--short", "HEAD"], { cwd: root })).trim(),
+    node: process.version,
+    npm: (await run("npm", ["--version"], { cwd: root })).trim(),
+    cpu: cpus()[0]?.model ?? "unknown",
+    seconds: Math.round((performance.now() - started) / 1000),
+    checks,
+  };
+  console.log(`${checks.length - failures.length} passed, ${failures.length} failed`);
+  if (!values.out) return;
+  mkdirSync(dirname(values.out), { recursive: true });
+  writeFileSync(`${values.out}.json`, `${JSON.stringify(result, null, 2)}\n`);
+  const rows = checks.map(
+    ({ name, ok, seconds, note }) => `| ${name} | ${ok ? "ok" : "FAILED"} | ${seconds} | ${note.split("\n")[0]} |`,
+  );
+  writeFileSync(
+    `${values.out}.md`,
+    `# Packed and installed
+
+\`node scripts/nightly/packages.mjs\`, ${result.date}, commit ${result.commit}, Node ${result.node}, npm ${result.npm}, pnpm 10.34.9,
+${result.cpu}. **${failures.length} failures**, ${result.seconds} s.
+
+| check | result | s | |
+| --- | --- | --- | --- |
+${rows.join("\n")}
+`,
+  );
+}

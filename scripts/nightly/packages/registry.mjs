@@ -1,0 +1,51 @@
+// A registry of our own tarballs on the loopback interface: what npm and pnpm ask of one, and nothing else.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+
+/** The package.json inside a tarball. */
+export function readPackedManifest(file) {
+  return JSON.parse(execFileSync("tar", ["-xzOf", file, "package/package.json"], { encoding: "utf8" }));
+}
+
+/** Serves /<name> (a package's versions) and /tarballs/<name> (its file). */
+export async function startRegistry(tarballs) {
+  const packages = new Map(
+    tarballs.map((file) => {
+      const manifest = readPackedManifest(file);
+      const bytes = readFileSync(file);
+      return [
+        manifest.name,
+        { manifest, bytes, integrity: `sha512-${createHash("sha512").update(bytes).digest("base64")}` },
+      ];
+    }),
+  );
+  const tarballUrl = (name) => `${base}/tarballs/${encodeURIComponent(name)}`;
+  const server = createServer((request, response) => {
+    const [, wantsFile, name] = /^\/(tarballs\/)?([^?]*)/.exec(decodeURIComponent(request.url));
+    const found = packages.get(name);
+    if (!found) {
+      response.writeHead(404, { "content-type": "application/json" }).end('{"error":"not found"}');
+    } else if (wantsFile) {
+      response.writeHead(200, { "content-type": "application/octet-stream" }).end(found.bytes);
+    } else {
+      const { manifest, integrity } = found;
+      const version = { ...manifest, dist: { tarball: tarballUrl(name), integrity } };
+      const { scripts = {} } = manifest;
+      // pnpm and npm read this flag before they unpack anything.
+      if (scripts.install) version.hasInstallScript = true;
+      const body = { name, "dist-tags": { latest: manifest.version }, versions: { [manifest.version]: version } };
+      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
+    }
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const base = `http://127.0.0.1:${server.address().port}`;
+  return {
+    url: `${base}/`,
+    tarballUrl,
+    close: () => server.close(),
+  };
+}

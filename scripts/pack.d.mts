@@ -1,0 +1,2 @@
+export const packages: string[];
+export function packAll(out: string): string[];

@@ -1,0 +1,119 @@
+// Packs what is published into tarballs: the packages, `cria`, the addon's sources (@cria/native) and the ready-made addon
+// of this platform (@cria/native-linux-x64). Needs built packages: npm run bootstrap.
+//
+//   node scripts/pack.mjs [--out .cache/tarballs]
+//   for file in .cache/tarballs/*.tgz; do npm publish "$file"; done
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { readLlamaPin, unpackLlamaSource } from "../native/scripts/llama-paths.mjs";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const native = join(root, "native");
+const readManifest = (folder) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+
+/** Folders of the packages whose tarball is what `pnpm pack` makes of them. */
+export const packages = ["core", "tokenizer-delta", "engine", "tools", "algorithms", "rollout"]
+  .map((name) => `packages/${name}`)
+  .concat("apps/trainer");
+
+/** Packs everything into `out`, which is emptied before; gives the tarballs' paths. */
+export function packAll(out) {
+  rmSync(out, { recursive: true, force: true });
+  mkdirSync(out, { recursive: true });
+  const tarballs = packages.map((folder) => packWorkspacePackage(folder, out));
+  const staging = mkdtempSync(join(tmpdir(), "cria-pack-"));
+  try {
+    tarballs.push(packNative(join(staging, "native"), out));
+    tarballs.push(packPrebuild(join(staging, "prebuild"), out));
+  } finally {
+    rmSync(staging, { recursive: true, force: true });
+  }
+  return tarballs;
+}
+
+function packWorkspacePackage(folder, out) {
+  const path = join(root, folder);
+  const { main } = readManifest(path);
+  if (!existsSync(join(path, main))) throw new Error(`${folder}/${main} is not there; run: npm run bootstrap`);
+  const { packageManager } = readManifest(root);
+  const args = ["--yes", packageManager, "pack", "--json", "--pack-destination", out];
+  const { filename } = JSON.parse(
+    execFileSync("npx", args, { cwd: path, encoding: "utf8", stdio: ["ignore", "pipe", 2] }),
+  );
+  return resolve(out, filename);
+}
+
+/**
+ * The addon's loader and sources, with the headers of llama.cpp that they compile against: a build at install needs neither
+ * git nor node-llama-cpp. The install script and the ready-made addon stand in the packed manifest only; in this repository
+ * the one would run at every `pnpm install`, and the other does not exist.
+ */
+function packNative(staging, out) {
+  const { devDependencies, ...manifest } = readManifest(native);
+  for (const name of [
+    "index.mjs",
+    "index.cjs",
+    "index.d.mts",
+    "index.d.cts",
+    "CMakeLists.txt",
+    "src",
+    "include",
+    "scripts",
+  ])
+    cpSync(join(native, name), join(staging, name), { recursive: true });
+  const headers = unpackLlamaSource({ whole: false });
+  cpSync(headers, join(staging, "llama"), { recursive: true, filter: (path) => !/\.(c|cpp)$/.test(path) });
+  return packStaged(staging, out, {
+    ...manifest,
+    scripts: { install: "node scripts/install.mjs" },
+    optionalDependencies: { [namePrebuild()]: manifest.version, ...manifest.optionalDependencies },
+  });
+}
+
+/** The addon itself, for machines like this one; built from nothing, as CMake keeps settings of an earlier build. */
+function packPrebuild(staging, out) {
+  rmSync(join(native, ".cache", "prebuild"), { recursive: true, force: true });
+  execFileSync(process.execPath, [join(native, "scripts", "build.mjs"), "--prebuild"], { stdio: ["ignore", 2, 2] });
+  const { version, license, engines, publishConfig } = readManifest(native);
+  const { platform, arch } = process;
+  mkdirSync(staging, { recursive: true });
+  cpSync(join(native, ".cache", "prebuild", "Release", "cria.node"), join(staging, "cria.node"));
+  return packStaged(staging, out, {
+    name: namePrebuild(),
+    version,
+    description: `The native addon of @cria/engine, ready-made for ${platform}-${arch}.`,
+    license,
+    main: "cria.node",
+    files: ["cria.node"],
+    os: [platform],
+    cpu: [arch],
+    libc: ["glibc"],
+    preferUnplugged: true,
+    dependencies: { [`@node-llama-cpp/${platform}-${arch}`]: readLlamaPin() },
+    engines,
+    publishConfig,
+  });
+}
+
+function namePrebuild() {
+  return `@cria/native-${process.platform}-${process.arch}`;
+}
+
+function packStaged(staging, out, manifest) {
+  writeFileSync(join(staging, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  cpSync(join(root, "LICENSE"), join(staging, "LICENSE"));
+  const args = ["pack", "--json", "--pack-destination", resolve(out)];
+  const [{ filename }] = JSON.parse(
+    execFileSync("npm", args, { cwd: staging, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }),
+  );
+  return resolve(out, filename.replace("@", "").replace("/", "-"));
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const { values } = parseArgs({ options: { out: { type: "string", default: join(root, ".cache", "tarballs") } } });
+  for (const file of packAll(resolve(values.out))) console.log(file);
+}

@@ -1,0 +1,75 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, it, vi } from "vitest";
+
+const folder = join(import.meta.dirname, "..", "examples");
+
+/** Runs an example as `node <file> <args>` would, and gives what it printed. */
+async function run(name: string, ...args: string[]): Promise<string> {
+  const printed: string[] = [];
+  vi.spyOn(console, "log").mockImplementation((line) => void printed.push(`${line}\n`));
+  vi.spyOn(process.stdout, "write").mockImplementation((text) => printed.push(String(text)) > 0);
+  vi.spyOn(process, "argv", "get").mockReturnValue([process.execPath, name, ...args]);
+  await import(join(folder, name, `${name}.ts`));
+  return printed.join("");
+}
+
+afterEach(() => vi.restoreAllMocks());
+
+describe("examples", () => {
+  it("generate: streams what it counts", async () => {
+    const printed = await run("generate");
+    const text = printed.slice(0, printed.lastIndexOf("\n", printed.length - 2));
+    expect(text.length).toBeGreaterThan(0);
+    expect(printed).toContain(`\n${text.length} characters, `);
+    expect(printed).toMatch(/, (stop|length)\n$/);
+  });
+
+  it("chat-tools: the model calls, the tool answers, the model uses the answer", async () => {
+    expect(await run("chat-tools")).toMatch(/"86-58"[\s\S]*\ntool: 28\nassistant: #### 28\n$/);
+  });
+
+  it("fork: answers share the prompt", async () => {
+    const printed = await run("fork");
+    const shared = [...printed.matchAll(/\((\d+) tokens shared, (\d+) evaluated\)/g)];
+    const length = /trunk: (\d+) tokens/.exec(printed)![1];
+    expect(shared.map(([, reused, evaluated]) => [reused, evaluated])).toEqual(Array(4).fill([length, "0"]));
+    expect(new Set(printed.match(/^\d: ".*?"/gm)!.map((line) => line.slice(3))).size).toBeGreaterThan(1);
+  });
+
+  it("score: a sensible answer is likelier than nonsense", async () => {
+    const logprobs = [...(await run("score")).matchAll(/logprob (-[\d.]+)/g)].map((match) => Number(match[1]));
+    expect(logprobs).toHaveLength(3);
+    expect(logprobs[0]).toBeGreaterThan(logprobs[1]! + 10);
+    expect(logprobs[1]).toBeGreaterThan(logprobs[2]!);
+  });
+
+  it("own-tool: its answers reach the model, its rewards the trajectory", async () => {
+    const conversations = (await run("own-tool")).trim().split("\n\n");
+    expect(conversations).toHaveLength(8);
+    const called = conversations.filter((text) => text.includes("\ntool: "));
+    expect(called.length).toBeGreaterThan(0);
+    for (const text of conversations)
+      expect(text).toMatch(called.includes(text) ? /-> reward (1|0\.\d)/ : /-> reward 0,/);
+  });
+
+  it("own-loss: its derivative is right, and training moves the answers apart", async () => {
+    const printed = await run("own-loss");
+    const [, derivative, numeric] = /derivative (-[\d.]+), by differences (-[\d.]+)/.exec(printed)!.map(Number);
+    expect(Math.abs(derivative! - numeric!)).toBeLessThan(0.02);
+    const [good, bad] = [...printed.matchAll(/logprob (-[\d.]+) -> (-[\d.]+)/g)].map((m) => [
+      Number(m[1]),
+      Number(m[2]),
+    ]);
+    expect(good![1]! - bad![1]!).toBeGreaterThan(good![0]! - bad![0]! + 0.5);
+  });
+
+  it("rl-loop: under 150 lines, on the engine alone, and it trains", async () => {
+    const source = readFileSync(join(folder, "rl-loop", "rl-loop.ts"), "utf8");
+    expect(source.split("\n").length).toBeLessThan(150);
+    expect(source.match(/@cria\/[a-z-]+(?=")/g)).toEqual(["@cria/engine"]);
+    const steps = [...(await run("rl-loop", "3")).matchAll(/success ([\d.]+), gradient ([\d.]+)/g)];
+    expect(steps).toHaveLength(3);
+    expect(Math.max(...steps.map((match) => Number(match[2])))).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,96 @@
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { packages } from "../scripts/pack.mjs";
+
+// That packed packages install and work is checked by scripts/nightly/packages.mjs; it needs a registry and minutes.
+const root = join(import.meta.dirname, "..");
+const readManifest = (folder: string) => JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8"));
+
+describe.each(packages)("manifest of %s", (folder) => {
+  const manifest = readManifest(folder);
+
+  it("publishes what the workspace has, without the sources", () => {
+    const published = Object.entries<Record<string, unknown> | string>(manifest.exports).map(([path, entry]) => {
+      if (typeof entry === "string") return [path, entry];
+      const { "cria-source": source, ...rest } = entry;
+      expect(source).toMatch(/^\.\/src\//);
+      return [path, rest];
+    });
+    expect(manifest.publishConfig.exports).toEqual(Object.fromEntries(published));
+  });
+
+  it("gives ESM and CommonJS their own files and types", () => {
+    for (const entry of Object.values<Record<string, Record<string, string>>>(manifest.publishConfig.exports)) {
+      if (typeof entry === "string") continue;
+      const base = entry.import!.default!.replace(/\.js$/, "");
+      const esm = { types: `${base}.d.ts`, default: `${base}.js` };
+      expect(entry).toEqual({
+        import: esm,
+        "module-sync": esm,
+        require: { types: `${base}.d.cts`, default: `${base}.cjs` },
+      });
+    }
+  });
+
+  it("names every package that it needs, by one version for all", () => {
+    const { version } = readManifest("native");
+    expect(manifest.version).toBe(version);
+    expect(manifest.private).toBeUndefined();
+    for (const [name, range] of Object.entries<string>(manifest.dependencies))
+      if (name.startsWith("@cria/")) expect(range, name).toBe("workspace:*");
+  });
+});
+
+describe("@cria/native without an addon", () => {
+  const work = mkdtempSync(join(tmpdir(), "cria-native-"));
+  const native = join(work, "native");
+  const bin = join(work, "bin");
+  beforeAll(() => {
+    for (const name of ["index.cjs", "index.mjs", "package.json", "scripts"])
+      cpSync(join(root, "native", name), join(native, name), { recursive: true });
+    mkdirSync(bin);
+    symlinkSync(process.execPath, join(bin, "node"));
+  });
+  afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+  const run = (args: string[], env: Record<string, string> = {}) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+      cwd: native,
+      env: { PATH: bin, ...env },
+      encoding: "utf8",
+    });
+    return { status, output: `${stdout}${stderr}` };
+  };
+
+  it("loading says what was tried and how to get one", () => {
+    const { status, output } = run(["-e", 'require("./index.cjs").loadAddon()']);
+    expect(status).not.toBe(0);
+    expect(output).toContain(`${join(native, "build", "Release", "cria.node")}: not there`);
+    expect(output).toContain(`@cria/native-${process.platform}-${process.arch}: not installed`);
+    expect(output).toContain(`node ${join(native, "scripts", "build.mjs")}`);
+    expect(output).toContain("pnpm approve-builds");
+  });
+
+  it("installing without a compiler fails, and says what is missing and what to do", () => {
+    const { status, output } = run(["scripts/install.mjs"]);
+    expect(status).toBe(1);
+    expect(output).toContain(
+      "this machine lacks CMake, a C++17 compiler (looked for c++, g++, clang++), make or ninja.",
+    );
+    expect(output).toContain("apt-get install g++ make cmake");
+    expect(output).toContain("CRIA_SKIP_BUILD=1");
+  });
+
+  it("installing goes on without the engine where that is wanted", () => {
+    expect(run(["scripts/install.mjs"], { CRIA_SKIP_BUILD: "1" })).toEqual({ status: 0, output: "" });
+  });
+
+  it("installing builds nothing where an addon loads", () => {
+    const addon = join(work, "addon.cjs");
+    writeFileSync(addon, "exports.runtimeInfo = () => ({});");
+    expect(run(["scripts/install.mjs"], { CRIA_ADDON: addon })).toEqual({ status: 0, output: "" });
+  });
+});
