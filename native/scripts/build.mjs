@@ -3,7 +3,7 @@
 // --prebuild builds native/.cache/prebuild/Release/cria.node, which finds llama.cpp wherever it is installed.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
@@ -91,6 +91,17 @@ function relocate() {
   };
 }
 
+/** cmake-js configures a build folder once: other libraries or headers than last time need a new one. */
+function forgetOldConfiguration(defines) {
+  const file = join(buildDir, "defines.json");
+  const text = JSON.stringify(defines);
+  if (!existsSync(file) || readFileSync(file, "utf8") !== text) {
+    rmSync(buildDir, { recursive: true, force: true });
+    mkdirSync(buildDir, { recursive: true });
+    writeFileSync(file, text);
+  }
+}
+
 function compileAddon({ source, bins }) {
   const versions = readHeaderVersions(source);
   const defines = {
@@ -105,6 +116,7 @@ function compileAddon({ source, bins }) {
     CRIA_SANITIZE: sanitize,
     ...(prebuild ? relocate() : {}),
   };
+  forgetOldConfiguration(defines);
   const cmakeJs = join(dirname(require.resolve("cmake-js/package.json")), "bin", "cmake-js");
   const args = [
     cmakeJs,
@@ -138,7 +150,6 @@ try {
     const llama = fromSource
       ? buildLlamaFromSource()
       : { source: unpackLlamaSource({ whole: false }), bins: findPrebuiltBins() };
-    mkdirSync(buildDir, { recursive: true });
     compileAddon(llama);
     writeFileSync(`${stampFile}.tmp`, JSON.stringify({ stamp, bins: llama.bins }));
     renameSync(`${stampFile}.tmp`, stampFile);
