@@ -1,10 +1,10 @@
 import { ConfigError } from "@cria/core";
 import { defineCommand } from "citty";
-import pc from "picocolors";
 import { checkInteraction } from "../check-env/check-interaction.js";
 import { type CheckOptions, checkTool, defaultCheckOptions } from "../check-env/check-tool.js";
 import type { EnvReport } from "../check-env/finding.js";
 import { loadSubjects } from "../check-env/load-subjects.js";
+import { colors as pc } from "../terminal/colors.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {

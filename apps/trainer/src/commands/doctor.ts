@@ -1,8 +1,8 @@
 import { defineCommand } from "citty";
-import pc from "picocolors";
 import { loadConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import { type Diagnosis, examine, formatBytes, type Verdict } from "../doctor/examine.js";
+import { colors as pc } from "../terminal/colors.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {

@@ -1,6 +1,6 @@
 import { defineCommand } from "citty";
-import pc from "picocolors";
 import { scaffoldEnvironment } from "../init/scaffold-environment.js";
+import { colors as pc } from "../terminal/colors.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {

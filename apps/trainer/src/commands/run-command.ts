@@ -1,7 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { ConfigError, CriaError } from "@cria/core";
-import pc from "picocolors";
 import { findNearest } from "../config/find-nearest.js";
+import { colors as pc } from "../terminal/colors.js";
 
 /** Options that every command has. */
 export const commonArgs = {

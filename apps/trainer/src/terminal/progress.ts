@@ -1,4 +1,4 @@
-import pc from "picocolors";
+import { colors as pc } from "./colors.js";
 
 export interface ProgressOptions {
   label: string;

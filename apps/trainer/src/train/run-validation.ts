@@ -1,4 +1,4 @@
-import pc from "picocolors";
+import { colors as pc } from "../terminal/colors.js";
 import { Progress } from "../terminal/progress.js";
 import { writeLines } from "./run-folder.js";
 import { describeTrajectory } from "./run-training.js";

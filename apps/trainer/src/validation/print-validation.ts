@@ -1,4 +1,4 @@
-import pc from "picocolors";
+import { colors as pc } from "../terminal/colors.js";
 import type { StepMetrics } from "../train/collect-metrics.js";
 
 /** Prints what was judged, a line a number. */
