@@ -3,8 +3,8 @@ import { type ChatMessage, ConfigError, ToolError } from "@cria/core";
 import type { BaseInteraction, InteractionReply } from "@cria/tools";
 import type { DatasetRow } from "../dataset-row.js";
 import { hashSeed, makeUniform } from "../hash-seed.js";
+import { describeError, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
-import { describeError, runWithDeadline } from "./run-with-deadline.js";
 
 interface InteractionSessionOptions {
   interaction: BaseInteraction;

@@ -14,12 +14,12 @@ import {
   RewardQueue,
   type RewardWeights,
 } from "../reward.js";
+import { describeError } from "../run-with-deadline.js";
 import type { AgentLoopOutput, MultiTurnOptions } from "./agent-loop.js";
 import { getAgentLoop, getAgentLoopTraits } from "./agent-loops.js";
 import { selectInteraction } from "./interaction-session.js";
 import { isFatal } from "./is-fatal.js";
 import { recordTrajectory, type UnjudgedTrajectory } from "./record-trajectory.js";
-import { describeError } from "./run-with-deadline.js";
 import { Semaphore } from "./semaphore.js";
 import { createRequestLog } from "./state-log.js";
 import { takeTurn } from "./take-turn.js";

@@ -1,5 +1,5 @@
 import { type BaseTool, findArgumentError, type ParsedToolCall, type ToolResult } from "@cria/tools";
-import { DeadlineExceeded, describeError, runWithDeadline } from "./run-with-deadline.js";
+import { DeadlineExceeded, describeError, runWithDeadline } from "../run-with-deadline.js";
 
 /** Why a call gave no ordinary answer; each is a metric. */
 export type ToolFailure =

@@ -3,13 +3,13 @@ import { checkConversation, type DeltaTokenizer, InferenceConversation } from "@
 import { getToolParser, type ParsedToolCall } from "@cria/tools";
 import type { DatasetRow } from "../dataset-row.js";
 import { hashSeed } from "../hash-seed.js";
+import { describeError } from "../run-with-deadline.js";
 import type { AgentLoop, AgentLoopContext, AgentLoopOutput, SamplingParams } from "./agent-loop.js";
 import { findCallTokens } from "./find-call-tokens.js";
 import { InteractionSession, selectInteraction } from "./interaction-session.js";
 import { isFatal } from "./is-fatal.js";
 import { ProductionView } from "./production-view.js";
 import type { ToolOutcome } from "./run-tool-call.js";
-import { describeError } from "./run-with-deadline.js";
 import { createAgentLog, now } from "./state-log.js";
 import { takeTurn } from "./take-turn.js";
 import { listToolSchemas, ToolSession } from "./tool-session.js";

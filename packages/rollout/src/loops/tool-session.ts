@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import type { ToolSchema } from "@cria/core";
 import { BaseTool, type ParsedToolCall } from "@cria/tools";
 import type { DatasetRow } from "../dataset-row.js";
+import { describeError, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
 import { runToolCall, type ToolInstance, type ToolOutcome } from "./run-tool-call.js";
-import { describeError, runWithDeadline } from "./run-with-deadline.js";
 
 interface ToolSessionOptions {
   tools: ReadonlyMap<string, BaseTool>;

@@ -1,5 +1,5 @@
 import { CriaError, DataError } from "@cria/core";
-import { callWithTimeout, TimeoutExceeded } from "./call-with-timeout.js";
+import { DeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
 import type { RewardFunction, RewardResult } from "./reward-function.js";
 import type { Judgement, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
 import { findReward, makeUnknownSource, routeReward } from "./reward-registry.js";
@@ -30,10 +30,15 @@ export async function callReward<T>(
   options: RewardManagerOptions,
   signal?: AbortSignal,
 ): Promise<T> {
+  const timeoutS = options.timeoutS ?? null;
+  const started = performance.now();
   try {
-    return await callWithTimeout(call, options.timeoutS ?? null, signal);
+    const result = await runWithDeadline(timeoutS, signal, call);
+    // A call that blocks the event loop cannot be interrupted, but its late result does not count either.
+    const isLate = timeoutS !== null && performance.now() - started > timeoutS * 1000;
+    return isLate ? onTimeout() : result;
   } catch (cause) {
-    if (cause instanceof TimeoutExceeded) return onTimeout();
+    if (cause instanceof DeadlineExceeded) return onTimeout();
     if (signal?.aborted || cause instanceof CriaError) throw cause;
     throw new DataError("cannot be judged: the reward function failed", {
       code: "data/reward-failed",

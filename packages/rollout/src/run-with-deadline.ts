@@ -4,12 +4,12 @@ export class DeadlineExceeded extends Error {}
 const longestTimer = 2 ** 31 - 1;
 
 /**
- * Runs work that others wrote: it may throw, hang or return no promise. When time is up or `parent` aborts, the work's
+ * Runs work that others wrote: it may throw, hang or return no promise. When time is up (null: never) or `parent` aborts, the work's
  * signal aborts and the result rejects at once; what the work still does is then nobody's business.
  * Listeners and timers are removed in every case, for `parent` lives as long as a run.
  */
 export function runWithDeadline<T>(
-  seconds: number,
+  seconds: number | null,
   parent: AbortSignal | undefined,
   work: (signal: AbortSignal) => Promise<T> | T,
 ): Promise<T> {
@@ -25,10 +25,8 @@ export function runWithDeadline<T>(
       reject(reason);
     };
     const onAbort = () => stop(parent?.reason);
-    const timer = setTimeout(
-      () => stop(new DeadlineExceeded(`no answer within ${seconds} s`)),
-      Math.min(seconds * 1000, longestTimer),
-    );
+    const late = () => stop(new DeadlineExceeded(`no answer within ${seconds} s`));
+    const timer = seconds === null ? undefined : setTimeout(late, Math.min(seconds * 1000, longestTimer));
     if (parent?.aborted) return onAbort();
     parent?.addEventListener("abort", onAbort, { once: true });
     const settle =
