@@ -1,18 +1,29 @@
-import { makeReport, printReport, type Row } from "./report.js";
+import { parseArgs } from "node:util";
+import { makeReport, printReport } from "./report.js";
+import type { BenchmarkOptions, Row } from "./row.js";
+import { saveReport } from "./save-report.js";
 
 /** Each loads only when it runs: they need different packages. */
-const benchmarks: Record<string, () => Promise<{ run(): Promise<Row[]> }>> = {
+const benchmarks: Record<string, () => Promise<{ run(options: BenchmarkOptions): Promise<Row[]> }>> = {
   tokenize: () => import("./tokenize/index.js"),
 };
 
-const args = process.argv.slice(2);
-const [name] = args.filter((arg) => !arg.startsWith("--"));
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { json: { type: "boolean" }, save: { type: "boolean" }, only: { type: "string" } },
+});
+const [name] = positionals;
 const load = name === undefined ? undefined : benchmarks[name];
 if (!name || !load) {
-  console.error(`usage: pnpm bench <name> [--json]\nbenchmarks: ${Object.keys(benchmarks).join(", ")}`);
+  console.error(`usage: pnpm bench <name> [--json] [--save] [--only <part of a case's name>]`);
+  console.error(`benchmarks: ${Object.keys(benchmarks).join(", ")}`);
   process.exit(name ? 1 : 0);
 }
-const report = makeReport(name, await (await load()).run());
-if (args.includes("--json")) console.log(JSON.stringify(report, null, 2));
+const includes = (title: string) => values.only === undefined || title.includes(values.only);
+// Progress goes to standard error: standard output is the table or the JSON alone.
+const rows = await (await load()).run({ includes, log: (text) => console.error(text) });
+const report = makeReport(name, rows);
+if (values.json) console.log(JSON.stringify(report, null, 2));
 else printReport(report);
+if (values.save) saveReport(report);
 process.exit(report.rows.some((row) => row.met === false) ? 1 : 0);

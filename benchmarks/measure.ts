@@ -1,4 +1,3 @@
-/** Runs contenders in turn, so that whatever else the machine does hits all of them alike. Synchronous functions only. */
 export interface Timing {
   /** Milliseconds. */
   median: number;
@@ -15,6 +14,7 @@ export interface MeasureOptions {
   budget?: number;
 }
 
+/** Runs contenders in turn, so that whatever else the machine does hits all of them alike. Synchronous functions only. */
 export function measureInterleaved<K extends string>(
   contenders: Record<K, () => unknown>,
   { warmUp = 3, minRounds = 15, budget = 2000 }: MeasureOptions = {},
@@ -38,4 +38,32 @@ function summarize(times: number[]): Timing {
   const sorted = [...times].sort((a, b) => a - b);
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!;
   return { median: at(0.5), p95: at(0.95), runs: sorted.length };
+}
+
+/** A figure of each whole run, for example tokens per second. */
+export interface Figures {
+  median: number;
+  values: number[];
+}
+
+/** Whole runs in turn, too long for `measureInterleaved`; each contender returns its own figure. */
+export async function compareRuns<K extends string>(
+  contenders: Record<K, () => Promise<number>>,
+  { warmUp = 1, rounds = 5 }: { warmUp?: number; rounds?: number } = {},
+): Promise<Record<K, Figures>> {
+  const names = Object.keys(contenders) as K[];
+  const values = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<K, number[]>;
+  for (let round = 0; round < warmUp + rounds; round++)
+    for (let i = 0; i < names.length; i++) {
+      const name = names[(i + round) % names.length]!;
+      const figure = await contenders[name]();
+      if (round >= warmUp) values[name].push(figure);
+    }
+  const figures = (name: K): Figures => {
+    const sorted = [...values[name]].sort((a, b) => a - b);
+    const middle = sorted.length >> 1;
+    const median = sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+    return { median, values: values[name] };
+  };
+  return Object.fromEntries(names.map((name) => [name, figures(name)])) as Record<K, Figures>;
 }

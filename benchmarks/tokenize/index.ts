@@ -7,7 +7,7 @@
 import { ChatTemplate, DeltaTokenizer, InferenceConversation } from "@cria/tokenizer-delta";
 import { BundledVocabulary, createLlamaTemplate, readBundledTemplate } from "@cria/tokenizer-delta/testing";
 import { measureInterleaved, type Timing } from "../measure.js";
-import type { Row } from "../report.js";
+import type { Row } from "../row.js";
 import { searchTool, writeConversation, writeToolAnswer } from "./conversation.js";
 
 const SIZES = [1_000, 10_000, 100_000];
@@ -65,22 +65,20 @@ export async function run(): Promise<Row[]> {
     };
     // In proportion to the conversation: what the peers render and tokenize, and we do not.
     const least = [1, 5, 50][i]!;
-    const ratio = Math.min(...Object.values(peers)) / micro(time.ours);
+    const lead = Math.min(...Object.values(peers)) / micro(time.ours);
     rows.push({
       case: `conversation of ${tokens} tokens, delta of 100`,
       metric: `microseconds per delta, median (ours p95 ${(time.ours.p95 * 1000).toFixed(0)}, ${time.ours.runs} runs)`,
       ours: micro(time.ours),
       peers,
-      ratio,
-      target: `at least ${least}`,
-      met: ratio >= least,
+      target: `the best peer takes at least ${least} times as long`,
+      met: lead >= least,
     });
     rows.push({
       case: `conversation of ${tokens} tokens, rendered as in production`,
       metric: "microseconds per turn, median: one rendering, tokens of what changed",
       ours: micro(time.production),
       peers: { "whole: Hugging Face's Jinja, then all tokens": micro(time.whole) },
-      ratio: micro(time.whole) / micro(time.production),
       target: "less than the peer, which renders the same and tokenizes all",
       met: time.production.median < time.whole.median,
     });
@@ -95,7 +93,6 @@ export async function run(): Promise<Row[]> {
       "whole: Hugging Face's Jinja, then all tokens": growth("whole"),
       "rendered twice, tokens of the text between": growth("between"),
     },
-    ratio: Math.min(growth("wholeLlama"), growth("whole"), growth("between")) / growth("ours"),
     target: "at most 2, for caches: it does not grow with the conversation",
     met: growth("ours") <= 2,
   });
@@ -108,7 +105,6 @@ export async function run(): Promise<Row[]> {
     metric: "growth of the cost of one delta, times",
     ours: byDelta.long.median / byDelta.short.median,
     peers: {},
-    ratio: null,
     target: "at most 150: it grows with the delta",
     met: byDelta.long.median / byDelta.short.median <= 150,
   });
