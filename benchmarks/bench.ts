@@ -1,10 +1,11 @@
 import { parseArgs } from "node:util";
 import { makeReport, printReport } from "./report.js";
-import type { BenchmarkOptions, Row } from "./row.js";
+import type { Benchmark } from "./row.js";
 import { saveReport } from "./save-report.js";
 
 /** Each loads only when it runs: they need different packages. */
-const benchmarks: Record<string, () => Promise<{ run(options: BenchmarkOptions): Promise<Row[]> }>> = {
+const benchmarks: Record<string, () => Promise<Benchmark>> = {
+  algorithms: () => import("./algorithms/index.js"),
   tokenize: () => import("./tokenize/index.js"),
 };
 
@@ -21,9 +22,10 @@ if (!name || !load) {
 }
 const includes = (title: string) => values.only === undefined || title.includes(values.only);
 // Progress goes to standard error: standard output is the table or the JSON alone.
-const rows = await (await load()).run({ includes, log: (text) => console.error(text) });
+const benchmark = await load();
+const rows = await benchmark.run({ includes, log: (text) => console.error(text) });
 const report = makeReport(name, rows);
 if (values.json) console.log(JSON.stringify(report, null, 2));
 else printReport(report);
-if (values.save) saveReport(report);
+if (values.save) saveReport(report, benchmark);
 process.exit(report.rows.some((row) => row.met === false) ? 1 : 0);

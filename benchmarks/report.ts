@@ -2,12 +2,12 @@ import { execFileSync } from "node:child_process";
 import { cpus, totalmem } from "node:os";
 import type { Row } from "./row.js";
 
-export interface Report {
+export interface Report<R extends Row = Row> {
   name: string;
   hardware: string;
   commit: string;
   /** `ratio` is ours over each peer, whether more or less of the metric is better. */
-  rows: (Row & { ratio: Record<string, number> })[];
+  rows: (R & { ratio: Record<string, number> })[];
 }
 
 export function makeReport(name: string, rows: readonly Row[]): Report {
@@ -17,9 +17,8 @@ export function makeReport(name: string, rows: readonly Row[]): Report {
 }
 
 function addRatios(row: Row): Report["rows"][number] {
-  const { case: title, metric, ours, peers, target, met } = row;
-  const ratio = Object.fromEntries(Object.entries(peers).map(([name, value]) => [name, ours / value]));
-  return { case: title, metric, ours, peers, ratio, target, met };
+  const ratio = Object.fromEntries(Object.entries(row.peers).map(([name, value]) => [name, row.ours / value]));
+  return { ...row, ratio };
 }
 
 export function printReport(report: Report): void {

@@ -1,24 +1,37 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { formatNumber, type Report } from "./report.js";
+import type { Benchmark } from "./row.js";
 
 const root = join(import.meta.dirname, "..");
 
 /**
- * Keeps a result in `benchmarks/results/<name>.json`, and puts its table into `docs/performance.md` between the comments
- * `<!-- begin NAME -->` and `<!-- end NAME -->`, when the document has them.
+ * Keeps a result in `benchmarks/results/<name>.json` and its figure in `docs/<name>.svg`, and puts its table into the pages
+ * of `docs/` that have the comments `<!-- begin NAME -->` and `<!-- end NAME -->`.
  */
-export function saveReport(report: Report): void {
+export function saveReport(report: Report, benchmark: Benchmark): void {
   writeFileSync(join(root, "benchmarks", "results", `${report.name}.json`), `${JSON.stringify(report, null, 2)}\n`);
-  const path = join(root, "docs", "performance.md");
+  const docs = join(root, "docs");
+  if (benchmark.drawFigure) writeFileSync(join(docs, `${report.name}.svg`), benchmark.drawFigure(report));
+  const table = (benchmark.formatTable ?? formatTable)(report);
   const [begin, end] = [`<!-- begin ${report.name} -->`, `<!-- end ${report.name} -->`];
-  const text = readFileSync(path, "utf8");
-  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-  if (from < 0 || to < from) return;
-  writeFileSync(path, `${text.slice(0, from + begin.length)}\n${formatTable(report)}\n${text.slice(to)}`);
+  for (const page of readdirSync(docs).filter((file) => file.endsWith(".md"))) {
+    const text = readFileSync(join(docs, page), "utf8");
+    const [from, to] = [text.indexOf(begin), text.indexOf(end)];
+    if (from < 0 || to < from) continue;
+    writeFileSync(
+      join(docs, page),
+      `${text.slice(0, from + begin.length)}\n${describe(report)}\n\n${table}\n${text.slice(to)}`,
+    );
+  }
 }
 
-function formatTable({ rows, hardware, commit }: Report): string {
+function describe({ hardware, commit }: Report): string {
+  return `${hardware}; commit ${commit}.`;
+}
+
+/** The ratio is ours over the peer's. */
+function formatTable({ rows }: Report): string {
   const lines = rows.map(({ case: title, metric, ours, peers, ratio, target, met }) => {
     const beside = Object.keys(peers).map(
       (name) => `${name}: ${formatNumber(peers[name]!)} (ratio ${formatNumber(ratio[name]!)})`,
@@ -26,11 +39,5 @@ function formatTable({ rows, hardware, commit }: Report): string {
     const reached = met === null ? "" : `${met ? "met" : "**missed**"}: ${target}`;
     return `| ${title} | ${metric} | ${formatNumber(ours)} | ${beside.join("<br>")} | ${reached} |`;
   });
-  return [
-    `${hardware}; commit ${commit}. The ratio is ours over the peer's.`,
-    "",
-    "| case | metric | ours | peers | target |",
-    "|---|---|---|---|---|",
-    ...lines,
-  ].join("\n");
+  return ["| case | metric | ours | peers (ours / theirs) | target |", "|---|---|---|---|---|", ...lines].join("\n");
 }
