@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
+import type { Benchmark } from "./benchmark.js";
 import { makeReport, printReport } from "./report.js";
-import type { Benchmark } from "./row.js";
 import { saveReport } from "./save-report.js";
 
 /** Each loads only when it runs: they need different packages. */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Benchmark } from "./benchmark.js";
 import { formatNumber, type Report } from "./report.js";
-import type { Benchmark } from "./row.js";
 
 const root = join(import.meta.dirname, "..");
 

@@ -5,8 +5,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
+import type { BenchmarkOptions } from "../benchmark.js";
 import type { Report } from "../report.js";
-import type { BenchmarkOptions, Row } from "../row.js";
+import type { Row } from "../row.js";
 import { algorithms, seeds } from "./algorithms.js";
 import { drawPanels } from "./draw-panels.js";
 import { type TrainingCurves, trainOnce } from "./train-once.js";
