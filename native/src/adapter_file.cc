@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <random>
+#include <set>
 
 #include "cria/error.h"
 #include "cria/runtime.h"
@@ -46,6 +48,7 @@ std::vector<HostTensor> make_initial_pairs(const Model & model, const LoraOption
                 .expected("attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down or output").received('"' + target + '"');
         }
     }
+    const int64_t rank = options.rank.value_or(8);
     std::mt19937 random(seed);
     std::vector<HostTensor> pairs;
     for (const auto & [name, weight] : llama_internal_get_tensor_map(model.llama())) {
@@ -54,13 +57,13 @@ std::vector<HostTensor> make_initial_pairs(const Model & model, const LoraOption
             ? is_linear(layer) && layer != "output"
             : std::find(options.targets.begin(), options.targets.end(), layer) != options.targets.end();
         if (!wanted || ggml_n_dims(weight) != 2) continue;
-        HostTensor a{name + ".lora_a", {weight->ne[0], options.rank}, {}};
-        HostTensor b{name + ".lora_b", {options.rank, weight->ne[1]}, {}};
+        HostTensor a{name + ".lora_a", {weight->ne[0], rank}, {}};
+        HostTensor b{name + ".lora_b", {rank, weight->ne[1]}, {}};
         // As PEFT does: A uniform in ±1/sqrt(inputs) (Kaiming with a = sqrt 5), B zero, so that training starts at W.
         std::uniform_real_distribution<float> uniform(-1.0f / std::sqrt(float(weight->ne[0])), 1.0f / std::sqrt(float(weight->ne[0])));
-        a.values.resize(size_t(weight->ne[0]) * size_t(options.rank));
+        a.values.resize(size_t(weight->ne[0]) * size_t(rank));
         for (auto & value : a.values) value = uniform(random);
-        b.values.assign(size_t(options.rank) * size_t(weight->ne[1]), 0.0f);
+        b.values.assign(size_t(rank) * size_t(weight->ne[1]), 0.0f);
         pairs.push_back(std::move(a));
         pairs.push_back(std::move(b));
     }
@@ -80,26 +83,112 @@ std::vector<float> to_floats(const ggml_tensor * tensor) {
     return values;
 }
 
-std::vector<HostTensor> read_pairs(const std::string & path, float & alpha, int & rank) {
-    const GgufHeader header = read_gguf(path, true);
-    if (gguf_string(header.gguf.get(), "adapter.type") != "lora") {
-        throw Error("not-an-adapter", "is not a LoRA adapter").subject(path).expected("adapter.type = \"lora\"")
-            .received('"' + gguf_string(header.gguf.get(), "adapter.type") + '"');
-    }
-    const int64_t id = gguf_find_key(header.gguf.get(), "adapter.lora.alpha");
-    if (id >= 0 && gguf_get_kv_type(header.gguf.get(), id) == GGUF_TYPE_FLOAT32) alpha = gguf_get_val_f32(header.gguf.get(), id);
-    std::vector<HostTensor> pairs;
-    for (ggml_tensor * t = ggml_get_first_tensor(header.tensors.get()); t; t = ggml_get_next_tensor(header.tensors.get(), t)) {
-        const std::string name = t->name;
-        const bool is_b = name.size() > 7 && name.compare(name.size() - 7, 7, ".lora_b") == 0;
-        const bool is_a = name.size() > 7 && name.compare(name.size() - 7, 7, ".lora_a") == 0;
-        if (!is_a && !is_b) continue;
-        if (is_b) rank = int(t->ne[0]);
-        if (t->type != GGML_TYPE_F32 && !ggml_get_type_traits(t->type)->to_float) continue;
-        pairs.push_back({name, {t->ne[0], t->ne[1]}, to_floats(t)});
-    }
-    return pairs;
+std::string list(const std::set<std::string> & names) {
+    std::string text;
+    for (const auto & name : names) text += (text.empty() ? "" : ", ") + name;
+    return text;
 }
+
+struct AdapterFile {
+    float alpha = 0.0f;
+    std::vector<HostTensor> pairs;  // A, B, A, B, ...
+};
+
+// Reads an adapter whoever made it, and refuses what generation or training would leave out or apply differently.
+class AdapterReader {
+   public:
+    AdapterReader(const Model & model, const std::string & path) : model_(model), path_(path), header_(read_gguf(path, true)) {}
+
+    AdapterFile read(const LoraOptions & options) {
+        check_metadata();
+        AdapterFile file;
+        // As llama.cpp has it: absent or 0 means that the product is added as it is, not scaled by alpha / rank.
+        const int64_t id = gguf_find_key(header_.gguf.get(), "adapter.lora.alpha");
+        if (id >= 0 && gguf_get_kv_type(header_.gguf.get(), id) == GGUF_TYPE_FLOAT32) file.alpha = gguf_get_val_f32(header_.gguf.get(), id);
+        std::set<std::string> targets;
+        for (int64_t i = 0; i < gguf_get_n_tensors(header_.gguf.get()); i++) {
+            const std::string name = gguf_get_tensor_name(header_.gguf.get(), i);
+            const ggml_tensor * t = find(name);
+            if (ends_with(name, ".lora_b") && find(name.substr(0, name.size() - 1) + "a")) continue;
+            if (!ends_with(name, ".lora_a")) throw unsupported(name, "is not half of a LoRA pair; llama.cpp leaves it out");
+            const std::string base = name.substr(0, name.size() - 7);
+            const ggml_tensor * b = find(base + ".lora_b");
+            check_pair(base, t, b, options);
+            targets.insert(short_name(base));
+            file.pairs.push_back({name, {t->ne[0], t->ne[1]}, to_floats(t)});
+            file.pairs.push_back({b->name, {b->ne[0], b->ne[1]}, to_floats(b)});
+        }
+        if (file.pairs.empty()) throw mismatch("holds no LoRA pair").expected("tensors <weight>.lora_a and <weight>.lora_b");
+        if (options.alpha && std::fabs(*options.alpha - file.alpha) > 1e-6f * *options.alpha) {
+            throw mismatch("has another alpha").expected("alpha " + to_text(*options.alpha)).received("alpha " + to_text(file.alpha))
+                .remedy("leave alpha out: the file's counts");
+        }
+        const std::set<std::string> wanted(options.targets.begin(), options.targets.end());
+        if (!wanted.empty() && wanted != targets) {
+            throw mismatch("adapts other layers").expected(list(wanted)).received(list(targets)).remedy("leave targets out: the file's count");
+        }
+        return file;
+    }
+
+   private:
+    static bool ends_with(const std::string & text, const std::string & end) {
+        return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+    }
+
+    static std::string to_text(float value) {
+        char text[32];
+        std::snprintf(text, sizeof text, "%g", double(value));
+        return text;
+    }
+
+    static std::string shape_of(const ggml_tensor * t) { return "[" + std::to_string(t->ne[0]) + ", " + std::to_string(t->ne[1]) + "]"; }
+
+    const ggml_tensor * find(const std::string & name) const { return ggml_get_tensor(header_.tensors.get(), name.c_str()); }
+
+    Error mismatch(const std::string & summary) const {
+        return Error("adapter-mismatch", summary).subject(path_).remedy("use an adapter that was trained on this base model");
+    }
+
+    Error unsupported(const std::string & name, const std::string & why) const {
+        return Error("unsupported-tensor", "has a tensor that cannot be trained here: it " + why).subject(path_)
+            .expected("LoRA pairs of attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down or output").received(name)
+            .remedy("merge the adapter into its model, or train one on linear layers alone");
+    }
+
+    void check_metadata() const {
+        const gguf_context * gguf = header_.gguf.get();
+        const std::string type = gguf_string(gguf, "adapter.type");
+        if (type != "lora") throw Error("not-an-adapter", "is not a LoRA adapter").subject(path_).expected("adapter.type = \"lora\"").received('"' + type + '"');
+        const std::string architecture = gguf_string(gguf, "general.architecture");
+        const std::string expected = gguf_string(model_.header().gguf.get(), "general.architecture");
+        if (architecture != expected) throw mismatch("is an adapter of another architecture").expected(expected).received(architecture);
+        if (gguf_find_key(gguf, "adapter.alora.invocation_tokens") >= 0) {
+            throw unsupported("adapter.alora.invocation_tokens", "applies after an invocation alone (aLoRA)");
+        }
+    }
+
+    void check_pair(const std::string & base, const ggml_tensor * a, const ggml_tensor * b, const LoraOptions & options) const {
+        if (!is_linear(short_name(base))) throw unsupported(a->name, "does not adapt a linear layer");
+        if (!b) throw mismatch("has a LoRA pair without its second half").expected(base + ".lora_b").received("no such tensor");
+        for (const ggml_tensor * t : {a, b}) {
+            if (t->type != GGML_TYPE_F32 && !ggml_get_type_traits(t->type)->to_float) throw unsupported(t->name, std::string("is of type ") + ggml_type_name(t->type));
+        }
+        const ggml_tensor * weight = model_.llama()->get_tensor(base.c_str());
+        if (!weight) throw mismatch("adapts a weight that the model does not have").received(base);
+        if (a->ne[0] != weight->ne[0] || b->ne[1] != weight->ne[1] || a->ne[1] != b->ne[0] || ggml_n_dims(a) > 2 || ggml_n_dims(b) > 2) {
+            throw mismatch("is of another shape than the model's " + base).expected("A [" + std::to_string(weight->ne[0]) + ", rank], B [rank, " + std::to_string(weight->ne[1]) + "]")
+                .received("A " + shape_of(a) + ", B " + shape_of(b));
+        }
+        if (options.rank && *options.rank != b->ne[0]) {
+            throw mismatch("has another rank").expected("rank " + std::to_string(*options.rank)).received("rank " + std::to_string(b->ne[0]) + " of " + base)
+                .remedy("leave rank out: the file's counts");
+        }
+    }
+
+    const Model & model_;
+    const std::string path_;
+    const GgufHeader header_;
+};
 
 using Owned = std::unique_ptr<gguf_context, GgufDeleter>;
 
@@ -121,22 +210,15 @@ std::vector<float> read_floats(const ggml_tensor * tensor) {
 }  // namespace
 
 llama_adapter_lora * load_or_create_adapter(const Model & model, const LoraOptions & options, uint32_t seed) {
-    if (options.rank < 1 || options.rank > 4096) {
-        throw Error("bad-option", "is out of range").subject("lora.rank").expected("1 to 4096").received(std::to_string(options.rank));
-    }
-    if (!std::isfinite(options.alpha) || options.alpha <= 0) {
-        throw Error("bad-option", "must be a positive number").subject("lora.alpha").received(std::to_string(options.alpha));
-    }
-    float alpha = options.alpha;
-    int rank = options.rank;
-    const auto pairs = options.path.empty() ? make_initial_pairs(model, options, seed) : read_pairs(options.path, alpha, rank);
-    const Owned gguf = make_adapter_metadata(model, alpha);
+    const AdapterFile file = options.path.empty() ? AdapterFile{options.alpha.value_or(16.0f), make_initial_pairs(model, options, seed)}
+                                                  : AdapterReader(model, options.path).read(options);
+    const Owned gguf = make_adapter_metadata(model, file.alpha);
     std::vector<GgufTensor> tensors;
-    for (const auto & pair : pairs) tensors.push_back({pair.name, GGML_TYPE_F32, pair.shape, pair.values.data()});
-    FILE * file = write_gguf_to_temporary(gguf.get(), tensors);
+    for (const auto & pair : file.pairs) tensors.push_back({pair.name, GGML_TYPE_F32, pair.shape, pair.values.data()});
+    FILE * temporary = write_gguf_to_temporary(gguf.get(), tensors);
     take_log_errors();
-    llama_adapter_lora * adapter = llama_adapter_lora_init_from_file_ptr(model.llama(), file);
-    std::fclose(file);
+    llama_adapter_lora * adapter = llama_adapter_lora_init_from_file_ptr(model.llama(), temporary);
+    std::fclose(temporary);
     if (!adapter) {
         throw Error("adapter-failed", "the adapter does not fit this model").subject(options.path.empty() ? "lora" : options.path)
             .received(take_log_errors()).remedy("use an adapter that was trained on this base model");

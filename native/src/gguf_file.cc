@@ -60,6 +60,13 @@ void add_tensors(gguf_context * gguf, ggml_context * context, const std::vector<
     }
 }
 
+// Removes what was written so far.
+Error cannot_write(const std::string & temporary, const std::string & path, const char * what, int error) {
+    unlink(temporary.c_str());
+    return Error("write-failed", std::string(what) + ": " + std::strerror(error)).subject(path)
+        .expected("a writable folder with room for the file").remedy("free some space or choose another path; nothing was changed");
+}
+
 GgmlPtr tensor_context(size_t count) {
     return GgmlPtr(ggml_init({(count + 1) * ggml_tensor_overhead(), nullptr, true}));
 }
@@ -99,20 +106,27 @@ std::string gguf_string(const gguf_context * gguf, const char * key) {
 void write_gguf(const std::string & path, gguf_context * gguf, const std::vector<GgufTensor> & tensors) {
     const GgmlPtr context = tensor_context(tensors.size());
     add_tensors(gguf, context.get(), tensors);
-    const std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
-    const auto fail = [&](const char * what, int error) {
-        unlink(temporary.c_str());
-        return Error("write-failed", std::string(what) + ": " + std::strerror(error)).subject(path)
-            .expected("a writable folder with room for the file").remedy("free some space or choose another path; nothing was changed");
-    };
+    const std::string temporary = temporary_name(path);
     FILE * file = std::fopen(temporary.c_str(), "wb");
-    if (!file) throw fail("cannot create it", errno);
+    if (!file) throw cannot_write(temporary, path, "cannot create it", errno);
     errno = 0;
-    const bool written = gguf_write_to_file_ptr(gguf, file, false) && std::fflush(file) == 0 && !std::ferror(file) && fsync(fileno(file)) == 0;
+    const bool written = gguf_write_to_file_ptr(gguf, file, false) && std::fflush(file) == 0 && !std::ferror(file);
     const int error = errno;
     const bool closed = std::fclose(file) == 0;
-    if (!written || !closed) throw fail("cannot write it", error ? error : EIO);
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) throw fail("cannot rename it into place", errno);
+    if (!written || !closed) throw cannot_write(temporary, path, "cannot write it", error ? error : EIO);
+    move_into_place(temporary, path);
+}
+
+std::string temporary_name(const std::string & path) { return path + "." + std::to_string(getpid()) + ".tmp"; }
+
+void move_into_place(const std::string & temporary, const std::string & path) {
+    const int fd = open(temporary.c_str(), O_RDONLY);
+    if (fd < 0) throw cannot_write(temporary, path, "cannot open it again", errno);
+    const bool synced = fsync(fd) == 0;
+    const int error = errno;
+    close(fd);
+    if (!synced) throw cannot_write(temporary, path, "cannot sync it", error);
+    if (std::rename(temporary.c_str(), path.c_str()) != 0) throw cannot_write(temporary, path, "cannot rename it into place", errno);
     sync_folder_of(path);
 }
 

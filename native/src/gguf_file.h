@@ -42,6 +42,12 @@ struct GgufTensor {
 // Writes atomically. Adds the tensors to `gguf`. Throws Error("write-failed") with the reason; no partial file stays.
 void write_gguf(const std::string & path, gguf_context * gguf, const std::vector<GgufTensor> & tensors);
 
+// Where a file is written before it has its name: beside it, so that renaming it is one step.
+std::string temporary_name(const std::string & path);
+
+// Syncs a finished file and renames it. Throws Error("write-failed"); the temporary file is removed then.
+void move_into_place(const std::string & temporary, const std::string & path);
+
 // Same bytes into an unnamed temporary file, rewound. The caller closes it.
 FILE * write_gguf_to_temporary(gguf_context * gguf, const std::vector<GgufTensor> & tensors);
 

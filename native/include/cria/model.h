@@ -26,9 +26,10 @@ struct GgufHeader;
 enum class Trainable { none, lora, full };
 
 struct LoraOptions {
-    int rank = 8;
-    float alpha = 16.0f;
-    // Short tensor names ("attn_q", "ffn_down", "output"); empty means every linear layer of the blocks.
+    // Of a new adapter 8 and 16 unless given; an adapter from a file must have them where given.
+    std::optional<int> rank;
+    std::optional<float> alpha;
+    // Short tensor names ("attn_q", "ffn_down", "output"); empty means every linear layer of the blocks, or the file's.
     std::vector<std::string> targets;
     // An adapter GGUF to start from; empty: A random, B zero.
     std::string path;

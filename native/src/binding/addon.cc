@@ -9,6 +9,7 @@
 #include "binding/native_model.h"
 #include "cria/runtime.h"
 #include "gguf_file.h"
+#include "quantize_file.h"
 
 namespace cria {
 
@@ -30,8 +31,8 @@ EngineOptions read_engine_options(const Napi::Value & value) {
     if (o.has("lora")) {
         const OptionReader l(o.value("lora"), "loadModel.lora");
         LoraOptions lora;
-        lora.rank = int(l.integer("rank", lora.rank, 1, 4096));
-        lora.alpha = float(l.number("alpha", lora.alpha, 1e-6, 1e6));
+        if (l.has("rank")) lora.rank = int(l.integer("rank", 0, 1, 4096));
+        if (l.has("alpha")) lora.alpha = float(l.number("alpha", 0, 1e-6, 1e6));
         lora.targets = l.texts("targets");
         lora.path = l.text("path", "");
         options.model.lora = lora;
@@ -209,6 +210,33 @@ Napi::Value write_gguf_file(const Napi::CallbackInfo & info) {
     });
 }
 
+Napi::Value quantize_types(const Napi::CallbackInfo & info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        Napi::Array names = Napi::Array::New(info.Env());
+        for (const auto & name : list_quantize_types()) names.Set(names.Length(), name);
+        return names;
+    });
+}
+
+// quantizeGguf(input, output, type, threads)
+Napi::Value quantize_gguf(const Napi::CallbackInfo & info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        start_runtime();
+        const QuantizeOptions options{to_text(info[0], "input"), to_text(info[1], "output"), to_text(info[2], "type"), int(info[3].ToNumber().Int32Value())};
+        Environment & environment = Environment::of(info.Env());
+        const PendingPromise pending(info.Env(), environment, info.This().As<Napi::Object>());
+        environment.spawn([pending, options] {
+            try {
+                quantize_file(options);
+                pending.resolve([](Napi::Env env) { return env.Undefined(); });
+            } catch (const Error & error) {
+                pending.reject(error);
+            }
+        });
+        return pending.promise();
+    });
+}
+
 Napi::Object init(Napi::Env env, Napi::Object exports) {
     Environment & environment = Environment::install(env);
     environment.model_class = Napi::Persistent(NativeModel::define(env));
@@ -216,6 +244,8 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports.Set("runtimeInfo", Napi::Function::New(env, runtime_info));
     exports.Set("loadCuda", Napi::Function::New(env, load_cuda));
     exports.Set("loadModel", Napi::Function::New(env, load_model));
+    exports.Set("quantizeTypes", Napi::Function::New(env, quantize_types));
+    exports.Set("quantizeGguf", Napi::Function::New(env, quantize_gguf));
     exports.Set("writeGguf", Napi::Function::New(env, write_gguf_file));
     return exports;
 }

@@ -12,7 +12,10 @@ export interface LoraOptions {
   alpha?: number;
   /** Short tensor names: attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down, output. Default: all but output. */
   targets?: string[];
-  /** An adapter GGUF to start from; its rank and alpha then count. */
+  /**
+   * An adapter GGUF to start from, of Cria's, or made by llama.cpp's convert_lora_to_gguf.py. Its rank, alpha and targets
+   * count; those given beside it must be the same.
+   */
   path?: string;
 }
 

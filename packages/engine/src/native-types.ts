@@ -158,4 +158,8 @@ export interface NativeAddon {
   loadCuda(folder: string): boolean;
   loadModel(options: NativeLoadOptions): Promise<NativeModel>;
   writeGguf(path: string, file: GgufFile): Promise<void>;
+  /** Names of the types, the most exact first. */
+  quantizeTypes(): string[];
+  /** llama_model_quantize; threads 0: all. */
+  quantizeGguf(input: string, output: string, type: string, threads: number): Promise<void>;
 }

@@ -1,11 +1,12 @@
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, open, rm } from "node:fs/promises";
 import { EngineError } from "@cria/core";
 import type { LlamaModel } from "../llama-model.js";
 import { loadModel } from "../load-model.js";
+import { checkQuantizeType, quantizeModel } from "./quantize-model.js";
 import { type GgufHeader, type GgufTensorInfo, readGguf, readTensorBytes } from "./read-gguf.js";
 import { findCodec } from "./tensor-codecs.js";
-import { countBytes, getType, type TensorType } from "./tensor-types.js";
-import { encodeUint32Entry, type PlannedTensor, writeGgufFile } from "./write-gguf-file.js";
+import { countBytes, getType } from "./tensor-types.js";
+import { type PlannedTensor, writeGgufFile } from "./write-gguf-file.js";
 
 export interface ExportModelOptions {
   /** The model's GGUF. */
@@ -13,8 +14,10 @@ export interface ExportModelOptions {
   /** A LoRA adapter's GGUF, to be added into the weights; without it the model is only quantized. */
   adapter?: string | null;
   output: string;
-  /** Matrices become this; null: they stay as they are. */
-  quantize?: "q8_0" | null;
+  /** One of `listQuantizeTypes()`; null: tensors keep their types. */
+  quantize?: string | null;
+  /** For quantizing. Default: all cores. */
+  threads?: number;
 }
 
 export interface ExportModelResult {
@@ -25,72 +28,94 @@ export interface ExportModelResult {
   bytes: number;
 }
 
-/** llama_ftype of a file whose matrices are mostly Q8_0. */
-const MOSTLY_Q8_0 = 7;
-
 interface Pair {
   /** [inputs, rank] and [rank, outputs], fastest axis first. */
   a: Float32Array;
   b: Float32Array;
-  rank: number;
+  /** Of their product. */
+  scale: number;
 }
 
 /**
  * Writes a model as one GGUF that stock llama.cpp loads: W + (alpha / rank) B A for every weight that the adapter has, all
- * metadata as they were. F32, F16, BF16 and Q8_0 weights keep their type; a changed weight of another quantized type
- * becomes F16, for quantizing it again would lose more than the adapter may hold.
- * @throws EngineError when a file cannot be read or written, or the adapter is not this model's.
+ * metadata as they were. F32, F16, BF16 and Q8_0 weights keep their type; a changed weight of another quantized type becomes
+ * F16, for quantizing it again would lose more than the adapter may hold. With `quantize` the sums go into it as F32.
+ * @throws ConfigError for an unknown type; EngineError when a file cannot be read or written, or the adapter is not this
+ * model's.
  */
 export async function exportModel(options: ExportModelOptions): Promise<ExportModelResult> {
-  const base = await readGguf(options.base);
-  const adapter = options.adapter ? await readAdapter(options.adapter, base) : null;
-  const file = await open(options.base);
-  const dequantizer = new Dequantizer(options.base);
+  const { base, adapter = null, output, quantize = null, threads } = options;
+  if (quantize === null)
+    return { merged: await mergeAdapter(base, adapter, output, null), ...(await countTypes(output)) };
+  checkQuantizeType(quantize);
+  if (adapter === null) {
+    await quantizeModel({ input: base, output, type: quantize, threads });
+    return { merged: 0, ...(await countTypes(output)) };
+  }
+  const whole = `${output}.${process.pid}.merged`;
+  try {
+    const merged = await mergeAdapter(base, adapter, whole, "f32");
+    await quantizeModel({ input: whole, output, type: quantize, threads });
+    return { merged, ...(await countTypes(output)) };
+  } finally {
+    await rm(whole, { force: true }).catch(() => undefined);
+  }
+}
+
+async function countTypes(path: string): Promise<Pick<ExportModelResult, "types" | "bytes">> {
+  const { tensors } = await readGguf(path);
+  const types: Record<string, number> = {};
+  for (const { type } of tensors) types[type.name] = (types[type.name] ?? 0) + 1;
+  return { types, bytes: tensors.reduce((sum, tensor) => sum + tensor.bytes, 0) };
+}
+
+/**
+ * @param changedType of the weights that the adapter changes; null: theirs, or F16 where it cannot be written here.
+ * @returns how many they are.
+ */
+async function mergeAdapter(
+  path: string,
+  adapterPath: string | null,
+  output: string,
+  changedType: "f32" | null,
+): Promise<number> {
+  const base = await readGguf(path);
+  const pairs = adapterPath ? await readAdapter(adapterPath, base) : new Map<string, Pair>();
+  const file = await open(path);
+  const dequantizer = new Dequantizer(path);
   try {
     const tensors = base.tensors.map((tensor): PlannedTensor => {
-      const pair = adapter?.pairs.get(tensor.name);
-      const type = chooseType(tensor, pair !== undefined, options.quantize ?? null);
       const { name, shape } = tensor;
-      if (!pair && type === tensor.type) return { name, type, shape, makeBytes: () => readTensorBytes(file, tensor) };
+      const pair = pairs.get(name);
+      if (!pair) return { name, type: tensor.type, shape, makeBytes: () => readTensorBytes(file, tensor) };
+      const type = changedType ? getType(changedType) : findCodec(tensor.type.name) ? tensor.type : getType("f16");
       const makeBytes = async () => {
         const values = await dequantizer.read(file, tensor);
-        if (pair) addProduct(values, pair, adapter!.alpha / pair.rank, shape);
+        addProduct(values, pair, shape);
         const bytes = Buffer.alloc(countBytes(type, shape));
         findCodec(type.name)!.encode(values, bytes);
         return bytes;
       };
       return { name, type, shape, makeBytes };
     });
-    const changed = new Map<string, Buffer>();
-    if (options.quantize) {
-      changed.set("general.file_type", encodeUint32Entry("general.file_type", MOSTLY_Q8_0));
-      changed.set("general.quantization_version", encodeUint32Entry("general.quantization_version", 2));
-    }
-    await writeGgufFile(options.output, base, changed, tensors);
-    const types: Record<string, number> = {};
-    for (const { type } of tensors) types[type.name] = (types[type.name] ?? 0) + 1;
-    const bytes = tensors.reduce((sum, { type, shape }) => sum + countBytes(type, shape), 0);
-    return { merged: adapter?.pairs.size ?? 0, types, bytes };
+    await writeGgufFile(output, base, tensors);
+    return pairs.size;
   } finally {
     await dequantizer.dispose();
     await file.close();
   }
 }
 
-function chooseType(tensor: GgufTensorInfo, changed: boolean, quantize: "q8_0" | null): TensorType {
-  const simple = findCodec(tensor.type.name) !== undefined;
-  const isMatrix = tensor.shape.length === 2 && tensor.shape[0]! % 32 === 0;
-  if (quantize && isMatrix && (simple || changed)) return getType(quantize);
-  return simple || !changed ? tensor.type : getType("f16");
-}
-
-async function readAdapter(path: string, base: GgufHeader): Promise<{ alpha: number; pairs: Map<string, Pair> }> {
+async function readAdapter(path: string, base: GgufHeader): Promise<Map<string, Pair>> {
   const header = await readGguf(path);
   const kind = header.metadata.get("adapter.type")?.value;
   if (kind !== "lora") throw makeUnfit(path, 'adapter.type "lora"', JSON.stringify(kind) ?? "none");
   const architecture = (of: GgufHeader) => String(of.metadata.get("general.architecture")?.value);
   if (architecture(header) !== architecture(base))
     throw makeUnfit(path, `architecture ${architecture(base)}`, architecture(header));
+  const alpha = Number(header.metadata.get("adapter.lora.alpha")?.value ?? 0);
+  const other = header.tensors.find(({ name }) => !/\.lora_[ab]$/.test(name));
+  if (other) throw makeUnfit(path, "LoRA pairs alone", other.name);
   const pairs = new Map<string, Pair>();
   const file = await open(path);
   try {
@@ -103,13 +128,14 @@ async function readAdapter(path: string, base: GgufHeader): Promise<{ alpha: num
       const shape = [inputs, tensorB.shape[1]!];
       if (tensorB.shape[0] !== rank || shape.some((n, i) => n !== weight.shape[i]))
         throw makeUnfit(path, `${name} [${weight.shape.join(", ")}]`, `[${shape.join(", ")}]`);
-      pairs.set(name, { a: await decode(file, tensorA), b: await decode(file, tensorB), rank });
+      // As llama.cpp has it: without alpha the product is added as it is.
+      const scale = alpha === 0 ? 1 : alpha / rank;
+      pairs.set(name, { a: await decode(file, tensorA), b: await decode(file, tensorB), scale });
     }
   } finally {
     await file.close();
   }
-  const alpha = header.metadata.get("adapter.lora.alpha")?.value;
-  return { alpha: Number(alpha ?? 0), pairs };
+  return pairs;
 }
 
 async function decode(file: FileHandle, tensor: GgufTensorInfo): Promise<Float32Array> {
@@ -144,8 +170,9 @@ class Dequantizer {
 }
 
 /** W += scale B A, row by row: W is [inputs, outputs], fastest axis first. */
-function addProduct(weight: Float32Array, { a, b, rank }: Pair, scale: number, shape: readonly number[]): void {
+function addProduct(weight: Float32Array, { a, b, scale }: Pair, shape: readonly number[]): void {
   const [inputs, outputs] = shape as [number, number];
+  const rank = a.length / inputs;
   const update = new Float64Array(inputs);
   for (let row = 0; row < outputs; row++) {
     update.fill(0);

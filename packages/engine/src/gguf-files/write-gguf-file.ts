@@ -12,25 +12,17 @@ export interface PlannedTensor {
   makeBytes: () => Promise<Buffer>;
 }
 
-/** A uint32 entry, as it stands in a file. */
-export function encodeUint32Entry(key: string, value: number): Buffer {
-  return Buffer.concat([encodeString(key), encodeU32(4), encodeU32(value)]);
-}
-
 /**
  * Writes a GGUF with the metadata of another file, entry by entry as they stand there, and new tensors: temporary name,
  * sync, rename.
- * @param changed entries to put in place of (or beside) the other file's.
  * @throws EngineError when the file cannot be written; nothing is left behind then.
  */
 export async function writeGgufFile(
   path: string,
   { metadata, alignment }: GgufHeader,
-  changed: ReadonlyMap<string, Buffer>,
   tensors: readonly PlannedTensor[],
 ): Promise<void> {
-  const entries = new Map([...metadata].map(([key, { raw }]) => [key, raw] as const));
-  for (const [key, raw] of changed) entries.set(key, raw);
+  const entries = [...metadata.values()].map(({ raw }) => raw);
   let end = 0;
   const infos = tensors.map(({ name, type, shape }) => {
     const offset = Math.ceil(end / alignment) * alignment;
@@ -45,8 +37,8 @@ export async function writeGgufFile(
     Buffer.from("GGUF"),
     encodeU32(3),
     encodeU64(tensors.length),
-    encodeU64(entries.size),
-    ...entries.values(),
+    encodeU64(entries.length),
+    ...entries,
     ...infos.map((info) => info.bytes),
   ]);
   const start = Math.ceil(header.length / alignment) * alignment;
