@@ -12,6 +12,7 @@
 #include "cria/error.h"
 #include "cria/runtime.h"
 #include "infer/decode_batch.h"
+#include "infer/fold_heads.h"
 #include "infer/kv_slots.h"
 #include "infer/sampler.h"
 #include "infer/text_stream.h"
@@ -22,9 +23,11 @@
 // cells of all conversations. llama.cpp puts sequences into one physical batch only when their stream ids are
 // consecutive and their token counts equal; so decode steps take exactly one token per slot in slot order, small holes
 // between active slots are filled with a padding row that is removed again, and prefill runs in batches of its own.
-// What a sequence is computed from then never depends on its neighbours: prefill chunks depend on the sequence alone,
-// each stream attends to its own cells, and ggml's row results do not depend on how many rows there are, as long as
-// there are at least two (a single row takes another kernel), or eight for K-quants. Batches are padded up to that.
+// What a sequence is computed from then never depends on its neighbours: each stream attends to its own cells, and ggml's
+// row results do not depend on how many rows there are, as long as there are at least two (a single row takes another
+// kernel), or eight for K-quants. Batches and prefill chunks are padded up to that. With query heads folded into rows
+// (fold_heads.h) this holds for attention too: the KV of a token is then a function of the tokens up to it, whether it
+// was evaluated in a prompt or after being sampled, and any prefix that lies in some slot may be taken over.
 
 namespace cria {
 
@@ -36,8 +39,10 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 // Holes up to this many slots are filled: another physical batch would read all weights again.
 constexpr int kMaxHole = 12;
-// Shorter shared prefixes are evaluated again rather than copied with their whole stream.
-constexpr size_t kMinSharedPrefix = 8;
+// Shorter promised prefixes are not waited for: the prompts run in one batch instead.
+constexpr size_t kMinAwaitedPrefix = 8;
+// A free slot that holds this many tokens more than a prompt wants of it may lose them.
+constexpr size_t kMaxLostTail = 7;
 // Prompt tokens evaluated between two decode steps, over all sequences.
 constexpr int kPrefillPerStep = 4096;
 
@@ -64,15 +69,15 @@ struct Sequence {
     size_t fork_length = 0;
     // Logits after the last token, when it was evaluated without sampling from it; shared by forks.
     std::shared_ptr<std::vector<float>> next_logits;
-    // KV saved outside the cache when the sequence was evicted, and the tokens that it covers.
-    std::vector<uint8_t> saved;
-    size_t saved_tokens = 0;
+    // KV saved outside the cache when the sequence was evicted.
+    SavedKv saved;
 };
 
 // What a request gets after an evaluation: a token, or the logits that somebody will sample from later.
 struct Drawn {
     SampledToken token{};
     std::shared_ptr<std::vector<float>> logits;
+    std::shared_ptr<std::vector<float>> prompt_end;  // the logits that the first token came from, for the same prompt again
 };
 
 // Weights whose products take a panel kernel from eight rows on.
@@ -86,6 +91,18 @@ bool has_k_quants(const llama_model * model) {
         }
     }
     return false;
+}
+
+// See PrefixSharing. Where rows differ by their batch (other devices, flash attention, experts, which see a part of the rows),
+// a deterministic scheduler shares what a fresh evaluation would compute in the same batches.
+PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & options) {
+    const auto & hparams = model.llama()->hparams;
+    // Such a cache cannot go back to a prefix.
+    const bool forgets = hparams.n_swa > 0 || llama_model_is_recurrent(model.llama()) || llama_model_is_hybrid(model.llama());
+    if (!options.prefix_reuse || forgets) return PrefixSharing::family;
+    if (!options.deterministic) return PrefixSharing::tokens;
+    const bool equal_rows = model.on_cpu() && !options.flash_attention && hparams.n_expert == 0 && HeadFolder::makes_rows_equal(model.llama());
+    return equal_rows ? PrefixSharing::tokens : PrefixSharing::chunks;
 }
 
 ggml_type parse_kv_type(const std::string & name) {
@@ -102,7 +119,8 @@ struct Scheduler::Impl {
     SchedulerOptions options;
     llama_context * context = nullptr;
     int n_vocab = 0, n_batch = 0;
-    int min_rows = 2;            // of a decode batch, so that each row is computed by the same kernel
+    int min_rows = 2;            // of a batch, so that each row is computed by the same kernel
+    int row_step = 1;            // rows come in multiples of this, for the same reason
     bool groups_prefill = true;  // equal chunks in one batch: only where that cannot change the kernel
 
     mutable std::mutex mutex;  // guards everything below but what the thread alone uses while it decodes
@@ -116,6 +134,8 @@ struct Scheduler::Impl {
     SchedulerStats totals;
     size_t swapped_bytes = 0;
 
+    PrefixSharing sharing = PrefixSharing::family;
+    std::unique_ptr<HeadFolder> folder;
     std::unique_ptr<KvSlots> slots;
     std::unique_ptr<DecodeBatch> batch;
     Sampler sampler;
@@ -129,13 +149,15 @@ struct Scheduler::Impl {
         n_vocab = llama_vocab_n_tokens(model->vocab());
         if (o.deterministic && has_k_quants(model->llama())) {
             min_rows = 8;
+            row_step = 4;  // repacked weights: the rest of rows that are no multiple of four takes another kernel
             groups_prefill = false;
         }
-        // Enough streams for the padding rows (see the top), each with a cell for one.
-        const int streams = std::max(min_rows, o.max_sequences);
+        // Enough streams for the padding rows (see the top), each with cells for them.
+        const int streams = round_up(std::max(min_rows, o.max_sequences));
+        sharing = choose_sharing(*model, o);
         n_batch = std::max({512, streams, o.prefill_chunk});
         llama_context_params params = llama_context_default_params();
-        params.n_ctx = uint32_t(streams) * uint32_t((o.context_size + 1 + 255) / 256 * 256);
+        params.n_ctx = uint32_t(streams) * uint32_t((o.context_size + min_rows + 255) / 256 * 256);
         params.n_batch = params.n_ubatch = uint32_t(n_batch);
         params.n_seq_max = uint32_t(streams);
         params.n_threads = params.n_threads_batch = model->threads();
@@ -145,6 +167,11 @@ struct Scheduler::Impl {
         params.no_perf = true;
         params.abort_callback = [](void * data) { return static_cast<std::atomic<bool> *>(data)->load(std::memory_order_relaxed); };
         params.abort_callback_data = &stopping;
+        if (model->on_cpu() && !o.flash_attention) {
+            folder = std::make_unique<HeadFolder>(model->llama());
+            params.cb_eval = HeadFolder::on_node;
+            params.cb_eval_user_data = folder.get();
+        }
         if (o.kv_type == "q8_0" && !o.flash_attention) {
             throw Error("bad-option", "needs flash attention").subject("kvType").received("\"q8_0\" with flashAttention false").remedy("set flashAttention true, or use \"f16\"");
         }
@@ -159,7 +186,7 @@ struct Scheduler::Impl {
             float scale = 1.0f;
             llama_set_adapters_lora(context, &adapter, 1, &scale);
         }
-        slots = std::make_unique<KvSlots>(context, streams);
+        slots = std::make_unique<KvSlots>(context, streams, sharing, o.prefill_chunk);
         batch = std::make_unique<DecodeBatch>(n_batch);
         thread = std::thread([this] { run(); });
     }
@@ -173,6 +200,8 @@ struct Scheduler::Impl {
         thread.join();
         llama_free(context);
     }
+
+    int round_up(int rows) const { return (rows + row_step - 1) / row_step * row_step; }
 
     std::shared_ptr<Sequence> find(SequenceId id) const {
         const auto it = sequences.find(id);
@@ -243,10 +272,8 @@ struct Scheduler::Impl {
     }
 
     void drop_saved(Sequence & sequence) {
-        swapped_bytes -= sequence.saved.size();
-        sequence.saved.clear();
-        sequence.saved.shrink_to_fit();
-        sequence.saved_tokens = 0;
+        swapped_bytes -= sequence.saved.state.size();
+        sequence.saved = {};
     }
 
     void admit() {
@@ -254,7 +281,11 @@ struct Scheduler::Impl {
         bool no_slot_left = false;
         for (size_t i = 0; i < waiting.size();) {
             auto sequence = waiting[i];
-            if (sequence->slot < 0 && (no_slot_left || !give_slot(*sequence))) {
+            if (sequence->slot < 0 && (no_slot_left || awaits_prefix(*sequence))) {
+                i++;
+                continue;
+            }
+            if (sequence->slot < 0 && !give_slot(*sequence)) {
                 no_slot_left = true;
                 i++;
                 continue;
@@ -266,44 +297,74 @@ struct Scheduler::Impl {
             KvSlot & slot = (*slots)[sequence->slot];
             slot.last_use = ++clock;
             // Something must be left to evaluate, unless the logits after the last token are there already.
-            const bool complete = slot.tokens.size() == sequence->tokens.size();
-            if (complete && !sequence->next_logits && !sequence->tokens.empty()) slots->trim(sequence->slot, sequence->tokens.size() - 1);
+            const size_t total = sequence->tokens.size();
+            if (slot.tokens.size() == total && !sequence->next_logits) slots->trim(sequence->slot, total - 1);
             request.result.stats.reused_tokens = int(slot.tokens.size());
             totals.reused_tokens += slot.tokens.size();
             running.push_back(sequence);
-            if (slot.tokens.size() == sequence->tokens.size()) {
+            if (slot.tokens.size() == total) {
                 // Copied: sampling may end the request, and then nobody else keeps the logits alive.
                 const auto logits = sequence->next_logits;
                 accept(sequence, draw(*sequence, logits->data()));
+            } else {
+                slots->promise(sequence->slot, sequence->tokens);
             }
         }
     }
 
-    // Finds KV for a sequence that has none: its own saved state, a shared prefix, or an empty slot.
+    // Whether a running request is about to evaluate more of this prompt than lies in any slot: a group's prompt is evaluated
+    // once, however many of its samples arrive at once.
+    bool awaits_prefix(const Sequence & sequence) const {
+        const size_t promised = slots->find_promised(sequence.tokens).length;
+        return promised >= kMinAwaitedPrefix && promised > slots->find_prefix(sequence.tokens).length && promised > sequence.saved.tokens;
+    }
+
+    // Finds KV for a sequence that has none: a prefix in some slot, its own saved state, or nothing.
     bool give_slot(Sequence & sequence) {
-        size_t shared = 0;
-        const int donor = options.deterministic ? slots->find_longest_prefix(sequence.tokens, sequence.fork_length, sequence.family, shared)
-                                                : slots->find_longest_prefix(sequence.tokens, sequence.tokens.size(), 0, shared);
-        const bool worth = donor >= 0 && shared >= kMinSharedPrefix && shared > sequence.saved_tokens;
-        int slot = worth && (*slots)[donor].owner == 0 ? donor : slots->find_free();
-        if (slot < 0) slot = evict();
+        PrefixMatch match = slots->find_prefix(sequence.tokens);
+        if (sharing != PrefixSharing::tokens) {
+            PrefixMatch relatives = slots->find_in_family(sequence.tokens, sequence.fork_length, sequence.family);
+            if (relatives.length >= match.length) match = std::move(relatives);
+        }
+        if (match.length <= sequence.saved.tokens) match = {};
+        for (const int holder : match.holders) {
+            const PrefixLogits & end = (*slots)[holder].prompt_end;
+            if (end.length == sequence.tokens.size() && end.length == match.length) sequence.next_logits = end.values;
+        }
+        int slot = choose_free(match);
+        if (slot < 0) {
+            // The one that gives the prefix is the last to go.
+            if (!match.holders.empty()) (*slots)[match.holders[0]].last_use = ++clock;
+            slot = evict();
+        }
         if (slot < 0) return false;
-        KvSlot & target = (*slots)[slot];
-        target.owner = sequence.id;
-        target.family = sequence.family;
+        (*slots)[slot].owner = sequence.id;
+        (*slots)[slot].family = sequence.family;
         sequence.slot = slot;
-        if (worth && slot == donor) {
-            slots->trim(slot, shared);
-        } else if (worth && (*slots)[donor].tokens.size() >= shared) {
-            slots->copy(donor, slot, shared);
-        } else if (!sequence.saved.empty()) {
-            const std::vector<int32_t> covered(sequence.tokens.begin(), sequence.tokens.begin() + long(sequence.saved_tokens));
-            if (slots->restore(slot, sequence.saved, covered)) totals.restores++;
+        if (std::find(match.holders.begin(), match.holders.end(), slot) != match.holders.end()) {
+            slots->trim(slot, match.length);
+        } else if (match.length >= slots->least_copied()) {
+            (*slots)[match.holders[0]].last_use = ++clock;
+            slots->copy(match.holders[0], slot, match.length);
+        } else if (!sequence.saved.state.empty()) {
+            if (slots->restore(slot, sequence.saved, sequence.tokens)) totals.restores++;
         } else {
             slots->trim(slot, 0);
         }
         drop_saved(sequence);
         return true;
+    }
+
+    // A free slot that holds the prefix and little more, for it needs no copy; else the free slot that is missed least, which
+    // may be one with the prefix and a longer tail.
+    int choose_free(const PrefixMatch & match) {
+        int best = -1;
+        for (const int holder : match.holders) {
+            const KvSlot & slot = (*slots)[holder];
+            if (slot.owner == 0 && (best < 0 || slot.tokens.size() < (*slots)[best].tokens.size())) best = holder;
+        }
+        const bool fits = best >= 0 && (*slots)[best].tokens.size() <= match.length + kMaxLostTail;
+        return fits ? best : slots->find_free();
     }
 
     // Takes the slot of the sequence that has been idle longest; -1 when all are busy.
@@ -320,8 +381,7 @@ struct Scheduler::Impl {
         const size_t bytes = llama_state_seq_get_size(context, oldest);
         if (swapped_bytes + bytes <= options.swap_bytes) {
             idle.saved = slots->save(oldest);
-            idle.saved_tokens = (*slots)[oldest].tokens.size();
-            swapped_bytes += idle.saved.size();
+            swapped_bytes += idle.saved.state.size();
         } else {
             totals.recomputed_tokens += (*slots)[oldest].tokens.size();
         }
@@ -384,26 +444,33 @@ struct Scheduler::Impl {
         for (size_t begin = 0; begin < chunks.size() && !stopping;) {
             batch->clear();
             std::vector<Output> outputs;  // sequence, index of its last token
+            // Rows after a short chunk make it fit for the kernels of long ones; no earlier row sees them.
+            const int length = chunks[begin].length, rows = round_up(std::max(length, min_rows));
             size_t end = begin;
-            for (; end < chunks.size() && chunks[end].length == chunks[begin].length && batch->room() >= chunks[end].length && (end == begin || groups_prefill); end++) {
-                const auto & [sequence, length] = chunks[end];
+            for (; end < chunks.size() && chunks[end].length == length && batch->room() >= rows && (end == begin || groups_prefill); end++) {
+                const auto & sequence = chunks[end].sequence;
                 const size_t at = (*slots)[sequence->slot].tokens.size();
                 const bool last = at + size_t(length) == sequence->tokens.size();
-                int index = -1;
-                // Two output rows, for the same reason: the LM head and the last feed-forward see output rows only.
-                for (int i = 0; i < length; i++) index = batch->add(sequence->tokens[at + size_t(i)], int(at) + i, sequence->slot, last && i >= length - 2);
-                outputs.push_back({sequence, last ? index : -1});
+                const int first = batch->size();
+                // As many output rows, for the same reason: the LM head and the last feed-forward see output rows only.
+                for (int i = 0; i < rows; i++) {
+                    batch->add(i < length ? sequence->tokens[at + size_t(i)] : 0, int(at) + i, sequence->slot, last && i >= std::max(0, length - min_rows) && i < std::max(length, min_rows));
+                }
+                outputs.push_back({sequence, last ? first + length - 1 : -1});
             }
             const bool ok = call_llama(lock, outputs);
+            if (rows > length) totals.padding_tokens += size_t(rows - length) * outputs.size();
             for (auto & [sequence, row, drawn] : outputs) {
                 if (!ok) {
-                    fail(sequence, "llama_decode failed on " + std::to_string(chunks[begin].length) + " prompt tokens");
+                    fail(sequence, "llama_decode failed on " + std::to_string(length) + " prompt tokens");
                     continue;
                 }
-                auto & held = (*slots)[sequence->slot].tokens;
-                held.insert(held.end(), sequence->tokens.begin() + long(held.size()), sequence->tokens.begin() + long(held.size()) + chunks[begin].length);
-                sequence->request->result.stats.prefill_tokens += chunks[begin].length;
-                totals.prefill_tokens += uint64_t(chunks[begin].length);
+                KvSlot & slot = (*slots)[sequence->slot];
+                slots->append(sequence->slot, sequence->tokens.data() + slot.tokens.size(), size_t(length));
+                if (rows > length) slots->trim(sequence->slot, slot.tokens.size());
+                if (drawn.prompt_end) slot.prompt_end = {slot.tokens.size(), drawn.prompt_end};
+                sequence->request->result.stats.prefill_tokens += length;
+                totals.prefill_tokens += uint64_t(length);
                 if (row >= 0) accept(sequence, drawn);
             }
             begin = end;
@@ -443,9 +510,10 @@ struct Scheduler::Impl {
                 fail(sequence, "llama_decode failed on " + std::to_string(outputs.size()) + " sequences");
                 continue;
             }
-            (*slots)[sequence->slot].tokens.push_back(sequence->tokens.back());
+            slots->append(sequence->slot, &sequence->tokens.back(), 1);
             // The token before sampling began belongs to the prompt; later ones were sampled.
             if (sequence->request->result.token_ids.empty()) {
+                if (drawn.prompt_end) (*slots)[sequence->slot].prompt_end = {sequence->tokens.size(), drawn.prompt_end};
                 sequence->request->result.stats.prefill_tokens++;
                 totals.prefill_tokens++;
             }
@@ -468,8 +536,9 @@ struct Scheduler::Impl {
                 if (hole == 0) end = i + 1;
             }
             int first = begin;
-            while (end - first < min_rows && end < count && !by_slot[size_t(end)]) end++;
-            while (end - first < min_rows && first > 0 && (padding.empty() || padding.back() != first - 1) && !by_slot[size_t(first - 1)]) first--;
+            const auto short_of_rows = [&] { return end - first < min_rows || (end - first) % row_step != 0; };
+            while (short_of_rows() && end < count && !by_slot[size_t(end)]) end++;
+            while (short_of_rows() && first > 0 && (padding.empty() || padding.back() != first - 1) && !by_slot[size_t(first - 1)]) first--;
             for (int i = first; i < end; i++) {
                 if (!by_slot[size_t(i)]) padding.push_back(i);
             }
@@ -482,9 +551,13 @@ struct Scheduler::Impl {
     // the logits themselves. Reads nothing that other threads write.
     Drawn draw(const Sequence & sequence, const float * logits) {
         const Request & request = *sequence.request;
-        if (request.params.max_tokens > 0) return {sampler.sample(logits, n_vocab, request.params, request.result.token_ids.size()), nullptr};
-        if (sequence.next_logits) return {{}, sequence.next_logits};
-        return {{}, std::make_shared<std::vector<float>>(logits, logits + n_vocab)};
+        const auto copy = [&] { return std::make_shared<std::vector<float>>(logits, logits + n_vocab); };
+        if (request.params.max_tokens == 0) {
+            const auto kept = sequence.next_logits ? sequence.next_logits : copy();
+            return {{}, kept, kept};
+        }
+        const bool keeps = sharing == PrefixSharing::tokens && request.result.token_ids.empty() && !sequence.next_logits;
+        return {sampler.sample(logits, n_vocab, request.params, request.result.token_ids.size()), nullptr, keeps ? copy() : nullptr};
     }
 
     // Takes what was drawn, and ends the request if that was all.
@@ -493,6 +566,7 @@ struct Scheduler::Impl {
         if (!request.is_decoding) {
             request.is_decoding = true;
             request.decoding = Clock::now();
+            slots->unpromise(sequence->slot);
         }
         if (drawn.logits) {
             sequence->next_logits = drawn.logits;
@@ -520,7 +594,10 @@ struct Scheduler::Impl {
     void finish(std::shared_ptr<Sequence> sequence, FinishReason reason) {
         const std::unique_ptr<Request> request = std::move(sequence->request);
         running.erase(std::find(running.begin(), running.end(), sequence));
-        if (sequence->slot >= 0) (*slots)[sequence->slot].last_use = ++clock;
+        if (sequence->slot >= 0) {
+            (*slots)[sequence->slot].last_use = ++clock;
+            slots->unpromise(sequence->slot);
+        }
         if (sequence->disposed) release(*sequence);
         GenerateResult & result = request->result;
         result.finish_reason = reason;
@@ -605,6 +682,17 @@ void Scheduler::dispose(SequenceId id) {
         impl_->release(*sequence);
         impl_->wake.notify_all();
     }
+}
+
+void Scheduler::reset(SequenceId id) {
+    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    const auto sequence = impl_->find(id);
+    if (sequence->request) throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call before resetting");
+    if (sequence->slot >= 0) (*impl_->slots)[sequence->slot].owner = 0;
+    impl_->drop_saved(*sequence);
+    *sequence = {};
+    sequence->id = id;
+    sequence->family = impl_->next_id++;
 }
 
 int Scheduler::token_count(SequenceId id) const {

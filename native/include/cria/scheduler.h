@@ -19,9 +19,12 @@ struct SchedulerOptions {
     std::string kv_type = "f32";  // "f32" | "f16" | "q8_0"
     bool flash_attention = false;
     int prefill_chunk = 512;    // most prompt tokens of one sequence evaluated between two decode steps
-    // What a sequence computes then depends on itself alone, bit for bit: KV is shared between a sequence and its forks
-    // only (and not with any sequence that happens to start alike), and K-quantised models decode at least 8 rows.
+    // What a sequence computes then depends on its tokens alone, bit for bit, whoever runs beside it and whether its prefix
+    // was evaluated for it or for another. K-quantised models then evaluate at least 8 rows at a time.
     bool deterministic = true;
+    // A prompt takes over the KV of any sequence, also a finished one, that begins with the same tokens. Never changes what
+    // a deterministic scheduler computes: where rows depend on their batch, whole prefill chunks are shared only.
+    bool prefix_reuse = true;
     size_t swap_bytes = size_t(1) << 30;  // host memory for the KV of evicted sequences; beyond it they are recomputed
 };
 
@@ -39,9 +42,9 @@ struct GenerateParams {
 enum class FinishReason { stop, length, aborted };
 
 struct GenerateStats {
-    int prefill_tokens = 0;
-    int reused_tokens = 0;
-    int decode_tokens = 0;
+    int prefill_tokens = 0;  // evaluated for this request before it sampled
+    int reused_tokens = 0;   // in the cache already when it began: its own, or taken over
+    int decode_tokens = 0;   // sampled
     double queue_ms = 0, prefill_ms = 0, decode_ms = 0;
 };
 
@@ -78,6 +81,9 @@ class Scheduler {
     SequenceId fork(SequenceId source);
     // A running request of the sequence ends as aborted.
     void dispose(SequenceId sequence);
+    // Forgets the tokens of a sequence that is not generating, so that its next request sends a whole prompt. Its KV stays
+    // until the room is needed. Throws as fork does.
+    void reset(SequenceId sequence);
     int token_count(SequenceId sequence) const;
     std::vector<int32_t> tokens(SequenceId sequence) const;
 

@@ -75,6 +75,7 @@ Napi::Function NativeModel::define(Napi::Env env) {
         InstanceMethod<&NativeModel::create_sequence>("createSequence"),
         InstanceMethod<&NativeModel::fork_sequence>("forkSequence"),
         InstanceMethod<&NativeModel::dispose_sequence>("disposeSequence"),
+        InstanceMethod<&NativeModel::reset_sequence>("resetSequence"),
         InstanceMethod<&NativeModel::sequence_tokens>("sequenceTokens"),
         InstanceMethod<&NativeModel::generate>("generate"),
         InstanceMethod<&NativeModel::abort>("abort"),
@@ -215,6 +216,13 @@ Napi::Value NativeModel::fork_sequence(Info info) {
 Napi::Value NativeModel::dispose_sequence(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         if (!engine_->closed()) engine_->scheduler().dispose(SequenceId(to_id(info[0], "sequence")));
+        return info.Env().Undefined();
+    });
+}
+
+Napi::Value NativeModel::reset_sequence(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        engine_->scheduler().reset(SequenceId(to_id(info[0], "sequence")));
         return info.Env().Undefined();
     });
 }

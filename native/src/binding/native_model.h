@@ -23,6 +23,7 @@ class NativeModel : public Napi::ObjectWrap<NativeModel> {
     Napi::Value create_sequence(Info);
     Napi::Value fork_sequence(Info);
     Napi::Value dispose_sequence(Info);
+    Napi::Value reset_sequence(Info);
     Napi::Value sequence_tokens(Info);
     Napi::Value generate(Info);
     Napi::Value abort(Info);

@@ -2,24 +2,43 @@
 
 #include <algorithm>
 
+#include "llama-memory.h"
 #include "llama.h"
 
 namespace cria {
 
-int KvSlots::find_longest_prefix(const std::vector<int32_t> & tokens, size_t most, SequenceId family, size_t & length) const {
-    int best = -1;
-    length = 0;
+KvSlots::KvSlots(llama_context * context, int count, PrefixSharing sharing, int chunk)
+    : context_(context), sharing_(sharing), chunk_(size_t(chunk)), slots_(size_t(count)), rows_(context), resident_(count), promised_(count) {}
+
+PrefixMatch KvSlots::allow(PrefixMatch match, size_t total) const {
+    if (sharing_ == PrefixSharing::family) return {};
+    if (sharing_ == PrefixSharing::chunks) {
+        // The last token is evaluated in the chunk that a fresh evaluation would have put it into.
+        match.length = std::min(match.length, total - 1) / chunk_ * chunk_;
+    }
+    if (match.length == 0) match.holders.clear();
+    return match;
+}
+
+PrefixMatch KvSlots::find_prefix(const std::vector<int32_t> & tokens) const {
+    return allow(resident_.find(tokens.data(), tokens.size()), tokens.size());
+}
+
+PrefixMatch KvSlots::find_promised(const std::vector<int32_t> & tokens) const {
+    return allow(promised_.find(tokens.data(), tokens.size()), tokens.size());
+}
+
+PrefixMatch KvSlots::find_in_family(const std::vector<int32_t> & tokens, size_t most, SequenceId family) const {
+    PrefixMatch best;
     for (size_t i = 0; i < slots_.size(); i++) {
-        if (family != 0 && slots_[i].family != family) continue;
+        if (slots_[i].family != family) continue;
         const auto & held = slots_[i].tokens;
         const size_t limit = std::min({held.size(), tokens.size(), most});
         size_t n = 0;
         while (n < limit && held[n] == tokens[n]) n++;
-        // Among equals a free slot is better: it needs no copy.
-        if (n > length || (n == length && n > 0 && best >= 0 && slots_[i].owner == 0 && slots_[size_t(best)].owner != 0)) {
-            best = int(i);
-            length = n;
-        }
+        if (n == 0 || n < best.length) continue;
+        if (n > best.length) best = {n, {}};
+        best.holders.push_back(int(i));
     }
     return best;
 }
@@ -34,38 +53,75 @@ int KvSlots::find_free() const {
     return oldest;
 }
 
+void KvSlots::promise(int slot, const std::vector<int32_t> & tokens) {
+    unpromise(slot);
+    const size_t held = slots_[size_t(slot)].tokens.size();
+    size_t count = tokens.size();
+    if (sharing_ == PrefixSharing::chunks) count = resident_.length(slot) == held && held % chunk_ == 0 ? count / chunk_ * chunk_ : 0;
+    if (sharing_ != PrefixSharing::family) promised_.append(slot, tokens.data(), count);
+}
+
+void KvSlots::append(int slot, const int32_t * tokens, size_t count) {
+    auto & held = slots_[size_t(slot)].tokens;
+    const bool is_chunk = count == chunk_ && held.size() % chunk_ == 0 && held.size() == resident_.length(slot);
+    if (sharing_ == PrefixSharing::tokens || (sharing_ == PrefixSharing::chunks && is_chunk)) resident_.append(slot, tokens, count);
+    held.insert(held.end(), tokens, tokens + count);
+}
+
 void KvSlots::trim(int slot, size_t length) {
     llama_memory_seq_rm(llama_get_memory(context_), slot, llama_pos(length), -1);
-    if (slots_[size_t(slot)].tokens.size() > length) slots_[size_t(slot)].tokens.resize(length);
+    KvSlot & s = slots_[size_t(slot)];
+    if (s.tokens.size() > length) s.tokens.resize(length);
+    if (s.prompt_end.length > length) s.prompt_end = {};
+    resident_.truncate(slot, length);
 }
 
 void KvSlots::copy(int from, int to, size_t length) {
+    trim(to, 0);
     llama_memory_t memory = llama_get_memory(context_);
-    llama_memory_seq_rm(memory, to, -1, -1);
     llama_memory_seq_cp(memory, from, to, -1, -1);
-    slots_[size_t(to)].tokens = slots_[size_t(from)].tokens;
+    // llama.cpp has noted the cells, and would copy whole streams at its next decode. That is too late: until then a state may
+    // be restored into either slot. So the copies that it has queued are taken from it, and done or replaced now.
+    const auto queued = memory->init_update(context_, false);
+    if (rows_.can_copy()) {
+        rows_.copy(from, to, length);
+    } else if (queued && queued->get_status() == LLAMA_MEMORY_STATUS_SUCCESS) {
+        queued->apply();
+    }
+    const KvSlot & source = slots_[size_t(from)];
+    slots_[size_t(to)].tokens = source.tokens;
+    slots_[size_t(to)].prompt_end = source.prompt_end;
+    resident_.append(to, source.tokens.data(), std::min(length, resident_.length(from)));
     trim(to, length);
 }
 
 void KvSlots::clear_all() {
     llama_memory_clear(llama_get_memory(context_), false);
-    for (auto & slot : slots_) slot.tokens.clear();
+    for (auto & slot : slots_) {
+        slot.tokens.clear();
+        slot.prompt_end = {};
+    }
+    resident_.clear();
+    promised_.clear();
 }
 
-std::vector<uint8_t> KvSlots::save(int slot) const {
-    std::vector<uint8_t> state(llama_state_seq_get_size(context_, slot));
-    state.resize(llama_state_seq_get_data(context_, state.data(), state.size(), slot));
-    return state;
+SavedKv KvSlots::save(int slot) const {
+    SavedKv saved;
+    saved.state.resize(llama_state_seq_get_size(context_, slot));
+    saved.state.resize(llama_state_seq_get_data(context_, saved.state.data(), saved.state.size(), slot));
+    saved.tokens = slots_[size_t(slot)].tokens.size();
+    saved.shareable = resident_.length(slot);
+    return saved;
 }
 
-bool KvSlots::restore(int slot, const std::vector<uint8_t> & state, const std::vector<int32_t> & tokens) {
-    llama_memory_seq_rm(llama_get_memory(context_), slot, -1, -1);
-    slots_[size_t(slot)].tokens.clear();
-    if (llama_state_seq_set_data(context_, state.data(), state.size(), slot) == 0) {
+bool KvSlots::restore(int slot, const SavedKv & saved, const std::vector<int32_t> & tokens) {
+    trim(slot, 0);
+    if (llama_state_seq_set_data(context_, saved.state.data(), saved.state.size(), slot) == 0) {
         llama_memory_seq_rm(llama_get_memory(context_), slot, -1, -1);
         return false;
     }
-    slots_[size_t(slot)].tokens = tokens;
+    slots_[size_t(slot)].tokens.assign(tokens.begin(), tokens.begin() + long(saved.tokens));
+    resident_.append(slot, tokens.data(), saved.shareable);
     return true;
 }
 

@@ -1,47 +1,91 @@
 // The KV cache as slots: one stream of the llama_context each, holding the evaluated tokens of one sequence.
-// A slot whose sequence is gone keeps its tokens, so that a later sequence with the same prefix finds them.
+// A slot whose sequence is gone keeps its tokens until the room is needed, so that a later prompt that begins with them
+// finds them: a radix tree over all slots says who holds the longest prefix.
 // Not thread-safe: the scheduler thread alone uses it, with the model's compute mutex held around changes.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "cria/scheduler.h"
+#include "infer/kv_rows.h"
+#include "infer/prefix_tree.h"
 
 struct llama_context;
 
 namespace cria {
 
+// What a prompt may take from other sequences.
+enum class PrefixSharing {
+    family,  // nothing but what it was forked with
+    chunks,  // whole prefill chunks from the beginning: a fresh evaluation computes exactly the same batches
+    tokens,  // any prefix: each row's bits are the same in every batch, or nobody asked for that
+};
+
+// Logits after the `length`-th token of a slot.
+struct PrefixLogits {
+    size_t length = 0;
+    std::shared_ptr<std::vector<float>> values;
+};
+
 struct KvSlot {
-    SequenceId owner = 0;  // 0: free
+    SequenceId owner = 0;         // 0: free
     std::vector<int32_t> tokens;  // what the stream holds, in order
     uint64_t last_use = 0;
-    SequenceId family = 0;  // of the sequence that it was evaluated for
+    SequenceId family = 0;        // of the sequence that it was evaluated for
+    PrefixLogits prompt_end;      // of the last prompt: whoever sends the same one has nothing to evaluate
+};
+
+// A slot's KV outside the cache.
+struct SavedKv {
+    std::vector<uint8_t> state;
+    size_t tokens = 0;     // that it covers
+    size_t shareable = 0;  // of them, from the first
 };
 
 class KvSlots {
    public:
-    KvSlots(llama_context * context, int count) : context_(context), slots_(size_t(count)) {}
+    KvSlots(llama_context * context, int count, PrefixSharing sharing, int chunk);
     int count() const { return int(slots_.size()); }
     KvSlot & operator[](int slot) { return slots_[size_t(slot)]; }
 
-    // The slot whose tokens share the longest prefix with the first `limit` of `tokens`; -1 when none shares any.
-    // A family other than 0 restricts the search to its slots.
-    int find_longest_prefix(const std::vector<int32_t> & tokens, size_t limit, SequenceId family, size_t & length) const;
+    // The longest prefix of `tokens` that slots hold and a prompt may take.
+    PrefixMatch find_prefix(const std::vector<int32_t> & tokens) const;
+    // The same among what running requests have promised to evaluate.
+    PrefixMatch find_promised(const std::vector<int32_t> & tokens) const;
+    // The slots of a family that share the longest prefix with the first `most` of `tokens`.
+    PrefixMatch find_in_family(const std::vector<int32_t> & tokens, size_t most, SequenceId family) const;
     // A free slot: the lowest empty one (active slots then lie together), else the one unused longest; -1 when none.
     int find_free() const;
-    // Keeps the first `length` tokens of a slot.
+
+    // The slot's request is about to evaluate the rest of these tokens; `unpromise` when it did, or will not.
+    void promise(int slot, const std::vector<int32_t> & tokens);
+    void unpromise(int slot) { promised_.truncate(slot, 0); }
+    // Tokens that were evaluated in one piece.
+    void append(int slot, const int32_t * tokens, size_t count);
+    // Keeps the first `length` tokens.
     void trim(int slot, size_t length);
-    // Copies a whole stream, then trims the copy.
+    // Shorter prefixes are evaluated again rather than copied.
+    size_t least_copied() const { return rows_.can_copy() ? 1 : 8; }
+    // The first `length` tokens of a slot, into another.
     void copy(int from, int to, size_t length);
     void clear_all();
-    std::vector<uint8_t> save(int slot) const;
+    SavedKv save(int slot) const;
     // False when the state could not be restored; the slot is then empty.
-    bool restore(int slot, const std::vector<uint8_t> & state, const std::vector<int32_t> & tokens);
+    bool restore(int slot, const SavedKv & saved, const std::vector<int32_t> & tokens);
 
    private:
+    // Reduces a match to what a prompt of `total` tokens may take of it.
+    PrefixMatch allow(PrefixMatch match, size_t total) const;
+
     llama_context * context_;
+    PrefixSharing sharing_;
+    size_t chunk_;
     std::vector<KvSlot> slots_;
+    KvRows rows_;
+    PrefixTree resident_;  // what may be shared of each slot's tokens: the leading ones whose bits are a fresh evaluation's
+    PrefixTree promised_;
 };
 
 }  // namespace cria

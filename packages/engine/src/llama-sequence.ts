@@ -66,6 +66,17 @@ export class LlamaSequence implements PolicySequence {
     return new LlamaSequence(this.native, id, this.count, this.endTokens);
   }
 
+  /**
+   * Forgets the tokens, so that the next request sends a whole prompt; of that, what this or another sequence has
+   * evaluated is not evaluated again.
+   * @throws EngineError while a request runs.
+   */
+  reset(): void {
+    this.checkAlive();
+    callNativeSync(() => this.native.resetSequence(this.id));
+    this.count = 0;
+  }
+
   dispose(): void {
     if (this.disposed) return;
     this.disposed = true;

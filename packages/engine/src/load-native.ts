@@ -42,11 +42,19 @@ export interface LoadModelOptions {
   /** Seed of a new adapter's values. Default 0. */
   seed?: number;
   /**
-   * With a seed given, tokens then depend on the request alone, not on timing or neighbours: KV is shared between a
-   * sequence and its forks only, and K-quantised models decode at least 8 rows at a time. Default true; false also
-   * reuses prefixes that unrelated requests have in common.
+   * With a seed given, results then depend on the sequence's tokens alone, bit for bit: not on timing, neighbours, or
+   * whether its prefix was evaluated for it or for another (see `prefixReuse`). K-quantised models then evaluate at
+   * least 8 rows at a time. Default true.
    */
   deterministic?: boolean;
+  /**
+   * A prompt takes over the KV of any sequence, running, idle or disposed of, that begins with the same tokens; of equal
+   * prompts that arrive together one is evaluated. Default true. A deterministic model shares any prefix where each row
+   * of a batch is computed alike in all batches: on x86 CPUs, without flash attention or experts, when several query
+   * heads share a KV head. Elsewhere it shares whole prefill chunks (`prefillChunk`) only, which no sampled token is
+   * part of. False: a sequence shares with its forks only.
+   */
+  prefixReuse?: boolean;
   /** Bytes for activations kept between forward and backward; beyond it layers are recomputed. Default 1 GiB. */
   trainingMemory?: number;
   /** Most prompt tokens of one sequence evaluated between two decode steps. Default 512. */
@@ -68,6 +76,7 @@ const KNOWN_OPTIONS = new Set([
   "trainable",
   "seed",
   "deterministic",
+  "prefixReuse",
   "trainingMemory",
   "prefillChunk",
   "swapBytes",

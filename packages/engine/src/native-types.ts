@@ -46,6 +46,7 @@ export interface NativeLoadOptions {
   trainable?: string;
   seed?: number;
   deterministic?: boolean;
+  prefixReuse?: boolean;
   prefillChunk?: number;
   swapBytes?: number;
   trainingMemory?: number;
@@ -124,6 +125,8 @@ export interface NativeModel {
   createSequence(): number;
   forkSequence(sequence: number): number;
   disposeSequence(sequence: number): void;
+  /** Forgets the tokens; the KV stays until the room is needed. */
+  resetSequence(sequence: number): void;
   sequenceTokens(sequence: number): Int32Array;
   generate(
     sequence: number,

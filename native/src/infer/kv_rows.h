@@ -1,0 +1,30 @@
+// Copies the beginning of one stream of the KV cache to another on the CPU: llama.cpp's own copy moves the whole stream,
+// which for a short prompt in a long context costs more than evaluating the prompt again.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+struct ggml_tensor;
+struct llama_context;
+
+namespace cria {
+
+class KvRows {
+   public:
+    explicit KvRows(llama_context * context);
+    // Whether the cache is one that this class knows: plain attention in host memory.
+    bool can_copy() const { return !tensors_.empty(); }
+    // The first `count` cells of a stream, which hold its first `count` tokens.
+    void copy(int from, int to, size_t count) const;
+
+   private:
+    // All streams of one layer's keys or values: [width, cells, streams], or with each stream transposed.
+    struct Tensor {
+        ggml_tensor * data;
+        bool transposed;
+    };
+    std::vector<Tensor> tensors_;
+};
+
+}  // namespace cria

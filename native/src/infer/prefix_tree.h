@@ -1,0 +1,46 @@
+// A radix tree over the tokens that several holders (slots of the KV cache) hold: who shares the longest prefix with a
+// prompt is found by walking the prompt once, however many holders there are. Appending to a holder that nobody shares
+// its end with, as decoding does, costs no walk. Pure data structure; not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace cria {
+
+struct PrefixMatch {
+    size_t length = 0;
+    std::vector<int> holders;  // all that hold these first `length` tokens, ascending; empty when length is 0
+};
+
+class PrefixTree {
+   public:
+    explicit PrefixTree(int holders);
+    ~PrefixTree();
+
+    // How many tokens a holder holds.
+    size_t length(int holder) const;
+    void append(int holder, const int32_t * tokens, size_t count);
+    // Keeps the first `length` tokens.
+    void truncate(int holder, size_t length);
+    void clear();
+    // The longest prefix of the first `limit` tokens that anybody holds.
+    PrefixMatch find(const int32_t * tokens, size_t limit) const;
+    // Nodes beside the root; for tests and statistics.
+    size_t node_count() const;
+
+   private:
+    struct Node;
+    Node * split(Node * node, size_t kept);
+    Node * add_child(Node * parent, const int32_t * tokens, size_t count);
+    void leave(int holder);
+    void tidy(Node * node);
+
+    std::unique_ptr<Node> root_;
+    std::vector<Node *> ends_;  // by holder: where its tokens end
+};
+
+}  // namespace cria
