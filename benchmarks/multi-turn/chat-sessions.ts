@@ -2,8 +2,8 @@
  * node-llama-cpp as its users run many chats: one context with a sequence for each, a chat session on each sequence, all
  * prompted at once; the context batches them. A session keeps its sequence and evaluates what it does not hold.
  */
-import { ChatMLChatWrapper, getLlama, LlamaChatSession, LlamaLogLevel, TokenBias } from "node-llama-cpp";
-import { type Conversation, chooseSeed, type Workload } from "./conversations.js";
+import { getLlama, LlamaChatSession, LlamaLogLevel, TemplateChatWrapper, TokenBias } from "node-llama-cpp";
+import { type Conversation, chatTemplate, chooseSeed, type Workload } from "./conversations.js";
 import type { RunResult } from "./run-ours.js";
 
 export interface ChatSessions {
@@ -29,7 +29,7 @@ export async function openChatSessions(options: ChatSessionsOptions): Promise<Ch
   const biases: Map<number, number> = Reflect.get(bias, "_biases");
   for (const token of model.iterateAllTokens())
     if (model.isSpecialToken(token) || model.isEogToken(token)) biases.set(token, -Infinity);
-  const run = async () => {
+  const run = async (): Promise<RunResult> => {
     const context = await model.createContext({ sequences: conversations.length, contextSize, threads });
     try {
       const sequences = conversations.map(() => context.getSequence());
@@ -38,7 +38,7 @@ export async function openChatSessions(options: ChatSessionsOptions): Promise<Ch
           new LlamaChatSession({
             contextSequence: sequences[i]!,
             systemPrompt: system,
-            chatWrapper: new ChatMLChatWrapper(),
+            chatWrapper: new TemplateChatWrapper(chatTemplate),
           }),
       );
       let evaluatedPrompts = 0;

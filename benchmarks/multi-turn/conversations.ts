@@ -38,13 +38,24 @@ export function writeConversations(workload: Workload, countTokens: CountTokens)
   return conversations;
 }
 
+/** Plain text rather than a model's own template, so that all contenders and vocabularies have the same few delimiters. */
 export function renderPrompt({ system, question }: Conversation): string {
-  return `<|im_start|>system\n${system}<|im_end|>\n<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`;
+  return `system: ${system}\nuser: ${question}\nassistant:`;
 }
 
 export function renderDelta(toolText: string): string {
-  return `<|im_end|>\n<|im_start|>tool\n${toolText}<|im_end|>\n<|im_start|>assistant\n`;
+  return `\nuser: ${toolText}\nassistant:`;
 }
+
+/** The same for node-llama-cpp's TemplateChatWrapper. */
+export const chatTemplate = {
+  template: "{{systemPrompt}}{{history}}assistant:{{completion}}\nuser: ",
+  historyTemplate: {
+    system: "system: {{message}}\n",
+    user: "user: {{message}}\n",
+    model: "assistant:{{message}}\n",
+  },
+} as const;
 
 /** Samples of one prompt must go apart, as they do in training. */
 export function chooseSeed(conversation: number, turn: number): number {
