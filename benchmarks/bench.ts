@@ -6,6 +6,7 @@ import { saveReport } from "./save-report.js";
 /** Each loads only when it runs: they need different packages. */
 const benchmarks: Record<string, () => Promise<Benchmark>> = {
   algorithms: () => import("./algorithms/index.js"),
+  decode: () => import("./decode/index.js"),
   "multi-turn": () => import("./multi-turn/index.js"),
   tokenize: () => import("./tokenize/index.js"),
 };

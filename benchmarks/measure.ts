@@ -59,11 +59,14 @@ export async function compareRuns<K extends string>(
       const figure = await contenders[name]();
       if (round >= warmUp) values[name].push(figure);
     }
-  const figures = (name: K): Figures => {
-    const sorted = [...values[name]].sort((a, b) => a - b);
-    const middle = sorted.length >> 1;
-    const median = sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
-    return { median, values: values[name] };
-  };
+  const figures = (name: K): Figures => ({ median: median(values[name]), values: values[name] });
   return Object.fromEntries(names.map((name) => [name, figures(name)])) as Record<K, Figures>;
+}
+
+/** @throws RangeError without values. */
+export function median(values: readonly number[]): number {
+  if (values.length === 0) throw new RangeError("a median needs at least one value");
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }

@@ -1,17 +1,13 @@
-import { execFileSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { join } from "node:path";
+import { quantizeModel } from "@cria/engine";
 import { cached } from "../cache.js";
-import { getProgram } from "../llama-cpp.js";
 import { writeRandomModel } from "./random-weights.js";
 import type { ModelName } from "./shapes.js";
 
 export { type ModelName, type ModelShape, shapes } from "./shapes.js";
 
 export type ModelType = "F16" | "Q8_0" | "Q4_K_M";
-
-/** llama.cpp's numbers of file types. */
-const fileTypes: Record<Exclude<ModelType, "F16">, number> = { Q8_0: 7, Q4_K_M: 15 };
 
 /**
  * Path of a GGUF with random weights of a real model's shape and a real vocabulary; made the first time, which takes
@@ -32,8 +28,7 @@ export async function getModelFile(
     });
   return cached(file(type), async (temporary) => {
     const source = await getModelFile(name, "F16", log);
-    const quantize = await getProgram({ name: "quantize", sources: [join(import.meta.dirname, "quantize.cc")] }, log);
-    execFileSync(quantize, [source, temporary, String(fileTypes[type])], { stdio: ["ignore", "ignore", "inherit"] });
+    await quantizeModel({ input: source, output: temporary, type });
     tell(temporary);
   });
 }

@@ -28,7 +28,7 @@ export async function writeRandomModel(path: string, name: ModelName): Promise<v
   const tokens = vocabulary.metadata.get("tokenizer.ggml.tokens")!.value as { arrayLength: number };
   if (tokens.arrayLength !== shape.vocabulary)
     throw new Error(`${shape.bundledVocabulary} has ${tokens.arrayLength} tokens, ${name} ${shape.vocabulary}`);
-  await writeGgufFile(path, header, new Map(), planTensors(shape));
+  await writeGgufFile(path, header, planTensors(shape));
 }
 
 async function describe(path: string, name: string, shape: ModelShape): Promise<GgufHeader> {

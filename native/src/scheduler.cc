@@ -16,6 +16,7 @@
 #include "infer/kv_slots.h"
 #include "infer/sampler.h"
 #include "infer/text_stream.h"
+#include "infer/thread_pool.h"
 #include "llama-model.h"
 #include "llama.h"
 
@@ -45,6 +46,10 @@ constexpr size_t kMinAwaitedPrefix = 8;
 constexpr size_t kMaxLostTail = 7;
 // Prompt tokens evaluated between two decode steps, over all sequences.
 constexpr int kPrefillPerStep = 4096;
+// An idle scheduler waits for callers to stop submitting for so long, and at most so long: what came first would be
+// decoded alone, and the others behind it.
+constexpr auto kQuiet = std::chrono::microseconds(50);
+constexpr auto kMaxGathering = std::chrono::milliseconds(5);
 
 struct Request {
     RequestId id;
@@ -138,6 +143,7 @@ struct Scheduler::Impl {
     std::unique_ptr<HeadFolder> folder;
     std::unique_ptr<KvSlots> slots;
     std::unique_ptr<DecodeBatch> batch;
+    std::unique_ptr<ThreadPool> pool;
     Sampler sampler;
     std::thread thread;
 
@@ -152,6 +158,7 @@ struct Scheduler::Impl {
             row_step = 4;  // repacked weights: the rest of rows that are no multiple of four takes another kernel
             groups_prefill = false;
         }
+        if (!o.deterministic) min_rows = 1;
         // Enough streams for the padding rows (see the top), each with cells for them.
         const int streams = round_up(std::max(min_rows, o.max_sequences));
         sharing = choose_sharing(*model, o);
@@ -186,6 +193,8 @@ struct Scheduler::Impl {
             float scale = 1.0f;
             llama_set_adapters_lora(context, &adapter, 1, &scale);
         }
+        pool = std::make_unique<ThreadPool>(model->threads());
+        pool->attach(context);
         slots = std::make_unique<KvSlots>(context, streams, sharing, o.prefill_chunk);
         batch = std::make_unique<DecodeBatch>(n_batch);
         thread = std::thread([this] { run(); });
@@ -218,6 +227,7 @@ struct Scheduler::Impl {
         while (!stopping) {
             if (waiting.empty() && running.empty() && flushes.empty()) {
                 wake.wait(lock);
+                gather(lock);
                 continue;
             }
             // The compute mutex first: an optimizer step may hold it for long, and submitters must not wait for that.
@@ -239,6 +249,17 @@ struct Scheduler::Impl {
         waiting.clear();
         while (!running.empty()) finish(running.back(), FinishReason::aborted);
         run_flushes();
+    }
+
+    // Lets a burst of submissions arrive.
+    void gather(std::unique_lock<std::mutex> & lock) {
+        const auto started = Clock::now();
+        for (size_t seen = 0; seen < waiting.size() && !stopping && Clock::now() - started < kMaxGathering;) {
+            seen = waiting.size();
+            lock.unlock();
+            std::this_thread::sleep_for(kQuiet);
+            lock.lock();
+        }
     }
 
     void drop_aborted() {

@@ -63,7 +63,7 @@ struct SchedulerStats {
     uint64_t prefill_tokens = 0, reused_tokens = 0, decode_tokens = 0, padding_tokens = 0, decode_calls = 0, evictions = 0,
              restores = 0, recomputed_tokens = 0;
     double llama_seconds = 0;  // inside llama_decode
-    double busy_seconds = 0;   // whole steps
+    double busy_seconds = 0;   // whole steps: scheduling, llama_decode, sampling, stops; without waiting for work
 };
 
 using SequenceId = uint64_t;

@@ -25,6 +25,9 @@ double uniform(uint32_t seed, uint64_t index) {
 SampledToken Sampler::sample(const float * logits, int n_vocab, const GenerateParams & params, uint64_t index) {
     const bool greedy = params.temperature <= 0.0f;
     const float scale = greedy ? 1.0f : 1.0f / params.temperature;
+    if (!greedy && params.top_k <= 0 && params.top_p >= 1.0f && params.min_p <= 0.0f) {
+        return sample_all(logits, n_vocab, scale, uniform(params.seed, index));
+    }
     const RowStats stats = softmax_stats(logits, n_vocab, scale, false);
     const auto finish = [&](int32_t token) { return SampledToken{token, row_logprob(stats, logits[token], scale)}; };
     if (greedy) return finish(int32_t(std::max_element(logits, logits + n_vocab) - logits));
@@ -32,17 +35,6 @@ SampledToken Sampler::sample(const float * logits, int n_vocab, const GeneratePa
     probabilities_.resize(size_t(n_vocab));
     softmax_probabilities(logits, n_vocab, scale, stats, probabilities_.data());
     const double u = uniform(params.seed, index);
-    if (params.top_k <= 0 && params.top_p >= 1.0f && params.min_p <= 0.0f) {
-        const double target = u * std::accumulate(probabilities_.begin(), probabilities_.end(), 0.0);
-        double sum = 0.0;
-        int32_t last = 0;
-        for (int32_t i = 0; i < n_vocab; i++) {
-            if (probabilities_[size_t(i)] > 0) last = i;
-            sum += double(probabilities_[size_t(i)]);
-            if (sum > target) return finish(i);
-        }
-        return finish(last);
-    }
     // Candidates by falling probability, ties by id, so that the cut does not depend on the order of a partial sort.
     const auto likelier = [&](int32_t a, int32_t b) {
         const float pa = probabilities_[size_t(a)], pb = probabilities_[size_t(b)];
@@ -59,9 +51,16 @@ SampledToken Sampler::sample(const float * logits, int n_vocab, const GeneratePa
     }
     double mass = 0.0;
     if (params.top_p < 1.0f) {
-        std::sort(candidates_.begin(), candidates_.end(), likelier);
-        size_t kept = 0;
-        while (kept < candidates_.size() && mass < double(params.top_p)) mass += double(probabilities_[size_t(candidates_[kept++])]);
+        // Sorted as far as needed: the likeliest few of a vocabulary mostly suffice.
+        size_t kept = 0, sorted = 0;
+        while (kept < candidates_.size() && mass < double(params.top_p)) {
+            if (kept == sorted) {
+                const auto begin = candidates_.begin() + long(sorted);
+                sorted = std::min(candidates_.size(), std::max<size_t>(256, 8 * sorted));
+                std::partial_sort(begin, candidates_.begin() + long(sorted), candidates_.end(), likelier);
+            }
+            mass += double(probabilities_[size_t(candidates_[kept++])]);
+        }
         candidates_.resize(kept);
     } else {
         std::sort(candidates_.begin(), candidates_.end());
@@ -73,6 +72,28 @@ SampledToken Sampler::sample(const float * logits, int n_vocab, const GeneratePa
         if (sum > u * mass) return finish(i);
     }
     return finish(candidates_.back());
+}
+
+// From the whole vocabulary: two passes over the logits, and one over the block that the token lies in.
+SampledToken Sampler::sample_all(const float * logits, int n_vocab, float scale, double u) {
+    block_sums_.resize(size_t((n_vocab + kSumBlock - 1) / kSumBlock));
+    const RowStats stats = softmax_block_sums(logits, n_vocab, scale, block_sums_.data());
+    double left = u * std::accumulate(block_sums_.begin(), block_sums_.end(), 0.0);
+    size_t block = 0;
+    while (block + 1 < block_sums_.size() && left >= block_sums_[block]) left -= block_sums_[block++];
+    // Rounding may lead past the last block with any weight.
+    while (block > 0 && block_sums_[block] <= 0.0) block--;
+    const int begin = int(block) * kSumBlock, count = std::min(kSumBlock, n_vocab - begin);
+    float weights[kSumBlock];
+    softmax_weights(logits + begin, count, scale, stats.max, weights);
+    int chosen = 0;
+    for (int i = 0; i < count; i++) {
+        if (weights[i] > 0.0f) chosen = i;
+        left -= double(weights[i]);
+        if (left < 0.0) break;
+    }
+    const int32_t token = begin + chosen;
+    return {token, row_logprob(stats, logits[token], scale)};
 }
 
 }  // namespace cria

@@ -20,6 +20,9 @@ class Sampler {
     SampledToken sample(const float * logits, int n_vocab, const GenerateParams & params, uint64_t index);
 
    private:
+    SampledToken sample_all(const float * logits, int n_vocab, float scale, double u);
+
+    std::vector<double> block_sums_;
     std::vector<float> probabilities_;
     std::vector<int32_t> candidates_;
 };

@@ -34,7 +34,7 @@ inline __attribute__((always_inline)) float fast_exp(float x) {
     return x < -87.0f ? 0.0f : p * power;
 }
 
-constexpr int kBlock = 256;  // floats summed in single precision before they join the double
+constexpr int kBlock = kSumBlock;  // floats summed in single precision before they join the double
 
 CRIA_CLONES float row_max(const float * x, int n, float scale) {
     float best = -INFINITY;
@@ -45,13 +45,15 @@ CRIA_CLONES float row_max(const float * x, int n, float scale) {
     return best;
 }
 
-CRIA_CLONES double sum_exp(const float * x, int n, float scale, float max) {
+// The blocks' own sums go to `sums`, unless it is null.
+CRIA_CLONES double sum_exp(const float * x, int n, float scale, float max, double * sums) {
     double total = 0.0;
     for (int begin = 0; begin < n; begin += kBlock) {
         const int end = begin + kBlock < n ? begin + kBlock : n;
         float block = 0.0f;
         for (int i = begin; i < end; i++) block += fast_exp(x[i] * scale - max);
         total += double(block);
+        if (sums) sums[begin / kBlock] = double(block);
     }
     return total;
 }
@@ -107,11 +109,22 @@ CRIA_CLONES void gradient_of(float * x, int n, float scale, float offset, float 
 RowStats softmax_stats(const float * logits, int n, float scale, bool with_entropy) {
     RowStats stats;
     stats.max = row_max(logits, n, scale);
-    const double sum = sum_exp(logits, n, scale, stats.max);
+    const double sum = sum_exp(logits, n, scale, stats.max, nullptr);
     const double log_sum = std::log(sum);
     stats.log_sum = float(log_sum);
     if (with_entropy) stats.entropy = float(log_sum - sum_exp_times(logits, n, scale, stats.max) / sum);
     return stats;
+}
+
+RowStats softmax_block_sums(const float * logits, int n, float scale, double * sums) {
+    RowStats stats;
+    stats.max = row_max(logits, n, scale);
+    stats.log_sum = float(std::log(sum_exp(logits, n, scale, stats.max, sums)));
+    return stats;
+}
+
+void softmax_weights(const float * logits, int n, float scale, float max, float * weights) {
+    probabilities_of(logits, n, scale, max, weights);
 }
 
 void softmax_probabilities(const float * logits, int n, float scale, const RowStats & stats, float * probabilities) {

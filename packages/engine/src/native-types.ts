@@ -110,11 +110,14 @@ export interface SchedulerStats {
   decodeTokens: number;
   /** Rows decoded only to keep a batch in one piece. */
   paddingTokens: number;
+  /** Calls of llama_decode, for prompts and for sampling. */
   decodeCalls: number;
   evictions: number;
   restores: number;
   recomputedTokens: number;
+  /** Inside llama_decode. */
   llamaSeconds: number;
+  /** Whole steps: scheduling, llama_decode, sampling, stops; without waiting for work. */
   busySeconds: number;
 }
 

@@ -1,0 +1,42 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { getRuntimeInfo } from "@cria/engine";
+import { getProgram } from "../llama-cpp.js";
+
+export interface BatchedBenchOptions {
+  path: string;
+  threads: number;
+  flashAttention: boolean;
+  contextSize: number;
+  promptLength: number;
+  steps: number;
+  sequences: readonly number[];
+}
+
+/**
+ * llama.cpp's own measure of batched decoding: llama_decode alone, without sampling. One process for all numbers of
+ * sequences; the prompt is shared. Returns tokens per second for each number of sequences.
+ */
+export async function runBatchedBench(
+  options: BatchedBenchOptions,
+  log: (text: string) => void,
+): Promise<Map<number, number>> {
+  const { path, threads, flashAttention, contextSize, promptLength, steps, sequences } = options;
+  const sources = ["tools/batched-bench/batched-bench.cpp", "tools/batched-bench/main.cpp"];
+  const program = await getProgram({ name: "llama-batched-bench", sources, common: true }, log);
+  const args = ["-m", path, "-t", threads, "-tb", threads, "-ngl", 0, "-fa", flashAttention ? "on" : "off", "-pps"];
+  args.push("-c", contextSize * Math.max(...sequences), "-npp", promptLength, "-ntg", steps);
+  args.push("-npl", sequences.join(","), "--output-format", "jsonl");
+  // It looks for the backends' libraries in the folder that it runs in.
+  const { stdout, stderr } = await promisify(execFile)(program, args.map(String), {
+    cwd: getRuntimeInfo().librariesFolder,
+  });
+  const speeds = new Map<number, number>();
+  for (const line of `${stdout}\n${stderr}`.split("\n").filter((text) => text.startsWith("{"))) {
+    const { pl, speed_tg } = JSON.parse(line) as { pl: number; speed_tg: number };
+    speeds.set(pl, speed_tg);
+  }
+  for (const count of sequences)
+    if (!speeds.has(count)) throw new Error(`llama-batched-bench gave no result for ${count} sequences:\n${stderr}`);
+  return speeds;
+}
