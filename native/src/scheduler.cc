@@ -46,10 +46,10 @@ constexpr size_t kMinAwaitedPrefix = 8;
 constexpr size_t kMaxLostTail = 7;
 // Prompt tokens evaluated between two decode steps, over all sequences.
 constexpr int kPrefillPerStep = 4096;
-// An idle scheduler waits for callers to stop submitting for so long, and at most so long: what came first would be
-// decoded alone, and the others behind it.
-constexpr auto kQuiet = std::chrono::microseconds(50);
-constexpr auto kMaxGathering = std::chrono::milliseconds(5);
+// An idle scheduler lets a burst of submissions arrive, for what came first would be decoded alone and the others behind
+// it: it waits until none came for this share of an evaluation, at most so many shares.
+constexpr double kQuietShare = 0.02;
+constexpr int kMostQuietShares = 10;
 
 struct Request {
     RequestId id;
@@ -253,11 +253,13 @@ struct Scheduler::Impl {
 
     // Lets a burst of submissions arrive.
     void gather(std::unique_lock<std::mutex> & lock) {
-        const auto started = Clock::now();
-        for (size_t seen = 0; seen < waiting.size() && !stopping && Clock::now() - started < kMaxGathering;) {
+        const double evaluation = totals.decode_calls > 0 ? totals.llama_seconds / double(totals.decode_calls) : 0.0;
+        const auto quiet = std::chrono::duration<double>(std::clamp(kQuietShare * evaluation, 5e-5, 2e-3));
+        size_t seen = 0;
+        for (int i = 0; i < kMostQuietShares && seen < waiting.size() && !stopping; i++) {
             seen = waiting.size();
             lock.unlock();
-            std::this_thread::sleep_for(kQuiet);
+            std::this_thread::sleep_for(quiet);
             lock.lock();
         }
     }

@@ -80,9 +80,9 @@ SampledToken Sampler::sample_all(const float * logits, int n_vocab, float scale,
     const RowStats stats = softmax_block_sums(logits, n_vocab, scale, block_sums_.data());
     double left = u * std::accumulate(block_sums_.begin(), block_sums_.end(), 0.0);
     size_t block = 0;
-    while (block + 1 < block_sums_.size() && left >= block_sums_[block]) left -= block_sums_[block++];
+    while (block + 1 < block_sums_.size() && left >= double(block_sums_[block])) left -= double(block_sums_[block++]);
     // Rounding may lead past the last block with any weight.
-    while (block > 0 && block_sums_[block] <= 0.0) block--;
+    while (block > 0 && block_sums_[block] <= 0.0f) block--;
     const int begin = int(block) * kSumBlock, count = std::min(kSumBlock, n_vocab - begin);
     float weights[kSumBlock];
     softmax_weights(logits + begin, count, scale, stats.max, weights);

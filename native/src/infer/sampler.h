@@ -22,7 +22,7 @@ class Sampler {
    private:
     SampledToken sample_all(const float * logits, int n_vocab, float scale, double u);
 
-    std::vector<double> block_sums_;
+    std::vector<float> block_sums_;
     std::vector<float> probabilities_;
     std::vector<int32_t> candidates_;
 };

@@ -1,61 +1,57 @@
 #include "math/softmax.h"
 
 #include <cmath>
-#include <cstdint>
 #include <cstring>
 
-// One binary for every x86-64: the loader picks the clone that the machine supports.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define CRIA_CLONES __attribute__((target_clones("avx512f", "arch=haswell", "default")))
-#else
-#define CRIA_CLONES
-#endif
+#include "math/fast_exp.h"
 
 namespace cria {
 
 namespace {
 
-// exp for x <= 0 within 2e-7 relative: 2^k e^r with |r| <= ln 2 / 2 and a degree-6 polynomial (Cephes expf's coefficients).
-// Below -87 the result would be subnormal and counts as 0.
-inline __attribute__((always_inline)) float fast_exp(float x) {
-    const float clamped = x < -87.0f ? -87.0f : x;
-    const float k = std::nearbyint(clamped * 1.44269504f);
-    const float r = (clamped - k * 0.693359375f) + k * 2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    const int32_t bits = (int32_t(k) + 127) << 23;
-    float power;
-    std::memcpy(&power, &bits, sizeof power);
-    return x < -87.0f ? 0.0f : p * power;
-}
-
-constexpr int kBlock = kSumBlock;  // floats summed in single precision before they join the double
+constexpr int kBlock = 256;  // floats summed in single precision before they join the double
 
 CRIA_CLONES float row_max(const float * x, int n, float scale) {
-    float best = -INFINITY;
-    for (int i = 0; i < n; i++) {
-        const float z = x[i] * scale;
-        best = z > best ? z : best;
+    // Lane by lane: a maximum over all is not vectorised where NaN counts.
+    constexpr int kLanes = 16;
+    float lanes[kLanes];
+    for (float & lane : lanes) lane = -INFINITY;
+    const int whole = n / kLanes * kLanes;
+    for (int i = 0; i < whole; i += kLanes) {
+        for (int j = 0; j < kLanes; j++) {
+            const float z = x[i + j] * scale;
+            lanes[j] = z > lanes[j] ? z : lanes[j];
+        }
     }
+    float best = -INFINITY;
+    for (const float lane : lanes) best = lane > best ? lane : best;
+    for (int i = whole; i < n; i++) best = x[i] * scale > best ? x[i] * scale : best;
     return best;
 }
 
-// The blocks' own sums go to `sums`, unless it is null.
-CRIA_CLONES double sum_exp(const float * x, int n, float scale, float max, double * sums) {
+CRIA_CLONES double sum_exp(const float * x, int n, float scale, float max) {
     double total = 0.0;
     for (int begin = 0; begin < n; begin += kBlock) {
         const int end = begin + kBlock < n ? begin + kBlock : n;
         float block = 0.0f;
         for (int i = begin; i < end; i++) block += fast_exp(x[i] * scale - max);
         total += double(block);
-        if (sums) sums[begin / kBlock] = double(block);
     }
     return total;
+}
+
+CRIA_CLONES void block_sums_of(const float * x, int n, float scale, float max, float * sums) {
+    const int whole = n / kSumBlock;
+    for (int block = 0; block < whole; block++) {
+        const float * from = x + block * kSumBlock;
+        float sum = 0.0f;
+        for (int i = 0; i < kSumBlock; i++) sum += fast_exp(from[i] * scale - max);
+        sums[block] = sum;
+    }
+    if (whole * kSumBlock == n) return;
+    float rest = 0.0f;
+    for (int i = whole * kSumBlock; i < n; i++) rest += fast_exp(x[i] * scale - max);
+    sums[whole] = rest;
 }
 
 // sum of exp(z - max) * (z - max)
@@ -109,17 +105,20 @@ CRIA_CLONES void gradient_of(float * x, int n, float scale, float offset, float 
 RowStats softmax_stats(const float * logits, int n, float scale, bool with_entropy) {
     RowStats stats;
     stats.max = row_max(logits, n, scale);
-    const double sum = sum_exp(logits, n, scale, stats.max, nullptr);
+    const double sum = sum_exp(logits, n, scale, stats.max);
     const double log_sum = std::log(sum);
     stats.log_sum = float(log_sum);
     if (with_entropy) stats.entropy = float(log_sum - sum_exp_times(logits, n, scale, stats.max) / sum);
     return stats;
 }
 
-RowStats softmax_block_sums(const float * logits, int n, float scale, double * sums) {
+RowStats softmax_block_sums(const float * logits, int n, float scale, float * sums) {
     RowStats stats;
     stats.max = row_max(logits, n, scale);
-    stats.log_sum = float(std::log(sum_exp(logits, n, scale, stats.max, sums)));
+    block_sums_of(logits, n, scale, stats.max, sums);
+    double total = 0.0;
+    for (int block = 0; block * kSumBlock < n; block++) total += double(sums[block]);
+    stats.log_sum = float(std::log(total));
     return stats;
 }
 

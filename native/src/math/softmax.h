@@ -14,8 +14,8 @@ RowStats softmax_stats(const float * logits, int n, float scale, bool with_entro
 
 // The same, with the sums of exp(z - max) over blocks of kSumBlock entries each, the last one shorter: a token is then
 // drawn by searching the blocks' sums and the entries of one block alone.
-constexpr int kSumBlock = 256;
-RowStats softmax_block_sums(const float * logits, int n, float scale, double * sums);
+constexpr int kSumBlock = 64;
+RowStats softmax_block_sums(const float * logits, int n, float scale, float * sums);
 
 // weights[j] = exp(logits[j] * scale - max).
 void softmax_weights(const float * logits, int n, float scale, float max, float * weights);
