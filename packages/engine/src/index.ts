@@ -1,6 +1,8 @@
 export { writeGguf } from "./gguf.js";
 export { type ExportModelOptions, type ExportModelResult, exportModel } from "./gguf-files/export-model.js";
 export { type GgufEntry, type GgufHeader, type GgufTensorInfo, readGguf } from "./gguf-files/read-gguf.js";
+export { getType as getTensorType, type TensorType } from "./gguf-files/tensor-types.js";
+export { type PlannedTensor, writeGgufFile } from "./gguf-files/write-gguf-file.js";
 export { LlamaModel } from "./llama-model.js";
 export { LlamaSequence } from "./llama-sequence.js";
 export { loadModel } from "./load-model.js";
