@@ -1,47 +1,31 @@
 #include "math/softmax.h"
 
 #include <cmath>
-#include <cstdint>
 #include <cstring>
 
-// One binary for every x86-64: the loader picks the clone that the machine supports.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define CRIA_CLONES __attribute__((target_clones("avx512f", "arch=haswell", "default")))
-#else
-#define CRIA_CLONES
-#endif
+#include "math/fast_exp.h"
 
 namespace cria {
 
 namespace {
 
-// exp for x <= 0 within 2e-7 relative: 2^k e^r with |r| <= ln 2 / 2 and a degree-6 polynomial (Cephes expf's coefficients).
-// Below -87 the result would be subnormal and counts as 0.
-inline __attribute__((always_inline)) float fast_exp(float x) {
-    const float clamped = x < -87.0f ? -87.0f : x;
-    const float k = std::nearbyint(clamped * 1.44269504f);
-    const float r = (clamped - k * 0.693359375f) + k * 2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    const int32_t bits = (int32_t(k) + 127) << 23;
-    float power;
-    std::memcpy(&power, &bits, sizeof power);
-    return x < -87.0f ? 0.0f : p * power;
-}
-
 constexpr int kBlock = 256;  // floats summed in single precision before they join the double
 
 CRIA_CLONES float row_max(const float * x, int n, float scale) {
-    float best = -INFINITY;
-    for (int i = 0; i < n; i++) {
-        const float z = x[i] * scale;
-        best = z > best ? z : best;
+    // Lane by lane: a maximum over all is not vectorised where NaN counts.
+    constexpr int kLanes = 16;
+    float lanes[kLanes];
+    for (float & lane : lanes) lane = -INFINITY;
+    const int whole = n / kLanes * kLanes;
+    for (int i = 0; i < whole; i += kLanes) {
+        for (int j = 0; j < kLanes; j++) {
+            const float z = x[i + j] * scale;
+            lanes[j] = z > lanes[j] ? z : lanes[j];
+        }
     }
+    float best = -INFINITY;
+    for (const float lane : lanes) best = lane > best ? lane : best;
+    for (int i = whole; i < n; i++) best = x[i] * scale > best ? x[i] * scale : best;
     return best;
 }
 
@@ -86,6 +70,25 @@ CRIA_CLONES float replace_by_exp(float * x, int n, float scale, float max) {
     return total;
 }
 
+CRIA_CLONES double replace_by_exp_times(float * x, int n, float scale, float max, double & weighted) {
+    double total = 0.0;
+    for (int begin = 0; begin < n; begin += kBlock) {
+        const int end = begin + kBlock < n ? begin + kBlock : n;
+        float sum = 0.0f, times = 0.0f;
+        for (int i = begin; i < end; i++) {
+            const float shifted = x[i] * scale - max;
+            const float bounded = shifted < -88.0f ? -88.0f : shifted;
+            const float e = fast_exp(bounded);
+            x[i] = e;
+            sum += e;
+            times += e * bounded;
+        }
+        total += double(sum);
+        weighted += double(times);
+    }
+    return total;
+}
+
 CRIA_CLONES void multiply_by(float * x, int n, float factor) {
     for (int i = 0; i < n; i++) x[i] *= factor;
 }
@@ -116,6 +119,14 @@ RowStats softmax_stats(const float * logits, int n, float scale, bool with_entro
 
 void softmax_probabilities(const float * logits, int n, float scale, const RowStats & stats, float * probabilities) {
     probabilities_of(logits, n, scale, stats.max + stats.log_sum, probabilities);
+}
+
+float scaled_max(const float * x, int n, float scale) { return row_max(x, n, scale); }
+
+ExpSums exp_in_place(float * x, int n, float scale, float max) {
+    ExpSums sums;
+    sums.sum = replace_by_exp_times(x, n, scale, max, sums.weighted);
+    return sums;
 }
 
 float softmax_in_place(float * x, int n, float scale) {
