@@ -6,6 +6,7 @@ import { saveReport } from "./save-report.js";
 /** Each loads only when it runs: they need different packages. */
 const benchmarks: Record<string, () => Promise<{ run(options: BenchmarkOptions): Promise<Row[]> }>> = {
   tokenize: () => import("./tokenize/index.js"),
+  step: () => import("./step/index.js"),
   train: () => import("./train/index.js"),
 };
 
