@@ -27,5 +27,5 @@ const rows = await (await load()).run({ includes, log: (text) => console.error(t
 const report = makeReport(name, rows);
 if (values.json) console.log(JSON.stringify(report, null, 2));
 else printReport(report);
-if (values.save) saveReport(report);
+if (values.save) saveReport(report, { keepOthers: values.only !== undefined });
 process.exit(report.rows.some((row) => row.met === false) ? 1 : 0);

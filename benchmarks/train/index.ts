@@ -8,6 +8,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadModel } from "@cria/engine";
+import { embeddedPolicyPath } from "@cria/models";
 import { compareRuns } from "../measure.js";
 import { getModelFile } from "../models/index.js";
 import { findTorch, TorchPeer } from "../peers/torch/torch-peer.js";
@@ -16,7 +17,6 @@ import { makeBatch, policyGradient, toSequences } from "./batch.js";
 import { cases, type TrainCase } from "./cases.js";
 import { measureMemory } from "./memory.js";
 
-const embeddedPolicy = join(import.meta.dirname, "..", "..", "models", "cria-tiny.gguf");
 const threads = Number(process.env.CRIA_BENCH_THREADS ?? availableParallelism());
 const optimizer = { learningRate: 1e-4, maxGradNorm: 1 };
 
@@ -42,7 +42,7 @@ export async function run(options: BenchmarkOptions): Promise<Row[]> {
 }
 
 async function getPath(model: TrainCase["model"]): Promise<string> {
-  return model === "embedded" ? embeddedPolicy : await getModelFile(model.name, model.type);
+  return model === "embedded" ? embeddedPolicyPath : await getModelFile(model.name, model.type);
 }
 
 async function measureCase(
