@@ -8,7 +8,9 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   algorithms: () => import("./algorithms/index.js"),
   decode: () => import("./decode/index.js"),
   "multi-turn": () => import("./multi-turn/index.js"),
+  step: () => import("./step/index.js"),
   tokenize: () => import("./tokenize/index.js"),
+  train: () => import("./train/index.js"),
 };
 
 const { values, positionals } = parseArgs({
@@ -29,5 +31,5 @@ const rows = await benchmark.run({ includes, log: (text) => console.error(text) 
 const report = makeReport(name, rows);
 if (values.json) console.log(JSON.stringify(report, null, 2));
 else printReport(report);
-if (values.save) saveReport(report, benchmark);
+if (values.save) saveReport(report, benchmark, { keepOthers: values.only !== undefined });
 process.exit(report.rows.some((row) => row.met === false) ? 1 : 0);

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Benchmark } from "./benchmark.js";
 import { formatNumber, type Report } from "./report.js";
@@ -7,10 +7,13 @@ const root = join(import.meta.dirname, "..");
 
 /**
  * Keeps a result in `benchmarks/results/<name>.json` and its figure in `docs/<name>.svg`, and puts its table into the pages
- * of `docs/` that have the comments `<!-- begin NAME -->` and `<!-- end NAME -->`.
+ * of `docs/` that have the comments `<!-- begin NAME -->` and `<!-- end NAME -->`. With `keepOthers` the rows of cases that
+ * were not measured now stay as they were, and the commits of both are named.
  */
-export function saveReport(report: Report, benchmark: Benchmark): void {
-  writeFileSync(join(root, "benchmarks", "results", `${report.name}.json`), `${JSON.stringify(report, null, 2)}\n`);
+export function saveReport(measured: Report, benchmark: Benchmark, { keepOthers = false } = {}): void {
+  const kept = join(root, "benchmarks", "results", `${measured.name}.json`);
+  const report = keepOthers ? addKeptRows(measured, kept) : measured;
+  writeFileSync(kept, `${JSON.stringify(report, null, 2)}\n`);
   const docs = join(root, "docs");
   if (benchmark.drawFigure) writeFileSync(join(docs, `${report.name}.svg`), benchmark.drawFigure(report));
   const table = (benchmark.formatTable ?? formatTable)(report);
@@ -24,6 +27,16 @@ export function saveReport(report: Report, benchmark: Benchmark): void {
       `${text.slice(0, from + begin.length)}\n${describe(report)}\n\n${table}\n${text.slice(to)}`,
     );
   }
+}
+
+function addKeptRows(measured: Report, path: string): Report {
+  if (!existsSync(path)) return measured;
+  const earlier = JSON.parse(readFileSync(path, "utf8")) as Report;
+  const cases = new Set(measured.rows.map((row) => row.case));
+  const rows = earlier.rows.filter((row) => !cases.has(row.case));
+  if (rows.length === 0) return measured;
+  const commits = new Set([...earlier.commit.split(", "), measured.commit]);
+  return { ...measured, commit: [...commits].join(", "), rows: [...rows, ...measured.rows] };
 }
 
 function describe({ hardware, commit }: Report): string {

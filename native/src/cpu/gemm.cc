@@ -11,7 +11,9 @@ namespace {
 // kBlockColumns is a multiple of every quantization block.
 constexpr int64_t kDepth = 256, kBlockRows = 96, kBlockColumns = 512;
 
-const GemmKernel & pick_kernel() {
+}  // namespace
+
+const GemmKernel & gemm_kernel() {
 #ifdef __x86_64__
     static const GemmKernel & best = __builtin_cpu_supports("avx512f")                                   ? gemm_avx512
                                      : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? gemm_avx2
@@ -22,36 +24,61 @@ const GemmKernel & pick_kernel() {
 #endif
 }
 
+namespace {
+
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+// Copies `count` floats, a multiple of 8 for every kernel's panel: a call of memcpy would cost more than the copy.
+inline void copy_panel_row(const float * in, float * out, int64_t count) {
+    for (int64_t i = 0; i < count; i += 8) std::memcpy(out + i, in + i, 8 * sizeof(float));
+}
 
 // out[p][columns] for p in [p0, p0 + depth): one panel of columns [j0, j0 + width), zeros behind.
 void pack_panel(const float * b, int64_t step, int64_t column, int64_t depth, int64_t width, int64_t columns, float * out) {
-    if (width < columns) std::memset(out, 0, size_t(depth * columns) * sizeof(float));
-    if (column == 1) {
-        for (int64_t p = 0; p < depth; p++) std::memcpy(out + p * columns, b + p * step, size_t(width) * sizeof(float));
+    const GemmKernel & kernel = gemm_kernel();
+    if (width == columns && column == 1 && columns % 8 == 0) {
+        for (int64_t p = 0; p < depth; p++) copy_panel_row(b + p * step, out + p * columns, columns);
         return;
     }
-    for (int64_t j = 0; j < width; j++) {
-        const float * in = b + j * column;
-        for (int64_t p = 0; p < depth; p++) out[p * columns + j] = in[p * step];
+    if (width == columns && step == 1 && columns == kernel.columns) return kernel.pack_transposed(b, column, depth, out);
+    if (width < columns) std::memset(out, 0, size_t(depth * columns) * sizeof(float));
+    for (int64_t p = 0; p < depth; p++) {
+        for (int64_t j = 0; j < width; j++) out[p * columns + j] = b[p * step + j * column];
+    }
+}
+
+void convert(ggml_type type, const char * in, float * out, int64_t n) {
+    if (type == GGML_TYPE_F16 || type == GGML_TYPE_Q8_0) gemm_kernel().to_float(type, in, out, n);
+    else ggml_get_type_traits(type)->to_float(in, out, n);
+}
+
+// Rows of B stored whole: each becomes floats, then goes to its panels.
+void pack_typed_rows(const Gemm & g, int64_t p0, int64_t depth, int64_t j0, int64_t width, int64_t columns, GemmWorkspace & w) {
+    const char * b = static_cast<const char *>(g.b) + ggml_row_size(g.b_type, j0);
+    w.row.resize(size_t(width));
+    for (int64_t p = 0; p < depth; p++) {
+        convert(g.b_type, b + (p0 + p) * g.b_step, w.row.data(), width);
+        for (int64_t j = 0; j < width; j += columns) pack_panel(w.row.data() + j, 0, 1, 1, std::min(columns, width - j), columns, w.b.data() + j * depth + p * columns);
+    }
+}
+
+// Columns of B stored whole: a panel of them becomes floats, then is transposed.
+void pack_typed_columns(const Gemm & g, int64_t p0, int64_t depth, int64_t j0, int64_t width, int64_t columns, GemmWorkspace & w) {
+    const char * b = static_cast<const char *>(g.b) + ggml_row_size(g.b_type, p0);
+    w.row.resize(size_t(columns * depth));
+    for (int64_t j = 0; j < width; j += columns) {
+        const int64_t count = std::min(columns, width - j);
+        for (int64_t i = 0; i < count; i++) convert(g.b_type, b + (j0 + j + i) * g.b_column, w.row.data() + i * depth, depth);
+        pack_panel(w.row.data(), 1, depth, depth, count, columns, w.b.data() + j * depth);
     }
 }
 
 void pack_b(const Gemm & g, int64_t p0, int64_t depth, int64_t j0, int64_t width, int64_t columns, GemmWorkspace & w) {
     w.b.resize(size_t(depth * round_up(width, columns)));
-    if (g.b_type == GGML_TYPE_F32) {
-        const float * b = static_cast<const float *>(g.b) + p0 * g.b_step + j0 * g.b_column;
-        for (int64_t j = 0; j < width; j += columns) {
-            pack_panel(b + j * g.b_column, g.b_step, g.b_column, depth, std::min(columns, width - j), columns, w.b.data() + j * depth);
-        }
-        return;
-    }
-    const size_t offset = ggml_row_size(g.b_type, j0);
-    const auto to_float = ggml_get_type_traits(g.b_type)->to_float;
-    w.row.resize(size_t(width));
-    for (int64_t p = 0; p < depth; p++) {
-        to_float(static_cast<const char *>(g.b) + (p0 + p) * g.b_step + offset, w.row.data(), width);
-        for (int64_t j = 0; j < width; j += columns) pack_panel(w.row.data() + j, 0, 1, 1, std::min(columns, width - j), columns, w.b.data() + j * depth + p * columns);
+    if (g.b_type != GGML_TYPE_F32) return (g.b_step == 1 ? pack_typed_columns : pack_typed_rows)(g, p0, depth, j0, width, columns, w);
+    const float * b = static_cast<const float *>(g.b) + p0 * g.b_step + j0 * g.b_column;
+    for (int64_t j = 0; j < width; j += columns) {
+        pack_panel(b + j * g.b_column, g.b_step, g.b_column, depth, std::min(columns, width - j), columns, w.b.data() + j * depth);
     }
 }
 
@@ -100,12 +127,15 @@ void multiply_block(const GemmKernel & kernel, const Gemm & g, const RowBlock & 
 }  // namespace
 
 void run_gemm(const Gemm & g, int part, int parts, GemmWorkspace & w) {
-    const GemmKernel & kernel = pick_kernel();
-    // Quantized rows cannot be cut anywhere, so their threads share rows of C.
-    const bool by_rows = g.b_type != GGML_TYPE_F32 || g.m * kernel.columns >= g.n * kernel.rows;
+    const GemmKernel & kernel = gemm_kernel();
+    // Threads that share rows of C each pack all of B; those that share columns each read all of A, which costs more where
+    // A must be packed too. Quantized rows are cut at their blocks.
+    const int64_t column_unit = std::max<int64_t>(kernel.columns, ggml_blck_size(g.b_type));
+    const bool few_columns = g.n < 2 * parts * column_unit;
+    const bool by_rows = few_columns || (g.a_step == 1 ? g.m >= 4 * g.n : g.m * kernel.columns >= g.n * kernel.rows);
     const auto share = [&](int64_t total, int64_t unit, int64_t at) { return std::min(total, (total + unit - 1) / unit * at / parts * unit); };
     const int64_t i_begin = by_rows ? share(g.m, kernel.rows, part) : 0, i_end = by_rows ? share(g.m, kernel.rows, part + 1) : g.m;
-    const int64_t j_begin = by_rows ? 0 : share(g.n, kernel.columns, part), j_end = by_rows ? g.n : share(g.n, kernel.columns, part + 1);
+    const int64_t j_begin = by_rows ? 0 : share(g.n, column_unit, part), j_end = by_rows ? g.n : share(g.n, column_unit, part + 1);
     if (i_begin >= i_end || j_begin >= j_end) return;
     const int64_t block_rows = kBlockRows / kernel.rows * kernel.rows;
     for (int64_t j = j_begin; j < j_end; j += kBlockColumns) {

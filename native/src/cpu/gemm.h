@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpu/gemm_q8.h"
 #include "ggml.h"
 
 namespace cria {
@@ -15,7 +16,9 @@ struct Gemm {
     const float * a;
     int64_t a_row, a_step;  // from i to i + 1, from p to p + 1
     const void * b;
-    ggml_type b_type;       // other than F32: rows of B are stored whole (b_column is 1), b_step is in bytes
+    // Other than F32: rows of B are stored whole (b_column is 1, b_step in bytes), or columns are (b_step is 1, b_column
+    // in bytes).
+    ggml_type b_type;
     int64_t b_step, b_column;
     float * c;
     int64_t c_row;
@@ -25,6 +28,7 @@ struct Gemm {
 // Packed panels of one thread; grows to what was needed.
 struct GemmWorkspace {
     std::vector<float> a, b, row, tile;
+    Q8Workspace q8;
 };
 
 // This thread's part of the product: a share of C's rows or columns. All parts together compute it, in any order, and
@@ -35,7 +39,16 @@ void run_gemm(const Gemm & gemm, int part, int parts, GemmWorkspace & workspace)
 struct GemmKernel {
     int rows, columns;
     void (*run)(int64_t k, const float * a, int64_t a_row, int64_t a_step, const float * b, float * c, int64_t c_row, bool accumulate);
+    // out[p * columns + j] = in[j * column + p] for all columns and p < depth.
+    void (*pack_transposed)(const float * in, int64_t column, int64_t depth, float * out);
+    // F16 and Q8_0; n is a multiple of the type's block.
+    void (*to_float)(ggml_type type, const void * in, float * out, int64_t n);
+    // out = in, rounded to F16.
+    void (*round_to_f16)(const float * in, float * out, int64_t n);
 };
+
+// The machine's best.
+const GemmKernel & gemm_kernel();
 
 extern const GemmKernel gemm_portable;
 #ifdef __x86_64__

@@ -1,7 +1,12 @@
 // The inner tile of a matrix product, written once with vector extensions and compiled once for each instruction set.
 // The including file defines CRIA_KERNEL_WIDTH (floats a register), CRIA_KERNEL_ROWS, CRIA_KERNEL_VECTORS and
 // CRIA_KERNEL_NAME. Rows x vectors accumulators, plus a few registers, must fit into the register file.
+#include <cstring>
+
 #include "cpu/gemm.h"
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
 
 namespace cria {
 
@@ -35,8 +40,77 @@ void run_tile(int64_t k, const float * a, int64_t a_row, int64_t a_step, const f
     }
 }
 
+typedef float Vec8 __attribute__((vector_size(32), aligned(sizeof(float))));
+typedef int32_t Mask8 __attribute__((vector_size(32)));
+
+// Eight rows become eight columns, in three rounds of pairwise shuffles.
+inline __attribute__((always_inline)) void transpose_8x8(const float * in, int64_t row, float * out, int64_t out_row) {
+    Vec8 r[8], t[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) r[i] = *reinterpret_cast<const Vec8 *>(in + i * row);
+    const Mask8 low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
+    const Mask8 first = {0, 1, 8, 9, 4, 5, 12, 13}, second = {2, 3, 10, 11, 6, 7, 14, 15};
+    const Mask8 front = {0, 1, 2, 3, 8, 9, 10, 11}, back = {4, 5, 6, 7, 12, 13, 14, 15};
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        t[2 * i] = __builtin_shuffle(r[2 * i], r[2 * i + 1], low);
+        t[2 * i + 1] = __builtin_shuffle(r[2 * i], r[2 * i + 1], high);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        r[4 * i] = __builtin_shuffle(t[4 * i], t[4 * i + 2], first);
+        r[4 * i + 1] = __builtin_shuffle(t[4 * i], t[4 * i + 2], second);
+        r[4 * i + 2] = __builtin_shuffle(t[4 * i + 1], t[4 * i + 3], first);
+        r[4 * i + 3] = __builtin_shuffle(t[4 * i + 1], t[4 * i + 3], second);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        *reinterpret_cast<Vec8 *>(out + i * out_row) = __builtin_shuffle(r[i], r[i + 4], front);
+        *reinterpret_cast<Vec8 *>(out + (i + 4) * out_row) = __builtin_shuffle(r[i], r[i + 4], back);
+    }
+}
+
+void pack_transposed(const float * in, int64_t column, int64_t depth, float * out) {
+    const int64_t whole = depth / 8 * 8;
+    for (int64_t p = 0; p < whole; p += 8) {
+        for (int j = 0; j < kColumns; j += 8) transpose_8x8(in + j * column + p, column, out + p * kColumns + j, kColumns);
+    }
+    for (int64_t p = whole; p < depth; p++) {
+        for (int j = 0; j < kColumns; j++) out[p * kColumns + j] = in[j * column + p];
+    }
+}
+
+void f16_to_float(const ggml_fp16_t * in, float * out, int64_t n) {
+    int64_t i = 0;
+#ifdef __F16C__
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(in + i))));
+#endif
+    ggml_fp16_to_fp32_row(in + i, out + i, n - i);
+}
+
+void to_float(ggml_type type, const void * in, float * out, int64_t n) {
+    if (type == GGML_TYPE_F16) return f16_to_float(static_cast<const ggml_fp16_t *>(in), out, n);
+    // Q8_0: blocks of an F16 scale and 32 bytes.
+    const char * block = static_cast<const char *>(in);
+    for (int64_t i = 0; i < n; i += 32, block += 34) {
+        ggml_fp16_t scale;
+        std::memcpy(&scale, block, sizeof scale);
+        const float d = ggml_fp16_to_fp32(scale);
+        const int8_t * q = reinterpret_cast<const int8_t *>(block + 2);
+        for (int j = 0; j < 32; j++) out[i + j] = d * float(q[j]);
+    }
+}
+
+void round_to_f16(const float * in, float * out, int64_t n) {
+    int64_t i = 0;
+#ifdef __F16C__
+    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT)));
+#endif
+    for (; i < n; i++) out[i] = ggml_fp16_to_fp32(ggml_fp32_to_fp16(in[i]));
+}
+
 }  // namespace
 
-const GemmKernel CRIA_KERNEL_NAME = {kRows, kColumns, run_tile};
+const GemmKernel CRIA_KERNEL_NAME = {kRows, kColumns, run_tile, pack_transposed, to_float, round_to_f16};
 
 }  // namespace cria

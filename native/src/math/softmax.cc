@@ -84,6 +84,25 @@ CRIA_CLONES float replace_by_exp(float * x, int n, float scale, float max) {
     return total;
 }
 
+CRIA_CLONES double replace_by_exp_times(float * x, int n, float scale, float max, double & weighted) {
+    double total = 0.0;
+    for (int begin = 0; begin < n; begin += kBlock) {
+        const int end = begin + kBlock < n ? begin + kBlock : n;
+        float sum = 0.0f, times = 0.0f;
+        for (int i = begin; i < end; i++) {
+            const float shifted = x[i] * scale - max;
+            const float bounded = shifted < -88.0f ? -88.0f : shifted;
+            const float e = fast_exp(bounded);
+            x[i] = e;
+            sum += e;
+            times += e * bounded;
+        }
+        total += double(sum);
+        weighted += double(times);
+    }
+    return total;
+}
+
 CRIA_CLONES void multiply_by(float * x, int n, float factor) {
     for (int i = 0; i < n; i++) x[i] *= factor;
 }
@@ -128,6 +147,14 @@ void softmax_weights(const float * logits, int n, float scale, float max, float 
 
 void softmax_probabilities(const float * logits, int n, float scale, const RowStats & stats, float * probabilities) {
     probabilities_of(logits, n, scale, stats.max + stats.log_sum, probabilities);
+}
+
+float scaled_max(const float * x, int n, float scale) { return row_max(x, n, scale); }
+
+ExpSums exp_in_place(float * x, int n, float scale, float max) {
+    ExpSums sums;
+    sums.sum = replace_by_exp_times(x, n, scale, max, sums.weighted);
+    return sums;
 }
 
 float softmax_in_place(float * x, int n, float scale) {

@@ -26,6 +26,17 @@ inline float row_logprob(const RowStats & stats, float logit, float scale) { ret
 // probabilities[j] = exp(logits[j] * scale - max - log_sum).
 void softmax_probabilities(const float * logits, int n, float scale, const RowStats & stats, float * probabilities);
 
+// The largest x * scale.
+float scaled_max(const float * x, int n, float scale);
+
+// Sums over e = exp(z - max): of e, and of e (z - max).
+struct ExpSums {
+    double sum = 0.0, weighted = 0.0;
+};
+
+// Replaces x by exp(x * scale - max), for a max that is no smaller than any x * scale.
+ExpSums exp_in_place(float * x, int n, float scale, float max);
+
 // Replaces x by softmax(x * scale); returns log sum exp(x * scale). n > 0.
 float softmax_in_place(float * x, int n, float scale);
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/streamed_head.h"
 #include "math/softmax.h"
 #include "train/linear.h"
+#include "train/matmul.h"
 
 namespace cria {
 
@@ -49,6 +51,49 @@ int64_t Head::chunk_rows(int64_t rows) const {
     return std::min(rows, std::max<int64_t>(16, fit));
 }
 
+bool Head::can_stream(const Compute & compute, bool adapter) const {
+    const Linear & output = parameters_.output();
+    return compute.on_cpu() && !output.d_weight && !output.bias && !(adapter && output.lora_a) && can_stream_head(output.weight->type);
+}
+
+void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature, bool keep,
+                  std::vector<float> & logprobs, std::vector<float> & entropy) {
+    const ggml_tensor * w = parameters_.output().weight;
+    const int64_t R = hidden->ne[1], d = hidden->ne[0];
+    TensorPool inputs(1);
+    ggml_tensor * x = inputs.add(GGML_TYPE_F32, {d, R});
+    inputs.allocate(compute, "the LM head's inputs");
+    if (!allocator_) allocator_ = compute.make_allocator();
+    Graph g(compute);
+    ggml_tensor * normed = norm_forward(g, parameters_.output_norm(), g.ref(hidden), arch_.norm_eps);
+    g.write(w->type == GGML_TYPE_F16 ? round_to_f16(g, normed) : normed, x);
+    g.run(allocator_.get());
+    if (keep) {
+        slopes_pool_ = std::make_unique<TensorPool>(1);
+        slopes_ = slopes_pool_->add(GGML_TYPE_F32, {d, R});
+        slopes_pool_->allocate(compute, "gradients of logprobs");
+    }
+    const StreamedHead head{R, d, arch_.n_vocab, static_cast<const float *>(x->data), w->data, w->type, int64_t(w->nb[1]), 1.0f / temperature, targets.data(), keep};
+    std::vector<HeadShare> shares(size_t(compute.threads()));
+    compute.parallel(compute.threads(), [&](int64_t part, int64_t) { run_head_share(head, int(part), compute.threads(), shares[size_t(part)]); });
+    compute.parallel(R, [&](int64_t from, int64_t to) {
+        for (int64_t i = from; i < to; i++) {
+            merge_head_row(head, shares, i, logprobs[size_t(i)], entropy[size_t(i)], keep ? static_cast<float *>(slopes_->data) + i * d : nullptr);
+        }
+    });
+}
+
+void Head::backward_from_slopes(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<float> & d_logprobs) {
+    const int64_t d = hidden->ne[0];
+    for (int64_t i = 0; i < hidden->ne[1]; i++) {
+        float * slope = static_cast<float *>(slopes_->data) + i * d;
+        for (int64_t j = 0; j < d; j++) slope[j] *= d_logprobs[size_t(i)];
+    }
+    Graph g(compute);
+    g.write(norm_backward(g, parameters_.output_norm(), g.ref(hidden), g.ref(slopes_), arch_.norm_eps), d_hidden);
+    g.run(allocator_.get());
+}
+
 void Head::compute_logits(Compute & compute, ggml_tensor * hidden, int64_t begin, int64_t count, bool adapter) {
     if (!logits_ || logits_->ne[1] < count) {
         pool_ = std::make_unique<TensorPool>(1);
@@ -68,6 +113,10 @@ void Head::forward(Compute & compute, ggml_tensor * hidden, const std::vector<in
     const int64_t R = hidden->ne[1], chunk = chunk_rows(R);
     logprobs.resize(size_t(R));
     entropy.resize(size_t(R));
+    slopes_ = nullptr;
+    slopes_pool_.reset();
+    logits_kept_ = false;
+    if (can_stream(compute, adapter)) return stream(compute, hidden, targets, temperature, keep, logprobs, entropy);
     for (int64_t begin = 0; begin < R; begin += chunk) {
         const int64_t count = std::min(chunk, R - begin);
         compute_logits(compute, hidden, begin, count, adapter);
@@ -87,6 +136,8 @@ void Head::backward(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hid
                     bool adapter, const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy) {
     const int64_t R = hidden->ne[1], V = arch_.n_vocab, chunk = chunk_rows(R);
     const float scale = 1.0f / temperature;
+    const bool has_entropy = std::any_of(d_entropy.begin(), d_entropy.end(), [](float e) { return e != 0.0f; });
+    if (slopes_ && !has_entropy) return backward_from_slopes(compute, hidden, d_hidden, d_logprobs);
     for (int64_t begin = 0; begin < R; begin += chunk) {
         const int64_t count = std::min(chunk, R - begin);
         if (!logits_kept_) compute_logits(compute, hidden, begin, count, adapter);

@@ -1,7 +1,8 @@
 // The LM head and what is read from its logits, over chunks of rows: full logits are never held.
 // logits z = W n / temperature; logprob of the target and entropy of softmax(z); and the gradient
 //   dz_j = [ c (delta_j - p_j) - e p_j (log p_j + H) ] / temperature
-// for c = dLoss/dlogprob and e = dLoss/dentropy.
+// for c = dLoss/dlogprob and e = dLoss/dentropy. On the CPU a frozen head is streamed (cpu/streamed_head.h): its logits are
+// not even held a chunk at a time, and a backward pass without entropy terms computes nothing of them again.
 #pragma once
 
 #include <vector>
@@ -23,6 +24,10 @@ class Head {
 
    private:
     int64_t chunk_rows(int64_t rows) const;
+    bool can_stream(const Compute & compute, bool adapter) const;
+    void stream(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature, bool keep,
+                std::vector<float> & logprobs, std::vector<float> & entropy);
+    void backward_from_slopes(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<float> & d_logprobs);
     void compute_logits(Compute & compute, ggml_tensor * hidden, int64_t begin, int64_t count, bool adapter);
 
     const Architecture & arch_;
@@ -31,6 +36,8 @@ class Head {
     std::unique_ptr<TensorPool> pool_;
     ggml_tensor * logits_ = nullptr;  // [V, chunk]
     bool logits_kept_ = false;
+    std::unique_ptr<TensorPool> slopes_pool_;
+    ggml_tensor * slopes_ = nullptr;  // [d, R]: gradients of logprobs by normed hidden states, from forward to backward
 };
 
 }  // namespace cria

@@ -2,6 +2,7 @@
 
 #include "train/linear.h"
 #include "train/matmul.h"
+#include "train/swiglu.h"
 
 namespace cria {
 
@@ -53,15 +54,15 @@ ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerPar
 }
 
 ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
-                             const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy) {
+                             const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy, bool input_wanted) {
     ggml_context * c = g.ctx();
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens();
 
     // Feed-forward: y = residual + down(silu(gate) * up).
     ggml_tensor * d_mid = linear_backward(g, p.down, a.ffn_mid, dy);
-    ggml_tensor * d_up = ggml_mul(c, d_mid, ggml_silu(c, a.gate));
-    ggml_tensor * d_gate = ggml_silu_back(c, ggml_mul(c, d_mid, a.up), a.gate);
-    ggml_tensor * d_ffn_in = ggml_add(c, linear_backward(g, p.gate, a.ffn_in, d_gate), linear_backward(g, p.up, a.ffn_in, d_up));
+    const SwigluGradient d_ffn = swiglu_backward(g, a.gate, a.up, d_mid);
+    ggml_tensor * d_ffn_in = linear_backward(g, p.gate, a.ffn_in, d_ffn.gate);
+    d_ffn_in = linear_backward(g, p.up, a.ffn_in, d_ffn.up, {d_ffn_in});
     ggml_tensor * d_residual = ggml_add(c, dy, norm_backward(g, p.ffn_norm, a.residual, d_ffn_in, arch.norm_eps));
 
     ggml_tensor * d_out = linear_backward(g, p.o, a.attention.out, d_residual);
@@ -72,10 +73,10 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
         d_q = norm_backward(g, p.q_norm, a.q_raw, d_q, arch.norm_eps);
         d_k = norm_backward(g, p.k_norm, a.k_raw, d_k, arch.norm_eps);
     }
-    ggml_tensor * d_attn_in = linear_backward(g, p.q, a.attn_in, ggml_reshape_2d(c, d_q, D * H, T));
-    d_attn_in = ggml_add(c, d_attn_in, linear_backward(g, p.k, a.attn_in, ggml_reshape_2d(c, d_k, D * KV, T)));
-    d_attn_in = ggml_add(c, d_attn_in, linear_backward(g, p.v, a.attn_in, d.v));
-    return ggml_add(c, d_residual, norm_backward(g, p.attn_norm, x, d_attn_in, arch.norm_eps));
+    ggml_tensor * d_attn_in = linear_backward(g, p.q, a.attn_in, ggml_reshape_2d(c, d_q, D * H, T), {nullptr, input_wanted});
+    d_attn_in = linear_backward(g, p.k, a.attn_in, ggml_reshape_2d(c, d_k, D * KV, T), {d_attn_in, input_wanted});
+    d_attn_in = linear_backward(g, p.v, a.attn_in, d.v, {d_attn_in, input_wanted});
+    return input_wanted ? ggml_add(c, d_residual, norm_backward(g, p.attn_norm, x, d_attn_in, arch.norm_eps)) : nullptr;
 }
 
 size_t activation_bytes(const Architecture & arch, const BatchShape & s, bool on_cpu) {

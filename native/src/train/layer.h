@@ -31,9 +31,10 @@ struct LayerActivations {
 ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & shape,
                             const LayerInputs & inputs, ggml_tensor * x, bool adapter, LayerActivations & activations);
 
-// Accumulates parameter gradients; returns dx [d, T] from dy [d, T]. `a` must be leaves of this graph.
+// Accumulates parameter gradients; returns dx [d, T] from dy [d, T], or null when it is not wanted (all of its parts that
+// nothing else needs are then left out). `a` must be leaves of this graph.
 ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & shape,
-                             const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy);
+                             const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy, bool input_wanted);
 
 // Bytes of one layer's activations.
 size_t activation_bytes(const Architecture & arch, const BatchShape & shape, bool on_cpu);

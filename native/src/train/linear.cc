@@ -7,25 +7,21 @@ namespace cria {
 ggml_tensor * linear_forward(Graph & g, const Linear & layer, ggml_tensor * x, bool adapter) {
     ggml_context * c = g.ctx();
     ggml_tensor * y = multiply_weight(g, layer.weight, x);
-    if (adapter && layer.lora_a) {
-        ggml_tensor * ab = multiply(g, layer.lora_b, multiply(g, layer.lora_a, x));
-        y = ggml_add(c, y, ggml_scale(c, ab, layer.lora_scale));
-    }
+    // The scale goes to the rank's few values, not to the outputs.
+    if (adapter && layer.lora_a) y = add_product(g, y, layer.lora_b, ggml_scale(c, multiply(g, layer.lora_a, x), layer.lora_scale));
     return layer.bias ? ggml_add(c, y, layer.bias) : y;
 }
 
-ggml_tensor * linear_backward(Graph & g, const Linear & layer, ggml_tensor * x, ggml_tensor * dy) {
+ggml_tensor * linear_backward(Graph & g, const Linear & layer, ggml_tensor * x, ggml_tensor * dy, InputGradient input) {
     ggml_context * c = g.ctx();
     if (layer.d_weight) accumulate_outer(g, x, dy, layer.d_weight);
     if (layer.d_bias) g.accumulate(ggml_repeat_back(c, dy, layer.bias), layer.d_bias);
-    ggml_tensor * dx = multiply_transposed(g, layer.weight, dy);
+    ggml_tensor * dx = input.wanted ? add_transposed(g, input.sum, layer.weight, dy) : nullptr;
     if (layer.lora_a) {
-        ggml_tensor * scaled = ggml_scale(c, dy, layer.lora_scale);
-        ggml_tensor * hidden = multiply(g, layer.lora_a, x);                    // [rank, T]
-        ggml_tensor * d_hidden = multiply_transposed(g, layer.lora_b, scaled);      // [rank, T]
-        if (layer.d_lora_b) accumulate_outer(g, hidden, scaled, layer.d_lora_b);
+        ggml_tensor * d_hidden = ggml_scale(c, multiply_transposed(g, layer.lora_b, dy), layer.lora_scale);  // [rank, T]
+        if (layer.d_lora_b) accumulate_outer(g, ggml_scale(c, multiply(g, layer.lora_a, x), layer.lora_scale), dy, layer.d_lora_b);
         if (layer.d_lora_a) accumulate_outer(g, x, d_hidden, layer.d_lora_a);
-        dx = ggml_add(c, dx, multiply_transposed(g, layer.lora_a, d_hidden));
+        if (dx) dx = add_transposed(g, dx, layer.lora_a, d_hidden);
     }
     return dx;
 }

@@ -9,8 +9,14 @@ namespace cria {
 // x [in, T] -> [out, T]. As llama.cpp's decode computes it, up to the order of F32 sums.
 ggml_tensor * linear_forward(Graph & g, const Linear & layer, ggml_tensor * x, bool adapter);
 
-// Adds parameter gradients; returns dx [in, T].
-ggml_tensor * linear_backward(Graph & g, const Linear & layer, ggml_tensor * x, ggml_tensor * dy);
+// What linear_backward does with the gradient of its inputs.
+struct InputGradient {
+    ggml_tensor * sum = nullptr;  // [in, T], overwritten with sum + dx: other layers read the same inputs
+    bool wanted = true;           // false: nothing below is trained
+};
+
+// Adds parameter gradients; returns dx [in, T], or null when it is not wanted.
+ggml_tensor * linear_backward(Graph & g, const Linear & layer, ggml_tensor * x, ggml_tensor * dy, InputGradient input = {});
 
 ggml_tensor * norm_forward(Graph & g, const Norm & norm, ggml_tensor * x, float epsilon);
 

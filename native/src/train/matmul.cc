@@ -35,7 +35,7 @@ void run_product(const ggml_tensor * a, const ggml_tensor * b, ggml_tensor * c, 
 }
 
 // dx = W^T dy with W's rows as they are stored.
-void run_transposed(const ggml_tensor * w, const ggml_tensor * dy, ggml_tensor * dx, int thread, int threads, Compute & compute) {
+void run_transposed(const ggml_tensor * w, const ggml_tensor * dy, ggml_tensor * dx, bool accumulate, int thread, int threads, Compute & compute) {
     Gemm gemm{};
     gemm.m = dy->ne[1];
     gemm.n = w->ne[0];
@@ -49,7 +49,32 @@ void run_transposed(const ggml_tensor * w, const ggml_tensor * dy, ggml_tensor *
     gemm.b_column = 1;
     gemm.c = static_cast<float *>(dx->data);
     gemm.c_row = int64_t(dx->nb[1] / sizeof(float));
+    gemm.accumulate = accumulate;
     run_gemm(gemm, thread, threads, compute.workspace(thread).gemm);
+}
+
+// y = W x in F32, with W's rows as they are stored.
+void run_weight(const ggml_tensor * w, const ggml_tensor * x, ggml_tensor * y, int thread, int threads, Compute & compute) {
+    Gemm gemm{};
+    gemm.m = x->ne[1];
+    gemm.n = w->ne[1];
+    gemm.k = w->ne[0];
+    gemm.a = static_cast<const float *>(x->data);
+    gemm.a_row = int64_t(x->nb[1] / sizeof(float));
+    gemm.a_step = 1;
+    gemm.b = w->data;
+    gemm.b_type = w->type;
+    gemm.b_step = 1;
+    gemm.b_column = int64_t(w->nb[1]);
+    gemm.c = static_cast<float *>(y->data);
+    gemm.c_row = int64_t(y->nb[1] / sizeof(float));
+    run_gemm(gemm, thread, threads, compute.workspace(thread).gemm);
+}
+
+void run_q8_weight(const ggml_tensor * w, const ggml_tensor * x, ggml_tensor * y, int thread, int threads, Compute & compute) {
+    const auto floats = [](size_t bytes) { return int64_t(bytes / sizeof(float)); };
+    const Q8Gemm gemm{x->ne[1], w->ne[1], w->ne[0], static_cast<const float *>(x->data), floats(x->nb[1]), w->data, int64_t(w->nb[1]), static_cast<float *>(y->data), floats(y->nb[1])};
+    run_q8_gemm(gemm, thread, threads, compute.workspace(thread).gemm.q8);
 }
 
 ggml_tensor * contiguous(Graph & g, ggml_tensor * t) { return ggml_is_contiguous(t) ? t : ggml_cont(g.ctx(), t); }
@@ -90,14 +115,50 @@ void accumulate_product(Graph & g, ggml_tensor * a, ggml_tensor * b, ggml_tensor
     }));
 }
 
+ggml_tensor * add_product(Graph & g, ggml_tensor * sum, ggml_tensor * a, ggml_tensor * b) {
+    if (!g.on_cpu()) return ggml_add(g.ctx(), sum, multiply(g, a, b));
+    return g.custom_inplace(sum, {a, b}, [](ggml_tensor * node, int thread, int threads, Compute & compute) {
+        run_product(node->src[1], node->src[2], node, true, thread, threads, compute);
+    });
+}
+
+ggml_tensor * round_to_f16(Graph & g, ggml_tensor * x) {
+    return g.custom({x->ne[0], x->ne[1]}, {x}, [](ggml_tensor * node, int thread, int threads, Compute &) {
+        const ggml_tensor * in = node->src[0];
+        for (int64_t i = thread; i < in->ne[1]; i += threads) {
+            const auto row = [i](const ggml_tensor * t) { return reinterpret_cast<float *>(static_cast<char *>(t->data) + i * int64_t(t->nb[1])); };
+            gemm_kernel().round_to_f16(row(in), row(node), in->ne[0]);
+        }
+    });
+}
+
 ggml_tensor * multiply_weight(Graph & g, ggml_tensor * w, ggml_tensor * x) {
-    return w->type == GGML_TYPE_F32 ? multiply(g, w, x) : ggml_mul_mat(g.ctx(), w, x);
+    if (w->type == GGML_TYPE_F32) return multiply(g, w, x);
+    if (g.on_cpu() && w->type == GGML_TYPE_F16) {
+        return g.custom({w->ne[1], x->ne[1]}, {w, round_to_f16(g, x)}, [](ggml_tensor * node, int thread, int threads, Compute & compute) {
+            run_weight(node->src[0], node->src[1], node, thread, threads, compute);
+        });
+    }
+    if (g.on_cpu() && w->type == GGML_TYPE_Q8_0 && has_q8_gemm()) {
+        return g.custom({w->ne[1], x->ne[1]}, {w, x}, [](ggml_tensor * node, int thread, int threads, Compute & compute) {
+            run_q8_weight(node->src[0], node->src[1], node, thread, threads, compute);
+        });
+    }
+    return ggml_mul_mat(g.ctx(), w, x);
 }
 
 ggml_tensor * multiply_transposed(Graph & g, ggml_tensor * w, ggml_tensor * dy) {
     if (!g.on_cpu()) return multiply_transposed_in_blocks(g, w, dy);
     return g.custom({w->ne[0], dy->ne[1]}, {w, dy}, [](ggml_tensor * node, int thread, int threads, Compute & compute) {
-        run_transposed(node->src[0], node->src[1], node, thread, threads, compute);
+        run_transposed(node->src[0], node->src[1], node, false, thread, threads, compute);
+    });
+}
+
+ggml_tensor * add_transposed(Graph & g, ggml_tensor * sum, ggml_tensor * w, ggml_tensor * dy) {
+    if (!sum) return multiply_transposed(g, w, dy);
+    if (!g.on_cpu()) return ggml_add(g.ctx(), sum, multiply_transposed(g, w, dy));
+    return g.custom_inplace(sum, {w, dy}, [](ggml_tensor * node, int thread, int threads, Compute & compute) {
+        run_transposed(node->src[1], node->src[2], node, true, thread, threads, compute);
     });
 }
 

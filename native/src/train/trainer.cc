@@ -197,8 +197,8 @@ struct Trainer::Impl {
             if (il < session.first_kept_layer) run_layer(il, &tape);
             Graph g(compute);
             ggml_tensor * dx = layer_backward(g, arch, parameters.layers()[size_t(il)], session.shape, leaf_inputs(g), as_leaves(g, tape.activations),
-                                              g.ref(session.x[size_t(il)]), g.ref(session.dy));
-            g.write(dx, session.dy);
+                                              g.ref(session.x[size_t(il)]), g.ref(session.dy), il > 0 || inputs_trained());
+            if (dx) g.write(dx, session.dy);
             g.run(scratch.get());
             tape.graph.reset();
         }
@@ -208,6 +208,9 @@ struct Trainer::Impl {
             g.run(scratch.get());
         }
     }
+
+    // Whether anything reads the gradient that reaches the first layer's input.
+    bool inputs_trained() const { return parameters.d_token_embd() || parameters.layers().front().attn_norm.d_weight; }
 
     // Any tensor by name: parameters first (adapter tensors among them), then frozen weights.
     ggml_tensor * find(const std::string & name, const std::string & what) const {

@@ -19,9 +19,9 @@ export interface PlanOptions {
 
 /** Cuts sequences into micro-batches of rows of similar length; sequences without scored tokens are left out. */
 export function planMicroBatches(inputs: readonly PackInput[], options: PlanOptions): PlannedMicroBatch[] {
-  const kept = inputs.map((input, index) => ({ input, index })).filter(({ input }) => input.scored.length > 0);
+  const kept = inputs.map((input, index) => ({ input, index, needed: cutUnread(input) })).filter(hasScored);
   const rows = packRows(
-    kept.map(({ input }) => input),
+    kept.map(({ needed }) => needed),
     options.cost,
     options.maxTokens,
   ).sort((a, b) => b.length - a.length);
@@ -41,11 +41,23 @@ export function planMicroBatches(inputs: readonly PackInput[], options: PlanOpti
   return plans;
 }
 
-function buildMicroBatch(
-  rows: PackedRow[],
-  kept: readonly { input: PackInput; index: number }[],
-  options: PlanOptions,
-): PlannedMicroBatch {
+interface KeptSequence {
+  input: PackInput;
+  index: number;
+  /** The tokens that go through the network. */
+  needed: PackInput;
+}
+
+/** Nothing reads the hidden state of the last scored token, nor of what follows it. */
+function cutUnread({ tokenIds, scored }: PackInput): PackInput {
+  return { tokenIds: tokenIds.subarray(0, scored.at(-1) ?? 0), scored };
+}
+
+function hasScored({ input }: KeptSequence): boolean {
+  return input.scored.length > 0;
+}
+
+function buildMicroBatch(rows: PackedRow[], kept: readonly KeptSequence[], options: PlanOptions): PlannedMicroBatch {
   // A multiple of the vector width: ggml's fast products need it in every axis that they sum over.
   const rowLength = Math.ceil(Math.max(...rows.map((row) => row.length)) / 8) * 8;
   const size = rows.length * rowLength;
@@ -58,17 +70,17 @@ function buildMicroBatch(
   const offsets = [0];
   rows.forEach((row, r) => {
     const base = r * rowLength;
-    const first = kept[row.sequences[0]!.index]!.input.tokenIds;
+    const first = kept[row.sequences[0]!.index]!.needed.tokenIds;
     for (let t = 0; t < row.prefixLength; t++) {
       tokens[base + t] = first[t]!;
       positions[base + t] = t;
       segments[base + t] = 0;
     }
     for (const { index, start, segment } of row.sequences) {
-      const { input, index: original } = kept[index]!;
+      const { input, needed, index: original } = kept[index]!;
       const place = (t: number) => (t < row.prefixLength ? base + t : base + start + t - row.prefixLength);
-      for (let t = row.prefixLength; t < input.tokenIds.length; t++) {
-        tokens[place(t)] = input.tokenIds[t]!;
+      for (let t = row.prefixLength; t < needed.tokenIds.length; t++) {
+        tokens[place(t)] = needed.tokenIds[t]!;
         positions[place(t)] = t;
         segments[place(t)] = segment;
       }

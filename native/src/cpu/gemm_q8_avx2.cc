@@ -1,0 +1,156 @@
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/gemm_q8.h"
+
+namespace cria {
+
+namespace {
+
+constexpr int kRows = 4, kColumns = 16, kBlock = 32, kBlockBytes = 34;
+constexpr int64_t kDepth = 256, kBlockRows = 96, kBlockColumns = 512;
+
+float read_scale(const uint8_t * block) {
+    uint16_t bits;
+    std::memcpy(&bits, block, sizeof bits);
+    return _cvtsh_ss(bits);
+}
+
+// One row of X as ggml rounds it: scale = max|x| / 127 in F16, quotients to the nearest integer.
+void quantize_row(const float * x, int64_t k, int16_t * out, float * scales) {
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    for (int64_t i = 0; i < k; i += kBlock) {
+        __m256 v[4], most = _mm256_setzero_ps();
+        for (int j = 0; j < 4; j++) {
+            v[j] = _mm256_loadu_ps(x + i + 8 * j);
+            most = _mm256_max_ps(most, _mm256_andnot_ps(sign, v[j]));
+        }
+        __m128 half = _mm_max_ps(_mm256_castps256_ps128(most), _mm256_extractf128_ps(most, 1));
+        half = _mm_max_ps(half, _mm_movehl_ps(half, half));
+        const float max = _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
+        *scales++ = _cvtsh_ss(_cvtss_sh(max / 127.0f, _MM_FROUND_TO_NEAREST_INT));
+        const __m256 inverse = _mm256_set1_ps(max != 0.0f ? 127.0f / max : 0.0f);
+        for (int j = 0; j < 4; j += 2) {
+            const __m256i a = _mm256_cvtps_epi32(_mm256_mul_ps(v[j], inverse)), b = _mm256_cvtps_epi32(_mm256_mul_ps(v[j + 1], inverse));
+            // packs works within 128-bit lanes; the permutation puts the four quarters in order.
+            const __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
+            _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + i + 8 * j), packed);
+        }
+    }
+}
+
+// Eight rows of eight 32-bit elements become columns.
+void transpose_8x8(__m256i r[8]) {
+    __m256i t[8];
+    for (int i = 0; i < 4; i++) {
+        t[2 * i] = _mm256_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+        t[2 * i + 1] = _mm256_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        r[4 * i] = _mm256_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
+        r[4 * i + 1] = _mm256_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
+        r[4 * i + 2] = _mm256_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
+        r[4 * i + 3] = _mm256_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+    }
+    for (int i = 0; i < 4; i++) {
+        t[i] = _mm256_permute2x128_si256(r[i], r[i + 4], 0x20);
+        t[i + 4] = _mm256_permute2x128_si256(r[i], r[i + 4], 0x31);
+    }
+    for (int i = 0; i < 8; i++) r[i] = t[i];
+}
+
+// A panel of kColumns rows of W: for each block, 16 pairs of neighbouring weights x columns, and a scale for each column.
+void pack_panel(const uint8_t * w, int64_t w_row, int64_t blocks, int64_t width, int16_t * out, float * scales) {
+    static const uint8_t zeros[kBlockBytes] = {};
+    for (int64_t b = 0; b < blocks; b++, out += kBlock * kColumns, scales += kColumns) {
+        const uint8_t * block[kColumns];
+        for (int j = 0; j < kColumns; j++) {
+            block[j] = j < width ? w + j * w_row + b * kBlockBytes : zeros;
+            scales[j] = read_scale(block[j]);
+        }
+        for (int half = 0; half < 2; half++) {
+            for (int j = 0; j < kColumns; j += 8) {
+                __m256i r[8];
+                for (int i = 0; i < 8; i++) r[i] = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i *>(block[j + i] + 2 + 16 * half)));
+                transpose_8x8(r);
+                for (int i = 0; i < 8; i++) _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + 2 * ((8 * half + i) * kColumns + j)), r[i]);
+            }
+        }
+    }
+}
+
+// c [kRows, kColumns] += the product of rows of X and a panel.
+void run_tile(int64_t blocks, const int16_t * x, int64_t x_row, const float * x_scales, int64_t x_scales_row, const int16_t * w, const float * w_scales, float * c, int64_t c_row) {
+    for (int64_t b = 0; b < blocks; b++, x += kBlock, x_scales++, w_scales += kColumns) {
+        __m256i sums[kRows][2];
+#pragma GCC unroll 4
+        for (int i = 0; i < kRows; i++) sums[i][0] = sums[i][1] = _mm256_setzero_si256();
+        for (int p = 0; p < kBlock / 2; p++, w += 2 * kColumns) {
+            const __m256i w0 = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(w)), w1 = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(w + kColumns));
+#pragma GCC unroll 4
+            for (int i = 0; i < kRows; i++) {
+                int32_t pair;
+                std::memcpy(&pair, x + i * x_row + 2 * p, sizeof pair);
+                const __m256i both = _mm256_set1_epi32(pair);
+                sums[i][0] = _mm256_add_epi32(sums[i][0], _mm256_madd_epi16(w0, both));
+                sums[i][1] = _mm256_add_epi32(sums[i][1], _mm256_madd_epi16(w1, both));
+            }
+        }
+        const __m256 s0 = _mm256_loadu_ps(w_scales), s1 = _mm256_loadu_ps(w_scales + 8);
+#pragma GCC unroll 4
+        for (int i = 0; i < kRows; i++) {
+            const __m256 scale = _mm256_set1_ps(x_scales[i * x_scales_row]);
+            float * out = c + i * c_row;
+            _mm256_storeu_ps(out, _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[i][0]), _mm256_mul_ps(scale, s0), _mm256_loadu_ps(out)));
+            _mm256_storeu_ps(out + 8, _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[i][1]), _mm256_mul_ps(scale, s1), _mm256_loadu_ps(out + 8)));
+        }
+    }
+}
+
+}  // namespace
+
+void run_q8_gemm_avx2(const Q8Gemm & g, int64_t i_begin, int64_t i_end, int64_t j_begin, int64_t j_end, Q8Workspace & ws) {
+    const int64_t rows = i_end - i_begin, padded = (rows + kRows - 1) / kRows * kRows, blocks = g.k / kBlock;
+    ws.x.resize(std::max(ws.x.size(), size_t(padded * g.k)));
+    ws.x_scales.resize(std::max(ws.x_scales.size(), size_t(padded * blocks)));
+    for (int64_t i = 0; i < padded; i++) {
+        // Rows past the last repeat it: their results are not stored.
+        quantize_row(g.x + std::min(i_begin + i, i_end - 1) * g.x_row, g.k, ws.x.data() + i * g.k, ws.x_scales.data() + i * blocks);
+    }
+    ws.w.resize(size_t(kDepth * kBlockColumns));
+    ws.w_scales.resize(size_t(kDepth / kBlock * kBlockColumns));
+    for (int64_t j0 = j_begin; j0 < j_end; j0 += kBlockColumns) {
+        const int64_t width = std::min(kBlockColumns, j_end - j0);
+        for (int64_t p0 = 0; p0 < g.k; p0 += kDepth) {
+            const int64_t depth = std::min(kDepth, g.k - p0), depth_blocks = depth / kBlock;
+            for (int64_t j = 0; j < width; j += kColumns) {
+                const uint8_t * w = static_cast<const uint8_t *>(g.w) + (j0 + j) * g.w_row + p0 / kBlock * kBlockBytes;
+                pack_panel(w, g.w_row, depth_blocks, std::min<int64_t>(kColumns, width - j), ws.w.data() + j * depth, ws.w_scales.data() + j * depth_blocks);
+            }
+            for (int64_t block = 0; block < rows; block += kBlockRows) {
+                const int64_t block_end = std::min(block + kBlockRows, rows);
+                for (int64_t j = 0; j < width; j += kColumns) {
+                    for (int64_t i = block; i < block_end; i += kRows) {
+                        const int64_t full_rows = std::min<int64_t>(kRows, rows - i), full_columns = std::min<int64_t>(kColumns, width - j);
+                        float * c = g.c + (i_begin + i) * g.c_row + j0 + j;
+                        const bool whole = full_rows == kRows && full_columns == kColumns;
+                        float tile[kRows * kColumns];
+                        if (!whole) std::memset(tile, 0, sizeof tile);
+                        for (int64_t r = 0; r < full_rows; r++) {
+                            if (p0 == 0) std::memset(c + r * g.c_row, 0, size_t(full_columns) * sizeof(float));
+                            if (!whole) std::memcpy(tile + r * kColumns, c + r * g.c_row, size_t(full_columns) * sizeof(float));
+                        }
+                        run_tile(depth_blocks, ws.x.data() + i * g.k + p0, g.k, ws.x_scales.data() + i * blocks + p0 / kBlock, blocks, ws.w.data() + j * depth,
+                                 ws.w_scales.data() + j * depth_blocks, whole ? c : tile, whole ? g.c_row : kColumns);
+                        if (whole) continue;
+                        for (int64_t r = 0; r < full_rows; r++) std::memcpy(c + r * g.c_row, tile + r * kColumns, size_t(full_columns) * sizeof(float));
+                    }
+                }
+            }
+        }
+    }
+}
+
+}  // namespace cria

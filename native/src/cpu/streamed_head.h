@@ -1,0 +1,43 @@
+// What training reads of an LM head's logits, without ever holding them: the vocabulary passes by in tiles that stay in the
+// cache, and a running maximum keeps each row's sums, as FlashAttention does (Dao et al. 2022, arXiv:2205.14135).
+// The gradient of a logprob by its row's inputs x is (w_target - sum_j p_j w_j) / temperature: it needs no loss, so it is
+// gathered in the same pass, and a backward pass only scales it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cpu/gemm.h"
+
+namespace cria {
+
+// logits[i, j] = sum_p x[i, p] w[j, p]; z = logits * scale.
+struct StreamedHead {
+    int64_t rows, width, vocab;
+    const float * x;  // [rows, width], as the weights' type wants it: rounded to F16 for F16
+    const void * w;   // [vocab, width] of F32, F16 or Q8_0
+    ggml_type w_type;
+    int64_t w_row;  // in bytes
+    float scale;
+    const int32_t * targets;
+    bool with_slopes;
+};
+
+bool can_stream_head(ggml_type type);
+
+// What one thread found in its share of the vocabulary.
+struct HeadShare {
+    std::vector<float> max, target;  // [rows]: the largest z; z of the target, -inf where another thread has it
+    std::vector<double> sum, weighted;  // [rows]: over e = exp(z - max), of e and of e (z - max)
+    std::vector<float> mean;  // [rows, width]: sum of e w_j; empty without slopes
+    std::vector<float> tile;
+    GemmWorkspace gemm;
+};
+
+// This thread's share.
+void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & share);
+
+// Row `i` of all shares together. `slope` [width] may be null.
+void merge_head_row(const StreamedHead & head, const std::vector<HeadShare> & shares, int64_t i, float & logprob, float & entropy, float * slope);
+
+}  // namespace cria
