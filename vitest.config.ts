@@ -11,6 +11,7 @@ export default defineConfig({
       "apps/*/src/**/*.test.ts",
       "examples/**/*.test.ts",
       "models/**/*.test.ts",
+      "native/kernels/**/*.test.ts",
       "tests/**/*.test.ts",
     ],
     pool: "forks",

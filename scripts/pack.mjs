@@ -62,6 +62,7 @@ function packNative(staging, out) {
     "CMakeLists.txt",
     "src",
     "include",
+    "kernels",
     "scripts",
   ])
     cpSync(join(native, name), join(staging, name), { recursive: true });
@@ -78,17 +79,20 @@ function packNative(staging, out) {
 function packPrebuild(staging, out) {
   rmSync(join(native, ".cache", "prebuild"), { recursive: true, force: true });
   execFileSync(process.execPath, [join(native, "scripts", "build.mjs"), "--prebuild"], { stdio: ["ignore", 2, 2] });
+  const built = join(native, ".cache", "prebuild", "Release");
   const { version, license, engines, publishConfig } = readManifest(native);
   const { platform, arch } = process;
   mkdirSync(staging, { recursive: true });
-  cpSync(join(native, ".cache", "prebuild", "Release", "cria.node"), join(staging, "cria.node"));
+  // The CUDA kernels come along where nvcc compiled them.
+  const files = ["cria.node", "libcria-cuda.so"].filter((name) => existsSync(join(built, name)));
+  for (const name of files) cpSync(join(built, name), join(staging, name));
   return packStaged(staging, out, {
     name: namePrebuild(),
     version,
     description: `The native addon of @cria/engine, ready-made for ${platform}-${arch}.`,
     license,
     main: "cria.node",
-    files: ["cria.node"],
+    files,
     os: [platform],
     cpu: [arch],
     libc: ["glibc"],

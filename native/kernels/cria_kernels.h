@@ -1,6 +1,7 @@
 // Cria's own CUDA kernels for training, as a C library (libcria-cuda.so) that is loaded only where a GPU trains. Every
-// pointer is device memory of floats, every step (between rows or tokens) counts floats. Work is queued on the default
-// stream; functions return null, or an error in words that lives as long as the library. `reference.h` has each of them on
+// pointer is device memory of floats, every step (between rows or tokens) counts floats. Work is queued on the
+// calling thread's stream (never the device is waited for: another thread may be recording a CUDA graph); functions return
+// null, or an error in words that lives as long as the library. `reference.h` has each of them on
 // the CPU, in plain loops.
 #pragma once
 
@@ -8,6 +9,9 @@
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
 #endif
 
 #define CRIA_KERNELS_VERSION 1
@@ -20,7 +24,7 @@ const char * cria_kernels_start(int32_t device);
 // How many multiprocessors the started device has.
 int32_t cria_kernels_multiprocessors(void);
 
-// Waits for all work that was queued.
+// Waits for all work that this thread queued.
 const char * cria_kernels_wait(void);
 
 // Rows of logits z; with `scale` (1 / temperature) the distribution of a row is p = softmax(scale z).
@@ -78,6 +82,9 @@ typedef struct {
 // Reads out and log_sums; writes every gradient, adds to none. The same input gives the same bits.
 const char * cria_attention_backward(const cria_attention * attention, const cria_attention_gradients * gradients);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -22,4 +22,4 @@ extern "C" const char * cria_kernels_start(int32_t device) {
 
 extern "C" int32_t cria_kernels_multiprocessors(void) { return multiprocessors; }
 
-extern "C" const char * cria_kernels_wait(void) { return words(cudaDeviceSynchronize()); }
+extern "C" const char * cria_kernels_wait(void) { return words(cudaStreamSynchronize(cudaStreamPerThread)); }

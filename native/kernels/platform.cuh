@@ -8,7 +8,7 @@
 #include <mma.h>
 
 #define CRIA_DYNAMIC_SHARED(name) extern __shared__ __align__(128) float name[]
-#define CRIA_LAUNCH(kernel, grid, block, shared_bytes, ...) kernel<<<grid, block, shared_bytes>>>(__VA_ARGS__)
+#define CRIA_LAUNCH(kernel, grid, block, shared_bytes, ...) kernel<<<grid, block, shared_bytes, cudaStreamPerThread>>>(__VA_ARGS__)
 
 __device__ __forceinline__ float half_bits_to_float(uint16_t bits) { return __half2float(__ushort_as_half(bits)); }
 #else

@@ -3,10 +3,20 @@
 // --prebuild builds native/.cache/prebuild/Release/cria.node, which finds llama.cpp wherever it is installed.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
+import { buildKernels } from "./build-kernels.mjs";
 import {
   BuildError,
   findLibrary,
@@ -37,7 +47,8 @@ function hashInputs() {
     }
   };
   for (const dir of ["src", "include", "scripts"]) addFolder(join(nativeRoot, dir));
-  for (const file of ["CMakeLists.txt", "package.json"]) hash.update(readFileSync(join(nativeRoot, file)));
+  for (const file of ["CMakeLists.txt", "package.json", join("kernels", "cria_kernels.h")])
+    hash.update(readFileSync(join(nativeRoot, file)));
   hash.update([readLlamaPin(), process.platform, process.arch, fromSource, sanitize, prebuild].join("|"));
   return hash.digest("hex");
 }
@@ -140,6 +151,8 @@ function compileAddon({ source, bins }) {
 }
 
 try {
+  // Beside the addon's compiler, on cores of its own where there are any.
+  const kernels = sanitize ? null : buildKernels();
   const stamp = hashInputs();
   const last = existsSync(stampFile) ? JSON.parse(readFileSync(stampFile, "utf8")) : null;
   if (last?.stamp === stamp && existsSync(addonFile) && existsSync(last.bins)) {
@@ -155,6 +168,11 @@ try {
     renameSync(`${stampFile}.tmp`, stampFile);
     console.log(`native addon: built in ${((Date.now() - started) / 1000).toFixed(1)} s`);
   }
+  const { library, said } = (await kernels) ?? {};
+  if (said) console.log(said);
+  const beside = join(dirname(addonFile), "libcria-cuda.so");
+  if (library) copyFileSync(library, beside);
+  else rmSync(beside, { force: true });
 } catch (error) {
   if (!(error instanceof BuildError)) throw error;
   console.error(`native addon: ${error.message}`);

@@ -23,7 +23,7 @@ class Engine {
    public:
     explicit Engine(const EngineOptions & options) : model_(Model::load(options.model)) {
         // Order matters on failure: each part needs those before it.
-        if (options.model.trainable != Trainable::none) trainer_ = std::make_unique<Trainer>(model_, options.trainer);
+        if (options.model.trainable != Trainable::none) make_trainer(options);
         scheduler_ = std::make_unique<Scheduler>(model_, options.scheduler);
         scheduler_options_ = options.scheduler;
     }
@@ -59,6 +59,21 @@ class Engine {
     bool closed() const { return closed_; }
 
    private:
+    void make_trainer(const EngineOptions & options) {
+        try {
+            trainer_ = std::make_unique<Trainer>(model_, options.trainer);
+        } catch (const Error & error) {
+            const bool lacks_something = error.code() == "unsupported-operation" || error.code() == "weights-elsewhere";
+            const bool elsewhere = !model_->on_cpu() || options.model.emulated_device;
+            if (options.model.device != "auto" || !elsewhere || !lacks_something) throw;
+            ModelOptions on_cpu = options.model;
+            on_cpu.device = "cpu";
+            on_cpu.emulated_device.reset();
+            model_ = Model::load(on_cpu);
+            model_->notice = "trains and generates on the CPU: " + error.subject() + ": " + error.what() + ": " + error.received();
+            trainer_ = std::make_unique<Trainer>(model_, options.trainer);
+        }
+    }
     void alive() const {
         if (closed_) throw Error("disposed", "was disposed").subject("model").remedy("load it again");
     }

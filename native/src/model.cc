@@ -9,6 +9,7 @@
 
 #include "adapter_file.h"
 #include "architecture.h"
+#include "cria/cuda.h"
 #include "cria/error.h"
 #include "cria/runtime.h"
 #include "gguf_file.h"
@@ -28,10 +29,14 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
 
     llama_model_params params = llama_model_default_params();
     ggml_backend_dev_t devices[] = {select_device(options.device), nullptr};
+    model->device_ = devices[0];
     model->on_cpu_ = ggml_backend_dev_type(devices[0]) == GGML_BACKEND_DEVICE_TYPE_CPU;
     ggml_backend_dev_t no_devices[] = {nullptr};
     params.devices = model->on_cpu_ ? no_devices : devices;
     params.n_gpu_layers = model->on_cpu_ ? 0 : options.gpu_layers;
+    // llama.cpp keeps the embedding on the host, and a tied output as a second tensor: the training graph wants one, and here.
+    const llama_model_tensor_buft_override on_device[] = {{"^token_embd\\.weight$", ggml_backend_dev_buffer_type(devices[0])}, {nullptr, nullptr}};
+    if (!model->on_cpu_ && options.trainable != Trainable::none) params.tensor_buft_overrides = on_device;
     // Repacked weights cannot be read back row by row, and gave NaN gradients: the training graph needs plain ones.
     params.use_extra_bufts = options.trainable == Trainable::none;
     // Full training writes the weights, so they must not be pages of the file.

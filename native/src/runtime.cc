@@ -65,27 +65,6 @@ RuntimeInfo start_runtime() {
     return info;
 }
 
-bool load_cuda_backend(const std::string & folder) {
-    for (size_t i = 0; i < ggml_backend_reg_count(); i++) {
-        if (std::strcmp(ggml_backend_reg_name(ggml_backend_reg_get(i)), "CUDA") == 0) return true;
-    }
-    return ggml_backend_load((folder + "/libggml-cuda.so").c_str()) != nullptr;
-}
-
-ggml_backend_device * select_device(const std::string & name) {
-    auto * gpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_GPU);
-    auto * cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-    if (name == "cpu") return cpu;
-    if (name == "auto") return gpu ? gpu : cpu;
-    if (name == "cuda") {
-        if (gpu) return gpu;
-        throw Error("no-device", "no CUDA device can be used").subject("device")
-            .expected("an NVIDIA driver, CUDA 13 with cuBLAS, and the package @node-llama-cpp/linux-x64-cuda")
-            .received("device \"cuda\" without them").remedy("install what is missing, or use device \"cpu\"");
-    }
-    throw Error("bad-option", "is not a device").subject("device").expected("\"auto\", \"cpu\" or \"cuda\"").received('"' + name + '"');
-}
-
 std::string take_log_errors() {
     std::string text;
     text.swap(log_errors);

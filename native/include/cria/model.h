@@ -17,6 +17,7 @@
 struct llama_model;
 struct llama_vocab;
 struct llama_adapter_lora;
+struct ggml_backend_device;
 
 namespace cria {
 
@@ -35,6 +36,12 @@ struct LoraOptions {
     std::string path;
 };
 
+// For checks where there is no other device: training then runs on the CPU as it would elsewhere.
+struct EmulatedDevice {
+    std::string kernels;               // library of our device kernels for the CPU; empty: ggml's operations
+    std::vector<std::string> refused;  // operations, by ggml's names, that the device says it lacks
+};
+
 struct ModelOptions {
     std::string path;
     std::string device = "auto";  // "auto" | "cpu" | "cuda"
@@ -43,6 +50,7 @@ struct ModelOptions {
     Trainable trainable = Trainable::none;
     std::optional<LoraOptions> lora;
     uint32_t seed = 0;  // of the adapter's initial values
+    std::optional<EmulatedDevice> emulated_device;
     std::shared_ptr<std::atomic<bool>> cancelled;  // loading stops soon after it becomes true; may be null
 };
 
@@ -61,6 +69,9 @@ class Model {
     int threads() const { return threads_; }
     const ModelOptions & options() const { return options_; }
     bool on_cpu() const { return on_cpu_; }
+    ggml_backend_device * device() const { return device_; }
+    // What a user should hear about how this model runs: the GPU left aside by "auto", kernels that do not run. Else empty.
+    std::string notice;
     // Shapes and weights by role; null unless trainable.
     const Architecture * architecture() const { return architecture_.get(); }
     // The GGUF's metadata, as it was at load.
@@ -84,6 +95,7 @@ class Model {
     llama_adapter_lora * adapter_ = nullptr;  // owned by llama_model, freed with it
     int threads_ = 1;
     bool on_cpu_ = true;
+    ggml_backend_device * device_ = nullptr;
     std::unique_ptr<Architecture> architecture_;
     std::unique_ptr<GgufHeader> header_;
     FairMutex compute_mutex_;

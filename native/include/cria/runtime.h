@@ -5,9 +5,6 @@
 #include <string>
 #include <vector>
 
-struct ggml_backend_device;
-struct ggml_backend;
-
 namespace cria {
 
 struct RuntimeInfo {
@@ -19,12 +16,6 @@ struct RuntimeInfo {
 
 // Checks the releases and loads the CPU backend. Throws Error("release-mismatch" | "no-backend").
 RuntimeInfo start_runtime();
-
-// Loads the CUDA backend from `folder` into this process; returns false when the driver or cuBLAS is missing.
-bool load_cuda_backend(const std::string & folder);
-
-// The device for "auto" | "cpu" | "cuda". Throws Error("no-device").
-ggml_backend_device * select_device(const std::string & name);
 
 // The last error lines that llama.cpp logged on this thread since clear_log_errors(), joined.
 std::string take_log_errors();

@@ -279,7 +279,8 @@ enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 inline const char * cudaGetErrorString(cudaError_t) { return "no error"; }
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
-inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+constexpr int cudaStreamPerThread = 0;
+inline cudaError_t cudaStreamSynchronize(int) { return cudaSuccess; }
 inline cudaError_t cudaDeviceGetAttribute(int * value, cudaDeviceAttr attribute, int) {
     *value = attribute == cudaDevAttrComputeCapabilityMajor ? 8 : 4;
     return cudaSuccess;

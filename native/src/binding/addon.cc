@@ -7,6 +7,7 @@
 #include "binding/convert.h"
 #include "binding/environment.h"
 #include "binding/native_model.h"
+#include "cria/cuda.h"
 #include "cria/runtime.h"
 #include "gguf_file.h"
 #include "quantize_file.h"
@@ -28,6 +29,10 @@ EngineOptions read_engine_options(const Napi::Value & value) {
         throw Error("bad-option", "has a wrong value").subject("loadModel.trainable").expected("\"none\", \"lora\" or \"full\"").received('"' + trainable + '"');
     }
     options.model.trainable = trainable == "full" ? Trainable::full : trainable == "lora" ? Trainable::lora : Trainable::none;
+    if (o.has("emulatedDevice")) {
+        const OptionReader e(o.value("emulatedDevice"), "loadModel.emulatedDevice");
+        options.model.emulated_device = EmulatedDevice{e.text("kernels", ""), e.texts("refused")};
+    }
     if (o.has("lora")) {
         const OptionReader l(o.value("lora"), "loadModel.lora");
         LoraOptions lora;
@@ -96,10 +101,21 @@ Napi::Value runtime_info(const Napi::CallbackInfo & info) {
     });
 }
 
+// loadCuda({ folder?, search }): [{ name, found, problem }]
 Napi::Value load_cuda(const Napi::CallbackInfo & info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         start_runtime();
-        return Napi::Boolean::New(info.Env(), load_cuda_backend(to_text(info[0], "folder")));
+        const OptionReader o(info[0], "loadCuda");
+        const auto text_or_null = [&](const std::string & text) { return text.empty() ? info.Env().Null() : Napi::Value(Napi::String::New(info.Env(), text)); };
+        Napi::Array list = Napi::Array::New(info.Env());
+        for (const CudaPart & part : load_cuda_backend(o.text("folder", ""), o.texts("search"))) {
+            Napi::Object entry = Napi::Object::New(info.Env());
+            entry.Set("name", part.name);
+            entry.Set("found", text_or_null(part.found));
+            entry.Set("problem", text_or_null(part.problem));
+            list.Set(list.Length(), entry);
+        }
+        return list;
     });
 }
 

@@ -1,6 +1,7 @@
 #include "binding/native_model.h"
 
 #include <map>
+#include <set>
 
 #include "adapter_file.h"
 #include "binding/convert.h"
@@ -147,7 +148,10 @@ Napi::Value NativeModel::info(Info info) {
         o.Set("name", meta("general.name"));
         // Each tensor once: llama.cpp's own count has a tied embedding twice.
         double parameters = 0;
-        for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) parameters += double(ggml_nelements(tensor));
+        std::set<std::string> counted;
+        for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) {
+            if (counted.insert(name).second) parameters += double(ggml_nelements(tensor));
+        }
         o.Set("parameterCount", parameters);
         o.Set("vocabSize", n_vocab);
         o.Set("embeddingSize", llama_model_n_embd(model));
@@ -159,6 +163,7 @@ Napi::Value NativeModel::info(Info info) {
         o.Set("trainingContextSize", llama_model_n_ctx_train(model));
         o.Set("maxSequences", engine_->scheduler_options().max_sequences);
         o.Set("device", m.on_cpu() ? "cpu" : "cuda");
+        o.Set("notice", m.notice.empty() ? env.Null() : Napi::Value(Napi::String::New(env, m.notice)));
         o.Set("threads", m.threads());
         const auto token = [&](llama_token t) -> Napi::Value { return t < 0 ? env.Null() : Napi::Value(Napi::Number::New(env, t)); };
         o.Set("bosToken", token(llama_vocab_bos(vocab)));

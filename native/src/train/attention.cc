@@ -66,10 +66,49 @@ AttentionGradient backward_by_products(Graph & g, const Architecture & arch, con
     return {merge_heads(g, d_q, s, D, H), merge_heads(g, d_k, s, D, KV), merge_heads(g, d_v, s, D, KV)};
 }
 
+// Of q, k, v and what the forward pass wrote; steps in floats. The last two inputs of the node say who sees whom.
+cria_attention describe_for_kernel(const Architecture & arch, const BatchShape & s, const ggml_tensor * node, const ggml_tensor * kept) {
+    const auto floats = [](const ggml_tensor * t) { return static_cast<float *>(t->data); };
+    const auto step = [](const ggml_tensor * t) { return int64_t(t->nb[1] / sizeof(float)); };
+    const ggml_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2], *prefix = node->src[3], *start = node->src[4];
+    return {int32_t(arch.head_size), int32_t(arch.n_head), int32_t(arch.n_head_kv), int32_t(s.row_length), int32_t(s.rows), arch.attention_scale,
+            static_cast<const int32_t *>(prefix->data), static_cast<const int32_t *>(start->data), floats(q), floats(k), floats(v), step(q), step(k), step(v),
+            floats(kept), floats(kept) + arch.head_size * arch.n_head, step(kept), step(kept)};
+}
+
+void forward_by_kernel(Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs, AttentionState & a) {
+    const int64_t D = arch.head_size, H = arch.n_head;
+    a.kept = g.kernel({D * H + H, s.tokens()}, {a.q, a.k, a.v, inputs.prefix, inputs.start}, [&arch, s](ggml_tensor * node, const DeviceKernels & kernels) {
+        kernels.attention_forward(describe_for_kernel(arch, s, node, node));
+    });
+    a.out = view_rows(g, a.kept, 0, D * H);
+}
+
+AttentionGradient backward_by_kernel(Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs, const AttentionState & a,
+                                     ggml_tensor * d_out) {
+    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
+    // The last rows are the kernel's scratch.
+    const std::vector<ggml_tensor *> sources = {a.q, a.k, a.v, inputs.prefix, inputs.start, a.kept, d_out};
+    ggml_tensor * all = g.kernel({D * (H + 2 * KV) + H, s.tokens()}, sources, [&arch, s, D, H, KV](ggml_tensor * node, const DeviceKernels & kernels) {
+        float * const d = static_cast<float *>(node->data);
+        const ggml_tensor * d_out = node->src[6];
+        const int64_t step = int64_t(node->nb[1] / sizeof(float));
+        kernels.attention_backward(describe_for_kernel(arch, s, node, node->src[5]),
+                                   {static_cast<const float *>(d_out->data), d, d + D * H, d + D * (H + KV), d + D * (H + 2 * KV),
+                                    int64_t(d_out->nb[1] / sizeof(float)), step, step, step, step});
+    });
+    return {view_rows(g, all, 0, D * H), view_rows(g, all, D * H, D * KV), ggml_cont(g.ctx(), view_rows(g, all, D * (H + KV), D * KV))};
+}
+
 }  // namespace
 
+bool is_blockwise(const Compute & compute, const Architecture & arch) {
+    return compute.on_cpu() || (compute.kernels() && arch.head_size <= 128 && arch.head_size % 8 == 0);
+}
+
 void attention_forward(Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs, AttentionState & a) {
-    if (!g.on_cpu()) return forward_by_products(g, arch, s, inputs.mask, a);
+    if (inputs.mask) return forward_by_products(g, arch, s, inputs.mask, a);
+    if (!g.on_cpu()) return forward_by_kernel(g, arch, s, inputs, a);
     const int64_t D = arch.head_size, H = arch.n_head;
     const AttentionPlan * plan = inputs.plan;
     a.kept = g.custom({D * H + H, s.tokens()}, {a.q, a.k, a.v}, [&arch, plan](ggml_tensor * node, int thread, int threads, Compute & compute) {
@@ -80,7 +119,8 @@ void attention_forward(Graph & g, const Architecture & arch, const BatchShape & 
 
 AttentionGradient attention_backward(Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs,
                                      const AttentionState & a, ggml_tensor * d_out) {
-    if (!g.on_cpu()) return backward_by_products(g, arch, s, a, d_out);
+    if (inputs.mask) return backward_by_products(g, arch, s, a, d_out);
+    if (!g.on_cpu()) return backward_by_kernel(g, arch, s, inputs, a, d_out);
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
     const AttentionPlan * plan = inputs.plan;
     ggml_tensor * all = g.custom({D * (H + 2 * KV), s.tokens()}, {a.q, a.k, a.v, a.kept, d_out}, [&arch, plan](ggml_tensor * node, int thread, int threads, Compute & compute) {

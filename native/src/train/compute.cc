@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "cria/cuda.h"
 #include "cria/error.h"
 #include "cria/runtime.h"
+#include "ggml-impl.h"
 
 namespace cria {
 
@@ -21,16 +23,43 @@ BackendPtr make_cpu_backend(int threads, std::atomic<bool> * abort) {
     return backend;
 }
 
+// ggml names its CUDA devices CUDA0, CUDA1, ... in the driver's order.
+int device_number(ggml_backend_dev_t device) {
+    const std::string name = ggml_backend_dev_name(device);
+    const size_t digits = name.find_first_of("0123456789");
+    return digits == std::string::npos ? 0 : std::stoi(name.substr(digits));
+}
+
+std::string describe_shape(const ggml_tensor * t) {
+    std::string text = std::string(ggml_type_name(t->type)) + " [";
+    for (int i = 0; i < ggml_n_dims(t); i++) text += (i ? ", " : "") + std::to_string(t->ne[i]);
+    return text + (ggml_is_contiguous(t) ? "]" : "] (not contiguous)");
+}
+
 }  // namespace
 
-Compute::Compute(bool on_cpu, int threads) : on_cpu_(on_cpu), threads_(threads), workspaces_(size_t(threads)) {
-    if (on_cpu) {
-        backend_ = make_cpu_backend(threads, &abort_);
-    } else {
-        backend_.reset(ggml_backend_dev_init(ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_GPU), nullptr));
-        if (!backend_) throw Error("no-device", "the GPU cannot be started for training").subject("device");
-        cpu_backend_ = make_cpu_backend(threads, &abort_);
+Compute::Compute(const Model & model) : on_cpu_(model.on_cpu() && !model.options().emulated_device), threads_(model.threads()), workspaces_(size_t(model.threads())) {
+    std::string library, problem;
+    if (const auto & emulated = model.options().emulated_device) {
+        refused_ = emulated->refused;
+        library = emulated->kernels;
+    } else if (!on_cpu_) {
+        library = find_kernels_library();
     }
+    if (!library.empty()) kernels_ = DeviceKernels::load(library, device_number(model.device()), problem);
+    if (!problem.empty()) notice = "trains by ggml's operations, without our kernels: " + problem;
+    if (model.on_cpu()) {
+        backend_ = make_cpu_backend(threads_, &abort_);
+        return;
+    }
+    backend_.reset(ggml_backend_dev_init(model.device(), nullptr));
+    if (!backend_) throw Error("no-device", "the GPU cannot be started for training").subject("device");
+    cpu_backend_ = make_cpu_backend(threads_, &abort_);
+}
+
+bool Compute::supports(const ggml_tensor * node) const {
+    const bool refused = std::find(refused_.begin(), refused_.end(), ggml_op_desc(node)) != refused_.end();
+    return !refused && ggml_backend_supports_op(backend_.get(), node);
 }
 
 AllocatorPtr Compute::make_allocator() const {
@@ -57,7 +86,7 @@ void Compute::parallel(int64_t count, const std::function<void(int64_t, int64_t)
     float result = 0;
     node->data = &result;
     graph.expand(node);
-    run_on(on_cpu_ ? backend_.get() : cpu_backend_.get(), graph.graph());
+    run_on(cpu_backend_ ? cpu_backend_.get() : backend_.get(), graph.graph());
 }
 
 TensorPool::TensorPool(size_t max_tensors) : context_(ggml_init({(max_tensors + 1) * ggml_tensor_overhead(), nullptr, true})) {}
@@ -108,21 +137,55 @@ ggml_tensor * Graph::custom_inplace(ggml_tensor * target, std::vector<ggml_tenso
     return ggml_custom_inplace(ctx(), target, inputs.data(), int(inputs.size()), run_custom, GGML_N_TASKS_MAX, &customs_.back());
 }
 
-void Graph::run(ggml_gallocr_t allocator) {
+ggml_tensor * Graph::kernel(std::vector<int64_t> shape, std::vector<ggml_tensor *> inputs, Call call) {
+    // A custom node gives the allocator its memory and its lifetime; it never reaches ggml's backend.
+    ggml_tensor * node = custom(std::move(shape), std::move(inputs), nullptr);
+    calls_[node] = std::move(call);
+    return node;
+}
+
+void Graph::check() const {
     for (int i = 0; i < ggml_graph_n_nodes(graph_); i++) {
         const ggml_tensor * node = ggml_graph_node(graph_, i);
-        if (!ggml_backend_supports_op(compute_.backend(), node)) {
-            throw Error("unsupported-operation", "the device cannot run an operation of the training graph")
-                .subject(ggml_backend_name(compute_.backend()))
-                .received(std::string(ggml_op_desc(node)) + (node->src[0] ? std::string(" of ") + ggml_type_name(node->src[0]->type) : ""))
-                .remedy("train on the CPU (device \"cpu\"), or use another weight type");
-        }
+        if (calls_.count(node) || compute_.supports(node)) continue;
+        std::string operation = std::string(ggml_op_desc(node)) + " -> " + describe_shape(node);
+        for (int s = 0; s < GGML_MAX_SRC && node->src[s]; s++) operation += (s ? ", " : " of ") + describe_shape(node->src[s]);
+        throw Error("unsupported-operation", "the device cannot run an operation of the training graph")
+            .subject(ggml_backend_name(compute_.backend())).received(operation)
+            .remedy("train on the CPU (device \"cpu\"), or use another weight type");
     }
+}
+
+void Graph::compute() {
+    if (calls_.empty()) return compute_.run(graph_);
+    // ggml computes what lies between our kernels; both wait for the other.
+    const int count = ggml_graph_n_nodes(graph_);
+    const DeviceKernels & kernels = *compute_.kernels();
+    kernels.enter();
+    for (int begin = 0; begin < count;) {
+        int end = begin;
+        while (end < count && !calls_.count(ggml_graph_node(graph_, end))) end++;
+        if (end > begin) {
+            ggml_cgraph part = ggml_graph_view(graph_, begin, end);
+            compute_.run(&part);
+        }
+        for (begin = end; begin < count; begin++) {
+            const auto call = calls_.find(ggml_graph_node(graph_, begin));
+            if (call == calls_.end()) break;
+            call->second(ggml_graph_node(graph_, begin), kernels);
+        }
+        if (begin > end) kernels.wait();
+    }
+}
+
+void Graph::run(ggml_gallocr_t allocator) {
+    check();
+    if (compute_.only_ask) return;
     if (!ggml_gallocr_alloc_graph(allocator, graph_)) {
         throw Error("out-of-memory", "no memory for the activations of one layer").subject("training")
             .remedy("use shorter sequences or smaller micro-batches");
     }
-    compute_.run(graph_);
+    compute();
 }
 
 }  // namespace cria

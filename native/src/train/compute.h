@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ggml-alloc.h"
@@ -13,6 +14,8 @@
 #include "ggml.h"
 
 #include "cpu/attention.h"
+#include "cria/model.h"
+#include "train/device_kernels.h"
 
 namespace cria {
 
@@ -36,9 +39,17 @@ using ContextPtr = std::unique_ptr<ggml_context, ContextDeleter>;
 // The device of the weights, with its threads and its abort flag.
 class Compute {
    public:
-    Compute(bool on_cpu, int threads);
+    explicit Compute(const Model & model);
     ggml_backend_t backend() const { return backend_.get(); }
+    // Whether our own CPU code may be nodes of graphs; an emulated device is none.
     bool on_cpu() const { return on_cpu_; }
+    // Our own kernels on another device; null where ggml's operations do it all.
+    const DeviceKernels * kernels() const { return kernels_.get(); }
+    bool supports(const ggml_tensor * node) const;
+    // While true, graphs are checked and not run.
+    bool only_ask = false;
+    // Why the kernels are not used although they are there; else empty.
+    std::string notice;
     int threads() const { return threads_; }
     AllocatorPtr make_allocator() const;
     std::atomic<bool> & abort_flag() { return abort_; }
@@ -53,6 +64,8 @@ class Compute {
     void run_on(ggml_backend_t backend, ggml_cgraph * graph);
     bool on_cpu_;
     int threads_;
+    std::vector<std::string> refused_;  // by an emulated device
+    std::unique_ptr<DeviceKernels> kernels_;
     std::atomic<bool> abort_{false};
     BackendPtr backend_;
     std::vector<AttentionWorkspace> workspaces_;
@@ -78,6 +91,7 @@ class Graph {
    public:
     explicit Graph(Compute & compute, size_t max_nodes = 1024);
     bool on_cpu() const { return compute_.on_cpu(); }
+    const DeviceKernels * kernels() const { return compute_.kernels(); }
     ggml_context * ctx() const { return context_.get(); }
     ggml_cgraph * graph() const { return graph_; }
     // A leaf with the memory of a tensor that another graph computed (using that one would pull its graph in).
@@ -90,7 +104,12 @@ class Graph {
     ggml_tensor * custom(std::vector<int64_t> shape, std::vector<ggml_tensor *> inputs, Work work);
     // The same, changing `target` (a leaf) in place. The node's first input is the target.
     ggml_tensor * custom_inplace(ggml_tensor * target, std::vector<ggml_tensor *> inputs, Work work);
-    // Checks every node against the device, allocates, computes. Throws Error("unsupported-operation").
+    // A node that our own kernels compute, on a device that has them: the graph is cut there. `call` queues the work.
+    using Call = std::function<void(ggml_tensor * node, const DeviceKernels & kernels)>;
+    ggml_tensor * kernel(std::vector<int64_t> shape, std::vector<ggml_tensor *> inputs, Call call);
+    // Asks the device about every node. Throws Error("unsupported-operation").
+    void check() const;
+    // Checks, allocates, computes.
     void run(ggml_gallocr_t allocator);
 
    private:
@@ -98,9 +117,11 @@ class Graph {
         Work work;
         Compute & compute;
     };
+    void compute();
     static void run_custom(ggml_tensor * node, int thread, int threads, void * data);
     Compute & compute_;
     std::deque<Custom> customs_;  // nodes point into it
+    std::unordered_map<const ggml_tensor *, Call> calls_;
     ContextPtr context_;
     ggml_cgraph * graph_;
 };

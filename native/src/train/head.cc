@@ -42,6 +42,39 @@ class HostLogits {
     float * data_;
 };
 
+// One chunk's logits, where our kernels reach them: they and the few numbers of each row stay on the device.
+class DeviceRows {
+   public:
+    DeviceRows(Compute & compute, ggml_tensor * logits, const int32_t * targets, int64_t count, float scale) : kernels_(*compute.kernels()), pool_(3) {
+        targets_ = pool_.add(GGML_TYPE_I32, {count});
+        logprobs_ = pool_.add(GGML_TYPE_F32, {count});
+        entropy_ = pool_.add(GGML_TYPE_F32, {count});
+        pool_.allocate(compute, "the targets of a chunk");
+        ggml_backend_tensor_set(targets_, targets, 0, ggml_nbytes(targets_));
+        rows_ = {static_cast<float *>(logits->data), logits->ne[0], int32_t(count), int32_t(logits->ne[0]), scale, static_cast<const int32_t *>(targets_->data)};
+        kernels_.enter();
+    }
+    void score(float * logprobs, float * entropy) {
+        kernels_.logprobs(rows_, static_cast<float *>(logprobs_->data), static_cast<float *>(entropy_->data));
+        kernels_.wait();
+        ggml_backend_tensor_get(logprobs_, logprobs, 0, ggml_nbytes(logprobs_));
+        ggml_backend_tensor_get(entropy_, entropy, 0, ggml_nbytes(entropy_));
+    }
+    // Over the logits.
+    void write_gradient(const float * d_logprobs, const float * d_entropy) {
+        ggml_backend_tensor_set(logprobs_, d_logprobs, 0, ggml_nbytes(logprobs_));
+        ggml_backend_tensor_set(entropy_, d_entropy, 0, ggml_nbytes(entropy_));
+        kernels_.logit_gradient(rows_, static_cast<const float *>(logprobs_->data), static_cast<const float *>(entropy_->data));
+        kernels_.wait();
+    }
+
+   private:
+    const DeviceKernels & kernels_;
+    TensorPool pool_;
+    ggml_tensor *targets_, *logprobs_, *entropy_;
+    cria_logit_rows rows_{};
+};
+
 }  // namespace
 
 Head::Head(const Architecture & arch, const ParameterSet & parameters) : arch_(arch), parameters_(parameters) {}
@@ -120,6 +153,10 @@ void Head::forward(Compute & compute, ggml_tensor * hidden, const std::vector<in
     for (int64_t begin = 0; begin < R; begin += chunk) {
         const int64_t count = std::min(chunk, R - begin);
         compute_logits(compute, hidden, begin, count, adapter);
+        if (compute.kernels()) {
+            DeviceRows(compute, logits_, targets.data() + begin, count, 1.0f / temperature).score(logprobs.data() + begin, entropy.data() + begin);
+            continue;
+        }
         const HostLogits host(logits_);
         compute.parallel(count, [&](int64_t from, int64_t to) {
             for (int64_t i = from; i < to; i++) {
@@ -141,14 +178,18 @@ void Head::backward(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hid
     for (int64_t begin = 0; begin < R; begin += chunk) {
         const int64_t count = std::min(chunk, R - begin);
         if (!logits_kept_) compute_logits(compute, hidden, begin, count, adapter);
-        const HostLogits host(logits_);
-        compute.parallel(count, [&](int64_t from, int64_t to) {
-            for (int64_t i = from; i < to; i++) {
-                const size_t row = size_t(begin + i);
-                softmax_gradient(host.row(i), int(V), scale, targets[row], d_logprobs[row], d_entropy[row]);
-            }
-        });
-        host.write_back();
+        if (compute.kernels()) {
+            DeviceRows(compute, logits_, targets.data() + begin, count, scale).write_gradient(d_logprobs.data() + begin, d_entropy.data() + begin);
+        } else {
+            const HostLogits host(logits_);
+            compute.parallel(count, [&](int64_t from, int64_t to) {
+                for (int64_t i = from; i < to; i++) {
+                    const size_t row = size_t(begin + i);
+                    softmax_gradient(host.row(i), int(V), scale, targets[row], d_logprobs[row], d_entropy[row]);
+                }
+            });
+            host.write_back();
+        }
         Graph g(compute);
         ggml_tensor * x = view_columns(g, hidden, begin, count);
         ggml_tensor * normed = norm_forward(g, parameters_.output_norm(), x, arch_.norm_eps);

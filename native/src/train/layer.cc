@@ -79,11 +79,11 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
     return input_wanted ? ggml_add(c, d_residual, norm_backward(g, p.attn_norm, x, d_attn_in, arch.norm_eps)) : nullptr;
 }
 
-size_t activation_bytes(const Architecture & arch, const BatchShape & s, bool on_cpu) {
+size_t activation_bytes(const Architecture & arch, const BatchShape & s, bool blockwise) {
     const int64_t d = arch.n_embd, q = arch.head_size * arch.n_head, kv = arch.head_size * arch.n_head_kv;
     const int64_t ff = arch.layers.front().ffn_gate->ne[1];
     // The list in LayerActivations, plus the tensors that live between them while the layer runs.
-    const int64_t attention = on_cpu ? arch.n_head : 2 * arch.n_head * s.row_length;
+    const int64_t attention = blockwise ? arch.n_head : 2 * arch.n_head * s.row_length;
     const int64_t per_token = 3 * d + 4 * q + 6 * kv + 3 * ff + attention;
     return size_t(per_token) * size_t(s.tokens()) * sizeof(float);
 }

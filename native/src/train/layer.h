@@ -37,6 +37,6 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
                              const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy, bool input_wanted);
 
 // Bytes of one layer's activations.
-size_t activation_bytes(const Architecture & arch, const BatchShape & shape, bool on_cpu);
+size_t activation_bytes(const Architecture & arch, const BatchShape & shape, bool blockwise);
 
 }  // namespace cria

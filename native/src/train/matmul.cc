@@ -81,6 +81,12 @@ ggml_tensor * contiguous(Graph & g, ggml_tensor * t) { return ggml_is_contiguous
 
 ggml_tensor * transpose(Graph & g, ggml_tensor * t) { return ggml_transpose(g.ctx(), t); }
 
+// As F32. Rows are picked, all of them: CUDA copies few types into another, but picks rows of any.
+ggml_tensor * dequantize(Graph & g, ggml_tensor * w) {
+    ggml_context * c = g.ctx();
+    return ggml_get_rows(c, w, ggml_cast(c, ggml_arange(c, 0.0f, float(w->ne[1]), 1.0f), GGML_TYPE_I32));
+}
+
 // For devices whose products want W^T as a plain F32 matrix. An LM head of 150,000 rows would be half a gigabyte: it goes
 // through in blocks of rows.
 ggml_tensor * multiply_transposed_in_blocks(Graph & g, ggml_tensor * w, ggml_tensor * dy) {
@@ -92,11 +98,32 @@ ggml_tensor * multiply_transposed_in_blocks(Graph & g, ggml_tensor * w, ggml_ten
         const bool whole = count == w->ne[1];
         ggml_tensor * rows = whole ? w : ggml_view_2d(c, w, w->ne[0], count, w->nb[1], size_t(begin) * w->nb[1]);
         ggml_tensor * part = whole ? dy : ggml_cont(c, ggml_view_2d(c, dy, count, dy->ne[1], dy->nb[1], size_t(begin) * dy->nb[0]));
-        if (rows->type != GGML_TYPE_F32) rows = ggml_cast(c, rows, GGML_TYPE_F32);
+        if (rows->type != GGML_TYPE_F32) rows = dequantize(g, rows);
         ggml_tensor * product = ggml_mul_mat(c, ggml_cont(c, ggml_transpose(c, rows)), part);
         dx = dx ? ggml_add(c, dx, product) : product;
     }
     return dx;
+}
+
+// Our kernel reads W as it is stored. Narrow results (LoRA's rank) would leave most of its tile empty.
+bool has_kernel(const Graph & g, const ggml_tensor * w, const ggml_tensor * dy) {
+    return g.kernels() && w->ne[0] % 8 == 0 && w->ne[0] >= 32 && dy->nb[0] == sizeof(float) && dy->ne[2] == 1 && dy->ne[3] == 1;
+}
+
+// The sum over a long axis is cut in parts until every multiprocessor has two blocks to work on.
+int choose_splits(const ggml_tensor * w, const ggml_tensor * dy, int multiprocessors) {
+    const int64_t blocks = (w->ne[0] + 127) / 128 * ((dy->ne[1] + 127) / 128);
+    return int(std::max<int64_t>(1, std::min(2 * multiprocessors / blocks, w->ne[1] / 512)));
+}
+
+ggml_tensor * multiply_transposed_by_kernel(Graph & g, ggml_tensor * w, ggml_tensor * dy) {
+    const int splits = choose_splits(w, dy, g.kernels()->multiprocessors());
+    ggml_tensor * parts = g.kernel({w->ne[0], dy->ne[1], splits}, {w, dy}, [splits](ggml_tensor * node, const DeviceKernels & kernels) {
+        const ggml_tensor *w = node->src[0], *dy = node->src[1];
+        kernels.multiply_transposed({int32_t(w->type), int32_t(w->ne[0]), int32_t(w->ne[1]), int32_t(dy->ne[1]), w->data, int64_t(w->nb[1]),
+                                     static_cast<const float *>(dy->data), int64_t(dy->nb[1] / sizeof(float)), static_cast<float *>(node->data), splits});
+    });
+    return splits == 1 ? parts : ggml_view_2d(g.ctx(), parts, parts->ne[0], parts->ne[1], parts->nb[1], 0);
 }
 
 }  // namespace
@@ -144,11 +171,11 @@ ggml_tensor * multiply_weight(Graph & g, ggml_tensor * w, ggml_tensor * x) {
             run_q8_weight(node->src[0], node->src[1], node, thread, threads, compute);
         });
     }
-    return ggml_mul_mat(g.ctx(), w, x);
+    return ggml_mul_mat(g.ctx(), w, g.on_cpu() ? x : contiguous(g, x));
 }
 
 ggml_tensor * multiply_transposed(Graph & g, ggml_tensor * w, ggml_tensor * dy) {
-    if (!g.on_cpu()) return multiply_transposed_in_blocks(g, w, dy);
+    if (!g.on_cpu()) return has_kernel(g, w, dy) ? multiply_transposed_by_kernel(g, w, dy) : multiply_transposed_in_blocks(g, w, dy);
     return g.custom({w->ne[0], dy->ne[1]}, {w, dy}, [](ggml_tensor * node, int thread, int threads, Compute & compute) {
         run_transposed(node->src[0], node->src[1], node, false, thread, threads, compute);
     });

@@ -116,6 +116,7 @@ double ParameterSet::gradient_norm(Compute & compute) const {
     }
     const AllocatorPtr allocator = compute.make_allocator();
     graph.run(allocator.get());
+    if (compute.only_ask) return 0.0;
     double total = 0.0;
     for (ggml_tensor * target : targets) {
         float sum = 0.0f;

@@ -32,8 +32,10 @@ struct Tape {
     LayerActivations activations{};
 };
 
+ggml_tensor * leaf(Graph & g, ggml_tensor * t) { return t ? g.ref(t) : nullptr; }
+
 LayerActivations as_leaves(Graph & g, const LayerActivations & a) {
-    const auto leaf = [&](ggml_tensor * t) { return t ? g.ref(t) : nullptr; };
+    const auto leaf = [&](ggml_tensor * t) { return cria::leaf(g, t); };
     const AttentionState & t = a.attention;
     return {leaf(a.attn_in), leaf(a.q_raw), leaf(a.k_raw), {leaf(t.q), leaf(t.k), leaf(t.v), leaf(t.out), leaf(t.kept)}, leaf(a.residual), leaf(a.ffn_in), leaf(a.gate), leaf(a.up), leaf(a.ffn_mid)};
 }
@@ -52,7 +54,8 @@ struct Session {
     int first_kept_layer = 0;
     std::unique_ptr<TensorPool> pool;
     AttentionPlan plan;                           // who sees whom: on the CPU
-    ggml_tensor * mask = nullptr;                 // the same for other devices: [S, S, 1, 1 or B]
+    ggml_tensor *prefix = nullptr, *start = nullptr;  // the same for kernels: [T]
+    ggml_tensor * mask = nullptr;                 // and for ggml's operations: [S, S, 1, 1 or B]
     ggml_tensor * positions = nullptr;            // [T]
     ggml_tensor *tokens = nullptr, *sources = nullptr;
     std::vector<ggml_tensor *> x;                 // input of each layer, then the last output: [d, T]
@@ -75,8 +78,36 @@ struct Trainer::Impl {
     Session session;
 
     Impl(std::shared_ptr<Model> m, const TrainerOptions & o)
-        : model(std::move(m)), options(o), arch(*model->architecture()), compute(model->on_cpu(), model->threads()),
-          parameters(*model, compute, o.value_head), head(arch, parameters), value_head(arch, parameters), scratch(compute.make_allocator()), tapes(size_t(arch.n_layer)) {}
+        : model(std::move(m)), options(o), arch(*model->architecture()), compute(*model),
+          parameters(*model, compute, o.value_head), head(arch, parameters), value_head(arch, parameters), scratch(compute.make_allocator()), tapes(size_t(arch.n_layer)) {
+        if (!compute.notice.empty()) model->notice = compute.notice;
+        if (!compute.on_cpu()) check_device();
+    }
+
+    // Whether the device holds all weights and has every operation of a training step: asked before anything is computed.
+    void check_device() {
+        for (const auto & [name, tensor] : llama_internal_get_tensor_map(model->llama())) {
+            if (ggml_backend_supports_buft(compute.backend(), ggml_backend_buffer_get_type(tensor->buffer))) continue;
+            throw Error("weights-elsewhere", "training needs all weights on one device").subject(name).expected(ggml_backend_name(compute.backend()))
+                .received(ggml_backend_buffer_name(tensor->buffer)).remedy("leave gpuLayers out, or train on the CPU (device \"cpu\")");
+        }
+        // A whole step whose graphs are not run. Two branches: theirs are the larger graphs.
+        MicroBatch batch;
+        batch.rows = 1;
+        batch.row_length = 8;
+        batch.tokens = batch.positions = std::vector<int32_t>(8, 0);
+        batch.segments = {0, 0, 0, 0, 1, 1, 2, 2};
+        batch.sources = batch.targets = {0, 4};
+        compute.only_ask = true;
+        std::vector<float> logprobs, entropy;
+        forward(batch, true, logprobs, entropy);
+        backward({0, 0}, {0, 0});
+        parameters.step(AdamW{}, compute);
+        compute.only_ask = false;
+        parameters.step_count = 0;
+        session = Session{};
+        tapes = std::vector<Tape>(size_t(arch.n_layer));
+    }
 
     void check(const MicroBatch & b) const {
         const size_t n = size_t(b.rows) * size_t(b.row_length);
@@ -103,8 +134,14 @@ struct Trainer::Impl {
         s.tokens = s.pool->add(GGML_TYPE_I32, {T});
         s.sources = s.pool->add(GGML_TYPE_I32, {R});
         s.positions = s.pool->add(GGML_TYPE_I32, {T});
-        if (compute.on_cpu()) s.plan = plan_attention(b.segments, b.rows, S);
-        else s.mask = s.pool->add(GGML_TYPE_F32, {S, S, 1, branches ? s.shape.rows : 1});
+        if (compute.on_cpu()) {
+            s.plan = plan_attention(b.segments, b.rows, S);
+        } else if (is_blockwise(compute, arch)) {
+            s.prefix = s.pool->add(GGML_TYPE_I32, {T});
+            s.start = s.pool->add(GGML_TYPE_I32, {T});
+        } else {
+            s.mask = s.pool->add(GGML_TYPE_F32, {S, S, 1, branches ? s.shape.rows : 1});
+        }
         for (int64_t i = 0; i <= arch.n_layer; i++) s.x.push_back(s.pool->add(GGML_TYPE_F32, {d, T}));
         s.picked = s.pool->add(GGML_TYPE_F32, {d, R});
         s.d_picked = s.pool->add(GGML_TYPE_F32, {d, R});
@@ -113,7 +150,26 @@ struct Trainer::Impl {
         ggml_backend_tensor_set(s.tokens, b.tokens.data(), 0, size_t(T) * 4);
         ggml_backend_tensor_set(s.positions, b.positions.data(), 0, size_t(T) * 4);
         ggml_backend_tensor_set(s.sources, b.sources.data(), 0, size_t(R) * 4);
+        if (s.prefix) fill_sight(b);
         if (s.mask) fill_mask(b, branches);
+    }
+
+    // As cria_attention has it: a branch sees the prefix and itself, padding nothing.
+    void fill_sight(const MicroBatch & b) {
+        const int64_t S = b.row_length;
+        std::vector<int32_t> prefix(b.segments.size(), 0), start(b.segments.size(), INT32_MAX);
+        for (int64_t row = 0; row < b.rows; row++) {
+            const int32_t * segment = b.segments.data() + row * S;
+            int32_t shared = 0, first = 0;
+            for (int32_t i = 0; i < S && segment[i] >= 0; i++) {
+                if (i > 0 && segment[i] != segment[i - 1]) first = i;
+                if (segment[i] == 0) shared = i + 1;
+                else prefix[size_t(row * S + i)] = shared;
+                start[size_t(row * S + i)] = first;
+            }
+        }
+        ggml_backend_tensor_set(session.prefix, prefix.data(), 0, prefix.size() * 4);
+        ggml_backend_tensor_set(session.start, start.data(), 0, start.size() * 4);
     }
 
     void fill_mask(const MicroBatch & b, bool branches) {
@@ -138,7 +194,7 @@ struct Trainer::Impl {
         g.run(scratch.get());
     }
 
-    LayerInputs leaf_inputs(Graph & g) const { return {g.ref(session.positions), {&session.plan, session.mask ? g.ref(session.mask) : nullptr}}; }
+    LayerInputs leaf_inputs(Graph & g) const { return {g.ref(session.positions), {&session.plan, leaf(g, session.prefix), leaf(g, session.start), leaf(g, session.mask)}}; }
 
     // Runs layer `il`; with a tape its activations stay.
     void run_layer(int64_t il, Tape * tape) {
@@ -161,7 +217,7 @@ struct Trainer::Impl {
         start_session(batch);
         embed();
         // As many layers as the budget holds keep their activations; the first ones are recomputed in backward.
-        const size_t per_layer = activation_bytes(arch, session.shape, compute.on_cpu());
+        const size_t per_layer = activation_bytes(arch, session.shape, is_blockwise(compute, arch));
         const int64_t fit = std::min<int64_t>(arch.n_layer, int64_t(options.memory_budget / std::max<size_t>(1, per_layer)));
         session.first_kept_layer = int(keep ? arch.n_layer - fit : arch.n_layer);
         for (int64_t il = 0; il < arch.n_layer; il++) run_layer(il, il >= session.first_kept_layer ? &tapes[size_t(il)] : nullptr);

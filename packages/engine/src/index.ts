@@ -1,3 +1,4 @@
+export { type CudaPart, inspectCuda } from "./cuda.js";
 export { writeGguf } from "./gguf.js";
 export { type ExportModelOptions, type ExportModelResult, exportModel } from "./gguf-files/export-model.js";
 export { listQuantizeTypes, type QuantizeOptions, quantizeModel } from "./gguf-files/quantize-model.js";
@@ -7,7 +8,7 @@ export { type PlannedTensor, writeGgufFile } from "./gguf-files/write-gguf-file.
 export { LlamaModel } from "./llama-model.js";
 export { LlamaSequence } from "./llama-sequence.js";
 export { loadModel } from "./load-model.js";
-export { findCudaFolder, type LoadModelOptions, type LoraOptions } from "./load-native.js";
+export type { LoadModelOptions, LoraOptions } from "./load-native.js";
 export type {
   GgufFile,
   GgufTensor,

@@ -24,7 +24,7 @@ export class LlamaModel implements PolicyEngine {
   private readonly jobs = new JobQueue();
 
   constructor(private readonly native: NativeModel) {
-    const { chatTemplate, ...info } = native.info();
+    const { chatTemplate, notice: _, ...info } = native.info();
     this.info = info;
     this.chatTemplate = chatTemplate;
   }

@@ -7,5 +7,5 @@ import { type LoadModelOptions, loadNative } from "./load-native.js";
  *   ConfigError for an unknown option.
  */
 export async function loadModel(options: LoadModelOptions): Promise<LlamaModel> {
-  return new LlamaModel(await loadNative(options, false));
+  return new LlamaModel(await loadNative(options));
 }

@@ -1,9 +1,8 @@
-import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
-import { dirname, join } from "node:path";
 import { ConfigError } from "@cria/core";
-import { callNative, callNativeSync, getAddon } from "./native.js";
-import type { NativeModel } from "./native-types.js";
+import { prepareDevice } from "./cuda.js";
+import { callNative, getAddon } from "./native.js";
+import type { NativeLoadOptions, NativeModel } from "./native-types.js";
 
 export interface LoraOptions {
   /** Rank of A and B, 1 to 4096. Default 8. */
@@ -22,9 +21,12 @@ export interface LoraOptions {
 export interface LoadModelOptions {
   /** A GGUF file. */
   path: string;
-  /** "auto" (default) takes CUDA when its driver, cuBLAS and package are there, else the CPU. */
+  /**
+   * "auto" (default) takes CUDA when its driver, cuBLAS, a GPU and the package @node-llama-cpp/linux-x64-cuda are there and
+   * the model can be trained there as asked, else the CPU. `inspectCuda()` says what is missing.
+   */
   device?: "auto" | "cpu" | "cuda";
-  /** Layers on the GPU; default all. */
+  /** Layers on the GPU; default all, as training needs. */
   gpuLayers?: number;
   /** Most tokens of one sequence. Default: the model's training context, at most 4096. */
   contextSize?: number;
@@ -82,19 +84,14 @@ const KNOWN_OPTIONS = new Set([
   "swapBytes",
 ]);
 
-/** Folder of the optional CUDA package's libraries, or null when it is not installed. */
-export function findCudaFolder(): string | null {
-  try {
-    const require = createRequire(import.meta.url);
-    const nodeLlama = dirname(require.resolve("@node-llama-cpp/linux-x64-cuda"));
-    return join(nodeLlama, "..", "bins", "linux-x64-cuda");
-  } catch {
-    return null;
-  }
-}
-
-/** @throws EngineError, ConfigError for an unknown option. */
-export async function loadNative(options: LoadModelOptions, valueHead: boolean): Promise<NativeModel> {
+/**
+ * `emulatedDevice` is for checks alone.
+ * @throws EngineError, ConfigError for an unknown option.
+ */
+export async function loadNative(
+  options: LoadModelOptions,
+  { valueHead, emulatedDevice }: Pick<NativeLoadOptions, "valueHead" | "emulatedDevice"> = {},
+): Promise<NativeModel> {
   for (const key of Object.keys(options)) {
     if (!KNOWN_OPTIONS.has(key)) {
       throw new ConfigError("is not an option", {
@@ -106,19 +103,20 @@ export async function loadNative(options: LoadModelOptions, valueHead: boolean):
   }
   const addon = getAddon();
   const trainable = options.trainable ?? (options.lora ? "lora" : "none");
-  if (options.device === "cuda" || options.device === "auto" || options.device === undefined) {
-    const folder = findCudaFolder();
-    if (folder) callNativeSync(() => addon.loadCuda(folder));
-  }
-  return callNative(() =>
+  prepareDevice(options.device ?? "auto");
+  const model = await callNative(() =>
     addon.loadModel({
       threads: availableParallelism(),
       kvType: trainable === "none" ? "f16" : "f32",
       ...dropUndefined(options),
       trainable,
       valueHead,
+      emulatedDevice,
     }),
   );
+  const { notice } = model.info();
+  if (notice !== null) process.emitWarning(`${options.path} ${notice}`, { code: "CRIA_DEVICE" });
+  return model;
 }
 
 function dropUndefined<T extends object>(options: T): T {

@@ -52,6 +52,11 @@ export interface NativeLoadOptions {
   trainingMemory?: number;
   /** A critic: forward gives values in the place of logprobs, backward takes their gradient. */
   valueHead?: boolean;
+  /**
+   * For checks where there is no other device: training runs on the CPU as it would elsewhere, on ggml's operations or with
+   * a library of our device kernels, and refuses operations by ggml's names.
+   */
+  emulatedDevice?: { kernels?: string; refused?: string[] };
 }
 
 export interface NativeGenerateParams {
@@ -122,7 +127,8 @@ export interface SchedulerStats {
 }
 
 export interface NativeModel {
-  info(): ModelInfo & { chatTemplate: string | null };
+  /** `notice`: what a user should hear, as that device "auto" left a GPU aside. */
+  info(): ModelInfo & { chatTemplate: string | null; notice: string | null };
   tokenize(text: string, special: boolean): Int32Array;
   detokenize(tokenIds: Int32Array, special: boolean): string;
   createSequence(): number;
@@ -160,8 +166,12 @@ export interface NativeModel {
 
 export interface NativeAddon {
   runtimeInfo(): NativeRuntimeInfo;
-  /** Loads libggml-cuda from a folder into this process; false when the driver or cuBLAS is missing. */
-  loadCuda(folder: string): boolean;
+  /** Looks for what CUDA needs, in order, and loads libggml-cuda from a folder into this process when all is there. */
+  loadCuda(options: {
+    folder?: string;
+    /** Folders of libraries to look into after the system's own. */
+    search: string[];
+  }): { name: string; found: string | null; problem: string | null }[];
   loadModel(options: NativeLoadOptions): Promise<NativeModel>;
   writeGguf(path: string, file: GgufFile): Promise<void>;
   /** Names of the types, the most exact first. */

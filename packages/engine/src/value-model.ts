@@ -27,7 +27,7 @@ export type LoadValueModelOptions = Pick<
  * @throws EngineError as `loadModel` does.
  */
 export async function loadValueModel(options: LoadValueModelOptions): Promise<ValueModel> {
-  const native = await loadNative({ ...options, contextSize: 64, maxSequences: 1 }, true);
+  const native = await loadNative({ ...options, contextSize: 64, maxSequences: 1 }, { valueHead: true });
   return new ValueModel(native);
 }
 
@@ -36,7 +36,7 @@ export class ValueModel implements ValueEngine {
   private readonly jobs = new JobQueue();
 
   constructor(private readonly native: NativeModel) {
-    const { chatTemplate: _, ...info } = native.info();
+    const { chatTemplate: _, notice: _notice, ...info } = native.info();
     this.info = info;
   }
 

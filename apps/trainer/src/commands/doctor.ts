@@ -27,11 +27,14 @@ export const doctorCommand = defineCommand({
 
 const marks: Record<Verdict, string> = { ok: pc.green("ok"), warning: pc.yellow("hm"), problem: pc.red("no") };
 
-function print({ checks, memory }: Diagnosis): void {
+function print({ checks, memory, cuda }: Diagnosis): void {
   for (const { name, verdict, found, remedy } of checks) {
     console.log(`${marks[verdict]}  ${name.padEnd(12)} ${found}`);
     if (remedy) console.log(`${" ".repeat(17)}${pc.bold("try:")} ${remedy}`);
   }
+  console.log(`\n${pc.bold("what a GPU needs")}`);
+  for (const { name, found, problem } of cuda)
+    console.log(`  ${name.padEnd(10)} ${found ?? pc.dim(problem ?? "not reached")}`);
   if (!memory) return;
   console.log(`\n${pc.bold("memory at its peak, estimated")}`);
   for (const { name, bytes, detail } of memory.items)

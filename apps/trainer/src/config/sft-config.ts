@@ -35,6 +35,8 @@ export const sftConfigSchema = z.strictObject({
   trainer: z.strictObject({
     total_training_steps: z.int().positive(),
     seed: z.int().default(0),
+    /** Where the model runs: auto is a GPU when all that it needs is there, else the CPU. */
+    device: z.enum(["auto", "cpu", "cuda"]).default("auto"),
     /** Native threads; null: all cores. */
     threads: z.int().positive().nullable().default(null),
     /** A model GGUF, or with LoRA an adapter GGUF. */

@@ -292,6 +292,8 @@ const trainer = z.strictObject({
   val_before_train: z.boolean().default(true),
   /** Steps in which the critic learns before the actor's first update. */
   critic_warmup: z.int().min(0).default(0),
+  /** Where models run. auto: on a GPU when all that it needs is there, which `cria doctor` lists, else on the CPU. */
+  device: z.enum(["auto", "cpu", "cuda"]).default("auto"),
   /** Native threads; null: all cores. */
   threads: z.int().positive().nullable().default(null),
   /** console: progress on stderr; file: metrics.jsonl and rollouts/ of the run folder; the others are trackers. */

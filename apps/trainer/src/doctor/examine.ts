@@ -1,8 +1,8 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { availableParallelism, cpus, freemem, totalmem } from "node:os";
 import { dirname, resolve } from "node:path";
-import { findCudaFolder, getRuntimeInfo, readGguf } from "@cria/engine";
+import { type CudaPart, getRuntimeInfo, inspectCuda, readGguf } from "@cria/engine";
 import { findRunPath } from "../checkpoints/open-run.js";
 import { resolvePath } from "../config/load-config.js";
 import type { TrainConfig } from "../config/train-config.js";
@@ -26,6 +26,8 @@ export interface Diagnosis {
   /** Of the config's model; null without a config, or when the file cannot be read. */
   model: ModelShape | null;
   memory: { items: MemoryItem[]; needed: number; available: number; fits: boolean } | null;
+  /** Everything that device "cuda" needs, in order; empty when the addon does not load. */
+  cuda: CudaPart[];
 }
 
 /** Architectures that can be trained. */
@@ -41,10 +43,16 @@ const bad = (verdict: Verdict, name: string, found: string, remedy: string): Che
 
 /** Looks at this machine, and at what a config would need of it. Nothing is loaded but the native libraries. */
 export async function examine(given: { config: TrainConfig; folder: string } | null): Promise<Diagnosis> {
-  const checks = [checkNode(), checkLibraries(), checkProcessors(given?.config ?? null), checkCuda()];
+  const cuda = listCudaParts();
+  const checks = [
+    checkNode(),
+    checkLibraries(),
+    checkProcessors(given?.config ?? null),
+    checkCuda(cuda, given?.config ?? null),
+  ];
   const available = readAvailableMemory();
   checks.push(ok("memory", `${formatBytes(available)} available of ${formatBytes(totalmem())}`));
-  if (!given) return { checks, model: null, memory: null };
+  if (!given) return { checks, model: null, memory: null, cuda };
   checks.push(await checkDisk(given.config));
   const path = resolvePath(given.folder, given.config.actor_rollout_ref.model.path);
   let model: ModelShape;
@@ -52,14 +60,14 @@ export async function examine(given: { config: TrainConfig; folder: string } | n
     model = readModelShape(await readGguf(path));
   } catch (error) {
     checks.push(bad("problem", "model", (error as Error).message, "check actor_rollout_ref.model.path"));
-    return { checks, model: null, memory: null };
+    return { checks, model: null, memory: null, cuda };
   }
   checks.push(checkModel(path, model, given.config));
   const items = estimateMemory(model, given.config);
   const needed = items.reduce((sum, item) => sum + item.bytes, 0);
   const memory = { items, needed, available, fits: needed <= available };
   checks.push(checkFit(memory));
-  return { checks, model, memory };
+  return { checks, model, memory, cuda };
 }
 
 function checkNode(): Check {
@@ -86,14 +94,30 @@ function checkProcessors(config: TrainConfig | null): Check {
     : ok("processors", found);
 }
 
-function checkCuda(): Check {
-  const driver = existsSync("/proc/driver/nvidia/version") || existsSync("/dev/nvidia0");
-  const folder = findCudaFolder();
-  if (!driver) return ok("GPU", "no NVIDIA driver; the CPU computes");
-  if (!folder)
-    return bad("warning", "GPU", "a driver, but not the CUDA libraries", "npm install @node-llama-cpp/linux-x64-cuda");
-  const devices = existsSync("/dev") ? readdirSync("/dev").filter((name) => /^nvidia\d+$/.test(name)).length : 0;
-  return ok("GPU", `${devices} NVIDIA device(s), CUDA libraries in ${folder}`);
+function listCudaParts(): CudaPart[] {
+  try {
+    return inspectCuda();
+  } catch {
+    // checkLibraries says why the addon does not load.
+    return [];
+  }
+}
+
+/** Not being able to use a GPU matters where one is asked for, or where there is one. */
+function checkCuda(parts: CudaPart[], config: TrainConfig | null): Check {
+  const name = "GPU";
+  const missing = parts.filter((part) => part.problem !== null && part.name !== "kernels");
+  const asked = config?.trainer.device === "cuda";
+  if (parts.length > 0 && missing.length === 0) {
+    const found = parts.find((part) => part.name === "device")?.found ?? "";
+    return config?.trainer.device === "cpu" ? ok(name, `${found}; trainer.device leaves it aside`) : ok(name, found);
+  }
+  const found = `CUDA cannot be used: ${missing.map((part) => `${part.name}: ${part.problem}`).join("; ") || "no addon"}`;
+  const remedy = missing.map((part) => part.remedy).join("; ");
+  if (asked) return bad("problem", name, found, `${remedy}; or set trainer.device to cpu`);
+  // The driver alone tells of a GPU; without one everything else is beside the point.
+  if (parts[0]?.found) return bad("warning", name, found, remedy);
+  return ok(name, "no NVIDIA driver that can be used; the CPU computes");
 }
 
 async function checkDisk(config: TrainConfig): Promise<Check> {

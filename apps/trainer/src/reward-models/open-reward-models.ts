@@ -24,7 +24,7 @@ export async function openRewardModels(
   warn: (warning: string) => void,
 ): Promise<RewardModels> {
   const names = nameModels(reward_model.model);
-  const load: Loading = { folder, threads: trainer.threads ?? undefined };
+  const load: Loading = { folder, device: trainer.device, threads: trainer.threads ?? undefined };
   // Cheap checks of all before the first is loaded.
   const opened = reward_model.model.map((entry, i) => prepareModel(entry, `reward_model.model[${i}]`, load));
   const models: WeightedRewardModel[] = [];
@@ -62,6 +62,7 @@ function nameModels(entries: readonly RewardModelEntry[]): string[] {
 
 interface Loading {
   folder: string;
+  device: LoadModelOptions["device"];
   threads: number | undefined;
 }
 
@@ -103,20 +104,22 @@ async function openScoreHead(entry: RewardModelEntry, load: Loading): Promise<Re
   const path = resolvePath(load.folder, entry.path!);
   const { engine, tokenizer } = await loadChatModel(entry, load, { contextSize: 64, maxSequences: 1 });
   const { trainable, lora } = scoring;
-  const backbone = await loadValueModel({ path, threads: load.threads, trainable, lora }).catch(async (error) => {
-    await engine.dispose();
-    throw error;
-  });
+  const backbone = await loadValueModel({ path, device: load.device, threads: load.threads, trainable, lora }).catch(
+    async (error) => {
+      await engine.dispose();
+      throw error;
+    },
+  );
   const headPath = resolvePath(load.folder, entry.head_path!);
   return ScoreHead.open({ backbone, vocabulary: engine, tokenizer }, headPath, entry.max_model_len);
 }
 
 async function loadChatModel(
   entry: RewardModelEntry,
-  { folder, threads }: Loading,
+  { folder, device, threads }: Loading,
   options: Partial<LoadModelOptions>,
 ): Promise<{ engine: PolicyEngine; tokenizer: DeltaTokenizer }> {
-  const engine = await loadModel({ path: resolvePath(folder, entry.path!), threads, ...options });
+  const engine = await loadModel({ path: resolvePath(folder, entry.path!), device, threads, ...options });
   try {
     return { engine, tokenizer: makeDeltaTokenizer(engine, entry.apply_chat_template_kwargs) };
   } catch (error) {

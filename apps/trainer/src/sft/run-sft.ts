@@ -39,6 +39,7 @@ export async function runSft(
     contextSize: 64,
     maxSequences: 2,
     seed: trainer.seed,
+    device: trainer.device,
     threads: trainer.threads ?? undefined,
   });
   try {

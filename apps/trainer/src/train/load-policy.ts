@@ -23,6 +23,7 @@ export function loadPolicy(
   return loadModel({
     path: resolvePath(folder, model.path),
     contextSize: readContextSize(config),
+    device: config.trainer.device,
     threads: config.trainer.threads ?? undefined,
     maxSequences: rollout.max_num_seqs,
     trainable: lora ? "lora" : "full",

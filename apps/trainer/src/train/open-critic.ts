@@ -19,6 +19,7 @@ export async function openCritic(config: TrainConfig, folder: string): Promise<C
   const targets = critic.model.target_modules ?? actor.target_modules;
   const engine = await loadValueModel({
     path: resolvePath(folder, critic.model.path ?? actor.path),
+    device: trainer.device,
     threads: trainer.threads ?? undefined,
     trainable: rank > 0 ? "lora" : "full",
     lora:

@@ -146,6 +146,7 @@ async function openReference(config: TrainConfig, engine: PolicyEngine, path: st
   // Only a trainable model has the scoring graph; its adapter, never trained, stays off.
   return loadModel({
     path,
+    device: config.trainer.device,
     threads: config.trainer.threads ?? undefined,
     contextSize: 64,
     maxSequences: 1,

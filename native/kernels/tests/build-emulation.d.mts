@@ -1,0 +1,2 @@
+export const kernelSources: string[];
+export function buildEmulation(): Promise<{ check: string; library: string }>;

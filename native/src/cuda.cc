@@ -1,0 +1,149 @@
+#include "cria/cuda.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "cria/error.h"
+#include "cria/runtime.h"
+#include "ggml-backend.h"
+
+namespace cria {
+
+namespace {
+
+std::string path_of(void * symbol) {
+    Dl_info info;
+    return symbol && dladdr(symbol, &info) != 0 && info.dli_fname ? info.dli_fname : "";
+}
+
+// Loads a library by name, then from each folder; it stays loaded, so that libraries which need it find it by its name.
+void * load_library(const std::string & name, const std::vector<std::string> & search, std::string & problem) {
+    void * handle = dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (handle) return handle;
+    if (const char * error = dlerror()) problem = error;
+    for (const std::string & folder : search) {
+        const std::string path = folder + "/" + name;
+        struct stat status;
+        if (stat(path.c_str(), &status) != 0) continue;
+        if ((handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL))) return handle;
+        if (const char * error = dlerror()) problem = error;
+    }
+    return nullptr;
+}
+
+CudaPart find_library(const char * part, const std::string & name, const char * symbol, const std::vector<std::string> & search) {
+    CudaPart result{part, "", ""};
+    if (void * handle = load_library(name, search, result.problem)) {
+        result.problem.clear();
+        result.found = path_of(dlsym(handle, symbol));
+        if (result.found.empty()) result.found = name;
+    }
+    return result;
+}
+
+// The driver, started: a library without a device or too old for the backend is no use.
+CudaPart find_driver(const std::vector<std::string> & search) {
+    CudaPart result = find_library("driver", "libcuda.so.1", "cuInit", search);
+    if (result.found.empty()) return result;
+    constexpr int kOldest = 13000;
+    void * handle = dlopen(result.found.c_str(), RTLD_NOW);
+    const auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(handle, "cuInit"));
+    const auto version = reinterpret_cast<int (*)(int *)>(dlsym(handle, "cuDriverGetVersion"));
+    int number = 0;
+    if (!init || !version) result.problem = result.found + " is not a CUDA driver";
+    else if (const int error = init(0)) result.problem = "the driver does not start: cuInit gives error " + std::to_string(error);
+    else if (version(&number) != 0 || number < kOldest) {
+        result.problem = "the driver is for CUDA " + std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10) + ", CUDA 13.0 is needed";
+    }
+    if (!result.problem.empty()) result.found.clear();
+    else result.found += ", CUDA " + std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+    return result;
+}
+
+ggml_backend_reg_t find_registered() {
+    for (size_t i = 0; i < ggml_backend_reg_count(); i++) {
+        if (std::strcmp(ggml_backend_reg_name(ggml_backend_reg_get(i)), "CUDA") == 0) return ggml_backend_reg_get(i);
+    }
+    return nullptr;
+}
+
+ggml_backend_dev_t first_cuda_device() {
+    const ggml_backend_reg_t reg = find_registered();
+    return reg && ggml_backend_reg_dev_count(reg) > 0 ? ggml_backend_reg_dev_get(reg, 0) : nullptr;
+}
+
+CudaPart find_devices() {
+    CudaPart result{"device", "", ""};
+    const ggml_backend_reg_t reg = find_registered();
+    for (size_t i = 0; i < ggml_backend_reg_dev_count(reg); i++) {
+        const ggml_backend_dev_t device = ggml_backend_reg_dev_get(reg, i);
+        size_t free = 0, total = 0;
+        ggml_backend_dev_memory(device, &free, &total);
+        result.found += (i ? "; " : "") + std::string(ggml_backend_dev_description(device)) + ", " + std::to_string(free >> 20) + " of " +
+            std::to_string(total >> 20) + " MiB free";
+    }
+    if (result.found.empty()) result.problem = "the driver names no device";
+    return result;
+}
+
+}  // namespace
+
+std::vector<CudaPart> load_cuda_backend(const std::string & folder, const std::vector<std::string> & search) {
+    static std::mutex mutex;
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::vector<CudaPart> parts;
+    parts.push_back(find_driver(search));
+    parts.push_back(find_library("cudart", "libcudart.so.13", "cudaGetDeviceCount", search));
+    // cuBLAS loads cuBLASLt by its name, which must be found too.
+    std::string ignored;
+    load_library("libcublasLt.so.13", search, ignored);
+    parts.push_back(find_library("cublas", "libcublas.so.13", "cublasCreate_v2", search));
+    parts.push_back({"package", folder, folder.empty() ? "not installed" : ""});
+    const auto all_found = [&] {
+        for (const CudaPart & part : parts) {
+            if (part.found.empty()) return false;
+        }
+        return true;
+    };
+    CudaPart backend{"backend", "", ""};
+    if (all_found()) {
+        const std::string path = folder + "/libggml-cuda.so";
+        if (!find_registered() && !ggml_backend_load(path.c_str())) {
+            void * handle = dlopen(path.c_str(), RTLD_NOW);
+            const char * error = handle ? nullptr : dlerror();
+            backend.problem = error ? error : "llama.cpp refuses " + path;
+        } else {
+            backend.found = path;
+        }
+    }
+    parts.push_back(backend);
+    parts.push_back(backend.found.empty() ? CudaPart{"device", "", ""} : find_devices());
+    const std::string kernels = find_kernels_library();
+    parts.push_back({"kernels", kernels, kernels.empty() ? "not built" : ""});
+    return parts;
+}
+
+ggml_backend_device * select_device(const std::string & name) {
+    auto * cuda = first_cuda_device();
+    auto * cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    if (name == "cpu") return cpu;
+    if (name == "auto") return cuda ? cuda : cpu;
+    if (name == "cuda") {
+        if (cuda) return cuda;
+        throw Error("no-device", "no CUDA device can be used").subject("device").received("device \"cuda\"")
+            .remedy("see what is missing with `cria doctor`, or use device \"cpu\"");
+    }
+    throw Error("bad-option", "is not a device").subject("device").expected("\"auto\", \"cpu\" or \"cuda\"").received('"' + name + '"');
+}
+
+std::string find_kernels_library() {
+    const std::string addon = path_of(reinterpret_cast<void *>(&find_kernels_library));
+    const std::string path = addon.substr(0, addon.rfind('/') + 1) + "libcria-cuda.so";
+    struct stat status;
+    return stat(path.c_str(), &status) == 0 ? path : "";
+}
+
+}  // namespace cria

@@ -1,0 +1,69 @@
+#include "train/device_kernels.h"
+
+#include <dlfcn.h>
+
+#include "cria/error.h"
+
+namespace cria {
+
+namespace {
+
+void require(const char * error, const char * kernel) {
+    if (error) throw Error("compute-failed", "a kernel could not be run").subject(kernel).received(error).remedy("train on the CPU (device \"cpu\")");
+}
+
+}  // namespace
+
+std::unique_ptr<DeviceKernels> DeviceKernels::load(const std::string & path, int device, std::string & problem) {
+    // Never closed: models that share it come and go.
+    void * library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        problem = dlerror();
+        return nullptr;
+    }
+    std::unique_ptr<DeviceKernels> k(new DeviceKernels());
+    const auto find = [&](auto & function, const char * name) {
+        function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
+        if (!function && problem.empty()) problem = path + " lacks " + name;
+    };
+    decltype(&cria_kernels_version) version = nullptr;
+    decltype(&cria_kernels_multiprocessors) multiprocessors = nullptr;
+    find(version, "cria_kernels_version");
+    find(multiprocessors, "cria_kernels_multiprocessors");
+    find(k->start_, "cria_kernels_start");
+    find(k->wait_, "cria_kernels_wait");
+    find(k->logprobs_, "cria_logprobs");
+    find(k->logit_gradient_, "cria_logit_gradient");
+    find(k->multiply_transposed_, "cria_multiply_transposed");
+    find(k->attention_forward_, "cria_attention_forward");
+    find(k->attention_backward_, "cria_attention_backward");
+    if (problem.empty() && version() != CRIA_KERNELS_VERSION) problem = path + " is of another version";
+    if (problem.empty()) {
+        if (const char * error = k->start_(device)) problem = error;
+    }
+    if (!problem.empty()) return nullptr;
+    k->device_ = device;
+    k->multiprocessors_ = multiprocessors();
+    return k;
+}
+
+void DeviceKernels::enter() const { require(start_(device_), "start"); }
+void DeviceKernels::wait() const { require(wait_(), "wait"); }
+
+void DeviceKernels::logprobs(const cria_logit_rows & rows, float * logprobs, float * entropy) const {
+    require(logprobs_(&rows, logprobs, entropy), "logprobs");
+}
+
+void DeviceKernels::logit_gradient(const cria_logit_rows & rows, const float * d_logprobs, const float * d_entropy) const {
+    require(logit_gradient_(&rows, d_logprobs, d_entropy), "logit gradient");
+}
+
+void DeviceKernels::multiply_transposed(const cria_transposed_product & product) const { require(multiply_transposed_(&product), "transposed product"); }
+
+void DeviceKernels::attention_forward(const cria_attention & attention) const { require(attention_forward_(&attention), "attention"); }
+
+void DeviceKernels::attention_backward(const cria_attention & attention, const cria_attention_gradients & gradients) const {
+    require(attention_backward_(&attention, &gradients), "attention backward");
+}
+
+}  // namespace cria

@@ -1,0 +1,109 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { EngineError } from "@cria/core";
+import { inspectCuda, loadModel } from "./index.js";
+import { makeTinyModel } from "./testing/index.js";
+
+const folder = mkdtempSync(join(tmpdir(), "cria-cuda-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => vi.unstubAllEnvs());
+
+/** A shared library with a few C functions, in a folder of its own. */
+function compile(place: string, file: string, source: string): string {
+  const path = join(folder, place, file);
+  mkdirSync(join(folder, place), { recursive: true });
+  const flags = ["-shared", "-fPIC", `-Wl,-soname,${file}`, "-x", "c++", "-", "-o", path];
+  execFileSync(process.env.CXX ?? "g++", flags, { input: `extern "C" {\n${source}\n}` });
+  return join(folder, place);
+}
+
+const driver = (init: number, version: number) =>
+  `int cuInit(unsigned) { return ${init}; } int cuDriverGetVersion(int * v) { *v = ${version}; return 0; }`;
+
+/** What the addon finds, in a process of its own: libraries stay loaded. */
+function inspect(options: { folder?: string; search: string[] }): Record<string, string> {
+  const native = createRequire(import.meta.url).resolve("@cria/native");
+  const program = `const addon = require(${JSON.stringify(native)}).loadAddon();
+    console.log(JSON.stringify(addon.loadCuda(${JSON.stringify(options)})))`;
+  const { stdout, stderr } = spawnSync(process.execPath, ["-e", program], { encoding: "utf8" });
+  expect(stderr).toBe("");
+  const parts = JSON.parse(stdout) as { name: string; found: string | null; problem: string | null }[];
+  return Object.fromEntries(parts.map(({ name, found, problem }) => [name, found ?? problem ?? "not reached"]));
+}
+
+const hasDriver = existsSync("/dev/nvidia0");
+const title = hasDriver ? "what CUDA needs (skipped: this machine has a GPU)" : "what CUDA needs, on a machine without";
+
+describe.skipIf(hasDriver)(title, () => {
+  let runtime: string;
+  beforeAll(() => {
+    runtime = compile("runtime", "libcudart.so.13", "int cudaGetDeviceCount(int * n) { *n = 0; return 0; }");
+    compile("runtime", "libcublas.so.13", "int cublasCreate_v2(void *) { return 0; }");
+  });
+
+  it("nothing is there: each part says so", () => {
+    const found = inspect({ search: [] });
+    expect(Object.keys(found)).toEqual(["driver", "cudart", "cublas", "package", "backend", "device", "kernels"]);
+    expect(found.driver).toMatch(/libcuda\.so\.1: cannot open/);
+    expect(found.cublas).toMatch(/libcublas\.so\.13: cannot open/);
+    expect(found).toMatchObject({ package: "not installed", backend: "not reached", device: "not reached" });
+  });
+
+  it("a driver that does not start, and one that is too old", () => {
+    const broken = compile("broken", "libcuda.so.1", driver(100, 13000));
+    expect(inspect({ search: [broken] }).driver).toBe("the driver does not start: cuInit gives error 100");
+    const old = compile("old", "libcuda.so.1", driver(0, 12080));
+    expect(inspect({ search: [old] }).driver).toBe("the driver is for CUDA 12.8, CUDA 13.0 is needed");
+  });
+
+  it("libraries are found in folders that are named, and a backend that is none is refused", () => {
+    const good = compile("good", "libcuda.so.1", driver(0, 13010));
+    const backend = compile("backend", "libggml-cuda.so", "int nothing;");
+    const found = inspect({ folder: backend, search: [good, runtime] });
+    expect(found).toMatchObject({
+      driver: `${join(good, "libcuda.so.1")}, CUDA 13.1`,
+      cudart: join(runtime, "libcudart.so.13"),
+      cublas: join(runtime, "libcublas.so.13"),
+      package: backend,
+      device: "not reached",
+    });
+    expect(found.backend).toContain("libggml-cuda.so");
+  });
+
+  it("a package of another release is not loaded", () => {
+    const bins = join(folder, "package", "bins", "linux-x64-cuda");
+    mkdirSync(bins, { recursive: true });
+    writeFileSync(join(folder, "package", "package.json"), '{"version":"3.0.0"}');
+    vi.stubEnv("CRIA_CUDA_BACKEND", bins);
+    const part = inspectCuda().find(({ name }) => name === "package")!;
+    expect(part).toMatchObject({ found: null, problem: expect.stringMatching(/^version 3\.0\.0 in .*, 3\.22\.1 is/) });
+    writeFileSync(join(folder, "package", "package.json"), '{"version":"3.22.1"}');
+    writeFileSync(join(bins, "libggml-cuda.so"), "");
+    writeFileSync(join(bins, "libggml-base.so"), "another build");
+    const mismatch = inspectCuda().find(({ name }) => name === "package")!;
+    expect(mismatch.problem).toMatch(/^libggml-base\.so in .* is not that in /);
+  });
+
+  it('"cuda" is refused with every missing part and what to do about it; "auto" takes the CPU', async () => {
+    const path = join(folder, "tiny.gguf");
+    await makeTinyModel(path);
+    const error = await loadModel({ path, device: "cuda" }).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(EngineError);
+    expect((error as EngineError).code).toBe("engine/no-cuda");
+    expect((error as Error).message).toMatch(/driver: libcuda\.so\.1.*cudart: .*cublas: .*package: not installed/s);
+    expect((error as Error).message).toMatch(
+      /try: install an NVIDIA driver.*npm install @node-llama-cpp\/linux-x64-cuda@3\.22\.1.*or use device "cpu"/s,
+    );
+    const model = await loadModel({ path, threads: 1 });
+    expect(model.info.device).toBe("cpu");
+    await model.dispose();
+  });
+
+  it("another device than these is none", async () => {
+    await expect(loadModel({ path: "none", device: "npu" as "cpu" })).rejects.toThrow();
+  });
+});

@@ -1,0 +1,104 @@
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { delimiter, dirname, join } from "node:path";
+import { EngineError } from "@cria/core";
+import { callNativeSync, getAddon } from "./native.js";
+
+/** The optional peer that holds llama.cpp's CUDA backend, and its one release that fits the addon. */
+const CUDA_PACKAGE = "@node-llama-cpp/linux-x64-cuda";
+const CUDA_PACKAGE_VERSION = "3.22.1";
+
+/** One thing that `device: "cuda"` needs. */
+export interface CudaPart {
+  /** `kernels` alone are optional: without them training on the GPU takes ggml's operations. */
+  name: "driver" | "cudart" | "cublas" | "package" | "backend" | "device" | "kernels";
+  /** Where it is, or which; null when it is missing, or was not reached because of one before it. */
+  found: string | null;
+  /** Why it is missing; null when it is found or was not reached. */
+  problem: string | null;
+  /** What to do about the problem. */
+  remedy: string | null;
+}
+
+const remedies: Record<CudaPart["name"], string> = {
+  driver: "install an NVIDIA driver for CUDA 13.0 or newer (580 or newer)",
+  cudart: "install the CUDA 13 runtime, or name its folder in CRIA_CUDA_LIBRARIES",
+  cublas: "install cuBLAS of CUDA 13, or name its folder in CRIA_CUDA_LIBRARIES",
+  package: `npm install ${CUDA_PACKAGE}@${CUDA_PACKAGE_VERSION}`,
+  backend: `install ${CUDA_PACKAGE}@${CUDA_PACKAGE_VERSION} again`,
+  device: "check nvidia-smi, and that CUDA_VISIBLE_DEVICES does not hide the GPU",
+  kernels: "build the addon where nvcc is (CUDA 13): pnpm --filter @cria/native build",
+};
+
+/** Folder of the CUDA backend: of `CRIA_CUDA_BACKEND`, else of the installed package; null when there is neither. */
+function findCudaFolder(): string | null {
+  if (process.env.CRIA_CUDA_BACKEND) return process.env.CRIA_CUDA_BACKEND;
+  try {
+    const require = createRequire(import.meta.url);
+    return join(dirname(require.resolve(CUDA_PACKAGE)), "..", "bins", "linux-x64-cuda");
+  } catch {
+    return null;
+  }
+}
+
+/** Why the backend in a folder does not belong to the llama.cpp of this process; null when it does. */
+function findMismatch(folder: string): string | null {
+  const manifest = join(folder, "..", "..", "package.json");
+  if (existsSync(manifest)) {
+    const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version: string };
+    if (version !== CUDA_PACKAGE_VERSION) return `version ${version} in ${folder}, ${CUDA_PACKAGE_VERSION} is needed`;
+  }
+  // The backend runs on this process's ggml: it must be the very one that it was built with.
+  const base = "libggml-base.so";
+  const ours = getAddon().runtimeInfo().librariesFolder;
+  const hash = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
+  if (!existsSync(join(folder, "libggml-cuda.so"))) return `no libggml-cuda.so in ${folder}`;
+  if (!existsSync(join(folder, base)) || !existsSync(join(ours, base))) return null;
+  return hash(join(folder, base)) === hash(join(ours, base)) ? null : `${base} in ${folder} is not that in ${ours}`;
+}
+
+/** Where CUDA's libraries lie that the system's linker does not know of. */
+function listLibraryFolders(): string[] {
+  const named = (process.env.CRIA_CUDA_LIBRARIES ?? "").split(delimiter).filter(Boolean);
+  const roots = [process.env.CUDA_PATH, process.env.CUDA_HOME].filter((root) => root !== undefined);
+  if (existsSync("/usr/local"))
+    for (const name of readdirSync("/usr/local")) if (/^cuda(-13.*)?$/.test(name)) roots.push(join("/usr/local", name));
+  roots.push("/opt/cuda");
+  // Where container runtimes mount the driver.
+  const drivers = ["/usr/local/nvidia/lib64", "/usr/lib/wsl/lib"];
+  return [
+    ...named,
+    ...roots.flatMap((root) => [join(root, "lib64"), join(root, "targets/x86_64-linux/lib")]),
+    ...drivers,
+  ];
+}
+
+/**
+ * Everything that `device: "cuda"` needs, in the order in which it is looked for. Loads the backend when all is there.
+ * @throws EngineError when the addon cannot be loaded.
+ */
+export function inspectCuda(): CudaPart[] {
+  const folder = findCudaFolder();
+  const mismatch = folder === null ? null : findMismatch(folder);
+  const given = { folder: mismatch ? undefined : (folder ?? undefined), search: listLibraryFolders() };
+  return callNativeSync(() => getAddon().loadCuda(given)).map((part) => {
+    const name = part.name as CudaPart["name"];
+    const problem = name === "package" && mismatch ? mismatch : part.problem;
+    return { name, found: part.found, problem, remedy: problem === null ? null : remedies[name] };
+  });
+}
+
+/** Loads the backend where a model may run on it. @throws EngineError when CUDA is asked for and cannot be had. */
+export function prepareDevice(device: "auto" | "cpu" | "cuda"): void {
+  if (device !== "auto" && device !== "cuda") return;
+  const missing = inspectCuda().filter(({ name, problem }) => problem !== null && name !== "kernels");
+  if (device === "auto" || missing.length === 0) return;
+  throw new EngineError("cannot be used", {
+    code: "engine/no-cuda",
+    subject: 'device "cuda"',
+    expected: "an NVIDIA driver, CUDA 13 with cuBLAS, a GPU, and llama.cpp's CUDA backend",
+    received: missing.map(({ name, problem }) => `${name}: ${problem}`).join("; "),
+    remedy: `${missing.map(({ remedy }) => remedy).join("; ")}; or use device "cpu"`,
+  });
+}

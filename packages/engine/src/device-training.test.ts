@@ -1,0 +1,143 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TrainSequence } from "@cria/core";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { buildEmulation } from "../../../native/kernels/tests/build-emulation.mjs";
+import type { LlamaModel, LoadModelOptions } from "./index.js";
+import { loadModel } from "./index.js";
+import {
+  checkGradients,
+  loadEmulated,
+  makeNormals,
+  makeTinyModel,
+  type TinyModelOptions,
+  weightedLogprobs,
+} from "./testing/index.js";
+
+// Training as on a GPU, checked on the CPU: by ggml's operations alone, and with our CUDA kernels run by an emulation.
+let folder: string;
+let kernels: string;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "cria-device-"));
+  kernels = (await buildEmulation()).library;
+}, 240_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+type Options = Omit<LoadModelOptions, "path">;
+let files = 0;
+async function write(tiny: TinyModelOptions): Promise<string> {
+  const path = join(folder, `${files++}.gguf`);
+  await makeTinyModel(path, tiny);
+  return path;
+}
+const small = { contextSize: 64, maxSequences: 2, threads: 1 };
+
+/** Sequences of unequal length; the first two share a prefix, so that branches are exercised too. */
+function makeBatch(): TrainSequence[] {
+  const normal = makeNormals(5);
+  const token = () => Math.abs(Math.floor(normal() * 1000)) % 256;
+  const prefix = Array.from({ length: 9 }, token);
+  const sequences = [6, 11].map((n) => [...prefix, ...Array.from({ length: n }, token)]);
+  sequences.push(Array.from({ length: 13 }, token), Array.from({ length: 5 }, token));
+  return sequences.map((tokenIds) => ({
+    tokenIds,
+    lossMask: tokenIds.map((_, t) => (t > 2 && t % 4 !== 1 ? 1 : 0)),
+    columns: { weights: tokenIds.map(() => normal()), entropyWeights: tokenIds.map(() => 0.3 * normal()) },
+  }));
+}
+
+async function readGradients(model: LlamaModel): Promise<Map<string, Float32Array>> {
+  await model.train(makeBatch(), weightedLogprobs, null, { temperature: 0.8 });
+  const gradients = new Map<string, Float32Array>();
+  for (const { name, trainable } of model.listTensors())
+    if (trainable) gradients.set(name, await model.readTensor(name, "gradient"));
+  await model.zeroGradients();
+  return gradients;
+}
+
+function findDifferences(ours: Map<string, Float32Array>, theirs: Map<string, Float32Array>): Record<string, number> {
+  return Object.fromEntries(
+    [...theirs].map(([name, wanted]) => {
+      const given = ours.get(name)!;
+      const difference = Math.hypot(...wanted.map((x, i) => x - given[i]!));
+      return [name, difference / (Math.hypot(...wanted) || 1)];
+    }),
+  );
+}
+
+const variants = [
+  { name: "ggml's operations", device: () => ({}) },
+  { name: "our kernels, emulated", device: () => ({ kernels }) },
+];
+
+describe.each(variants)("training as on a GPU: $name", ({ device }) => {
+  it("full training agrees with finite differences, weight by weight", async () => {
+    const path = await write({ architecture: "qwen3", layers: 1 });
+    const model = await loadEmulated({ path, ...small, trainable: "full" }, device());
+    const checks = await checkGradients(model, makeBatch(), weightedLogprobs, { temperature: 0.8 });
+    expect(checks.length).toBe(model.listTensors().length);
+    for (const check of checks) expect(Math.abs(check.analytic), check.name).toBeGreaterThan(1e-3);
+    expect(checks.filter((check) => check.relativeError > 5e-3)).toEqual([]);
+    await model.dispose();
+  });
+
+  const cases: [string, TinyModelOptions, Options][] = [
+    ["llama, full", { architecture: "llama" }, { trainable: "full" }],
+    ["qwen2, full", { architecture: "qwen2" }, { trainable: "full" }],
+    ["Q8_0 with LoRA", { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4 } }],
+    ["Q4_0 with LoRA", { type: "q4_0", embedding: 64, feedForward: 96, tied: false }, { lora: { rank: 4 } }],
+    [
+      "Q4_K with LoRA",
+      { type: "q4_K", embedding: 256, headSize: 64, feedForward: 256, layers: 1 },
+      { lora: { rank: 4 } },
+    ],
+    ["F16 with LoRA", { type: "f16" }, { lora: { rank: 4 }, trainingMemory: 0 }],
+  ];
+  it.each(cases)("%s: the gradients of the CPU's own path", async (_, tiny, options) => {
+    const path = await write(tiny);
+    const ours = await loadEmulated({ path, ...small, ...options }, device());
+    const cpu = await loadModel({ path, ...small, ...options, device: "cpu" });
+    const differences = findDifferences(await readGradients(ours), await readGradients(cpu));
+    expect(Object.keys(differences).length).toBeGreaterThan(5);
+    expect(Object.entries(differences).filter(([, difference]) => !(difference < 2e-3))).toEqual([]);
+    await Promise.all([ours.dispose(), cpu.dispose()]);
+  });
+});
+
+describe("a device that lacks an operation", () => {
+  const refused = ["SOFT_MAX_BACK"];
+
+  it("is refused when it is asked for, by the name of the operation and its types", async () => {
+    const path = await write({});
+    await expect(loadEmulated({ path, ...small, trainable: "full", device: "cpu" }, { refused })).rejects.toThrow(
+      /cannot run an operation of the training graph[\s\S]*SOFT_MAX_BACK -> f32 \[.*\] of f32 \[/,
+    );
+  });
+
+  it('is left aside by "auto", which says so and trains on the CPU', async () => {
+    const path = await write({});
+    const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    const model = await loadEmulated({ path, ...small, trainable: "full" }, { refused });
+    expect(warn).toHaveBeenCalledWith(expect.stringMatching(/trains and generates on the CPU: .*SOFT_MAX_BACK/), {
+      code: "CRIA_DEVICE",
+    });
+    warn.mockRestore();
+    expect((await model.train(makeBatch(), weightedLogprobs, { learningRate: 1e-3 })).gradNorm).toBeGreaterThan(0);
+    await model.dispose();
+  });
+
+  it("is told by the optimizer's operation too, before anything is trained", async () => {
+    const path = await write({});
+    const device = { refused: ["OPT_STEP_ADAMW"] };
+    await expect(loadEmulated({ path, ...small, trainable: "full", device: "cpu" }, device)).rejects.toThrow(
+      /OPT_STEP_ADAMW/,
+    );
+  });
+
+  it("does not matter where our kernels take its place", async () => {
+    const path = await write({});
+    const model = await loadEmulated({ path, ...small, trainable: "full", device: "cpu" }, { refused, kernels });
+    await model.dispose();
+  });
+});
