@@ -101,7 +101,9 @@ std::vector<CudaPart> load_cuda_backend(const std::string & folder, const std::v
     std::string ignored;
     load_library("libcublasLt.so.13", search, ignored);
     parts.push_back(find_library("cublas", "libcublas.so.13", "cublasCreate_v2", search));
-    parts.push_back({"package", folder, folder.empty() ? "not installed" : ""});
+    // A llama.cpp that was compiled with CUDA needs no package.
+    const std::string backend_folder = folder.empty() && find_registered() ? "built into llama.cpp" : folder;
+    parts.push_back({"package", backend_folder, backend_folder.empty() ? "not installed" : ""});
     const auto all_found = [&] {
         for (const CudaPart & part : parts) {
             if (part.found.empty()) return false;
