@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { EngineError } from "@cria/core";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { inspectCuda, loadModel } from "./index.js";
 import { makeTinyModel } from "./testing/index.js";
 
@@ -96,7 +96,9 @@ describe.skipIf(hasDriver)(title, () => {
     const error = await loadModel({ path, device: "cuda" }).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(EngineError);
     expect((error as EngineError).code).toBe("engine/no-cuda");
-    expect((error as Error).message).toMatch(/driver: libcuda\.so\.1.*cublas: libcublas.*package: no libggml-cuda\.so in/s);
+    expect((error as Error).message).toMatch(
+      /driver: libcuda\.so\.1.*cublas: libcublas.*package: no libggml-cuda\.so in/s,
+    );
     expect((error as Error).message).toMatch(
       /try: install an NVIDIA driver.*npm install @node-llama-cpp\/linux-x64-cuda@3\.22\.1.*or use device "cpu"/s,
     );

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { readGguf } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
@@ -38,6 +39,10 @@ describe("cria doctor", () => {
     expect(diagnosis.code).toBe(0);
     expect(diagnosis.checks.map(({ name }) => name)).toEqual(["runtime", "libraries", "processors", "GPU", "memory"]);
     expect(find(diagnosis, "libraries").found).toMatch(/llama\.cpp .*ggml/);
+    const parts = ["driver", "cudart", "cublas", "package", "backend", "device", "kernels"];
+    expect(diagnosis.cuda.map(({ name }) => name)).toEqual(parts);
+    // What is missing comes with what to do about it.
+    for (const { problem, remedy } of diagnosis.cuda) expect(remedy === null).toBe(problem === null);
   });
 
   it("a config that fits: every part with its bytes", async () => {
@@ -48,6 +53,17 @@ describe("cria doctor", () => {
     const sum = diagnosis.memory!.items.reduce((total, item) => total + item.bytes, 0);
     expect(diagnosis.memory!.needed).toBe(sum);
     expect(diagnosis.model).toMatchObject({ architecture: "qwen3", layers: 2, embedding: 32, vocabulary: 288 });
+  });
+
+  it.skipIf(existsSync("/dev/nvidia0"))("a config that asks for a GPU which is not there (skipped with a GPU)", async () => {
+    const { folder } = await writeTinyRun(models);
+    const diagnosis = await examine(join(folder, "config.yaml"), "trainer.device=cuda");
+    expect(diagnosis.code).toBe(1);
+    expect(find(diagnosis, "GPU")).toMatchObject({
+      verdict: "problem",
+      found: expect.stringMatching(/^CUDA cannot be used: driver: /),
+      remedy: expect.stringMatching(/install an NVIDIA driver.*or set trainer\.device to cpu/),
+    });
   });
 
   it("one that does not fit names its largest part and the key to lower; the exit code says it too", async () => {

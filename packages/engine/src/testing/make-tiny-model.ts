@@ -13,6 +13,8 @@ export interface TinyModelOptions {
   feedForward?: number;
   tied?: boolean;
   contextLength?: number;
+  /** Tokens at least; those beyond bytes and ChatML's are unused ones. */
+  vocabulary?: number;
   seed?: number;
   /** Scale of the embedding; larger makes distributions sharper. */
   embeddingScale?: number;
@@ -29,6 +31,15 @@ export function makeNormals(seed: number): () => number {
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
   };
   return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
+}
+
+/** Values of tensors of real sizes repeat, with a period that no axis has: drawing each would take minutes. */
+function drawValues(count: number, draw: () => number): Float32Array {
+  const data = new Float32Array(count);
+  const drawn = Math.min(count, 262_139);
+  for (let i = 0; i < drawn; i++) data[i] = draw();
+  for (let have = drawn; have < count; have *= 2) data.copyWithin(have, 0, Math.min(have, count - have));
+  return data;
 }
 
 /** GPT-2's printable stand-ins for bytes, in byte order. */
@@ -54,18 +65,22 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     feedForward = 48,
     tied = architecture === "qwen3",
     contextLength = 512,
+    vocabulary = 0,
     seed = 1,
     embeddingScale = 1,
   } = options;
   const normal = makeNormals(seed);
   const tensors: GgufTensor[] = [];
   const add = (name: string, shape: number[], scale: number, mean = 0) => {
-    const data = Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => mean + scale * normal());
+    const data = drawValues(
+      shape.reduce((a, b) => a * b, 1),
+      () => mean + scale * normal(),
+    );
     // Norms and biases stay F32, as in every real file.
     tensors.push({ name, type: shape.length === 2 ? type : "f32", shape, data });
   };
   const tokens = [...byteTokens(), ...SPECIAL_TOKENS];
-  while (tokens.length % 32) tokens.push(`[PAD${tokens.length}]`);
+  while (tokens.length < vocabulary || tokens.length % 32) tokens.push(`[PAD${tokens.length}]`);
   add("token_embd.weight", [embedding, tokens.length], embeddingScale);
   for (let i = 0; i < layers; i++) {
     const name = (part: string) => `blk.${i}.${part}`;
