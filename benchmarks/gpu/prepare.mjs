@@ -20,23 +20,22 @@ const staging = mkdtempSync(join(tmpdir(), "cria-gpu-"));
 const pack = (name, cwd, paths) =>
   execFileSync("tar", ["-C", cwd, "-cJf", join(folder, name), ...paths], { env: { ...process.env, XZ_OPT: "-2 -T0" } });
 
-/** measure.ts and all that it imports, in one CommonJS file: there are no node_modules where it runs. */
+/** measure.ts and all that it imports, in one file: there are no node_modules where it runs. */
 async function bundleMeasure(output) {
-  const { build } = createRequire(fromNative.resolve("../package.json"))(
-    createRequire(createRequire(join(here, "..", "..", "package.json")).resolve("tsup")).resolve("esbuild"),
-  );
+  const fromRoot = createRequire(join(here, "..", "..", "package.json"));
+  const { build } = createRequire(fromRoot.resolve("tsup"))("esbuild");
   await build({
     entryPoints: [join(here, "measure.ts")],
     outfile: output,
     bundle: true,
     platform: "node",
     target: "node20",
-    format: "cjs",
+    format: "esm",
     conditions: ["cria-source"],
-    alias: { "@cria/native": join(nativeRoot, "index.cjs") },
-    define: { "import.meta.url": "cria_file_url" },
-    banner: { js: 'const cria_file_url = require("node:url").pathToFileURL(__filename).href;' },
-    supported: { "top-level-await": true },
+    // The addon's loader is CommonJS.
+    banner: {
+      js: 'import { createRequire } from "node:module";\nconst require = createRequire(import.meta.url), __dirname = import.meta.dirname;',
+    },
     logLevel: "warning",
   });
 }
@@ -76,7 +75,7 @@ try {
     recursive: true,
   });
   for (const name of ["peer.py", "table.py", "cases.json"]) cpSync(join(here, name), join(app, name));
-  await bundleMeasure(join(app, "measure.cjs"));
+  await bundleMeasure(join(app, "measure.mjs"));
   const { llama, ggml } = readHeaderVersions(unpackLlamaSource({ whole: false }));
   writeFileSync(join(app, "versions.sh"), `LLAMA_RELEASE=${llama}\nGGML_RELEASE=${ggml}\n`);
   pack("cria.tar.xz", staging, ["cria"]);

@@ -110,7 +110,7 @@ build_addon() {
   cmake --build addon -j "$JOBS"
 }
 
-measure() { ./node cria/measure.cjs "$@" --folder "$WORK"; }
+measure() { ./node cria/measure.mjs "$@" --folder "$WORK"; }
 export -f measure
 if [ "$MODE" = gpu ]; then
   say "llama.cpp for compute capability $ARCH, with $JOBS jobs"

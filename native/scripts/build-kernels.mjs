@@ -21,7 +21,7 @@ export function findNvcc() {
   return null;
 }
 
-export function kernelArguments(architectures) {
+function kernelArguments(architectures) {
   const targets = architectures.flatMap((name) => ["-gencode", `arch=compute_${name},code=sm_${name}`]);
   const newest = architectures.at(-1);
   return [

@@ -1,2 +1,1 @@
-export const kernelSources: string[];
 export function buildEmulation(): Promise<{ check: string; library: string }>;

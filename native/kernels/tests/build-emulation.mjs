@@ -11,7 +11,7 @@ import { findPrebuiltBins, nativeRoot, unpackLlamaSource } from "../../scripts/l
 const run = promisify(execFile);
 const kernels = join(nativeRoot, "kernels");
 
-export const kernelSources = readdirSync(kernels)
+const kernelSources = readdirSync(kernels)
   .filter((name) => name.endsWith(".cu"))
   .map((name) => join(kernels, name));
 

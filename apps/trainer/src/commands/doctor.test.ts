@@ -55,16 +55,19 @@ describe("cria doctor", () => {
     expect(diagnosis.model).toMatchObject({ architecture: "qwen3", layers: 2, embedding: 32, vocabulary: 288 });
   });
 
-  it.skipIf(existsSync("/dev/nvidia0"))("a config that asks for a GPU which is not there (skipped with a GPU)", async () => {
-    const { folder } = await writeTinyRun(models);
-    const diagnosis = await examine(join(folder, "config.yaml"), "trainer.device=cuda");
-    expect(diagnosis.code).toBe(1);
-    expect(find(diagnosis, "GPU")).toMatchObject({
-      verdict: "problem",
-      found: expect.stringMatching(/^CUDA cannot be used: driver: /),
-      remedy: expect.stringMatching(/install an NVIDIA driver.*or set trainer\.device to cpu/),
-    });
-  });
+  it.skipIf(existsSync("/dev/nvidia0"))(
+    "a config that asks for a GPU which is not there (skipped with a GPU)",
+    async () => {
+      const { folder } = await writeTinyRun(models);
+      const diagnosis = await examine(join(folder, "config.yaml"), "trainer.device=cuda");
+      expect(diagnosis.code).toBe(1);
+      expect(find(diagnosis, "GPU")).toMatchObject({
+        verdict: "problem",
+        found: expect.stringMatching(/^CUDA cannot be used: driver: /),
+        remedy: expect.stringMatching(/install an NVIDIA driver.*or set trainer\.device to cpu/),
+      });
+    },
+  );
 
   it("one that does not fit names its largest part and the key to lower; the exit code says it too", async () => {
     const { folder } = await writeTinyRun(models);
