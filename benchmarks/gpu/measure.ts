@@ -35,7 +35,7 @@ const print = (line: Record<string, unknown>) => console.log(JSON.stringify(line
 /** On `device`; training may be emulated. */
 const load = (options: LoadModelOptions): Promise<LlamaModel> =>
   emulated && options.trainable !== "none"
-    ? loadEmulated({ ...options, device }, { kernels: emulated })
+    ? loadEmulated({ threads: 1, ...options, device }, { kernels: emulated })
     : loadModel({ ...options, device });
 
 async function getModel(type: string): Promise<string> {

@@ -34,7 +34,7 @@ async function bundleMeasure(output) {
     conditions: ["cria-source"],
     // The addon's loader is CommonJS.
     banner: {
-      js: 'import { createRequire } from "node:module";\nconst require = createRequire(import.meta.url), __dirname = import.meta.dirname;',
+      js: 'import { createRequire as makeRequire } from "node:module";\nconst require = makeRequire(import.meta.url), __dirname = import.meta.dirname;',
     },
     logLevel: "warning",
   });
