@@ -9,9 +9,10 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Trajectory } from "@cria/core";
 import { loadConfig, openSession, runTrainingStep, type Session, type StepMetrics, trainConfigSchema } from "cria";
+import type { BenchmarkOptions } from "../benchmark.js";
 import { compareRuns, type Figures } from "../measure.js";
 import { findTorch, TorchPeer } from "../peers/torch/torch-peer.js";
-import type { BenchmarkOptions, Row } from "../row.js";
+import type { Row } from "../row.js";
 
 const configFile = join(import.meta.dirname, "..", "..", "examples", "calculator", "config.yaml");
 const ROUNDS = 9;

@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
+import type { BenchmarkOptions } from "../benchmark.js";
 import { getModelFile } from "../models/index.js";
-import type { BenchmarkOptions, Row } from "../row.js";
+import type { Row } from "../row.js";
 
 /** Peak resident memory beyond the weights in MiB, of a process of its own: high-water marks never fall. */
 async function measurePeak(rows: number, length: number): Promise<number> {

@@ -1,8 +1,12 @@
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
 import { createInterface } from "node:readline";
 
-/** Debian's allocator otherwise gives large blocks back to the system after each use, and faults them in again. */
-const allocator = {
+/**
+ * Debian's allocator otherwise gives large blocks back to the system after each use, and faults them in again. Its OpenBLAS
+ * has threads of its own, which OpenMP's, spinning after each elementwise operation, would keep off the cores.
+ */
+const settings = {
+  OMP_WAIT_POLICY: "PASSIVE",
   MALLOC_MMAP_THRESHOLD_: "8589934592",
   MALLOC_TRIM_THRESHOLD_: "17179869184",
   MALLOC_TOP_PAD_: "268435456",
@@ -27,7 +31,7 @@ export class TorchPeer {
   private readonly answers: AsyncIterator<string>;
 
   constructor(python: string, script: string) {
-    const env = { ...process.env, ...allocator };
+    const env = { ...process.env, ...settings };
     this.process = spawn(python, [`${import.meta.dirname}/${script}`], { env, stdio: "pipe" });
     this.process.stderr.pipe(process.stderr);
     this.answers = createInterface(this.process.stdout)[Symbol.asyncIterator]();

@@ -48,12 +48,13 @@ describe("gradients do not depend on how the batch is computed", () => {
   it("1, 2 or 4 micro-batches", async () => {
     const model = await models.load({ tied: false }, { trainable: "full" });
     const batch = makeBatch(12);
-    const total = batch.reduce((sum, s) => sum + s.tokenIds.length, 0);
+    // The last token of a sequence is only predicted: it does not go through the network.
+    const total = batch.reduce((sum, s) => sum + s.tokenIds.length - 1, 0);
     let reference: Map<string, Float32Array> | undefined;
     const counts = new Set<number>();
     for (const parts of [1, 2, 4]) {
       const { microBatches } = await model.train(batch, weightedLogprobs, null, {
-        microBatchTokens: parts === 1 ? 4096 : Math.ceil((1.3 * total) / parts),
+        microBatchTokens: parts === 1 ? 4096 : Math.ceil(total / parts),
       });
       counts.add(microBatches);
       const gradients = await readGradients(model);
