@@ -15,8 +15,9 @@ import type { Row } from "../row.js";
 import { CriaDecoder } from "./cria-decoder.js";
 
 const SEQUENCES = [1, 8, 32, 64];
+const FEW = 8;
 const ROUNDS = 5;
-const PROMPT_LENGTH = 32;
+const PROMPT_LENGTH = 16;
 /** Tokens of one sequence: prompt, two that are given, and the steps. One less than what a KV stream is rounded to. */
 const CONTEXT = 255;
 const THREADS = Number(process.env.CRIA_BENCHMARK_THREADS ?? availableParallelism());
@@ -24,23 +25,23 @@ const THREADS = Number(process.env.CRIA_BENCHMARK_THREADS ?? availableParallelis
 interface Subject {
   title: string;
   getPath: () => Promise<string>;
-  /** Tokens that each sequence samples in a round: many where a step is short. */
-  steps: number;
+  /** Tokens that each sequence samples in a round, when few (up to 8) and when many are decoded together. */
+  steps: { few: number; many: number };
   /** Whether the time outside llama_decode has a target. */
   half: boolean;
 }
 
 function listSubjects(log: (text: string) => void): Subject[] {
-  const shaped = (name: ModelName, type: ModelType, steps: number): Subject => ({
+  const shaped = (name: ModelName, type: ModelType, steps: Subject["steps"]): Subject => ({
     title: `${name} ${type}`,
     getPath: () => getModelFile(name, type, log),
     steps,
     half: name === "qwen2.5-0.5b",
   });
   return [
-    { title: "cria-tiny F32", getPath: async () => embeddedPolicyPath, steps: 64, half: false },
-    ...(["F16", "Q8_0", "Q4_K_M"] as const).map((type) => shaped("smollm2-135m", type, 8)),
-    ...(["F16", "Q8_0", "Q4_K_M"] as const).map((type) => shaped("qwen2.5-0.5b", type, 4)),
+    { title: "cria-tiny F32", getPath: async () => embeddedPolicyPath, steps: { few: 64, many: 64 }, half: false },
+    ...(["F16", "Q8_0", "Q4_K_M"] as const).map((type) => shaped("smollm2-135m", type, { few: 16, many: 6 })),
+    ...(["F16", "Q8_0", "Q4_K_M"] as const).map((type) => shaped("qwen2.5-0.5b", type, { few: 8, many: 3 })),
   ];
 }
 
@@ -66,7 +67,7 @@ interface Speeds {
 
 async function measure(subject: Subject, sequences: number[], log: (text: string) => void): Promise<Row[]> {
   const path = await subject.getPath();
-  const { steps } = subject;
+  const getSteps = (count: number) => (count <= FEW ? subject.steps.few : subject.steps.many);
   const most = Math.max(...sequences);
   const prompt = makeTokens(PROMPT_LENGTH, 0);
   const common = { path, threads: THREADS, flashAttention: FLASH_ATTENTION, sequences: most, prompt };
@@ -82,6 +83,7 @@ async function measure(subject: Subject, sequences: number[], log: (text: string
     ]),
   );
   const runOurs = async (decoder: CriaDecoder, count: number) => {
+    const steps = getSteps(count);
     await decoder.prepare(makeTokens(count, 1));
     const result = await decoder.run(makeTokens(count, 2), steps, 1);
     const logprobs = result.logprobs.flat();
@@ -90,7 +92,8 @@ async function measure(subject: Subject, sequences: number[], log: (text: string
     return { speed: (count * steps) / result.seconds, outside: 1 - result.llamaSeconds / result.seconds };
   };
   const runNode = async (count: number) => {
-    await node.prepare(count, makeTokens(count, 1));
+    const steps = getSteps(count);
+    await node.prepare(count);
     const started = performance.now();
     const tokens = await node.run(makeTokens(count, 2), steps, 1);
     const seconds = (performance.now() - started) / 1000;
@@ -100,11 +103,12 @@ async function measure(subject: Subject, sequences: number[], log: (text: string
   for (let round = 0; round < ROUNDS; round++) {
     const parts = [
       async () => {
-        const result = await runBatchedBench(
-          { ...common, contextSize: CONTEXT + 1, promptLength: PROMPT_LENGTH, steps, sequences },
-          log,
-        );
-        for (const count of sequences) speeds.get(count)!.batched.push(result.get(count)!);
+        const options = { ...common, contextSize: CONTEXT + 1, promptLength: PROMPT_LENGTH };
+        const groups = [sequences.filter((count) => count <= FEW), sequences.filter((count) => count > FEW)];
+        for (const group of groups.filter(({ length }) => length > 0)) {
+          const result = await runBatchedBench({ ...options, steps: getSteps(group[0]!), sequences: group }, log);
+          for (const [count, speed] of result) speeds.get(count)!.batched.push(speed);
+        }
       },
       async () => {
         for (const count of sequences) {
@@ -163,8 +167,7 @@ function makeRows(subject: Subject, count: number, speeds: Speeds): Row[] {
 
 /** Both evaluate the same, in the same order, on the same libraries: greedy tokens of one sequence must be equal. */
 async function compareGreedy(subject: Subject, ours: CriaDecoder, node: NodeLlamaDecoder): Promise<void> {
-  const first = makeTokens(1, 1);
-  const next = makeTokens(1, 2);
+  const [first, next] = [makeTokens(1, 1), makeTokens(1, 2)];
   await ours.prepare(first);
   await node.prepare(1, first);
   const [mine] = (await ours.run(next, 8, 0)).tokens;

@@ -44,14 +44,14 @@ export class NodeLlamaDecoder {
     return new NodeLlamaDecoder(model, sequences, options);
   }
 
-  /** Puts the prompt, and one more token each, into the first `count` sequences. */
-  async prepare(count: number, first: readonly number[]): Promise<void> {
+  /** Leaves the prompt in the first `count` sequences, and one more token each if given. */
+  async prepare(count: number, first: readonly number[] = []): Promise<void> {
     const { prompt } = this.options;
     await Promise.all(
       this.sequences.slice(0, count).map(async (sequence, i) => {
         if (sequence.nextTokenIndex === 0) await sequence.evaluateWithoutGeneratingNewTokens(prompt as Token[]);
         else await sequence.eraseContextTokenRanges([{ start: prompt.length, end: sequence.nextTokenIndex }]);
-        await sequence.evaluateWithoutGeneratingNewTokens([first[i]! as Token]);
+        if (first[i] !== undefined) await sequence.evaluateWithoutGeneratingNewTokens([first[i] as Token]);
       }),
     );
   }

@@ -254,7 +254,7 @@ struct Scheduler::Impl {
     // Lets a burst of submissions arrive.
     void gather(std::unique_lock<std::mutex> & lock) {
         const double evaluation = totals.decode_calls > 0 ? totals.llama_seconds / double(totals.decode_calls) : 0.0;
-        const auto quiet = std::chrono::duration<double>(std::clamp(kQuietShare * evaluation, 5e-5, 2e-3));
+        const auto quiet = std::chrono::duration<double>(std::clamp(kQuietShare * evaluation, 5e-5, 5e-4));
         size_t seen = 0;
         for (int i = 0; i < kMostQuietShares && seen < waiting.size() && !stopping; i++) {
             seen = waiting.size();
