@@ -142,7 +142,7 @@ function makeRows(
       },
       {
         case: `${title}: ${way}`,
-        metric: `prompt tokens evaluated / tokens of the groups' prompts (${fresh.prompts})`,
+        metric: `prompt tokens evaluated / tokens of the groups' prompts, common ones once (${fresh.prompts})`,
         ours: prompts(name),
         peers: peersOf(prompts),
         target: "once a group: 1.00 exactly",
