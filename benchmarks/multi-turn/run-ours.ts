@@ -112,7 +112,7 @@ async function runTalks(
   };
 }
 
-/** Tokens that are evaluated when each is once: prompts by group, deltas, and what was sampled but the last of it. */
+/** Tokens that are evaluated when each is once: prompts, deltas, and what was sampled but the last of it. */
 export function countNewTokens(talks: readonly Talk[], { turns, responseTokens }: Workload): number {
   const sum = (deltas: readonly Int32Array[]) => deltas.reduce((total, delta) => total + delta.length, 0);
   return (
@@ -121,8 +121,17 @@ export function countNewTokens(talks: readonly Talk[], { turns, responseTokens }
   );
 }
 
-/** Tokens of the groups' prompts. */
+/** Tokens of the groups' prompts; what several begin with (here the same system prompt) counts once. */
 export function countPromptTokens(talks: readonly Talk[]): number {
-  const byGroup = new Map(talks.map(({ conversation, prompt }) => [conversation.group, prompt.length]));
-  return [...byGroup.values()].reduce((a, b) => a + b, 0);
+  const prompts = talks.map(({ prompt }) => prompt).sort(compareTokens);
+  return prompts.reduce((sum, prompt, i) => {
+    const before = prompts[i - 1];
+    const different = before ? prompt.findIndex((token, t) => token !== before[t]) : 0;
+    return sum + (different < 0 ? 0 : prompt.length - different);
+  }, 0);
+}
+
+function compareTokens(a: Int32Array, b: Int32Array): number {
+  const different = a.findIndex((token, t) => token !== b[t]);
+  return different < 0 ? a.length - b.length : a[different]! - (b[different] ?? -1);
 }

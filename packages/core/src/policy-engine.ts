@@ -62,9 +62,9 @@ export interface GenerateOptions extends SamplingOptions {
 }
 
 export interface GenerateStats {
-  /** Tokens evaluated before sampling: the delta, plus what had to be rebuilt. */
+  /** Tokens evaluated before sampling: those of the sequence and the delta that were not reused. */
   prefillTokens: number;
-  /** Tokens whose KV was there already. */
+  /** Tokens whose KV was there already: the sequence's own, or of another one that begins alike. */
   reusedTokens: number;
   /** Tokens sampled. */
   decodeTokens: number;
