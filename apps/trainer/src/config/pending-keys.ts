@@ -17,7 +17,6 @@ const pending: Record<string, readonly unknown[] | typeof any> = {
   "reward_model.sandbox_fusion.url": [null],
   "reward_model.sandbox_fusion": any,
   "trainer.max_critic_ckpt_to_keep": any,
-  "trainer.log_val_generations": [0],
   "trainer.default_hdfs_dir": [null],
 };
 

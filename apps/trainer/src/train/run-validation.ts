@@ -2,7 +2,7 @@ import { colors as pc } from "../terminal/colors.js";
 import { Progress } from "../terminal/progress.js";
 import { writeLines } from "./run-folder.js";
 import { describeTrajectory } from "./run-training.js";
-import type { Session } from "./session.js";
+import type { Session } from "./session-type.js";
 import { type Validation, validate } from "./validate.js";
 
 export interface RunValidationOptions {

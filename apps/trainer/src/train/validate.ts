@@ -2,7 +2,7 @@ import type { Trajectory } from "@cria/core";
 import { runRollouts } from "@cria/rollout";
 import { makeValidationMetrics } from "../validation/validation-metrics.js";
 import type { StepMetrics } from "./collect-metrics.js";
-import type { Session } from "./session.js";
+import type { Session } from "./session-type.js";
 
 export interface Validation {
   /** Mean reward of the trajectories. */
