@@ -13,7 +13,6 @@ const pending: Record<string, readonly unknown[] | typeof any> = {
   "actor_rollout_ref.rollout.calculate_log_probs": [true],
   "actor_rollout_ref.rollout.do_sample": [true],
   "actor_rollout_ref.rollout.ignore_eos": [false],
-  "actor_rollout_ref.rollout.val_kwargs.top_k": [-1, 0],
   "reward_model.sandbox_fusion.url": [null],
   "reward_model.sandbox_fusion": any,
   "trainer.max_critic_ckpt_to_keep": any,

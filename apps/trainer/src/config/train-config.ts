@@ -131,6 +131,8 @@ const rollout = z.strictObject({
       do_sample: z.boolean().default(false),
       temperature: z.number().min(0).default(1),
       top_p: z.number().gt(0).max(1).default(1),
+      /** -1 or 0: all tokens. */
+      top_k: z.int().default(-1),
       n: z.int().positive().default(1),
     })
     .prefault({}),

@@ -24,6 +24,7 @@ export async function runValidation(
   const result = await validate(session, {
     temperature: val_kwargs.do_sample ? val_kwargs.temperature : 0,
     topP: val_kwargs.top_p,
+    topK: Math.max(0, val_kwargs.top_k),
     n: val_kwargs.n,
     step,
     onTrajectory: () => progress.update(++done),
