@@ -10,6 +10,16 @@ const any = Symbol("any value");
  */
 const pending: Record<string, readonly unknown[] | typeof any> = {
   "algorithm.use_pf_ppo": [false],
+  "algorithm.pf_ppo": any,
+  "data.sampler.class_path": [null],
+  "data.sampler": any,
+  "data.datagen.path": [null],
+  "data.datagen": any,
+  "data.validation_shuffle": [false],
+  "actor_rollout_ref.model.external_lib": [null],
+  "actor_rollout_ref.model.exclude_modules": [null],
+  "actor_rollout_ref.actor.optim.optimizer": ["AdamW"],
+  "trainer.del_local_ckpt_after_load": [false],
   "actor_rollout_ref.rollout.calculate_log_probs": [true],
   "actor_rollout_ref.rollout.do_sample": [true],
   "actor_rollout_ref.rollout.ignore_eos": [false],
