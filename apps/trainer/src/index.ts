@@ -10,6 +10,7 @@ export type { StepMetrics } from "./train/collect-metrics.js";
 export { countSteps } from "./train/count-steps.js";
 export { RunFolder } from "./train/run-folder.js";
 export { runTraining, type TrainingHooks } from "./train/run-training.js";
-export { openSession, type Session } from "./train/session.js";
+export { openSession } from "./train/session.js";
+export type { Session } from "./train/session-type.js";
 export { runTrainingStep, type StepResult } from "./train/training-step.js";
 export { type Validation, validate } from "./train/validate.js";

@@ -27,6 +27,7 @@ export { parsePythonFence } from "./parsers/python-fence.js";
 export { parseQwen3Coder } from "./parsers/qwen3-coder.js";
 export { getToolParser, listToolParsers, registerToolParser } from "./parsers/registry.js";
 export type { ParsedToolCall, ParsedTurn, ToolParser } from "./parsers/tool-parser.js";
+export { readConfigList } from "./read-config-list.js";
 export {
   createTools,
   disposeTools,

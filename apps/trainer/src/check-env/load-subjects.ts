@@ -5,13 +5,12 @@ import {
   type BaseInteraction,
   type BaseTool,
   createInteractions,
-  createTools,
   type InteractionConfigEntry,
   importModule,
-  type ToolConfigEntry,
+  loadToolConfig,
+  readConfigList,
 } from "@cria/tools";
 import { parse as parseYaml } from "yaml";
-import { readConfigList } from "../train/read-config-list.js";
 
 /** Tools and interactions to look at. */
 export interface EnvSubjects {
@@ -71,11 +70,9 @@ function hasMethod(value: unknown, name: string): boolean {
 
 async function loadConfigFile(file: string): Promise<EnvSubjects> {
   const content = await readFile(file, "utf8").then(parseYaml, () => undefined);
-  const folder = dirname(file);
   if (content?.interaction !== undefined) {
     const entries = await readConfigList<InteractionConfigEntry>(file, "interaction");
-    return { tools: [], interactions: [...(await createInteractions(entries, folder)).values()] };
+    return { tools: [], interactions: [...(await createInteractions(entries, dirname(file))).values()] };
   }
-  const entries = await readConfigList<ToolConfigEntry>(file, "tools");
-  return { tools: [...(await createTools(entries, folder)).values()], interactions: [] };
+  return { tools: [...(await loadToolConfig(file)).values()], interactions: [] };
 }

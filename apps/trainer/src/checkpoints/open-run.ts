@@ -22,6 +22,7 @@ const FIXED_KEYS = [
   "actor_rollout_ref.model.lora_rank",
   "actor_rollout_ref.model.lora_alpha",
   "actor_rollout_ref.model.target_modules",
+  "actor_rollout_ref.model.lora_adapter_path",
 ];
 
 export function findRunPath({ trainer }: TrainConfig): string {

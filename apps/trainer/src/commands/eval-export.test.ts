@@ -142,7 +142,9 @@ describe("cria export", () => {
     process.exitCode = undefined;
     await expect(run("export", "--run", folder, "--adapter", out)).rejects.toThrow(/not the folder of a run/);
     process.exitCode = undefined;
-    await expect(run("export", "--run", path, "--merged", out, "--quantize", "Q4_0")).rejects.toThrow(/llama-quantize/);
+    await expect(run("export", "--run", path, "--merged", out, "--quantize", "Q4_9")).rejects.toThrow(
+      /not a type[\s\S]*expected: F32, F16, BF16, Q8_0, Q6_K, Q5_K_M, [\s\S]*received: Q4_9/,
+    );
     process.exitCode = undefined;
     await expect(run("export", "--run", path, "--adapter", out, "--base", "none.gguf")).rejects.toThrow(/none\.gguf/);
     process.exitCode = undefined;

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { ConfigError } from "@cria/core";
+import { listQuantizeTypes } from "@cria/engine";
 import { defineCommand } from "citty";
 import { exportRun } from "../export/export-run.js";
 import { findTrained } from "../export/find-trained.js";
@@ -9,7 +10,10 @@ const args = {
   run: { type: "string", description: "Run folder, or one of its checkpoints/global_step_<N>", required: true },
   adapter: { type: "string", description: "File for the LoRA adapter (llama.cpp: --lora)" },
   merged: { type: "string", description: "File for the whole model, the adapter added into its weights" },
-  quantize: { type: "string", description: "Q8_0: matrices of the merged model in 8 bits" },
+  quantize: {
+    type: "string",
+    description: "Type of the merged model: F16, BF16, Q8_0, Q6_K, Q5_K_M, Q4_K_M, ... (a wrong one lists all)",
+  },
   base: { type: "string", description: "The model that was trained, if it is no longer where it was" },
   ...commonArgs,
 } as const;
@@ -27,11 +31,12 @@ export const exportCommand = defineCommand({
           expected: "a file to write",
         });
       }
+      const quantize = readQuantize(given.quantize, merged !== undefined);
       const trained = await findTrained(given.run, given.base ?? null, (text) => process.stderr.write(`${text}\n`));
       const result = await exportRun(trained, {
         adapter: adapter ? resolve(adapter) : null,
         merged: merged ? resolve(merged) : null,
-        quantize: readQuantize(given.quantize, merged !== undefined),
+        quantize,
       });
       if (given.json) return console.log(JSON.stringify(result));
       const after = result.step === null ? "" : `, after step ${result.step}`;
@@ -46,14 +51,15 @@ export const exportCommand = defineCommand({
     }),
 });
 
-function readQuantize(text: string | undefined, merged: boolean): "q8_0" | null {
+/** Before anything is loaded or written. @throws ConfigError */
+function readQuantize(text: string | undefined, merged: boolean): string | null {
   if (text === undefined) return null;
-  if (text.toLowerCase() === "q8_0" && merged) return "q8_0";
-  throw new ConfigError(merged ? "is not a type that is written here" : "needs --merged", {
+  const types = listQuantizeTypes();
+  if (merged && types.includes(text.toUpperCase())) return text.toUpperCase();
+  throw new ConfigError(merged ? "is not a type that a model can be quantized to" : "needs --merged", {
     code: "config/bad-argument",
     subject: "--quantize",
-    expected: merged ? "Q8_0" : "--merged out.gguf",
+    expected: merged ? types.join(", ") : "--merged out.gguf",
     received: text,
-    remedy: merged ? "for other types, run llama.cpp's llama-quantize on the merged model" : undefined,
   });
 }

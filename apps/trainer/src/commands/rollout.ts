@@ -9,7 +9,8 @@ import { colors as pc } from "../terminal/colors.js";
 import { formatCount, formatSeconds, Progress } from "../terminal/progress.js";
 import { countSamples } from "../train/multi-turn-options.js";
 import { writeAtomically } from "../train/run-folder.js";
-import { openSession, type Session } from "../train/session.js";
+import { openSession } from "../train/session.js";
+import type { Session } from "../train/session-type.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {

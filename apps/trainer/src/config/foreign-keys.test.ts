@@ -69,6 +69,51 @@ describe("keys of other frameworks", () => {
     }
   });
 
+  it("in the overrides of the field's own multi-turn scripts are all known", () => {
+    listenToStderr();
+    const rollout = "actor_rollout_ref.rollout";
+    const actor = "actor_rollout_ref.actor";
+    const model = "actor_rollout_ref.model";
+    const config = load(
+      ...["train_batch_size=512", "val_batch_size=256", "max_prompt_length=1024", "max_response_length=3072"].map(
+        (override) => `data.${override}`,
+      ),
+      "data.filter_overlong_prompts=True",
+      "data.truncation=left",
+      "data.return_raw_chat=True",
+      ...["use_remove_padding=True", "enable_gradient_checkpointing=True", "lora_rank=32", "lora_alpha=32"].map(
+        (override) => `${model}.${override}`,
+      ),
+      `+${model}.enable_activation_offloading=True`,
+      `${model}.target_modules=[q_proj,v_proj]`,
+      `${actor}.optim.lr=1e-6`,
+      `${actor}.optim.lr_warmup_steps_ratio=0.285`,
+      `${actor}.ppo_micro_batch_size_per_gpu=8`,
+      `${actor}.fsdp_config.param_offload=False`,
+      `++${actor}.fsdp_config.model_dtype=bfloat16`,
+      `${actor}.use_dynamic_bsz=False`,
+      `${actor}.clip_ratio_c=10.0`,
+      `${rollout}.log_prob_micro_batch_size_per_gpu=8`,
+      `${rollout}.name=sglang`,
+      `${rollout}.mode=async`,
+      `${rollout}.update_weights_bucket_megabytes=512`,
+      `${rollout}.multi_stage_wake_up=True`,
+      `${rollout}.max_model_len=15000`,
+      `${rollout}.trace.backend=mlflow`,
+      `${rollout}.trace.token2text=True`,
+      `${rollout}.val_kwargs.top_k=-1`,
+      `${rollout}.val_kwargs.n=30`,
+      "actor_rollout_ref.ref.fsdp_config.param_offload=True",
+      "algorithm.kl_ctrl.kl_coef=0.0",
+      "algorithm.filter_groups.enable=True",
+      "trainer.log_val_generations=20",
+      "trainer.logger=['console','wandb']",
+      "trainer.nnodes=1",
+    );
+    expect(config.trainer.log_val_generations).toBe(20);
+    expect(config.actor_rollout_ref.model.target_modules).toEqual(["attn_q", "attn_v"]);
+  });
+
   it("are also named when a key is misspelt", () => {
     expect(() => load("trainer.resume_mod=disable")).toThrow(/"trainer\.resume_mode"/);
     expect(() => load("trainer.n_gpu_per_node=8")).toThrow(/"trainer\.n_gpus_per_node"/);

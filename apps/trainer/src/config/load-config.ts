@@ -67,7 +67,11 @@ function renameKeys(raw: Record<string, unknown>): void {
 
 function applyOverride(target: Record<string, unknown>, override: string): void {
   const equals = override.indexOf("=");
-  const path = override.slice(0, equals).split(".");
+  // Hydra's + and ++, for keys that its schema does not have, mean nothing here.
+  const path = override
+    .slice(0, equals)
+    .replace(/^\+{1,2}/, "")
+    .split(".");
   if (equals < 1 || path.some((part) => part === "")) {
     throw new ConfigError("is not an override", {
       code: "config/bad-override",

@@ -10,14 +10,22 @@ const any = Symbol("any value");
  */
 const pending: Record<string, readonly unknown[] | typeof any> = {
   "algorithm.use_pf_ppo": [false],
+  "algorithm.pf_ppo": any,
+  "data.sampler.class_path": [null],
+  "data.sampler": any,
+  "data.datagen.path": [null],
+  "data.datagen": any,
+  "data.validation_shuffle": [false],
+  "actor_rollout_ref.model.external_lib": [null],
+  "actor_rollout_ref.model.exclude_modules": [null],
+  "actor_rollout_ref.actor.optim.optimizer": ["AdamW"],
+  "trainer.del_local_ckpt_after_load": [false],
   "actor_rollout_ref.rollout.calculate_log_probs": [true],
   "actor_rollout_ref.rollout.do_sample": [true],
   "actor_rollout_ref.rollout.ignore_eos": [false],
-  "actor_rollout_ref.rollout.val_kwargs.top_k": [-1, 0],
   "reward_model.sandbox_fusion.url": [null],
   "reward_model.sandbox_fusion": any,
   "trainer.max_critic_ckpt_to_keep": any,
-  "trainer.log_val_generations": [0],
   "trainer.default_hdfs_dir": [null],
 };
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { targetModulesSchema } from "./target-modules.js";
 
 const files = z.union([z.string(), z.array(z.string())]).transform((value) => (Array.isArray(value) ? value : [value]));
 
@@ -11,7 +12,7 @@ export const sftConfigSchema = z.strictObject({
     /** 0: full training (F32 models). */
     lora_rank: z.int().min(0).default(0),
     lora_alpha: z.number().positive().default(16),
-    target_modules: z.array(z.string()).optional(),
+    target_modules: targetModulesSchema.default("all-linear"),
   }),
   data: z.strictObject({
     /** JSONL, JSON or Parquet with a column of messages and, optionally, one of tools. */

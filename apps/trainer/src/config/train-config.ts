@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { rewardModelsSchema } from "./reward-models-config.js";
+import { targetModulesSchema } from "./target-modules.js";
 
 /** Config of `cria train`, with the key names that users of the field's frameworks know. Unknown keys are errors. */
 
@@ -31,9 +32,10 @@ const model = z.strictObject({
   path: z.string(),
   /** 0: full training. */
   lora_rank: z.int().min(0).default(0),
-  lora_alpha: z.number().positive().default(16),
-  target_modules: z.union([z.literal("all-linear"), z.array(z.string())]).default("all-linear"),
-  /** An adapter GGUF to start from. */
+  /** null: 16, or that of lora_adapter_path. */
+  lora_alpha: z.number().positive().nullable().default(null),
+  target_modules: targetModulesSchema.default("all-linear"),
+  /** An adapter GGUF to start from. Rank, alpha and layers are its own; those given beside it must be the same. */
   lora_adapter_path: z.string().nullable().default(null),
 });
 
@@ -129,6 +131,8 @@ const rollout = z.strictObject({
       do_sample: z.boolean().default(false),
       temperature: z.number().min(0).default(1),
       top_p: z.number().gt(0).max(1).default(1),
+      /** -1 or 0: all tokens. */
+      top_k: z.int().default(-1),
       n: z.int().positive().default(1),
     })
     .prefault({}),
@@ -303,6 +307,8 @@ const trainer = z.strictObject({
   /** Folders of the conversations; null: rollouts/ and validation/ of the run folder. From where the command runs. */
   rollout_data_dir: z.string().nullable().default(null),
   validation_data_dir: z.string().nullable().default(null),
+  /** Conversations of each validation that the trackers show; validation/<step>.jsonl has all of them. */
+  log_val_generations: z.int().min(0).default(0),
   /** Steps that run under V8's CPU profiler, into profiles/<step>.cpuprofile of the run folder. */
   profile_steps: z.array(z.int().positive()).nullable().default(null),
 });
@@ -316,10 +322,7 @@ const critic = z.strictObject({
       /** 0: full training. */
       lora_rank: z.int().min(0).nullable().default(null),
       lora_alpha: z.number().positive().nullable().default(null),
-      target_modules: z
-        .union([z.literal("all-linear"), z.array(z.string())])
-        .nullable()
-        .default(null),
+      target_modules: targetModulesSchema.nullable().default(null),
     })
     .prefault({}),
   optim: z

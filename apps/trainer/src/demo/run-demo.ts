@@ -9,7 +9,8 @@ import { formatCount, formatSeconds, Progress } from "../terminal/progress.js";
 import { countSteps } from "../train/count-steps.js";
 import { RunFolder, writeAtomically } from "../train/run-folder.js";
 import { describeTrajectory, runTraining } from "../train/run-training.js";
-import { openSession, type Session } from "../train/session.js";
+import { openSession } from "../train/session.js";
+import type { Session } from "../train/session-type.js";
 import { validate } from "../train/validate.js";
 import { drawBar, drawSparkline, drawSvgChart } from "./draw-chart.js";
 

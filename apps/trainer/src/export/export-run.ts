@@ -13,7 +13,8 @@ export interface ExportOptions {
   adapter: string | null;
   /** File for the model with what was trained in it; null: none. */
   merged: string | null;
-  quantize: "q8_0" | null;
+  /** One of `listQuantizeTypes()`; null: tensors keep their types. */
+  quantize: string | null;
 }
 
 export interface ExportResult {

@@ -6,6 +6,7 @@ import { ConfigError, type LossFunction } from "@cria/core";
 import { loadModel } from "@cria/engine";
 import { resolvePath } from "../config/load-config.js";
 import type { SftConfig } from "../config/sft-config.js";
+import { listTargets } from "../config/target-modules.js";
 import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
 import { formatCount, Progress } from "../terminal/progress.js";
 import { BucketedBatches } from "./bucketed-batches.js";
@@ -28,7 +29,7 @@ export async function runSft(
   const { model: modelConfig, data, optim, trainer } = config;
   const lora =
     modelConfig.lora_rank > 0
-      ? { rank: modelConfig.lora_rank, alpha: modelConfig.lora_alpha, targets: modelConfig.target_modules }
+      ? { rank: modelConfig.lora_rank, alpha: modelConfig.lora_alpha, targets: listTargets(modelConfig.target_modules) }
       : null;
   const output = resolvePath(folder, trainer.output_path);
   await checkWritable(output);

@@ -4,7 +4,8 @@ import type { PolicyEngine, ScoreOptions, TrainSequence } from "@cria/core";
 import type { TinyModels } from "@cria/engine/testing";
 import { checkConfig } from "../config/load-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
-import { openSession, type Session } from "../train/session.js";
+import { openSession } from "../train/session.js";
+import type { Session } from "../train/session-type.js";
 
 /** What a training step asked of the engine. */
 export interface EngineCalls {
@@ -88,7 +89,7 @@ export async function openTinySession(models: TinyModels, options: TinySessionOp
   const { path, lora_rank, lora_alpha } = config.actor_rollout_ref.model;
   const model = await models.load(
     {},
-    { path, lora: { rank: lora_rank, alpha: lora_alpha }, contextSize: 56, maxSequences: 16, seed: 1 },
+    { path, lora: { rank: lora_rank, alpha: lora_alpha ?? undefined }, contextSize: 56, maxSequences: 16, seed: 1 },
   );
   const calls: EngineCalls = { scores: [], batches: [] };
   const session = await openSession(config, folder, { engine: recordCalls(model, calls), signal: options.signal });

@@ -1,5 +1,6 @@
 import { ConfigError } from "@cria/core";
 import { flattenConfig } from "./flatten-config.js";
+import { GenerationsError } from "./generation.js";
 import { encodeBasicAuth, HttpError, requestJson } from "./request-json.js";
 import type { RunStatus, TrackedRun, TrackedStep, Tracker } from "./tracker.js";
 
@@ -18,6 +19,8 @@ export class MlflowTracker implements Tracker {
   private readonly url: string;
   private readonly headers: Record<string, string>;
   private runId = "";
+  /** Where the run's artifacts lie. */
+  private artifacts = "";
 
   /** @throws ConfigError when no server is named. */
   constructor(environment: NodeJS.ProcessEnv) {
@@ -41,13 +44,14 @@ export class MlflowTracker implements Tracker {
   }
 
   async start(run: TrackedRun, signal: AbortSignal): Promise<unknown> {
-    const saved = run.saved as { run_id?: string } | null;
+    const saved = run.saved as { run_id?: string; artifact_uri?: string } | null;
     if (run.resumedStep !== null && saved?.run_id) {
       await this.post("runs/update", { run_id: saved.run_id, status: "RUNNING" }, signal);
       this.runId = saved.run_id;
+      this.artifacts = saved.artifact_uri ?? "";
       return saved;
     }
-    const created = await this.post<{ run: { info: { run_id: string } } }>(
+    const created = await this.post<{ run: { info: { run_id: string; artifact_uri?: string } } }>(
       "runs/create",
       {
         experiment_id: await this.findExperiment(run.project, signal),
@@ -58,13 +62,14 @@ export class MlflowTracker implements Tracker {
       signal,
     );
     this.runId = created.run.info.run_id;
+    this.artifacts = created.run.info.artifact_uri ?? "";
     const params = Object.entries(flattenConfig(run.config)).map(([key, value]) => ({
       key: key.slice(0, 250),
       value: value.slice(0, LONGEST_PARAM),
     }));
     for (let i = 0; i < params.length; i += MOST_PARAMS)
       await this.post("runs/log-batch", { run_id: this.runId, params: params.slice(i, i + MOST_PARAMS) }, signal);
-    return { run_id: this.runId };
+    return { run_id: this.runId, artifact_uri: this.artifacts };
   }
 
   async log(steps: readonly TrackedStep[], signal: AbortSignal): Promise<void> {
@@ -73,6 +78,31 @@ export class MlflowTracker implements Tracker {
     );
     for (let i = 0; i < metrics.length; i += MOST_METRICS)
       await this.post("runs/log-batch", { run_id: this.runId, metrics: metrics.slice(i, i + MOST_METRICS) }, signal);
+    for (const { step, generations } of steps) {
+      if (!generations) continue;
+      await this.putArtifact(
+        `val_step${step}.json`,
+        generations.map(({ input, output, groundTruth, score }) => ({
+          input,
+          output,
+          gts: groundTruth ?? null,
+          score,
+        })),
+        signal,
+      ).catch((error: unknown) => {
+        throw new GenerationsError(error);
+      });
+    }
+  }
+
+  /** Through the server's own artifact store; to a store elsewhere only that store's client writes. */
+  private async putArtifact(name: string, content: unknown, signal: AbortSignal): Promise<void> {
+    const root = /^mlflow-artifacts:(?:\/\/[^/]*)?\/(.*)$/.exec(this.artifacts)?.[1];
+    if (root === undefined)
+      throw new Error(`the server does not take artifacts (it keeps them in ${this.artifacts || "a place unknown"})`);
+    const path = [...root.split("/"), name].map(encodeURIComponent).join("/");
+    const url = `${this.url.replace(/\/mlflow$/, "/mlflow-artifacts/artifacts")}/${path}`;
+    await requestJson(url, { method: "PUT", headers: this.headers, body: content, signal });
   }
 
   async finish(status: RunStatus, signal: AbortSignal): Promise<void> {

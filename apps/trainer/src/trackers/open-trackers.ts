@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { TrainConfig } from "../config/train-config.js";
 import { writeAtomically } from "../train/run-folder.js";
+import type { Generation } from "./generation.js";
 import { MlflowTracker } from "./mlflow-tracker.js";
 import { QueuedTracker, type QueueOptions } from "./queued-tracker.js";
 import { TensorboardTracker } from "./tensorboard-tracker.js";
@@ -11,7 +12,7 @@ import { WandbTracker } from "./wandb-tracker.js";
 /** All trackers of a run. */
 export interface Trackers {
   /** Returns at once, and never throws. */
-  log(step: number, metrics: Readonly<Record<string, number>>): void;
+  log(step: number, metrics: Readonly<Record<string, number>>, generations?: readonly Generation[]): void;
   finish(status: RunStatus): Promise<void>;
 }
 
@@ -69,8 +70,8 @@ export async function startTrackers(
       ),
   );
   return {
-    log: (step, metrics) => {
-      for (const tracker of queued) tracker.log(step, metrics);
+    log: (step, metrics, generations) => {
+      for (const tracker of queued) tracker.log(step, metrics, generations);
     },
     finish: async (status) => {
       await Promise.all(queued.map((tracker) => tracker.finish(status)));

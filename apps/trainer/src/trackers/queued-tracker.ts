@@ -1,3 +1,4 @@
+import { type Generation, GenerationsError } from "./generation.js";
 import type { RunStatus, TrackedRun, TrackedStep, Tracker } from "./tracker.js";
 
 export interface QueueOptions {
@@ -41,9 +42,9 @@ export class QueuedTracker {
   }
 
   /** Returns at once, and never throws. */
-  log(step: number, metrics: Readonly<Record<string, number>>): void {
+  log(step: number, metrics: Readonly<Record<string, number>>, generations?: readonly Generation[]): void {
     const finite = Object.fromEntries(Object.entries(metrics).filter(([, value]) => Number.isFinite(value)));
-    this.queue.push({ step, time: Date.now(), metrics: finite });
+    this.queue.push({ step, time: Date.now(), metrics: finite, ...(generations?.length ? { generations } : {}) });
     if (this.queue.length > this.options.capacity) {
       this.queue.shift();
       this.lost++;
@@ -87,7 +88,7 @@ export class QueuedTracker {
       if (!this.warned)
         this.warn(`tracker ${this.tracker.name} fails, training goes on without it: ${describe(error)}`);
       this.warned = true;
-      return false;
+      return error instanceof GenerationsError;
     }
   }
 }

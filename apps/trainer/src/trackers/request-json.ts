@@ -1,5 +1,5 @@
 export interface JsonRequest {
-  method?: "GET" | "POST";
+  method?: "GET" | "POST" | "PUT";
   headers?: Record<string, string>;
   body?: unknown;
   signal: AbortSignal;

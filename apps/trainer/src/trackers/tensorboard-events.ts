@@ -3,10 +3,13 @@ import type { TrackedStep } from "./tracker.js";
 
 /**
  * TensorBoard's event files: TFRecords (u64 length, its masked CRC, data, its masked CRC; little-endian) of the protobuf
- * message tensorflow.Event. Only the fields that scalars need are written:
+ * message tensorflow.Event. Only the fields that scalars and texts need are written:
  *
  *   Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; SessionLog session_log = 7 }
- *   Summary { repeated Value value = 1 }   Value { string tag = 1; float simple_value = 2 }   SessionLog { Status status = 1 }
+ *   Summary { repeated Value value = 1 }   SessionLog { Status status = 1 }
+ *   Value { string tag = 1; float simple_value = 2; TensorProto tensor = 8; SummaryMetadata metadata = 9 }
+ *   TensorProto { DataType dtype = 1; TensorShapeProto { repeated Dim { int64 size = 1 } dim = 2 } tensor_shape = 2;
+ *                 repeated bytes string_val = 8 }   SummaryMetadata { PluginData { string plugin_name = 1 } plugin_data = 1 }
  */
 
 export function encodeRecord(data: Uint8Array): Buffer {
@@ -37,6 +40,25 @@ export function encodeScalars({ time, step, metrics }: TrackedStep): Buffer {
     return encodeBytes(1, Buffer.concat([encodeBytes(1, Buffer.from(tag)), number]));
   });
   return Buffer.concat([encodeTime(time), encodeVarintField(2, step), encodeBytes(5, Buffer.concat(values))]);
+}
+
+const DT_STRING = 7;
+
+/** Texts under one tag, as the text plugin shows them. */
+export function encodeText({ time, step }: TrackedStep, tag: string, texts: readonly string[]): Buffer {
+  const dimension = encodeBytes(2, encodeVarintField(1, texts.length));
+  const tensor = [
+    encodeVarintField(1, DT_STRING),
+    encodeBytes(2, dimension),
+    ...texts.map((text) => encodeBytes(8, Buffer.from(text))),
+  ];
+  const plugin = encodeBytes(1, encodeBytes(1, Buffer.from("text")));
+  const value = Buffer.concat([
+    encodeBytes(1, Buffer.from(`${tag}/text_summary`)),
+    encodeBytes(8, Buffer.concat(tensor)),
+    encodeBytes(9, plugin),
+  ]);
+  return Buffer.concat([encodeTime(time), encodeVarintField(2, step), encodeBytes(5, encodeBytes(1, value))]);
 }
 
 /** wall_time, in seconds. */

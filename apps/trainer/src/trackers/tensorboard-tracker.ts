@@ -1,7 +1,14 @@
 import { appendFile, mkdir } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { encodeFileVersion, encodeRecord, encodeScalars, encodeSessionStart } from "./tensorboard-events.js";
+import { formatGroundTruth, type Generation } from "./generation.js";
+import {
+  encodeFileVersion,
+  encodeRecord,
+  encodeScalars,
+  encodeSessionStart,
+  encodeText,
+} from "./tensorboard-events.js";
 import type { TrackedRun, TrackedStep, Tracker } from "./tracker.js";
 
 /** Event files in `<run folder>/tensorboard`, one for each process: `tensorboard --logdir runs` finds them. */
@@ -21,7 +28,12 @@ export class TensorboardTracker implements Tracker {
   }
 
   log(steps: readonly TrackedStep[]): Promise<void> {
-    return this.append(steps.map(encodeScalars));
+    return this.append(
+      steps.flatMap((step) => [
+        encodeScalars(step),
+        ...(step.generations ? [encodeText(step, "val/generations", step.generations.map(formatGeneration))] : []),
+      ]),
+    );
   }
 
   async finish(): Promise<void> {}
@@ -29,4 +41,12 @@ export class TensorboardTracker implements Tracker {
   private append(events: readonly Buffer[]): Promise<void> {
     return appendFile(this.file, Buffer.concat(events.map(encodeRecord)));
   }
+}
+
+/** Markdown: TensorBoard shows texts as such. */
+function formatGeneration(generation: Generation): string {
+  const quote = (text: string) => `\n\n${text.replace(/^/gm, "    ")}\n\n`;
+  const parts = { input: generation.input, output: generation.output, gts: formatGroundTruth(generation) };
+  const texts = Object.entries(parts).map(([name, text]) => `**${name}**${quote(text)}`);
+  return `${texts.join("")}**score** ${generation.score}`;
 }

@@ -1,3 +1,5 @@
+import type { Generation } from "./generation.js";
+
 /** What a tracker is told of the run when it starts. */
 export interface TrackedRun {
   project: string;
@@ -17,6 +19,8 @@ export interface TrackedStep {
   /** Milliseconds since 1970. */
   time: number;
   metrics: Readonly<Record<string, number>>;
+  /** Of the step's validation, with `trainer.log_val_generations`. */
+  generations?: readonly Generation[];
 }
 
 export type RunStatus = "finished" | "failed" | "interrupted";
@@ -29,7 +33,7 @@ export interface Tracker {
   readonly name: string;
   /** Returns plain JSON by which a resumed run finds its place again; it comes back as `saved`. */
   start(run: TrackedRun, signal: AbortSignal): Promise<unknown>;
-  /** In the order of steps, at least one. Metrics are finite numbers. */
+  /** In the order of steps, at least one. Metrics are finite numbers. @throws GenerationsError when those alone are lost. */
   log(steps: readonly TrackedStep[], signal: AbortSignal): Promise<void>;
   finish(status: RunStatus, signal: AbortSignal): Promise<void>;
 }

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,6 +9,7 @@ import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { checkConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import { crc32c } from "./crc32c.js";
+import type { Generation } from "./generation.js";
 import { makeMetricName } from "./mlflow-tracker.js";
 import { makeTrackers, startTrackers } from "./open-trackers.js";
 import { QueuedTracker } from "./queued-tracker.js";
@@ -66,6 +68,7 @@ async function track(
   environment: NodeJS.ProcessEnv,
   steps: TrackedStep["metrics"][],
   resumedStep: number | null = null,
+  generations?: readonly Generation[],
 ): Promise<string[]> {
   const config = makeConfig(logger);
   const warnings: string[] = [];
@@ -74,10 +77,16 @@ async function track(
     resumedStep,
     warn: (text) => warnings.push(text),
   });
-  for (const [i, metrics] of steps.entries()) trackers.log((resumedStep ?? 0) + i + 1, metrics);
+  for (const [i, metrics] of steps.entries())
+    trackers.log((resumedStep ?? 0) + i + 1, metrics, i === 0 ? generations : undefined);
   await trackers.finish("finished");
   return warnings;
 }
+
+const generations: Generation[] = [
+  { input: "<|im_start|>user\n2+2?", output: "4\nsure", groundTruth: "4", score: 1 },
+  { input: "größer?", output: "nein", groundTruth: { answer: ["ja"] }, score: -0.5 },
+];
 
 describe("tensorboard", () => {
   // An independent reading of the format: CRC bit by bit, protobuf by its wire format.
@@ -166,18 +175,32 @@ describe("tensorboard", () => {
       [2, { "actor/pg_loss": 2 ** 20 }],
     ]);
     rmSync(join(folder, "tensorboard"), { recursive: true });
-    await track("tensorboard", {}, [{ a: 1 }], 300);
+    await track("tensorboard", {}, [{ a: 1 }], 300, generations);
     const [again] = readdirSync(join(folder, "tensorboard"));
     const resumed = decodeRecords(readFileSync(join(folder, "tensorboard", again!))).map(decodeMessage);
     expect(get(resumed[1]!, 2)).toBe(301);
     expect(decodeMessage(get(resumed[1]!, 7) as Buffer)).toEqual([{ field: 1, wire: 0, value: 1 }]);
     expect(get(resumed[2]!, 2)).toBe(301);
+    // Texts: a string tensor of the text plugin.
+    expect(get(resumed[3]!, 2)).toBe(301);
+    const value = decodeMessage(get(decodeMessage(get(resumed[3]!, 5) as Buffer), 1) as Buffer);
+    expect(String(get(value, 1))).toBe("val/generations/text_summary");
+    const plugin = decodeMessage(get(decodeMessage(get(value, 9) as Buffer), 1) as Buffer);
+    expect(String(get(plugin, 1))).toBe("text");
+    const tensor = decodeMessage(get(value, 8) as Buffer);
+    expect(get(tensor, 1)).toBe(7);
+    const dimension = decodeMessage(get(decodeMessage(get(tensor, 2) as Buffer), 2) as Buffer);
+    expect(get(dimension, 1)).toBe(2);
+    const texts = tensor.filter((f) => f.field === 8).map((f) => String(f.value));
+    expect(texts[0]).toContain("**output**\n\n    4\n    sure\n\n**gts**\n\n    4\n\n**score** 1");
+    expect(texts[1]).toContain("größer?");
   });
 });
 
 describe("mlflow", () => {
+  const artifacts = new Map<string, unknown>();
   /** Answers by the documented rules of the REST API, and refuses what they forbid. */
-  function makeServer() {
+  function makeServer(artifactRoot = "mlflow-artifacts:") {
     const experiments = new Map<string, string>();
     const runs = new Map<
       string,
@@ -191,6 +214,11 @@ describe("mlflow", () => {
       const url = new URL(request.path, "http://x");
       const route = url.pathname.replace("/api/2.0/mlflow/", "");
       const run = runs.get(body.run_id as string);
+      const artifact = /^\/api\/2\.0\/mlflow-artifacts\/artifacts\/(.+)$/.exec(url.pathname)?.[1];
+      if (artifact && request.method === "PUT") {
+        artifacts.set(decodeURIComponent(artifact), body);
+        return {};
+      }
       switch (`${request.method} ${route}`) {
         case "GET experiments/get-by-name": {
           const id = experiments.get(url.searchParams.get("experiment_name")!);
@@ -204,7 +232,8 @@ describe("mlflow", () => {
             return refuse(400, "INVALID_PARAMETER_VALUE");
           const id = `run${runs.size}`;
           runs.set(id, { name: body.run_name, status: "RUNNING", metrics: [], params: new Map() });
-          return { body: { run: { info: { run_id: id } } } };
+          const artifact_uri = `${artifactRoot}/1/${id}/artifacts`;
+          return { body: { run: { info: { run_id: id, artifact_uri } } } };
         }
         case "POST runs/log-batch": {
           const metrics = (body.metrics ?? []) as { key: string; value: unknown; timestamp: number; step: number }[];
@@ -257,6 +286,33 @@ describe("mlflow", () => {
     expect([server.runs.size, server.experiments.size]).toEqual([2, 1]);
   });
 
+  it("validation generations are an artifact; where the server takes none, metrics still arrive", async () => {
+    const server = makeServer();
+    const environment = { MLFLOW_TRACKING_URI: await serve(server.answer) };
+    expect(await track("mlflow", environment, [{ a: 1 }, { a: 2 }], null, generations)).toEqual([]);
+    expect([...artifacts]).toEqual([
+      [
+        "1/run0/artifacts/val_step1.json",
+        [
+          { input: "<|im_start|>user\n2+2?", output: "4\nsure", gts: "4", score: 1 },
+          { input: "größer?", output: "nein", gts: { answer: ["ja"] }, score: -0.5 },
+        ],
+      ],
+    ]);
+    expect(await track("mlflow", environment, [{ a: 3 }], 2, generations)).toEqual([]);
+    expect([...artifacts.keys()][1]).toBe("1/run0/artifacts/val_step3.json");
+    const elsewhere = makeServer("s3://bucket");
+    const { MLFLOW_TRACKING_URI: _, ...rest } = environment;
+    const url = { ...rest, MLFLOW_TRACKING_URI: await serve(elsewhere.answer) };
+    expect(await track("mlflow", url, [{ a: 1 }, { a: 2 }], null, generations)).toEqual([
+      expect.stringMatching(/validation generations: the server does not take artifacts .*s3:\/\/bucket/),
+    ]);
+    expect(elsewhere.runs.get("run0")!.metrics).toEqual([
+      [1, "a", 1],
+      [2, "a", 2],
+    ]);
+  });
+
   it("needs an address, and names without what MLflow forbids", () => {
     expect(() => makeTrackers(makeConfig("mlflow"), {})).toThrow(
       /MLFLOW_TRACKING_URI: is not the address[\s\S]*mlflow server/,
@@ -266,26 +322,52 @@ describe("mlflow", () => {
 });
 
 describe("wandb", () => {
-  it("run by GraphQL, history by file_stream, end; a resumed run appends to the same run", async () => {
+  /** Answers as W&B does to its own client; `uploads` says whether it takes files. */
+  function makeServer(uploads = true) {
     const requests: Request[] = [];
     const history: string[] = [];
+    const files = new Map<string, Record<string, unknown>>();
     const answer = (request: Request) => {
       requests.push(request);
       const { path, body } = request;
+      if (request.method === "PUT") {
+        if (!uploads) return { status: 403 };
+        files.set(decodeURIComponent(path.replace("/upload/", "")), body);
+        return {};
+      }
       if (path === "/graphql") {
         const variables = body.variables as Record<string, string>;
-        if ((body.query as string).includes("historyLineCount"))
-          return { body: { data: { model: { bucket: { historyLineCount: history.length } } } } };
+        if ((body.query as string).includes("historyLineCount")) {
+          const historyTail = JSON.stringify(history.slice(-2));
+          return { body: { data: { model: { bucket: { historyLineCount: history.length, historyTail } } } } };
+        }
+        if ((body.query as string).includes("createRunFiles")) {
+          const [name] = variables.files as unknown as string[];
+          const uploaded = { name, uploadUrl: `/upload/${encodeURIComponent(name!)}` };
+          return {
+            body: { data: { createRunFiles: { runID: "x", uploadHeaders: ["X-Store: a:b"], files: [uploaded] } } },
+          };
+        }
         expect(body.query).toMatch(/upsertBucket\(input: \{ name: \$id, modelName: \$project/);
         expect(JSON.parse(variables.config!).algorithm.value.adv_estimator).toBe("grpo");
         const project = { name: variables.project, entity: { name: variables.entity ?? "herd" } };
         return { body: { data: { upsertBucket: { bucket: { name: variables.id, project }, inserted: true } } } };
       }
-      const files = body.files as Record<string, { offset: number; content: string[] }> | undefined;
-      const lines = files?.["wandb-history.jsonl"];
-      if (lines) history.splice(lines.offset, lines.content.length, ...lines.content);
+      const streamed = body.files as Record<string, { offset: number; content: string[] }> | undefined;
+      const lines = streamed?.["wandb-history.jsonl"];
+      if (lines) {
+        // A history only grows.
+        expect(lines.offset).toBe(history.length);
+        history.push(...lines.content);
+      }
       return {};
     };
+    const readHistory = () => history.map((line) => JSON.parse(line) as Record<string, unknown>);
+    return { requests, history, files, answer, readHistory };
+  }
+
+  it("run by GraphQL, history by file_stream, end; a resumed run appends to the same run", async () => {
+    const { requests, history, answer } = makeServer();
     const environment = { WANDB_BASE_URL: await serve(answer), WANDB_API_KEY: "k1" };
     expect(await track("wandb", environment, [{ a: 1 }, { a: 2, b: 3 }])).toEqual([]);
     expect(history.map((line) => JSON.parse(line))).toMatchObject([
@@ -302,6 +384,68 @@ describe("wandb", () => {
     expect(await track("wandb", environment, [{ a: 4 }], 2)).toEqual([]);
     expect(history.map((line) => JSON.parse(line)._step)).toEqual([1, 2, 3]);
     expect(requests.at(-1)!.path).toContain(id);
+  });
+
+  it("a step that a resumed run computes again is in the history once", async () => {
+    const server = makeServer();
+    const environment = { WANDB_BASE_URL: await serve(server.answer), WANDB_API_KEY: "k1" };
+    await track("wandb", environment, [{ a: 1 }, { a: 2 }, { a: 3 }]);
+    // Killed after step 3, and its last checkpoint was of step 1.
+    expect(await track("wandb", environment, [{ a: 20 }, { a: 30 }, { a: 40 }, { a: 50 }], 1)).toEqual([]);
+    expect(server.readHistory().map((line) => [line._step, line.a])).toEqual([
+      [1, 1],
+      [2, 2],
+      [3, 3],
+      [4, 40],
+      [5, 50],
+    ]);
+    const summaries = server.requests.flatMap((r) => {
+      const files = r.body.files as Record<string, { content: string[] }> | undefined;
+      return files ? [JSON.parse(files["wandb-summary.json"]!.content[0]!).a] : [];
+    });
+    expect(summaries.at(-1)).toBe(50);
+    expect(await track("wandb", environment, [{ a: 6 }], 5)).toEqual([]);
+    expect(server.readHistory().at(-1)).toMatchObject({ _step: 6, a: 6 });
+  });
+
+  it("validation generations are a table among the run's files; where that fails, metrics still arrive", async () => {
+    const server = makeServer();
+    const environment = { WANDB_BASE_URL: await serve(server.answer), WANDB_API_KEY: "k1" };
+    expect(await track("wandb", environment, [{ a: 1 }, { a: 2 }], null, generations)).toEqual([]);
+    const [[name, table]] = [...server.files] as [[string, Record<string, unknown>]];
+    expect(name).toMatch(/^media\/table\/val\/generations_1_[0-9a-f]{20}\.table\.json$/);
+    expect(table).toEqual({
+      columns: ["step", "input", "output", "ground_truth", "score"],
+      data: [
+        [1, "<|im_start|>user\n2+2?", "4\nsure", "4", 1],
+        [1, "größer?", "nein", '{"answer":["ja"]}', -0.5],
+      ],
+    });
+    const text = JSON.stringify(table);
+    expect(server.readHistory()).toMatchObject([
+      {
+        _step: 1,
+        a: 1,
+        "val/generations": {
+          _type: "table-file",
+          path: name,
+          ncols: 5,
+          nrows: 2,
+          size: Buffer.byteLength(text),
+          sha256: createHash("sha256").update(text).digest("hex"),
+        },
+      },
+      { _step: 2, a: 2 },
+    ]);
+    expect(server.requests.find((r) => r.method === "PUT")!.authorization).toBeUndefined();
+    expect(server.requests.map((r) => r.body.uploaded).filter(Boolean)).toEqual([[name]]);
+    const refusing = makeServer(false);
+    const there = { WANDB_BASE_URL: await serve(refusing.answer), WANDB_API_KEY: "k1" };
+    expect(await track("wandb", there, [{ a: 1 }, { a: 2 }], null, generations)).toEqual([
+      expect.stringMatching(/validation generations: the upload of media.*answered with 403/),
+    ]);
+    expect(refusing.readHistory()).toMatchObject([{ a: 1 }, { a: 2 }]);
+    expect(refusing.readHistory()[0]).not.toHaveProperty("val/generations");
   });
 
   it("an answer with errors is a warning with the server's words; without a key it is an error", async () => {

@@ -1,5 +1,6 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { ConfigError } from "@cria/core";
+import { formatGroundTruth, GenerationsError } from "./generation.js";
 import { encodeBasicAuth, requestJson } from "./request-json.js";
 import type { RunStatus, TrackedRun, TrackedStep, Tracker } from "./tracker.js";
 
@@ -16,13 +17,21 @@ const UPSERT = `mutation UpsertBucket($id: String!, $project: String!, $entity: 
   }
 }`;
 
-const COUNT_LINES = `query RunResumeStatus($project: String, $entity: String, $id: String!) {
-  model(name: $project, entityName: $entity) { bucket(name: $id, missingOk: true) { historyLineCount } }
+const CREATE_FILES = `mutation CreateRunFiles($entity: String!, $project: String!, $run: String!, $files: [String!]!) {
+  createRunFiles(input: { entityName: $entity, projectName: $project, runName: $run, files: $files }) {
+    runID uploadHeaders files { name uploadUrl }
+  }
+}`;
+
+const RESUME_STATUS = `query RunResumeStatus($project: String, $entity: String, $id: String!) {
+  model(name: $project, entityName: $entity) { bucket(name: $id, missingOk: true) { historyLineCount historyTail } }
 }`;
 
 /**
  * Weights & Biases as its own open-source client speaks to it: a GraphQL mutation makes the run, lines of history go to
  * `file_stream`. Where and how: WANDB_API_KEY, WANDB_ENTITY, WANDB_BASE_URL (default https://api.wandb.ai).
+ * A history only grows, and its steps rise: of a resumed run's steps those that it has already, computed before the run was
+ * cut short, stay as they were first logged, as with W&B's own client.
  */
 export class WandbTracker implements Tracker {
   readonly name = "wandb";
@@ -32,6 +41,8 @@ export class WandbTracker implements Tracker {
   private run: SavedRun = { id: "", entity: "", project: "" };
   /** Lines of history sent so far. */
   private lines = 0;
+  /** The last step that the history had when the run was resumed. */
+  private lastStep = Number.NEGATIVE_INFINITY;
   private readonly summary: Record<string, number> = {};
   private started = 0;
 
@@ -70,15 +81,21 @@ export class WandbTracker implements Tracker {
     );
     const { name: id, project } = upsertBucket.bucket;
     this.run = { id, project: project.name, entity: project.entity.name };
-    if (saved) this.lines = await this.countLines(signal);
+    if (saved) await this.findEnd(signal);
     return this.run;
   }
 
   async log(steps: readonly TrackedStep[], signal: AbortSignal): Promise<void> {
-    const lines = steps.map(({ step, time, metrics }) =>
-      JSON.stringify({ ...metrics, _step: step, _timestamp: time / 1000, _runtime: (time - this.started) / 1000 }),
-    );
-    for (const { step, metrics } of steps) Object.assign(this.summary, metrics, { _step: step });
+    const fresh = steps.filter(({ step }) => step > this.lastStep);
+    if (fresh.length === 0) return;
+    const tables = await Promise.allSettled(fresh.map((step) => step.generations && this.uploadTable(step, signal)));
+    const lines = fresh.map(({ step, time, metrics }, i) => {
+      const upload = tables[i]!;
+      const table = upload.status === "fulfilled" && upload.value ? { "val/generations": upload.value } : {};
+      const times = { _timestamp: time / 1000, _runtime: (time - this.started) / 1000 };
+      return JSON.stringify({ ...metrics, ...table, _step: step, ...times });
+    });
+    for (const { step, metrics } of fresh) Object.assign(this.summary, metrics, { _step: step });
     await this.stream(
       {
         files: {
@@ -90,6 +107,32 @@ export class WandbTracker implements Tracker {
       signal,
     );
     this.lines += lines.length;
+    const failed = tables.find((upload) => upload.status === "rejected");
+    if (failed) throw new GenerationsError(failed.reason);
+  }
+
+  /** A table as W&B keeps it: a JSON file among the run's media. Returns what stands for it in the history. */
+  private async uploadTable({ step, generations = [] }: TrackedStep, signal: AbortSignal): Promise<unknown> {
+    const columns = ["step", "input", "output", "ground_truth", "score"];
+    const data = generations.map((g) => [step, g.input, g.output, formatGroundTruth(g), g.score]);
+    const content = JSON.stringify({ columns, data });
+    const sha256 = createHash("sha256").update(content).digest("hex");
+    const path = `media/table/val/generations_${step}_${sha256.slice(0, 20)}.table.json`;
+    const { entity, project, id } = this.run;
+    const { createRunFiles } = await this.query<{
+      createRunFiles: { uploadHeaders: string[]; files: { uploadUrl: string }[] };
+    }>(CREATE_FILES, { entity, project, run: id, files: [path] }, signal);
+    const headers = createRunFiles.uploadHeaders.map((line) => line.split(/:(.*)/s).slice(0, 2) as [string, string]);
+    const response = await fetch(new URL(createRunFiles.files[0]!.uploadUrl, this.url), {
+      method: "PUT",
+      headers,
+      body: content,
+      signal,
+    });
+    if (!response.ok) throw new Error(`the upload of ${path} was answered with ${response.status}`);
+    await this.stream({ uploaded: [path], dropped: 0 }, signal);
+    const size = Buffer.byteLength(content);
+    return { _type: "table-file", path, sha256, size, ncols: columns.length, nrows: data.length };
   }
 
   finish(status: RunStatus, signal: AbortSignal): Promise<void> {
@@ -99,14 +142,17 @@ export class WandbTracker implements Tracker {
     );
   }
 
-  private async countLines(signal: AbortSignal): Promise<number> {
+  /** How long the history is, and up to which step. */
+  private async findEnd(signal: AbortSignal): Promise<void> {
     const { id, project, entity } = this.run;
-    const { model } = await this.query<{ model: { bucket: { historyLineCount: number } | null } | null }>(
-      COUNT_LINES,
-      { id, project, entity },
-      signal,
-    );
-    return model?.bucket?.historyLineCount ?? 0;
+    const { model } = await this.query<{
+      model: { bucket: { historyLineCount: number; historyTail: string | null } | null } | null;
+    }>(RESUME_STATUS, { id, project, entity }, signal);
+    this.lines = model?.bucket?.historyLineCount ?? 0;
+    // The last lines, each as the JSON text that was sent, in a JSON list.
+    const tail = JSON.parse(model?.bucket?.historyTail || "[]") as string[];
+    const last = tail.at(-1);
+    if (last) this.lastStep = (JSON.parse(last) as { _step?: number })._step ?? this.lastStep;
   }
 
   private async query<T>(query: string, variables: Record<string, unknown>, signal: AbortSignal): Promise<T> {

@@ -1,6 +1,13 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { advantageEstimators, aggregations, policyLosses } from "@cria/algorithms";
+import {
+  type AdvantageInputs,
+  advantageEstimators,
+  aggregations,
+  type CostlyInput,
+  estimateReinforcePlusPlus,
+  policyLosses,
+} from "@cria/algorithms";
 import type { Trajectory } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import type { DatasetRow } from "@cria/rollout";
@@ -136,6 +143,10 @@ describe("a critic", () => {
       losses.push(metrics["critic/vf_loss"]!);
       expect(session.batches).toHaveLength(Math.max(0, step - 4));
       expect(metrics["critic/grad_norm"]).toBeGreaterThan(0);
+      // While the critic warms up nothing needs the actor's logprobs.
+      expect(session.scores).toHaveLength(Math.max(0, step - 4));
+      expect("timing_s/old_log_prob" in metrics).toBe(step > 4);
+      expect("actor/entropy" in metrics).toBe(step > 4);
       // A new head says 0 everywhere.
       if (step === 1) expect(metrics["critic/values/max"]).toBe(0);
       expect(metrics["critic/vf_explained_var"]).toBeLessThanOrEqual(1);
@@ -143,6 +154,19 @@ describe("a critic", () => {
       expect(metrics["critic/vf_clipfrac"]).toBeGreaterThanOrEqual(0);
     }
     expect(losses[3]).toBeLessThan(losses[0]! / 2);
+  });
+});
+
+describe("a critic that warms up beside a KL in the reward", () => {
+  it("still has the logprobs that the penalty is made of", async () => {
+    const session = await open({
+      algorithm: { adv_estimator: "gae", use_kl_in_reward: true },
+      trainer: { critic_warmup: 1 },
+    });
+    const { metrics } = await take(session);
+    expect(session.scores.map((s) => s.adapter ?? true)).toEqual([true, false]);
+    expect(metrics["actor/reward_kl_penalty"]).toBe(0);
+    expect(session.batches).toEqual([]);
   });
 });
 
@@ -306,6 +330,42 @@ describe("group filter", () => {
 });
 
 describe("algorithms of one's own", () => {
+  it("get a critic's values and greedy baselines where they ask for them", async () => {
+    const inputs: AdvantageInputs[] = [];
+    const spy = (name: string, needs?: readonly CostlyInput[]) => {
+      const estimate = (given: AdvantageInputs) => {
+        inputs.push(given);
+        return estimateReinforcePlusPlus(given);
+      };
+      advantageEstimators.register(name, needs ? Object.assign(estimate, { needs }) : estimate);
+      return { algorithm: { adv_estimator: name }, actor: { optim: { lr: 1e-2 } } };
+    };
+    const plain = await open(spy("spy-plain"));
+    expect(plain.critic).toBeNull();
+    await take(plain);
+    expect(inputs[0]).toMatchObject({ values: undefined, baselines: undefined });
+
+    const both = await open(spy("spy-both", ["values", "baselines"]));
+    expect(both.critic).not.toBeNull();
+    const first = await take(both);
+    expect(first.metrics["critic/vf_loss"]).toBeGreaterThan(0);
+    await take(both, 2);
+    const [, , second] = inputs;
+    expect(second!.values).toHaveLength(second!.responseMask.length);
+    expect(Array.from(second!.values!).some((value) => value !== 0)).toBe(true);
+    expect(second!.baselines).toHaveLength(12);
+    // Greedy rollouts of one prompt are one.
+    for (const [i, group] of second!.groups.entries())
+      expect(second!.baselines![i]).toBe(second!.baselines![second!.groups.indexOf(group)]);
+    expect(new Set(Array.from(second!.baselines!)).size).toBeGreaterThan(1);
+
+    const greedy = await open(spy("spy-greedy", ["baselines"]));
+    expect(greedy.critic).toBeNull();
+    await take(greedy);
+    expect(inputs[3]).toMatchObject({ values: undefined });
+    expect(inputs[3]!.baselines).toHaveLength(12);
+  });
+
   it("are named in the config as module#export, TypeScript included", async () => {
     const { config, folder } = await writeTinyRun(models);
     writeFileSync(
@@ -315,6 +375,7 @@ describe("algorithms of one's own", () => {
          const { advantages, returns } = estimateGrpo(inputs);
          return { advantages: advantages.map((a) => a / 2), returns, metrics: { mine: 7 } };
        };
+       export const greedy = Object.assign((inputs) => halved(inputs), { needs: ["rewards"] });
        export const loss = { ...gpgLoss };
        export const oops = 3;`,
     );
@@ -329,6 +390,7 @@ describe("algorithms of one's own", () => {
       await session.dispose();
     }
     for (const [name, message] of [
+      ["./mine.ts#greedy", /is of another kind[\s\S]*`needs`, if any, of values, baselines/],
       ["./mine.ts#oops", /is of another kind[\s\S]*a function/],
       ["./mine.ts#missing", /cannot be loaded[\s\S]*halved/],
       ["./none.ts#x", /cannot be loaded/],

@@ -1,4 +1,4 @@
-import type { AdvantageOutputs } from "@cria/algorithms";
+import { type AdvantageOutputs, explainVariance } from "@cria/algorithms";
 import type { TrainResult, Trajectory } from "@cria/core";
 import { averageExtras } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
@@ -128,7 +128,11 @@ function addActorMetrics(
   metrics["actor/reward_kl_penalty_coeff"] = penalty.coefficient;
 }
 
-function addCriticMetrics(metrics: StepMetrics, { criticUpdates }: MetricInputs): void {
+function addCriticMetrics(
+  metrics: StepMetrics,
+  { criticUpdates, values, estimated, responseMask }: MetricInputs,
+): void {
+  if (values) metrics["critic/vf_explained_var"] = explainVariance(values, estimated.returns, responseMask);
   if (criticUpdates.length === 0) return;
   for (const name of ["vf_loss", "vf_clipfrac"])
     metrics[`critic/${name}`] = mean(criticUpdates.map((u) => u.metrics[name] ?? 0));

@@ -3,7 +3,7 @@ import { DataError, type Trajectory } from "@cria/core";
 import { type DatasetRow, runRollouts } from "@cria/rollout";
 import { countSamples } from "./multi-turn-options.js";
 import { rewardTokens } from "./reward-tokens.js";
-import type { Session } from "./session.js";
+import type { Session } from "./session-type.js";
 import type { Stopwatch } from "./stopwatch.js";
 
 /** Rollouts of a step, groups side by side, with their rewards. */

@@ -1,4 +1,4 @@
-import type { Session } from "./session.js";
+import type { Session } from "./session-type.js";
 
 /** Steps of a run: config.total_training_steps, or as many as the epochs have. */
 export function countSteps(session: Pick<Session, "config" | "trainRows">): number {

@@ -1,26 +1,9 @@
 import { composeValueLoss } from "@cria/algorithms";
-import type { OptimizerOptions, TrainResult, TrainSequence, Trajectory, ValueEngine } from "@cria/core";
+import type { TrainResult, TrainSequence, Trajectory } from "@cria/core";
 import { hashSeed } from "@cria/rollout";
 import { countOnes } from "./flat-tokens.js";
 import { cutMiniBatches } from "./mini-batches.js";
-import type { Session } from "./session.js";
-
-/** A critic and how it is trained. */
-export interface Critic {
-  engine: ValueEngine;
-  /** The learning rate is given with each update. */
-  optimizer: Omit<OptimizerOptions, "learningRate">;
-  /** In prompts. */
-  ppo_mini_batch_size: number;
-  ppo_epochs: number;
-  shuffle: boolean;
-  cliprangeValue: number;
-  lossAggMode: string;
-  /** In tokens; undefined: chosen. */
-  microBatchTokens?: number;
-  /** Steps before the actor's first update, in which the critic alone learns. */
-  warmup: number;
-}
+import type { Critic, Session } from "./session-type.js";
 
 /** Values of each trajectory's response, as long as its tokens; zeros where nothing was sampled. */
 export async function scoreValues(

@@ -32,9 +32,13 @@ export async function loadAlgorithms({ algorithm, actor_rollout_ref }: TrainConf
   const isFunction = (value: unknown) => typeof value === "function";
   const isLoss = (value: unknown) => isFunction((value as { evaluate?: unknown } | null)?.evaluate);
   const { advantageEstimators, policyLosses, aggregations, klEstimates } = algorithms;
-  const anEstimator = "a function from AdvantageInputs to AdvantageOutputs";
+  const anEstimator = `a function from AdvantageInputs to AdvantageOutputs; its \`needs\`, if any, of ${algorithms.costlyInputs.join(", ")}`;
+  const isEstimator = (value: unknown) => {
+    const needs = (value as { needs?: unknown } | null)?.needs ?? [];
+    return isFunction(value) && Array.isArray(needs) && needs.every((need) => algorithms.costlyInputs.includes(need));
+  };
   const aKl = "a function from logprob - refLogprob to { value, gradient }";
-  await load(advantageEstimators, "algorithm.adv_estimator", algorithm.adv_estimator, anEstimator, isFunction);
+  await load(advantageEstimators, "algorithm.adv_estimator", algorithm.adv_estimator, anEstimator, isEstimator);
   await load(klEstimates, "algorithm.kl_penalty", algorithm.kl_penalty, aKl, isFunction);
   await load(klEstimates, "actor.kl_loss_type", actor.kl_loss_type, aKl, isFunction);
   await load(aggregations, "actor.loss_agg_mode", actor.loss_agg_mode, "an Aggregation", isFunction);

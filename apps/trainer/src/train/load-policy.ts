@@ -1,5 +1,6 @@
 import { type LlamaModel, type LoadModelOptions, loadModel } from "@cria/engine";
 import { resolvePath } from "../config/load-config.js";
+import { listTargets } from "../config/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
 
 /** Tokens that one conversation may have. */
@@ -29,9 +30,9 @@ export function loadPolicy(
     trainable: lora ? "lora" : "full",
     lora: lora
       ? {
-          rank: Math.max(1, model.lora_rank),
-          alpha: model.lora_alpha,
-          targets: model.target_modules === "all-linear" ? undefined : model.target_modules,
+          rank: model.lora_rank || undefined,
+          alpha: model.lora_alpha ?? undefined,
+          targets: listTargets(model.target_modules),
           path: model.lora_adapter_path ? resolvePath(folder, model.lora_adapter_path) : undefined,
         }
       : null,

@@ -1,10 +1,9 @@
 import { dirname } from "node:path";
 import { ConfigError } from "@cria/core";
 import { type AgentLoopConfigEntry, getAgentLoop, loadAgentLoops, type MultiTurnOptions } from "@cria/rollout";
-import { type BaseInteraction, createInteractions, type InteractionConfigEntry } from "@cria/tools";
+import { type BaseInteraction, createInteractions, type InteractionConfigEntry, readConfigList } from "@cria/tools";
 import { resolvePath } from "../config/load-config.js";
 import type { TrainConfig } from "../config/train-config.js";
-import { readConfigList } from "./read-config-list.js";
 
 type RolloutConfig = TrainConfig["actor_rollout_ref"]["rollout"];
 

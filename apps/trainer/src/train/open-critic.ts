@@ -1,10 +1,10 @@
+import { advantageEstimators } from "@cria/algorithms";
 import { loadValueModel } from "@cria/engine";
 import { resolvePath } from "../config/load-config.js";
+import { listTargets } from "../config/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
-import type { Critic } from "./critic.js";
-
-/** Estimators that compute advantages from values. */
-const needsValues = new Set(["gae"]);
+import { usesLora } from "./load-policy.js";
+import type { Critic } from "./session-type.js";
 
 /**
  * The critic that the config's advantage estimator needs, or null. It trains as the actor does, LoRA or full, from the same
@@ -12,24 +12,23 @@ const needsValues = new Set(["gae"]);
  * @throws EngineError when its model cannot be loaded.
  */
 export async function openCritic(config: TrainConfig, folder: string): Promise<Critic | null> {
-  if (!needsValues.has(config.algorithm.adv_estimator)) return null;
+  if (!advantageEstimators.get(config.algorithm.adv_estimator).needs?.includes("values")) return null;
   const { critic, trainer } = config;
   const { model: actor, actor: updates } = config.actor_rollout_ref;
-  const rank = critic.model.lora_rank ?? actor.lora_rank;
-  const targets = critic.model.target_modules ?? actor.target_modules;
+  const isLora = critic.model.lora_rank === null ? usesLora(config) : critic.model.lora_rank > 0;
   const engine = await loadValueModel({
     path: resolvePath(folder, critic.model.path ?? actor.path),
     device: trainer.device,
     threads: trainer.threads ?? undefined,
-    trainable: rank > 0 ? "lora" : "full",
-    lora:
-      rank > 0
-        ? {
-            rank,
-            alpha: critic.model.lora_alpha ?? actor.lora_alpha,
-            targets: targets === "all-linear" ? undefined : targets,
-          }
-        : null,
+    trainable: isLora ? "lora" : "full",
+    lora: isLora
+      ? {
+          // What an actor that starts from an adapter's file does not say is as in any new adapter.
+          rank: critic.model.lora_rank ?? (actor.lora_rank || undefined),
+          alpha: critic.model.lora_alpha ?? actor.lora_alpha ?? undefined,
+          targets: listTargets(critic.model.target_modules ?? actor.target_modules),
+        }
+      : null,
     seed: (config.actor_rollout_ref.rollout.seed + 1) >>> 0,
   });
   return {

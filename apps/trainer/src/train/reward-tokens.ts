@@ -3,7 +3,7 @@ import { DataError, type Trajectory } from "@cria/core";
 import { findToolCalls, maskToolCalls } from "@cria/rollout";
 import { getToolParser } from "@cria/tools";
 import { makeRewardAggregation } from "./open-rewards.js";
-import type { Session } from "./session.js";
+import type { Session } from "./session-type.js";
 
 /**
  * The trajectory's rewards on its tokens, by `reward_model`: weights, strategy, bonuses, penalties.

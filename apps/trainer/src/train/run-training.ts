@@ -7,7 +7,7 @@ import type { StepMetrics } from "./collect-metrics.js";
 import { countSteps } from "./count-steps.js";
 import { profileStep } from "./profile-step.js";
 import { type RunFolder, writeLines } from "./run-folder.js";
-import type { Session } from "./session.js";
+import type { Session } from "./session-type.js";
 import { runTrainingStep } from "./training-step.js";
 
 export interface TrainingHooks {

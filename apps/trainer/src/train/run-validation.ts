@@ -2,7 +2,7 @@ import { colors as pc } from "../terminal/colors.js";
 import { Progress } from "../terminal/progress.js";
 import { writeLines } from "./run-folder.js";
 import { describeTrajectory } from "./run-training.js";
-import type { Session } from "./session.js";
+import type { Session } from "./session-type.js";
 import { type Validation, validate } from "./validate.js";
 
 export interface RunValidationOptions {
@@ -24,6 +24,7 @@ export async function runValidation(
   const result = await validate(session, {
     temperature: val_kwargs.do_sample ? val_kwargs.temperature : 0,
     topP: val_kwargs.top_p,
+    topK: Math.max(0, val_kwargs.top_k),
     n: val_kwargs.n,
     step,
     onTrajectory: () => progress.update(++done),

@@ -1,5 +1,5 @@
 import type { Trajectory } from "@cria/core";
-import type { Session } from "./session.js";
+import type { Session } from "./session-type.js";
 import type { Stopwatch } from "./stopwatch.js";
 
 /** What the update needs to know of a trajectory's tokens; arrays as long as `tokenIds`. */

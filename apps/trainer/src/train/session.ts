@@ -1,15 +1,12 @@
 import { KlController } from "@cria/algorithms";
 import { ConfigError, type PolicyEngine } from "@cria/core";
 import { loadModel } from "@cria/engine";
-import type { DatasetRow, RolloutOptions } from "@cria/rollout";
 import { type BaseTool, disposeTools, loadToolConfig } from "@cria/tools";
 import { checkTrainConfig } from "../config/check-train-config.js";
 import { resolvePath } from "../config/load-config.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
-import type { JudgedRewards } from "../reward-models/judged-rewards.js";
 import { makeKlControllerOptions } from "./algorithm-options.js";
-import type { Critic } from "./critic.js";
 import { Disposables } from "./disposables.js";
 import { loadAlgorithms } from "./load-algorithms.js";
 import { loadPolicy, readContextSize } from "./load-policy.js";
@@ -17,26 +14,7 @@ import { loadConfiguredLoops, loadInteractions, makeMultiTurnOptions } from "./m
 import { openCritic } from "./open-critic.js";
 import { filterData, openData } from "./open-data.js";
 import { openJudgedRewards, openRewards } from "./open-rewards.js";
-
-/** Everything that a config names, loaded: model, data, tools, reward. */
-export interface Session {
-  config: TrainConfig;
-  engine: PolicyEngine;
-  /** Its logprobs without adapter are the reference: the engine itself with LoRA, else a frozen copy; null: none needed. */
-  reference: PolicyEngine | null;
-  /** null: the advantage estimator needs none. */
-  critic: Critic | null;
-  /** Of the KL penalty in the reward; an adaptive one changes from step to step. */
-  klController: KlController;
-  /** `rollout.reward` where models judge beside the rules; null without. */
-  judgedRewards: JudgedRewards | null;
-  trainRows: DatasetRow[];
-  valRows: DatasetRow[];
-  /** What all rollouts of the run share; sampling, step and n are added by the caller. */
-  rollout: Omit<RolloutOptions, "n" | "temperature" | "topP" | "topK" | "step">;
-  /** Greedy decoding is also a rollout, at temperature 0. */
-  dispose(): Promise<void>;
-}
+import type { Session } from "./session-type.js";
 
 export interface SessionOverrides {
   /** A ready engine instead of the config's model, for tests. */

@@ -68,6 +68,31 @@ describe("validation", () => {
     expect((await train(again)).tracker.seen.map(({ step }) => step)).toEqual([2]);
   });
 
+  it("log_val_generations shows the trackers so many conversations, of the same prompts each time", async () => {
+    const { path, tracker } = await train(
+      await open({ total_training_steps: 3, test_freq: 2, log_val_generations: 2 }),
+    );
+    expect(tracker.seen.map((s) => [s.step, s.generations?.length])).toEqual([
+      [0, 2],
+      [1, undefined],
+      [2, 2],
+      [3, 2],
+    ]);
+    const rows = readFileSync(join(path, "validation", "0.jsonl"), "utf8")
+      .trim()
+      .split("\n")
+      .map((l) => JSON.parse(l));
+    expect(rows).toHaveLength(3);
+    const [before, , , after] = tracker.seen.map((s) => s.generations ?? []);
+    for (const [i, { input, output, groundTruth, score }] of before!.entries()) {
+      expect(input).toContain(`<|im_start|>user\n${groundTruth}<|im_end|>`);
+      expect(rows.find((row) => row.messages[0].content === groundTruth)).toMatchObject({ reward: score });
+      expect(output.length).toBeGreaterThan(0);
+      expect(after![i]!.input).toBe(input);
+    }
+    expect((await train(await open({ total_training_steps: 1 }))).tracker.seen[0]!.generations).toBeUndefined();
+  });
+
   it("val_only judges the newest checkpoint's policy and changes nothing of the run", async () => {
     const session = await open({ total_training_steps: 3 });
     const { path, metrics } = await train(session);

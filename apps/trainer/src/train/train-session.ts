@@ -2,13 +2,15 @@ import { join } from "node:path";
 import { restoreEngines } from "../checkpoints/checkpoint-store.js";
 import { findResume, findRunPath, type OpenedRun, openRun } from "../checkpoints/open-run.js";
 import { formatCount, Progress } from "../terminal/progress.js";
+import type { Generation } from "../trackers/generation.js";
 import { startTrackers, type Trackers } from "../trackers/open-trackers.js";
 import type { Tracker } from "../trackers/tracker.js";
 import type { StepMetrics } from "./collect-metrics.js";
 import { countSteps } from "./count-steps.js";
+import { pickGenerations } from "./pick-generations.js";
 import { listEngines, runTraining } from "./run-training.js";
 import { runValidation } from "./run-validation.js";
-import type { Session } from "./session.js";
+import type { Session } from "./session-type.js";
 
 export interface TrainSessionOptions {
   /** Where relative paths of the config start. */
@@ -59,15 +61,22 @@ async function trainAndValidate(
 ): Promise<StepMetrics> {
   const { trainer } = session.config;
   const total = countSteps(session);
+  // Of the last validation, until its step is logged.
+  let generations: Generation[] | undefined;
+  const log = (step: number, metrics: StepMetrics) => {
+    trackers.log(step, metrics, generations);
+    generations = undefined;
+  };
   const validateAt = async (step: number): Promise<StepMetrics> => {
     const file = join(trainer.validation_data_dir ?? folder.file("validation"), `${step}.jsonl`);
     const result = await runValidation(session, { step, file, silent });
+    generations = result ? pickGenerations(session, result.trajectories, trainer.log_val_generations) : undefined;
     return result ? { ...result.metrics, "timing_s/testing": result.seconds } : {};
   };
   if (trainer.val_before_train && !resume) {
     const metrics = { "training/global_step": 0, ...(await validateAt(0)) };
     if (trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
-    trackers.log(0, metrics);
+    log(0, metrics);
   }
   if (resume && resume.step >= total)
     say(`nothing left to train: ${resume.step} steps are done, and the config asks for ${total}`);
@@ -84,7 +93,7 @@ async function trainAndValidate(
       const due = step === total || (trainer.test_freq > 0 && step % trainer.test_freq === 0);
       return due ? validateAt(step) : {};
     },
-    onMetrics: trackers.log,
+    onMetrics: log,
   });
   progress.finish();
   return history.at(-1) ?? {};

@@ -10,7 +10,7 @@ import { joinTokens, layOutTokens, sumTokens } from "./flat-tokens.js";
 import { computeLearningRate } from "./learning-rate.js";
 import { makePolicyLossOptions, needsEveryTrajectory } from "./policy-loss-options.js";
 import { scoreTrajectories, type TokenScores } from "./score-trajectories.js";
-import type { Session } from "./session.js";
+import type { Session } from "./session-type.js";
 import { Stopwatch } from "./stopwatch.js";
 import { updateActor } from "./update-actor.js";
 
@@ -35,12 +35,15 @@ export async function runTrainingStep(
   const { algorithm } = config;
   const { actor } = config.actor_rollout_ref;
   const clock = new Stopwatch();
+  const estimate = advantageEstimators.get(algorithm.adv_estimator);
+  const isWarm = !critic || step > critic.warmup;
 
   // 1. Roll out n conversations for each prompt; tools run and rewards are judged on the way. With filter_groups, prompts
   //    whose group has nothing to teach are replaced.
   const collected = await collectRollouts(session, rows, { step, nextRows, onTrajectory }, clock);
-  const greedyRewards =
-    algorithm.adv_estimator === "remax" ? await rollOutGreedily(session, collected.rows, step, clock) : null;
+  const greedyRewards = estimate.needs?.includes("baselines")
+    ? await rollOutGreedily(session, collected.rows, step, clock)
+    : null;
 
   // 2. Per-token arrays of all trajectories, end to end.
   const ended = collected.trajectories;
@@ -57,7 +60,7 @@ export async function runTrainingStep(
 
   // 3. Token-level rewards, less the KL to the reference where that is wanted. While reward models are at work the
   //    logprobs are recomputed, of all: which of them have an advantage is not known yet.
-  if (collected.isJudging) await score(() => true);
+  if (collected.isJudging && isWarm) await score(() => true);
   const { trajectories, tokenLevelScores } = await collected.finish();
   let tokenLevelRewards = join(tokenLevelScores);
   let penalty: { kl: number; coefficient: number } | null = null;
@@ -80,7 +83,6 @@ export async function runTrainingStep(
 
   // 4. Advantages of every sampled token, from a critic's values where there is one.
   const values = critic ? await clock.time("values", () => scoreValues(session, critic, trajectories)) : null;
-  const estimate = advantageEstimators.get(algorithm.adv_estimator);
   const estimated = clock.timeSync("adv", () =>
     estimate({
       tokenLevelRewards,
@@ -97,9 +99,10 @@ export async function runTrainingStep(
   const cut = (flat: Float32Array) => trajectories.map((_, i) => flat.subarray(offsets[i]!, offsets[i + 1]!));
   const advantages = cut(estimated.advantages);
 
-  // 5. Logprobs of what the update needs. A trajectory without advantage usually has no gradient, and is not evaluated.
+  // 5. Logprobs of what the update needs: nothing while the critic warms up. A trajectory without advantage usually has no
+  //    gradient, and is not evaluated.
   const needsAll = needsEveryTrajectory(config);
-  const used = await score((i) => needsAll || advantages[i]!.some((a) => Math.abs(a) > 1e-8));
+  const used = await score((i) => isWarm && (needsAll || advantages[i]!.some((a) => Math.abs(a) > 1e-8)));
 
   // 6. Weights and rejections for what separates the sampler from the training graph.
   const usedOffsets = layOutTokens(used.map((i) => trajectories[i]!));
@@ -154,7 +157,6 @@ export async function runTrainingStep(
           }),
         )
       : [];
-  const isWarm = !critic || step > critic.warmup;
   const options = makePolicyLossOptions(actor, session.rollout.responseLength);
   const isOnPolicy = !algorithm.rollout_correction.bypass_mode;
   const updates = isWarm

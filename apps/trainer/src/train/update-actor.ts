@@ -3,7 +3,7 @@ import type { TrainResult, TrainSequence } from "@cria/core";
 import { hashSeed, makeUniform } from "@cria/rollout";
 import { countOnes } from "./flat-tokens.js";
 import { cutMiniBatches } from "./mini-batches.js";
-import type { Session } from "./session.js";
+import type { Session } from "./session-type.js";
 
 export interface ActorUpdate {
   step: number;

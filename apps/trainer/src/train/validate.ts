@@ -2,7 +2,7 @@ import type { Trajectory } from "@cria/core";
 import { runRollouts } from "@cria/rollout";
 import { makeValidationMetrics } from "../validation/validation-metrics.js";
 import type { StepMetrics } from "./collect-metrics.js";
-import type { Session } from "./session.js";
+import type { Session } from "./session-type.js";
 
 export interface Validation {
   /** Mean reward of the trajectories. */
@@ -17,6 +17,8 @@ export interface Validation {
 export interface ValidateOptions {
   temperature: number;
   topP?: number;
+  /** Default 0: all tokens. */
+  topK?: number;
   n?: number;
   /** Separates the random draws of validations. */
   step: number;
@@ -31,7 +33,7 @@ export async function validate(session: Session, options: ValidateOptions): Prom
     n: options.n ?? 1,
     temperature: options.temperature,
     topP: options.topP ?? 1,
-    topK: 0,
+    topK: options.topK ?? 0,
     // Validations draw alike for every training seed, so that runs can be compared.
     seed: 42,
     step: options.step,

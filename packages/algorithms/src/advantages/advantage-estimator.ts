@@ -10,9 +10,9 @@ export interface AdvantageInputs {
   offsets: ArrayLike<number>;
   /** Group of each trajectory: rollouts of the same prompt share one. */
   groups: readonly string[];
-  /** Critic's value before each token was sampled (gae). */
+  /** Critic's value before each token was sampled; there for estimators that need "values" (gae). */
   values?: ArrayLike<number>;
-  /** Reward of a greedy rollout of each trajectory's prompt (remax). */
+  /** Reward of a greedy rollout of each trajectory's prompt; there for estimators that need "baselines" (remax). */
   baselines?: ArrayLike<number>;
   /** Discount of each later sampled token, 0 to 1. Default 1. */
   gamma?: number;
@@ -30,4 +30,17 @@ export interface AdvantageOutputs {
   metrics: Record<string, number>;
 }
 
-export type AdvantageEstimator = (inputs: AdvantageInputs) => AdvantageOutputs;
+/** Inputs that cost a model or rollouts of their own, so that they are made for those who ask. */
+export const costlyInputs = ["values", "baselines"] as const;
+
+export type CostlyInput = (typeof costlyInputs)[number];
+
+/**
+ * A pure function; what it needs beside rewards stands on it:
+ * `Object.assign((inputs: AdvantageInputs) => { ... }, { needs: ["values"] as const })`.
+ */
+export interface AdvantageEstimator {
+  (inputs: AdvantageInputs): AdvantageOutputs;
+  /** "values": a critic is trained beside the actor. "baselines": one greedy rollout more for each prompt. Default none. */
+  readonly needs?: readonly CostlyInput[];
+}

@@ -1,6 +1,6 @@
 import { ConfigError } from "@cria/core";
 import { maskedVariance, maskedWhiten } from "../masked.js";
-import type { AdvantageEstimator } from "./advantage-estimator.js";
+import type { AdvantageEstimator, AdvantageInputs, AdvantageOutputs } from "./advantage-estimator.js";
 
 /**
  * Generalized advantage estimation (Schulman et al. 2015, arXiv:1506.02438) over sampled tokens:
@@ -9,7 +9,9 @@ import type { AdvantageEstimator } from "./advantage-estimator.js";
  * Metric `vf_explained_var` = 1 - Var(returns - values) / (Var(returns) + 1e-5).
  * @throws ConfigError without `values`.
  */
-export const estimateGae: AdvantageEstimator = (inputs) => {
+export const estimateGae: AdvantageEstimator = Object.assign(estimate, { needs: ["values"] as const });
+
+function estimate(inputs: AdvantageInputs): AdvantageOutputs {
   const { tokenLevelRewards, responseMask, offsets, values, gamma = 1, lam = 1 } = inputs;
   if (!values) {
     throw new ConfigError("needs a critic: it is made of the values of each token", {
@@ -36,7 +38,7 @@ export const estimateGae: AdvantageEstimator = (inputs) => {
   }
   const metrics = { vf_explained_var: explainVariance(values, returns, responseMask) };
   return { advantages: Float32Array.from(maskedWhiten(advantages, responseMask)), returns, metrics };
-};
+}
 
 /** Share of the returns' variance that the values explain: 1 is perfect, 0 as good as a constant, below 0 worse. */
 export function explainVariance(

@@ -1,4 +1,10 @@
-export type { AdvantageEstimator, AdvantageInputs, AdvantageOutputs } from "./advantage-estimator.js";
+export {
+  type AdvantageEstimator,
+  type AdvantageInputs,
+  type AdvantageOutputs,
+  type CostlyInput,
+  costlyInputs,
+} from "./advantage-estimator.js";
 export { advantageEstimators } from "./advantage-estimators.js";
 export { estimateGae, explainVariance } from "./gae.js";
 export { estimateGpg } from "./gpg.js";

@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import type { AdvantageEstimator } from "./advantage-estimator.js";
+import type { AdvantageEstimator, AdvantageInputs, AdvantageOutputs } from "./advantage-estimator.js";
 import { discountReturns } from "./discounted-returns.js";
 
 /**
@@ -7,7 +7,9 @@ import { discountReturns } from "./discounted-returns.js";
  * of the same prompt.
  * @throws ConfigError without `baselines`.
  */
-export const estimateRemax: AdvantageEstimator = (inputs) => {
+export const estimateRemax: AdvantageEstimator = Object.assign(estimate, { needs: ["baselines"] as const });
+
+function estimate(inputs: AdvantageInputs): AdvantageOutputs {
   const { responseMask, offsets, baselines } = inputs;
   if (!baselines) {
     throw new ConfigError("needs the reward of a greedy rollout of each prompt", {
@@ -22,4 +24,4 @@ export const estimateRemax: AdvantageEstimator = (inputs) => {
   for (let i = 0; i + 1 < offsets.length; i++)
     for (let t = offsets[i]!; t < offsets[i + 1]!; t++) if (responseMask[t]) advantages[t]! -= baselines[i]!;
   return { advantages, returns, metrics: {} };
-};
+}

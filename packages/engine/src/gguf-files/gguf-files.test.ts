@@ -1,7 +1,7 @@
-import { readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { exportModel, readGguf, writeGguf } from "../index.js";
+import { exportModel, quantizeModel, readGguf, writeGguf } from "../index.js";
 import { makeNormals, TinyModels } from "../testing/index.js";
 import { findCodec } from "./tensor-codecs.js";
 
@@ -102,15 +102,64 @@ describe("merging an adapter into its model", () => {
     expect(merged.chatTemplate).toBe(model.chatTemplate);
   });
 
-  it("--quantize: matrices become Q8_0, norms stay, and it still speaks nearly the same", async () => {
-    const { path, adapter, model } = await makePair("f32", { embedding: 64, feedForward: 64 });
-    const output = file("quantized.gguf");
-    const { types } = await exportModel({ base: path, adapter, output, quantize: "q8_0" });
-    expect(types).toEqual({ q8_0: 15, f32: 9 });
+  const wideShape = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.05 };
+  let wide: Awaited<ReturnType<typeof makePair>> | undefined;
+
+  // Mean distance of a logprob from that of model and adapter. Random weights lose more than trained ones.
+  it.each([
+    ["F32", 1e-5, 0],
+    ["BF16", 0.02, 32],
+    ["F16", 2e-3, 1],
+    ["Q8_0", 0.05, 7],
+    ["Q6_K", 0.1, 18],
+    ["q5_k_m", 0.15, 17],
+    ["Q4_K_M", 0.3, 15],
+    ["Q4_0", 0.4, 2],
+  ] as const)("--quantize %s: it loads, and speaks nearly the same", async (quantize, tolerance, fileType) => {
+    wide ??= await makePair("f32", wideShape);
+    const { path, adapter, model } = wide;
+    const output = file(`quantized-${quantize}.gguf`);
+    const { types, merged } = await exportModel({ base: path, adapter, output, quantize, threads: 1 });
+    expect(merged).toBe(14);
+    // Norms stay; of a tied model the embedding is quantized too.
+    expect(types.f32).toBe(quantize === "F32" ? 24 : 9);
     const header = await readGguf(output);
-    expect(header.metadata.get("general.file_type")!.value).toBe(7);
+    expect(header.metadata.get("general.file_type")!.value).toBe(fileType);
+    expect(header.metadata.get("tokenizer.chat_template")!.value).toBe(model.chatTemplate);
     const quantized = await models.load({}, { path: output, lora: { rank: 1 } });
-    expect(distance(await score(quantized), await score(model))).toBeLessThan(0.1);
+    expect(distance(await score(quantized), await score(model))).toBeLessThan(tolerance);
+  });
+
+  it("--quantize of a K-quant base, and without an adapter; an unknown type lists all; nothing is left behind", async () => {
+    const { path, adapter, model } = await makePair("q4_K", wideShape);
+    const output = file("again.gguf");
+    expect(
+      (await exportModel({ base: path, adapter, output, quantize: "Q4_K_M", threads: 1 })).types.q4_K,
+    ).toBeGreaterThan(5);
+    const again = await models.load({}, { path: output, lora: { rank: 1 } });
+    expect(distance(await score(again), await score(model))).toBeLessThan(0.5);
+    const { types } = await exportModel({ base: path, output, quantize: "F16", threads: 1 });
+    expect(types).toEqual({ f16: 15, f32: 9 });
+    await expect(exportModel({ base: path, output, quantize: "Q7_K" })).rejects.toThrow(
+      /quantize: is not a type[\s\S]*F32, F16, BF16, Q8_0[\s\S]*received: Q7_K/,
+    );
+    await expect(exportModel({ base: path, adapter, output: join(path, "x.gguf"), quantize: "Q8_0" })).rejects.toThrow(
+      /cannot be written/,
+    );
+    await expect(quantizeModel({ input: path, output: join(path, "x.gguf"), type: "Q8_0" })).rejects.toThrow(
+      /cannot be written as Q8_0/,
+    );
+    await expect(quantizeModel({ input: adapter, output, type: "Q8_0" })).rejects.toThrow(/cannot be written as Q8_0/);
+    expect(readdirSync(models.folder).filter((name) => /tmp|\.merged/.test(name))).toEqual([]);
+  });
+
+  it("quantizing leaves the event loop free", async () => {
+    const path = await models.write({ embedding: 256, layers: 3, feedForward: 512 });
+    let ticks = 0;
+    const timer = setInterval(() => ticks++, 2);
+    await quantizeModel({ input: path, output: file("off-thread.gguf"), type: "Q4_K_M", threads: 1 });
+    clearInterval(timer);
+    expect(ticks).toBeGreaterThan(3);
   });
 
   it("another model's adapter, and a model as adapter, are refused; nothing is left behind", async () => {

@@ -1,9 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { ConfigError } from "@cria/core";
-import { parse as parseYaml } from "yaml";
 
 /**
- * Reads a YAML file of entries with a `class_name` each: a list, or a mapping with the list under `key`. A Python
+ * Reads a YAML or JSON file of entries with a `class_name` each: a list, or a mapping with the list under `key`. A Python
  * framework's `_target_` means the same.
  * @throws ConfigError when it cannot be read or lists nothing.
  */
@@ -13,7 +12,8 @@ export async function readConfigList<Entry extends { class_name: string }>(
 ): Promise<Entry[]> {
   let content: unknown;
   try {
-    content = parseYaml(await readFile(file, "utf8"));
+    const { parse } = await import("yaml");
+    content = parse(await readFile(file, "utf8"));
   } catch (cause) {
     throw new ConfigError("cannot be read", {
       code: "config/unreadable",

@@ -1,0 +1,26 @@
+import { z } from "zod";
+
+/** PEFT's names of linear layers, and llama.cpp's. */
+const layers: Record<string, string> = {
+  q_proj: "attn_q",
+  k_proj: "attn_k",
+  v_proj: "attn_v",
+  o_proj: "attn_output",
+  gate_proj: "ffn_gate",
+  up_proj: "ffn_up",
+  down_proj: "ffn_down",
+  lm_head: "output",
+};
+
+/** Layers that an adapter changes: "all-linear", or a list by PEFT's or llama.cpp's names. */
+export const targetModulesSchema = z.union([
+  z.literal("all-linear"),
+  z.array(z.string()).transform((names) => names.map((name) => layers[name] ?? name)),
+]);
+
+export type TargetModules = z.infer<typeof targetModulesSchema>;
+
+/** As `loadModel` takes them. */
+export function listTargets(modules: TargetModules): string[] | undefined {
+  return modules === "all-linear" ? undefined : modules;
+}
