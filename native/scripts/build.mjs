@@ -86,8 +86,6 @@ function relocate() {
     LLAMA_BINS: bins,
     CMAKE_BUILD_WITH_INSTALL_RPATH: "ON",
     CMAKE_INSTALL_RPATH: bases.map((base) => `$ORIGIN/${base}/${bins}`).join(";"),
-    // CMake's own flags of a release, and the header; cmake-js takes CMAKE_CXX_FLAGS for itself.
-    CMAKE_CXX_FLAGS_RELEASE: `-O3 -DNDEBUG -include "${join(nativeRoot, "scripts", "prebuild", "load-beside-llama.h")}"`,
   };
 }
 

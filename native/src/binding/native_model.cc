@@ -302,6 +302,10 @@ Napi::Value NativeModel::scheduler_stats(Info info) {
         o.Set("recomputedTokens", double(s.recomputed_tokens));
         o.Set("llamaSeconds", s.llama_seconds);
         o.Set("busySeconds", s.busy_seconds);
+        o.Set("sequences", double(s.sequences));
+        o.Set("residentSequences", double(s.resident_sequences));
+        o.Set("requests", double(s.requests));
+        o.Set("swappedBytes", double(s.swapped_bytes));
         return o;
     });
 }
