@@ -11,6 +11,10 @@
 #include "cria/trainer.h"
 #include "job_thread.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace cria {
 
 struct EngineOptions {
@@ -55,10 +59,19 @@ class Engine {
         scheduler_.reset();
         trainer_.reset();
         model_.reset();
+        return_freed_memory();
     }
     bool closed() const { return closed_; }
 
    private:
+    // glibc keeps what was freed in an arena of each thread that allocated; a process that loads models again and again would
+    // grow by their fragments.
+    static void return_freed_memory() {
+#ifdef __GLIBC__
+        malloc_trim(0);
+#endif
+    }
+
     void alive() const {
         if (closed_) throw Error("disposed", "was disposed").subject("model").remedy("load it again");
     }
