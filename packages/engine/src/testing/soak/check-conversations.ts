@@ -129,7 +129,7 @@ async function replay(state: SoakState, calm: LlamaModel, log: ConversationLog, 
       sequence.dispose();
       sequence = null;
     }
-    if (sequence && !(await replayTurn(state, sequence, pending, turn, isFirst, checks))) {
+    if (sequence && !(await replayTurn(state, sequence, pending, log, i, isFirst, checks))) {
       sequence.dispose();
       sequence = null;
     }
@@ -145,10 +145,12 @@ async function replayTurn(
   state: SoakState,
   sequence: LlamaSequence,
   delta: number[],
-  turn: Turn,
+  log: ConversationLog,
+  index: number,
   isFirst: boolean,
   checks: SoakChecks,
 ): Promise<boolean> {
+  const turn = log.turns[index]!;
   if (!turn.request) {
     await sequence.prefill(delta);
     return true;
@@ -166,7 +168,13 @@ async function replayTurn(
     sameBits(result.tokenIds, turn.tokenIds) &&
     sameBits(result.logprobs, turn.logprobs) &&
     (aborted || (result.text === turn.text && result.finishReason === turn.finishReason));
-  if (!same) state.fail(`replayed alone, ${describe(turn)} gives ${describe({ ...turn, ...result })}`);
+  if (!same) {
+    const before = log.turns.slice(0, index).map(describe).join("\n");
+    state.fail(
+      `replayed alone, ${describe(turn)} gives ${describe({ ...turn, ...result })}\n` +
+        `It forked at turn ${log.firstOwnTurn}; before it came\n${before}`,
+    );
+  }
   return same;
 }
 
@@ -174,6 +182,6 @@ function sameBits(a: Int32Array | Float32Array, b: Int32Array | Float32Array): b
   return Buffer.from(a.buffer, a.byteOffset, a.byteLength).equals(Buffer.from(b.buffer, b.byteOffset, b.byteLength));
 }
 
-function describe({ delta, request, reused, tokenIds, logprobs, finishReason }: Turn): string {
-  return JSON.stringify({ delta, request, reused, tokenIds: [...tokenIds], logprobs: [...logprobs], finishReason });
+function describe({ tokenIds, logprobs, ...turn }: Turn): string {
+  return JSON.stringify({ ...turn, tokenIds: [...tokenIds], logprobs: [...logprobs] });
 }
