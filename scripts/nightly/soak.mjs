@@ -23,6 +23,7 @@ const { values } = parseArgs({
 });
 const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
+const commit = spawnSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, encoding: "utf8" }).stdout.trim();
 const report = await runSoak({
   path: join(root, "models", "cria-tiny.gguf"),
   seconds: 60 * Number(values.minutes),
@@ -37,7 +38,7 @@ const report = await runSoak({
 });
 const result = {
   date: new Date().toISOString(),
-  commit: spawnSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, encoding: "utf8" }).stdout.trim(),
+  commit,
   node: process.version,
   cpu: `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`,
   ...report,

@@ -124,7 +124,7 @@ async function replay(state: SoakState, calm: LlamaModel, log: ConversationLog, 
       sequence = calm.createSequence();
       pending = [...tokens];
     }
-    const sharesRounding = i === log.firstOwnTurn && i > 0 && turn.reused !== 0 && log.family.recomputed;
+    const sharesRounding = log.forkPoints.includes(i) && turn.reused !== 0 && log.family.recomputed;
     if (sequence && (turn.weights !== state.weights || sharesRounding)) {
       sequence.dispose();
       sequence = null;
@@ -172,7 +172,7 @@ async function replayTurn(
     const before = log.turns.slice(0, index).map(describe).join("\n");
     state.fail(
       `replayed alone, ${describe(turn)} gives ${describe({ ...turn, ...result })}\n` +
-        `It forked at turn ${log.firstOwnTurn}; before it came\n${before}`,
+        `It forked at turns [${log.forkPoints}]; before it came\n${before}`,
     );
   }
   return same;

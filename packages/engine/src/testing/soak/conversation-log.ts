@@ -30,11 +30,15 @@ export class ConversationLog {
   constructor(
     readonly family: FamilyLog,
     readonly turns: Turn[] = [],
-    /** Index of the first turn after the fork; the turns before are its parent's. */
-    readonly firstOwnTurn = 0,
+    /** Index of the first turn after each fork on the way here; the turns before the last one are its parent's. */
+    readonly forkPoints: readonly number[] = [],
     private length = 0,
   ) {
     family.members.push(this);
+  }
+
+  get firstOwnTurn(): number {
+    return this.forkPoints.at(-1) ?? 0;
   }
 
   add(turn: Turn): void {
@@ -46,6 +50,6 @@ export class ConversationLog {
   }
 
   fork(): ConversationLog {
-    return new ConversationLog(this.family, [...this.turns], this.turns.length, this.length);
+    return new ConversationLog(this.family, [...this.turns], [...this.forkPoints, this.turns.length], this.length);
   }
 }
