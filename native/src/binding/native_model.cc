@@ -463,6 +463,7 @@ Napi::Value NativeModel::dispose(Info info) {
         Environment & environment = Environment::of(info.Env());
         const PendingPromise pending(info.Env(), environment, Value());
         environment.engines.erase(engine_);
+        engine_->refuse_calls();
         environment.spawn([engine = engine_, pending] {
             engine->close();
             pending.resolve(nothing());
