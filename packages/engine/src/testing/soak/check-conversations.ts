@@ -113,7 +113,9 @@ async function replay(state: SoakState, calm: LlamaModel, log: ConversationLog, 
   let sequence: LlamaSequence | null = null;
   let pending: number[] = [];
   const tokens: number[] = [];
+  let forked = false;
   for (const [i, turn] of log.turns.entries()) {
+    forked ||= log.forkPoints.includes(i);
     pending.push(...turn.delta);
     tokens.push(...turn.delta);
     // Aborted before anything was evaluated: its delta is evaluated with the next one.
@@ -124,7 +126,8 @@ async function replay(state: SoakState, calm: LlamaModel, log: ConversationLog, 
       sequence = calm.createSequence();
       pending = [...tokens];
     }
-    const sharesRounding = log.forkPoints.includes(i) && turn.reused !== 0 && log.family.recomputed;
+    const sharesRounding = forked && turn.reused !== 0 && log.family.recomputed;
+    forked = false;
     if (sequence && (turn.weights !== state.weights || sharesRounding)) {
       sequence.dispose();
       sequence = null;
