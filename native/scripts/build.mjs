@@ -1,5 +1,7 @@
 // Builds the addon into native/build/Release/cria.node, unless a stamp says that nothing changed since.
 // CRIA_BUILD_LLAMA=source compiles llama.cpp from the bundle first instead of using the prebuilt libraries.
+// CRIA_SANITIZE=address,undefined builds build-address-undefined/Release/cria.node, CRIA_SANITIZE=thread the program
+// build-thread/Release/engine_races.
 // --prebuild builds native/.cache/prebuild/Release/cria.node, which finds llama.cpp wherever it is installed.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -35,7 +37,7 @@ const prebuild = process.argv.includes("--prebuild");
 const folder = prebuild ? join(".cache", "prebuild") : sanitize ? `build-${sanitize.replaceAll(",", "-")}` : "build";
 const buildDir = join(nativeRoot, folder);
 const stampFile = join(buildDir, "stamp.json");
-const addonFile = join(buildDir, "Release", "cria.node");
+const addonFile = join(buildDir, "Release", sanitize === "thread" ? "engine_races" : "cria.node");
 
 function hashInputs() {
   const hash = createHash("sha256");
@@ -46,7 +48,7 @@ function hashInputs() {
       else hash.update(path.slice(nativeRoot.length)).update(readFileSync(path));
     }
   };
-  for (const dir of ["src", "include", "scripts"]) addFolder(join(nativeRoot, dir));
+  for (const dir of ["src", "include", "scripts", ...(sanitize === "thread" ? ["test"] : [])]) addFolder(join(nativeRoot, dir));
   for (const file of ["CMakeLists.txt", "package.json", join("kernels", "cria_kernels.h")])
     hash.update(readFileSync(join(nativeRoot, file)));
   hash.update([readLlamaPin(), process.platform, process.arch, fromSource, sanitize, prebuild].join("|"));
@@ -97,8 +99,6 @@ function relocate() {
     LLAMA_BINS: bins,
     CMAKE_BUILD_WITH_INSTALL_RPATH: "ON",
     CMAKE_INSTALL_RPATH: bases.map((base) => `$ORIGIN/${base}/${bins}`).join(";"),
-    // CMake's own flags of a release, and the header; cmake-js takes CMAKE_CXX_FLAGS for itself.
-    CMAKE_CXX_FLAGS_RELEASE: `-O3 -DNDEBUG -include "${join(nativeRoot, "scripts", "prebuild", "load-beside-llama.h")}"`,
   };
 }
 

@@ -11,6 +11,10 @@
 #include "cria/trainer.h"
 #include "job_thread.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace cria {
 
 struct EngineOptions {
@@ -46,17 +50,22 @@ class Engine {
         if (trainer_) trainer_->request_abort();
     }
 
+    // From now on accessors throw. Before close() on another thread: whoever calls them must not meet parts being freed.
+    void refuse_calls() { refusing_ = true; }
     // Ends everything in flight as aborted and frees the memory. Any thread but the job thread; idempotent.
     void close() {
+        refuse_calls();
         const std::lock_guard<std::mutex> lock(close_mutex_);
-        if (closed_.exchange(true)) return;
+        if (closed_) return;
+        closed_ = true;
         abort_training();
         jobs_.stop();
         scheduler_.reset();
         trainer_.reset();
         model_.reset();
+        return_freed_memory();
     }
-    bool closed() const { return closed_; }
+    bool closed() const { return refusing_; }
 
    private:
     void make_trainer(const EngineOptions & options) {
@@ -74,16 +83,26 @@ class Engine {
             trainer_ = std::make_unique<Trainer>(model_, options.trainer);
         }
     }
+
+    // glibc keeps what was freed in an arena of each thread that allocated; a process that loads models again and again would
+    // grow by their fragments.
+    static void return_freed_memory() {
+#ifdef __GLIBC__
+        malloc_trim(0);
+#endif
+    }
+
     void alive() const {
-        if (closed_) throw Error("disposed", "was disposed").subject("model").remedy("load it again");
+        if (refusing_) throw Error("disposed", "was disposed").subject("model").remedy("load it again");
     }
 
     std::shared_ptr<Model> model_;
     std::unique_ptr<Trainer> trainer_;
     std::unique_ptr<Scheduler> scheduler_;
     SchedulerOptions scheduler_options_;
+    std::atomic<bool> refusing_{false};
     std::mutex close_mutex_;
-    std::atomic<bool> closed_{false};
+    bool closed_ = false;
     JobThread jobs_;
 };
 

@@ -1,5 +1,7 @@
 #include "cria/runtime.h"
 
+#include <dlfcn.h>
+
 #include <cstring>
 #include <mutex>
 
@@ -27,6 +29,14 @@ bool matches_release(const char * loaded, const char * compiled) {
     return std::strncmp(loaded, compiled, n) == 0 && (loaded[n] < '0' || loaded[n] > '9');
 }
 
+// The folder that libllama was loaded from: the addon's run paths name several. ggml's backends lie beside it. "" when unknown.
+std::string find_llama_folder() {
+    Dl_info info;
+    if (dladdr(reinterpret_cast<void *>(&llama_backend_init), &info) == 0 || !info.dli_fname) return "";
+    const std::string file = info.dli_fname;
+    return file.substr(0, file.rfind('/'));
+}
+
 }  // namespace
 
 RuntimeInfo start_runtime() {
@@ -35,7 +45,7 @@ RuntimeInfo start_runtime() {
     info.ggml_version = ggml_version();
     info.expected_llama = CRIA_LLAMA_RELEASE;
     info.expected_ggml = CRIA_GGML_RELEASE;
-    info.bins = CRIA_LLAMA_BINS;
+    info.bins = find_llama_folder();
     if (!matches_release(info.llama_version.c_str(), CRIA_LLAMA_RELEASE) ||
         !matches_release(info.ggml_version.c_str(), CRIA_GGML_RELEASE)) {
         throw Error("release-mismatch", "the loaded llama.cpp libraries are not the release that the addon was compiled for")
@@ -45,10 +55,10 @@ RuntimeInfo start_runtime() {
             .remedy("reinstall node-llama-cpp at the pinned version and rebuild the addon");
     }
     static std::once_flag once;
-    std::call_once(once, [] {
+    std::call_once(once, [&] {
         llama_log_set(capture_log, nullptr);
         ggml_log_set(capture_log, nullptr);
-        ggml_backend_load_all_from_path(CRIA_LLAMA_BINS);
+        ggml_backend_load_all_from_path(info.bins.c_str());
         llama_backend_init();
         // Makes the list of extra buffer types now rather than in the first computation: as a static it is destroyed in
         // reverse order of making, and threads read it until they are joined at exit.
@@ -60,7 +70,7 @@ RuntimeInfo start_runtime() {
         info.devices.emplace_back(ggml_backend_dev_name(ggml_backend_dev_get(i)));
     }
     if (!ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
-        throw Error("no-backend", "no CPU backend could be loaded").subject("llama.cpp").expected("libggml-cpu-*.so in " CRIA_LLAMA_BINS);
+        throw Error("no-backend", "no CPU backend could be loaded").subject("llama.cpp").expected("a ggml-cpu library in " + info.bins);
     }
     return info;
 }

@@ -766,7 +766,12 @@ void Scheduler::flush(std::function<void()> done) {
 
 SchedulerStats Scheduler::stats() const {
     const std::lock_guard<std::mutex> lock(impl_->mutex);
-    return impl_->totals;
+    SchedulerStats stats = impl_->totals;
+    stats.sequences = impl_->sequences.size();
+    for (const auto & [id, sequence] : impl_->sequences) stats.resident_sequences += sequence->slot >= 0 ? 1 : 0;
+    stats.requests = impl_->waiting.size() + impl_->running.size();
+    stats.swapped_bytes = impl_->swapped_bytes;
+    return stats;
 }
 
 }  // namespace cria

@@ -50,7 +50,8 @@ async function run(command, args, { cwd, env = {}, fails = false }) {
     cwd,
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
-    timeout: 300_000,
+    // For what hangs: a build at install takes a minute on an idle machine, and many on one that has other things to do.
+    timeout: 3_600_000,
   });
   let stdout = "";
   let stderr = "";

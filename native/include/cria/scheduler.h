@@ -58,12 +58,15 @@ struct GenerateResult {
     std::string error_code, error_message;
 };
 
-// Totals since the scheduler started.
+// Totals since the scheduler started, and what it holds now.
 struct SchedulerStats {
     uint64_t prefill_tokens = 0, reused_tokens = 0, decode_tokens = 0, padding_tokens = 0, decode_calls = 0, evictions = 0,
              restores = 0, recomputed_tokens = 0;
     double llama_seconds = 0;  // inside llama_decode
     double busy_seconds = 0;   // whole steps: scheduling, llama_decode, sampling, stops; without waiting for work
+    // How it stands now: sequences that were not disposed, those of them that hold a KV slot, requests in flight, and bytes
+    // of KV saved outside the cache.
+    uint64_t sequences = 0, resident_sequences = 0, requests = 0, swapped_bytes = 0;
 };
 
 using SequenceId = uint64_t;

@@ -307,6 +307,10 @@ Napi::Value NativeModel::scheduler_stats(Info info) {
         o.Set("recomputedTokens", double(s.recomputed_tokens));
         o.Set("llamaSeconds", s.llama_seconds);
         o.Set("busySeconds", s.busy_seconds);
+        o.Set("sequences", double(s.sequences));
+        o.Set("residentSequences", double(s.resident_sequences));
+        o.Set("requests", double(s.requests));
+        o.Set("swappedBytes", double(s.swapped_bytes));
         return o;
     });
 }
@@ -464,6 +468,7 @@ Napi::Value NativeModel::dispose(Info info) {
         Environment & environment = Environment::of(info.Env());
         const PendingPromise pending(info.Env(), environment, Value());
         environment.engines.erase(engine_);
+        engine_->refuse_calls();
         environment.spawn([engine = engine_, pending] {
             engine->close();
             pending.resolve(nothing());

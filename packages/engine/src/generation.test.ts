@@ -144,6 +144,30 @@ describe("sequences", () => {
     });
   }
 
+  it("a fork and an evicted sequence that come back at the same time each get their own KV", async () => {
+    const model = await models.load({}, { maxSequences: 2, kvType: "f32" });
+    const calm = await models.load({}, { maxSequences: 1, kvType: "f32" });
+    for (let round = 0; round < 5; round++) {
+      const [early, prompt] = [randomTokens(30, round), randomTokens(30, 100 + round)];
+      const expected = await generateAlone(calm, prompt, round);
+      const evicted = model.createSequence();
+      await evicted.generate(early, { ...sampling, seed: 1 });
+      const root = model.createSequence();
+      await root.prefill(prompt);
+      // Takes the slot of the first, which is saved, and leaves it free for the fork; the saved one then takes the root's.
+      await generateAlone(model, [1, 2, 3], 1);
+      const fork = root.fork();
+      const [result] = await Promise.all([
+        fork.generate([], { ...sampling, seed: round }),
+        evicted.generate([5, 6], { ...sampling, seed: 2 }),
+      ]);
+      expect([...result.tokenIds]).toEqual([...expected.tokenIds]);
+      expect([...result.logprobs]).toEqual([...expected.logprobs]);
+      for (const sequence of [evicted, root, fork]) sequence.dispose();
+    }
+    expect(model.schedulerStats()).toMatchObject({ sequences: 0, residentSequences: 0, requests: 0, swappedBytes: 0 });
+  });
+
   it("refuses what cannot fit, with numbers", async () => {
     const model = await models.load();
     const sequence = model.createSequence();

@@ -21,7 +21,10 @@ describe("dispose", () => {
     const model = await models.load({}, { contextSize: 4096, lora: { rank: 4, alpha: 8 } });
     const sequence = model.createSequence();
     const running = sequence.generate([1, 2], { maxTokens: 4000, seed: 1, stopTokens: [] });
-    await Promise.all([model.dispose(), model.dispose()]);
+    const disposed = Promise.all([model.dispose(), model.dispose()]);
+    // At once, while another thread is still freeing.
+    expect(() => model.createSequence()).toThrow(/disposed/);
+    await disposed;
     expect((await running).finishReason).toBe("aborted");
     expect(() => model.tokenize("x")).toThrow(/disposed/);
     expect(() => model.createSequence()).toThrow(/disposed/);

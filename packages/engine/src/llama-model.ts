@@ -94,7 +94,7 @@ export class LlamaModel implements PolicyEngine {
     });
   }
 
-  /** Totals of the scheduler since loading. */
+  /** Totals of the scheduler since loading, and what it holds now. */
   schedulerStats(): SchedulerStats {
     return callNativeSync(() => this.native.schedulerStats());
   }

@@ -124,6 +124,11 @@ export interface SchedulerStats {
   llamaSeconds: number;
   /** Whole steps: scheduling, llama_decode, sampling, stops; without waiting for work. */
   busySeconds: number;
+  /** Sequences that exist now, those of them with KV in the cache, requests in flight, bytes of KV saved outside the cache. */
+  sequences: number;
+  residentSequences: number;
+  requests: number;
+  swappedBytes: number;
 }
 
 export interface NativeModel {

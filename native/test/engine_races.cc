@@ -1,0 +1,163 @@
+// The engine without Node, used from many threads at once, for ThreadSanitizer: clients that submit, abort, fork and dispose,
+// a trainer that steps and flushes, onlookers. scripts/nightly/sanitizers.mjs builds and runs it.
+//
+//   engine_races <model.gguf> <seconds>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <random>
+#include <thread>
+
+#include "adapter_file.h"
+#include "cria/runtime.h"
+#include "engine.h"
+
+namespace {
+
+using namespace cria;
+using Clock = std::chrono::steady_clock;
+
+std::atomic<long> requests{0}, aborted{0}, steps{0}, streamed{0}, refused{0};
+
+int between(std::mt19937 & random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
+
+std::vector<int32_t> draw_tokens(std::mt19937 & random, int count) {
+    std::vector<int32_t> tokens(size_t(count), 0);
+    for (auto & token : tokens) token = between(random, 0, 255);
+    return tokens;
+}
+
+// Turns of one sequence, some aborted, some left while they run; a fork in between.
+void converse(Engine & engine, std::mt19937 & random) {
+    Scheduler & scheduler = engine.scheduler();
+    SequenceId sequence = scheduler.create_sequence();
+    for (int turn = between(random, 1, 4); turn > 0; turn--) {
+        auto ended = std::make_shared<std::promise<void>>();
+        GenerateParams params;
+        params.max_tokens = between(random, 0, 12);
+        params.seed = uint32_t(random());
+        const RequestId id = scheduler.submit(sequence, draw_tokens(random, between(random, 1, 20)), params, [ended](GenerateResult result) {
+            requests++;
+            if (result.finish_reason == FinishReason::aborted) aborted++;
+            ended->set_value();
+        }, [](std::string text) { streamed += long(text.size()); });
+        const int fate = between(random, 0, 9);
+        if (fate == 0) scheduler.abort(id);
+        if (fate == 1) scheduler.dispose(sequence);
+        try {
+            if (fate == 2) scheduler.submit(sequence, {1}, params, [](GenerateResult) {}, nullptr);
+        } catch (const Error &) {
+            refused++;
+        }
+        ended->get_future().wait();
+        if (fate == 1) return;
+        if (fate == 3) {
+            const SequenceId fork = scheduler.fork(sequence);
+            scheduler.dispose(sequence);
+            sequence = fork;
+        }
+        if (scheduler.token_count(sequence) > 60) break;
+    }
+    scheduler.tokens(sequence);
+    scheduler.dispose(sequence);
+}
+
+// Runs `work` on the job thread, as the binding does.
+void run_job(Engine & engine, std::function<void()> work) {
+    std::promise<void> ended;
+    engine.jobs().submit([&] {
+        try {
+            work();
+        } catch (const Error &) {
+            refused++;
+        }
+        ended.set_value();
+    }, [&] { ended.set_value(); });
+    ended.get_future().wait();
+}
+
+void train(Engine & engine, std::mt19937 & random, const std::string & folder) {
+    MicroBatch batch;
+    batch.rows = 2;
+    batch.row_length = 16;
+    batch.tokens = draw_tokens(random, 32);
+    batch.segments.assign(32, 0);
+    for (int i = 0; i < 32; i++) {
+        batch.positions.push_back(i % 16);
+        if (i % 16 == 15) continue;
+        batch.sources.push_back(i);
+        batch.targets.push_back(batch.tokens[size_t(i) + 1]);
+    }
+    std::vector<float> logprobs, entropy;
+    run_job(engine, [&] { engine.trainer().forward(batch, true, logprobs, entropy); });
+    run_job(engine, [&] { engine.trainer().backward(std::vector<float>(logprobs.size(), 0.01f), std::vector<float>(logprobs.size(), 0.0f)); });
+    run_job(engine, [&] {
+        engine.trainer().step(AdamW());
+        steps++;
+    });
+    std::promise<void> flushed;
+    engine.scheduler().flush([&] { flushed.set_value(); });
+    flushed.get_future().wait();
+    if (between(random, 0, 3) == 0) run_job(engine, [&] { save_adapter(engine.model(), folder + "/races-adapter.gguf"); });
+}
+
+void look(Engine & engine, std::mt19937 & random) {
+    engine.scheduler().stats();
+    engine.model().detokenize(engine.model().tokenize("What is 12 + 7?", true), true);
+    engine.trainer().tensors();
+    engine.trainer().step_count();
+    start_runtime();
+    if (between(random, 0, 20) == 0) engine.abort_training();
+    std::this_thread::sleep_for(std::chrono::milliseconds(between(random, 0, 5)));
+}
+
+// One engine from load to close; the last requests are in flight when it closes.
+void run_engine(const std::string & path, Clock::time_point end) {
+    EngineOptions options;
+    options.model.path = path;
+    options.model.device = "cpu";
+    options.model.threads = 1;
+    options.model.trainable = Trainable::lora;
+    options.model.lora = LoraOptions();
+    options.scheduler.context_size = 128;
+    options.scheduler.max_sequences = 3;
+    options.scheduler.swap_bytes = 300000;
+    Engine engine(options);
+    std::atomic<bool> stopping{false};
+    std::vector<std::thread> threads;
+    const auto start = [&](unsigned seed, auto work) {
+        threads.emplace_back([&, seed, work] {
+            std::mt19937 random(seed);
+            while (!stopping) work(random);
+        });
+    };
+    for (unsigned i = 0; i < 4; i++) start(i, [&](std::mt19937 & random) { converse(engine, random); });
+    start(10, [&](std::mt19937 & random) { train(engine, random, path.substr(0, path.rfind('/') + 1)); });
+    start(11, [&](std::mt19937 & random) { look(engine, random); });
+    while (Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    stopping = true;
+    for (auto & thread : threads) thread.join();
+    for (int i = 0; i < 5; i++) {
+        GenerateParams params;
+        params.max_tokens = 100;
+        engine.scheduler().submit(engine.scheduler().create_sequence(), {1, 2, 3}, params, [](GenerateResult) { requests++; }, nullptr);
+    }
+    engine.close();
+}
+
+}  // namespace
+
+int main(int argc, char ** argv) {
+    if (argc != 3) return std::fprintf(stderr, "usage: engine_races <model.gguf> <seconds>\n"), 2;
+    try {
+        start_runtime();
+        const double seconds = std::atof(argv[2]);
+        for (int i = 1; i <= 3; i++) run_engine(argv[1], Clock::now() + std::chrono::milliseconds(long(seconds * 1000 / 3)));
+    } catch (const Error & error) {
+        return std::fprintf(stderr, "%s: %s\n", error.subject().c_str(), error.what()), 1;
+    }
+    std::printf("{\"requests\": %ld, \"aborted\": %ld, \"steps\": %ld, \"streamedBytes\": %ld, \"refused\": %ld}\n", requests.load(), aborted.load(), steps.load(),
+                streamed.load(), refused.load());
+}

@@ -1,0 +1,92 @@
+import type { LlamaModel } from "../../llama-model.js";
+import type { FamilyLog } from "./conversation-log.js";
+import type { SeededRandom } from "./seeded-random.js";
+
+/** How often what happened. */
+export interface SoakCounts {
+  conversations: number;
+  forks: number;
+  generations: number;
+  prefills: number;
+  aborted: number;
+  disposedInFlight: number;
+  sampledTokens: number;
+  scoreCalls: number;
+  trainSteps: number;
+  trainRefused: number;
+  flushes: number;
+  statesRestored: number;
+  adaptersSaved: number;
+  modelsLoaded: number;
+  criticSteps: number;
+  refused: number;
+}
+
+/** What the actors of one run share. */
+export class SoakState {
+  readonly counts: SoakCounts = {
+    conversations: 0,
+    forks: 0,
+    generations: 0,
+    prefills: 0,
+    aborted: 0,
+    disposedInFlight: 0,
+    sampledTokens: 0,
+    scoreCalls: 0,
+    trainSteps: 0,
+    trainRefused: 0,
+    flushes: 0,
+    statesRestored: 0,
+    adaptersSaved: 0,
+    modelsLoaded: 0,
+    criticSteps: 0,
+    refused: 0,
+  };
+  readonly failures: string[] = [];
+  /** Families that ended under the present weights, and were not checked yet. */
+  ended: FamilyLog[] = [];
+  stopping = false;
+  private version = 0;
+  private changing = false;
+
+  constructor(
+    readonly model: LlamaModel,
+    readonly path: string,
+    readonly folder: string,
+    readonly random: SeededRandom,
+  ) {}
+
+  /** Version of the weights; null while they may change. */
+  get weights(): number | null {
+    return this.changing ? null : this.version;
+  }
+
+  /** Runs `work`, which may change weights; what is computed meanwhile belongs to no version. */
+  async changeWeights(work: () => Promise<void>): Promise<void> {
+    this.changing = true;
+    try {
+      await work();
+    } finally {
+      this.version++;
+      this.changing = false;
+      this.ended = [];
+    }
+  }
+
+  /** Notes a failure; many of them end the run. */
+  fail(what: string): void {
+    this.failures.push(what);
+    if (this.failures.length >= 20) this.stopping = true;
+  }
+
+  /** Runs an actor again and again until the run ends; an error of it is a failure of the run. */
+  async repeat(name: string, actor: (round: number) => Promise<void>): Promise<void> {
+    for (let round = 0; !this.stopping; round++) {
+      try {
+        await actor(round);
+      } catch (error) {
+        this.fail(`${name}: ${(error as Error).stack}`);
+      }
+    }
+  }
+}
