@@ -48,7 +48,8 @@ function hashInputs() {
       else hash.update(path.slice(nativeRoot.length)).update(readFileSync(path));
     }
   };
-  for (const dir of ["src", "include", "scripts", ...(sanitize === "thread" ? ["test"] : [])]) addFolder(join(nativeRoot, dir));
+  for (const dir of ["src", "include", "scripts", ...(sanitize === "thread" ? ["test"] : [])])
+    addFolder(join(nativeRoot, dir));
   for (const file of ["CMakeLists.txt", "package.json", join("kernels", "cria_kernels.h")])
     hash.update(readFileSync(join(nativeRoot, file)));
   hash.update([readLlamaPin(), process.platform, process.arch, fromSource, sanitize, prebuild].join("|"));
