@@ -2,7 +2,7 @@
  * Whole GRPO steps of the demo (examples/calculator): 16 prompts x 8 samples, up to 3 turns with the calculator, 2
  * mini-batches, LoRA. The peer does the same step in PyTorch (peers/torch/grpo_peer.py), from the same adapter and rows,
  * and saves itself the pass that recomputes the sampler's logprobs. Each trains its own copy, so their episodes drift
- * apart over the rounds; both numbers of tokens are told. Logprobs and greedy answers are compared before.
+ * apart over the rounds; both numbers of tokens are told. Logprobs are compared before.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
