@@ -16,7 +16,7 @@ import type { Row } from "../row.js";
 
 const configFile = join(import.meta.dirname, "..", "..", "examples", "calculator", "config.yaml");
 const ROUNDS = 9;
-const threads = process.env.CRIA_BENCH_THREADS;
+const threads = process.env.CRIA_BENCHMARK_THREADS;
 
 interface PeerStep {
   seconds: number;

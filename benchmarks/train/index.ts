@@ -18,7 +18,7 @@ import { makeBatch, policyGradient, toSequences } from "./batch.js";
 import { cases, type TrainCase } from "./cases.js";
 import { measureMemory } from "./memory.js";
 
-const threads = Number(process.env.CRIA_BENCH_THREADS ?? availableParallelism());
+const threads = Number(process.env.CRIA_BENCHMARK_THREADS ?? availableParallelism());
 const optimizer = { learningRate: 1e-4, maxGradNorm: 1 };
 
 interface TorchStep {

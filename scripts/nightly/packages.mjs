@@ -15,6 +15,7 @@ import { parseArgs } from "node:util";
 import { packAll } from "../pack.mjs";
 import { cjsConsumer, esmConsumer, typedConsumer } from "./packages/consumers.mjs";
 import { readPackedManifest, startRegistry } from "./packages/registry.mjs";
+import { collectChecks } from "./run-checks.mjs";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const model = join(root, "models", "cria-tiny.gguf");
@@ -23,23 +24,7 @@ const { values } = parseArgs({
 });
 const started = performance.now();
 const work = mkdtempSync(join(tmpdir(), "cria-packages-"));
-const checks = [];
-
-/** Runs one check; what it throws is its failure, what it returns a remark for the report. */
-async function check(name, body) {
-  if (name !== "pack" && !name.startsWith(values.only)) return;
-  const start = performance.now();
-  const entry = { name, ok: true, note: "" };
-  try {
-    entry.note = (await body()) ?? "";
-  } catch (error) {
-    entry.ok = false;
-    entry.note = error.message;
-  }
-  entry.seconds = Math.round((performance.now() - start) / 100) / 10;
-  checks.push(entry);
-  console.log(`${entry.ok ? "ok    " : "FAILED"} ${name} (${entry.seconds} s)${entry.note ? `: ${entry.note}` : ""}`);
-}
+const { checks, check } = collectChecks((name) => name === "pack" || name.startsWith(values.only));
 
 /**
  * Output of a program that must succeed, or must not; the other ends as an error that holds the output. The registry lives

@@ -10,6 +10,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
+import { collectChecks } from "./run-checks.mjs";
 
 const root = join(import.meta.dirname, "..", "..");
 const native = join(root, "native");
@@ -22,22 +23,7 @@ const { values } = parseArgs({
   },
 });
 const started = performance.now();
-const checks = [];
-
-async function check(name, body) {
-  if (!name.startsWith(values.only)) return;
-  const start = performance.now();
-  const entry = { name, ok: true, note: "" };
-  try {
-    entry.note = (await body()) ?? "";
-  } catch (error) {
-    entry.ok = false;
-    entry.note = error.message;
-  }
-  entry.seconds = Math.round((performance.now() - start) / 1000);
-  checks.push(entry);
-  console.log(`${entry.ok ? "ok    " : "FAILED"} ${name} (${entry.seconds} s): ${entry.note}`);
-}
+const { checks, check } = collectChecks((name) => name.startsWith(values.only));
 
 /** Standard output of a program that must succeed; what it said is in the error otherwise. */
 async function run(command, args, { cwd = root, env = {}, minutes = 30 } = {}) {
