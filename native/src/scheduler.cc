@@ -17,6 +17,7 @@
 #include "infer/sampler.h"
 #include "infer/text_stream.h"
 #include "infer/thread_pool.h"
+#include "infer/weight_products.h"
 #include "llama-model.h"
 #include "llama.h"
 
@@ -46,6 +47,8 @@ constexpr size_t kMinAwaitedPrefix = 8;
 constexpr size_t kMaxLostTail = 7;
 // Prompt tokens evaluated between two decode steps, over all sequences.
 constexpr int kPrefillPerStep = 4096;
+// Below that many rows ggml's kernels read weights faster than ours pack them.
+constexpr int kLeastOwnRows = 8;
 // An idle scheduler lets a burst of submissions arrive, for what came first would be decoded alone and the others behind
 // it: it waits until none came for this share of an evaluation, at most so many shares.
 constexpr double kQuietShare = 0.02;
@@ -110,6 +113,20 @@ PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & optio
     return equal_rows ? PrefixSharing::tokens : PrefixSharing::chunks;
 }
 
+// What is changed in llama.cpp's graphs on the CPU before they are computed.
+struct NodeEdits {
+    std::unique_ptr<HeadFolder> folder;
+    std::unique_ptr<WeightProducts> products;
+
+    // A ggml_backend_sched_eval_callback that never asks to be called back, so the graph still runs in one piece.
+    static bool on_node(ggml_tensor * node, bool ask, void * self) {
+        const auto & edits = *static_cast<const NodeEdits *>(self);
+        if (ask && edits.folder) edits.folder->fold(node);
+        if (ask && edits.products) edits.products->take(node);
+        return false;
+    }
+};
+
 ggml_type parse_kv_type(const std::string & name) {
     if (name == "f32") return GGML_TYPE_F32;
     if (name == "f16") return GGML_TYPE_F16;
@@ -140,7 +157,7 @@ struct Scheduler::Impl {
     size_t swapped_bytes = 0;
 
     PrefixSharing sharing = PrefixSharing::family;
-    std::unique_ptr<HeadFolder> folder;
+    NodeEdits edits;
     std::unique_ptr<KvSlots> slots;
     std::unique_ptr<DecodeBatch> batch;
     std::unique_ptr<ThreadPool> pool;
@@ -174,10 +191,11 @@ struct Scheduler::Impl {
         params.no_perf = true;
         params.abort_callback = [](void * data) { return static_cast<std::atomic<bool> *>(data)->load(std::memory_order_relaxed); };
         params.abort_callback_data = &stopping;
-        if (model->on_cpu() && !o.flash_attention) {
-            folder = std::make_unique<HeadFolder>(model->llama());
-            params.cb_eval = HeadFolder::on_node;
-            params.cb_eval_user_data = folder.get();
+        if (model->on_cpu()) {
+            if (!o.flash_attention) edits.folder = std::make_unique<HeadFolder>(model->llama());
+            edits.products = std::make_unique<WeightProducts>(model->threads(), o.deterministic ? 1 : kLeastOwnRows);
+            params.cb_eval = NodeEdits::on_node;
+            params.cb_eval_user_data = &edits;
         }
         if (o.kv_type == "q8_0" && !o.flash_attention) {
             throw Error("bad-option", "needs flash attention").subject("kvType").received("\"q8_0\" with flashAttention false").remedy("set flashAttention true, or use \"f16\"");

@@ -40,14 +40,9 @@ bool HeadFolder::makes_rows_equal(const llama_model * model) {
 #endif
 }
 
-bool HeadFolder::on_node(ggml_tensor * node, bool ask, void * self) {
-    if (ask && (node->op == GGML_OP_MUL_MAT || node->op == GGML_OP_SOFT_MAX)) static_cast<HeadFolder *>(self)->fold(node);
-    return false;
-}
-
 // A reused graph comes here again with what was changed the first time: nodes whose rows are not 1 any more are left alone.
 void HeadFolder::fold(ggml_tensor * node) {
-    if (node->ne[1] != 1) return;
+    if (node->ne[1] != 1 || (node->op != GGML_OP_MUL_MAT && node->op != GGML_OP_SOFT_MAX)) return;
     int layer = -1;
     const auto is = [&](const char * prefix) {
         layer = layer_of(node, prefix);

@@ -2,8 +2,7 @@
 // With one query a sequence, ggml multiplies each head's row with the values by its vector kernel; with several rows, by
 // its matrix kernel, which adds in another order. Query heads that share a KV head are rows of one matrix too: seen so, a
 // decode step takes the matrix kernel, which is also faster, for each value is read once for the whole group.
-// Works on the nodes of llama.cpp's graph just before they are computed (an eval callback that never asks to be called
-// back, so the graph still runs in one piece). Only shapes and strides change, no data moves.
+// Works on the nodes of llama.cpp's graph just before they are computed. Only shapes and strides change, no data moves.
 #pragma once
 
 #include <vector>
@@ -24,15 +23,14 @@ class HeadFolder {
     // for each KV head in all layers, and a CPU whose matrix kernels start at two rows.
     static bool makes_rows_equal(const llama_model * model);
 
-    // A ggml_backend_sched_eval_callback; `self` is the HeadFolder.
-    static bool on_node(ggml_tensor * node, bool ask, void * self);
+    // Changes the node if it belongs to the attention of a decode step.
+    void fold(ggml_tensor * node);
 
    private:
     // Stand-ins for one layer's operands: the same data in another shape.
     struct Layer {
         ggml_tensor query, scores, weights;
     };
-    void fold(ggml_tensor * node);
     std::vector<Layer> layers_;
 };
 
