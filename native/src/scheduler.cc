@@ -12,12 +12,11 @@
 #include "cria/error.h"
 #include "cria/runtime.h"
 #include "infer/decode_batch.h"
-#include "infer/fold_heads.h"
 #include "infer/kv_slots.h"
+#include "infer/own_products.h"
 #include "infer/sampler.h"
 #include "infer/text_stream.h"
 #include "infer/thread_pool.h"
-#include "infer/weight_products.h"
 #include "llama-model.h"
 #include "llama.h"
 
@@ -25,11 +24,11 @@
 // cells of all conversations. llama.cpp puts sequences into one physical batch only when their stream ids are
 // consecutive and their token counts equal; so decode steps take exactly one token per slot in slot order, small holes
 // between active slots are filled with a padding row that is removed again, and prefill runs in batches of its own.
-// What a sequence is computed from then never depends on its neighbours: each stream attends to its own cells, and ggml's
-// row results do not depend on how many rows there are, as long as there are at least two (a single row takes another
-// kernel), or eight for K-quants. Batches and prefill chunks are padded up to that. With query heads folded into rows
-// (fold_heads.h) this holds for attention too: the KV of a token is then a function of the tokens up to it, whether it
-// was evaluated in a prompt or after being sampled, and any prefix that lies in some slot may be taken over.
+// What a sequence is computed from then never depends on its neighbours: each stream attends to its own cells, and a row's
+// results do not depend on how many rows there are. Our own products (own_products.h) see to that; those left to ggml need at
+// least two rows (a single one takes another kernel), or eight for K-quants, so batches and prefill chunks are padded up to
+// that. The KV of a token is then a function of the tokens up to it, whether it was evaluated in a prompt or after being
+// sampled, and any prefix that lies in some slot may be taken over.
 
 namespace cria {
 
@@ -109,23 +108,15 @@ PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & optio
     const bool forgets = hparams.n_swa > 0 || llama_model_is_recurrent(model.llama()) || llama_model_is_hybrid(model.llama());
     if (!options.prefix_reuse || forgets) return PrefixSharing::family;
     if (!options.deterministic) return PrefixSharing::tokens;
-    const bool equal_rows = model.on_cpu() && !options.flash_attention && hparams.n_expert == 0 && HeadFolder::makes_rows_equal(model.llama());
+    // Weights are multiplied by our kernels, or by ggml's with as many rows as its matrix kernels want: on ARM more than we give.
+#if defined(__x86_64__)
+    const bool equal_weights = hparams.n_expert == 0;
+#else
+    const bool equal_weights = OwnProducts::cover(model.llama());
+#endif
+    const bool equal_rows = model.on_cpu() && !options.flash_attention && equal_weights;
     return equal_rows ? PrefixSharing::tokens : PrefixSharing::chunks;
 }
-
-// What is changed in llama.cpp's graphs on the CPU before they are computed.
-struct NodeEdits {
-    std::unique_ptr<HeadFolder> folder;
-    std::unique_ptr<WeightProducts> products;
-
-    // A ggml_backend_sched_eval_callback that never asks to be called back, so the graph still runs in one piece.
-    static bool on_node(ggml_tensor * node, bool ask, void * self) {
-        const auto & edits = *static_cast<const NodeEdits *>(self);
-        if (ask && edits.folder) edits.folder->fold(node);
-        if (ask && edits.products) edits.products->take(node);
-        return false;
-    }
-};
 
 ggml_type parse_kv_type(const std::string & name) {
     if (name == "f32") return GGML_TYPE_F32;
@@ -157,7 +148,7 @@ struct Scheduler::Impl {
     size_t swapped_bytes = 0;
 
     PrefixSharing sharing = PrefixSharing::family;
-    NodeEdits edits;
+    std::unique_ptr<OwnProducts> products;
     std::unique_ptr<KvSlots> slots;
     std::unique_ptr<DecodeBatch> batch;
     std::unique_ptr<ThreadPool> pool;
@@ -170,15 +161,15 @@ struct Scheduler::Impl {
                 .received(std::to_string(o.max_sequences) + ", " + std::to_string(o.context_size));
         }
         n_vocab = llama_vocab_n_tokens(model->vocab());
+        sharing = choose_sharing(*model, o);
         if (o.deterministic && has_k_quants(model->llama())) {
             min_rows = 8;
             row_step = 4;  // repacked weights: the rest of rows that are no multiple of four takes another kernel
             groups_prefill = false;
         }
-        if (!o.deterministic) min_rows = 1;
+        if (!o.deterministic || (sharing == PrefixSharing::tokens && OwnProducts::cover(model->llama()))) min_rows = 1;
         // Enough streams for the padding rows (see the top), each with cells for them.
         const int streams = round_up(std::max(min_rows, o.max_sequences));
-        sharing = choose_sharing(*model, o);
         n_batch = std::max({512, streams, o.prefill_chunk});
         llama_context_params params = llama_context_default_params();
         params.n_ctx = uint32_t(streams) * uint32_t((o.context_size + min_rows + 255) / 256 * 256);
@@ -192,10 +183,9 @@ struct Scheduler::Impl {
         params.abort_callback = [](void * data) { return static_cast<std::atomic<bool> *>(data)->load(std::memory_order_relaxed); };
         params.abort_callback_data = &stopping;
         if (model->on_cpu()) {
-            if (!o.flash_attention) edits.folder = std::make_unique<HeadFolder>(model->llama());
-            edits.products = std::make_unique<WeightProducts>(model->threads(), o.deterministic ? 1 : kLeastOwnRows);
-            params.cb_eval = NodeEdits::on_node;
-            params.cb_eval_user_data = &edits;
+            products = std::make_unique<OwnProducts>(model->threads(), o.deterministic ? 1 : kLeastOwnRows);
+            params.cb_eval = OwnProducts::on_node;
+            params.cb_eval_user_data = products.get();
         }
         if (o.kv_type == "q8_0" && !o.flash_attention) {
             throw Error("bad-option", "needs flash attention").subject("kvType").received("\"q8_0\" with flashAttention false").remedy("set flashAttention true, or use \"f16\"");

@@ -52,9 +52,9 @@ export interface LoadModelOptions {
   /**
    * A prompt takes over the KV of any sequence, running, idle or disposed of, that begins with the same tokens; of equal
    * prompts that arrive together one is evaluated. Default true. A deterministic model shares any prefix where each row
-   * of a batch is computed alike in all batches: on x86 CPUs, without flash attention or experts, when several query
-   * heads share a KV head. Elsewhere it shares whole prefill chunks (`prefillChunk`) only, which no sampled token is
-   * part of. False: a sequence shares with its forks only.
+   * of a batch is computed alike in all batches: on CPUs, without flash attention or experts (other CPUs than x86:
+   * with F32 and F16 weights). Elsewhere it shares whole prefill chunks (`prefillChunk`) only, which no sampled
+   * token is part of. False: a sequence shares with its forks only.
    */
   prefixReuse?: boolean;
   /** Bytes for activations kept between forward and backward; beyond it layers are recomputed. Default 1 GiB. */

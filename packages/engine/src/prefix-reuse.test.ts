@@ -42,6 +42,7 @@ async function converse(model: LlamaModel, seed: number, turns: number) {
 const wide = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 };
 const cases: [string, TinyModelOptions, Parameters<TinyModels["load"]>[1]][] = [
   ["f32", { type: "f32" }, { kvType: "f32" }],
+  ["f32, one KV head for each query head", { heads: 2, kvHeads: 2 }, { kvType: "f32" }],
   ["f32, f16 KV", { type: "f32" }, { kvType: "f16" }],
   ["f16", { type: "f16" }, { kvType: "f32" }],
   ["bf16", { type: "bf16" }, { kvType: "f32" }],
@@ -74,28 +75,22 @@ describe("a reused prefix has the bits of a fresh evaluation", () => {
   }
 
   it("in chunks, where rows differ by their batch", async () => {
-    // One KV head for each query head; flash attention.
-    for (const [tiny, options] of [
-      [{ heads: 2, kvHeads: 2 }, {}],
-      [{}, { flashAttention: true, kvType: "f16" as const }],
+    const load = (prefixReuse: boolean) =>
+      models.load({}, { contextSize: 256, prefillChunk: 16, flashAttention: true, kvType: "f16", prefixReuse });
+    const [reusing, fresh] = await Promise.all([load(true), load(false)]);
+    const prompt = randomTokens(70, 1);
+    await ask(reusing, prompt, 1);
+    for (const [length, reused] of [
+      [70, 64],
+      [64, 48],
+      [65, 64],
+      [15, 0],
     ] as const) {
-      const load = (prefixReuse: boolean) =>
-        models.load(tiny, { contextSize: 256, prefillChunk: 16, prefixReuse, ...options });
-      const [reusing, fresh] = await Promise.all([load(true), load(false)]);
-      const prompt = randomTokens(70, 1);
-      await ask(reusing, prompt, 1);
-      for (const [length, reused] of [
-        [70, 64],
-        [64, 48],
-        [65, 64],
-        [15, 0],
-      ] as const) {
-        const part = [...prompt.slice(0, length), ...randomTokens(3, length)];
-        if (length === 64) part.length = 64;
-        const result = await ask(reusing, part, 9);
-        expect(result.stats.reusedTokens).toBe(reused);
-        expectSameBits(result, await ask(fresh, part, 9));
-      }
+      const part = [...prompt.slice(0, length), ...randomTokens(3, length)];
+      if (length === 64) part.length = 64;
+      const result = await ask(reusing, part, 9);
+      expect(result.stats.reusedTokens).toBe(reused);
+      expectSameBits(result, await ask(fresh, part, 9));
     }
   });
 });
