@@ -22,8 +22,9 @@
 
 // KV layout: split streams (kv_unified = false), one per slot, because with a unified cache every token attends over the
 // cells of all conversations. llama.cpp puts sequences into one physical batch only when their stream ids are
-// consecutive and their token counts equal; so decode steps take exactly one token per slot in slot order, small holes
-// between active slots are filled with a padding row that is removed again, and prefill runs in batches of its own.
+// consecutive and their token counts equal; so decode steps take exactly one token per slot in slot order, sequences change
+// slots when too many holes lie between those that decode, small holes are filled with a padding row that is removed again,
+// and prefill runs in batches of its own.
 // What a sequence is computed from then never depends on its neighbours: each stream attends to its own cells, and a row's
 // results do not depend on how many rows there are. Our own products (own_products.h) see to that; those left to ggml need at
 // least two rows (a single one takes another kernel), or eight for K-quants, so batches and prefill chunks are padded up to
@@ -40,6 +41,8 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 // Holes up to this many slots are filled: another physical batch would read all weights again.
 constexpr int kMaxHole = 12;
+// Sequences change slots when there are more holes than this share of them. A swap costs about as much as a row.
+constexpr int kHoleShare = 8;
 // Shorter promised prefixes are not waited for: the prompts run in one batch instead.
 constexpr size_t kMinAwaitedPrefix = 8;
 // A free slot that holds this many tokens more than a prompt wants of it may lose them.
@@ -519,6 +522,7 @@ struct Scheduler::Impl {
             }
         }
         if (active == 0 || stopping) return;
+        close_ranks(by_slot, active);
         const std::vector<int> padding = choose_padding(by_slot);
         batch->clear();
         std::vector<Output> outputs;
@@ -549,6 +553,38 @@ struct Scheduler::Impl {
                 totals.prefill_tokens++;
             }
             accept(sequence, drawn);
+        }
+    }
+
+    // Moves the sequences that decode into neighbouring slots, where few of them must move for it, if that spares enough rows.
+    void close_ranks(std::vector<std::shared_ptr<Sequence>> & by_slot, int active) {
+        if (!slots->can_swap()) return;
+        const auto is_active = [&](int slot) { return by_slot[size_t(slot)] != nullptr; };
+        int first = 0, last = int(by_slot.size()) - 1;
+        while (!is_active(first)) first++;
+        while (!is_active(last)) last--;
+        if ((last - first + 1 - active) * kHoleShare <= active) return;
+        // Of all windows as wide as there are active slots, the one with most of them inside.
+        int inside = 0, best = 0, begin = 0;
+        for (int slot = 0; slot < int(by_slot.size()); slot++) {
+            inside += is_active(slot) - (slot >= active && is_active(slot - active));
+            if (slot >= active - 1 && inside > best) best = inside, begin = slot - active + 1;
+        }
+        int hole = begin;
+        for (int slot = first; slot <= last; slot++) {
+            if (!is_active(slot) || (slot >= begin && slot < begin + active)) continue;
+            while (is_active(hole)) hole++;
+            swap_slots(slot, hole);
+            std::swap(by_slot[size_t(slot)], by_slot[size_t(hole)]);
+        }
+    }
+
+    void swap_slots(int a, int b) {
+        slots->swap(a, b);
+        totals.moved_sequences++;
+        for (const int slot : {a, b}) {
+            const auto it = sequences.find((*slots)[slot].owner);
+            if (it != sequences.end()) it->second->slot = slot;
         }
     }
 

@@ -60,8 +60,8 @@ struct GenerateResult {
 
 // Totals since the scheduler started, and what it holds now.
 struct SchedulerStats {
-    uint64_t prefill_tokens = 0, reused_tokens = 0, decode_tokens = 0, padding_tokens = 0, decode_calls = 0, evictions = 0,
-             restores = 0, recomputed_tokens = 0;
+    uint64_t prefill_tokens = 0, reused_tokens = 0, decode_tokens = 0, padding_tokens = 0, moved_sequences = 0, decode_calls = 0,
+             evictions = 0, restores = 0, recomputed_tokens = 0;
     double llama_seconds = 0;  // inside llama_decode
     double busy_seconds = 0;   // whole steps: scheduling, llama_decode, sampling, stops; without waiting for work
     // How it stands now: sequences that were not disposed, those of them that hold a KV slot, requests in flight, and bytes

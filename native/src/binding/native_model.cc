@@ -301,6 +301,7 @@ Napi::Value NativeModel::scheduler_stats(Info info) {
         o.Set("reusedTokens", double(s.reused_tokens));
         o.Set("decodeTokens", double(s.decode_tokens));
         o.Set("paddingTokens", double(s.padding_tokens));
+        o.Set("movedSequences", double(s.moved_sequences));
         o.Set("decodeCalls", double(s.decode_calls));
         o.Set("evictions", double(s.evictions));
         o.Set("restores", double(s.restores));

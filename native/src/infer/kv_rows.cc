@@ -1,5 +1,6 @@
 #include "infer/kv_rows.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -29,16 +30,25 @@ KvRows::KvRows(llama_context * context) {
     }
 }
 
-void KvRows::copy(int from, int to, size_t count) const {
+template <typename Act>
+void KvRows::for_each_piece(int a, int b, size_t count, const Act & act) const {
     for (const auto & [data, transposed] : tensors_) {
-        const auto stream = [&, t = data](int i) { return static_cast<char *>(t->data) + size_t(i) * t->nb[2]; };
+        const auto stream = [t = data](int i) { return static_cast<char *>(t->data) + size_t(i) * t->nb[2]; };
         if (!transposed) {
-            std::memcpy(stream(to), stream(from), count * data->nb[1]);
+            act(stream(a), stream(b), count * data->nb[1]);
             continue;
         }
         const size_t step = size_t(data->ne[1]) * data->nb[0];
-        for (size_t row = 0; row < size_t(data->ne[0]); row++) std::memcpy(stream(to) + row * step, stream(from) + row * step, count * data->nb[0]);
+        for (size_t row = 0; row < size_t(data->ne[0]); row++) act(stream(a) + row * step, stream(b) + row * step, count * data->nb[0]);
     }
+}
+
+void KvRows::copy(int from, int to, size_t count) const {
+    for_each_piece(from, to, count, [](const char * in, char * out, size_t bytes) { std::memcpy(out, in, bytes); });
+}
+
+void KvRows::swap(int a, int b, size_t count) const {
+    for_each_piece(a, b, count, [](char * x, char * y, size_t bytes) { std::swap_ranges(x, x + bytes, y); });
 }
 
 }  // namespace cria

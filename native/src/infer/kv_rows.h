@@ -1,5 +1,5 @@
-// Copies the beginning of one stream of the KV cache to another on the CPU: llama.cpp's own copy moves the whole stream,
-// which for a short prompt in a long context costs more than evaluating the prompt again.
+// Copies or swaps the beginnings of streams of the KV cache on the CPU: llama.cpp's own copy moves the whole stream, which
+// for a short prompt in a long context costs more than evaluating the prompt again.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,8 @@ class KvRows {
     bool can_copy() const { return !tensors_.empty(); }
     // The first `count` cells of a stream, which hold its first `count` tokens.
     void copy(int from, int to, size_t count) const;
+    // The first `count` cells of two streams change places.
+    void swap(int a, int b, size_t count) const;
 
    private:
     // All streams of one layer's keys or values: [width, cells, streams], or with each stream transposed.
@@ -24,6 +26,10 @@ class KvRows {
         ggml_tensor * data;
         bool transposed;
     };
+    // Calls act(bytes of a, bytes of b, number of bytes) for all pieces of the first `count` cells of two streams.
+    template <typename Act>
+    void for_each_piece(int a, int b, size_t count, const Act & act) const;
+
     std::vector<Tensor> tensors_;
 };
 

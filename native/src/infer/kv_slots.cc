@@ -76,13 +76,17 @@ void KvSlots::trim(int slot, size_t length) {
     resident_.truncate(slot, length);
 }
 
-void KvSlots::copy(int from, int to, size_t length) {
-    trim(to, 0);
+// llama.cpp notes the cells, and would copy whole streams at its next decode. That is too late: until then a state may be
+// restored into either slot. So the copies that it has queued are taken from it, to be done or replaced now.
+std::unique_ptr<llama_memory_context_i> KvSlots::copy_cells(int from, int to) {
     llama_memory_t memory = llama_get_memory(context_);
     llama_memory_seq_cp(memory, from, to, -1, -1);
-    // llama.cpp has noted the cells, and would copy whole streams at its next decode. That is too late: until then a state may
-    // be restored into either slot. So the copies that it has queued are taken from it, and done or replaced now.
-    const auto queued = memory->init_update(context_, false);
+    return memory->init_update(context_, false);
+}
+
+void KvSlots::copy(int from, int to, size_t length) {
+    trim(to, 0);
+    const auto queued = copy_cells(from, to);
     if (rows_.can_copy()) {
         rows_.copy(from, to, length);
     } else if (queued && queued->get_status() == LLAMA_MEMORY_STATUS_SUCCESS) {
@@ -93,6 +97,19 @@ void KvSlots::copy(int from, int to, size_t length) {
     slots_[size_t(to)].prompt_end = source.prompt_end;
     resident_.append(to, source.tokens.data(), std::min(length, resident_.length(from)));
     trim(to, length);
+}
+
+void KvSlots::swap(int a, int b) {
+    if (slots_[size_t(a)].tokens.size() < slots_[size_t(b)].tokens.size()) std::swap(a, b);
+    const size_t longer = slots_[size_t(a)].tokens.size(), shorter = slots_[size_t(b)].tokens.size();
+    if (longer > shorter) {
+        copy_cells(a, b);
+        llama_memory_seq_rm(llama_get_memory(context_), a, llama_pos(shorter), -1);
+    }
+    rows_.swap(a, b, longer);
+    std::swap(slots_[size_t(a)], slots_[size_t(b)]);
+    resident_.swap(a, b);
+    promised_.swap(a, b);
 }
 
 void KvSlots::clear_all() {

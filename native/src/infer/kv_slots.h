@@ -13,6 +13,7 @@
 #include "infer/prefix_tree.h"
 
 struct llama_context;
+struct llama_memory_context_i;
 
 namespace cria {
 
@@ -70,12 +71,17 @@ class KvSlots {
     size_t least_copied() const { return rows_.can_copy() ? 1 : 8; }
     // The first `length` tokens of a slot, into another.
     void copy(int from, int to, size_t length);
+    // Two slots change places, which costs about a copy of the longer one; only where `can_swap`.
+    bool can_swap() const { return rows_.can_copy(); }
+    void swap(int a, int b);
     void clear_all();
     SavedKv save(int slot) const;
     // False when the state could not be restored; the slot is then empty.
     bool restore(int slot, const SavedKv & saved, const std::vector<int32_t> & tokens);
 
    private:
+    // llama.cpp's record of which cells of `from` are used, for `to`.
+    std::unique_ptr<llama_memory_context_i> copy_cells(int from, int to);
     // Reduces a match to what a prompt of `total` tokens may take of it.
     PrefixMatch allow(PrefixMatch match, size_t total) const;
 

@@ -130,6 +130,15 @@ void PrefixTree::truncate(int holder, size_t length) {
     tidy(before);
 }
 
+void PrefixTree::swap(int a, int b) {
+    Node *& end_a = ends_[size_t(a)];
+    Node *& end_b = ends_[size_t(b)];
+    if (end_a == end_b) return;
+    *std::find(end_a->ends.begin(), end_a->ends.end(), a) = b;
+    *std::find(end_b->ends.begin(), end_b->ends.end(), b) = a;
+    std::swap(end_a, end_b);
+}
+
 PrefixMatch PrefixTree::find(const int32_t * tokens, size_t limit) const {
     PrefixMatch match;
     const Node * node = root_.get();

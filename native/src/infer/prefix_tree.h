@@ -26,6 +26,8 @@ class PrefixTree {
     void append(int holder, const int32_t * tokens, size_t count);
     // Keeps the first `length` tokens.
     void truncate(int holder, size_t length);
+    // Two holders change places.
+    void swap(int a, int b);
     void clear();
     // The longest prefix of the first `limit` tokens that anybody holds.
     PrefixMatch find(const int32_t * tokens, size_t limit) const;

@@ -42,9 +42,9 @@ describe("logprobs", () => {
           temperature: 0.9,
           entropy: true,
         });
-        // F32 agrees to rounding. Elsewhere activations are rounded (F16, BF16) or quantized (Q8, Q4) before each product,
-        // and a last-bit difference in attention (decode sums one query, the graph many) can flip such a rounding.
-        const tolerance = { f32: 1e-5, f16: 5e-3, bf16: 2e-2, q8_0: 2e-2, q4_0: 2e-2, q4_K: 0.1 }[type];
+        // All agree to 1e-6, for the products are the same; but where activations are rounded (F16, BF16) or quantized (Q8,
+        // Q4) before each product, a last-bit difference in attention (the graph adds in blocks) can flip such a rounding.
+        const tolerance = { f32: 1e-5, f16: 2e-3, bf16: 5e-3, q8_0: 5e-3, q4_0: 5e-3, q4_K: 2e-2 }[type];
         expect(maxDifference(score!.logprobs.slice(prompt.length), logprobs)).toBeLessThan(tolerance);
         expect(Math.min(...score!.entropy!.slice(prompt.length))).toBeGreaterThan(0);
       });
@@ -166,6 +166,35 @@ describe("sequences", () => {
       for (const sequence of [evicted, root, fork]) sequence.dispose();
     }
     expect(model.schedulerStats()).toMatchObject({ sequences: 0, residentSequences: 0, requests: 0, swappedBytes: 0 });
+  });
+
+  it("move together when others between them end; idle ones keep their KV", async () => {
+    const model = await models.load({}, { maxSequences: 16, contextSize: 128, prefixReuse: false });
+    const undisturbed = await models.load({}, { maxSequences: 1, contextSize: 128, prefixReuse: false });
+    const prompts = Array.from({ length: 16 }, (_, i) => randomTokens(4 + i, 50 + i));
+    const sequences = prompts.map(() => model.createSequence());
+    // Every third one goes on when the others have ended, and comes back idle.
+    const run = (sequence: LlamaSequence, i: number) =>
+      sequence.generate(prompts[i]!, { ...sampling, maxTokens: i % 3 === 0 ? 40 : 3, seed: i });
+    const results = await Promise.all(sequences.map(run));
+    const again = (sequence: LlamaSequence, i: number) => sequence.generate([7], { ...sampling, seed: 100 + i });
+    const later = await Promise.all(sequences.map(again));
+    const { movedSequences, paddingTokens, prefillTokens } = model.schedulerStats();
+    expect(movedSequences).toBeGreaterThan(3);
+    expect(paddingTokens).toBeLessThan(20);
+    // The last sampled token and the new one: nothing else was evaluated again.
+    expect(prefillTokens).toBe(prompts.flat().length + 2 * 16);
+    for (const i of prompts.keys()) {
+      const sequence = undisturbed.createSequence();
+      for (const [received, expected] of [
+        [results[i]!, await run(sequence, i)],
+        [later[i]!, await again(sequence, i)],
+      ] as const) {
+        expect([...received.tokenIds]).toEqual([...expected.tokenIds]);
+        expect([...received.logprobs]).toEqual([...expected.logprobs]);
+      }
+      sequence.dispose();
+    }
   });
 
   it("refuses what cannot fit, with numbers", async () => {

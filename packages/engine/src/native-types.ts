@@ -115,6 +115,8 @@ export interface SchedulerStats {
   decodeTokens: number;
   /** Rows decoded only to keep a batch in one piece. */
   paddingTokens: number;
+  /** Sequences moved to other KV slots, so that those that decode lie together. */
+  movedSequences: number;
   /** Calls of llama_decode, for prompts and for sampling. */
   decodeCalls: number;
   evictions: number;
