@@ -10,6 +10,8 @@ namespace {
 // A panel of B (kDepth x kernel columns) stays in the first cache, a block of A (kBlockRows x kDepth) in the second.
 // kBlockColumns is a multiple of every quantization block.
 constexpr int64_t kDepth = 256, kBlockRows = 96, kBlockColumns = 512;
+// Up to so many rows, packing B costs more than transposing it anew for every kRowsAtOnce of them.
+constexpr int64_t kFewRows = 12;
 
 }  // namespace
 
@@ -124,10 +126,30 @@ void multiply_block(const GemmKernel & kernel, const Gemm & g, const RowBlock & 
     }
 }
 
+// Columns [j_begin, j_end), in eights, of a product of few rows with columns of B that are stored whole.
+void multiply_few_rows(const Gemm & g, int64_t j_begin, int64_t j_end) {
+    const int64_t size = int64_t(ggml_type_size(g.b_type)), column = g.b_type == GGML_TYPE_F32 ? g.b_column : g.b_column / size;
+    for (int64_t j = j_begin; j < j_end; j += 8) {
+        for (int64_t p = 0; p < g.k; p += kDepth) {
+            const char * b = static_cast<const char *>(g.b) + (j * column + p) * size;
+            const int64_t depth = std::min(kDepth, g.k - p);
+            for (int64_t i = 0; i < g.m; i += kRowsAtOnce) {
+                const auto run = gemm_kernel().few_rows[std::min<int64_t>(kRowsAtOnce, g.m - i) - 1];
+                run(depth, g.a + i * g.a_row + p, g.a_row, g.b_type, b, column, g.c + i * g.c_row + j, g.c_row, g.accumulate || p > 0);
+            }
+        }
+    }
+}
+
 }  // namespace
 
 void run_gemm(const Gemm & g, int part, int parts, GemmWorkspace & w) {
     const GemmKernel & kernel = gemm_kernel();
+    const bool reads_columns = g.a_step == 1 && g.b_step == 1 && (g.b_type == GGML_TYPE_F32 || g.b_type == GGML_TYPE_F16);
+    if (reads_columns && g.m <= kFewRows && g.n % 8 == 0) {
+        const int64_t eights = g.n / 8;
+        return multiply_few_rows(g, eights * part / parts * 8, eights * (part + 1) / parts * 8);
+    }
     // Threads that share rows of C each pack all of B; those that share columns each read all of A, which costs more where
     // A must be packed too. Quantized rows are cut at their blocks.
     const int64_t column_unit = std::max<int64_t>(kernel.columns, ggml_blck_size(g.b_type));

@@ -44,10 +44,8 @@ typedef float Vec8 __attribute__((vector_size(32), aligned(sizeof(float))));
 typedef int32_t Mask8 __attribute__((vector_size(32)));
 
 // Eight rows become eight columns, in three rounds of pairwise shuffles.
-inline __attribute__((always_inline)) void transpose_8x8(const float * in, int64_t row, float * out, int64_t out_row) {
-    Vec8 r[8], t[8];
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) r[i] = *reinterpret_cast<const Vec8 *>(in + i * row);
+inline __attribute__((always_inline)) void transpose_8x8(Vec8 r[8]) {
+    Vec8 t[8];
     const Mask8 low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
     const Mask8 first = {0, 1, 8, 9, 4, 5, 12, 13}, second = {2, 3, 10, 11, 6, 7, 14, 15};
     const Mask8 front = {0, 1, 2, 3, 8, 9, 10, 11}, back = {4, 5, 6, 7, 12, 13, 14, 15};
@@ -65,15 +63,34 @@ inline __attribute__((always_inline)) void transpose_8x8(const float * in, int64
     }
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
-        *reinterpret_cast<Vec8 *>(out + i * out_row) = __builtin_shuffle(r[i], r[i + 4], front);
-        *reinterpret_cast<Vec8 *>(out + (i + 4) * out_row) = __builtin_shuffle(r[i], r[i + 4], back);
+        t[i] = __builtin_shuffle(r[i], r[i + 4], front);
+        t[i + 4] = __builtin_shuffle(r[i], r[i + 4], back);
     }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) r[i] = t[i];
+}
+
+inline void load_8(const float * in, Vec8 & out) { out = *reinterpret_cast<const Vec8 *>(in); }
+
+inline void load_8(const ggml_fp16_t * in, Vec8 & out) {
+#ifdef __F16C__
+    out = (Vec8)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(in)));
+#else
+    for (int i = 0; i < 8; i++) out[i] = ggml_fp16_to_fp32(in[i]);
+#endif
 }
 
 void pack_transposed(const float * in, int64_t column, int64_t depth, float * out) {
     const int64_t whole = depth / 8 * 8;
     for (int64_t p = 0; p < whole; p += 8) {
-        for (int j = 0; j < kColumns; j += 8) transpose_8x8(in + j * column + p, column, out + p * kColumns + j, kColumns);
+        for (int j = 0; j < kColumns; j += 8) {
+            Vec8 r[8];
+#pragma GCC unroll 8
+            for (int i = 0; i < 8; i++) load_8(in + (j + i) * column + p, r[i]);
+            transpose_8x8(r);
+#pragma GCC unroll 8
+            for (int i = 0; i < 8; i++) *reinterpret_cast<Vec8 *>(out + (p + i) * kColumns + j) = r[i];
+        }
     }
     for (int64_t p = whole; p < depth; p++) {
         for (int j = 0; j < kColumns; j++) out[p * kColumns + j] = in[j * column + p];
@@ -109,8 +126,47 @@ void round_to_f16(const float * in, float * out, int64_t n) {
     for (; i < n; i++) out[i] = ggml_fp16_to_fp32(ggml_fp32_to_fp16(in[i]));
 }
 
+// c[i, j] (+)= sum_p a[i * a_row + p] b[j * column + p] for M rows and eight columns, added up as run_tile does. B is
+// transposed in registers: for few rows that costs less than packing it.
+template <int M, typename T>
+void run_columns(int64_t k, const float * a, int64_t a_row, const T * b, int64_t column, float * c, int64_t c_row, bool accumulate) {
+    Vec8 sums[M] = {};
+    const int64_t whole = k / 8 * 8;
+    for (int64_t p = 0; p < whole; p += 8) {
+        Vec8 r[8];
+#pragma GCC unroll 8
+        for (int j = 0; j < 8; j++) load_8(b + j * column + p, r[j]);
+        transpose_8x8(r);
+#pragma GCC unroll 8
+        for (int q = 0; q < 8; q++) {
+#pragma GCC unroll 4
+            for (int i = 0; i < M; i++) sums[i] += a[i * a_row + p + q] * r[q];
+        }
+    }
+    for (int64_t p = whole; p < k; p++) {
+        float values[8];
+        for (int j = 0; j < 8; j++) {
+            if constexpr (sizeof(T) == sizeof(float)) values[j] = b[j * column + p];
+            else values[j] = ggml_fp16_to_fp32(b[j * column + p]);
+        }
+        Vec8 last;
+        load_8(values, last);
+        for (int i = 0; i < M; i++) sums[i] += a[i * a_row + p] * last;
+    }
+    for (int i = 0; i < M; i++) {
+        Vec8 * out = reinterpret_cast<Vec8 *>(c + i * c_row);
+        *out = accumulate ? *out + sums[i] : sums[i];
+    }
+}
+
+template <int M>
+void run_few_rows(int64_t k, const float * a, int64_t a_row, ggml_type type, const void * b, int64_t column, float * c, int64_t c_row, bool accumulate) {
+    if (type == GGML_TYPE_F32) run_columns<M>(k, a, a_row, static_cast<const float *>(b), column, c, c_row, accumulate);
+    else run_columns<M>(k, a, a_row, static_cast<const ggml_fp16_t *>(b), column, c, c_row, accumulate);
+}
+
 }  // namespace
 
-const GemmKernel CRIA_KERNEL_NAME = {kRows, kColumns, run_tile, pack_transposed, to_float, round_to_f16};
+const GemmKernel CRIA_KERNEL_NAME = {kRows, kColumns, run_tile, pack_transposed, {run_few_rows<1>, run_few_rows<2>, run_few_rows<3>, run_few_rows<4>}, to_float, round_to_f16};
 
 }  // namespace cria

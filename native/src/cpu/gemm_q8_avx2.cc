@@ -10,6 +10,8 @@ namespace cria {
 namespace {
 
 constexpr int kRows = 4, kColumns = 16, kBlock = 32, kBlockBytes = 34;
+// Up to so many rows, packing W costs more than it saves.
+constexpr int kFewRows = 6;
 constexpr int64_t kDepth = 256, kBlockRows = 96, kBlockColumns = 512;
 
 float read_scale(const uint8_t * block) {
@@ -109,6 +111,39 @@ void run_tile(int64_t blocks, const int16_t * x, int64_t x_row, const float * x_
     }
 }
 
+// The sums of eight vectors, as one.
+__m256i add_across(const __m256i v[8]) {
+    const __m256i front = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
+    const __m256i back = _mm256_hadd_epi32(_mm256_hadd_epi32(v[4], v[5]), _mm256_hadd_epi32(v[6], v[7]));
+    return _mm256_add_epi32(_mm256_permute2x128_si256(front, back, 0x20), _mm256_permute2x128_si256(front, back, 0x31));
+}
+
+// c [rows, 8] = the product of few rows of X and eight rows of W as they are stored, which then need no packing. Blocks are
+// added up in the order of run_tile.
+void run_few_rows(int64_t rows, int64_t blocks, const int16_t * x, const float * x_scales, const uint8_t * w, int64_t w_row, float * c, int64_t c_row) {
+    __m256 sums[kFewRows] = {};
+    for (int64_t b = 0; b < blocks; b++) {
+        __m256i low[8], high[8];
+        alignas(16) uint16_t scale_bits[8];
+        for (int j = 0; j < 8; j++) {
+            const uint8_t * block = w + j * w_row + b * kBlockBytes;
+            std::memcpy(scale_bits + j, block, sizeof(uint16_t));
+            low[j] = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i *>(block + 2)));
+            high[j] = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i *>(block + 18)));
+        }
+        const __m256 scales = _mm256_cvtph_ps(_mm_load_si128(reinterpret_cast<const __m128i *>(scale_bits)));
+        for (int64_t i = 0; i < rows; i++) {
+            const int16_t * in = x + (i * blocks + b) * kBlock;
+            const __m256i x0 = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(in)), x1 = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(in + 16));
+            __m256i products[8];
+            for (int j = 0; j < 8; j++) products[j] = _mm256_add_epi32(_mm256_madd_epi16(low[j], x0), _mm256_madd_epi16(high[j], x1));
+            const __m256 scale = _mm256_mul_ps(_mm256_set1_ps(x_scales[i * blocks + b]), scales);
+            sums[i] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(add_across(products)), scale, sums[i]);
+        }
+    }
+    for (int64_t i = 0; i < rows; i++) _mm256_storeu_ps(c + i * c_row, sums[i]);
+}
+
 }  // namespace
 
 void run_q8_gemm_avx2(const Q8Gemm & g, int64_t i_begin, int64_t i_end, int64_t j_begin, int64_t j_end, Q8Workspace & ws) {
@@ -118,6 +153,13 @@ void run_q8_gemm_avx2(const Q8Gemm & g, int64_t i_begin, int64_t i_end, int64_t 
     for (int64_t i = 0; i < padded; i++) {
         // Rows past the last repeat it: their results are not stored.
         quantize_row(g.x + std::min(i_begin + i, i_end - 1) * g.x_row, g.k, ws.x.data() + i * g.k, ws.x_scales.data() + i * blocks);
+    }
+    if (rows <= kFewRows && (j_end - j_begin) % 8 == 0) {
+        for (int64_t j = j_begin; j < j_end; j += 8) {
+            const uint8_t * w = static_cast<const uint8_t *>(g.w) + j * g.w_row;
+            run_few_rows(rows, blocks, ws.x.data(), ws.x_scales.data(), w, g.w_row, g.c + i_begin * g.c_row + j, g.c_row);
+        }
+        return;
     }
     ws.w.resize(size_t(kDepth * kBlockColumns));
     ws.w_scales.resize(size_t(kDepth / kBlock * kBlockColumns));

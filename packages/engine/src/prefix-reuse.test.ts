@@ -45,6 +45,10 @@ const cases: [string, TinyModelOptions, Parameters<TinyModels["load"]>[1]][] = [
   ["f32, one KV head for each query head", { heads: 2, kvHeads: 2 }, { kvType: "f32" }],
   ["f32, f16 KV", { type: "f32" }, { kvType: "f16" }],
   ["f16", { type: "f16" }, { kvType: "f32" }],
+  // Sums of 320 products are added up in two blocks.
+  ["f32, long sums", { type: "f32", feedForward: 320 }, { kvType: "f32" }],
+  ["f16, long sums", { type: "f16", feedForward: 320 }, { lora: { rank: 4 } }],
+  ["q8_0, long sums", { type: "q8_0", embedding: 64, feedForward: 320 }, { lora: { rank: 4 } }],
   ["bf16", { type: "bf16" }, { kvType: "f32" }],
   ["q8_0", { type: "q8_0", embedding: 64, feedForward: 64 }, { kvType: "f32" }],
   ["q8_0 with an adapter", { type: "q8_0", embedding: 64, feedForward: 64 }, { lora: { rank: 4 } }],
