@@ -38,12 +38,13 @@ int64_t visible_keys(const AttentionBlock & b, int64_t row) { return b.prefix + 
 void score_block(const AttentionTensors & t, const AttentionBlock & b, const BlockKeys & keys, int64_t head, int64_t kv, float * scores, AttentionWorkspace & w) {
     const int64_t rows = b.end - b.begin;
     for (const KeyRun & run : keys.runs) {
-        multiply(rows, run.count, t.head_size, {t.q.at(b.offset + b.begin, head, t.head_size), t.q.token_step, 1},
+        multiply(rows, run.count, t.head_size, {t.q.at(b.query, head, t.head_size), t.q.token_step, 1},
                  {t.k.at(b.offset + run.begin, kv, t.head_size), 1, t.k.token_step}, scores + run.column, keys.columns, false, w);
     }
 }
 
 void zero_padding(const AttentionPlan & plan, int64_t row, const HeadVectors & vectors, int64_t size) {
+    if (!plan.all_queries) return;
     const size_t first = plan.rows[size_t(row)], last = plan.rows[size_t(row) + 1];
     const int64_t used = last > first ? plan.blocks[last - 1].end : 0;
     for (int64_t i = used; i < plan.row_length; i++) {
@@ -53,9 +54,11 @@ void zero_padding(const AttentionPlan & plan, int64_t row, const HeadVectors & v
 
 }  // namespace
 
-AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows, int64_t row_length) {
+AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows, int64_t row_length, const std::vector<int32_t> * queries) {
     AttentionPlan plan;
     plan.row_length = row_length;
+    plan.all_queries = !queries;
+    size_t next = 0;  // of the queries
     for (int64_t row = 0; row < rows; row++) {
         const int32_t * segment = segments.data() + row * row_length;
         plan.rows.push_back(plan.blocks.size());
@@ -64,8 +67,18 @@ AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows
             int64_t end = start + 1;
             while (end < row_length && segment[end] == segment[start]) end++;
             if (segment[start] == 0) prefix = end;
-            for (int64_t begin = start; begin < end; begin += kBlockRows) {
-                plan.blocks.push_back({row * row_length, begin, std::min(begin + kBlockRows, end), segment[start] == 0 ? 0 : prefix, start});
+            const int64_t offset = row * row_length, shared = segment[start] == 0 ? 0 : prefix;
+            for (int64_t begin = start; begin < end;) {
+                int64_t stop = std::min(begin + kBlockRows, end), query = offset + begin;
+                if (queries) {
+                    // The next run of queries, if it begins in this segment.
+                    if (next == queries->size() || (*queries)[next] >= offset + end) break;
+                    query = int64_t(next);
+                    begin = (*queries)[next++] - offset;
+                    for (stop = begin + 1; stop < std::min(begin + kBlockRows, end) && next < queries->size() && (*queries)[next] == offset + stop; next++) stop++;
+                }
+                plan.blocks.push_back({offset, begin, stop, shared, start, query});
+                begin = stop;
             }
             start = end;
         }
@@ -90,13 +103,13 @@ void attention_forward(const AttentionPlan & plan, const AttentionTensors & t, i
         for (int64_t r = 0; r < rows; r++) {
             float * line = w.scores.data() + r * keys.columns;
             const int64_t seen = visible_keys(b, r);
-            *t.log_sums.at(b.offset + b.begin + r, head, 1) = softmax_in_place(line, int(seen), t.scale);
+            *t.log_sums.at(b.query + r, head, 1) = softmax_in_place(line, int(seen), t.scale);
             std::fill(line + seen, line + keys.columns, 0.0f);
         }
         bool written = false;
         for (const KeyRun & run : keys.runs) {
             multiply(rows, D, run.count, {w.scores.data() + run.column, keys.columns, 1}, {t.v.at(b.offset + run.begin, kv, D), t.v.token_step, 1},
-                     t.out.at(b.offset + b.begin, head, D), t.out.token_step, written, w);
+                     t.out.at(b.query, head, D), t.out.token_step, written, w);
             written = written || run.count > 0;
         }
     }
@@ -114,7 +127,7 @@ void attention_backward(const AttentionPlan & plan, const AttentionTensors & t, 
         for (size_t i = plan.rows[size_t(row)]; i < plan.rows[size_t(row) + 1]; i++) {
             const AttentionBlock & b = plan.blocks[i];
             const BlockKeys keys(b);
-            const int64_t rows = b.end - b.begin, first = b.offset + b.begin;
+            const int64_t rows = b.end - b.begin, first = b.query;
             w.scores.resize(std::max(w.scores.size(), size_t(rows * keys.columns)));
             w.d_scores.resize(std::max(w.d_scores.size(), size_t(rows * keys.columns)));
             float * const p = w.scores.data();

@@ -10,9 +10,9 @@
 namespace cria {
 
 // Queries [begin, end) of one row of the batch, which see the keys [0, prefix) and, causally, [start, ...). All are places
-// in the row; the row's first token is `offset` in the batch.
+// in the row; the row's first token is `offset` in the batch. The first query is `query` among all queries.
 struct AttentionBlock {
-    int64_t offset, begin, end, prefix, start;
+    int64_t offset, begin, end, prefix, start, query;
 };
 
 // A row's blocks lie together: rows[i] to rows[i + 1] are those of row i. Padding is in no block.
@@ -20,10 +20,12 @@ struct AttentionPlan {
     std::vector<AttentionBlock> blocks;
     std::vector<size_t> rows;
     int64_t row_length = 0;
+    bool all_queries = true;
 };
 
 // `segments` as in MicroBatch: -1 padding, 0 the prefix that every branch sees, others see it and themselves.
-AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows, int64_t row_length);
+// With `queries`, ascending places in the batch, only those tokens ask, and theirs alone are the queries.
+AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows, int64_t row_length, const std::vector<int32_t> * queries = nullptr);
 
 // Vectors of `size` floats, `heads` for each token: (token, head) lies at data + token * token_step + head * size.
 struct HeadVectors {
@@ -32,6 +34,7 @@ struct HeadVectors {
     float * at(int64_t token, int64_t head, int64_t size) const { return data + token * token_step + head * size; }
 };
 
+// Of each query: q, out, log_sums. Of each token: k, v.
 struct AttentionTensors {
     int64_t head_size;
     float scale;
@@ -40,7 +43,7 @@ struct AttentionTensors {
 };
 
 struct AttentionGradients {
-    HeadVectors d_out, d_q, d_k, d_v;
+    HeadVectors d_out, d_q, d_k, d_v;  // of queries the first two, of tokens the others
 };
 
 struct AttentionWorkspace {

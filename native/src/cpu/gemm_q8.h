@@ -19,8 +19,8 @@ struct Q8Gemm {
 };
 
 struct Q8Workspace {
-    std::vector<int16_t> x, w;
-    std::vector<float> x_scales, w_scales;
+    std::vector<int16_t> row, x, w;
+    std::vector<float> row_scales, x_scales, w_scales;
 };
 
 // Whether this machine has the instructions; else the caller has ggml.

@@ -12,7 +12,8 @@ namespace {
 constexpr int kRows = 4, kColumns = 16, kBlock = 32, kBlockBytes = 34;
 // Up to so many rows, packing W costs more than it saves.
 constexpr int kFewRows = 6;
-constexpr int64_t kDepth = 256, kBlockRows = 96, kBlockColumns = 512;
+// Deep, so that few sums go to memory and back: a panel of W takes 20 KiB of the first cache.
+constexpr int64_t kDepth = 640, kBlockRows = 48, kBlockColumns = 256;
 
 float read_scale(const uint8_t * block) {
     uint16_t bits;
@@ -83,31 +84,55 @@ void pack_panel(const uint8_t * w, int64_t w_row, int64_t blocks, int64_t width,
     }
 }
 
-// c [kRows, kColumns] += the product of rows of X and a panel.
-void run_tile(int64_t blocks, const int16_t * x, int64_t x_row, const float * x_scales, int64_t x_scales_row, const int16_t * w, const float * w_scales, float * c, int64_t c_row) {
-    for (int64_t b = 0; b < blocks; b++, x += kBlock, x_scales++, w_scales += kColumns) {
+// A panel of kRows rows of X as the tile reads them: for each block, 16 pairs of neighbouring values x rows, and a scale for
+// each row. `rows` is where they lie in between: [kRows, k], and their scales [kRows, k / kBlock].
+void pack_rows(const int16_t * rows, const float * rows_scales, int64_t k, int16_t * out, float * scales) {
+    const int64_t blocks = k / kBlock;
+    for (int64_t p = 0; p < k; p += 8, out += 8 * kRows) {
+        __m128i r[kRows];
+        for (int i = 0; i < kRows; i++) r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i *>(rows + i * k + p));
+        const __m128i a = _mm_unpacklo_epi32(r[0], r[1]), b = _mm_unpacklo_epi32(r[2], r[3]), c = _mm_unpackhi_epi32(r[0], r[1]), d = _mm_unpackhi_epi32(r[2], r[3]);
+        _mm_storeu_si128(reinterpret_cast<__m128i *>(out), _mm_unpacklo_epi64(a, b));
+        _mm_storeu_si128(reinterpret_cast<__m128i *>(out + 8), _mm_unpackhi_epi64(a, b));
+        _mm_storeu_si128(reinterpret_cast<__m128i *>(out + 16), _mm_unpacklo_epi64(c, d));
+        _mm_storeu_si128(reinterpret_cast<__m128i *>(out + 24), _mm_unpackhi_epi64(c, d));
+    }
+    for (int64_t b = 0; b < blocks; b++) {
+        for (int i = 0; i < kRows; i++) scales[b * kRows + i] = rows_scales[i * blocks + b];
+    }
+}
+
+// c [kRows, kColumns] (+)= the product of a panel of X and one of W.
+void run_tile(int64_t blocks, const int16_t * x, const float * x_scales, const int16_t * w, const float * w_scales, float * c, int64_t c_row, bool accumulate) {
+    for (int64_t b = 0; b < blocks; b++, x += kBlock * kRows, x_scales += kRows, w += kBlock * kColumns, w_scales += kColumns) {
         __m256i sums[kRows][2];
 #pragma GCC unroll 4
         for (int i = 0; i < kRows; i++) sums[i][0] = sums[i][1] = _mm256_setzero_si256();
-        for (int p = 0; p < kBlock / 2; p++, w += 2 * kColumns) {
-            const __m256i w0 = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(w)), w1 = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(w + kColumns));
+#pragma GCC unroll 16
+        for (int p = 0; p < kBlock / 2; p++) {
+            const __m256i w0 = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(w + 2 * p * kColumns));
+            const __m256i w1 = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(w + (2 * p + 1) * kColumns));
 #pragma GCC unroll 4
             for (int i = 0; i < kRows; i++) {
                 int32_t pair;
-                std::memcpy(&pair, x + i * x_row + 2 * p, sizeof pair);
+                std::memcpy(&pair, x + 2 * (p * kRows + i), sizeof pair);
                 const __m256i both = _mm256_set1_epi32(pair);
                 sums[i][0] = _mm256_add_epi32(sums[i][0], _mm256_madd_epi16(w0, both));
                 sums[i][1] = _mm256_add_epi32(sums[i][1], _mm256_madd_epi16(w1, both));
+                // Does nothing: without it the compiler adds the products up as a tree, and runs out of registers.
+                asm("" : "+x"(sums[i][0]), "+x"(sums[i][1]));
             }
         }
         const __m256 s0 = _mm256_loadu_ps(w_scales), s1 = _mm256_loadu_ps(w_scales + 8);
 #pragma GCC unroll 4
         for (int i = 0; i < kRows; i++) {
-            const __m256 scale = _mm256_set1_ps(x_scales[i * x_scales_row]);
+            const __m256 scale = _mm256_set1_ps(x_scales[i]);
             float * out = c + i * c_row;
-            _mm256_storeu_ps(out, _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[i][0]), _mm256_mul_ps(scale, s0), _mm256_loadu_ps(out)));
-            _mm256_storeu_ps(out + 8, _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[i][1]), _mm256_mul_ps(scale, s1), _mm256_loadu_ps(out + 8)));
+            const __m256 old0 = accumulate ? _mm256_loadu_ps(out) : _mm256_setzero_ps(), old1 = accumulate ? _mm256_loadu_ps(out + 8) : _mm256_setzero_ps();
+            _mm256_storeu_ps(out, _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[i][0]), _mm256_mul_ps(scale, s0), old0));
+            _mm256_storeu_ps(out + 8, _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[i][1]), _mm256_mul_ps(scale, s1), old1));
         }
+        accumulate = true;
     }
 }
 
@@ -144,22 +169,32 @@ void run_few_rows(int64_t rows, int64_t blocks, const int16_t * x, const float *
     for (int64_t i = 0; i < rows; i++) _mm256_storeu_ps(c + i * c_row, sums[i]);
 }
 
+void multiply_few_rows(const Q8Gemm & g, int64_t i_begin, int64_t rows, int64_t j_begin, int64_t j_end, Q8Workspace & ws) {
+    const int64_t blocks = g.k / kBlock;
+    ws.row.resize(std::max(ws.row.size(), size_t(rows * g.k)));
+    ws.row_scales.resize(std::max(ws.row_scales.size(), size_t(rows * blocks)));
+    for (int64_t i = 0; i < rows; i++) quantize_row(g.x + (i_begin + i) * g.x_row, g.k, ws.row.data() + i * g.k, ws.row_scales.data() + i * blocks);
+    for (int64_t j = j_begin; j < j_end; j += 8) {
+        const uint8_t * w = static_cast<const uint8_t *>(g.w) + j * g.w_row;
+        run_few_rows(rows, blocks, ws.row.data(), ws.row_scales.data(), w, g.w_row, g.c + i_begin * g.c_row + j, g.c_row);
+    }
+}
+
 }  // namespace
 
 void run_q8_gemm_avx2(const Q8Gemm & g, int64_t i_begin, int64_t i_end, int64_t j_begin, int64_t j_end, Q8Workspace & ws) {
     const int64_t rows = i_end - i_begin, padded = (rows + kRows - 1) / kRows * kRows, blocks = g.k / kBlock;
+    if (rows <= kFewRows && (j_end - j_begin) % 8 == 0) return multiply_few_rows(g, i_begin, rows, j_begin, j_end, ws);
+    ws.row.resize(std::max(ws.row.size(), size_t(kRows * g.k)));
+    ws.row_scales.resize(std::max(ws.row_scales.size(), size_t(kRows * blocks)));
     ws.x.resize(std::max(ws.x.size(), size_t(padded * g.k)));
     ws.x_scales.resize(std::max(ws.x_scales.size(), size_t(padded * blocks)));
-    for (int64_t i = 0; i < padded; i++) {
-        // Rows past the last repeat it: their results are not stored.
-        quantize_row(g.x + std::min(i_begin + i, i_end - 1) * g.x_row, g.k, ws.x.data() + i * g.k, ws.x_scales.data() + i * blocks);
-    }
-    if (rows <= kFewRows && (j_end - j_begin) % 8 == 0) {
-        for (int64_t j = j_begin; j < j_end; j += 8) {
-            const uint8_t * w = static_cast<const uint8_t *>(g.w) + j * g.w_row;
-            run_few_rows(rows, blocks, ws.x.data(), ws.x_scales.data(), w, g.w_row, g.c + i_begin * g.c_row + j, g.c_row);
+    for (int64_t i = 0; i < padded; i += kRows) {
+        for (int64_t r = 0; r < kRows; r++) {
+            // Rows past the last repeat it: their results are not stored.
+            quantize_row(g.x + std::min(i_begin + i + r, i_end - 1) * g.x_row, g.k, ws.row.data() + r * g.k, ws.row_scales.data() + r * blocks);
         }
-        return;
+        pack_rows(ws.row.data(), ws.row_scales.data(), g.k, ws.x.data() + i * g.k, ws.x_scales.data() + i * blocks);
     }
     ws.w.resize(size_t(kDepth * kBlockColumns));
     ws.w_scales.resize(size_t(kDepth / kBlock * kBlockColumns));
@@ -177,16 +212,18 @@ void run_q8_gemm_avx2(const Q8Gemm & g, int64_t i_begin, int64_t i_end, int64_t 
                     for (int64_t i = block; i < block_end; i += kRows) {
                         const int64_t full_rows = std::min<int64_t>(kRows, rows - i), full_columns = std::min<int64_t>(kColumns, width - j);
                         float * c = g.c + (i_begin + i) * g.c_row + j0 + j;
-                        const bool whole = full_rows == kRows && full_columns == kColumns;
-                        float tile[kRows * kColumns];
-                        if (!whole) std::memset(tile, 0, sizeof tile);
-                        for (int64_t r = 0; r < full_rows; r++) {
-                            if (p0 == 0) std::memset(c + r * g.c_row, 0, size_t(full_columns) * sizeof(float));
-                            if (!whole) std::memcpy(tile + r * kColumns, c + r * g.c_row, size_t(full_columns) * sizeof(float));
+                        const int16_t * x = ws.x.data() + i * g.k + p0 * kRows;
+                        const float * x_scales = ws.x_scales.data() + i * blocks + p0 / kBlock * kRows;
+                        const int16_t * w = ws.w.data() + j * depth;
+                        const float * w_scales = ws.w_scales.data() + j * depth_blocks;
+                        if (full_rows == kRows && full_columns == kColumns) {
+                            for (int r = 0; r < kRows; r++) _mm_prefetch(reinterpret_cast<const char *>(c + r * g.c_row), _MM_HINT_T0);
+                            run_tile(depth_blocks, x, x_scales, w, w_scales, c, g.c_row, p0 > 0);
+                            continue;
                         }
-                        run_tile(depth_blocks, ws.x.data() + i * g.k + p0, g.k, ws.x_scales.data() + i * blocks + p0 / kBlock, blocks, ws.w.data() + j * depth,
-                                 ws.w_scales.data() + j * depth_blocks, whole ? c : tile, whole ? g.c_row : kColumns);
-                        if (whole) continue;
+                        float tile[kRows * kColumns];
+                        for (int64_t r = 0; p0 > 0 && r < full_rows; r++) std::memcpy(tile + r * kColumns, c + r * g.c_row, size_t(full_columns) * sizeof(float));
+                        run_tile(depth_blocks, x, x_scales, w, w_scales, tile, kColumns, p0 > 0);
                         for (int64_t r = 0; r < full_rows; r++) std::memcpy(c + r * g.c_row, tile + r * kColumns, size_t(full_columns) * sizeof(float));
                     }
                 }

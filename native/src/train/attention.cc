@@ -111,7 +111,7 @@ void attention_forward(Graph & g, const Architecture & arch, const BatchShape & 
     if (!g.on_cpu()) return forward_by_kernel(g, arch, s, inputs, a);
     const int64_t D = arch.head_size, H = arch.n_head;
     const AttentionPlan * plan = inputs.plan;
-    a.kept = g.custom({D * H + H, s.tokens()}, {a.q, a.k, a.v}, [&arch, plan](ggml_tensor * node, int thread, int threads, Compute & compute) {
+    a.kept = g.custom({D * H + H, a.q->ne[1]}, {a.q, a.k, a.v}, [&arch, plan](ggml_tensor * node, int thread, int threads, Compute & compute) {
         attention_forward(*plan, describe(arch, node->src[0], node->src[1], node->src[2], node), thread, threads, compute.workspace(thread));
     });
     a.out = view_rows(g, a.kept, 0, D * H);
@@ -128,7 +128,8 @@ AttentionGradient attention_backward(Graph & g, const Architecture & arch, const
         const AttentionGradients gradients{head_vectors(node->src[4], H), head_vectors(node, H), head_vectors(node, KV, D * H), head_vectors(node, KV, D * (H + KV))};
         attention_backward(*plan, describe(arch, node->src[0], node->src[1], node->src[2], node->src[3]), gradients, thread, threads, compute.workspace(thread));
     });
-    return {view_rows(g, all, 0, D * H), view_rows(g, all, D * H, D * KV), ggml_cont(g.ctx(), view_rows(g, all, D * (H + KV), D * KV))};
+    // There are no more queries than tokens.
+    return {ggml_view_2d(g.ctx(), all, D * H, a.q->ne[1], all->nb[1], 0), view_rows(g, all, D * H, D * KV), ggml_cont(g.ctx(), view_rows(g, all, D * (H + KV), D * KV))};
 }
 
 }  // namespace cria

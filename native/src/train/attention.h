@@ -25,7 +25,8 @@ struct AttentionInputs {
 // Whether attention goes block by block, without a matrix of S x S.
 bool is_blockwise(const Compute & compute, const Architecture & arch);
 
-// What the forward pass leaves for the backward pass.
+// What the forward pass leaves for the backward pass. Where the plan has fewer queries than tokens, Q stands for T in
+// all that belongs to a query.
 struct AttentionState {
     ggml_tensor *q, *k, *v;  // [D*H, T], [D*KV, T], [D*KV, T]
     ggml_tensor * out;       // [D*H, T]; a view of `kept` when blockwise
@@ -36,7 +37,7 @@ struct AttentionState {
 void attention_forward(Graph & g, const Architecture & arch, const BatchShape & shape, const AttentionInputs & inputs, AttentionState & state);
 
 struct AttentionGradient {
-    ggml_tensor *q, *k, *v;  // [D*H, T], [D*KV, T], [D*KV, T]; columns may lie apart
+    ggml_tensor *q, *k, *v;  // of the shapes above; columns may lie apart
 };
 
 AttentionGradient attention_backward(Graph & g, const Architecture & arch, const BatchShape & shape, const AttentionInputs & inputs,

@@ -19,19 +19,39 @@ ggml_tensor * view_heads(Graph & g, ggml_tensor * x, int64_t head_size, int64_t 
     return ggml_view_3d(g.ctx(), x, head_size, heads, x->ne[1], size_t(head_size) * sizeof(float), x->nb[1], 0);
 }
 
+// Those of `tokens`' columns that the layer wants.
+ggml_tensor * pick_wanted(Graph & g, const LayerInputs & inputs, ggml_tensor * tokens) { return inputs.wanted ? ggml_get_rows(g.ctx(), tokens, inputs.wanted) : tokens; }
+
+// sum [d, T] + the columns of the wanted tokens [d, Q]; may overwrite `sum`.
+ggml_tensor * add_wanted(Graph & g, const LayerInputs & inputs, ggml_tensor * sum, ggml_tensor * columns) {
+    if (!inputs.wanted) return ggml_add(g.ctx(), sum, columns);
+    return g.custom_inplace(sum, {columns, inputs.wanted}, [](ggml_tensor * node, int thread, int threads, Compute &) {
+        const ggml_tensor * columns = node->src[1];
+        const int32_t * wanted = static_cast<const int32_t *>(node->src[2]->data);
+        // Wanted tokens are distinct: no two threads meet.
+        for (int64_t i = thread; i < columns->ne[1]; i += threads) {
+            float * out = static_cast<float *>(node->data) + wanted[i] * node->ne[0];
+            const float * in = static_cast<const float *>(columns->data) + i * node->ne[0];
+            for (int64_t j = 0; j < node->ne[0]; j++) out[j] += in[j];
+        }
+    });
+}
+
 }  // namespace
 
 std::vector<ggml_tensor *> LayerActivations::list() const {
-    return {attn_in, q_raw, k_raw, attention.q, attention.k, attention.v, attention.out, attention.kept, residual, ffn_in, gate, up, ffn_mid};
+    return {attn_in, query_in, q_raw, k_raw, attention.q, attention.k, attention.v, attention.out, attention.kept, residual, ffn_in, gate, up, ffn_mid};
 }
 
 ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
                             const LayerInputs & inputs, ggml_tensor * x, bool adapter, LayerActivations & a) {
     ggml_context * c = g.ctx();
-    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens();
+    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens(), Q = inputs.wanted ? inputs.wanted->ne[0] : T;
+    ggml_tensor * query_positions = inputs.wanted ? inputs.wanted_positions : inputs.positions;
 
     a.attn_in = norm_forward(g, p.attn_norm, x, arch.norm_eps);
-    ggml_tensor * q = ggml_reshape_3d(c, linear_forward(g, p.q, a.attn_in, adapter), D, H, T);
+    a.query_in = pick_wanted(g, inputs, a.attn_in);
+    ggml_tensor * q = ggml_reshape_3d(c, linear_forward(g, p.q, a.query_in, adapter), D, H, Q);
     ggml_tensor * k = ggml_reshape_3d(c, linear_forward(g, p.k, a.attn_in, adapter), D, KV, T);
     a.attention.v = linear_forward(g, p.v, a.attn_in, adapter);
     a.q_raw = a.k_raw = nullptr;
@@ -41,10 +61,10 @@ ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerPar
         q = norm_forward(g, p.q_norm, q, arch.norm_eps);
         k = norm_forward(g, p.k_norm, k, arch.norm_eps);
     }
-    a.attention.q = ggml_reshape_2d(c, rope(g, arch, q, inputs.positions, false), D * H, T);
+    a.attention.q = ggml_reshape_2d(c, rope(g, arch, q, query_positions, false), D * H, Q);
     a.attention.k = ggml_reshape_2d(c, rope(g, arch, k, inputs.positions, false), D * KV, T);
     attention_forward(g, arch, s, inputs.attention, a.attention);
-    a.residual = ggml_add(c, linear_forward(g, p.o, a.attention.out, adapter), x);
+    a.residual = ggml_add(c, linear_forward(g, p.o, a.attention.out, adapter), pick_wanted(g, inputs, x));
 
     a.ffn_in = norm_forward(g, p.ffn_norm, a.residual, arch.norm_eps);
     a.up = linear_forward(g, p.up, a.ffn_in, adapter);
@@ -56,7 +76,7 @@ ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerPar
 ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
                              const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy, bool input_wanted) {
     ggml_context * c = g.ctx();
-    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens();
+    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens(), Q = dy->ne[1];
 
     // Feed-forward: y = residual + down(silu(gate) * up).
     ggml_tensor * d_mid = linear_backward(g, p.down, a.ffn_mid, dy);
@@ -67,16 +87,18 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
 
     ggml_tensor * d_out = linear_backward(g, p.o, a.attention.out, d_residual);
     const AttentionGradient d = attention_backward(g, arch, s, inputs.attention, a.attention, d_out);
-    ggml_tensor * d_q = rope(g, arch, view_heads(g, d.q, D, H), inputs.positions, true);
+    ggml_tensor * d_q = rope(g, arch, view_heads(g, d.q, D, H), inputs.wanted ? inputs.wanted_positions : inputs.positions, true);
     ggml_tensor * d_k = rope(g, arch, view_heads(g, d.k, D, KV), inputs.positions, true);
     if (p.q_norm.weight) {
         d_q = norm_backward(g, p.q_norm, a.q_raw, d_q, arch.norm_eps);
         d_k = norm_backward(g, p.k_norm, a.k_raw, d_k, arch.norm_eps);
     }
-    ggml_tensor * d_attn_in = linear_backward(g, p.q, a.attn_in, ggml_reshape_2d(c, d_q, D * H, T), {nullptr, input_wanted});
-    d_attn_in = linear_backward(g, p.k, a.attn_in, ggml_reshape_2d(c, d_k, D * KV, T), {d_attn_in, input_wanted});
+    ggml_tensor * d_query_in = linear_backward(g, p.q, a.query_in, ggml_reshape_2d(c, d_q, D * H, Q), {nullptr, input_wanted});
+    ggml_tensor * d_attn_in = linear_backward(g, p.k, a.attn_in, ggml_reshape_2d(c, d_k, D * KV, T), {inputs.wanted ? nullptr : d_query_in, input_wanted});
     d_attn_in = linear_backward(g, p.v, a.attn_in, d.v, {d_attn_in, input_wanted});
-    return input_wanted ? ggml_add(c, d_residual, norm_backward(g, p.attn_norm, x, d_attn_in, arch.norm_eps)) : nullptr;
+    if (!input_wanted) return nullptr;
+    if (inputs.wanted) d_attn_in = add_wanted(g, inputs, d_attn_in, d_query_in);
+    return add_wanted(g, inputs, norm_backward(g, p.attn_norm, x, d_attn_in, arch.norm_eps), d_residual);
 }
 
 size_t activation_bytes(const Architecture & arch, const BatchShape & s, bool blockwise) {

@@ -37,7 +37,7 @@ ggml_tensor * leaf(Graph & g, ggml_tensor * t) { return t ? g.ref(t) : nullptr; 
 LayerActivations as_leaves(Graph & g, const LayerActivations & a) {
     const auto leaf = [&](ggml_tensor * t) { return cria::leaf(g, t); };
     const AttentionState & t = a.attention;
-    return {leaf(a.attn_in), leaf(a.q_raw), leaf(a.k_raw), {leaf(t.q), leaf(t.k), leaf(t.v), leaf(t.out), leaf(t.kept)}, leaf(a.residual), leaf(a.ffn_in), leaf(a.gate), leaf(a.up), leaf(a.ffn_mid)};
+    return {leaf(a.attn_in), leaf(a.query_in), leaf(a.q_raw), leaf(a.k_raw), {leaf(t.q), leaf(t.k), leaf(t.v), leaf(t.out), leaf(t.kept)}, leaf(a.residual), leaf(a.ffn_in), leaf(a.gate), leaf(a.up), leaf(a.ffn_mid)};
 }
 
 void require(bool condition, const char * what) {
@@ -53,14 +53,16 @@ struct Session {
     bool kept = false;
     int first_kept_layer = 0;
     std::unique_ptr<TensorPool> pool;
-    AttentionPlan plan;                           // who sees whom: on the CPU
+    AttentionPlan plan, last_plan;                // who sees whom: on the CPU; in the last layer, if it has `wanted`
     ggml_tensor *prefix = nullptr, *start = nullptr;  // the same for kernels: [T]
     ggml_tensor * mask = nullptr;                 // and for ggml's operations: [S, S, 1, 1 or B]
     ggml_tensor * positions = nullptr;            // [T]
-    ggml_tensor *tokens = nullptr, *sources = nullptr;
-    std::vector<ggml_tensor *> x;                 // input of each layer, then the last output: [d, T]
+    ggml_tensor *tokens = nullptr, *sources = nullptr;  // sources: columns of the last output
+    // Tokens whose last output is read, [Q], and their positions: null where the last layer computes all of them.
+    ggml_tensor *wanted = nullptr, *wanted_positions = nullptr;
+    std::vector<ggml_tensor *> x;                 // input of each layer [d, T], then the last output [d, Q]
     ggml_tensor *picked = nullptr, *d_picked = nullptr;  // hidden states that predict targets [d, R], and their gradient
-    ggml_tensor * dy = nullptr;                   // [d, T]
+    ggml_tensor *dy = nullptr, *d_last = nullptr;  // [d, T]; of the last output [d, Q]
     std::vector<int32_t> targets;
     float temperature = 1.0f;
 };
@@ -117,7 +119,7 @@ struct Trainer::Impl {
         require(std::isfinite(b.temperature) && b.temperature > 0, "needs a positive temperature");
         for (const int32_t t : b.tokens) require(t >= 0 && t < arch.n_vocab, "has a token outside the vocabulary");
         for (const int32_t t : b.targets) require(t >= 0 && t < arch.n_vocab, "has a target outside the vocabulary");
-        for (const int32_t s : b.sources) require(s >= 0 && size_t(s) < n, "has a source outside its rows");
+        for (const int32_t s : b.sources) require(s >= 0 && size_t(s) < n && b.segments[size_t(s)] >= 0, "has a source outside its rows");
         for (const int32_t p : b.positions) require(p >= 0, "has a negative position");
     }
 
@@ -130,10 +132,21 @@ struct Trainer::Impl {
         s.temperature = b.temperature;
         const int64_t d = arch.n_embd, T = s.shape.tokens(), R = int64_t(b.targets.size()), S = b.row_length;
         const bool branches = std::any_of(b.segments.begin(), b.segments.end(), [](int32_t x) { return x > 0; });
-        s.pool = std::make_unique<TensorPool>(size_t(arch.n_layer) + 12);
+        s.pool = std::make_unique<TensorPool>(size_t(arch.n_layer) + 15);
         s.tokens = s.pool->add(GGML_TYPE_I32, {T});
         s.sources = s.pool->add(GGML_TYPE_I32, {R});
         s.positions = s.pool->add(GGML_TYPE_I32, {T});
+        std::vector<int32_t> wanted = b.sources, sources = b.sources;
+        std::sort(wanted.begin(), wanted.end());
+        wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+        const bool trims = compute.on_cpu() && int64_t(wanted.size()) < T;
+        const int64_t Q = trims ? int64_t(wanted.size()) : T;
+        if (trims) {
+            s.wanted = s.pool->add(GGML_TYPE_I32, {Q});
+            s.wanted_positions = s.pool->add(GGML_TYPE_I32, {Q});
+            s.last_plan = plan_attention(b.segments, b.rows, S, &wanted);
+            for (int32_t & source : sources) source = int32_t(std::lower_bound(wanted.begin(), wanted.end(), source) - wanted.begin());
+        }
         if (compute.on_cpu()) {
             s.plan = plan_attention(b.segments, b.rows, S);
         } else if (is_blockwise(compute, arch)) {
@@ -142,14 +155,21 @@ struct Trainer::Impl {
         } else {
             s.mask = s.pool->add(GGML_TYPE_F32, {S, S, 1, branches ? s.shape.rows : 1});
         }
-        for (int64_t i = 0; i <= arch.n_layer; i++) s.x.push_back(s.pool->add(GGML_TYPE_F32, {d, T}));
+        for (int64_t i = 0; i <= arch.n_layer; i++) s.x.push_back(s.pool->add(GGML_TYPE_F32, {d, i < arch.n_layer ? T : Q}));
         s.picked = s.pool->add(GGML_TYPE_F32, {d, R});
         s.d_picked = s.pool->add(GGML_TYPE_F32, {d, R});
         s.dy = s.pool->add(GGML_TYPE_F32, {d, T});
+        s.d_last = trims ? s.pool->add(GGML_TYPE_F32, {d, Q}) : s.dy;
         s.pool->allocate(compute, "the layers' inputs");
         ggml_backend_tensor_set(s.tokens, b.tokens.data(), 0, size_t(T) * 4);
         ggml_backend_tensor_set(s.positions, b.positions.data(), 0, size_t(T) * 4);
-        ggml_backend_tensor_set(s.sources, b.sources.data(), 0, size_t(R) * 4);
+        ggml_backend_tensor_set(s.sources, sources.data(), 0, size_t(R) * 4);
+        if (trims) {
+            std::vector<int32_t> positions;
+            for (const int32_t token : wanted) positions.push_back(b.positions[size_t(token)]);
+            ggml_backend_tensor_set(s.wanted, wanted.data(), 0, size_t(Q) * 4);
+            ggml_backend_tensor_set(s.wanted_positions, positions.data(), 0, size_t(Q) * 4);
+        }
         if (s.prefix) fill_sight(b);
         if (s.mask) fill_mask(b, branches);
     }
@@ -194,14 +214,22 @@ struct Trainer::Impl {
         g.run(scratch.get());
     }
 
-    LayerInputs leaf_inputs(Graph & g) const { return {g.ref(session.positions), {&session.plan, leaf(g, session.prefix), leaf(g, session.start), leaf(g, session.mask)}}; }
+    LayerInputs leaf_inputs(Graph & g, int64_t il) const {
+        const bool trimmed = session.wanted && il + 1 == arch.n_layer;
+        LayerInputs inputs{g.ref(session.positions), {trimmed ? &session.last_plan : &session.plan, leaf(g, session.prefix), leaf(g, session.start), leaf(g, session.mask)}};
+        if (trimmed) {
+            inputs.wanted = g.ref(session.wanted);
+            inputs.wanted_positions = g.ref(session.wanted_positions);
+        }
+        return inputs;
+    }
 
     // Runs layer `il`; with a tape its activations stay.
     void run_layer(int64_t il, Tape * tape) {
         std::optional<Graph> local;
         Graph & g = tape ? tape->graph.emplace(compute) : local.emplace(compute);
         LayerActivations a{};
-        ggml_tensor * y = layer_forward(g, arch, parameters.layers()[size_t(il)], session.shape, leaf_inputs(g), g.ref(session.x[size_t(il)]), session.adapter, a);
+        ggml_tensor * y = layer_forward(g, arch, parameters.layers()[size_t(il)], session.shape, leaf_inputs(g, il), g.ref(session.x[size_t(il)]), session.adapter, a);
         if (tape) {
             for (ggml_tensor * t : a.list()) flag_output(t);
             tape->activations = a;
@@ -244,7 +272,7 @@ struct Trainer::Impl {
         }
         {
             Graph g(compute);
-            g.write(ggml_get_rows_back(g.ctx(), g.ref(session.d_picked), g.ref(session.sources), g.ref(session.dy)), session.dy);
+            g.write(ggml_get_rows_back(g.ctx(), g.ref(session.d_picked), g.ref(session.sources), g.ref(session.d_last)), session.d_last);
             g.run(scratch.get());
         }
         for (int64_t il = arch.n_layer - 1; il >= 0; il--) {
@@ -252,8 +280,8 @@ struct Trainer::Impl {
             Tape & tape = il >= session.first_kept_layer ? tapes[size_t(il)] : tapes[0];
             if (il < session.first_kept_layer) run_layer(il, &tape);
             Graph g(compute);
-            ggml_tensor * dx = layer_backward(g, arch, parameters.layers()[size_t(il)], session.shape, leaf_inputs(g), as_leaves(g, tape.activations),
-                                              g.ref(session.x[size_t(il)]), g.ref(session.dy), il > 0 || inputs_trained());
+            ggml_tensor * dx = layer_backward(g, arch, parameters.layers()[size_t(il)], session.shape, leaf_inputs(g, il), as_leaves(g, tape.activations),
+                                              g.ref(session.x[size_t(il)]), g.ref(il + 1 == arch.n_layer ? session.d_last : session.dy), il > 0 || inputs_trained());
             if (dx) g.write(dx, session.dy);
             g.run(scratch.get());
             tape.graph.reset();
