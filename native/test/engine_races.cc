@@ -1,5 +1,6 @@
 // The engine without Node, used from many threads at once, for ThreadSanitizer: clients that submit, abort, fork and dispose,
-// a trainer that steps and flushes, onlookers. scripts/nightly/sanitizers.mjs builds and runs it.
+// a trainer that steps and flushes, onlookers; and before, the parts of each CPU kernel. scripts/nightly/sanitizers.mjs builds and
+// runs it.
 //
 //   engine_races <model.gguf> <seconds>
 #include <atomic>
@@ -13,6 +14,7 @@
 #include "adapter_file.h"
 #include "cria/runtime.h"
 #include "engine.h"
+#include "kernel_parts.h"
 
 namespace {
 
@@ -130,7 +132,7 @@ void run_engine(const std::string & path, Clock::time_point end) {
     EngineOptions options;
     options.model.path = path;
     options.model.device = "cpu";
-    // ggml's own threads meet at barriers that ThreadSanitizer cannot see: its libraries are not instrumented.
+    // ggml's own threads meet at barriers that ThreadSanitizer cannot see (kernel_parts.h).
     options.model.threads = 1;
     options.model.trainable = Trainable::lora;
     options.model.lora = LoraOptions();
@@ -166,6 +168,7 @@ int main(int argc, char ** argv) {
     if (argc != 3) return std::fprintf(stderr, "usage: engine_races <model.gguf> <seconds>\n"), 2;
     try {
         start_runtime();
+        if (!check_kernel_parts()) return 1;
         const double seconds = std::atof(argv[2]);
         for (int i = 1; i <= 3; i++) run_engine(argv[1], Clock::now() + std::chrono::milliseconds(long(seconds * 1000 / 3)));
     } catch (const Error & error) {
