@@ -136,7 +136,7 @@ async function build(sanitize) {
 async function underAddressSanitizer(name, body) {
   const folder = join(work, name);
   mkdirSync(folder);
-  const log = `log_path=${join(folder, "report")}:symbolize=0:abort_on_error=1`;
+  const log = (file) => `log_path=${join(folder, file)}:symbolize=0:abort_on_error=1`;
   let note = "";
   let failure = "";
   try {
@@ -145,8 +145,8 @@ async function underAddressSanitizer(name, body) {
       // Node is not instrumented, so the sanitizer's library must come first.
       LD_PRELOAD: asanLibrary,
       // exitcode=0: leaks alone, which Node has too, leave a program's exit code as it is.
-      ASAN_OPTIONS: `${log}:detect_leaks=1:exitcode=0:handle_abort=1`,
-      UBSAN_OPTIONS: `${log}:print_stacktrace=1`,
+      ASAN_OPTIONS: `${log("address")}:detect_leaks=1:exitcode=0:handle_abort=1`,
+      UBSAN_OPTIONS: `${log("undefined")}:print_stacktrace=1`,
     });
   } catch (error) {
     failure = error.message;
