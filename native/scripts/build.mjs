@@ -2,6 +2,7 @@
 // CRIA_BUILD_LLAMA=source compiles llama.cpp from the bundle first instead of using the prebuilt libraries.
 // CRIA_SANITIZE=address,undefined builds build-address-undefined/Release/cria.node, CRIA_SANITIZE=thread the program
 // build-thread/Release/engine_races.
+// CXX names another compiler than CMake finds.
 // --prebuild builds native/.cache/prebuild/Release/cria.node, which finds llama.cpp wherever it is installed.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -33,6 +34,7 @@ import {
 const require = createRequire(import.meta.url);
 const fromSource = process.env.CRIA_BUILD_LLAMA === "source";
 const sanitize = process.env.CRIA_SANITIZE ?? "";
+const compiler = process.env.CXX ?? "";
 const prebuild = process.argv.includes("--prebuild");
 const folder = prebuild ? join(".cache", "prebuild") : sanitize ? `build-${sanitize.replaceAll(",", "-")}` : "build";
 const buildDir = join(nativeRoot, folder);
@@ -52,7 +54,17 @@ function hashInputs() {
     addFolder(join(nativeRoot, dir));
   for (const file of ["CMakeLists.txt", "package.json", join("kernels", "cria_kernels.h")])
     hash.update(readFileSync(join(nativeRoot, file)));
-  hash.update([readLlamaPin(), process.platform, process.arch, fromSource, sanitize, prebuild].join("|"));
+  hash.update(
+    [
+      readLlamaPin(),
+      process.platform,
+      process.arch,
+      fromSource,
+      sanitize,
+      prebuild,
+      ...(compiler ? [compiler] : []),
+    ].join("|"),
+  );
   return hash.digest("hex");
 }
 
@@ -126,6 +138,7 @@ function compileAddon({ source, bins }) {
     GGML_RELEASE: versions.ggml,
     NODE_ADDON_API: dirname(require.resolve("node-addon-api/package.json")),
     CRIA_SANITIZE: sanitize,
+    ...(compiler ? { CMAKE_CXX_COMPILER: compiler } : {}),
     ...(prebuild ? relocate() : {}),
   };
   forgetOldConfiguration(defines);

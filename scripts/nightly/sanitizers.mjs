@@ -1,16 +1,18 @@
 // The addon under AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer (the engine's tests, then mixed load), and
-// the engine without Node under ThreadSanitizer (native/test/engine_races.cc). Needs GCC's or Clang's sanitizers and a build.
+// the engine without Node under ThreadSanitizer (native/test/engine_races.cc). Needs Linux, GCC with its sanitizers, setarch
+// and addr2line; everything else it bootstraps and builds.
 //
 //   node scripts/nightly/sanitizers.mjs [--minutes 2] [--only thread] [--out scripts/nightly/sanitizers]
 //
 // --only takes the checks whose name begins so. With --out it writes <out>.json and <out>.md. The exit code is 1 when anything fails.
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { collectChecks } from "./run-checks.mjs";
+import { readReports } from "./sanitizers/read-reports.mjs";
 
 const root = join(import.meta.dirname, "..", "..");
 const native = join(root, "native");
@@ -24,6 +26,77 @@ const { values } = parseArgs({
 });
 const started = performance.now();
 const { checks, check } = collectChecks((name) => name.startsWith(values.only));
+const compiler = process.env.CXX ?? "g++";
+const firstLine = (command, args) => spawnSync(command, args, { encoding: "utf8" }).stdout?.split("\n")[0] ?? "";
+/** The library's path; only its name when this compiler has none. */
+const asanLibrary = firstLine(compiler, ["-print-file-name=libasan.so"]);
+const work = mkdtempSync(join(tmpdir(), "cria-sanitizers-"));
+
+requireTools();
+try {
+  await runChecks();
+} finally {
+  rmSync(work, { recursive: true, force: true });
+}
+report();
+
+function requireTools() {
+  const missing = [
+    [process.platform === "linux", "Linux"],
+    [asanLibrary.includes("/"), `${compiler} with libasan (GCC's sanitizers)`],
+    [firstLine(compiler, ["-print-file-name=libtsan.so"]).includes("/"), `${compiler} with libtsan (GCC's sanitizers)`],
+    [firstLine("setarch", ["--version"]), "setarch (util-linux)"],
+    [firstLine("addr2line", ["--version"]), "addr2line (binutils)"],
+  ].flatMap(([there, name]) => (there ? [] : [name]));
+  if (missing.length === 0) return;
+  console.error(`sanitizers: missing: ${missing.join(", ")}`);
+  process.exit(1);
+}
+
+async function runChecks() {
+  await check("address, undefined, leak: build", async () => {
+    await run(process.execPath, [join(root, "scripts", "bootstrap.mjs")], { minutes: 60 });
+    return build("address,undefined");
+  });
+  await check("address, undefined, leak: tests of the engine", () =>
+    underAddressSanitizer("tests", async (env) => {
+      const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
+      const summary = join(work, "tests.json");
+      const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${summary}`];
+      // Threads of one process, which then ends by itself: LeakSanitizer looks at exit, and vitest kills its processes.
+      const pool = ["--pool=threads", "--poolOptions.threads.maxThreads=2", "--testTimeout=300000"];
+      const args = [vitest, "run", "packages/engine", ...pool, ...reporters];
+      await run(process.execPath, args, { env });
+      const { numPassedTests, numPendingTests } = JSON.parse(readFileSync(summary, "utf8"));
+      return `${numPassedTests} tests${numPendingTests ? `, ${numPendingTests} skipped` : ""}`;
+    }),
+  );
+  await check("address, undefined, leak: mixed load", () =>
+    underAddressSanitizer("load", async (env) => {
+      const soak = join(root, "scripts", "nightly", "soak.mjs");
+      // Its own allocator keeps freed memory in quarantine, so RSS says nothing here; LeakSanitizer does.
+      const output = await run(process.execPath, [soak, "--minutes", values.minutes, "--ignore-rss"], { env });
+      const { counts, checks: compared } = JSON.parse(output.slice(output.indexOf("\n{") + 1));
+      return `${counts.generations} requests, ${counts.trainSteps} steps, ${compared.replayedRequests} replayed`;
+    }),
+  );
+  await check("thread: build", async () => {
+    await run(process.execPath, [join(root, "scripts", "bootstrap.mjs")], { minutes: 60 });
+    return build("thread");
+  });
+  await check("thread: kernels, scheduler, trainer, job thread", async () => {
+    // Beside the model it saves adapters.
+    cpSync(model, join(work, "model.gguf"));
+    const program = join(native, "build-thread", "Release", "engine_races");
+    const seconds = String(60 * Number(values.minutes));
+    // Without address randomisation, whose range newer kernels have and ThreadSanitizer of GCC 12 does not know.
+    const output = await run("setarch", ["-R", program, join(work, "model.gguf"), seconds], {
+      env: { TSAN_OPTIONS: "halt_on_error=1:second_deadlock_stack=1" },
+    });
+    const counts = JSON.parse(output);
+    return `${counts.requests} requests, ${counts.aborted} aborted; ${counts.steps} steps, ${counts.abortedJobs} aborted`;
+  });
+}
 
 /** Standard output of a program that must succeed; what it said is in the error otherwise. */
 async function run(command, args, { cwd = root, env = {}, minutes = 30 } = {}) {
@@ -44,82 +117,58 @@ async function run(command, args, { cwd = root, env = {}, minutes = 30 } = {}) {
   const [code, signal] = await once(child, "close");
   if (code !== 0)
     throw new Error(
-      `${command} ${args.join(" ")} ended with ${code ?? signal}\n${stderr.slice(0, 6000)}\n${stdout.slice(-3000)}`,
+      `${command} ${args.join(" ")} ended with ${code ?? signal}\n${stderr.slice(0, 6000)}\n${stdout.slice(-6000)}`,
     );
   return stdout;
 }
 
-const build = (sanitize) =>
-  run(process.execPath, [join(native, "scripts", "build.mjs")], {
+async function build(sanitize) {
+  const output = await run(process.execPath, [join(native, "scripts", "build.mjs")], {
     cwd: native,
     env: { CRIA_SANITIZE: sanitize },
     minutes: 60,
   });
-
-/** Node is not instrumented, so the sanitizer's library must come first; what Node and V8 keep until the end is not ours. */
-async function sanitizedNode() {
-  const library = (await run(process.env.CXX ?? "g++", ["-print-file-name=libasan.so"])).trim();
-  return {
-    CRIA_ADDON: join(native, "build-address-undefined", "Release", "cria.node"),
-    LD_PRELOAD: library,
-    ASAN_OPTIONS: "detect_leaks=1:exitcode=99",
-    LSAN_OPTIONS: `suppressions=${join(native, "test", "leaks.supp")}:print_suppressions=0`,
-    UBSAN_OPTIONS: "print_stacktrace=1",
-  };
+  return output.trim().split("\n").at(-1);
 }
 
-await check("address, undefined, leak: build", async () =>
-  (await build("address,undefined")).trim().split("\n").at(-1),
-);
-await check("address, undefined, leak: tests of the engine", async () => {
-  const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
-  const report = ["--reporter=json", "--testTimeout=300000"];
-  const output = await run(process.execPath, [vitest, "run", "packages/engine", ...report], {
-    env: await sanitizedNode(),
-  });
-  const { numPassedTests, numFailedTests } = JSON.parse(output.slice(output.indexOf('{"num')));
-  if (numFailedTests > 0) throw new Error(output);
-  return `${numPassedTests} tests`;
-});
-await check("address, undefined, leak: mixed load", async () => {
-  const soak = join(root, "scripts", "nightly", "soak.mjs");
-  // Its own allocator keeps freed memory in quarantine, so RSS says nothing here; LeakSanitizer does.
-  const output = await run(process.execPath, [soak, "--minutes", values.minutes, "--ignore-rss"], {
-    env: await sanitizedNode(),
-  });
-  const { counts, checks: compared } = JSON.parse(output.slice(output.indexOf("\n{") + 1));
-  return `${counts.generations} requests, ${counts.trainSteps} steps, ${compared.replayedRequests} replayed`;
-});
-await check("thread: build", async () => (await build("thread")).trim().split("\n").at(-1));
-await check("thread: scheduler, trainer, job thread", async () => {
-  const work = mkdtempSync(join(tmpdir(), "cria-races-"));
+/**
+ * Runs `body` with the environment for a Node that loads the sanitized addon. What the sanitizers report in any of its processes
+ * fails, whatever becomes of the process: tests expect some of their children to die.
+ */
+async function underAddressSanitizer(name, body) {
+  const folder = join(work, name);
+  mkdirSync(folder);
+  const log = (file) => `log_path=${join(folder, file)}:symbolize=0:abort_on_error=1`;
+  let note = "";
+  let failure = "";
   try {
-    // Beside the model it saves adapters.
-    cpSync(model, join(work, "model.gguf"));
-    const program = join(native, "build-thread", "Release", "engine_races");
-    const suppressions = join(native, "test", "races.supp");
-    const env = { TSAN_OPTIONS: `suppressions=${suppressions}:halt_on_error=1:second_deadlock_stack=1` };
-    // Without address randomisation, whose range newer kernels have and ThreadSanitizer of GCC 12 does not know.
-    const output = await run(
-      "setarch",
-      ["-R", program, join(work, "model.gguf"), String(30 * Number(values.minutes))],
-      { env },
-    );
-    return output.trim();
-  } finally {
-    rmSync(work, { recursive: true, force: true });
+    note = await body({
+      CRIA_ADDON: join(native, "build-address-undefined", "Release", "cria.node"),
+      // Node is not instrumented, so the sanitizer's library must come first.
+      LD_PRELOAD: asanLibrary,
+      // exitcode=0: leaks alone, which Node has too, leave a program's exit code as it is.
+      ASAN_OPTIONS: `${log("address")}:detect_leaks=1:exitcode=0:handle_abort=1`,
+      UBSAN_OPTIONS: `${log("undefined")}:print_stacktrace=1`,
+    });
+  } catch (error) {
+    failure = error.message;
   }
-});
-await report();
+  const { findings, foreignLeaks } = readReports(folder);
+  if (failure || findings.length > 0)
+    throw new Error(
+      [`${findings.length} findings`, ...findings.slice(0, 20).map((text) => text.slice(0, 4000)), failure].join("\n"),
+    );
+  return `${note}; ${foreignLeaks} leaks of Node and V8 left aside`;
+}
 
-async function report() {
+function report() {
   const failures = checks.filter(({ ok }) => !ok);
   process.exitCode = failures.length > 0 ? 1 : 0;
   const result = {
     date: new Date().toISOString(),
-    commit: (await run("git", ["rev-parse", "--short", "HEAD"])).trim(),
+    commit: firstLine("git", ["-C", root, "rev-parse", "--short", "HEAD"]),
     node: process.version,
-    compiler: (await run(process.env.CXX ?? "g++", ["--version"])).split("\n")[0],
+    compiler: firstLine(compiler, ["--version"]),
     cpu: `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`,
     seconds: Math.round((performance.now() - started) / 1000),
     checks,
@@ -141,8 +190,9 @@ ${result.cpu}. **${failures.length} failures**, ${result.seconds} s.
 | --- | --- | --- | --- |
 ${rows.join("\n")}
 
-Not instrumented: Node and llama.cpp's prebuilt libraries. Leaks are suppressed where Node or V8 allocated them
-(\`native/test/leaks.supp\`), races where llama.cpp's libraries stand on top of the stack (\`native/test/races.supp\`).
+Not instrumented: Node and llama.cpp's prebuilt libraries. Leaks count where the addon or llama.cpp allocated. No report is
+suppressed. ggml's barriers are invisible to ThreadSanitizer: the engine runs on one thread of ggml's there (beside those of its
+clients, scheduler and jobs), and the parts of our kernels run on threads without ggml.
 `,
   );
 }

@@ -1,5 +1,6 @@
 // Forward, backward and optimizer steps over the very tensors that generation uses.
-// Threads: one call at a time (the caller's job thread); steps hold Model::compute_mutex() while they run.
+// Threads: one call at a time (the caller's job thread), but any thread may ask for tensors(), kept_layers() and step_count(),
+// or set the latter, meanwhile. Steps hold Model::compute_mutex() while they run.
 #pragma once
 
 #include <atomic>

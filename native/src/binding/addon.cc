@@ -257,7 +257,6 @@ Napi::Value quantize_gguf(const Napi::CallbackInfo & info) {
 Napi::Object init(Napi::Env env, Napi::Object exports) {
     Environment & environment = Environment::install(env);
     environment.model_class = Napi::Persistent(NativeModel::define(env));
-    environment.model_class.SuppressDestruct();
     exports.Set("runtimeInfo", Napi::Function::New(env, runtime_info));
     exports.Set("loadCuda", Napi::Function::New(env, load_cuda));
     exports.Set("loadModel", Napi::Function::New(env, load_model));

@@ -135,9 +135,9 @@ StepResult ParameterSet::step(const AdamW & options, Compute & compute) {
     }
     // torch.nn.utils.clip_grad_norm_: the coefficient is max_norm / (norm + 1e-6), at most 1.
     const float clip = options.max_grad_norm > 0 ? float(std::min(1.0, options.max_grad_norm / (result.grad_norm + 1e-6))) : 1.0f;
-    step_count++;
-    const float bias1 = 1.0f / (1.0f - float(std::pow(double(options.beta1), double(step_count))));
-    const float bias2 = 1.0f / (1.0f - float(std::pow(double(options.beta2), double(step_count))));
+    const double steps = double(++step_count);
+    const float bias1 = 1.0f / (1.0f - float(std::pow(double(options.beta1), steps)));
+    const float bias2 = 1.0f / (1.0f - float(std::pow(double(options.beta2), steps)));
     TensorPool settings(2);
     ggml_tensor * with_decay = settings.add(GGML_TYPE_F32, {7});
     ggml_tensor * without_decay = settings.add(GGML_TYPE_F32, {7});

@@ -1,6 +1,7 @@
 // The trainable tensors with their gradients and Adam moments, and the linear layers made of them.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -50,7 +51,7 @@ class ParameterSet {
 
     void zero_gradients(Compute & compute);
     StepResult step(const AdamW & options, Compute & compute);
-    int64_t step_count = 0;
+    std::atomic<int64_t> step_count{0};  // read from any thread, also during a step
 
    private:
     ggml_tensor * gradient_of(const ggml_tensor * value) const;

@@ -1,6 +1,7 @@
 #include "cria/trainer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <mutex>
@@ -78,6 +79,7 @@ struct Trainer::Impl {
     AllocatorPtr scratch;
     std::vector<Tape> tapes;
     Session session;
+    std::atomic<int> kept_layers{0};  // of the last forward; read from any thread, also during one
 
     Impl(std::shared_ptr<Model> m, const TrainerOptions & o)
         : model(std::move(m)), options(o), arch(*model->architecture()), compute(*model),
@@ -248,6 +250,7 @@ struct Trainer::Impl {
         const size_t per_layer = activation_bytes(arch, session.shape, is_blockwise(compute, arch));
         const int64_t fit = std::min<int64_t>(arch.n_layer, int64_t(options.memory_budget / std::max<size_t>(1, per_layer)));
         session.first_kept_layer = int(keep ? arch.n_layer - fit : arch.n_layer);
+        kept_layers = int(arch.n_layer) - session.first_kept_layer;
         for (int64_t il = 0; il < arch.n_layer; il++) run_layer(il, il >= session.first_kept_layer ? &tapes[size_t(il)] : nullptr);
         Graph g(compute);
         g.write(ggml_get_rows(g.ctx(), g.ref(session.x.back()), g.ref(session.sources)), session.picked);
@@ -340,7 +343,7 @@ StepResult Trainer::step(const AdamW & options) {
 
 void Trainer::zero_gradients() { impl_->parameters.zero_gradients(impl_->compute); }
 
-int Trainer::kept_layers() const { return int(impl_->arch.n_layer) - impl_->session.first_kept_layer; }
+int Trainer::kept_layers() const { return impl_->kept_layers; }
 
 std::vector<TensorInfo> Trainer::tensors() const {
     std::vector<TensorInfo> list;

@@ -1,0 +1,128 @@
+#include "kernel_parts.h"
+
+#include <cstdio>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "cpu/attention.h"
+#include "cpu/gemm.h"
+#include "cpu/gemm_q8.h"
+#include "cpu/streamed_head.h"
+
+namespace cria {
+
+namespace {
+
+constexpr int kParts = 3;
+
+std::vector<float> draw(int64_t count) {
+    static std::mt19937 random(1);
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float & value : values) value = std::uniform_real_distribution<float>(-1.0f, 1.0f)(random);
+    return values;
+}
+
+// Nothing but start and end orders the threads, as nothing but a node's start and end orders ggml's.
+template <typename Part>
+void run_at_once(int parts, Part part) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < parts; i++) threads.emplace_back([&, i] { part(i, parts); });
+    for (auto & thread : threads) thread.join();
+}
+
+// What `compute(parts)` returns must not depend on the number of parts.
+template <typename Compute>
+bool is_same_in_parts(const char * name, Compute compute) {
+    if (compute(kParts) == compute(1)) return true;
+    std::fprintf(stderr, "%s: %d parts compute something else than one\n", name, kParts);
+    return false;
+}
+
+bool check_products() {
+    bool ok = true;
+    for (const int64_t m : {3, 130}) {
+        const int64_t n = 200, k = 96;
+        const auto a = draw(m * k), b = draw(n * k), initial = draw(m * n);
+        ok &= is_same_in_parts("product", [&](int parts) {
+            auto c = initial;
+            run_at_once(parts, [&](int part, int) {
+                GemmWorkspace workspace;
+                run_gemm({m, n, k, a.data(), k, 1, b.data(), GGML_TYPE_F32, 1, k, c.data(), n, true}, part, parts, workspace);
+            });
+            return c;
+        });
+        std::vector<uint8_t> halves(ggml_row_size(GGML_TYPE_F16, n * k)), eighths(ggml_row_size(GGML_TYPE_Q8_0, n * k));
+        ggml_quantize_chunk(GGML_TYPE_F16, b.data(), halves.data(), 0, n, k, nullptr);
+        ggml_quantize_chunk(GGML_TYPE_Q8_0, b.data(), eighths.data(), 0, n, k, nullptr);
+        ok &= is_same_in_parts("product with F16", [&](int parts) {
+            auto c = initial;
+            run_at_once(parts, [&](int part, int) {
+                GemmWorkspace workspace;
+                const int64_t column = int64_t(ggml_row_size(GGML_TYPE_F16, k));
+                run_gemm({m, n, k, a.data(), k, 1, halves.data(), GGML_TYPE_F16, 1, column, c.data(), n, false}, part, parts, workspace);
+            });
+            return c;
+        });
+        if (!has_q8_gemm()) continue;
+        ok &= is_same_in_parts("product with Q8_0", [&](int parts) {
+            auto c = initial;
+            run_at_once(parts, [&](int part, int) {
+                Q8Workspace workspace;
+                run_q8_gemm({m, n, k, a.data(), k, eighths.data(), int64_t(ggml_row_size(GGML_TYPE_Q8_0, k)), c.data(), n}, part, parts, workspace);
+            });
+            return c;
+        });
+    }
+    return ok;
+}
+
+// Two rows, one with branches and padding; two query heads to each of two KV heads.
+bool check_attention() {
+    const int64_t rows = 2, length = 24, size = 16, heads = 4, kv_heads = 2, tokens = rows * length;
+    std::vector<int32_t> segments(size_t(tokens), 0);
+    for (int64_t i = 8; i < length; i++) segments[size_t(i)] = i < 14 ? 1 : i < 21 ? 2 : -1;
+    const AttentionPlan plan = plan_attention(segments, rows, length);
+    auto q = draw(tokens * heads * size), k = draw(tokens * kv_heads * size), v = draw(tokens * kv_heads * size), d_out = draw(tokens * heads * size);
+    return is_same_in_parts("attention", [&](int parts) {
+        const auto filled = [&](int64_t n) { return std::vector<float>(size_t(tokens * n), 9.0f); };
+        std::vector<std::vector<float>> out = {filled(heads * size), filled(heads), filled(heads * size), filled(kv_heads * size), filled(kv_heads * size)};
+        const auto many = [&](std::vector<float> & x) { return HeadVectors{x.data(), heads, heads * size}; };
+        const auto few = [&](std::vector<float> & x) { return HeadVectors{x.data(), kv_heads, kv_heads * size}; };
+        const AttentionTensors tensors{size, 0.25f, many(q), few(k), few(v), many(out[0]), {out[1].data(), heads, heads}};
+        const AttentionGradients gradients{many(d_out), many(out[2]), few(out[3]), few(out[4])};
+        run_at_once(parts, [&](int part, int) {
+            AttentionWorkspace workspace;
+            attention_forward(plan, tensors, part, parts, workspace);
+        });
+        run_at_once(parts, [&](int part, int) {
+            AttentionWorkspace workspace;
+            attention_backward(plan, tensors, gradients, part, parts, workspace);
+        });
+        return out;
+    });
+}
+
+// The shares are merged, in another order for other parts: races only.
+void race_head() {
+    const int64_t rows = 5, width = 64, vocab = 2000;
+    const auto x = draw(rows * width), w = draw(vocab * width);
+    const std::vector<int32_t> targets = {0, 700, 1999, 3, 1400};
+    const StreamedHead head{rows, width, vocab, x.data(), w.data(), GGML_TYPE_F32, int64_t(width * sizeof(float)), 1.0f, targets.data(), true};
+    std::vector<HeadShare> shares(kParts);
+    run_at_once(kParts, [&](int part, int parts) { run_head_share(head, part, parts, shares[size_t(part)]); });
+    std::vector<float> logprobs(size_t(rows), 0.0f), entropies(size_t(rows), 0.0f), slopes(size_t(rows * width), 0.0f);
+    run_at_once(kParts, [&](int part, int parts) {
+        for (int64_t i = part; i < rows; i += parts) merge_head_row(head, shares, i, logprobs[size_t(i)], entropies[size_t(i)], slopes.data() + i * width);
+    });
+}
+
+}  // namespace
+
+bool check_kernel_parts() {
+    const bool products = check_products(), attention = check_attention();
+    race_head();
+    return products && attention;
+}
+
+}  // namespace cria
