@@ -12,6 +12,7 @@ import { cpus, tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { findNvcc } from "../../native/scripts/build-kernels.mjs";
 import { packAll } from "../pack.mjs";
 import { cjsConsumer, esmConsumer, typedConsumer } from "./packages/consumers.mjs";
 import { readPackedManifest, startRegistry } from "./packages/registry.mjs";
@@ -119,6 +120,23 @@ try {
   // As for a platform without a ready-made addon. A server of its own: pnpm remembers by host what it was told.
   bare = await startRegistry(tarballs.filter((file) => !nameOf(file).startsWith("@cria/native-")));
   const cria = registry.tarballUrl("cria");
+
+  await check("ready-made addon: CUDA kernels in it where nvcc is", async () => {
+    const file = tarballs.find((tarball) => nameOf(tarball).startsWith("@cria/native-"));
+    const folder = join(work, "ready-made");
+    mkdirSync(folder);
+    await run("tar", ["-xzf", file, "-C", folder], { cwd: work });
+    const library = join(folder, "package", "libcria-cuda.so");
+    if (findNvcc() === null) {
+      expect(!existsSync(library), "there is no nvcc here, so where does libcria-cuda.so come from?");
+      return "no nvcc, no kernels";
+    }
+    expect(existsSync(library), "libcria-cuda.so is not packed");
+    // With nothing but the C and C++ libraries: the driver is looked for when it is used.
+    const needs = await run("ldd", ["-r", library], { cwd: work });
+    expect(!/not found|undefined symbol/.test(needs), needs);
+    return `libcria-cuda.so ${Math.ceil(statSync(library).size / 1024)} KiB`;
+  });
 
   for (const file of tarballs) {
     const name = nameOf(file);

@@ -2,7 +2,7 @@
 // saved and restored states. Compares logprobs with undisturbed runs and watches memory. The driver is
 // packages/engine/src/testing/soak, which the tests run for a few seconds. Needs a build.
 //
-//   node --expose-gc scripts/nightly/soak.mjs [--minutes 30] [--seed 1] [--ignore-rss] [--out scripts/nightly/soak]
+//   node --expose-gc scripts/nightly/soak.mjs [--minutes 30] [--seed 1] [--threads 1] [--ignore-rss] [--out scripts/nightly/soak]
 //
 // --ignore-rss: growth of memory is no failure. With --out it writes <out>.json, <out>.md and <out>.svg (RSS over time). The exit code is 1 when anything fails.
 import { spawnSync } from "node:child_process";
@@ -18,6 +18,7 @@ const { values } = parseArgs({
   options: {
     minutes: { type: "string", default: "30" },
     seed: { type: "string", default: "1" },
+    threads: { type: "string", default: "1" },
     "ignore-rss": { type: "boolean", default: false },
     out: { type: "string" },
   },
@@ -29,6 +30,7 @@ const report = await runSoak({
   path: join(root, "models", "cria-tiny.gguf"),
   seconds: 60 * Number(values.minutes),
   seed: Number(values.seed),
+  threads: Number(values.threads),
   ...(values["ignore-rss"] ? { maxGrowth: Number.POSITIVE_INFINITY } : {}),
   onEpoch: (epoch, { counts, checks, failures, memory }) => {
     if (epoch % 10 !== 0) return;
@@ -61,14 +63,14 @@ function describe() {
   const { trend } = memory;
   return `# Mixed load
 
-\`node --expose-gc scripts/nightly/soak.mjs --minutes ${values.minutes} --seed ${values.seed}\`, ${result.date}, commit ${result.commit},
+\`node --expose-gc scripts/nightly/soak.mjs --minutes ${values.minutes} --seed ${values.seed} --threads ${values.threads}\`, ${result.date}, commit ${result.commit},
 Node ${result.node}, ${result.cpu}. **${failures.length} failures**, ${result.seconds.toFixed(0)} s.
 
-The embedded policy with a LoRA adapter, 4 KV slots of 256 tokens, one thread; the weights changed ${result.epochs} times meanwhile.
+The embedded policy with a LoRA adapter, 4 KV slots of 256 tokens; the weights changed ${result.epochs} times meanwhile.
 
 | what happened | |
 | --- | --- |
-| conversations, forks of them | ${counts.conversations}, ${counts.forks} |
+| conversations, forks of them, sent again whole or in part | ${counts.conversations}, ${counts.forks}, ${counts.restarts} |
 | requests, of them aborted, of them disposed in flight | ${counts.generations}, ${counts.aborted}, ${counts.disposedInFlight} |
 | tokens sampled, evaluated, reused | ${counts.sampledTokens}, ${scheduler.prefillTokens}, ${scheduler.reusedTokens} |
 | evictions, restored from memory, tokens evaluated again | ${scheduler.evictions}, ${scheduler.restores}, ${scheduler.recomputedTokens} |
@@ -78,7 +80,7 @@ The embedded policy with a LoRA adapter, 4 KV slots of 256 tokens, one thread; t
 
 | what was checked | |
 | --- | --- |
-| requests generated again alone: tokens, logprobs, text equal bit for bit | ${checks.replayedRequests} (${checks.replayedTokens} tokens) |
+| requests generated again alone, each from nothing: tokens, logprobs, text equal bit for bit | ${checks.replayedRequests} (${checks.replayedTokens} tokens) |
 | sampled tokens against score(): largest difference, nats | ${checks.scoredTokens}: ${checks.worstDifference.toExponential(1)} |
 | sequences, KV slots, requests, saved bytes left at the end | ${scheduler.sequences}, ${scheduler.residentSequences}, ${scheduler.requests}, ${scheduler.swappedBytes} |
 | unhandled rejections | ${failures.filter((text) => text.startsWith("unhandled")).length} |

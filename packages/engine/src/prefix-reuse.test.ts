@@ -1,6 +1,6 @@
 import type { GenerateResult } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
-import type { LlamaModel } from "./index.js";
+import type { LlamaModel, LlamaSequence } from "./index.js";
 import { makeNormals, type TinyModelOptions, TinyModels, weightedLogprobs } from "./testing/index.js";
 
 const models = new TinyModels();
@@ -209,6 +209,31 @@ describe("resident sequences", () => {
       // Of the three slots two were taken: the last prompt is still there, the one before is not.
       expect((await ask(model, prompts[1]!, 1)).stats.prefillTokens).toBe(0);
       expect((await ask(model, prompts[0]!, 1)).stats.reusedTokens).toBe(0);
+    }
+  });
+
+  it("are copied before a saved state takes the place of the source", async () => {
+    for (const forkFirst of [true, false]) {
+      const options = { maxSequences: 2, contextSize: 256 };
+      const model = await models.load({}, options);
+      const fresh = await models.load({}, { ...options, prefixReuse: false });
+      const make = (count: number) => ({ prompt: randomTokens(count, count), sequence: model.createSequence() });
+      const [saved, idle, last] = [make(20), make(30), make(40)];
+      const said = new Map<object, number[]>();
+      for (const one of [saved, idle, last]) {
+        const { tokenIds } = await one.sequence.generate(one.prompt, { ...sampling, seed: 1 });
+        said.set(one, [...one.prompt, ...tokenIds]);
+      }
+      // Both slots are taken, by `idle` and `last`. In one admission the fork copies the one into the other's slot, and
+      // `saved` is put back into the slot that was copied from.
+      const fork = idle.sequence.fork();
+      const forked = () => fork.generate([5, 6], { ...sampling, seed: 2 });
+      const restored = () => saved.sequence.generate([7, 8], { ...sampling, seed: 3 });
+      const results = await Promise.all(forkFirst ? [forked(), restored()] : [restored(), forked()]);
+      const [ofFork, ofSaved] = forkFirst ? results : results.toReversed();
+      expectSameBits(ofFork!, await ask(fresh, [...said.get(idle)!, 5, 6], 2));
+      expectSameBits(ofSaved!, await ask(fresh, [...said.get(saved)!, 7, 8], 3));
+      expect(model.schedulerStats().restores).toBe(1);
     }
   });
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { GenerateResult } from "@cria/core";
-import type { LlamaSequence } from "../../llama-sequence.js";
-import { ConversationLog, FamilyLog, type Turn } from "./conversation-log.js";
+import { Conversation } from "./conversation.js";
 import type { SeededRandom } from "./seeded-random.js";
 import type { SoakState } from "./soak-state.js";
+import type { Turn } from "./turn.js";
 
 // Low temperatures magnify rounding; greedy requests report logprobs at 1.
 const TEMPERATURES = [0, 0.7, 1, 1.3];
@@ -19,24 +19,21 @@ const WORDS = ["pens", "12", "how many", "and", "7", "left", "each box", "?", "3
 
 /** One conversation and its forks from beginning to end: joins, turns, aborts, idle times, leaves. */
 export async function runFamily(state: SoakState, random: SeededRandom): Promise<void> {
-  const family = new FamilyLog(random.pick(TEMPERATURES));
-  const root = state.model.createSequence();
+  const root = new Conversation(state, random.pick(TEMPERATURES));
   state.counts.conversations++;
   const prompt = makePrompt(state, random);
-  const log = new ConversationLog(family);
   if (random.chance(0.35)) {
-    await prefill(state, root, log, prompt);
-    const forks = Array.from({ length: random.between(1, 5) }, () => forkOf(state, root, log));
+    await root.prefill(prompt);
+    const forks = Array.from({ length: random.between(1, 5) }, () => root.fork());
     const rootGoesOn = random.chance(0.5);
     if (!rootGoesOn) root.dispose();
     await Promise.all([
-      ...forks.map(([fork, forkLog], i) => talk(state, random.derive(i), fork, forkLog, [])),
-      ...(rootGoesOn ? [talk(state, random.derive(99), root, log, [])] : []),
+      ...forks.map((fork, i) => talk(state, random.derive(i), fork, [])),
+      ...(rootGoesOn ? [talk(state, random.derive(99), root, [])] : []),
     ]);
   } else {
-    await talk(state, random, root, log, prompt);
+    await talk(state, random, root, prompt);
   }
-  state.ended.push(family);
 }
 
 function makePrompt(state: SoakState, random: SeededRandom): number[] {
@@ -46,53 +43,44 @@ function makePrompt(state: SoakState, random: SeededRandom): number[] {
   return [...state.model.tokenize(`<|im_start|>user\n${text}<|im_end|>\n<|im_start|>assistant\n`)];
 }
 
-function forkOf(state: SoakState, sequence: LlamaSequence, log: ConversationLog): [LlamaSequence, ConversationLog] {
-  state.counts.forks++;
-  return [sequence.fork(), log.fork()];
-}
-
-async function prefill(state: SoakState, sequence: LlamaSequence, log: ConversationLog, delta: number[]) {
-  const weights = state.weights;
-  await sequence.prefill(delta);
-  state.counts.prefills++;
-  log.add({
-    delta,
-    request: null,
-    tokenIds: new Int32Array(0),
-    logprobs: new Float32Array(0),
-    finishReason: "stop",
-    text: "",
-    reused: null,
-    weights: state.weights === weights ? weights : null,
-  });
-}
-
-/** Turns of one sequence until it is full or leaves; forks of it are awaited too. */
+/** Turns of one conversation until it is full or leaves; forks of it are awaited too. */
 async function talk(
   state: SoakState,
   random: SeededRandom,
-  sequence: LlamaSequence,
-  log: ConversationLog,
+  conversation: Conversation,
   firstDelta: number[],
 ): Promise<void> {
   const forks: Promise<void>[] = [];
   let delta = firstDelta;
-  for (let left = random.between(1, 5); left > 0 && !state.stopping; left--) {
-    const request = makeRequest(random, log.family.temperature);
-    if (sequence.tokenCount + delta.length + request.maxTokens > state.model.info.contextSize) break;
-    const leaves = random.chance(0.04);
-    const turn = await takeTurn(state, random, sequence, delta, request, leaves);
-    log.add(turn);
-    if (leaves) break;
-    if (random.chance(0.15)) {
-      const [fork, forkLog] = forkOf(state, sequence, log);
-      forks.push(talk(state, random.derive(left), fork, forkLog, makeDelta(state, random)));
+  for (let left = random.between(1, random.chance(0.3) ? 25 : 5); left > 0 && !state.stopping; left--) {
+    const request = makeRequest(random, conversation.temperature);
+    if (conversation.tokens.length + delta.length + request.maxTokens > state.model.info.contextSize) break;
+    if (delta.length > 0 && random.chance(0.1)) {
+      // Two requests instead of one; the first may be interrupted anywhere.
+      await conversation.prefill(delta, random.chance(0.3) ? AbortSignal.timeout(random.between(0, 5)) : undefined);
+      delta = [];
+      if (random.chance(0.3)) await sleep(random.between(0, 40));
     }
+    const leaves = random.chance(0.04);
+    state.ended.push(await takeTurn(state, random, conversation, delta, request, leaves));
+    if (leaves) break;
+    if (random.chance(0.15))
+      forks.push(talk(state, random.derive(left), conversation.fork(), makeDelta(state, random)));
     if (random.chance(0.3)) await sleep(random.between(0, 40));
     delta = makeDelta(state, random);
+    if (random.chance(0.15)) delta = resend(random, conversation, delta);
   }
-  sequence.dispose();
+  conversation.dispose();
   await Promise.all(forks);
+}
+
+/** As a caller of a stateless server goes on, who sends everything again, sometimes from an earlier place. */
+function resend(random: SeededRandom, conversation: Conversation, delta: number[]): number[] {
+  const { tokens } = conversation;
+  const kept = random.chance(0.5) ? tokens.length : random.between(1, tokens.length);
+  const whole = [...tokens.slice(0, kept), ...delta];
+  conversation.restart(random.chance(0.5));
+  return whole;
 }
 
 /** What others add between two turns; sometimes nothing, sometimes a single token. */
@@ -102,7 +90,7 @@ function makeDelta(state: SoakState, random: SeededRandom): number[] {
   return [...state.model.tokenize(text)].slice(0, random.chance(0.1) ? 1 : 30);
 }
 
-function makeRequest(random: SeededRandom, temperature: number): NonNullable<Turn["request"]> {
+function makeRequest(random: SeededRandom, temperature: number): Turn["request"] {
   return {
     maxTokens: random.between(1, 28),
     temperature,
@@ -118,9 +106,9 @@ function makeRequest(random: SeededRandom, temperature: number): NonNullable<Tur
 async function takeTurn(
   state: SoakState,
   random: SeededRandom,
-  sequence: LlamaSequence,
+  conversation: Conversation,
   delta: number[],
-  request: NonNullable<Turn["request"]>,
+  request: Turn["request"],
   leaves: boolean,
 ): Promise<Turn> {
   const weights = state.weights;
@@ -128,14 +116,15 @@ async function takeTurn(
   const streams = random.chance(0.2);
   const aborts = random.chance(0.12) ? random.between(0, 25) : null;
   const signal = aborts === null ? undefined : AbortSignal.timeout(aborts);
-  const running = sequence.generate(delta, {
+  const prompt = [...conversation.tokens, ...delta];
+  const running = conversation.generate(delta, {
     ...request,
     signal: aborts === 0 ? AbortSignal.abort() : signal,
     ...(streams ? { onText: (text: string) => chunks.push(text) } : {}),
   });
   if (leaves) {
     await sleep(random.between(0, 15));
-    sequence.dispose();
+    conversation.dispose();
     state.counts.disposedInFlight++;
   }
   const result: GenerateResult = await running;
@@ -144,8 +133,9 @@ async function takeTurn(
   if (result.finishReason === "aborted") state.counts.aborted++;
   else if (streams && chunks.join("") !== result.text)
     state.fail(`streamed ${JSON.stringify(chunks.join(""))} of ${JSON.stringify(result.text)}`);
+  if (!leaves) conversation.checkTokens();
   return {
-    delta,
+    prompt,
     request,
     tokenIds: result.tokenIds,
     logprobs: result.logprobs,

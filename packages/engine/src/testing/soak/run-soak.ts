@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { loadModel } from "../../load-model.js";
 import type { SchedulerStats } from "../../native-types.js";
 import { provokeRefusals, restoreState, saveState, trainCritic, trainSome } from "./change-weights.js";
-import { checkConversations, type SoakChecks } from "./check-conversations.js";
+import { checkTurns, type SoakChecks } from "./check-turns.js";
 import { type MemorySample, type MemoryTrend, measureMemoryTrend } from "./memory-trend.js";
 import { runFamily } from "./run-conversations.js";
 import { SeededRandom } from "./seeded-random.js";
@@ -22,7 +22,9 @@ export interface SoakOptions {
   seed?: number;
   /** Families of conversations at once. Default 8, for 4 KV slots. */
   families?: number;
-  /** Conversations that each check generates again, alone. Default 40. */
+  /** Of the engine under load; undisturbed runs use one. Default 1. */
+  threads?: number;
+  /** Turns that each check generates again, alone. Default 150. */
   replays?: number;
   /** Most bytes that RSS may grow by after the warm-up. Default 8 MiB; Infinity for runs that are all warm-up. */
   maxGrowth?: number;
@@ -50,17 +52,26 @@ export interface SoakReport {
  * nothing may be left over. Call it in a process of its own where RSS is to be judged; `--expose-gc` makes samples calmer.
  */
 export async function runSoak(options: SoakOptions): Promise<SoakReport> {
-  const { seconds, epochSeconds = 8, seed = 1, families = 8, replays = 40, maxGrowth = 8 * 2 ** 20 } = options;
+  const {
+    seconds,
+    epochSeconds = 8,
+    seed = 1,
+    families = 8,
+    threads = 1,
+    replays = 150,
+    maxGrowth = 8 * 2 ** 20,
+  } = options;
   const started = performance.now();
   const elapsed = () => (performance.now() - started) / 1000;
   const folder = mkdtempSync(join(tmpdir(), "cria-soak-"));
-  // Four slots and room for a few saved states: both ways of eviction happen all the time.
+  // Four slots and room for a few saved states: both ways of eviction happen all the time. A context beyond 256 tokens, where
+  // llama.cpp's attention takes another block of cells.
   const model = await loadModel({
     path: options.path,
-    threads: 1,
-    contextSize: 256,
+    threads,
+    contextSize: 512,
     maxSequences: 4,
-    swapBytes: 1_500_000,
+    swapBytes: 1_000_000,
     lora: { rank: 4, alpha: 8 },
   });
   const state = new SoakState(model, options.path, folder, new SeededRandom(seed));
@@ -69,7 +80,6 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
     worstDifference: 0,
     replayedRequests: 0,
     replayedTokens: 0,
-    recomputedRequests: 0,
   };
   const samples: MemorySample[] = [];
   const onRejection = (reason: unknown) => state.fail(`unhandled rejection: ${(reason as Error)?.stack ?? reason}`);
@@ -86,7 +96,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
         const random = state.random.derive(1e6 + round);
         const ends = Math.min(elapsed() + epochSeconds, seconds);
         while (elapsed() < ends && !state.stopping) await sleep(20);
-        await checkConversations(state, checks, replays);
+        await checkTurns(state, checks, replays);
         if (round % 4 === 1) await trainCritic(state, random);
         await state.changeWeights(async () => {
           await trainSome(state, random);

@@ -1,11 +1,13 @@
 import type { LlamaModel } from "../../llama-model.js";
-import type { FamilyLog } from "./conversation-log.js";
 import type { SeededRandom } from "./seeded-random.js";
+import type { Turn } from "./turn.js";
 
 /** How often what happened. */
 export interface SoakCounts {
   conversations: number;
   forks: number;
+  /** Conversations sent again whole, or from an earlier place. */
+  restarts: number;
   generations: number;
   prefills: number;
   aborted: number;
@@ -27,6 +29,7 @@ export class SoakState {
   readonly counts: SoakCounts = {
     conversations: 0,
     forks: 0,
+    restarts: 0,
     generations: 0,
     prefills: 0,
     aborted: 0,
@@ -43,8 +46,8 @@ export class SoakState {
     refused: 0,
   };
   readonly failures: string[] = [];
-  /** Families that ended under the present weights, and were not checked yet. */
-  ended: FamilyLog[] = [];
+  /** Turns that were not checked yet. */
+  ended: Turn[] = [];
   stopping = false;
   private version = 0;
   private changing = false;

@@ -1,0 +1,58 @@
+import type { GenerateOptions, GenerateResult } from "@cria/core";
+import type { LlamaSequence } from "../../llama-sequence.js";
+import type { SoakState } from "./soak-state.js";
+
+/** A sequence, and what was sent and sampled, noted beside it. */
+export class Conversation {
+  /** @param temperature of every request. */
+  constructor(
+    private readonly state: SoakState,
+    readonly temperature: number,
+    private sequence: LlamaSequence = state.model.createSequence(),
+    readonly tokens: number[] = [],
+  ) {}
+
+  async prefill(delta: readonly number[], signal?: AbortSignal): Promise<void> {
+    await this.sequence.prefill(delta, { signal });
+    this.tokens.push(...delta);
+    this.state.counts.prefills++;
+  }
+
+  async generate(delta: readonly number[], options: GenerateOptions): Promise<GenerateResult> {
+    const result = await this.sequence.generate(delta, options);
+    this.tokens.push(...delta, ...result.tokenIds);
+    return result;
+  }
+
+  fork(): Conversation {
+    this.state.counts.forks++;
+    return new Conversation(this.state, this.temperature, this.sequence.fork(), [...this.tokens]);
+  }
+
+  /** Begins with no tokens, in the same sequence or in another. */
+  restart(resets: boolean): void {
+    if (resets) {
+      this.sequence.reset();
+    } else {
+      this.sequence.dispose();
+      this.sequence = this.state.model.createSequence();
+    }
+    this.tokens.length = 0;
+    this.state.counts.restarts++;
+  }
+
+  /** The engine must hold the same tokens. */
+  checkTokens(): void {
+    const held = this.sequence.tokenIds;
+    if (
+      held.length !== this.tokens.length ||
+      this.sequence.tokenCount !== held.length ||
+      this.tokens.some((token, i) => token !== held[i])
+    )
+      this.state.fail(`a sequence holds [${held}], not [${this.tokens}]`);
+  }
+
+  dispose(): void {
+    this.sequence.dispose();
+  }
+}
