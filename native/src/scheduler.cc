@@ -14,6 +14,7 @@
 #include "infer/decode_batch.h"
 #include "infer/kv_slots.h"
 #include "infer/own_products.h"
+#include "infer/row_plan.h"
 #include "infer/sampler.h"
 #include "infer/text_stream.h"
 #include "infer/thread_pool.h"
@@ -39,10 +40,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Holes up to this many slots are filled: another physical batch would read all weights again.
-constexpr int kMaxHole = 12;
-// Sequences change slots when there are more holes than this share of them. A swap costs about as much as a row.
-constexpr int kHoleShare = 8;
 // Shorter promised prefixes are not waited for: the prompts run in one batch instead.
 constexpr size_t kMinAwaitedPrefix = 8;
 // A free slot that holds this many tokens more than a prompt wants of it may lose them.
@@ -513,28 +510,35 @@ struct Scheduler::Impl {
 
     // One token for each sequence that has exactly one to evaluate.
     void decode(std::unique_lock<std::mutex> & lock) {
-        std::vector<std::shared_ptr<Sequence>> by_slot(size_t(slots->count()));
-        int active = 0;
+        std::vector<std::shared_ptr<Sequence>> decoding;
+        std::vector<bool> active(size_t(slots->count()));
         for (const auto & sequence : running) {
-            if (sequence->tokens.size() - (*slots)[sequence->slot].tokens.size() == 1) {
-                by_slot[size_t(sequence->slot)] = sequence;
-                active++;
+            if (sequence->tokens.size() - (*slots)[sequence->slot].tokens.size() != 1) continue;
+            decoding.push_back(sequence);
+            active[size_t(sequence->slot)] = true;
+        }
+        if (decoding.empty() || stopping) return;
+        if (slots->can_swap()) {
+            for (const auto & [from, to] : plan_swaps(active)) {
+                swap_slots(from, to);
+                active[size_t(from)] = false;
+                active[size_t(to)] = true;
             }
         }
-        if (active == 0 || stopping) return;
-        close_ranks(by_slot, active);
-        const std::vector<int> padding = choose_padding(by_slot);
+        std::sort(decoding.begin(), decoding.end(), [](const auto & a, const auto & b) { return a->slot < b->slot; });
+        const std::vector<int> padding = plan_padding(active, min_rows, row_step);
         batch->clear();
         std::vector<Output> outputs;
-        for (int i = 0, p = 0; i < slots->count(); i++) {
-            const int position = int((*slots)[i].tokens.size());
-            if (by_slot[size_t(i)]) {
-                outputs.push_back({by_slot[size_t(i)], batch->add(by_slot[size_t(i)]->tokens.back(), position, i, true)});
-            } else if (size_t(p) < padding.size() && padding[size_t(p)] == i) {
-                batch->add(0, position, i, true);
-                p++;
-            }
+        size_t p = 0;
+        const auto pad_until = [&](int slot) {
+            for (; p < padding.size() && padding[p] < slot; p++) batch->add(0, int((*slots)[padding[p]].tokens.size()), padding[p], true);
+        };
+        for (const auto & sequence : decoding) {
+            pad_until(sequence->slot);
+            const int position = int((*slots)[sequence->slot].tokens.size());
+            outputs.push_back({sequence, batch->add(sequence->tokens.back(), position, sequence->slot, true)});
         }
+        pad_until(slots->count());
         const bool ok = call_llama(lock, outputs);
         if (!padding.empty()) {
             for (const int slot : padding) slots->trim(slot, (*slots)[slot].tokens.size());
@@ -556,29 +560,6 @@ struct Scheduler::Impl {
         }
     }
 
-    // Moves the sequences that decode into neighbouring slots, where few of them must move for it, if that spares enough rows.
-    void close_ranks(std::vector<std::shared_ptr<Sequence>> & by_slot, int active) {
-        if (!slots->can_swap()) return;
-        const auto is_active = [&](int slot) { return by_slot[size_t(slot)] != nullptr; };
-        int first = 0, last = int(by_slot.size()) - 1;
-        while (!is_active(first)) first++;
-        while (!is_active(last)) last--;
-        if ((last - first + 1 - active) * kHoleShare <= active) return;
-        // Of all windows as wide as there are active slots, the one with most of them inside.
-        int inside = 0, best = 0, begin = 0;
-        for (int slot = 0; slot < int(by_slot.size()); slot++) {
-            inside += is_active(slot) - (slot >= active && is_active(slot - active));
-            if (slot >= active - 1 && inside > best) best = inside, begin = slot - active + 1;
-        }
-        int hole = begin;
-        for (int slot = first; slot <= last; slot++) {
-            if (!is_active(slot) || (slot >= begin && slot < begin + active)) continue;
-            while (is_active(hole)) hole++;
-            swap_slots(slot, hole);
-            std::swap(by_slot[size_t(slot)], by_slot[size_t(hole)]);
-        }
-    }
-
     void swap_slots(int a, int b) {
         slots->swap(a, b);
         totals.moved_sequences++;
@@ -586,32 +567,6 @@ struct Scheduler::Impl {
             const auto it = sequences.find((*slots)[slot].owner);
             if (it != sequences.end()) it->second->slot = slot;
         }
-    }
-
-    // Padding rows: small holes between active slots, and up to min_rows in each run of slots that decodes together.
-    std::vector<int> choose_padding(const std::vector<std::shared_ptr<Sequence>> & by_slot) const {
-        std::vector<int> padding;
-        const int count = int(by_slot.size());
-        for (int begin = 0; begin < count;) {
-            if (!by_slot[size_t(begin)]) {
-                begin++;
-                continue;
-            }
-            int end = begin + 1, hole = 0;  // the run is [begin, end)
-            for (int i = end; i < count && hole <= kMaxHole; i++) {
-                hole = by_slot[size_t(i)] ? 0 : hole + 1;
-                if (hole == 0) end = i + 1;
-            }
-            int first = begin;
-            const auto short_of_rows = [&] { return end - first < min_rows || (end - first) % row_step != 0; };
-            while (short_of_rows() && end < count && !by_slot[size_t(end)]) end++;
-            while (short_of_rows() && first > 0 && (padding.empty() || padding.back() != first - 1) && !by_slot[size_t(first - 1)]) first--;
-            for (int i = first; i < end; i++) {
-                if (!by_slot[size_t(i)]) padding.push_back(i);
-            }
-            begin = end;
-        }
-        return padding;
     }
 
     // What follows the last token of an admitted sequence: a sampled token, or for a request that only wanted the evaluation
