@@ -167,10 +167,18 @@ describe("resident sequences", () => {
     const again = await root.generate(prompt, { ...sampling, seed: 1 });
     expect(again.stats).toMatchObject({ prefillTokens: 1, reusedTokens: 39 });
     expectSameBits(again, first);
-    expect(() => {
-      void root.generate([1], { ...sampling, maxTokens: 60, seed: 2 });
-      root.reset();
-    }).toThrow(/still generating/);
+  });
+
+  it("a sequence that generates cannot be reset", async () => {
+    const model = await models.load({}, { maxSequences: 1, contextSize: 4096 });
+    const sequence = model.createSequence();
+    const controller = new AbortController();
+    const running = sequence.generate([1], { ...sampling, maxTokens: 4000, seed: 2, signal: controller.signal });
+    expect(() => sequence.reset()).toThrow(/still generating/);
+    controller.abort();
+    expect((await running).finishReason).toBe("aborted");
+    sequence.reset();
+    expect(sequence.tokenCount).toBe(0);
   });
 
   it("a conversation that goes on is not cut for one that shares its beginning", async () => {
