@@ -14,7 +14,7 @@ import { compareRuns } from "../measure.js";
 import { getModelFile } from "../models/index.js";
 import { findTorch, TorchPeer } from "../peers/torch/torch-peer.js";
 import type { Row } from "../row.js";
-import { makeBatch, policyGradient, toSequences } from "./batch.js";
+import { makeBatch, policyGradient, toSequences, trainingMemory } from "./batch.js";
 import { cases, type TrainCase } from "./cases.js";
 import { measureMemory } from "./memory.js";
 
@@ -55,7 +55,15 @@ async function measureCase(
   const { title, trainable, rows, length, sharedPrompt } = trainCase;
   const path = await getPath(trainCase.model);
   const lora = trainable === "lora" ? { rank: 16, alpha: 32 } : null;
-  await using model = await loadModel({ path, threads, lora, trainable, contextSize: 64, maxSequences: 1 });
+  await using model = await loadModel({
+    path,
+    threads,
+    lora,
+    trainable,
+    trainingMemory,
+    contextSize: 64,
+    maxSequences: 1,
+  });
   const batch = makeBatch(rows, length, model.info.vocabSize, sharedPrompt);
   const sequences = toSequences(batch);
   // B is zero in a new adapter and then hides A's gradient: one step at a high rate moves it.

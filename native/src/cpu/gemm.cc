@@ -42,6 +42,12 @@ void pack_panel(const float * b, int64_t step, int64_t column, int64_t depth, in
         for (int64_t p = 0; p < depth; p++) copy_panel_row(b + p * step, out + p * columns, columns);
         return;
     }
+    if (width == columns && column == 1 && columns < 8 && step >= 8) {
+        // Eight at once: what is too much is overwritten by the next line, and the last line is exact.
+        for (int64_t p = 0; p + 2 < depth; p++) std::memcpy(out + p * columns, b + p * step, 8 * sizeof(float));
+        for (int64_t p = std::max<int64_t>(0, depth - 2); p < depth; p++) std::copy_n(b + p * step, columns, out + p * columns);
+        return;
+    }
     if (width == columns && step == 1 && columns == kernel.columns) return kernel.pack_transposed(b, column, depth, out);
     if (width < columns) std::memset(out, 0, size_t(depth * columns) * sizeof(float));
     for (int64_t p = 0; p < depth; p++) {
@@ -60,7 +66,9 @@ void pack_typed_rows(const Gemm & g, int64_t p0, int64_t depth, int64_t j0, int6
     w.row.resize(size_t(width));
     for (int64_t p = 0; p < depth; p++) {
         convert(g.b_type, b + (p0 + p) * g.b_step, w.row.data(), width);
-        for (int64_t j = 0; j < width; j += columns) pack_panel(w.row.data() + j, 0, 1, 1, std::min(columns, width - j), columns, w.b.data() + j * depth + p * columns);
+        const int64_t whole = width / columns * columns;
+        for (int64_t j = 0; j < whole; j += columns) copy_panel_row(w.row.data() + j, w.b.data() + j * depth + p * columns, columns);
+        if (whole < width) pack_panel(w.row.data() + whole, 0, 1, 1, width - whole, columns, w.b.data() + whole * depth + p * columns);
     }
 }
 
@@ -165,8 +173,10 @@ void run_gemm(const Gemm & g, int part, int parts, GemmWorkspace & w) {
         for (int64_t p = 0; p < g.k; p += kDepth) {
             const int64_t depth = std::min(kDepth, g.k - p);
             pack_b(g, p, depth, j, width, kernel.columns, w);
-            for (int64_t i = i_begin; i < i_end; i += block_rows) {
-                const int64_t height = std::min(block_rows, i_end - i);
+            for (int64_t i = i_begin, height; i < i_end; i += height) {
+                height = std::min(block_rows, i_end - i);
+                // Whole tiles are read where they lie; the rows that are left over are packed by themselves.
+                if (g.a_step == 1 && height > kernel.rows) height -= height % kernel.rows;
                 const RowBlock rows = take_rows(g, i, height, p, depth, kernel.rows, w);
                 multiply_block(kernel, g, rows, i, height, j, width, depth, g.accumulate || p > 0, w);
             }
