@@ -1,8 +1,5 @@
 import type { LossFunction, TrainSequence } from "@cria/core";
 
-/** Activations kept from forward to backward, in bytes: all of 0.5B at 1024 tokens, so that no layer is computed twice. */
-export const trainingMemory = 2 * 2 ** 30;
-
 /** Rows of equal length whose second half is in the loss, as a policy gradient has it. */
 export interface Batch {
   /** `length + 1` ids a row: the last one is only predicted. */

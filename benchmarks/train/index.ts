@@ -14,7 +14,7 @@ import { compareRuns } from "../measure.js";
 import { getModelFile } from "../models/index.js";
 import { findTorch, TorchPeer } from "../peers/torch/torch-peer.js";
 import type { Row } from "../row.js";
-import { makeBatch, policyGradient, toSequences, trainingMemory } from "./batch.js";
+import { makeBatch, policyGradient, toSequences } from "./batch.js";
 import { cases, type TrainCase } from "./cases.js";
 import { measureMemory } from "./memory.js";
 
@@ -60,7 +60,6 @@ async function measureCase(
     threads,
     lora,
     trainable,
-    trainingMemory,
     contextSize: 64,
     maxSequences: 1,
   });

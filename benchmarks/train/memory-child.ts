@@ -1,13 +1,12 @@
 /** Prints the peak resident memory in MiB, less the size of the weights, after one training step. */
 import { statSync } from "node:fs";
 import { loadModel } from "@cria/engine";
-import { makeBatch, policyGradient, toSequences, trainingMemory } from "./batch.js";
+import { makeBatch, policyGradient, toSequences } from "./batch.js";
 
 const [path, rows, length] = process.argv.slice(2);
 const model = await loadModel({
   path: path!,
   lora: { rank: 16, alpha: 32 },
-  trainingMemory,
   contextSize: 64,
   maxSequences: 1,
 });

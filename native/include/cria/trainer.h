@@ -43,7 +43,7 @@ struct TensorInfo {
 };
 
 struct TrainerOptions {
-    size_t memory_budget = size_t(1) << 30;  // bytes for activations kept from forward to backward
+    size_t memory_budget = size_t(2) << 30;  // bytes for activations kept from forward to backward
     // A critic: the model predicts values instead of tokens. forward() then returns values in the place of logprobs and
     // zeros in that of entropies; backward() takes dLoss/dvalue.
     bool value_head = false;

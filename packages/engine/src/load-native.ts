@@ -57,7 +57,7 @@ export interface LoadModelOptions {
    * token is part of. False: a sequence shares with its forks only.
    */
   prefixReuse?: boolean;
-  /** Bytes for activations kept between forward and backward; beyond it layers are recomputed. Default 1 GiB. */
+  /** Bytes for activations kept between forward and backward; beyond it layers are recomputed. Default 2 GiB. */
   trainingMemory?: number;
   /** Most prompt tokens of one sequence evaluated between two decode steps. Default 512. */
   prefillChunk?: number;

@@ -59,7 +59,7 @@ export function readModelShape({ metadata, tensors }: GgufHeader): ModelShape {
 }
 
 /** The engine's defaults, and sizes that its native code fixes. */
-const ACTIVATION_BUDGET = 1 << 30;
+const ACTIVATION_BUDGET = 2 * 2 ** 30;
 const LOGITS_CHUNK = 128 << 20;
 /** Node, the addon and llama.cpp's libraries, before a model is loaded; measured. */
 const PROCESS = 110e6;
@@ -102,7 +102,7 @@ export function estimateMemory(model: ModelShape, config: TrainConfig): MemoryIt
     {
       name: "activations",
       bytes: Math.max(perToken * rows * 4, Math.min(ACTIVATION_BUDGET, perToken * rows * 4 * layers)),
-      detail: `micro-batches of ${rows} tokens; layers beyond 1 GiB are recomputed`,
+      detail: `micro-batches of ${rows} tokens; layers beyond 2 GiB are recomputed`,
       key: "actor_rollout_ref.actor.ppo_max_token_len",
     },
     {
