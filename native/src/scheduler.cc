@@ -48,6 +48,9 @@ constexpr size_t kMaxLostTail = 7;
 constexpr int kPrefillPerStep = 4096;
 // Below that many rows ggml's kernels read weights faster than ours pack them.
 constexpr int kLeastOwnRows = 8;
+// Evaluations of fewer floating-point operations (some 5 ms of one core) leave a core to the event loop, which has texts to
+// render and tools to call meanwhile: threads that compute meet at every operation, and all wait for one that lost its core.
+constexpr double kSmallEvaluation = 2.5e8;
 // An idle scheduler lets a burst of submissions arrive, for what came first would be decoded alone and the others behind
 // it: it waits until none came for this share of an evaluation, at most so many shares.
 constexpr double kQuietShare = 0.02;
@@ -431,6 +434,9 @@ struct Scheduler::Impl {
     // One llama_decode and the sampling of its outputs, both with the lock released. False: the requests must fail.
     bool call_llama(std::unique_lock<std::mutex> & lock, std::vector<Output> & outputs) {
         lock.unlock();
+        const bool small = 2.0 * double(llama_model_n_params(model->llama())) * batch->size() < kSmallEvaluation;
+        const int threads = small ? std::max(1, model->threads() - 1) : model->threads();
+        llama_set_n_threads(context, threads, threads);
         const auto started = Clock::now();
         const bool ok = llama_decode(context, batch->get()) == 0;
         const double elapsed = seconds_since(started);
