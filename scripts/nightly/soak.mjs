@@ -66,7 +66,7 @@ function describe() {
 \`node --expose-gc scripts/nightly/soak.mjs --minutes ${values.minutes} --seed ${values.seed} --threads ${values.threads}\`, ${result.date}, commit ${result.commit},
 Node ${result.node}, ${result.cpu}. **${failures.length} failures**, ${result.seconds.toFixed(0)} s.
 
-The embedded policy with a LoRA adapter, 4 KV slots of 256 tokens; the weights changed ${result.epochs} times meanwhile.
+The embedded policy with a LoRA adapter, 4 KV slots of 512 tokens; the weights changed ${result.epochs} times meanwhile.
 
 | what happened | |
 | --- | --- |

@@ -24,12 +24,11 @@ export const SCORE_TOLERANCE = 1e-4;
 
 /**
  * Checks turns that ended under the present weights, on a second model that loads the saved adapter, shares no prefixes
- * and does nothing else: every sampled token against score(), and up to `replays` turns generated again.
+ * and does nothing else: each of their tokens against score(), and up to `replays` turns generated again.
  * The weights must not change meanwhile.
  */
 export async function checkTurns(state: SoakState, checks: SoakChecks, replays: number): Promise<void> {
-  const turns = state.ended.filter(({ weights, tokenIds }) => weights === state.weights && tokenIds.length > 0);
-  state.ended = [];
+  const turns = state.takeTurns().filter(({ weights, tokenIds }) => weights === state.weights && tokenIds.length > 0);
   const adapter = `${state.folder}/adapter-${state.weights}.gguf`;
   await state.model.saveAdapter(adapter);
   state.counts.adaptersSaved++;

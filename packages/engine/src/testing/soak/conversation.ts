@@ -2,6 +2,9 @@ import type { GenerateOptions, GenerateResult } from "@cria/core";
 import type { LlamaSequence } from "../../llama-sequence.js";
 import type { SoakState } from "./soak-state.js";
 
+/** Forks of one root that there may be, forks of forks included: the load must not grow with time. */
+const MOST_FORKS = 8;
+
 /** A sequence, and what was sent and sampled, noted beside it. */
 export class Conversation {
   /** @param temperature of every request. */
@@ -10,7 +13,12 @@ export class Conversation {
     readonly temperature: number,
     private sequence: LlamaSequence = state.model.createSequence(),
     readonly tokens: number[] = [],
+    private readonly family = { forks: 0 },
   ) {}
+
+  get mayFork(): boolean {
+    return this.family.forks < MOST_FORKS;
+  }
 
   async prefill(delta: readonly number[], signal?: AbortSignal): Promise<void> {
     await this.sequence.prefill(delta, { signal });
@@ -26,7 +34,8 @@ export class Conversation {
 
   fork(): Conversation {
     this.state.counts.forks++;
-    return new Conversation(this.state, this.temperature, this.sequence.fork(), [...this.tokens]);
+    this.family.forks++;
+    return new Conversation(this.state, this.temperature, this.sequence.fork(), [...this.tokens], this.family);
   }
 
   /** Begins with no tokens, in the same sequence or in another. */

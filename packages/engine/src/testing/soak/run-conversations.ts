@@ -62,9 +62,9 @@ async function talk(
       if (random.chance(0.3)) await sleep(random.between(0, 40));
     }
     const leaves = random.chance(0.04);
-    state.ended.push(await takeTurn(state, random, conversation, delta, request, leaves));
+    state.noteTurn(await takeTurn(state, random, conversation, delta, request, leaves));
     if (leaves) break;
-    if (random.chance(0.15))
+    if (conversation.mayFork && random.chance(0.15))
       forks.push(talk(state, random.derive(left), conversation.fork(), makeDelta(state, random)));
     if (random.chance(0.3)) await sleep(random.between(0, 40));
     delta = makeDelta(state, random);

@@ -24,6 +24,9 @@ export interface SoakCounts {
   refused: number;
 }
 
+/** Most turns that one check sees, so that memory does not depend on how fast the machine is. */
+const MOST_TURNS = 400;
+
 /** What the actors of one run share. */
 export class SoakState {
   readonly counts: SoakCounts = {
@@ -46,18 +49,21 @@ export class SoakState {
     refused: 0,
   };
   readonly failures: string[] = [];
-  /** Turns that were not checked yet. */
-  ended: Turn[] = [];
+  private turns: Turn[] = [];
+  private turnsSeen = 0;
   stopping = false;
   private version = 0;
   private changing = false;
+  private readonly picks: SeededRandom;
 
   constructor(
     readonly model: LlamaModel,
     readonly path: string,
     readonly folder: string,
     readonly random: SeededRandom,
-  ) {}
+  ) {
+    this.picks = random.derive(-1e6);
+  }
 
   /** Version of the weights; null while they may change. */
   get weights(): number | null {
@@ -72,8 +78,27 @@ export class SoakState {
     } finally {
       this.version++;
       this.changing = false;
-      this.ended = [];
+      this.takeTurns();
     }
+  }
+
+  /** Keeps a turn to be checked: of all since the last check as many as fit, each as likely (Vitter's algorithm R). */
+  noteTurn(turn: Turn): void {
+    this.turnsSeen++;
+    if (this.turns.length < MOST_TURNS) {
+      this.turns.push(turn);
+      return;
+    }
+    const place = this.picks.between(0, this.turnsSeen - 1);
+    if (place < MOST_TURNS) this.turns[place] = turn;
+  }
+
+  /** Gives the kept turns, and forgets them. */
+  takeTurns(): Turn[] {
+    const { turns } = this;
+    this.turns = [];
+    this.turnsSeen = 0;
+    return turns;
   }
 
   /** Notes a failure; many of them end the run. */
