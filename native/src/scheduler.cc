@@ -46,8 +46,6 @@ constexpr size_t kMinAwaitedPrefix = 8;
 constexpr size_t kMaxLostTail = 7;
 // Prompt tokens evaluated between two decode steps, over all sequences.
 constexpr int kPrefillPerStep = 4096;
-// Below that many rows ggml's kernels read weights faster than ours pack them.
-constexpr int kLeastOwnRows = 8;
 // Evaluations of fewer floating-point operations (some 5 ms of one core) leave a core to the event loop, which has texts to
 // render and tools to call meanwhile: threads that compute meet at every operation, and all wait for one that lost its core.
 constexpr double kSmallEvaluation = 2.5e8;
@@ -186,7 +184,7 @@ struct Scheduler::Impl {
         params.abort_callback = [](void * data) { return static_cast<std::atomic<bool> *>(data)->load(std::memory_order_relaxed); };
         params.abort_callback_data = &stopping;
         if (model->on_cpu()) {
-            products = std::make_unique<OwnProducts>(model->threads(), o.deterministic ? 1 : kLeastOwnRows);
+            products = std::make_unique<OwnProducts>(model->threads(), o.deterministic);
             params.cb_eval = OwnProducts::on_node;
             params.cb_eval_user_data = products.get();
         }

@@ -12,6 +12,9 @@ namespace cria {
 
 namespace {
 
+// From so many rows on our kernels are faster than ggml's (AVX2, shapes of SmolLM2-135M).
+constexpr int64_t kLeastRows = 8, kLeastQ8Rows = 16;
+
 bool is_plain_weight(const ggml_tensor * t) {
     if (t->op != GGML_OP_NONE || !t->buffer || !ggml_backend_buffer_is_host(t->buffer)) return false;
     if (!ggml_is_contiguous(t) || t->ne[2] != 1 || t->ne[3] != 1) return false;
@@ -92,7 +95,7 @@ int64_t count_visible(const ggml_tensor * mask, int64_t tokens, int64_t stream) 
 
 }  // namespace
 
-OwnProducts::OwnProducts(int threads, int least_rows) : least_rows_(least_rows), workspaces_(size_t(threads)) {}
+OwnProducts::OwnProducts(int threads, bool same_bits) : same_bits_(same_bits), workspaces_(size_t(threads)) {}
 
 bool OwnProducts::cover(const llama_model * model) {
     if (model->hparams.n_expert > 0) return false;
@@ -116,7 +119,8 @@ void OwnProducts::take(ggml_tensor * node) {
     }
     if (node->op != GGML_OP_MUL_MAT || !has_float_rows(node->src[1]) || !has_float_rows(node)) return;
     if (is_plain_weight(node->src[0])) {
-        if (node->ne[1] >= least_rows_ && is_matrix(node->src[1])) replace(node, multiply_weight, this);
+        const int64_t least_rows = same_bits_ ? 1 : node->src[0]->type == GGML_TYPE_Q8_0 ? kLeastQ8Rows : kLeastRows;
+        if (node->ne[1] >= least_rows && is_matrix(node->src[1])) replace(node, multiply_weight, this);
     } else if (is_attention(node)) {
         replace(node, node->src[1]->op == GGML_OP_SOFT_MAX ? mix_values : multiply_scores, this);
     }

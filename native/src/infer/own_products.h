@@ -17,8 +17,9 @@ namespace cria {
 
 class OwnProducts {
    public:
-    // Weights' products of fewer rows than `least_rows` are left to ggml, whose kernels for a row or two need no packing.
-    OwnProducts(int threads, int least_rows);
+    // With `same_bits` a row's bits are the same in every batch; else weights' products of few rows are left to ggml, which is
+    // faster there.
+    OwnProducts(int threads, bool same_bits);
     OwnProducts(const OwnProducts &) = delete;
     OwnProducts & operator=(const OwnProducts &) = delete;
 
@@ -39,7 +40,7 @@ class OwnProducts {
     static void multiply_scores(ggml_tensor * node, int thread, int threads, void * self);
     static void mix_values(ggml_tensor * node, int thread, int threads, void * self);
 
-    int64_t least_rows_;
+    bool same_bits_;
     std::vector<Workspace> workspaces_;  // one a thread
 };
 
