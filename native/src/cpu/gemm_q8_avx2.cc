@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "cpu/gemm_q8.h"
 
@@ -143,31 +144,46 @@ __m256i add_across(const __m256i v[8]) {
     return _mm256_add_epi32(_mm256_permute2x128_si256(front, back, 0x20), _mm256_permute2x128_si256(front, back, 0x31));
 }
 
-// c [rows, 8] = the product of few rows of X and eight rows of W as they are stored, which then need no packing. Blocks are
-// added up in the order of run_tile.
-void run_few_rows(int64_t rows, int64_t blocks, const int16_t * x, const float * x_scales, const uint8_t * w, int64_t w_row, float * c, int64_t c_row) {
-    __m256 sums[kFewRows] = {};
-    for (int64_t b = 0; b < blocks; b++) {
-        __m256i low[8], high[8];
-        alignas(16) uint16_t scale_bits[8];
-        for (int j = 0; j < 8; j++) {
-            const uint8_t * block = w + j * w_row + b * kBlockBytes;
-            std::memcpy(scale_bits + j, block, sizeof(uint16_t));
-            low[j] = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i *>(block + 2)));
-            high[j] = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i *>(block + 18)));
-        }
-        const __m256 scales = _mm256_cvtph_ps(_mm_load_si128(reinterpret_cast<const __m128i *>(scale_bits)));
-        for (int64_t i = 0; i < rows; i++) {
-            const int16_t * in = x + (i * blocks + b) * kBlock;
-            const __m256i x0 = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(in)), x1 = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(in + 16));
-            __m256i products[8];
-            for (int j = 0; j < 8; j++) products[j] = _mm256_add_epi32(_mm256_madd_epi16(low[j], x0), _mm256_madd_epi16(high[j], x1));
+// c [M, 8] = the product of M rows of X and eight rows of W as they are stored, which then need no packing. Blocks are added
+// up in the order of run_tile.
+template <int M>
+void run_few_rows(int64_t blocks, const int16_t * x, const float * x_scales, const uint8_t * w, int64_t w_row, float * c, int64_t c_row) {
+    __m256 sums[M] = {};
+    for (int64_t b = 0; b < blocks; b++, w += kBlockBytes) {
+        __m256i products[M][8];
+        __m128i bits = _mm_setzero_si128();
+        const auto take = [&](auto index) __attribute__((always_inline)) {
+            constexpr int j = decltype(index)::value;
+            const uint8_t * block = w + j * w_row;
+            _mm_prefetch(reinterpret_cast<const char *>(block) + 512, _MM_HINT_T0);
+            uint16_t scale;
+            std::memcpy(&scale, block, sizeof scale);
+            bits = _mm_insert_epi16(bits, scale, j);
+            const __m256i low = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i *>(block + 2)));
+            const __m256i high = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i *>(block + 18)));
+            for (int i = 0; i < M; i++) {
+                const auto * in = reinterpret_cast<const __m256i *>(x + (i * blocks + b) * kBlock);
+                products[i][j] = _mm256_add_epi32(_mm256_madd_epi16(low, _mm256_loadu_si256(in)), _mm256_madd_epi16(high, _mm256_loadu_si256(in + 1)));
+            }
+        };
+        take(std::integral_constant<int, 0>{});
+        take(std::integral_constant<int, 1>{});
+        take(std::integral_constant<int, 2>{});
+        take(std::integral_constant<int, 3>{});
+        take(std::integral_constant<int, 4>{});
+        take(std::integral_constant<int, 5>{});
+        take(std::integral_constant<int, 6>{});
+        take(std::integral_constant<int, 7>{});
+        const __m256 scales = _mm256_cvtph_ps(bits);
+        for (int i = 0; i < M; i++) {
             const __m256 scale = _mm256_mul_ps(_mm256_set1_ps(x_scales[i * blocks + b]), scales);
-            sums[i] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(add_across(products)), scale, sums[i]);
+            sums[i] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(add_across(products[i])), scale, sums[i]);
         }
     }
-    for (int64_t i = 0; i < rows; i++) _mm256_storeu_ps(c + i * c_row, sums[i]);
+    for (int i = 0; i < M; i++) _mm256_storeu_ps(c + i * c_row, sums[i]);
 }
+
+constexpr decltype(&run_few_rows<1>) few_rows[kFewRows] = {run_few_rows<1>, run_few_rows<2>, run_few_rows<3>, run_few_rows<4>, run_few_rows<5>, run_few_rows<6>};
 
 void multiply_few_rows(const Q8Gemm & g, int64_t i_begin, int64_t rows, int64_t j_begin, int64_t j_end, Q8Workspace & ws) {
     const int64_t blocks = g.k / kBlock;
@@ -176,7 +192,7 @@ void multiply_few_rows(const Q8Gemm & g, int64_t i_begin, int64_t rows, int64_t 
     for (int64_t i = 0; i < rows; i++) quantize_row(g.x + (i_begin + i) * g.x_row, g.k, ws.row.data() + i * g.k, ws.row_scales.data() + i * blocks);
     for (int64_t j = j_begin; j < j_end; j += 8) {
         const uint8_t * w = static_cast<const uint8_t *>(g.w) + j * g.w_row;
-        run_few_rows(rows, blocks, ws.row.data(), ws.row_scales.data(), w, g.w_row, g.c + i_begin * g.c_row + j, g.c_row);
+        few_rows[rows - 1](blocks, ws.row.data(), ws.row_scales.data(), w, g.w_row, g.c + i_begin * g.c_row + j, g.c_row);
     }
 }
 
