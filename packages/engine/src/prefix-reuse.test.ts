@@ -1,6 +1,6 @@
 import type { GenerateResult } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
-import type { LlamaModel, LlamaSequence } from "./index.js";
+import type { LlamaModel } from "./index.js";
 import { makeNormals, type TinyModelOptions, TinyModels, weightedLogprobs } from "./testing/index.js";
 
 const models = new TinyModels();
