@@ -7,7 +7,7 @@
 
 #include "cpu/attention.h"
 #include "cpu/gemm.h"
-#include "cpu/gemm_q8.h"
+#include "cpu/integer_gemm.h"
 #include "cpu/streamed_head.h"
 
 namespace cria {
@@ -64,12 +64,12 @@ bool check_products() {
             });
             return c;
         });
-        if (!has_q8_gemm()) continue;
+        if (!has_integer_gemm()) continue;
         ok &= is_same_in_parts("product with Q8_0", [&](int parts) {
             auto c = initial;
             run_at_once(parts, [&](int part, int) {
-                Q8Workspace workspace;
-                run_q8_gemm({m, n, k, a.data(), k, eighths.data(), int64_t(ggml_row_size(GGML_TYPE_Q8_0, k)), c.data(), n}, part, parts, workspace);
+                IntegerWorkspace workspace;
+                run_integer_gemm({m, n, k, a.data(), k, eighths.data(), GGML_TYPE_Q8_0, int64_t(ggml_row_size(GGML_TYPE_Q8_0, k)), false, c.data(), n, false}, part, parts, workspace);
             });
             return c;
         });

@@ -26,6 +26,11 @@ const GemmKernel & gemm_kernel() {
 #endif
 }
 
+void dequantize_row(ggml_type type, const void * in, float * out, int64_t n) {
+    if (type == GGML_TYPE_F16 || type == GGML_TYPE_Q8_0) gemm_kernel().to_float(type, in, out, n);
+    else ggml_get_type_traits(type)->to_float(in, out, n);
+}
+
 namespace {
 
 int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -55,17 +60,12 @@ void pack_panel(const float * b, int64_t step, int64_t column, int64_t depth, in
     }
 }
 
-void convert(ggml_type type, const char * in, float * out, int64_t n) {
-    if (type == GGML_TYPE_F16 || type == GGML_TYPE_Q8_0) gemm_kernel().to_float(type, in, out, n);
-    else ggml_get_type_traits(type)->to_float(in, out, n);
-}
-
 // Rows of B stored whole: each becomes floats, then goes to its panels.
 void pack_typed_rows(const Gemm & g, int64_t p0, int64_t depth, int64_t j0, int64_t width, int64_t columns, GemmWorkspace & w) {
     const char * b = static_cast<const char *>(g.b) + ggml_row_size(g.b_type, j0);
     w.row.resize(size_t(width));
     for (int64_t p = 0; p < depth; p++) {
-        convert(g.b_type, b + (p0 + p) * g.b_step, w.row.data(), width);
+        dequantize_row(g.b_type, b + (p0 + p) * g.b_step, w.row.data(), width);
         const int64_t whole = width / columns * columns;
         for (int64_t j = 0; j < whole; j += columns) copy_panel_row(w.row.data() + j, w.b.data() + j * depth + p * columns, columns);
         if (whole < width) pack_panel(w.row.data() + whole, 0, 1, 1, width - whole, columns, w.b.data() + whole * depth + p * columns);
@@ -78,7 +78,7 @@ void pack_typed_columns(const Gemm & g, int64_t p0, int64_t depth, int64_t j0, i
     w.row.resize(size_t(columns * depth));
     for (int64_t j = 0; j < width; j += columns) {
         const int64_t count = std::min(columns, width - j);
-        for (int64_t i = 0; i < count; i++) convert(g.b_type, b + (j0 + j + i) * g.b_column, w.row.data() + i * depth, depth);
+        for (int64_t i = 0; i < count; i++) dequantize_row(g.b_type, b + (j0 + j + i) * g.b_column, w.row.data() + i * depth, depth);
         pack_panel(w.row.data(), 1, depth, depth, count, columns, w.b.data() + j * depth);
     }
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/gemm_q8.h"
+#include "cpu/integer_gemm.h"
 #include "ggml.h"
 
 namespace cria {
@@ -28,7 +28,7 @@ struct Gemm {
 // Packed panels of one thread; grows to what was needed.
 struct GemmWorkspace {
     std::vector<float> a, b, row, tile;
-    Q8Workspace q8;
+    IntegerWorkspace integers;
 };
 
 // This thread's part of the product: a share of C's rows or columns. All parts together compute it, in any order, and
@@ -54,6 +54,9 @@ struct GemmKernel {
 
 // The machine's best.
 const GemmKernel & gemm_kernel();
+
+// A row of weights as floats; any type but F32. n is a multiple of the type's block.
+void dequantize_row(ggml_type type, const void * in, float * out, int64_t n);
 
 extern const GemmKernel gemm_portable;
 #ifdef __x86_64__

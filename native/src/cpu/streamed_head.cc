@@ -38,7 +38,7 @@ void absorb_row(const StreamedHead & head, HeadShare & share, int64_t row, float
 
 }  // namespace
 
-bool can_stream_head(ggml_type type) { return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || (type == GGML_TYPE_Q8_0 && has_q8_gemm()); }
+bool can_stream_head(ggml_type type) { return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || (type == GGML_TYPE_Q8_0 && has_integer_gemm()); }
 
 void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & share) {
     share.max.assign(size_t(head.rows), -INFINITY);
@@ -56,16 +56,21 @@ void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & 
             const char * w = static_cast<const char *>(head.w) + first * head.w_row;
             const float * x = head.x + row * head.width;
             float * const logits = share.tile.data();
-            if (head.w_type == GGML_TYPE_Q8_0) {
-                run_q8_gemm({rows, columns, head.width, x, head.width, w, head.w_row, logits, kTileColumns}, 0, 1, share.gemm.q8);
+            if (fits_integers(head.w_type, false, head.width)) {
+                run_integer_gemm({rows, columns, head.width, x, head.width, w, head.w_type, head.w_row, false, logits, kTileColumns, false}, 0, 1, share.gemm.integers);
             } else {
                 const int64_t column = is_f32 ? head.w_row / int64_t(sizeof(float)) : head.w_row;
                 run_gemm({rows, columns, head.width, x, head.width, 1, w, head.w_type, 1, column, logits, kTileColumns, false}, 0, 1, share.gemm);
             }
             for (int64_t r = 0; r < rows; r++) absorb_row(head, share, row + r, logits + r * kTileColumns, first, columns);
             if (!head.with_slopes) continue;
-            const int64_t step = is_f32 ? head.w_row / int64_t(sizeof(float)) : head.w_row;
-            run_gemm({rows, head.width, columns, logits, kTileColumns, 1, w, head.w_type, step, 1, share.mean.data() + row * head.width, head.width, true}, 0, 1, share.gemm);
+            float * const mean = share.mean.data() + row * head.width;
+            if (fits_integers(head.w_type, true, columns)) {
+                run_integer_gemm({rows, head.width, columns, logits, kTileColumns, w, head.w_type, head.w_row, true, mean, head.width, true}, 0, 1, share.gemm.integers);
+            } else {
+                const int64_t step = is_f32 ? head.w_row / int64_t(sizeof(float)) : head.w_row;
+                run_gemm({rows, head.width, columns, logits, kTileColumns, 1, w, head.w_type, step, 1, mean, head.width, true}, 0, 1, share.gemm);
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ constexpr int64_t kLeastRows = 8, kLeastQ8Rows = 16;
 bool is_plain_weight(const ggml_tensor * t) {
     if (t->op != GGML_OP_NONE || !t->buffer || !ggml_backend_buffer_is_host(t->buffer)) return false;
     if (!ggml_is_contiguous(t) || t->ne[2] != 1 || t->ne[3] != 1) return false;
-    return t->type == GGML_TYPE_F32 || t->type == GGML_TYPE_F16 || (t->type == GGML_TYPE_Q8_0 && has_q8_gemm());
+    return t->type == GGML_TYPE_F32 || t->type == GGML_TYPE_F16 || (t->type == GGML_TYPE_Q8_0 && has_integer_gemm());
 }
 
 bool has_float_rows(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && t->nb[0] == sizeof(float); }
@@ -132,7 +132,8 @@ void OwnProducts::multiply_weight(ggml_tensor * node, int thread, int threads, v
     const auto * rows = static_cast<const float *>(x->data);
     auto * out = static_cast<float *>(node->data);
     if (w->type == GGML_TYPE_Q8_0) {
-        run_q8_gemm({x->ne[1], w->ne[1], w->ne[0], rows, floats(x->nb[1]), w->data, int64_t(w->nb[1]), out, floats(node->nb[1])}, thread, threads, workspace.gemm.q8);
+        run_integer_gemm({x->ne[1], w->ne[1], w->ne[0], rows, floats(x->nb[1]), w->data, w->type, int64_t(w->nb[1]), false, out, floats(node->nb[1]), false}, thread, threads,
+                         workspace.gemm.integers);
         return;
     }
     Gemm gemm{};

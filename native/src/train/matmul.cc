@@ -34,8 +34,29 @@ void run_product(const ggml_tensor * a, const ggml_tensor * b, ggml_tensor * c, 
     }
 }
 
-// dx = W^T dy with W's rows as they are stored.
+// y = W x, or transposed W^T x, with W's rows as they are stored.
+void run_in_integers(const ggml_tensor * w, bool transposed, const ggml_tensor * x, ggml_tensor * y, bool accumulate, int thread, int threads, Compute & compute) {
+    IntegerGemm gemm{};
+    gemm.m = x->ne[1];
+    gemm.n = y->ne[0];
+    gemm.k = x->ne[0];
+    gemm.x = static_cast<const float *>(x->data);
+    gemm.x_row = int64_t(x->nb[1] / sizeof(float));
+    gemm.w = w->data;
+    gemm.w_type = w->type;
+    gemm.w_row = int64_t(w->nb[1]);
+    gemm.transposed = transposed;
+    gemm.c = static_cast<float *>(y->data);
+    gemm.c_row = int64_t(y->nb[1] / sizeof(float));
+    gemm.accumulate = accumulate;
+    run_integer_gemm(gemm, thread, threads, compute.workspace(thread).gemm.integers);
+}
+
+// dx = W^T dy.
 void run_transposed(const ggml_tensor * w, const ggml_tensor * dy, ggml_tensor * dx, bool accumulate, int thread, int threads, Compute & compute) {
+    if (dy->nb[0] == sizeof(float) && fits_integers(w->type, true, w->ne[1])) {
+        return run_in_integers(w, true, dy, dx, accumulate, thread, threads, compute);
+    }
     Gemm gemm{};
     gemm.m = dy->ne[1];
     gemm.n = w->ne[0];
@@ -69,12 +90,6 @@ void run_weight(const ggml_tensor * w, const ggml_tensor * x, ggml_tensor * y, i
     gemm.c = static_cast<float *>(y->data);
     gemm.c_row = int64_t(y->nb[1] / sizeof(float));
     run_gemm(gemm, thread, threads, compute.workspace(thread).gemm);
-}
-
-void run_q8_weight(const ggml_tensor * w, const ggml_tensor * x, ggml_tensor * y, int thread, int threads, Compute & compute) {
-    const auto floats = [](size_t bytes) { return int64_t(bytes / sizeof(float)); };
-    const Q8Gemm gemm{x->ne[1], w->ne[1], w->ne[0], static_cast<const float *>(x->data), floats(x->nb[1]), w->data, int64_t(w->nb[1]), static_cast<float *>(y->data), floats(y->nb[1])};
-    run_q8_gemm(gemm, thread, threads, compute.workspace(thread).gemm.q8);
 }
 
 ggml_tensor * contiguous(Graph & g, ggml_tensor * t) { return ggml_is_contiguous(t) ? t : ggml_cont(g.ctx(), t); }
@@ -166,9 +181,9 @@ ggml_tensor * multiply_weight(Graph & g, ggml_tensor * w, ggml_tensor * x) {
             run_weight(node->src[0], node->src[1], node, thread, threads, compute);
         });
     }
-    if (g.on_cpu() && w->type == GGML_TYPE_Q8_0 && has_q8_gemm()) {
+    if (g.on_cpu() && fits_integers(w->type, false, w->ne[0])) {
         return g.custom({w->ne[1], x->ne[1]}, {w, x}, [](ggml_tensor * node, int thread, int threads, Compute & compute) {
-            run_q8_weight(node->src[0], node->src[1], node, thread, threads, compute);
+            run_in_integers(node->src[0], false, node->src[1], node, false, thread, threads, compute);
         });
     }
     return ggml_mul_mat(g.ctx(), w, g.on_cpu() ? x : contiguous(g, x));
