@@ -25,6 +25,7 @@ void run_tile(int64_t k, const float * a, int64_t a_row, int64_t a_step, const f
         __builtin_prefetch(c + i * c_row + kColumns - 1, 1);
     }
     Vec sums[kRows][kVectors] = {};
+#pragma GCC unroll 4
     for (int64_t p = 0; p < k; p++, a += a_step, b += kColumns) {
         Vec column[kVectors];
 #pragma GCC unroll 8
