@@ -8,7 +8,7 @@
 #include "cpu/integer_rows_avx2.h"
 #include "cpu/integer_weights_avx2.h"
 
-namespace cria::integer {
+namespace cria::avx2 {
 
 constexpr int kFewRows = 6;
 
@@ -59,16 +59,16 @@ void run_few_rows(int64_t blocks, const int16_t * x, const float * x_scales, con
 
 constexpr decltype(&run_few_rows<1>) few_rows[kFewRows] = {run_few_rows<1>, run_few_rows<2>, run_few_rows<3>, run_few_rows<4>, run_few_rows<5>, run_few_rows<6>};
 
-// Up to kFewRows rows from i_begin on; columns [j_begin, j_end), a multiple of eight.
-inline void multiply_few_rows(const IntegerGemm & g, int64_t i_begin, int64_t rows, int64_t j_begin, int64_t j_end, IntegerWorkspace & ws) {
+// All rows, at most kFewRows, of columns [j_begin, j_end), a multiple of eight.
+inline void run_few_q8_rows(const IntegerGemm & g, int64_t j_begin, int64_t j_end, IntegerWorkspace & ws) {
     const int64_t blocks = g.k / kBlock;
-    ws.row.resize(std::max(ws.row.size(), size_t(rows * g.k)));
-    ws.row_scales.resize(std::max(ws.row_scales.size(), size_t(rows * blocks)));
-    for (int64_t i = 0; i < rows; i++) round_row<Rounding::q8>(g.x + (i_begin + i) * g.x_row, g.k, ws.row.data() + i * g.k, ws.row_scales.data() + i * blocks);
+    ws.row.resize(std::max(ws.row.size(), size_t(g.m * g.k)));
+    ws.row_scales.resize(std::max(ws.row_scales.size(), size_t(g.m * blocks)));
+    for (int64_t i = 0; i < g.m; i++) round_row<Rounding::q8>(g.x + i * g.x_row, g.k, ws.row.data() + i * g.k, ws.row_scales.data() + i * blocks);
     for (int64_t j = j_begin; j < j_end; j += 8) {
         const uint8_t * w = static_cast<const uint8_t *>(g.w) + j * g.w_row;
-        few_rows[rows - 1](blocks, ws.row.data(), ws.row_scales.data(), w, g.w_row, g.c + i_begin * g.c_row + j, g.c_row);
+        few_rows[g.m - 1](blocks, ws.row.data(), ws.row_scales.data(), w, g.w_row, g.c + j, g.c_row);
     }
 }
 
-}  // namespace cria::integer
+}  // namespace cria::avx2

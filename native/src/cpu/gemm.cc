@@ -149,24 +149,9 @@ void multiply_few_rows(const Gemm & g, int64_t j_begin, int64_t j_end) {
     }
 }
 
-}  // namespace
-
-void run_gemm(const Gemm & g, int part, int parts, GemmWorkspace & w) {
+// Rows [i_begin, i_end) of columns [j_begin, j_end), B packed for all of the rows.
+void run_block(const Gemm & g, int64_t i_begin, int64_t i_end, int64_t j_begin, int64_t j_end, GemmWorkspace & w) {
     const GemmKernel & kernel = gemm_kernel();
-    const bool reads_columns = g.a_step == 1 && g.b_step == 1 && (g.b_type == GGML_TYPE_F32 || g.b_type == GGML_TYPE_F16);
-    if (reads_columns && g.m <= kFewRows && g.n % 8 == 0) {
-        const int64_t eights = g.n / 8;
-        return multiply_few_rows(g, eights * part / parts * 8, eights * (part + 1) / parts * 8);
-    }
-    // Threads that share rows of C each pack all of B; those that share columns each read all of A, which costs more where
-    // A must be packed too. Quantized rows are cut at their blocks.
-    const int64_t column_unit = std::max<int64_t>(kernel.columns, ggml_blck_size(g.b_type));
-    const bool few_columns = g.n < 2 * parts * column_unit;
-    const bool by_rows = few_columns || (g.a_step == 1 ? g.m >= 4 * g.n : g.m * kernel.columns >= g.n * kernel.rows);
-    const auto share = [&](int64_t total, int64_t unit, int64_t at) { return std::min(total, (total + unit - 1) / unit * at / parts * unit); };
-    const int64_t i_begin = by_rows ? share(g.m, kernel.rows, part) : 0, i_end = by_rows ? share(g.m, kernel.rows, part + 1) : g.m;
-    const int64_t j_begin = by_rows ? 0 : share(g.n, column_unit, part), j_end = by_rows ? g.n : share(g.n, column_unit, part + 1);
-    if (i_begin >= i_end || j_begin >= j_end) return;
     const int64_t block_rows = kBlockRows / kernel.rows * kernel.rows;
     for (int64_t j = j_begin; j < j_end; j += kBlockColumns) {
         const int64_t width = std::min(kBlockColumns, j_end - j);
@@ -182,6 +167,40 @@ void run_gemm(const Gemm & g, int part, int parts, GemmWorkspace & w) {
             }
         }
     }
+}
+
+// Whether B is read as it is stored.
+bool has_few_rows(const Gemm & g) {
+    return g.m <= kFewRows && g.n % 8 == 0 && g.a_step == 1 && g.b_step == 1 && (g.b_type == GGML_TYPE_F32 || g.b_type == GGML_TYPE_F16);
+}
+
+}  // namespace
+
+int64_t gemm_column_unit(ggml_type b_type) { return std::max<int64_t>(gemm_kernel().columns, ggml_blck_size(b_type)); }
+
+// Threads that share rows of C each pack all of B; those that share columns each read all of A, which costs more where A must
+// be packed too.
+bool has_shared_columns(const Gemm & g, int parts) {
+    if (has_few_rows(g)) return true;
+    const GemmKernel & kernel = gemm_kernel();
+    const bool few_columns = g.n < 2 * parts * gemm_column_unit(g.b_type);
+    return !few_columns && (g.a_step == 1 ? g.m < 4 * g.n : g.m * kernel.columns < g.n * kernel.rows);
+}
+
+void run_gemm_columns(const Gemm & g, int64_t j_begin, int64_t j_end, GemmWorkspace & w) {
+    if (has_few_rows(g)) return multiply_few_rows(g, j_begin, j_end);
+    run_block(g, 0, g.m, j_begin, j_end, w);
+}
+
+void run_gemm(const Gemm & g, int part, int parts, GemmWorkspace & w) {
+    if (has_few_rows(g)) {
+        const int64_t eights = g.n / 8;
+        return multiply_few_rows(g, eights * part / parts * 8, eights * (part + 1) / parts * 8);
+    }
+    const int64_t row_unit = gemm_kernel().rows, column_unit = gemm_column_unit(g.b_type);
+    const auto share = [&](int64_t total, int64_t unit, int64_t at) { return std::min(total, (total + unit - 1) / unit * at / parts * unit); };
+    if (has_shared_columns(g, parts)) run_block(g, 0, g.m, share(g.n, column_unit, part), share(g.n, column_unit, part + 1), w);
+    else run_block(g, share(g.m, row_unit, part), share(g.m, row_unit, part + 1), 0, g.n, w);
 }
 
 }  // namespace cria

@@ -35,6 +35,12 @@ struct GemmWorkspace {
 // each element of C is summed in the same order whatever `parts` is.
 void run_gemm(const Gemm & gemm, int part, int parts, GemmWorkspace & workspace);
 
+// Columns [j_begin, j_end), which begin and end at a multiple of gemm_column_unit(b_type), or end with the last.
+void run_gemm_columns(const Gemm & gemm, int64_t j_begin, int64_t j_end, GemmWorkspace & workspace);
+int64_t gemm_column_unit(ggml_type b_type);
+// Whether the parts of run_gemm are columns: then any columns may go to any thread.
+bool has_shared_columns(const Gemm & gemm, int parts);
+
 // Rows of a product that does not pack B, at once.
 constexpr int kRowsAtOnce = 4;
 

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include "cpu/integer_gemm_avx2.h"
+
 namespace cria {
+
+int64_t integer_column_unit(const IntegerGemm & g) { return g.transposed ? std::max<int64_t>(16, ggml_blck_size(g.w_type)) : 16; }
 
 #ifdef __x86_64__
 
@@ -11,27 +15,41 @@ bool has_integer_gemm() {
     return has;
 }
 
-bool fits_integers(ggml_type w_type, bool transposed, int64_t k) {
-    return has_integer_gemm() && k % 32 == 0 && (transposed ? w_type != GGML_TYPE_F32 : w_type == GGML_TYPE_Q8_0);
-}
-
 void run_integer_gemm(const IntegerGemm & g, int part, int parts, IntegerWorkspace & w) {
-    // Columns of a transposed W are cut where its blocks end.
-    const int64_t row_unit = 4, column_unit = g.transposed ? std::max<int64_t>(16, ggml_blck_size(g.w_type)) : 16;
-    // Threads that share rows each pack all of W, which costs more than rounding as many values of X.
+    const int64_t column_unit = integer_column_unit(g);
+    // Rounding a row of X costs about as much as packing two columns of W.
     const bool by_rows = 2 * g.m >= g.n || g.n < 2 * parts * column_unit;
     const auto share = [&](int64_t total, int64_t unit, int64_t at) { return std::min(total, (total + unit - 1) / unit * at / parts * unit); };
-    const int64_t i_begin = by_rows ? share(g.m, row_unit, part) : 0, i_end = by_rows ? share(g.m, row_unit, part + 1) : g.m;
+    const int64_t i_begin = by_rows ? share(g.m, kRoundedRows, part) : 0, i_end = by_rows ? share(g.m, kRoundedRows, part + 1) : g.m;
     const int64_t j_begin = by_rows ? 0 : share(g.n, column_unit, part), j_end = by_rows ? g.n : share(g.n, column_unit, part + 1);
-    if (i_begin < i_end && j_begin < j_end) run_integer_gemm_avx2(g, i_begin, i_end, j_begin, j_end, w);
+    if (i_begin >= i_end || j_begin >= j_end) return;
+    IntegerGemm mine = g;
+    mine.m = i_end - i_begin;
+    mine.x += i_begin * g.x_row;
+    mine.c += i_begin * g.c_row;
+    if (avx2::has_few_rows(mine, j_end - j_begin)) return avx2::multiply_few_rows(mine, j_begin, j_end, w);
+    w.x.resize(std::max(w.x.size(), size_t((mine.m + kRoundedRows - 1) / kRoundedRows * kRoundedRows * rounded_size(g.k))));
+    avx2::round_rows(mine, 0, mine.m, w.x.data(), w);
+    avx2::multiply_columns(mine, w.x.data(), j_begin, j_end, w);
+}
+
+void round_rows(const IntegerGemm & g, int64_t begin, int64_t end, float * out, IntegerWorkspace & w) { avx2::round_rows(g, begin, end, out, w); }
+
+void run_integer_columns(const IntegerGemm & g, const float * rounded, int64_t j_begin, int64_t j_end, IntegerWorkspace & w) {
+    avx2::multiply_columns(g, rounded, j_begin, j_end, w);
 }
 
 #else
 
 bool has_integer_gemm() { return false; }
-bool fits_integers(ggml_type, bool, int64_t) { return false; }
 void run_integer_gemm(const IntegerGemm &, int, int, IntegerWorkspace &) {}
+void round_rows(const IntegerGemm &, int64_t, int64_t, float *, IntegerWorkspace &) {}
+void run_integer_columns(const IntegerGemm &, const float *, int64_t, int64_t, IntegerWorkspace &) {}
 
 #endif
+
+bool fits_integers(ggml_type w_type, bool transposed, int64_t k) {
+    return has_integer_gemm() && k % 32 == 0 && (transposed ? w_type != GGML_TYPE_F32 : w_type == GGML_TYPE_Q8_0);
+}
 
 }  // namespace cria

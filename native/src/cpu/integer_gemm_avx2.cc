@@ -1,8 +1,9 @@
+#include "cpu/integer_gemm_avx2.h"
+
 #include <algorithm>
 
 #include "cpu/few_q8_rows_avx2.h"
 #include "cpu/gemm.h"
-#include "cpu/integer_gemm.h"
 #include "cpu/integer_rows_avx2.h"
 #include "cpu/integer_weights_avx2.h"
 
@@ -10,7 +11,7 @@ namespace cria {
 
 namespace {
 
-using namespace integer;
+using namespace avx2;
 
 // Deep, so that few sums go to memory and back: a panel of W takes 20 KiB of the first cache. kBlockColumns is a multiple of
 // every quantization block.
@@ -50,20 +51,6 @@ void run_tile(int64_t blocks, const int16_t * x, const float * x_scales, const i
     }
 }
 
-// Rows [i_begin, i_end) of X to ws.x; rows past the last repeat it, their results are not stored.
-void pack_x(const IntegerGemm & g, int64_t i_begin, int64_t i_end, IntegerWorkspace & ws) {
-    const int64_t padded = (i_end - i_begin + kRows - 1) / kRows * kRows, blocks = g.k / kBlock;
-    const auto round = !g.transposed && g.w_type == GGML_TYPE_Q8_0 ? round_row<Rounding::q8> : round_row<Rounding::fine>;
-    ws.row.resize(std::max(ws.row.size(), size_t(kRows * g.k)));
-    ws.row_scales.resize(std::max(ws.row_scales.size(), size_t(kRows * blocks)));
-    ws.x.resize(std::max(ws.x.size(), size_t(padded * g.k)));
-    ws.x_scales.resize(std::max(ws.x_scales.size(), size_t(padded * blocks)));
-    for (int64_t i = 0; i < padded; i += kRows) {
-        for (int64_t r = 0; r < kRows; r++) round(g.x + std::min(i_begin + i + r, i_end - 1) * g.x_row, g.k, ws.row.data() + r * g.k, ws.row_scales.data() + r * blocks);
-        pack_rows(ws.row.data(), ws.row_scales.data(), g.k, ws.x.data() + i * g.k, ws.x_scales.data() + i * blocks);
-    }
-}
-
 // Columns [j0, j0 + width) of [p0, p0 + depth) to ws.w.
 void pack_w(const IntegerGemm & g, int64_t p0, int64_t depth, int64_t j0, int64_t width, IntegerWorkspace & ws) {
     const int64_t blocks = depth / kBlock;
@@ -90,44 +77,66 @@ void pack_w(const IntegerGemm & g, int64_t p0, int64_t depth, int64_t j0, int64_
     }
 }
 
+// Rows [i_begin, i_end) by what pack_w left in the workspace.
+void multiply_block(const IntegerGemm & g, const float * rounded, int64_t i_begin, int64_t i_end, int64_t p0, int64_t depth, int64_t j0, int64_t width, IntegerWorkspace & ws) {
+    const int64_t blocks = depth / kBlock;
+    const bool accumulate = g.accumulate || p0 > 0;
+    for (int64_t j = 0; j < width; j += kColumns) {
+        const int16_t * w = ws.w.data() + j * depth;
+        const float * w_scales = ws.w_scales.data() + j * blocks;
+        for (int64_t i = i_begin; i < i_end; i += kRows) {
+            const float * panel = rounded + i * rounded_size(g.k);
+            const int16_t * x = reinterpret_cast<const int16_t *>(panel) + p0 * kRows;
+            const float * x_scales = panel + kRows * g.k / 2 + p0 / kBlock * kRows;
+            const int64_t full_rows = std::min<int64_t>(kRows, i_end - i), full_columns = std::min<int64_t>(kColumns, width - j);
+            float * c = g.c + i * g.c_row + j0 + j;
+            if (full_rows == kRows && full_columns == kColumns) {
+                for (int r = 0; r < kRows; r++) _mm_prefetch(reinterpret_cast<const char *>(c + r * g.c_row), _MM_HINT_T0);
+                run_tile(blocks, x, x_scales, w, w_scales, c, g.c_row, accumulate);
+                continue;
+            }
+            float tile[kRows * kColumns];
+            for (int64_t r = 0; accumulate && r < full_rows; r++) std::memcpy(tile + r * kColumns, c + r * g.c_row, size_t(full_columns) * sizeof(float));
+            run_tile(blocks, x, x_scales, w, w_scales, tile, kColumns, accumulate);
+            for (int64_t r = 0; r < full_rows; r++) std::memcpy(c + r * g.c_row, tile + r * kColumns, size_t(full_columns) * sizeof(float));
+        }
+    }
+}
+
 }  // namespace
 
-void run_integer_gemm_avx2(const IntegerGemm & g, int64_t i_begin, int64_t i_end, int64_t j_begin, int64_t j_end, IntegerWorkspace & ws) {
-    const int64_t rows = i_end - i_begin, blocks = g.k / kBlock;
-    if (!g.transposed && !g.accumulate && rows <= kFewRows && (j_end - j_begin) % 8 == 0) return multiply_few_rows(g, i_begin, rows, j_begin, j_end, ws);
-    pack_x(g, i_begin, i_end, ws);
+namespace avx2 {
+
+bool has_few_rows(const IntegerGemm & g, int64_t columns) { return !g.transposed && !g.accumulate && g.m <= kFewRows && columns % 8 == 0; }
+
+void multiply_few_rows(const IntegerGemm & g, int64_t j_begin, int64_t j_end, IntegerWorkspace & ws) { run_few_q8_rows(g, j_begin, j_end, ws); }
+
+void round_rows(const IntegerGemm & g, int64_t begin, int64_t end, float * out, IntegerWorkspace & ws) {
+    const auto round = !g.transposed && g.w_type == GGML_TYPE_Q8_0 ? round_row<Rounding::q8> : round_row<Rounding::fine>;
+    const int64_t blocks = g.k / kBlock;
+    ws.row.resize(std::max(ws.row.size(), size_t(kRows * g.k)));
+    ws.row_scales.resize(std::max(ws.row_scales.size(), size_t(kRows * blocks)));
+    for (int64_t i = begin; i < end; i += kRows) {
+        // Rows past the last repeat it: their results are not stored.
+        for (int64_t r = 0; r < kRows; r++) round(g.x + std::min(i + r, g.m - 1) * g.x_row, g.k, ws.row.data() + r * g.k, ws.row_scales.data() + r * blocks);
+        float * const panel = out + i * rounded_size(g.k);
+        pack_rows(ws.row.data(), ws.row_scales.data(), g.k, reinterpret_cast<int16_t *>(panel), panel + kRows * g.k / 2);
+    }
+}
+
+void multiply_columns(const IntegerGemm & g, const float * rounded, int64_t j_begin, int64_t j_end, IntegerWorkspace & ws) {
     ws.w.resize(size_t(kDepth * kBlockColumns));
     ws.w_scales.resize(size_t(kDepth / kBlock * kBlockColumns));
     for (int64_t j0 = j_begin; j0 < j_end; j0 += kBlockColumns) {
         const int64_t width = std::min(kBlockColumns, j_end - j0);
         for (int64_t p0 = 0; p0 < g.k; p0 += kDepth) {
-            const int64_t depth = std::min(kDepth, g.k - p0), depth_blocks = depth / kBlock;
-            const bool accumulate = g.accumulate || p0 > 0;
+            const int64_t depth = std::min(kDepth, g.k - p0);
             pack_w(g, p0, depth, j0, width, ws);
-            for (int64_t block = 0; block < rows; block += kBlockRows) {
-                const int64_t block_end = std::min(block + kBlockRows, rows);
-                for (int64_t j = 0; j < width; j += kColumns) {
-                    for (int64_t i = block; i < block_end; i += kRows) {
-                        const int64_t full_rows = std::min<int64_t>(kRows, rows - i), full_columns = std::min<int64_t>(kColumns, width - j);
-                        float * c = g.c + (i_begin + i) * g.c_row + j0 + j;
-                        const int16_t * x = ws.x.data() + i * g.k + p0 * kRows;
-                        const float * x_scales = ws.x_scales.data() + i * blocks + p0 / kBlock * kRows;
-                        const int16_t * w = ws.w.data() + j * depth;
-                        const float * w_scales = ws.w_scales.data() + j * depth_blocks;
-                        if (full_rows == kRows && full_columns == kColumns) {
-                            for (int r = 0; r < kRows; r++) _mm_prefetch(reinterpret_cast<const char *>(c + r * g.c_row), _MM_HINT_T0);
-                            run_tile(depth_blocks, x, x_scales, w, w_scales, c, g.c_row, accumulate);
-                            continue;
-                        }
-                        float tile[kRows * kColumns];
-                        for (int64_t r = 0; accumulate && r < full_rows; r++) std::memcpy(tile + r * kColumns, c + r * g.c_row, size_t(full_columns) * sizeof(float));
-                        run_tile(depth_blocks, x, x_scales, w, w_scales, tile, kColumns, accumulate);
-                        for (int64_t r = 0; r < full_rows; r++) std::memcpy(c + r * g.c_row, tile + r * kColumns, size_t(full_columns) * sizeof(float));
-                    }
-                }
-            }
+            for (int64_t i = 0; i < g.m; i += kBlockRows) multiply_block(g, rounded, i, std::min(i + kBlockRows, g.m), p0, depth, j0, width, ws);
         }
     }
 }
+
+}  // namespace avx2
 
 }  // namespace cria

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace cria::integer {
+namespace cria::avx2 {
 
 constexpr int kRows = 4, kColumns = 16, kBlock = 32;
 // 32 products of two such values fit into 31 bits.
@@ -63,4 +63,4 @@ inline void pack_rows(const int16_t * rows, const float * rows_scales, int64_t k
     }
 }
 
-}  // namespace cria::integer
+}  // namespace cria::avx2

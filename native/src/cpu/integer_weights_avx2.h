@@ -9,7 +9,7 @@
 
 #include "cpu/integer_rows_avx2.h"
 
-namespace cria::integer {
+namespace cria::avx2 {
 
 constexpr int kQ8Bytes = 34;
 
@@ -75,4 +75,4 @@ inline void pack_float_block(const float * rows, int64_t row, int16_t * out, flo
     }
 }
 
-}  // namespace cria::integer
+}  // namespace cria::avx2

@@ -137,6 +137,12 @@ ggml_tensor * Graph::custom_inplace(ggml_tensor * target, std::vector<ggml_tenso
     return ggml_custom_inplace(ctx(), target, inputs.data(), int(inputs.size()), run_custom, GGML_N_TASKS_MAX, &customs_.back());
 }
 
+ggml_tensor * Graph::once(ggml_tensor * input, Derived kind, const std::function<ggml_tensor *()> & make) {
+    ggml_tensor *& node = derived_[{input, kind}];
+    if (!node) node = make();
+    return node;
+}
+
 ggml_tensor * Graph::kernel(std::vector<int64_t> shape, std::vector<ggml_tensor *> inputs, Call call) {
     // A custom node gives the allocator its memory and its lifetime; it never reaches ggml's backend.
     ggml_tensor * node = custom(std::move(shape), std::move(inputs), nullptr);

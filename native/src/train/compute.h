@@ -4,6 +4,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -86,6 +87,9 @@ class TensorPool {
     BufferPtr buffer_;
 };
 
+// Forms of a tensor that products read instead of it.
+enum class Derived { f16, q8, integers };
+
 // One graph, built, run and thrown away. Results are copied into tensors that live elsewhere.
 class Graph {
    public:
@@ -104,6 +108,8 @@ class Graph {
     ggml_tensor * custom(std::vector<int64_t> shape, std::vector<ggml_tensor *> inputs, Work work);
     // The same, changing `target` (a leaf) in place. The node's first input is the target.
     ggml_tensor * custom_inplace(ggml_tensor * target, std::vector<ggml_tensor *> inputs, Work work);
+    // What `make` returned the first time for this input and kind: a node that several others read.
+    ggml_tensor * once(ggml_tensor * input, Derived kind, const std::function<ggml_tensor *()> & make);
     // A node that our own kernels compute, on a device that has them: the graph is cut there. `call` queues the work.
     using Call = std::function<void(ggml_tensor * node, const DeviceKernels & kernels)>;
     ggml_tensor * kernel(std::vector<int64_t> shape, std::vector<ggml_tensor *> inputs, Call call);
@@ -122,6 +128,7 @@ class Graph {
     Compute & compute_;
     std::deque<Custom> customs_;  // nodes point into it
     std::unordered_map<const ggml_tensor *, Call> calls_;
+    std::map<std::pair<const ggml_tensor *, Derived>, ggml_tensor *> derived_;
     ContextPtr context_;
     ggml_cgraph * graph_;
 };

@@ -6,7 +6,7 @@
 #include "cpu/streamed_head.h"
 #include "math/softmax.h"
 #include "train/linear.h"
-#include "train/matmul.h"
+#include "train/weight_products.h"
 
 namespace cria {
 

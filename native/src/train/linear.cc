@@ -1,6 +1,7 @@
 #include "train/linear.h"
 
 #include "train/matmul.h"
+#include "train/weight_products.h"
 
 namespace cria {
 

@@ -14,19 +14,6 @@ void accumulate_product(Graph & g, ggml_tensor * a, ggml_tensor * b, ggml_tensor
 // sum + the product, in the memory of `sum`, which nobody else reads.
 ggml_tensor * add_product(Graph & g, ggml_tensor * sum, ggml_tensor * a, ggml_tensor * b);
 
-// x [n, T] with every value rounded to F16, as ggml rounds activations before it multiplies F16 weights. On the CPU.
-ggml_tensor * round_to_f16(Graph & g, ggml_tensor * x);
-
-// W [in, out], x [in, T] -> [out, T]. For other types than F32 the operation that decoding uses, which rounds
-// activations as decoding does.
-ggml_tensor * multiply_weight(Graph & g, ggml_tensor * w, ggml_tensor * x);
-
-// W [in, out], dy [out, T] -> [in, T]: the gradient that reaches the inputs of y = W x. W may be of any trainable type.
-ggml_tensor * multiply_transposed(Graph & g, ggml_tensor * w, ggml_tensor * dy);
-
-// sum + that, in the memory of `sum`, which nobody else reads; without a sum, that alone.
-ggml_tensor * add_transposed(Graph & g, ggml_tensor * sum, ggml_tensor * w, ggml_tensor * dy);
-
 // [m, K] x [n, K] -> [m, n]: sums the outer products over the shared last axis. F32, batched over axes 2 and 3.
 ggml_tensor * outer_sum(Graph & g, ggml_tensor * a, ggml_tensor * b);
 
