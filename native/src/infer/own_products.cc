@@ -7,6 +7,7 @@
 #include "ggml-backend.h"
 #include "ggml-impl.h"
 #include "llama-model.h"
+#include "math/softmax.h"
 
 namespace cria {
 
@@ -40,11 +41,20 @@ T * at(const ggml_tensor * t, int64_t i1, int64_t i2, int64_t i3) {
     return reinterpret_cast<T *>(static_cast<char *>(t->data) + i1 * int64_t(t->nb[1]) + i2 * int64_t(t->nb[2]) + i3 * int64_t(t->nb[3]));
 }
 
+// Where a replaced softmax keeps its scale, behind the parameters of a custom operation.
+constexpr size_t kScaleOffset = 48;
+
 void replace(ggml_tensor * node, ggml_custom_op_t function, void * self) {
     const ggml_custom_op_params params{function, GGML_N_TASKS_MAX, self};
-    static_assert(sizeof params <= GGML_MAX_OP_PARAMS);
+    static_assert(sizeof params <= kScaleOffset && kScaleOffset + sizeof(float) <= GGML_MAX_OP_PARAMS);
     node->op = GGML_OP_CUSTOM;
     std::memcpy(node->op_params, &params, sizeof params);
+}
+
+float read_float(const ggml_tensor * node, size_t offset) {
+    float value;
+    std::memcpy(&value, reinterpret_cast<const char *>(node->op_params) + offset, sizeof value);
+    return value;
 }
 
 bool is_replaced_by(const ggml_tensor * node, ggml_custom_op_t function) {
@@ -79,18 +89,26 @@ void for_each_product(ggml_tensor * node, int thread, int threads, const Multipl
     }
 }
 
-// Cells from the first to the last that any token of a stream may see.
+int64_t mask_stream(const ggml_tensor * mask, int64_t stream) { return mask->ne[3] > 1 ? stream : 0; }
+
+// Cells from the first to the last that any token of a stream may see. The mask is F32.
 int64_t count_visible(const ggml_tensor * mask, int64_t tokens, int64_t stream) {
     int64_t count = 0;
     for (int64_t t = 0; t < tokens; t++) {
-        const auto hidden = [&, f32 = at<const float>(mask, t, 0, stream), f16 = at<const ggml_fp16_t>(mask, t, 0, stream)](int64_t cell) {
-            return (mask->type == GGML_TYPE_F32 ? f32[cell] : ggml_fp16_to_fp32(f16[cell])) == -INFINITY;
-        };
+        const float * row = at<const float>(mask, t, 0, mask_stream(mask, stream));
         int64_t end = mask->ne[0];
-        while (end > count && hidden(end - 1)) end--;
+        while (end > count && row[end - 1] == -INFINITY) end--;
         count = end;
     }
     return count;
+}
+
+// How ggml adds a mask that hides cells, and nothing else, to scores that are ours.
+bool is_masked_softmax(const ggml_tensor * node, ggml_custom_op_t scores) {
+    const ggml_tensor * mask = node->src[1];
+    if (node->op != GGML_OP_SOFT_MAX || !mask || !is_replaced_by(node->src[0], scores)) return false;
+    const bool plain = mask->type == GGML_TYPE_F32 && mask->ne[2] == 1 && !node->src[2] && read_float(node, sizeof(float)) == 0.0f;
+    return plain && has_float_rows(node->src[0]) && has_float_rows(node);
 }
 
 }  // namespace
@@ -112,9 +130,12 @@ bool OwnProducts::on_node(ggml_tensor * node, bool ask, void * self) {
 
 // A reused graph comes here again with what was replaced the first time.
 void OwnProducts::take(ggml_tensor * node) {
-    if (node->op == GGML_OP_SOFT_MAX && node->src[1] && is_replaced_by(node->src[0], multiply_scores)) {
-        // Scores that the mask hides need not be computed.
+    if (is_masked_softmax(node, multiply_scores)) {
+        // Scores that the mask hides are not computed.
         node->src[0]->src[2] = node->src[1];
+        const float scale = read_float(node, 0);
+        replace(node, weigh_scores, this);
+        std::memcpy(reinterpret_cast<char *>(node->op_params) + kScaleOffset, &scale, sizeof scale);
         return;
     }
     if (node->op != GGML_OP_MUL_MAT || !has_float_rows(node->src[1]) || !has_float_rows(node)) return;
@@ -122,7 +143,8 @@ void OwnProducts::take(ggml_tensor * node) {
         const int64_t least_rows = same_bits_ ? 1 : node->src[0]->type == GGML_TYPE_Q8_0 ? kLeastQ8Rows : kLeastRows;
         if (node->ne[1] >= least_rows && is_matrix(node->src[1])) replace(node, multiply_weight, this);
     } else if (is_attention(node)) {
-        replace(node, node->src[1]->op == GGML_OP_SOFT_MAX ? mix_values : multiply_scores, this);
+        const bool mixes = node->src[1]->op == GGML_OP_SOFT_MAX || is_replaced_by(node->src[1], weigh_scores);
+        replace(node, mixes ? mix_values : multiply_scores, this);
     }
 }
 
@@ -165,11 +187,37 @@ void OwnProducts::multiply_scores(ggml_tensor * node, int thread, int threads, v
     for_each_product(node, thread, threads, [&](Gemm & gemm, int64_t stream) {
         if (mask) {
             const int64_t cells = gemm.n;
-            gemm.n = count_visible(mask, node->ne[1], mask->ne[3] > 1 ? stream : 0);
+            // Eights are what products of few rows are fast with.
+            gemm.n = std::min(cells, (count_visible(mask, node->ne[1], stream) + 7) / 8 * 8);
             for (int64_t i = 0; i < gemm.m; i++) std::fill(gemm.c + i * gemm.c_row + gemm.n, gemm.c + i * gemm.c_row + cells, 0.0f);
         }
         run_gemm(gemm, 0, 1, workspace);
     });
+}
+
+// Softmax over the cells that a token sees, as the trainer computes it; the others weigh nothing.
+void OwnProducts::weigh_scores(ggml_tensor * node, int thread, int threads, void *) {
+    const ggml_tensor *scores = node->src[0], *mask = node->src[1];
+    const float scale = read_float(node, kScaleOffset);
+    const int64_t cells = node->ne[0], rows = node->ne[1] * node->ne[3];
+    for (int64_t i = rows * thread / threads; i < rows * (thread + 1) / threads; i++) {
+        const int64_t token = i % node->ne[1], stream = i / node->ne[1];
+        const float * hides = at<const float>(mask, token, 0, mask_stream(mask, stream));
+        int64_t seen = cells;
+        while (seen > 0 && hides[seen - 1] == -INFINITY) seen--;
+        const bool all = std::all_of(hides, hides + seen, [](float value) { return value == 0.0f; });
+        for (int64_t head = 0; head < node->ne[2]; head++) {
+            const float * in = at<const float>(scores, token, head, stream);
+            float * out = at<float>(node, token, head, stream);
+            if (all) {
+                if (out != in) std::memcpy(out, in, size_t(seen) * sizeof(float));
+            } else {
+                for (int64_t cell = 0; cell < seen; cell++) out[cell] = in[cell] * scale + hides[cell];
+            }
+            if (seen > 0) softmax_in_place(out, int(seen), all ? scale : 1.0f);
+            std::fill(out + seen, out + cells, 0.0f);
+        }
+    }
 }
 
 void OwnProducts::mix_values(ggml_tensor * node, int thread, int threads, void * self) {
