@@ -7,16 +7,16 @@
 #include <deque>
 #include <mutex>
 #include <thread>
-#include <unordered_map>
 
 #include "cria/error.h"
 #include "cria/runtime.h"
+#include "infer/batch_rules.h"
 #include "infer/decode_batch.h"
-#include "infer/kv_slots.h"
 #include "infer/own_products.h"
 #include "infer/row_plan.h"
 #include "infer/sampler.h"
-#include "infer/text_stream.h"
+#include "infer/sequence.h"
+#include "infer/sequence_store.h"
 #include "infer/thread_pool.h"
 #include "llama-model.h"
 #include "llama.h"
@@ -36,14 +36,8 @@ namespace cria {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Shorter promised prefixes are not waited for: the prompts run in one batch instead.
-constexpr size_t kMinAwaitedPrefix = 8;
-// A free slot that holds this many tokens more than a prompt wants of it may lose them.
-constexpr size_t kMaxLostTail = 7;
 // Prompt tokens evaluated between two decode steps, over all sequences.
 constexpr int kPrefillPerStep = 4096;
 // Evaluations of fewer floating-point operations (some 5 ms of one core) leave a core to the event loop, which has texts to
@@ -54,70 +48,12 @@ constexpr double kSmallEvaluation = 2.5e8;
 constexpr double kQuietShare = 0.02;
 constexpr int kMostQuietShares = 10;
 
-struct Request {
-    RequestId id;
-    GenerateParams params;
-    std::function<void(GenerateResult)> done;
-    std::function<void(std::string)> on_text;
-    std::atomic<bool> aborted{false};
-    Clock::time_point submitted, admitted, decoding;
-    bool is_admitted = false, is_decoding = false;
-    GenerateResult result;
-    TextStream stream{{}};
-};
-
-struct Sequence {
-    SequenceId id;
-    std::vector<int32_t> tokens;
-    int slot = -1;
-    std::unique_ptr<Request> request;
-    bool disposed = false;
-    // Forks share their family's KV up to the tokens that they were forked with.
-    SequenceId family = 0;
-    size_t fork_length = 0;
-    // Logits after the last token, when it was evaluated without sampling from it; shared by forks.
-    std::shared_ptr<std::vector<float>> next_logits;
-    // KV saved outside the cache when the sequence was evicted.
-    SavedKv saved;
-};
-
 // What a request gets after an evaluation: a token, or the logits that somebody will sample from later.
 struct Drawn {
     SampledToken token{};
     std::shared_ptr<std::vector<float>> logits;
     std::shared_ptr<std::vector<float>> prompt_end;  // the logits that the first token came from, for the same prompt again
 };
-
-// Weights whose products take a panel kernel from eight rows on.
-bool has_k_quants(const llama_model * model) {
-    for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) {
-        switch (tensor->type) {
-            case GGML_TYPE_F32: case GGML_TYPE_F16: case GGML_TYPE_BF16: case GGML_TYPE_Q8_0: case GGML_TYPE_Q4_0:
-                break;
-            default:
-                return true;
-        }
-    }
-    return false;
-}
-
-// See PrefixSharing. Where rows differ by their batch (other devices, flash attention, experts, which see a part of the rows),
-// a deterministic scheduler shares what a fresh evaluation would compute in the same batches.
-PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & options) {
-    const auto & hparams = model.llama()->hparams;
-    // Such a cache cannot go back to a prefix.
-    const bool forgets = hparams.n_swa > 0 || llama_model_is_recurrent(model.llama()) || llama_model_is_hybrid(model.llama());
-    if (!options.prefix_reuse || forgets) return PrefixSharing::family;
-    if (!options.deterministic) return PrefixSharing::tokens;
-    // Weights are multiplied by our kernels, or by ggml's with as many rows as its matrix kernels want: on ARM more than we give.
-#if defined(__x86_64__)
-    const bool equal_weights = hparams.n_expert == 0;
-#else
-    const bool equal_weights = OwnProducts::cover(model.llama());
-#endif
-    const bool equal_rows = model.on_cpu() && !options.flash_attention && equal_weights;
-    return equal_rows ? PrefixSharing::tokens : PrefixSharing::chunks;
-}
 
 ggml_type parse_kv_type(const std::string & name) {
     if (name == "f32") return GGML_TYPE_F32;
@@ -133,24 +69,18 @@ struct Scheduler::Impl {
     SchedulerOptions options;
     llama_context * context = nullptr;
     int n_vocab = 0, n_batch = 0;
-    int min_rows = 2;            // of a batch, so that each row is computed by the same kernel
-    int row_step = 1;            // rows come in multiples of this, for the same reason
-    bool groups_prefill = true;  // equal chunks in one batch: only where that cannot change the kernel
+    BatchRules rules;
 
     mutable std::mutex mutex;  // guards everything below but what the thread alone uses while it decodes
     std::condition_variable wake;
     std::atomic<bool> stopping{false};
-    uint64_t next_id = 1, clock = 0;
-    std::unordered_map<SequenceId, std::shared_ptr<Sequence>> sequences;
     std::deque<std::shared_ptr<Sequence>> waiting;   // submitted, without a slot yet
     std::vector<std::shared_ptr<Sequence>> running;  // admitted
     std::vector<std::function<void()>> flushes;
     SchedulerStats totals;
-    size_t swapped_bytes = 0;
 
-    PrefixSharing sharing = PrefixSharing::family;
     std::unique_ptr<OwnProducts> products;
-    std::unique_ptr<KvSlots> slots;
+    std::unique_ptr<SequenceStore> store;
     std::unique_ptr<DecodeBatch> batch;
     std::unique_ptr<ThreadPool> pool;
     Sampler sampler;
@@ -162,18 +92,12 @@ struct Scheduler::Impl {
                 .received(std::to_string(o.max_sequences) + ", " + std::to_string(o.context_size));
         }
         n_vocab = llama_vocab_n_tokens(model->vocab());
-        sharing = choose_sharing(*model, o);
-        if (o.deterministic && has_k_quants(model->llama())) {
-            min_rows = 8;
-            row_step = 4;  // repacked weights: the rest of rows that are no multiple of four takes another kernel
-            groups_prefill = false;
-        }
-        if (!o.deterministic || (sharing == PrefixSharing::tokens && OwnProducts::cover(model->llama()))) min_rows = 1;
+        rules = choose_batch_rules(*model, o);
         // Enough streams for the padding rows (see the top), each with cells for them.
-        const int streams = round_up(std::max(min_rows, o.max_sequences));
+        const int streams = rules.padded(o.max_sequences);
         n_batch = std::max({512, streams, o.prefill_chunk});
         llama_context_params params = llama_context_default_params();
-        params.n_ctx = uint32_t(streams) * uint32_t((o.context_size + min_rows + 255) / 256 * 256);
+        params.n_ctx = uint32_t(streams) * uint32_t((o.context_size + rules.min_rows + 255) / 256 * 256);
         params.n_batch = params.n_ubatch = uint32_t(n_batch);
         params.n_seq_max = uint32_t(streams);
         params.n_threads = params.n_threads_batch = model->threads();
@@ -204,7 +128,7 @@ struct Scheduler::Impl {
         }
         pool = std::make_unique<ThreadPool>(model->threads());
         pool->attach(context);
-        slots = std::make_unique<KvSlots>(context, streams, sharing, o.prefill_chunk);
+        store = std::make_unique<SequenceStore>(context, streams, rules.sharing, o.prefill_chunk, o.swap_bytes, totals);
         batch = std::make_unique<DecodeBatch>(n_batch);
         thread = std::thread([this] { run(); });
     }
@@ -217,16 +141,6 @@ struct Scheduler::Impl {
         }
         thread.join();
         llama_free(context);
-    }
-
-    int round_up(int rows) const { return (rows + row_step - 1) / row_step * row_step; }
-
-    std::shared_ptr<Sequence> find(SequenceId id) const {
-        const auto it = sequences.find(id);
-        if (it == sequences.end()) {
-            throw Error("unknown-sequence", "does not exist or was disposed").subject("sequence").received(std::to_string(id));
-        }
-        return it->second;
     }
 
     // ---- the scheduler thread ----
@@ -294,18 +208,9 @@ struct Scheduler::Impl {
     }
 
     void run_flushes() {
-        slots->clear_all();
-        for (auto & [id, sequence] : sequences) {
-            sequence->next_logits.reset();
-            drop_saved(*sequence);
-        }
+        store->clear();
         for (auto & done : flushes) done();
         flushes.clear();
-    }
-
-    void drop_saved(Sequence & sequence) {
-        swapped_bytes -= sequence.saved.state.size();
-        sequence.saved = {};
     }
 
     void admit() {
@@ -313,11 +218,11 @@ struct Scheduler::Impl {
         bool no_slot_left = false;
         for (size_t i = 0; i < waiting.size();) {
             auto sequence = waiting[i];
-            if (sequence->slot < 0 && (no_slot_left || awaits_prefix(*sequence))) {
+            if (sequence->slot < 0 && (no_slot_left || store->awaits_prefix(*sequence))) {
                 i++;
                 continue;
             }
-            if (sequence->slot < 0 && !give_slot(*sequence)) {
+            if (sequence->slot < 0 && !store->give_slot(*sequence)) {
                 no_slot_left = true;
                 i++;
                 continue;
@@ -326,11 +231,11 @@ struct Scheduler::Impl {
             Request & request = *sequence->request;
             request.is_admitted = true;
             request.admitted = Clock::now();
-            KvSlot & slot = (*slots)[sequence->slot];
-            slot.last_use = ++clock;
+            KvSlot & slot = store->slot_of(*sequence);
+            store->touch(sequence->slot);
             // Something must be left to evaluate, unless the logits after the last token are there already.
             const size_t total = sequence->tokens.size();
-            if (slot.tokens.size() == total && !sequence->next_logits) slots->trim(sequence->slot, total - 1);
+            if (slot.tokens.size() == total && !sequence->next_logits) store->slots().trim(sequence->slot, total - 1);
             request.result.stats.reused_tokens = int(slot.tokens.size());
             totals.reused_tokens += slot.tokens.size();
             running.push_back(sequence);
@@ -339,87 +244,9 @@ struct Scheduler::Impl {
                 const auto logits = sequence->next_logits;
                 accept(sequence, draw(*sequence, logits->data()));
             } else {
-                slots->promise(sequence->slot, sequence->tokens);
+                store->slots().promise(sequence->slot, sequence->tokens);
             }
         }
-    }
-
-    // Whether a running request is about to evaluate more of this prompt than lies in any slot: a group's prompt is evaluated
-    // once, however many of its samples arrive at once.
-    bool awaits_prefix(const Sequence & sequence) const {
-        const size_t promised = slots->find_promised(sequence.tokens).length;
-        return promised >= kMinAwaitedPrefix && promised > slots->find_prefix(sequence.tokens).length && promised > sequence.saved.tokens;
-    }
-
-    // Finds KV for a sequence that has none: a prefix in some slot, its own saved state, or nothing.
-    bool give_slot(Sequence & sequence) {
-        PrefixMatch match = slots->find_prefix(sequence.tokens);
-        if (sharing != PrefixSharing::tokens) {
-            PrefixMatch relatives = slots->find_in_family(sequence.tokens, sequence.fork_length, sequence.family);
-            if (relatives.length >= match.length) match = std::move(relatives);
-        }
-        if (match.length <= sequence.saved.tokens) match = {};
-        for (const int holder : match.holders) {
-            const PrefixLogits & end = (*slots)[holder].prompt_end;
-            if (end.length == sequence.tokens.size() && end.length == match.length) sequence.next_logits = end.values;
-        }
-        int slot = choose_free(match);
-        if (slot < 0) {
-            // The one that gives the prefix is the last to go.
-            if (!match.holders.empty()) (*slots)[match.holders[0]].last_use = ++clock;
-            slot = evict();
-        }
-        if (slot < 0) return false;
-        (*slots)[slot].owner = sequence.id;
-        (*slots)[slot].family = sequence.family;
-        sequence.slot = slot;
-        if (std::find(match.holders.begin(), match.holders.end(), slot) != match.holders.end()) {
-            slots->trim(slot, match.length);
-        } else if (match.length >= slots->least_copied()) {
-            (*slots)[match.holders[0]].last_use = ++clock;
-            slots->copy(match.holders[0], slot, match.length);
-        } else if (!sequence.saved.state.empty()) {
-            if (slots->restore(slot, sequence.saved, sequence.tokens)) totals.restores++;
-        } else {
-            slots->trim(slot, 0);
-        }
-        drop_saved(sequence);
-        return true;
-    }
-
-    // A free slot that holds the prefix and little more, for it needs no copy; else the free slot that is missed least, which
-    // may be one with the prefix and a longer tail.
-    int choose_free(const PrefixMatch & match) {
-        int best = -1;
-        for (const int holder : match.holders) {
-            const KvSlot & slot = (*slots)[holder];
-            if (slot.owner == 0 && (best < 0 || slot.tokens.size() < (*slots)[best].tokens.size())) best = holder;
-        }
-        const bool fits = best >= 0 && (*slots)[best].tokens.size() <= match.length + kMaxLostTail;
-        return fits ? best : slots->find_free();
-    }
-
-    // Takes the slot of the sequence that has been idle longest; -1 when all are busy.
-    int evict() {
-        int oldest = -1;
-        for (int i = 0; i < slots->count(); i++) {
-            const auto it = sequences.find((*slots)[i].owner);
-            if (it == sequences.end() || it->second->request) continue;
-            if (oldest < 0 || (*slots)[i].last_use < (*slots)[oldest].last_use) oldest = i;
-        }
-        if (oldest < 0) return -1;
-        Sequence & idle = *sequences.at((*slots)[oldest].owner);
-        totals.evictions++;
-        const size_t bytes = llama_state_seq_get_size(context, oldest);
-        if (swapped_bytes + bytes <= options.swap_bytes) {
-            idle.saved = slots->save(oldest);
-            swapped_bytes += idle.saved.state.size();
-        } else {
-            totals.recomputed_tokens += (*slots)[oldest].tokens.size();
-        }
-        idle.slot = -1;
-        (*slots)[oldest].owner = 0;
-        return oldest;
     }
 
     // A sequence in a batch, the output row after its last token (-1: none), and what was drawn there.
@@ -448,7 +275,7 @@ struct Scheduler::Impl {
     }
 
     void fail(const std::shared_ptr<Sequence> & sequence, const std::string & message) {
-        slots->trim(sequence->slot, (*slots)[sequence->slot].tokens.size());
+        store->slots().trim(sequence->slot, store->slot_of(*sequence).tokens.size());
         // Shutting down interrupts llama_decode: that is an abort like any other.
         if (!stopping) {
             sequence->request->result.error_code = "decode-failed";
@@ -466,7 +293,7 @@ struct Scheduler::Impl {
         std::vector<Chunk> chunks;
         int budget = kPrefillPerStep;
         for (const auto & sequence : running) {
-            const int pending = int(sequence->tokens.size() - (*slots)[sequence->slot].tokens.size());
+            const int pending = int(sequence->tokens.size() - store->slot_of(*sequence).tokens.size());
             const bool needs = pending > 1 || (pending == 1 && sequence->request->params.max_tokens == 0);
             if (!needs || budget <= 0) continue;
             const int length = std::min(pending, options.prefill_chunk);
@@ -480,16 +307,16 @@ struct Scheduler::Impl {
             batch->clear();
             std::vector<Output> outputs;  // sequence, index of its last token
             // Rows after a short chunk make it fit for the kernels of long ones; no earlier row sees them.
-            const int length = chunks[begin].length, rows = round_up(std::max(length, min_rows));
+            const int length = chunks[begin].length, rows = rules.padded(length);
             size_t end = begin;
-            for (; end < chunks.size() && chunks[end].length == length && batch->room() >= rows && (end == begin || groups_prefill); end++) {
+            for (; end < chunks.size() && chunks[end].length == length && batch->room() >= rows && (end == begin || rules.groups_prefill); end++) {
                 const auto & sequence = chunks[end].sequence;
-                const size_t at = (*slots)[sequence->slot].tokens.size();
+                const size_t at = store->slot_of(*sequence).tokens.size();
                 const bool last = at + size_t(length) == sequence->tokens.size();
                 const int first = batch->size();
                 // As many output rows, for the same reason: the LM head and the last feed-forward see output rows only.
                 for (int i = 0; i < rows; i++) {
-                    batch->add(i < length ? sequence->tokens[at + size_t(i)] : 0, int(at) + i, sequence->slot, last && i >= std::max(0, length - min_rows) && i < std::max(length, min_rows));
+                    batch->add(i < length ? sequence->tokens[at + size_t(i)] : 0, int(at) + i, sequence->slot, last && i >= std::max(0, length - rules.min_rows) && i < std::max(length, rules.min_rows));
                 }
                 outputs.push_back({sequence, last ? first + length - 1 : -1});
             }
@@ -500,9 +327,9 @@ struct Scheduler::Impl {
                     fail(sequence, "llama_decode failed on " + std::to_string(length) + " prompt tokens");
                     continue;
                 }
-                KvSlot & slot = (*slots)[sequence->slot];
-                slots->append(sequence->slot, sequence->tokens.data() + slot.tokens.size(), size_t(length));
-                if (rows > length) slots->trim(sequence->slot, slot.tokens.size());
+                KvSlot & slot = store->slot_of(*sequence);
+                store->slots().append(sequence->slot, sequence->tokens.data() + slot.tokens.size(), size_t(length));
+                if (rows > length) store->slots().trim(sequence->slot, slot.tokens.size());
                 if (drawn.prompt_end) slot.prompt_end = {slot.tokens.size(), drawn.prompt_end};
                 sequence->request->result.stats.prefill_tokens += length;
                 totals.prefill_tokens += uint64_t(length);
@@ -515,37 +342,37 @@ struct Scheduler::Impl {
     // One token for each sequence that has exactly one to evaluate.
     void decode(std::unique_lock<std::mutex> & lock) {
         std::vector<std::shared_ptr<Sequence>> decoding;
-        std::vector<bool> active(size_t(slots->count()));
+        std::vector<bool> active(size_t(store->slots().count()));
         for (const auto & sequence : running) {
-            if (sequence->tokens.size() - (*slots)[sequence->slot].tokens.size() != 1) continue;
+            if (sequence->tokens.size() - store->slot_of(*sequence).tokens.size() != 1) continue;
             decoding.push_back(sequence);
             active[size_t(sequence->slot)] = true;
         }
         if (decoding.empty() || stopping) return;
-        if (slots->can_swap()) {
+        if (store->slots().can_swap()) {
             for (const auto & [from, to] : plan_swaps(active)) {
-                swap_slots(from, to);
+                store->swap_slots(from, to);
                 active[size_t(from)] = false;
                 active[size_t(to)] = true;
             }
         }
         std::sort(decoding.begin(), decoding.end(), [](const auto & a, const auto & b) { return a->slot < b->slot; });
-        const std::vector<int> padding = plan_padding(active, min_rows, row_step);
+        const std::vector<int> padding = plan_padding(active, rules.min_rows, rules.row_step);
         batch->clear();
         std::vector<Output> outputs;
         size_t p = 0;
         const auto pad_until = [&](int slot) {
-            for (; p < padding.size() && padding[p] < slot; p++) batch->add(0, int((*slots)[padding[p]].tokens.size()), padding[p], true);
+            for (; p < padding.size() && padding[p] < slot; p++) batch->add(0, int(store->slots()[padding[p]].tokens.size()), padding[p], true);
         };
         for (const auto & sequence : decoding) {
             pad_until(sequence->slot);
-            const int position = int((*slots)[sequence->slot].tokens.size());
+            const int position = int(store->slot_of(*sequence).tokens.size());
             outputs.push_back({sequence, batch->add(sequence->tokens.back(), position, sequence->slot, true)});
         }
-        pad_until(slots->count());
+        pad_until(store->slots().count());
         const bool ok = call_llama(lock, outputs);
         if (!padding.empty()) {
-            for (const int slot : padding) slots->trim(slot, (*slots)[slot].tokens.size());
+            for (const int slot : padding) store->slots().trim(slot, store->slots()[slot].tokens.size());
             totals.padding_tokens += padding.size();
         }
         for (auto & [sequence, row, drawn] : outputs) {
@@ -553,23 +380,14 @@ struct Scheduler::Impl {
                 fail(sequence, "llama_decode failed on " + std::to_string(outputs.size()) + " sequences");
                 continue;
             }
-            slots->append(sequence->slot, &sequence->tokens.back(), 1);
+            store->slots().append(sequence->slot, &sequence->tokens.back(), 1);
             // The token before sampling began belongs to the prompt; later ones were sampled.
             if (sequence->request->result.token_ids.empty()) {
-                if (drawn.prompt_end) (*slots)[sequence->slot].prompt_end = {sequence->tokens.size(), drawn.prompt_end};
+                if (drawn.prompt_end) store->slot_of(*sequence).prompt_end = {sequence->tokens.size(), drawn.prompt_end};
                 sequence->request->result.stats.prefill_tokens++;
                 totals.prefill_tokens++;
             }
             accept(sequence, drawn);
-        }
-    }
-
-    void swap_slots(int a, int b) {
-        slots->swap(a, b);
-        totals.moved_sequences++;
-        for (const int slot : {a, b}) {
-            const auto it = sequences.find((*slots)[slot].owner);
-            if (it != sequences.end()) it->second->slot = slot;
         }
     }
 
@@ -582,7 +400,7 @@ struct Scheduler::Impl {
             const auto kept = sequence.next_logits ? sequence.next_logits : copy();
             return {{}, kept, kept};
         }
-        const bool keeps = sharing == PrefixSharing::tokens && request.result.token_ids.empty() && !sequence.next_logits;
+        const bool keeps = rules.sharing == PrefixSharing::tokens && request.result.token_ids.empty() && !sequence.next_logits;
         return {sampler.sample(logits, n_vocab, request.params, request.result.token_ids.size()), nullptr, keeps ? copy() : nullptr};
     }
 
@@ -592,7 +410,7 @@ struct Scheduler::Impl {
         if (!request.is_decoding) {
             request.is_decoding = true;
             request.decoding = Clock::now();
-            slots->unpromise(sequence->slot);
+            store->slots().unpromise(sequence->slot);
         }
         if (drawn.logits) {
             sequence->next_logits = drawn.logits;
@@ -621,10 +439,10 @@ struct Scheduler::Impl {
         const std::unique_ptr<Request> request = std::move(sequence->request);
         running.erase(std::find(running.begin(), running.end(), sequence));
         if (sequence->slot >= 0) {
-            (*slots)[sequence->slot].last_use = ++clock;
-            slots->unpromise(sequence->slot);
+            store->touch(sequence->slot);
+            store->slots().unpromise(sequence->slot);
         }
-        if (sequence->disposed) release(*sequence);
+        if (sequence->disposed) store->release(*sequence);
         GenerateResult & result = request->result;
         result.finish_reason = reason;
         result.text = request->stream.text();
@@ -636,14 +454,6 @@ struct Scheduler::Impl {
         if (request->is_decoding) result.stats.decode_ms = milliseconds(now - request->decoding);
         request->done(std::move(result));
         wake.notify_all();
-    }
-
-    // The slot keeps its tokens for later sequences with the same prefix.
-    void release(Sequence & sequence) {
-        if (sequence.slot >= 0) (*slots)[sequence.slot].owner = 0;
-        sequence.slot = -1;
-        drop_saved(sequence);
-        sequences.erase(sequence.id);
     }
 
     // ---- called from any thread, with the mutex held ----
@@ -674,71 +484,56 @@ Scheduler::~Scheduler() = default;
 
 SequenceId Scheduler::create_sequence() {
     const std::lock_guard<std::mutex> lock(impl_->mutex);
-    auto sequence = std::make_shared<Sequence>();
-    sequence->id = sequence->family = impl_->next_id++;
-    impl_->sequences[sequence->id] = sequence;
-    return sequence->id;
+    return impl_->store->create()->id;
 }
 
 SequenceId Scheduler::fork(SequenceId source) {
     const std::lock_guard<std::mutex> lock(impl_->mutex);
-    const auto original = impl_->find(source);
+    const auto original = impl_->store->find(source);
     if (original->request) throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call before forking");
-    // Tokens now; the KV is found through the shared prefix when the fork first needs it.
-    auto copy = std::make_shared<Sequence>();
-    copy->id = impl_->next_id++;
-    copy->family = original->family;
-    copy->fork_length = original->tokens.size();
-    copy->tokens = original->tokens;
-    copy->next_logits = original->next_logits;
-    impl_->sequences[copy->id] = copy;
-    return copy->id;
+    return impl_->store->fork(*original)->id;
 }
 
 void Scheduler::dispose(SequenceId id) {
     const std::lock_guard<std::mutex> lock(impl_->mutex);
-    const auto it = impl_->sequences.find(id);
-    if (it == impl_->sequences.end()) return;
+    const auto it = impl_->store->all().find(id);
+    if (it == impl_->store->all().end()) return;
     if (it->second->request) {
         it->second->disposed = true;
         it->second->request->aborted = true;
         impl_->wake.notify_all();
     } else {
         const auto sequence = it->second;
-        impl_->release(*sequence);
+        impl_->store->release(*sequence);
         impl_->wake.notify_all();
     }
 }
 
 void Scheduler::reset(SequenceId id) {
     const std::lock_guard<std::mutex> lock(impl_->mutex);
-    const auto sequence = impl_->find(id);
+    const auto sequence = impl_->store->find(id);
     if (sequence->request) throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call before resetting");
-    if (sequence->slot >= 0) (*impl_->slots)[sequence->slot].owner = 0;
-    impl_->drop_saved(*sequence);
-    *sequence = {};
-    sequence->id = id;
-    sequence->family = impl_->next_id++;
+    impl_->store->reset(*sequence);
 }
 
 int Scheduler::token_count(SequenceId id) const {
     const std::lock_guard<std::mutex> lock(impl_->mutex);
-    return int(impl_->find(id)->tokens.size());
+    return int(impl_->store->find(id)->tokens.size());
 }
 
 std::vector<int32_t> Scheduler::tokens(SequenceId id) const {
     const std::lock_guard<std::mutex> lock(impl_->mutex);
-    return impl_->find(id)->tokens;
+    return impl_->store->find(id)->tokens;
 }
 
 RequestId Scheduler::submit(SequenceId id, std::vector<int32_t> delta, GenerateParams params, std::function<void(GenerateResult)> done,
                             std::function<void(std::string)> on_text) {
     const std::lock_guard<std::mutex> lock(impl_->mutex);
-    const auto sequence = impl_->find(id);
+    const auto sequence = impl_->store->find(id);
     if (sequence->disposed) throw Error("unknown-sequence", "was disposed").subject("sequence");
     impl_->check_request(*sequence, delta, params);
     auto request = std::make_unique<Request>();
-    request->id = impl_->next_id++;
+    request->id = impl_->store->take_id();
     request->stream = TextStream(params.stop_strings);
     request->params = std::move(params);
     request->done = std::move(done);
@@ -755,7 +550,7 @@ RequestId Scheduler::submit(SequenceId id, std::vector<int32_t> delta, GenerateP
 
 void Scheduler::abort(RequestId id) {
     const std::lock_guard<std::mutex> lock(impl_->mutex);
-    for (auto & [key, sequence] : impl_->sequences) {
+    for (auto & [key, sequence] : impl_->store->all()) {
         if (sequence->request && sequence->request->id == id) sequence->request->aborted = true;
     }
     impl_->wake.notify_all();
@@ -770,10 +565,10 @@ void Scheduler::flush(std::function<void()> done) {
 SchedulerStats Scheduler::stats() const {
     const std::lock_guard<std::mutex> lock(impl_->mutex);
     SchedulerStats stats = impl_->totals;
-    stats.sequences = impl_->sequences.size();
-    for (const auto & [id, sequence] : impl_->sequences) stats.resident_sequences += sequence->slot >= 0 ? 1 : 0;
+    stats.sequences = impl_->store->all().size();
+    for (const auto & [id, sequence] : impl_->store->all()) stats.resident_sequences += sequence->slot >= 0 ? 1 : 0;
     stats.requests = impl_->waiting.size() + impl_->running.size();
-    stats.swapped_bytes = impl_->swapped_bytes;
+    stats.swapped_bytes = impl_->store->swapped_bytes();
     return stats;
 }
 

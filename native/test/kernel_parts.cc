@@ -1,5 +1,6 @@
 #include "kernel_parts.h"
 
+#include <cmath>
 #include <cstdio>
 #include <random>
 #include <thread>
@@ -8,6 +9,7 @@
 #include "cpu/attention.h"
 #include "cpu/gemm.h"
 #include "cpu/integer_gemm.h"
+#include "cpu/shared_range.h"
 #include "cpu/streamed_head.h"
 
 namespace cria {
@@ -37,6 +39,43 @@ bool is_same_in_parts(const char * name, Compute compute) {
     if (compute(kParts) == compute(1)) return true;
     std::fprintf(stderr, "%s: %d parts compute something else than one\n", name, kParts);
     return false;
+}
+
+// sum_p A[i, p] W[p, j], added to what is there: rows rounded by all threads, columns taken piece by piece, and near the F32
+// product of the same values.
+bool check_integers(int64_t m, int64_t n, int64_t k, const std::vector<float> & a, const std::vector<float> & initial) {
+    const auto w = draw(n * k);
+    const size_t row = ggml_row_size(GGML_TYPE_F16, n);
+    std::vector<uint8_t> halves(row * size_t(k));
+    ggml_quantize_chunk(GGML_TYPE_F16, w.data(), halves.data(), 0, k, n, nullptr);
+    const auto multiply = [&](int parts) {
+        auto c = initial;
+        const IntegerGemm gemm{m, n, k, a.data(), k, halves.data(), GGML_TYPE_F16, int64_t(row), true, c.data(), n, true};
+        const int64_t panels = (m + kRoundedRows - 1) / kRoundedRows;
+        std::vector<float> rounded(size_t(panels * kRoundedRows * rounded_size(k)));
+        run_at_once(parts, [&](int part, int) {
+            IntegerWorkspace workspace;
+            round_rows(gemm, panels * part / parts * kRoundedRows, panels * (part + 1) / parts * kRoundedRows, rounded.data(), workspace);
+        });
+        SharedRange columns(n, integer_column_unit(gemm));
+        run_at_once(parts, [&](int, int) {
+            IntegerWorkspace workspace;
+            for (int64_t begin, end; columns.take(parts, begin, end);) run_integer_columns(gemm, rounded.data(), begin, end, workspace);
+        });
+        return c;
+    };
+    auto exact = initial;
+    GemmWorkspace workspace;
+    run_gemm({m, n, k, a.data(), k, 1, halves.data(), GGML_TYPE_F16, int64_t(row), 1, exact.data(), n, true}, 0, 1, workspace);
+    const auto c = multiply(1);
+    double wrong = 0.0, whole = 0.0;
+    for (size_t i = 0; i < c.size(); i++) {
+        wrong += double(c[i] - exact[i]) * double(c[i] - exact[i]);
+        whole += double(exact[i]) * double(exact[i]);
+    }
+    const bool near = wrong < 1e-7 * whole;
+    if (!near) std::fprintf(stderr, "product in integers: relative error %g\n", std::sqrt(wrong / whole));
+    return is_same_in_parts("product in integers", multiply) && near;
 }
 
 bool check_products() {
@@ -73,6 +112,7 @@ bool check_products() {
             });
             return c;
         });
+        ok &= check_integers(m, n, k, a, initial);
     }
     return ok;
 }

@@ -1,7 +1,7 @@
 // Products with frozen weights in integers: 16-bit multiply-adds do the work of two F32 ones each. 32 products at a time are
 // summed exactly, then scaled and added up in F32.
 // Q8_0 weights forward are multiplied as llama.cpp decodes, with activations rounded to Q8_0 too. All else rounds both
-// operands to 14 bits of the largest of 32 values along the sum, about what rounding to F16 loses.
+// operands to 14 bits of the largest of 32 values along the sum, which loses less than half of what rounding to F16 does.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,26 @@
+// What batches must look like so that a row's results do not depend on its neighbours, and what prompts may then take from
+// other sequences' KV.
+#pragma once
+
+#include <algorithm>
+
+#include "cria/model.h"
+#include "cria/scheduler.h"
+#include "infer/kv_slots.h"
+
+namespace cria {
+
+struct BatchRules {
+    PrefixSharing sharing = PrefixSharing::family;
+    int min_rows = 2;            // of a batch, so that each row is computed by the same kernel
+    int row_step = 1;            // rows come in multiples of this, for the same reason
+    bool groups_prefill = true;  // equal chunks in one batch: only where that cannot change the kernel
+
+    int round_up(int rows) const { return (rows + row_step - 1) / row_step * row_step; }
+    // Rows of a batch that evaluates so many.
+    int padded(int rows) const { return round_up(std::max(min_rows, rows)); }
+};
+
+BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & options);
+
+}  // namespace cria

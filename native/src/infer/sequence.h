@@ -1,0 +1,47 @@
+// A sequence of tokens, and the request that continues it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cria/scheduler.h"
+#include "infer/kv_slots.h"
+#include "infer/text_stream.h"
+
+namespace cria {
+
+using Clock = std::chrono::steady_clock;
+
+struct Request {
+    RequestId id;
+    GenerateParams params;
+    std::function<void(GenerateResult)> done;
+    std::function<void(std::string)> on_text;
+    std::atomic<bool> aborted{false};
+    Clock::time_point submitted, admitted, decoding;
+    bool is_admitted = false, is_decoding = false;
+    GenerateResult result;
+    TextStream stream{{}};
+};
+
+struct Sequence {
+    SequenceId id;
+    std::vector<int32_t> tokens;
+    int slot = -1;
+    std::unique_ptr<Request> request;
+    bool disposed = false;
+    // Forks share their family's KV up to the tokens that they were forked with.
+    SequenceId family = 0;
+    size_t fork_length = 0;
+    // Logits after the last token, when it was evaluated without sampling from it; shared by forks.
+    std::shared_ptr<std::vector<float>> next_logits;
+    // KV saved outside the cache when the sequence was evicted.
+    SavedKv saved;
+};
+
+}  // namespace cria

@@ -1,0 +1,159 @@
+#include "infer/sequence_store.h"
+
+#include <algorithm>
+
+#include "cria/error.h"
+#include "llama.h"
+
+namespace cria {
+
+namespace {
+
+// Shorter promised prefixes are not waited for: the prompts run in one batch instead.
+constexpr size_t kMinAwaitedPrefix = 8;
+// A free slot that holds this many tokens more than a prompt wants of it may lose them.
+constexpr size_t kMaxLostTail = 7;
+
+}  // namespace
+
+SequenceStore::SequenceStore(llama_context * context, int slots, PrefixSharing sharing, int prefill_chunk, size_t swap_bytes, SchedulerStats & totals)
+    : context_(context), sharing_(sharing), swap_bytes_(swap_bytes), totals_(totals), slots_(context, slots, sharing, prefill_chunk) {}
+
+std::shared_ptr<Sequence> SequenceStore::create() {
+    auto sequence = std::make_shared<Sequence>();
+    sequence->id = sequence->family = take_id();
+    sequences_[sequence->id] = sequence;
+    return sequence;
+}
+
+std::shared_ptr<Sequence> SequenceStore::fork(const Sequence & original) {
+    const auto copy = create();
+    copy->family = original.family;
+    copy->fork_length = original.tokens.size();
+    copy->tokens = original.tokens;
+    copy->next_logits = original.next_logits;
+    return copy;
+}
+
+std::shared_ptr<Sequence> SequenceStore::find(SequenceId id) const {
+    const auto it = sequences_.find(id);
+    if (it == sequences_.end()) {
+        throw Error("unknown-sequence", "does not exist or was disposed").subject("sequence").received(std::to_string(id));
+    }
+    return it->second;
+}
+
+void SequenceStore::reset(Sequence & sequence) {
+    if (sequence.slot >= 0) slots_[sequence.slot].owner = 0;
+    drop_saved(sequence);
+    const SequenceId id = sequence.id;
+    sequence = {};
+    sequence.id = id;
+    sequence.family = take_id();
+}
+
+void SequenceStore::release(Sequence & sequence) {
+    if (sequence.slot >= 0) slots_[sequence.slot].owner = 0;
+    sequence.slot = -1;
+    drop_saved(sequence);
+    sequences_.erase(sequence.id);
+}
+
+void SequenceStore::drop_saved(Sequence & sequence) {
+    swapped_bytes_ -= sequence.saved.state.size();
+    sequence.saved = {};
+}
+
+void SequenceStore::clear() {
+    slots_.clear_all();
+    for (auto & [id, sequence] : sequences_) {
+        sequence->next_logits.reset();
+        drop_saved(*sequence);
+    }
+}
+
+void SequenceStore::swap_slots(int a, int b) {
+    slots_.swap(a, b);
+    totals_.moved_sequences++;
+    for (const int slot : {a, b}) {
+        const auto it = sequences_.find(slots_[slot].owner);
+        if (it != sequences_.end()) it->second->slot = slot;
+    }
+}
+
+bool SequenceStore::awaits_prefix(const Sequence & sequence) const {
+    const size_t promised = slots_.find_promised(sequence.tokens).length;
+    return promised >= kMinAwaitedPrefix && promised > slots_.find_prefix(sequence.tokens).length && promised > sequence.saved.tokens;
+}
+
+bool SequenceStore::give_slot(Sequence & sequence) {
+    PrefixMatch match = slots_.find_prefix(sequence.tokens);
+    if (sharing_ != PrefixSharing::tokens) {
+        PrefixMatch relatives = slots_.find_in_family(sequence.tokens, sequence.fork_length, sequence.family);
+        if (relatives.length >= match.length) match = std::move(relatives);
+    }
+    if (match.length <= sequence.saved.tokens) match = {};
+    for (const int holder : match.holders) {
+        const PrefixLogits & end = slots_[holder].prompt_end;
+        if (end.length == sequence.tokens.size() && end.length == match.length) sequence.next_logits = end.values;
+    }
+    int slot = choose_free(match);
+    if (slot < 0) {
+        // The one that gives the prefix is the last to go.
+        if (!match.holders.empty()) touch(match.holders[0]);
+        slot = evict();
+    }
+    if (slot < 0) return false;
+    slots_[slot].owner = sequence.id;
+    slots_[slot].family = sequence.family;
+    sequence.slot = slot;
+    if (std::find(match.holders.begin(), match.holders.end(), slot) != match.holders.end()) {
+        slots_.trim(slot, match.length);
+    } else if (match.length >= slots_.least_copied()) {
+        touch(match.holders[0]);
+        slots_.copy(match.holders[0], slot, match.length);
+    } else if (!sequence.saved.state.empty()) {
+        if (slots_.restore(slot, sequence.saved, sequence.tokens)) totals_.restores++;
+    } else {
+        slots_.trim(slot, 0);
+    }
+    drop_saved(sequence);
+    return true;
+}
+
+// A free slot that holds the prefix and little more, for it needs no copy; else the free slot that is missed least, which
+// may be one with the prefix and a longer tail.
+int SequenceStore::choose_free(const PrefixMatch & match) {
+    int best = -1;
+    for (const int holder : match.holders) {
+        const KvSlot & slot = slots_[holder];
+        if (slot.owner == 0 && (best < 0 || slot.tokens.size() < slots_[best].tokens.size())) best = holder;
+    }
+    const bool fits = best >= 0 && slots_[best].tokens.size() <= match.length + kMaxLostTail;
+    return fits ? best : slots_.find_free();
+}
+
+// Takes the slot of the sequence that has been idle longest; -1 when all are busy.
+int SequenceStore::evict() {
+    int oldest = -1;
+    for (int i = 0; i < slots_.count(); i++) {
+        const auto it = sequences_.find(slots_[i].owner);
+        if (it == sequences_.end() || it->second->request) continue;
+        if (oldest < 0 || slots_[i].last_use < slots_[oldest].last_use) oldest = i;
+    }
+    if (oldest < 0) return -1;
+    Sequence & idle = *sequences_.at(slots_[oldest].owner);
+    totals_.evictions++;
+    const size_t bytes = llama_state_seq_get_size(context_, oldest);
+    if (swapped_bytes_ + bytes <= swap_bytes_) {
+        idle.saved = slots_.save(oldest);
+        swapped_bytes_ += idle.saved.state.size();
+    } else {
+        totals_.recomputed_tokens += slots_[oldest].tokens.size();
+    }
+    idle.slot = -1;
+    slots_[oldest].owner = 0;
+    return oldest;
+}
+
+}  // namespace cria
