@@ -49,8 +49,8 @@ function listSubjects(log: (text: string) => void): Subject[] {
       half: false,
       nodeThreads: 1,
     },
-    ...(["F16", "Q8_0", "Q4_K_M"] as const).map((type) => shaped("smollm2-135m", type, { few: 16, many: 6 })),
-    ...(["F16", "Q8_0", "Q4_K_M"] as const).map((type) => shaped("qwen2.5-0.5b", type, { few: 8, many: 3 })),
+    ...(["F16", "Q8_0", "Q4_K_M"] as const).map((type) => shaped("smollm2-135m", type, { few: 48, many: 6 })),
+    ...(["F16", "Q8_0", "Q4_K_M"] as const).map((type) => shaped("qwen2.5-0.5b", type, { few: 24, many: 3 })),
   ];
 }
 

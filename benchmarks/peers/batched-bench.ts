@@ -27,16 +27,24 @@ export async function runBatchedBench(
   const args = ["-m", path, "-t", threads, "-tb", threads, "-ngl", 0, "-fa", flashAttention ? "on" : "off", "-pps"];
   args.push("-c", contextSize * Math.max(...sequences), "-npp", promptLength, "-ntg", steps);
   args.push("-npl", sequences.join(","), "--output-format", "jsonl");
-  // It looks for the backends' libraries in the folder that it runs in.
-  const { stdout, stderr } = await promisify(execFile)(program, args.map(String), {
-    cwd: getRuntimeInfo().librariesFolder,
-  });
-  const speeds = new Map<number, number>();
-  for (const line of `${stdout}\n${stderr}`.split("\n").filter((text) => text.startsWith("{"))) {
-    const { pl, speed_tg } = JSON.parse(line) as { pl: number; speed_tg: number };
-    speeds.set(pl, speed_tg);
+  // Its logger, a thread of its own, now and then loses lines: then once more.
+  let stderr = "";
+  for (let attempt = 0; attempt < 3; attempt++) {
+    // It looks for the backends' libraries in the folder that it runs in.
+    const output = await promisify(execFile)(program, args.map(String), { cwd: getRuntimeInfo().librariesFolder });
+    stderr = output.stderr;
+    const speeds = readSpeeds(`${output.stdout}\n${stderr}`);
+    if (sequences.every((count) => speeds.has(count))) return speeds;
   }
-  for (const count of sequences)
-    if (!speeds.has(count)) throw new Error(`llama-batched-bench gave no result for ${count} sequences:\n${stderr}`);
-  return speeds;
+  throw new Error(`llama-batched-bench gave no result for ${sequences.join(", ")} sequences:\n${stderr}`);
+}
+
+function readSpeeds(output: string): Map<number, number> {
+  const lines = output.split("\n").filter((text) => text.startsWith("{"));
+  return new Map(
+    lines.map((line) => {
+      const { pl, speed_tg } = JSON.parse(line) as { pl: number; speed_tg: number };
+      return [pl, speed_tg];
+    }),
+  );
 }
