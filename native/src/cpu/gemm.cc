@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/shared_range.h"
+
 namespace cria {
 
 namespace {
@@ -198,9 +200,8 @@ void run_gemm(const Gemm & g, int part, int parts, GemmWorkspace & w) {
         return multiply_few_rows(g, eights * part / parts * 8, eights * (part + 1) / parts * 8);
     }
     const int64_t row_unit = gemm_kernel().rows, column_unit = gemm_column_unit(g.b_type);
-    const auto share = [&](int64_t total, int64_t unit, int64_t at) { return std::min(total, (total + unit - 1) / unit * at / parts * unit); };
-    if (has_shared_columns(g, parts)) run_block(g, 0, g.m, share(g.n, column_unit, part), share(g.n, column_unit, part + 1), w);
-    else run_block(g, share(g.m, row_unit, part), share(g.m, row_unit, part + 1), 0, g.n, w);
+    if (has_shared_columns(g, parts)) run_block(g, 0, g.m, part_begin(g.n, column_unit, part, parts), part_begin(g.n, column_unit, part + 1, parts), w);
+    else run_block(g, part_begin(g.m, row_unit, part, parts), part_begin(g.m, row_unit, part + 1, parts), 0, g.n, w);
 }
 
 }  // namespace cria

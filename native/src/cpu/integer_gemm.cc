@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpu/integer_gemm_avx2.h"
+#include "cpu/shared_range.h"
 
 namespace cria {
 
@@ -19,9 +20,8 @@ void run_integer_gemm(const IntegerGemm & g, int part, int parts, IntegerWorkspa
     const int64_t column_unit = integer_column_unit(g);
     // Rounding a row of X costs about as much as packing two columns of W.
     const bool by_rows = 2 * g.m >= g.n || g.n < 2 * parts * column_unit;
-    const auto share = [&](int64_t total, int64_t unit, int64_t at) { return std::min(total, (total + unit - 1) / unit * at / parts * unit); };
-    const int64_t i_begin = by_rows ? share(g.m, kRoundedRows, part) : 0, i_end = by_rows ? share(g.m, kRoundedRows, part + 1) : g.m;
-    const int64_t j_begin = by_rows ? 0 : share(g.n, column_unit, part), j_end = by_rows ? g.n : share(g.n, column_unit, part + 1);
+    const int64_t i_begin = by_rows ? part_begin(g.m, kRoundedRows, part, parts) : 0, i_end = by_rows ? part_begin(g.m, kRoundedRows, part + 1, parts) : g.m;
+    const int64_t j_begin = by_rows ? 0 : part_begin(g.n, column_unit, part, parts), j_end = by_rows ? g.n : part_begin(g.n, column_unit, part + 1, parts);
     if (i_begin >= i_end || j_begin >= j_end) return;
     IntegerGemm mine = g;
     mine.m = i_end - i_begin;

@@ -1,5 +1,4 @@
-// Hands out a product's columns to threads, large pieces first: a core that is held up, by another process say, takes fewer
-// of them, and the others do not wait for it.
+// How threads share the rows or columns of a product.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +7,11 @@
 
 namespace cria {
 
+// Where the part `at` of equal `parts` of [0, total) begins, and the one before ends; a multiple of `unit`.
+inline int64_t part_begin(int64_t total, int64_t unit, int64_t at, int64_t parts) { return std::min(total, (total + unit - 1) / unit * at / parts * unit); }
+
+// Hands out a product's columns to threads, large pieces first: a core that is held up, by another process say, takes fewer
+// of them, and the others do not wait for it.
 class SharedRange {
    public:
     // [0, count) in multiples of `unit`.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "cpu/tensor_products.h"
 #include "ggml-backend.h"
 #include "ggml-impl.h"
 #include "llama-model.h"
@@ -33,8 +34,6 @@ bool is_attention(const ggml_tensor * node) {
     if (cache->op == GGML_OP_NONE || (cache->type != GGML_TYPE_F32 && cache->type != GGML_TYPE_F16)) return false;
     return cache->nb[0] == ggml_type_size(cache->type) && rows->ne[2] % cache->ne[2] == 0 && rows->ne[3] == cache->ne[3];
 }
-
-int64_t floats(size_t bytes) { return int64_t(bytes / sizeof(float)); }
 
 template <typename T>
 T * at(const ggml_tensor * t, int64_t i1, int64_t i2, int64_t i3) {
@@ -89,17 +88,19 @@ void for_each_product(ggml_tensor * node, int thread, int threads, const Multipl
     }
 }
 
-int64_t mask_stream(const ggml_tensor * mask, int64_t stream) { return mask->ne[3] > 1 ? stream : 0; }
+// What is added to a token's scores. The mask is F32, with one stream for all or one for each.
+const float * mask_row(const ggml_tensor * mask, int64_t token, int64_t stream) { return at<const float>(mask, token, 0, mask->ne[3] > 1 ? stream : 0); }
 
-// Cells from the first to the last that any token of a stream may see. The mask is F32.
+// Cells from the first to the last that a row of the mask does not hide, at least `least`.
+int64_t count_seen(const float * hides, int64_t cells, int64_t least) {
+    while (cells > least && hides[cells - 1] == -INFINITY) cells--;
+    return cells;
+}
+
+// Cells from the first to the last that any token of a stream may see.
 int64_t count_visible(const ggml_tensor * mask, int64_t tokens, int64_t stream) {
     int64_t count = 0;
-    for (int64_t t = 0; t < tokens; t++) {
-        const float * row = at<const float>(mask, t, 0, mask_stream(mask, stream));
-        int64_t end = mask->ne[0];
-        while (end > count && row[end - 1] == -INFINITY) end--;
-        count = end;
-    }
+    for (int64_t t = 0; t < tokens; t++) count = count_seen(mask_row(mask, t, stream), mask->ne[0], count);
     return count;
 }
 
@@ -151,33 +152,15 @@ void OwnProducts::take(ggml_tensor * node) {
 void OwnProducts::multiply_weight(ggml_tensor * node, int thread, int threads, void * self) {
     Workspace & workspace = static_cast<OwnProducts *>(self)->workspaces_[size_t(thread)];
     const ggml_tensor *w = node->src[0], *x = node->src[1];
-    const auto * rows = static_cast<const float *>(x->data);
-    auto * out = static_cast<float *>(node->data);
-    if (w->type == GGML_TYPE_Q8_0) {
-        run_integer_gemm({x->ne[1], w->ne[1], w->ne[0], rows, floats(x->nb[1]), w->data, w->type, int64_t(w->nb[1]), false, out, floats(node->nb[1]), false}, thread, threads,
-                         workspace.gemm.integers);
-        return;
-    }
-    Gemm gemm{};
-    gemm.m = x->ne[1];
-    gemm.n = w->ne[1];
-    gemm.k = w->ne[0];
-    gemm.a = rows;
-    gemm.a_row = floats(x->nb[1]);
-    gemm.a_step = 1;
+    if (w->type == GGML_TYPE_Q8_0) return run_integer_gemm(describe_integer_product(w, false, x, node, false), thread, threads, workspace.gemm.integers);
+    Gemm gemm = describe_product(w, false, x, node, false);
     if (w->type == GGML_TYPE_F16) {
         // As ggml and the trainer do.
         workspace.rounded.resize(size_t(gemm.m * gemm.k));
-        for (int64_t i = 0; i < gemm.m; i++) gemm_kernel().round_to_f16(rows + i * gemm.a_row, workspace.rounded.data() + i * gemm.k, gemm.k);
+        for (int64_t i = 0; i < gemm.m; i++) gemm_kernel().round_to_f16(gemm.a + i * gemm.a_row, workspace.rounded.data() + i * gemm.k, gemm.k);
         gemm.a = workspace.rounded.data();
         gemm.a_row = gemm.k;
     }
-    gemm.b = w->data;
-    gemm.b_type = w->type;
-    gemm.b_step = 1;
-    gemm.b_column = w->type == GGML_TYPE_F32 ? floats(w->nb[1]) : int64_t(w->nb[1]);
-    gemm.c = out;
-    gemm.c_row = floats(node->nb[1]);
     run_gemm(gemm, thread, threads, workspace.gemm);
 }
 
@@ -202,9 +185,8 @@ void OwnProducts::weigh_scores(ggml_tensor * node, int thread, int threads, void
     const int64_t cells = node->ne[0], rows = node->ne[1] * node->ne[3];
     for (int64_t i = rows * thread / threads; i < rows * (thread + 1) / threads; i++) {
         const int64_t token = i % node->ne[1], stream = i / node->ne[1];
-        const float * hides = at<const float>(mask, token, 0, mask_stream(mask, stream));
-        int64_t seen = cells;
-        while (seen > 0 && hides[seen - 1] == -INFINITY) seen--;
+        const float * hides = mask_row(mask, token, stream);
+        const int64_t seen = count_seen(hides, cells, 0);
         const bool all = std::all_of(hides, hides + seen, [](float value) { return value == 0.0f; });
         for (int64_t head = 0; head < node->ne[2]; head++) {
             const float * in = at<const float>(scores, token, head, stream);

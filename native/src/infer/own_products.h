@@ -1,7 +1,7 @@
-// The products of llama.cpp's graphs on the CPU by the trainer's kernels (cpu/gemm.h): attention's, with its softmax, and those
-// with plain F32, F16 and Q8_0 weights. What samples and what learns then round alike, and a row's bits do not depend on how many rows there
-// are, where ggml takes one kernel for a row and another for many: KV is a function of the tokens up to it, whether they were
-// evaluated in a prompt or after being sampled. Many rows are faster too.
+// The products of llama.cpp's graphs on the CPU by the trainer's kernels (cpu/gemm.h): attention's, with its softmax, and
+// those with plain F32, F16 and Q8_0 weights. What samples and what learns then round alike, and a row's bits do not depend on
+// how many rows there are, where ggml takes one kernel for a row and another for many: KV is a function of the tokens up to it,
+// whether they were evaluated in a prompt or after being sampled. Many rows are faster too.
 // Works on nodes just before they are computed: a product becomes a custom operation, which runs in ggml's threads. Weights
 // that ggml has repacked, and those of other types, are left to it.
 #pragma once

@@ -1,6 +1,6 @@
 #include "train/matmul.h"
 
-#include <algorithm>
+#include "cpu/tensor_products.h"
 
 namespace cria {
 
@@ -10,7 +10,6 @@ const char * matrix_at(const ggml_tensor * t, int64_t i2, int64_t i3) { return s
 
 // C = B A in row-major terms: rows of C are the columns of `b`, as ggml_mul_mat has it.
 void run_product(const ggml_tensor * a, const ggml_tensor * b, ggml_tensor * c, bool accumulate, int thread, int threads, Compute & compute) {
-    const auto floats = [](size_t bytes) { return int64_t(bytes / sizeof(float)); };
     const int64_t batches = c->ne[2] * c->ne[3];
     // Many small products go one to a thread, few large ones are shared.
     const bool whole = batches >= threads;
@@ -34,11 +33,11 @@ void run_product(const ggml_tensor * a, const ggml_tensor * b, ggml_tensor * c, 
     }
 }
 
-ggml_tensor * contiguous(Graph & g, ggml_tensor * t) { return ggml_is_contiguous(t) ? t : ggml_cont(g.ctx(), t); }
-
 ggml_tensor * transpose(Graph & g, ggml_tensor * t) { return ggml_transpose(g.ctx(), t); }
 
 }  // namespace
+
+ggml_tensor * contiguous(Graph & g, ggml_tensor * t) { return ggml_is_contiguous(t) ? t : ggml_cont(g.ctx(), t); }
 
 ggml_tensor * multiply(Graph & g, ggml_tensor * a, ggml_tensor * b) {
     if (!g.on_cpu()) return ggml_mul_mat(g.ctx(), contiguous(g, a), contiguous(g, b));

@@ -5,6 +5,9 @@
 
 namespace cria {
 
+// t, or a contiguous copy of it.
+ggml_tensor * contiguous(Graph & g, ggml_tensor * t);
+
 // [k, n] x [k, m] -> [n, m], batched over axes 2 and 3: ggml_mul_mat of F32, whose operands may be transposed views.
 ggml_tensor * multiply(Graph & g, ggml_tensor * a, ggml_tensor * b);
 

@@ -4,44 +4,17 @@
 #include <memory>
 
 #include "cpu/shared_range.h"
+#include "cpu/tensor_products.h"
 #include "train/matmul.h"
 
 namespace cria {
 
 namespace {
 
-int64_t floats(size_t bytes) { return int64_t(bytes / sizeof(float)); }
-
 // Narrower pieces read all rows for little work.
 constexpr int64_t kLeastColumns = 64;
 
 std::shared_ptr<SharedRange> share_columns(int64_t columns, int64_t unit) { return std::make_shared<SharedRange>(columns, std::max(kLeastColumns, unit)); }
-
-// y (+)= W x, transposed W^T x, in F32.
-Gemm describe(const ggml_tensor * w, bool transposed, const ggml_tensor * x, ggml_tensor * y, bool accumulate) {
-    const int64_t row = w->type == GGML_TYPE_F32 ? floats(w->nb[1]) : int64_t(w->nb[1]);
-    Gemm gemm{};
-    gemm.m = x->ne[1];
-    gemm.n = y->ne[0];
-    gemm.k = x->ne[0];
-    gemm.a = static_cast<const float *>(x->data);
-    gemm.a_row = floats(x->nb[1]);
-    gemm.a_step = floats(x->nb[0]);
-    gemm.b = w->data;
-    gemm.b_type = w->type;
-    gemm.b_step = transposed ? row : 1;
-    gemm.b_column = transposed ? 1 : row;
-    gemm.c = static_cast<float *>(y->data);
-    gemm.c_row = floats(y->nb[1]);
-    gemm.accumulate = accumulate;
-    return gemm;
-}
-
-// The same in integers.
-IntegerGemm describe_integers(const ggml_tensor * w, bool transposed, const ggml_tensor * x, ggml_tensor * y, bool accumulate) {
-    return {x->ne[1], w->ne[transposed ? 0 : 1], x->ne[0], static_cast<const float *>(x->data), floats(x->nb[1]), w->data, w->type, int64_t(w->nb[1]),
-            transposed, y ? static_cast<float *>(y->data) : nullptr, y ? floats(y->nb[1]) : 0, accumulate};
-}
 
 // x as integer products read it; products with one x share it.
 ggml_tensor * round_to_integers(Graph & g, ggml_tensor * w, bool transposed, ggml_tensor * x) {
@@ -49,7 +22,7 @@ ggml_tensor * round_to_integers(Graph & g, ggml_tensor * w, bool transposed, ggm
     return g.once(x, as_q8 ? Derived::q8 : Derived::integers, [&] {
         const int64_t panels = (x->ne[1] + kRoundedRows - 1) / kRoundedRows;
         return g.custom({rounded_size(x->ne[0]), panels * kRoundedRows}, {x, w}, [transposed, panels](ggml_tensor * node, int thread, int threads, Compute & compute) {
-            const IntegerGemm gemm = describe_integers(node->src[1], transposed, node->src[0], nullptr, false);
+            const IntegerGemm gemm = describe_integer_product(node->src[1], transposed, node->src[0], nullptr, false);
             const int64_t begin = panels * thread / threads * kRoundedRows, end = panels * (thread + 1) / threads * kRoundedRows;
             round_rows(gemm, begin, end, static_cast<float *>(node->data), compute.workspace(thread).gemm.integers);
         });
@@ -59,11 +32,11 @@ ggml_tensor * round_to_integers(Graph & g, ggml_tensor * w, bool transposed, ggm
 // Inputs of the node: (the sum,) W, x and x rounded.
 ggml_tensor * multiply_in_integers(Graph & g, ggml_tensor * w, bool transposed, ggml_tensor * x, ggml_tensor * sum) {
     const int64_t columns = w->ne[transposed ? 0 : 1];
-    const auto shared = share_columns(columns, integer_column_unit(describe_integers(w, transposed, x, nullptr, false)));
+    const auto shared = share_columns(columns, integer_column_unit(describe_integer_product(w, transposed, x, nullptr, false)));
     const bool accumulate = sum != nullptr;
     const Graph::Work work = [shared, transposed, accumulate](ggml_tensor * node, int thread, int threads, Compute & compute) {
         ggml_tensor * const * inputs = node->src + (accumulate ? 1 : 0);
-        const IntegerGemm gemm = describe_integers(inputs[0], transposed, inputs[1], node, accumulate);
+        const IntegerGemm gemm = describe_integer_product(inputs[0], transposed, inputs[1], node, accumulate);
         for (int64_t begin, end; shared->take(threads, begin, end);) {
             run_integer_columns(gemm, static_cast<const float *>(inputs[2]->data), begin, end, compute.workspace(thread).gemm.integers);
         }
@@ -78,15 +51,13 @@ ggml_tensor * multiply_in_floats(Graph & g, ggml_tensor * w, bool transposed, gg
     const bool accumulate = sum != nullptr;
     const Graph::Work work = [shared, transposed, accumulate](ggml_tensor * node, int thread, int threads, Compute & compute) {
         ggml_tensor * const * inputs = node->src + (accumulate ? 1 : 0);
-        const Gemm gemm = describe(inputs[0], transposed, inputs[1], node, accumulate);
+        const Gemm gemm = describe_product(inputs[0], transposed, inputs[1], node, accumulate);
         GemmWorkspace & workspace = compute.workspace(thread).gemm;
         if (!has_shared_columns(gemm, threads)) return run_gemm(gemm, thread, threads, workspace);
         for (int64_t begin, end; shared->take(threads, begin, end);) run_gemm_columns(gemm, begin, end, workspace);
     };
     return sum ? g.custom_inplace(sum, {w, x}, work) : g.custom({columns, x->ne[1]}, {w, x}, work);
 }
-
-ggml_tensor * contiguous(Graph & g, ggml_tensor * t) { return ggml_is_contiguous(t) ? t : ggml_cont(g.ctx(), t); }
 
 // As F32. Rows are picked, all of them: CUDA copies few types into another, but picks rows of any.
 ggml_tensor * dequantize(Graph & g, ggml_tensor * w) {
