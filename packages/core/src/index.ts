@@ -40,4 +40,5 @@ export type {
   Trajectory,
   TurnRecord,
 } from "./trajectory.js";
+export { hasFailed } from "./trajectory.js";
 export type { ValueEngine, ValueLossFunction, ValueLossInputs, ValueLossOutputs } from "./value-engine.js";

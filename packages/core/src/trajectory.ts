@@ -71,3 +71,11 @@ export interface Trajectory {
   /** What went wrong, when the conversation failed. */
   error?: string;
 }
+
+/**
+ * Whether the environment broke the conversation: a tool server that was down, an interaction or agent loop that threw, an
+ * abort from outside. Such a trajectory teaches nothing: it is left out of its group, of statistics and of the update.
+ */
+export function hasFailed(trajectory: Pick<Trajectory, "error" | "finishReason">): boolean {
+  return trajectory.error !== undefined || trajectory.finishReason === "aborted";
+}
