@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "assertions.h"
 #include "cria/error.h"
 #include "cria/runtime.h"
 #include "gguf_file.h"
@@ -217,6 +218,7 @@ llama_adapter_lora * load_or_create_adapter(const Model & model, const LoraOptio
     for (const auto & pair : file.pairs) tensors.push_back({pair.name, GGML_TYPE_F32, pair.shape, pair.values.data()});
     FILE * temporary = write_gguf_to_temporary(gguf.get(), tensors);
     take_log_errors();
+    const AssertionGuard guard(options.path.empty() ? "lora" : options.path);
     llama_adapter_lora * adapter = llama_adapter_lora_init_from_file_ptr(model.llama(), temporary);
     std::fclose(temporary);
     if (!adapter) {

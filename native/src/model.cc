@@ -9,6 +9,8 @@
 
 #include "adapter_file.h"
 #include "architecture.h"
+#include "assertions.h"
+#include "check_model_header.h"
 #include "cria/cuda.h"
 #include "cria/error.h"
 #include "cria/runtime.h"
@@ -24,6 +26,7 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
     model->options_ = options;
     model->threads_ = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
     model->header_ = std::make_unique<GgufHeader>(read_gguf(options.path, false));
+    check_model_header(model->header_->gguf.get(), options.path);
     const std::string arch = gguf_string(model->header_->gguf.get(), "general.architecture");
     if (options.trainable != Trainable::none) check_trainable_architecture(arch, options.path);
 
@@ -44,6 +47,7 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
     params.progress_callback = [](float, void * cancelled) { return !cancelled || !static_cast<std::atomic<bool> *>(cancelled)->load(); };
     params.progress_callback_user_data = options.cancelled.get();
     take_log_errors();
+    const AssertionGuard guard(options.path);
     model->model_ = llama_model_load_from_file(options.path.c_str(), params);
     if (!model->model_) {
         throw Error("load-failed", "llama.cpp cannot load this model").subject(options.path).received(take_log_errors())

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <filesystem>
 
+#include "assertions.h"
+#include "check_model_header.h"
 #include "cria/error.h"
 #include "cria/runtime.h"
 #include "gguf_file.h"
@@ -54,9 +56,10 @@ void quantize_file(const QuantizeOptions & options) {
     params.nthread = options.threads;
     // A tensor that is quantized already may still change its type, as the embedding of a merged model.
     params.allow_requantize = true;
-    read_gguf(options.input, false);
+    check_model_header(read_gguf(options.input, false).gguf.get(), options.input);
     const std::string temporary = temporary_name(options.output);
     take_log_errors();
+    const AssertionGuard guard(options.input);
     if (llama_model_quantize(options.input.c_str(), temporary.c_str(), &params) != 0) {
         const std::string reason = take_log_errors();
         std::error_code ignored;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "assertions.h"
 #include "cria/error.h"
 #include "ggml-backend.h"
 #include "llama.h"
@@ -58,6 +59,7 @@ RuntimeInfo start_runtime() {
     std::call_once(once, [&] {
         llama_log_set(capture_log, nullptr);
         ggml_log_set(capture_log, nullptr);
+        AssertionGuard::install();
         ggml_backend_load_all_from_path(info.bins.c_str());
         llama_backend_init();
         // Makes the list of extra buffer types now rather than in the first computation: as a static it is destroyed in

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <thread>
 
+#include "assertions.h"
 #include "cria/error.h"
 #include "cria/runtime.h"
 #include "infer/batch_rules.h"
@@ -54,6 +56,20 @@ struct Drawn {
     std::shared_ptr<std::vector<float>> logits;
     std::shared_ptr<std::vector<float>> prompt_end;  // the logits that the first token came from, for the same prompt again
 };
+
+// Gives the lock back while it lives, also when an exception leaves its scope.
+class Unlocked {
+   public:
+    explicit Unlocked(std::unique_lock<std::mutex> & lock) : lock_(lock) { lock_.unlock(); }
+    ~Unlocked() { lock_.lock(); }
+    Unlocked(const Unlocked &) = delete;
+    Unlocked & operator=(const Unlocked &) = delete;
+
+   private:
+    std::unique_lock<std::mutex> & lock_;
+};
+
+Error describe_failed_decode(const std::string & what) { return Error("decode-failed", "could not evaluate " + what).subject("llama_decode"); }
 
 ggml_type parse_kv_type(const std::string & name) {
     if (name == "f32") return GGML_TYPE_F32;
@@ -116,6 +132,7 @@ struct Scheduler::Impl {
             throw Error("bad-option", "needs flash attention").subject("kvType").received("\"q8_0\" with flashAttention false").remedy("set flashAttention true, or use \"f16\"");
         }
         take_log_errors();
+        const AssertionGuard guard(model->options().path);
         context = llama_init_from_model(model->llama(), params);
         if (!context) {
             throw Error("context-failed", "the context cannot be created").subject("loadModel")
@@ -158,11 +175,15 @@ struct Scheduler::Impl {
             const std::lock_guard<FairMutex> compute(model->compute_mutex());
             lock.lock();
             const auto started = Clock::now();
-            drop_aborted();
-            if (!flushes.empty() && running.empty()) run_flushes();
-            if (flushes.empty()) admit();
-            prefill(lock);
-            decode(lock);
+            try {
+                drop_aborted();
+                if (!flushes.empty() && running.empty()) run_flushes();
+                if (flushes.empty()) admit();
+                prefill(lock);
+                decode(lock);
+            } catch (const std::exception & error) {
+                fail_all(error.what());
+            }
             totals.busy_seconds += seconds_since(started);
         }
         lock.unlock();
@@ -187,12 +208,26 @@ struct Scheduler::Impl {
         }
     }
 
+    // After an exception, for want of memory mostly: what was half done is not known, so every request in flight fails and the
+    // cache is emptied. Later requests find everything in order.
+    void fail_all(const std::string & reason) {
+        const Error error = Error("engine-failed", "failed while this and other requests ran").subject("engine").received(reason)
+            .remedy("if memory ran out, lower contextSize or maxSequences; the model can still be used");
+        while (!running.empty() || !waiting.empty()) {
+            const auto sequence = running.empty() ? waiting.back() : running.back();
+            if (running.empty()) waiting.pop_back();
+            sequence->request->result.error = error;
+            settle(sequence);
+        }
+        store->clear();
+    }
+
     void drop_aborted() {
         for (size_t i = 0; i < waiting.size();) {
             if (waiting[i]->request->aborted) {
-                auto sequence = waiting[i];
-                waiting.erase(waiting.begin() + long(i));
+                const auto sequence = waiting[i];
                 running.push_back(sequence);
+                waiting.erase(waiting.begin() + long(i));
                 finish(sequence, FinishReason::aborted);
             } else {
                 i++;
@@ -227,6 +262,8 @@ struct Scheduler::Impl {
                 i++;
                 continue;
             }
+            // In one of the two lists at every moment, whatever throws.
+            running.push_back(sequence);
             waiting.erase(waiting.begin() + long(i));
             Request & request = *sequence->request;
             request.is_admitted = true;
@@ -238,7 +275,6 @@ struct Scheduler::Impl {
             if (slot.tokens.size() == total && !sequence->next_logits) store->slots().trim(sequence->slot, total - 1);
             request.result.stats.reused_tokens = int(slot.tokens.size());
             totals.reused_tokens += slot.tokens.size();
-            running.push_back(sequence);
             if (slot.tokens.size() == total) {
                 // Copied: sampling may end the request, and then nobody else keeps the logits alive.
                 const auto logits = sequence->next_logits;
@@ -258,29 +294,29 @@ struct Scheduler::Impl {
 
     // One llama_decode and the sampling of its outputs, both with the lock released. False: the requests must fail.
     bool call_llama(std::unique_lock<std::mutex> & lock, std::vector<Output> & outputs) {
-        lock.unlock();
-        const bool small = 2.0 * double(llama_model_n_params(model->llama())) * batch->size() < kSmallEvaluation;
-        const int threads = small ? std::max(1, model->threads() - 1) : model->threads();
-        llama_set_n_threads(context, threads, threads);
-        const auto started = Clock::now();
-        const bool ok = llama_decode(context, batch->get()) == 0;
-        const double elapsed = seconds_since(started);
-        for (Output & output : outputs) {
-            if (ok && output.row >= 0) output.drawn = draw(*output.sequence, llama_get_logits_ith(context, output.row));
+        bool ok = false;
+        double elapsed = 0;
+        {
+            const Unlocked unlocked(lock);
+            const bool small = 2.0 * double(llama_model_n_params(model->llama())) * batch->size() < kSmallEvaluation;
+            const int threads = small ? std::max(1, model->threads() - 1) : model->threads();
+            llama_set_n_threads(context, threads, threads);
+            const auto started = Clock::now();
+            ok = llama_decode(context, batch->get()) == 0;
+            elapsed = seconds_since(started);
+            for (Output & output : outputs) {
+                if (ok && output.row >= 0) output.drawn = draw(*output.sequence, llama_get_logits_ith(context, output.row));
+            }
         }
-        lock.lock();
         totals.llama_seconds += elapsed;
         totals.decode_calls++;
         return ok;
     }
 
-    void fail(const std::shared_ptr<Sequence> & sequence, const std::string & message) {
+    void fail(const std::shared_ptr<Sequence> & sequence, Error error) {
         store->slots().trim(sequence->slot, store->slot_of(*sequence).tokens.size());
         // Shutting down interrupts llama_decode: that is an abort like any other.
-        if (!stopping) {
-            sequence->request->result.error_code = "decode-failed";
-            sequence->request->result.error_message = message;
-        }
+        if (!stopping) sequence->request->result.error = std::move(error);
         finish(sequence, FinishReason::aborted);
     }
 
@@ -324,7 +360,7 @@ struct Scheduler::Impl {
             if (rows > length) totals.padding_tokens += size_t(rows - length) * outputs.size();
             for (auto & [sequence, row, drawn] : outputs) {
                 if (!ok) {
-                    fail(sequence, "llama_decode failed on " + std::to_string(length) + " prompt tokens");
+                    fail(sequence, describe_failed_decode(std::to_string(length) + " prompt tokens"));
                     continue;
                 }
                 KvSlot & slot = store->slot_of(*sequence);
@@ -377,7 +413,7 @@ struct Scheduler::Impl {
         }
         for (auto & [sequence, row, drawn] : outputs) {
             if (!ok) {
-                fail(sequence, "llama_decode failed on " + std::to_string(outputs.size()) + " sequences");
+                fail(sequence, describe_failed_decode(std::to_string(outputs.size()) + " sequences"));
                 continue;
             }
             store->slots().append(sequence->slot, &sequence->tokens.back(), 1);
@@ -419,6 +455,8 @@ struct Scheduler::Impl {
         }
         GenerateResult & result = request.result;
         const SampledToken & sampled = drawn.token;
+        // The sum over the vocabulary is in every logprob: one logit that is not finite makes it NaN.
+        if (!std::isfinite(sampled.logprob)) return fail(sequence, describe_bad_logits());
         sequence->next_logits.reset();
         sequence->tokens.push_back(sampled.token);
         result.token_ids.push_back(sampled.token);
@@ -435,24 +473,36 @@ struct Scheduler::Impl {
         if (stopped || full) finish(sequence, stopped ? FinishReason::stop : FinishReason::length);
     }
 
-    void finish(std::shared_ptr<Sequence> sequence, FinishReason reason) {
+    Error describe_bad_logits() const {
+        return Error("bad-logits", "gives logits that are not finite").subject(model->options().path).expected("a number for each token")
+            .received("NaN or infinity").remedy("the file's weights or the adapter's are damaged, or training diverged: go back to a good checkpoint, and lower the learning rate");
+    }
+
+    void finish(const std::shared_ptr<Sequence> & sequence, FinishReason reason) {
+        Request & request = *sequence->request;
+        GenerateResult & result = request.result;
+        result.finish_reason = reason;
+        result.text = request.stream.text();
+        result.stats.decode_tokens = int(result.token_ids.size());
+        const auto milliseconds = [](Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
+        const auto now = Clock::now();
+        result.stats.queue_ms = milliseconds((request.is_admitted ? request.admitted : now) - request.submitted);
+        if (request.is_admitted) result.stats.prefill_ms = milliseconds((request.is_decoding ? request.decoding : now) - request.admitted);
+        if (request.is_decoding) result.stats.decode_ms = milliseconds(now - request.decoding);
+        settle(sequence);
+    }
+
+    // Takes the request off its sequence and tells its result.
+    void settle(std::shared_ptr<Sequence> sequence) {
         const std::unique_ptr<Request> request = std::move(sequence->request);
-        running.erase(std::find(running.begin(), running.end(), sequence));
+        const auto place = std::find(running.begin(), running.end(), sequence);
+        if (place != running.end()) running.erase(place);
         if (sequence->slot >= 0) {
             store->touch(sequence->slot);
             store->slots().unpromise(sequence->slot);
         }
         if (sequence->disposed) store->release(*sequence);
-        GenerateResult & result = request->result;
-        result.finish_reason = reason;
-        result.text = request->stream.text();
-        result.stats.decode_tokens = int(result.token_ids.size());
-        const auto milliseconds = [](Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
-        const auto now = Clock::now();
-        result.stats.queue_ms = milliseconds((request->is_admitted ? request->admitted : now) - request->submitted);
-        if (request->is_admitted) result.stats.prefill_ms = milliseconds((request->is_decoding ? request->decoding : now) - request->admitted);
-        if (request->is_decoding) result.stats.decode_ms = milliseconds(now - request->decoding);
-        request->done(std::move(result));
+        request->done(std::move(request->result));
         wake.notify_all();
     }
 

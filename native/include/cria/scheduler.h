@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cria/error.h"
 #include "cria/model.h"
 
 namespace cria {
@@ -54,8 +56,8 @@ struct GenerateResult {
     FinishReason finish_reason = FinishReason::stop;
     std::string text;
     GenerateStats stats;
-    // Set when the request failed; the other fields are then empty.
-    std::string error_code, error_message;
+    // Set when the request failed; the other fields then mean nothing.
+    std::optional<Error> error;
 };
 
 // Totals since the scheduler started, and what it holds now.

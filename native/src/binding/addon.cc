@@ -74,14 +74,10 @@ Napi::Value load_model(const Napi::CallbackInfo & info) {
         Environment::handle_process_exit();
         const PendingPromise pending(info.Env(), environment, info.This().As<Napi::Object>());
         environment.spawn([options, pending] {
-            try {
+            pending.settle(options.model.path, [&] {
                 auto engine = std::make_shared<Engine>(options);
-                pending.resolve([engine](Napi::Env env) { return NativeModel::wrap(env, engine); });
-            } catch (const Error & error) {
-                pending.reject(error);
-            } catch (const std::exception & error) {
-                pending.reject(Error("load-failed", error.what()).subject(options.model.path));
-            }
+                return [engine](Napi::Env env) -> Napi::Value { return NativeModel::wrap(env, engine); };
+            });
         });
         return pending.promise();
     });
@@ -196,7 +192,7 @@ Napi::Value write_gguf_file(const Napi::CallbackInfo & info) {
             }
             for (const int64_t n : shape) {
                 if (n < 1 || n > (int64_t(1) << 31)) throw Error("bad-option", "has a dimension out of range").subject(name).received(std::to_string(n));
-                count *= n;
+                if (__builtin_mul_overflow(count, n, &count)) throw Error("bad-option", "has a shape with too many elements").subject(name).expected("at most 2^63 - 1");
             }
             const std::vector<float> values = to_floats(t.value("data"), name.c_str());
             if (shape.empty() || shape.size() > 4 || count != int64_t(values.size())) {
@@ -216,12 +212,10 @@ Napi::Value write_gguf_file(const Napi::CallbackInfo & info) {
         Environment & environment = Environment::of(info.Env());
         const PendingPromise pending(info.Env(), environment, info.This().As<Napi::Object>());
         environment.spawn([pending, path, gguf, tensors, data] {
-            try {
+            pending.settle(path, [&] {
                 write_gguf(path, gguf->get(), *tensors);
-                pending.resolve([](Napi::Env env) { return env.Undefined(); });
-            } catch (const Error & error) {
-                pending.reject(error);
-            }
+                return nothing();
+            });
         });
         return pending.promise();
     });
@@ -243,12 +237,10 @@ Napi::Value quantize_gguf(const Napi::CallbackInfo & info) {
         Environment & environment = Environment::of(info.Env());
         const PendingPromise pending(info.Env(), environment, info.This().As<Napi::Object>());
         environment.spawn([pending, options] {
-            try {
+            pending.settle(options.output, [&] {
                 quantize_file(options);
-                pending.resolve([](Napi::Env env) { return env.Undefined(); });
-            } catch (const Error & error) {
-                pending.reject(error);
-            }
+                return nothing();
+            });
         });
         return pending.promise();
     });

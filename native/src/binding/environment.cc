@@ -9,9 +9,9 @@ namespace cria {
 
 namespace {
 
-// The one piece of state that the process shares: which environments are alive. process.exit() on the main thread skips
-// environment cleanup hooks and goes straight to the C library's exit handlers, and llama.cpp's libraries must not be torn
-// down under running threads. Never freed: exit handlers may come in any order.
+// The one piece of state that the process shares: which environments are alive. exit() on the main thread skips environment
+// cleanup hooks and goes straight to the C library's exit handlers, and llama.cpp's libraries must not be torn down under
+// running threads. Never freed: exit handlers may come in any order.
 struct LiveEnvironments {
     std::mutex mutex;
     std::unordered_set<Environment *> all;
@@ -41,14 +41,25 @@ Environment & Environment::install(Napi::Env env) {
         const std::lock_guard<std::mutex> lock(live.mutex);
         live.all.erase(environment);
     });
+    shut_down_on_exit_event(env);
     return *environment;
 }
 
 void Environment::handle_process_exit() {
-    std::atexit([] {
-        const std::lock_guard<std::mutex> lock(LiveEnvironments::get().mutex);
-        for (Environment * environment : LiveEnvironments::get().all) environment->shut_down();
+    static std::once_flag once;
+    std::call_once(once, [] {
+        std::atexit([] {
+            const std::lock_guard<std::mutex> lock(LiveEnvironments::get().mutex);
+            for (Environment * environment : LiveEnvironments::get().all) environment->shut_down();
+        });
     });
+}
+
+void Environment::shut_down_on_exit_event(Napi::Env env) {
+    const Napi::Value process = env.Global().Get("process");
+    if (!process.IsObject() || !process.As<Napi::Object>().Get("once").IsFunction()) return;
+    const auto once = process.As<Napi::Object>().Get("once").As<Napi::Function>();
+    once.Call(process, {Napi::String::New(env, "exit"), Napi::Function::New(env, [](const Napi::CallbackInfo & info) { Environment::of(info.Env()).shut_down(); })});
 }
 
 void Environment::shut_down() {
@@ -98,6 +109,16 @@ void PendingPromise::resolve(std::function<Napi::Value(Napi::Env)> make) const {
             deferred->Reject(error.Value());
         }
     });
+}
+
+void PendingPromise::settle(const std::string & subject, const std::function<std::function<Napi::Value(Napi::Env)>()> & work) const {
+    try {
+        resolve(work());
+    } catch (const Error & error) {
+        reject(error);
+    } catch (const std::exception & error) {
+        reject(Error("internal", error.what()).subject(subject));
+    }
 }
 
 void PendingPromise::reject(const Error & error) const {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <string>
 #include <thread>
 #include <unordered_set>
 
@@ -25,8 +26,9 @@ struct Environment {
     // Runs `work` on a thread of its own, joined when the environment closes. JS thread only.
     void spawn(std::function<void()> work);
 
-    // Shuts every environment down at exit(). Called before and after each model is loaded: handlers run last in, first
-    // out, and llama.cpp makes some of its statics (which its threads read) only while it loads.
+    // Registers the process's one exit handler, after llama.cpp's libraries made theirs: handlers run last in, first out. It
+    // shuts down environments that ended without an "exit" event. Those that have one (process.exit() and a natural end) are
+    // shut down by it, before any handler: llama.cpp makes some statics, which its threads read, only while it loads.
     static void handle_process_exit();
     // Ends all threads and frees all engines. Idempotent; on the environment's own thread.
     void shut_down();
@@ -36,6 +38,8 @@ struct Environment {
     static Environment & of(Napi::Env env);
 
    private:
+    static void shut_down_on_exit_event(Napi::Env env);
+
     struct Spawned {
         std::thread thread;
         std::shared_ptr<std::atomic<bool>> finished;
@@ -51,11 +55,18 @@ class PendingPromise {
     // `make` runs on the JS thread.
     void resolve(std::function<Napi::Value(Napi::Env)> make) const;
     void reject(const Error & error) const;
+    // Runs `work` on this thread and resolves with what it returns, or rejects with what it throws.
+    void settle(const std::string & subject, const std::function<std::function<Napi::Value(Napi::Env)>()> & work) const;
 
    private:
     std::shared_ptr<Settler> settler_;
     std::shared_ptr<Napi::Promise::Deferred> deferred_;
     std::shared_ptr<Napi::ObjectReference> keep_alive_;
 };
+
+// What a promise without a value resolves with.
+inline std::function<Napi::Value(Napi::Env)> nothing() {
+    return [](Napi::Env env) { return env.Undefined(); };
+}
 
 }  // namespace cria

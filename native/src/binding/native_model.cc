@@ -12,10 +12,6 @@ namespace cria {
 
 namespace {
 
-std::function<Napi::Value(Napi::Env)> nothing() {
-    return [](Napi::Env env) { return env.Undefined(); };
-}
-
 const char * finish_reason(FinishReason reason) {
     return reason == FinishReason::stop ? "stop" : reason == FinishReason::length ? "length" : "aborted";
 }
@@ -110,7 +106,6 @@ NativeModel::NativeModel(const Napi::CallbackInfo & info) : ObjectWrap(info) {
 Napi::Object NativeModel::wrap(Napi::Env env, std::shared_ptr<Engine> engine) {
     Environment & environment = Environment::of(env);
     environment.engines.insert(engine);
-    Environment::handle_process_exit();
     return environment.model_class.New({Napi::External<std::shared_ptr<Engine>>::New(env, &engine)});
 }
 
@@ -118,15 +113,7 @@ Napi::Value NativeModel::run_job(Info info, std::function<std::function<Napi::Va
     engine_->model();  // throws when disposed
     const PendingPromise pending(info.Env(), Environment::of(info.Env()), Value());
     engine_->jobs().submit(
-        [pending, work = std::move(work)] {
-            try {
-                pending.resolve(work());
-            } catch (const Error & error) {
-                pending.reject(error);
-            } catch (const std::exception & error) {
-                pending.reject(Error("internal", error.what()).subject("engine"));
-            }
-        },
+        [pending, work = std::move(work)] { pending.settle("engine", work); },
         [pending] { pending.reject(Error("aborted", "the model was disposed before the job ran").subject("model")); });
     return pending.promise();
 }
@@ -261,8 +248,8 @@ Napi::Value NativeModel::generate(Info info) {
         RequestId request = 0;
         try {
             request = scheduler.submit(sequence, std::move(delta), std::move(params), [pending](GenerateResult result) {
-                if (!result.error_code.empty()) {
-                    pending.reject(Error(result.error_code, result.error_message).subject("generate"));
+                if (result.error) {
+                    pending.reject(*result.error);
                 } else {
                     pending.resolve([result = std::move(result)](Napi::Env env) { return to_js(env, result); });
                 }

@@ -87,7 +87,10 @@ export interface GenerateResult {
 export interface PolicySequence {
   /** Tokens so far, sampled ones included. */
   readonly tokenCount: number;
-  /** Appends `deltaTokenIds` (may be empty after a fork with pending tokens) and samples the next turn. */
+  /**
+   * Appends `deltaTokenIds` (may be empty after a fork with pending tokens) and samples the next turn.
+   * @throws EngineError when the logits are not finite, the request does not fit, or memory runs out; the engine goes on.
+   */
   generate(deltaTokenIds: ArrayLike<number>, options: GenerateOptions): Promise<GenerateResult>;
   /** A second sequence with the same tokens; what is evaluated already is shared, not evaluated again. */
   fork(): PolicySequence;

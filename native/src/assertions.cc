@@ -1,0 +1,33 @@
+#include "assertions.h"
+
+#include <cstdio>
+
+#include "cria/error.h"
+#include "ggml.h"
+
+namespace cria {
+
+namespace {
+
+thread_local const AssertionGuard * innermost = nullptr;
+
+}  // namespace
+
+// ggml calls it with "file:line: GGML_ASSERT(...) failed", and ends the process when it returns.
+void throw_assertion(const char * message) {
+    if (!innermost) {
+        std::fprintf(stderr, "%s\n", message);
+        return;
+    }
+    // llama.cpp may catch it on the way and log what(): the message must be in there.
+    throw Error("assertion-failed", std::string("is not what llama.cpp takes for granted: ") + message).subject(innermost->subject_)
+        .remedy("the file is damaged, badly converted, or of a kind that llama.cpp does not know: fetch or convert it again");
+}
+
+AssertionGuard::AssertionGuard(const std::string & subject) : subject_(subject), outer_(innermost) { innermost = this; }
+
+AssertionGuard::~AssertionGuard() { innermost = outer_; }
+
+void AssertionGuard::install() { ggml_set_abort_callback(throw_assertion); }
+
+}  // namespace cria

@@ -1,0 +1,139 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { EngineError } from "@cria/core";
+import { afterAll, describe, expect, it } from "vitest";
+import { writeGguf } from "./gguf.js";
+import { loadModel } from "./load-model.js";
+import type { GgufFile, GgufTensor, GgufValue } from "./native-types.js";
+import { describeTinyModel, TinyModels } from "./testing/index.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+let written = 0;
+async function load(change: (file: GgufFile) => void) {
+  const file = describeTinyModel();
+  change(file);
+  const path = join(models.folder, `damaged-${written++}.gguf`);
+  await writeGguf(path, file);
+  return models.load({}, { path });
+}
+
+const set = (key: string, value: GgufValue) => (file: GgufFile) => {
+  file.metadata[`qwen3.${key}`] = value;
+};
+const u32 = (value: number) => ({ type: "uint32", value }) as const;
+
+// Each of these met an assertion of llama.cpp, which ends the process.
+describe("a model file with metadata that cannot be is refused", () => {
+  const cases: [string, (file: GgufFile) => void, RegExp][] = [
+    [
+      "two tokens with one text",
+      ({ metadata }) => {
+        const tokens = metadata["tokenizer.ggml.tokens"] as unknown as { value: string[] };
+        tokens.value[270] = tokens.value[65]!;
+      },
+      /two tokens with the same text.*as token 65 and as token 270/s,
+    ],
+    ["no layer", set("block_count", u32(0)), /block_count.*1 to 512.*0/s],
+    ["too many layers", set("block_count", u32(4e9)), /block_count.*4000000000/s],
+    [
+      "more prediction layers than layers",
+      set("nextn_predict_layers", u32(3)),
+      /nextn_predict_layers.*at most block_count, 2.*3/s,
+    ],
+    [
+      "more experts used than there are",
+      set("expert_used_count", u32(2)),
+      /expert_used_count.*at most expert_count, 0.*2/s,
+    ],
+    ["experts of which none is used", set("expert_count", u32(4)), /expert_used_count.*1 to expert_count, 4/s],
+    ["too many experts", set("expert_count", u32(5000)), /expert_count.*1024/s],
+    [
+      "a norm's epsilon below 0",
+      set("attention.layer_norm_rms_epsilon", { type: "float32", value: -1 }),
+      /layer_norm_rms_epsilon.*finite number of at least 0.*-1/s,
+    ],
+  ];
+  for (const [name, change, message] of cases) {
+    it(name, async () => {
+      const error = await load(change).catch((error: unknown) => error);
+      expect(error).toBeInstanceOf(EngineError);
+      expect((error as EngineError).message).toMatch(message);
+    });
+  }
+
+  for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
+    it(`a norm's epsilon of ${value}`, async () => {
+      // No writer of ours writes such a number: its bytes take the place of another's.
+      const file = describeTinyModel();
+      file.metadata["qwen3.attention.layer_norm_rms_epsilon"] = { type: "float32", value: 0.123 };
+      const path = join(models.folder, `epsilon-${value}.gguf`);
+      await writeGguf(path, file);
+      const bytes = readFileSync(path);
+      const at = bytes.indexOf(Buffer.from(Float32Array.of(0.123).buffer));
+      bytes.writeFloatLE(value, at);
+      writeFileSync(path, bytes);
+      await expect(models.load({}, { path })).rejects.toThrow(/layer_norm_rms_epsilon.*finite number of at least 0/s);
+    });
+  }
+
+  it("an assertion that is not known beforehand is an error too, and the process goes on", async () => {
+    // Expert groups belong to models with experts.
+    const broken = load(set("expert_group_count", u32(3)));
+    await expect(broken).rejects.toThrow(/GGML_ASSERT/);
+    const model = await load(() => {});
+    expect((await model.createSequence().generate([1], { maxTokens: 2, stopTokens: [] })).tokenIds).toHaveLength(2);
+  });
+});
+
+describe("weights that are not finite", () => {
+  for (const [name, value] of [
+    ["NaN", Number.NaN],
+    ["infinity", Number.POSITIVE_INFINITY],
+  ] as const) {
+    for (const temperature of [0, 1]) {
+      it(`${name}, temperature ${temperature}: generation is an error that says so`, async () => {
+        const model = await load(({ tensors }) =>
+          tensors.find((t) => t.name === "output_norm.weight")!.data.fill(value),
+        );
+        const running = model.createSequence().generate([1, 2, 3], { maxTokens: 4, temperature, stopTokens: [] });
+        await expect(running).rejects.toThrow(/logits that are not finite.*NaN or infinity/s);
+      });
+    }
+  }
+
+  it("are also found when the prompt was evaluated before", async () => {
+    const model = await load(({ tensors }) =>
+      tensors.find((t) => t.name === "output_norm.weight")!.data.fill(Number.NaN),
+    );
+    const sequence = model.createSequence();
+    await sequence.prefill([1, 2, 3]);
+    await expect(sequence.generate([], { maxTokens: 4, stopTokens: [] })).rejects.toThrow(/not finite/);
+  });
+});
+
+describe("writeGguf", () => {
+  for (const [name, shape] of [
+    ["overflows to 0", [2 ** 31, 2 ** 31, 4, 1]],
+    ["overflows to the number of values", [2 ** 31, 2 ** 31, 4, 2 ** 31]],
+  ] as const) {
+    it(`refuses a shape whose product ${name}`, async () => {
+      const path = join(models.folder, "overflow.gguf");
+      const tensor = {
+        name: "t",
+        type: "f32" as const,
+        shape: [...shape],
+        data: new Float32Array(0),
+      } satisfies GgufTensor;
+      const writing = async () => writeGguf(path, { metadata: {}, tensors: [tensor] });
+      await expect(writing()).rejects.toThrow(/shape with too many elements/);
+    });
+  }
+});
+
+it("a file that only begins like a GGUF is refused", async () => {
+  const path = join(models.folder, "short.gguf");
+  writeFileSync(path, "GGUF\x03\x00\x00\x00");
+  await expect(loadModel({ path })).rejects.toThrow(/GGUF header cannot be read/);
+});
