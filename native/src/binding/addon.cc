@@ -9,6 +9,7 @@
 #include "binding/native_model.h"
 #include "cria/cuda.h"
 #include "cria/runtime.h"
+#include "file_lock.h"
 #include "gguf_file.h"
 #include "quantize_file.h"
 
@@ -221,6 +222,21 @@ Napi::Value write_gguf_file(const Napi::CallbackInfo & info) {
     });
 }
 
+// lockFile(path) -> a function that ends the lock, or null when the file is locked. Nothing else ends it but the process's end.
+Napi::Value lock_file(const Napi::CallbackInfo & info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        std::unique_ptr<FileLock> lock = FileLock::acquire(to_text(info[0], "path"));
+        if (!lock) return info.Env().Null();
+        // Not freed with the function: a lock that nobody refers to any more still holds.
+        FileLock * held = lock.release();
+        auto is_held = std::make_shared<bool>(true);
+        return Napi::Function::New(info.Env(), [held, is_held](const Napi::CallbackInfo &) {
+            if (*is_held) delete held;
+            *is_held = false;
+        });
+    });
+}
+
 Napi::Value quantize_types(const Napi::CallbackInfo & info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         Napi::Array names = Napi::Array::New(info.Env());
@@ -254,6 +270,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports.Set("loadModel", Napi::Function::New(env, load_model));
     exports.Set("quantizeTypes", Napi::Function::New(env, quantize_types));
     exports.Set("quantizeGguf", Napi::Function::New(env, quantize_gguf));
+    exports.Set("lockFile", Napi::Function::New(env, lock_file));
     exports.Set("writeGguf", Napi::Function::New(env, write_gguf_file));
     return exports;
 }

@@ -9,6 +9,7 @@ export { LlamaModel } from "./llama-model.js";
 export { LlamaSequence } from "./llama-sequence.js";
 export { loadModel } from "./load-model.js";
 export type { LoadModelOptions, LoraOptions } from "./load-native.js";
+export { lockFile } from "./lock-file.js";
 export type {
   GgufFile,
   GgufTensor,

@@ -181,6 +181,8 @@ export interface NativeAddon {
   }): { name: string; found: string | null; problem: string | null }[];
   loadModel(options: NativeLoadOptions): Promise<NativeModel>;
   writeGguf(path: string, file: GgufFile): Promise<void>;
+  /** Null when the file is locked; else what ends the lock. */
+  lockFile(path: string): (() => void) | null;
   /** Names of the types, the most exact first. */
   quantizeTypes(): string[];
   /** llama_model_quantize; threads 0: all. */

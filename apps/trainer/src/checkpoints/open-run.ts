@@ -13,7 +13,7 @@ export interface OpenedRun {
   checkpoints: CheckpointStore;
   /** What to go on from; null: from the start. */
   resume: Checkpoint | null;
-  close(): Promise<void>;
+  close(): void;
 }
 
 /** Keys that decide what the saved tensors mean: with another value the run would go on from nonsense. */
@@ -38,7 +38,7 @@ export function findRunPath({ trainer }: TrainConfig): string {
  */
 export async function openRun(config: TrainConfig, say: (text: string) => void): Promise<OpenedRun> {
   const path = findRunPath(config);
-  let lock = await RunLock.acquire(path);
+  const lock = await RunLock.acquire(path);
   try {
     const checkpoints = new CheckpointStore(path, config.trainer.max_actor_ckpt_to_keep);
     await checkpoints.sweep();
@@ -52,16 +52,14 @@ export async function openRun(config: TrainConfig, say: (text: string) => void):
       for (const name of await checkpoints.setAsideAfter(resume.step))
         say(`a later checkpoint is now ${basename(name)}`);
     } else if (hasRun(path)) {
-      await lock.release();
       say(`an earlier run of this name was moved to ${await moveAside(path)}`);
-      lock = await RunLock.acquire(path);
     }
     const folder = await RunFolder.create(path);
     if (within) await folder.rewindTo(resume.step);
     await folder.writeJson("config.json", config);
-    return { folder, checkpoints, resume, close: () => lock.release() };
+    return { folder, checkpoints, resume, close: lock.release };
   } catch (error) {
-    await lock.release();
+    lock.release();
     throw error;
   }
 }

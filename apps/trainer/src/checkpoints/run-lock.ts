@@ -1,85 +1,47 @@
-import { readFileSync } from "node:fs";
-import { mkdir, open, readFile, rm } from "node:fs/promises";
+import { constants, readFileSync, writeFileSync } from "node:fs";
+import { access, mkdir } from "node:fs/promises";
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { dirname } from "node:path";
 import { DataError } from "@cria/core";
+import { lockFile } from "@cria/engine";
 import { guardWrite } from "../train/run-folder.js";
 
-interface Owner {
-  pid: number;
-  host: string;
-  /** Tells a process from a later one of the same id; null where the system does not say. */
-  started: string | null;
-}
-
-/** Keeps two processes from training into one run folder. The lock of a process that died is taken over. */
+/**
+ * Keeps two processes from training into one run folder. The lock lies beside the folder, which may be moved while it is
+ * held, and ends with the process that holds it.
+ */
 export class RunLock {
-  private constructor(private readonly file: string) {}
+  private constructor(readonly release: () => void) {}
 
-  /** @throws DataError when a living process of this machine holds it, or the folder cannot be written. */
+  /** @throws DataError when another process holds it, or the folder cannot be written. */
   static async acquire(folder: string): Promise<RunLock> {
-    const file = join(folder, "run.lock");
-    const owner: Owner = { pid: process.pid, host: hostname(), started: readStartTime(process.pid) };
-    await guardWrite(folder, () => mkdir(folder, { recursive: true }));
-    for (let attempt = 0; ; attempt++) {
-      try {
-        const handle = await open(file, "wx");
-        await handle.writeFile(JSON.stringify(owner));
-        await handle.close();
-        return new RunLock(file);
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "EEXIST" || attempt > 5) {
-          await guardWrite(file, () => Promise.reject(error));
-        }
-      }
-      const holder = await readOwner(file);
-      if (holder && isAlive(holder)) throw makeTaken(folder, holder);
-      await rm(file, { force: true });
-    }
-  }
-
-  async release(): Promise<void> {
-    await rm(this.file, { force: true });
+    const file = `${folder}.run.lock`;
+    const release = await guardWrite(file, async () => {
+      await mkdir(dirname(file), { recursive: true });
+      await access(dirname(file), constants.W_OK);
+      return lockFile(file);
+    });
+    if (!release) throw makeTaken(folder, file);
+    // For people, and for the message of whoever comes second.
+    writeFileSync(file, `process ${process.pid} on ${hostname()}`);
+    return new RunLock(release);
   }
 }
 
-async function readOwner(file: string): Promise<Owner | null> {
-  try {
-    return JSON.parse(await readFile(file, "utf8")) as Owner;
-  } catch {
-    // Killed between creating the file and writing it.
-    return null;
-  }
-}
-
-function isAlive({ pid, host, started }: Owner): boolean {
-  // Another machine's processes cannot be seen: on a shared disk, its lock counts.
-  if (host !== hostname()) return true;
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ESRCH") return false;
-  }
-  return started === readStartTime(pid);
-}
-
-/** Clock ticks from boot to the process's start: field 22 of Linux's /proc/<pid>/stat. */
-function readStartTime(pid: number): string | null {
-  try {
-    const text = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The second field is a name in parentheses that may hold spaces.
-    return text.slice(text.lastIndexOf(")") + 2).split(" ")[19] ?? null;
-  } catch {
-    return null;
-  }
-}
-
-function makeTaken(folder: string, { pid, host }: Owner): DataError {
+function makeTaken(folder: string, file: string): DataError {
   return new DataError("is in use by another run", {
     code: "data/run-in-use",
     subject: folder,
     expected: "a run folder of its own",
-    received: `process ${pid} on ${host} trains into it`,
-    remedy: `wait for it, set another trainer.experiment_name, or delete ${join(folder, "run.lock")} if that process is gone`,
+    received: `${readHolder(file)} trains into it (${file})`,
+    remedy: "wait for it, or set another trainer.experiment_name",
   });
+}
+
+function readHolder(file: string): string {
+  try {
+    return readFileSync(file, "utf8") || "another process";
+  } catch {
+    return "another process";
+  }
 }

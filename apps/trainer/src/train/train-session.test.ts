@@ -146,6 +146,6 @@ describe("trackers", () => {
     setTimeout(() => controller.abort(new Error("enough")), 300);
     await expect(train(session, interrupted)).rejects.toThrow();
     expect(interrupted.ends).toEqual(["interrupted"]);
-    expect(existsSync(join(session.folder, "cria", "default", "run.lock"))).toBe(false);
+    expect(existsSync(join(session.folder, "cria", "default.run.lock"))).toBe(false);
   });
 });
