@@ -1,5 +1,5 @@
-// Kills `cria train` with SIGKILL at random instants, half of them while a checkpoint is being written, resumes it, and
-// compares metrics and weights with a run that nobody disturbed. Needs a build.
+// Ends `cria train` at random instants, half of them while a checkpoint is being written, by SIGKILL or (one in three) by
+// SIGINT, SIGTERM or SIGHUP, resumes it, and compares metrics and weights with a run that nobody disturbed. Needs a build.
 //
 //   node scripts/nightly/kill-resume.mjs [--kills 50] [--seed <n>] [--out scripts/nightly/kill-resume]
 //
@@ -25,6 +25,8 @@ const { values } = parseArgs({
 const wanted = Number(values.kills);
 const steps = Number(values.steps);
 const random = makeRandom(Number(values.seed));
+
+const exitCodes = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 
 const work = mkdtempSync(join(tmpdir(), "cria-kill-"));
 const started = performance.now();
@@ -148,10 +150,13 @@ async function trainAndKill(config, name, lifetime) {
   }
   const done = readSteps(name);
   const phase = isSaving() ? "saving" : done.length > 0 ? "training" : "starting";
-  child.kill("SIGKILL");
+  const by = random() < 1 / 3 ? Object.keys(exitCodes)[Math.floor(3 * random())] : "SIGKILL";
+  child.kill(by);
   const { code, signal, stderr } = await ended;
-  if (code !== null && code !== 0) throw new Error(`a resumed run failed: ${stderr}`);
-  return { finished: signal === null, ms: Math.round(performance.now() - start), steps_done: done.at(-1) ?? 0, phase };
+  // A process that does not listen yet is ended by the signal itself.
+  const isEnded = signal === by || code === exitCodes[by];
+  if (!isEnded && code !== 0) throw new Error(`a resumed run failed: ${stderr}`);
+  return { finished: !isEnded, by, ms: Math.round(performance.now() - start), steps_done: done.at(-1) ?? 0, phase };
 }
 
 function list(folder) {
@@ -207,7 +212,7 @@ function report(result) {
   mkdirSync(dirname(values.out), { recursive: true });
   writeFileSync(`${values.out}.json`, `${JSON.stringify(result, null, 2)}\n`);
   const table = result.instants
-    .map((kill) => `| ${kill.round} | ${kill.ms} | ${kill.steps_done} | ${kill.phase} |`)
+    .map((kill) => `| ${kill.round} | ${kill.by} | ${kill.ms} | ${kill.steps_done} | ${kill.phase} |`)
     .join("\n");
   writeFileSync(
     `${values.out}.md`,
@@ -216,13 +221,13 @@ function report(result) {
 \`node scripts/nightly/kill-resume.mjs --kills ${wanted} --seed ${values.seed}\`, ${result.date}, commit ${result.commit},
 Node ${result.node}, ${result.cpu}.
 
-${result.kills} processes ended by SIGKILL (${result.while_starting} while starting, ${result.while_training} while training,
+${result.kills} processes ended by a signal, two in three by SIGKILL (${result.while_starting} while starting, ${result.while_training} while training,
 ${result.while_saving} while a checkpoint was being written), over ${result.runs} runs of ${steps} steps with a checkpoint after each.
 Metrics of every step and the bytes of the adapter, compared with an undisturbed run: **${result.failures.length} differences**.
 It took ${result.seconds} s.
 
-| run | killed after, ms | steps done | phase |
-| --- | --- | --- | --- |
+| run | by | ended after, ms | steps done | phase |
+| --- | --- | --- | --- | --- |
 ${table}
 `,
   );

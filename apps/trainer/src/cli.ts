@@ -40,7 +40,7 @@ const main = defineCommand({
 
 Every run leaves config.json, metrics.jsonl, rollouts/<step>.jsonl, checkpoints and the trained weights in
 runs/<project>/<experiment>. Every command takes --json (the result alone, on stdout) and --help. The exit code is 0 when
-done, 1 after an error, 130 after Ctrl-C.
+done, 1 after an error, 128 + its number after a signal (130 after Ctrl-C): training saves what is done first.
 `,
   },
   subCommands: {

@@ -2,11 +2,15 @@ import { createHash } from "node:crypto";
 import { DataError } from "@cria/core";
 import { hashSeed, shuffleIndices } from "./hash-seed.js";
 
-/** Where a loader stands. Plain JSON, for checkpoints. */
-export interface DataLoaderState {
+/** Where a loader stands. */
+export interface DataLoaderPlace {
   epoch: number;
   /** Rows of the epoch already handed out. */
   position: number;
+}
+
+/** A place and what it is a place in. Plain JSON, for checkpoints. */
+export interface DataLoaderState extends DataLoaderPlace {
   /** What the order depends on; a loader of another kind refuses the state. */
   batchSize: number;
   shuffle: boolean;
@@ -18,7 +22,7 @@ export interface DataLoaderState {
 
 /** Hands out batches of rows, epoch after epoch, in an order that seed and epoch alone decide. */
 export class DataLoader<Row extends { uid: string }> {
-  private at = { epoch: 0, position: 0 };
+  private at: DataLoaderPlace = { epoch: 0, position: 0 };
   private order: Int32Array;
 
   constructor(
@@ -37,6 +41,11 @@ export class DataLoader<Row extends { uid: string }> {
     return this.at.epoch;
   }
 
+  /** Where it stands now; `save` may be given it later. */
+  get place(): DataLoaderPlace {
+    return { ...this.at };
+  }
+
   next(): Row[] {
     const { batchSize } = this.options;
     if (this.at.position + batchSize > this.rows.length && this.at.position > 0) {
@@ -48,8 +57,9 @@ export class DataLoader<Row extends { uid: string }> {
     return [...picked].map((i) => this.rows[i]!);
   }
 
-  save(): DataLoaderState {
-    return { ...this.at, ...this.describe() };
+  /** @param place a former one; default: the present one. */
+  save(place: DataLoaderPlace = this.at): DataLoaderState {
+    return { ...place, ...this.describe() };
   }
 
   /**

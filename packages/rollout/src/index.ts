@@ -14,7 +14,7 @@ export { type DatasetRecord, readRecords } from "./data/read-records.js";
 export { checkDatasetClass, type DatasetClass, RolloutDataset } from "./data/rollout-dataset.js";
 export { writeFileAtomically } from "./data/write-atomically.js";
 export { type ParquetField, type ParquetFields, writeParquet } from "./data/write-parquet.js";
-export { DataLoader, type DataLoaderState } from "./data-loader.js";
+export { DataLoader, type DataLoaderPlace, type DataLoaderState } from "./data-loader.js";
 export { type DatasetRow, type ParseRowOptions, parseRow } from "./dataset-row.js";
 export { fitPrompt, type Truncation } from "./fit-prompt.js";
 export { hashSeed, makeUniform, shuffleIndices } from "./hash-seed.js";

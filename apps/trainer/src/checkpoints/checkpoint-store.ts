@@ -21,6 +21,8 @@ export interface TrainingState {
   data: unknown;
   /** Plain JSON: what the random draws depend on. */
   rng: unknown;
+  /** Made by the clock or by an interruption: only the newest of these is kept, beside those that count. */
+  interim?: boolean;
 }
 
 /** A checkpoint on disk whose files were read and found whole. */
@@ -50,7 +52,7 @@ export class CheckpointStore {
 
   constructor(
     private readonly runPath: string,
-    /** Most checkpoints kept; null: all. */
+    /** Most checkpoints kept, interim ones not counted; null: all. */
     private readonly keep: number | null = null,
   ) {
     this.path = join(runPath, "checkpoints");
@@ -76,13 +78,19 @@ export class CheckpointStore {
     await guardWrite(target, async () => {
       try {
         await rm(temporary, { recursive: true, force: true });
+        await mkdir(temporary, { recursive: true });
         for (const [name, engine] of Object.entries(state.engines)) {
           await mkdir(join(temporary, name), { recursive: true });
           await writeEngineState(join(temporary, name, STATE_FILE), checkStateful(name, engine));
           await syncFolder(join(temporary, name));
         }
         const engines = Object.keys(state.engines);
-        await writeJson(join(temporary, "data.json"), { global_step: state.step, engines, data: state.data });
+        await writeJson(join(temporary, "data.json"), {
+          global_step: state.step,
+          engines,
+          interim: state.interim === true,
+          data: state.data,
+        });
         await writeJson(join(temporary, "rng.json"), { global_step: state.step, rng: state.rng });
         await syncFolder(temporary);
       } catch (error) {
@@ -104,7 +112,14 @@ export class CheckpointStore {
       await syncFolder(this.path);
     });
     await writeAtomically(join(this.runPath, "latest_checkpointed_iteration.txt"), `${step}`);
-    const surplus = this.keep === null ? [] : (await this.list()).slice(this.keep);
+    await this.dropSurplus();
+  }
+
+  private async dropSurplus(): Promise<void> {
+    const steps = await this.list();
+    const interim = await Promise.all(steps.map((step) => isInterim(this.folderOf(step))));
+    const pick = (wanted: boolean) => steps.filter((_, i) => interim[i] === wanted);
+    const surplus = [...pick(true).slice(1), ...(this.keep === null ? [] : pick(false).slice(this.keep))];
     for (const old of surplus) await this.drop(old);
   }
 
@@ -155,6 +170,15 @@ export class CheckpointStore {
       names.push(name);
     }
     return names;
+  }
+}
+
+/** A damaged checkpoint counts as one to be kept. */
+async function isInterim(path: string): Promise<boolean> {
+  try {
+    return (JSON.parse(await readFile(join(path, "data.json"), "utf8")) as { interim?: boolean }).interim === true;
+  } catch {
+    return false;
   }
 }
 

@@ -55,7 +55,7 @@ export async function openRun(config: TrainConfig, say: (text: string) => void):
       say(`an earlier run of this name was moved to ${await moveAside(path)}`);
     }
     const folder = await RunFolder.create(path);
-    if (within) await folder.rewindTo(resume.step);
+    if (within) await folder.rewindTo(resume.step, isValidated(resume) ? resume.step : resume.step - 1);
     await folder.writeJson("config.json", config);
     return { folder, checkpoints, resume, close: lock.release };
   } catch (error) {
@@ -123,6 +123,11 @@ async function checkConfigOf(checkpoint: Checkpoint, config: TrainConfig, say: (
   );
   if (changed.length > 0)
     say(`the config has changed since ${basename(checkpoint.path)}:\n${formatDifferences(changed)}`);
+}
+
+/** Whether the metrics of the checkpoint's step are complete: a validation may have been interrupted. */
+function isValidated({ data }: Checkpoint): boolean {
+  return (data as { unvalidated?: unknown } | null)?.unvalidated === undefined;
 }
 
 /** Whether a folder holds something of a run that must not be lost. */

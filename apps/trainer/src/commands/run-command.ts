@@ -1,7 +1,8 @@
-import { setMaxListeners } from "node:events";
 import { ConfigError, CriaError } from "@cria/core";
 import { findNearest } from "../config/find-nearest.js";
 import { colors as pc } from "../terminal/colors.js";
+import { TrainingInterrupted } from "../train/training-interrupted.js";
+import { type Interrupted, listenForSignals } from "./listen-for-signals.js";
 
 /** Options that every command has. */
 export const commonArgs = {
@@ -15,8 +16,8 @@ export interface ParsedArgs {
 }
 
 /**
- * Runs a command's work: Ctrl-C aborts it, errors are printed for people, and the exit code tells scripts: 0 done,
- * 1 failed, 130 interrupted. A second Ctrl-C ends the process at once.
+ * Runs a command's work: a signal aborts it, errors are printed for people, and the exit code tells scripts: 0 done,
+ * 1 failed, 128 + the signal's number interrupted. A second signal ends the process at once.
  * @param known names of the command's options; any other is an error.
  */
 export async function runCommand(
@@ -24,24 +25,29 @@ export async function runCommand(
   known: readonly string[],
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  const controller = new AbortController();
-  // Every running conversation listens.
-  setMaxListeners(0, controller.signal);
-  const interrupt = () => {
-    process.stderr.write("\ninterrupted: ending what runs (once more to end at once)\n");
-    controller.abort(new Error("interrupted"));
-  };
-  process.once("SIGINT", interrupt);
+  const interruption = listenForSignals();
   try {
     checkOptions(args, known);
-    await work(controller.signal);
+    await work(interruption.signal);
   } catch (error) {
-    const interrupted = controller.signal.aborted;
-    if (!interrupted || args.verbose) process.stderr.write(`\n${pc.red("error")} ${describe(error, args.verbose)}\n`);
-    process.exitCode = interrupted ? 130 : 1;
+    const { signal } = interruption;
+    const interrupted = signal.aborted;
+    if (error instanceof TrainingInterrupted)
+      process.stderr.write(`\n${error.message}\n  go on: ${describeResume()}\n`);
+    else if (!interrupted || args.verbose)
+      process.stderr.write(`\n${pc.red("error")} ${describe(error, args.verbose)}\n`);
+    process.exitCode = interrupted ? (signal.reason as Interrupted).exitCode : 1;
   } finally {
-    process.removeListener("SIGINT", interrupt);
+    interruption.stop();
   }
+}
+
+/** The command line again, as one types it. `resume_mode=disable` would start anew. */
+function describeResume(): string {
+  const words = process.argv.slice(2).filter((word) => !word.startsWith("trainer.resume_mode="));
+  const mode = words.length < process.argv.length - 2 ? ["trainer.resume_mode=auto"] : [];
+  const quote = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+  return ["cria", ...words, ...mode].map(quote).join(" ");
 }
 
 /** Errors made on purpose explain themselves; of others the stack is all there is. */

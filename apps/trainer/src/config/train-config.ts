@@ -282,6 +282,11 @@ const trainer = z.strictObject({
   total_training_steps: z.int().positive().nullable().default(null),
   /** Steps between checkpoints; -1: only at the end. */
   save_freq: z.int().default(-1),
+  /**
+   * Minutes between interim checkpoints, of which only the newest is kept; they do not count against
+   * max_actor_ckpt_to_keep. Saving them takes a twentieth of the time at most. 0: none.
+   */
+  save_minutes: z.number().nonnegative().default(5),
   /** Most checkpoints kept, the newest ones; null: all. */
   max_actor_ckpt_to_keep: z.int().positive().nullable().default(null),
   /** auto: go on from the newest checkpoint of the run folder; disable: start anew; resume_path: from resume_from_path. */

@@ -56,8 +56,8 @@ export async function updateCritic(session: Session, critic: Critic, update: Cri
       };
       results.push(
         await critic.engine.train(sequences, (inputs) => loss({ ...inputs, totals }), optimizer, {
+          // No signal: an update is finished, whatever ends the run.
           microBatchTokens: critic.microBatchTokens,
-          signal: session.rollout.signal,
         }),
       );
     }

@@ -18,10 +18,13 @@ export class RunFolder {
       await rm(join(this.path, name), { recursive: true, force: true });
   }
 
-  /** Forgets everything after a step, for a run that goes on from there: metrics, rollouts, validations. */
-  async rewindTo(step: number): Promise<void> {
+  /**
+   * Forgets everything after a step, for a run that goes on from there: metrics, rollouts, validations.
+   * @param lastMetrics the last step whose metrics stay; the step itself unless they are still to come.
+   */
+  async rewindTo(step: number, lastMetrics = step): Promise<void> {
     const lines = (await readFile(this.file("metrics.jsonl"), "utf8").catch(() => "")).split("\n");
-    const kept = lines.filter((line) => readStep(line) <= step);
+    const kept = lines.filter((line) => readStep(line) <= lastMetrics);
     if (kept.length > 0) await writeAtomically(this.file("metrics.jsonl"), kept.map((line) => `${line}\n`).join(""));
     else await rm(this.file("metrics.jsonl"), { force: true });
     for (const folder of ["rollouts", "validation"]) {

@@ -11,6 +11,7 @@ import { pickGenerations } from "./pick-generations.js";
 import { listEngines, runTraining } from "./run-training.js";
 import { runValidation } from "./run-validation.js";
 import type { Session } from "./session-type.js";
+import { TrainingInterrupted } from "./training-interrupted.js";
 
 export interface TrainSessionOptions {
   /** Where relative paths of the config start. */
@@ -74,7 +75,7 @@ async function trainAndValidate(
     return result ? { ...result.metrics, "timing_s/testing": result.seconds } : {};
   };
   if (trainer.val_before_train && !resume) {
-    const metrics = { "training/global_step": 0, ...(await validateAt(0)) };
+    const metrics = { "training/global_step": 0, ...(await validateBefore(session, () => validateAt(0), total)) };
     if (trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
     log(0, metrics);
   }
@@ -97,6 +98,22 @@ async function trainAndValidate(
   });
   progress.finish();
   return history.at(-1) ?? {};
+}
+
+async function validateBefore(
+  session: Session,
+  validate: () => Promise<StepMetrics>,
+  total: number,
+): Promise<StepMetrics> {
+  try {
+    return await validate();
+  } catch (cause) {
+    if (!session.rollout.signal?.aborted) throw cause;
+    throw new TrainingInterrupted(
+      { step: 0, total, checkpoint: null, lost: "the validation before training" },
+      { cause },
+    );
+  }
 }
 
 /** Looks at the policy (of the checkpoint that training would go on from, if any) and changes nothing of the run. */

@@ -55,8 +55,8 @@ export async function updateActor(session: Session, update: ActorUpdate): Promis
           },
           {
             temperature: rollout.temperature,
+            // No signal: an update is finished, whatever ends the run.
             microBatchTokens: actor.ppo_max_token_len ?? undefined,
-            signal: session.rollout.signal,
           },
         ),
       );
@@ -69,7 +69,7 @@ export async function updateActor(session: Session, update: ActorUpdate): Promis
 async function scoreNow(session: Session, sequences: readonly TrainSequence[]): Promise<Float32Array[]> {
   const scores = await session.engine.score(
     sequences.map(({ tokenIds, lossMask }) => ({ tokenIds, from: Array.from(lossMask).indexOf(1) })),
-    { temperature: session.config.actor_rollout_ref.rollout.temperature, signal: session.rollout.signal },
+    { temperature: session.config.actor_rollout_ref.rollout.temperature },
   );
   return scores.map(({ logprobs }) => logprobs);
 }

@@ -1,0 +1,55 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { type Interrupted, listenForSignals } from "./listen-for-signals.js";
+
+afterEach(() => vi.restoreAllMocks());
+
+function listen() {
+  vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  const kill = vi.spyOn(process, "kill").mockReturnValue(true);
+  let now = 0;
+  vi.spyOn(performance, "now").mockImplementation(() => now);
+  return {
+    ...listenForSignals(),
+    kill,
+    wait: (ms: number) => {
+      now += ms;
+    },
+  };
+}
+
+describe("signals", () => {
+  for (const [name, code] of [
+    ["SIGHUP", 129],
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const) {
+    it(`${name} aborts, for exit code ${code}`, () => {
+      const { signal, stop } = listen();
+      process.emit(name, name);
+      stop();
+      expect((signal.reason as Interrupted).exitCode).toBe(code);
+    });
+  }
+
+  it("a second one ends the process at once, as it would without a listener", () => {
+    const { kill, stop, wait } = listen();
+    process.emit("SIGINT", "SIGINT");
+    wait(1000);
+    process.emit("SIGTERM", "SIGTERM");
+    expect(kill).toHaveBeenCalledWith(process.pid, "SIGTERM");
+    expect(process.listenerCount("SIGTERM")).toBe(0);
+    stop();
+  });
+
+  it("the same one twice within moments is one: npm passes on what the terminal has told already", () => {
+    const { kill, stop, wait } = listen();
+    process.emit("SIGINT", "SIGINT");
+    wait(100);
+    process.emit("SIGINT", "SIGINT");
+    expect(kill).not.toHaveBeenCalled();
+    wait(300);
+    process.emit("SIGINT", "SIGINT");
+    expect(kill).toHaveBeenCalledWith(process.pid, "SIGINT");
+    stop();
+  });
+});

@@ -1,0 +1,60 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { TinyModels } from "@cria/engine/testing";
+import { afterAll, describe, expect, it } from "vitest";
+import { writeTinyRun } from "../testing/tiny-session.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+// The built command line, as a user runs it: `npm test` builds first.
+const bin = join(import.meta.dirname, "..", "..", "bin", "cria.mjs");
+
+async function train(folder: string, overrides: string[], signalAfter?: { steps: number; name: NodeJS.Signals }) {
+  const args = [bin, "train", join(folder, "config.yaml"), "--json", ...overrides];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  let stderr = "";
+  child.stderr.on("data", (text) => {
+    stderr += text;
+  });
+  const ended = once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>;
+  if (signalAfter) {
+    while (countSteps(folder) < signalAfter.steps) await sleep(5);
+    child.kill(signalAfter.name);
+  }
+  const [code] = await ended;
+  return { code, stderr };
+}
+
+const metricsFile = (folder: string) => join(folder, "cria", "default", "metrics.jsonl");
+
+function countSteps(folder: string): number {
+  if (!existsSync(metricsFile(folder))) return 0;
+  // The first line is of before the training; the last one is ended by a newline.
+  return readFileSync(metricsFile(folder), "utf8").split("\n").length - 2;
+}
+
+describe("cria train that gets a signal", () => {
+  for (const [name, exitCode] of [
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const) {
+    it(`${name}: saves, says how to go on, and ends with ${exitCode}; the same command goes on there`, async () => {
+      const { folder } = await writeTinyRun(models, { trainer: { total_training_steps: 100_000 } });
+      const { code, stderr } = await train(folder, [], { steps: 2, name });
+      expect(stderr).not.toMatch(/error/);
+      expect(code).toBe(exitCode);
+      const step = Number(/stopped after step (\d+) of 100000/.exec(stderr)?.[1]);
+      expect(stderr).toMatch(new RegExp(`saved: .*global_step_${step}\\n`));
+      expect(stderr).toMatch(/go on: cria train \S+config\.yaml --json\n/);
+      const again = await train(folder, [`trainer.total_training_steps=${step + 1}`]);
+      expect(again.stderr).toMatch(new RegExp(`resuming after step ${step}`));
+      expect(again.code).toBe(0);
+      expect(countSteps(folder)).toBe(step + 1);
+    });
+  }
+});
