@@ -48,7 +48,9 @@ export async function checkTool(
   const say = (value: unknown) => `<tool_call>${JSON.stringify({ name, arguments: value })}</tool_call>`;
   const { run } = makeFakeRollout({
     reply: ({ turn }) => [say(args), say(args), say({})][turn] ?? "Done.",
-    engine: { contextSize: 1_000_000 },
+    // Room for a schema of any length: the scripted model's tokens are about characters.
+    engine: { contextSize: 2_000_000 },
+    maxPromptLength: 1_000_000,
     tools: [recorded],
     multiTurn: {
       toolTimeoutS: options.timeoutS,

@@ -1,4 +1,5 @@
 import { ConfigError } from "@cria/core";
+import { disposeTools } from "@cria/tools";
 import { defineCommand } from "citty";
 import { checkInteraction } from "../check-env/check-interaction.js";
 import { type CheckOptions, checkTool, defaultCheckOptions } from "../check-env/check-tool.js";
@@ -46,8 +47,13 @@ export const checkEnvCommand = defineCommand({
       const config = readJson("--config", given.config, isRecord, "an object") ?? {};
       const { tools, interactions } = await loadSubjects(given.file, config);
       const reports: EnvReport[] = [];
-      for (const tool of tools) reports.push(await checkTool(tool, options, call));
-      for (const interaction of interactions) reports.push(await checkInteraction(interaction, options, answers));
+      try {
+        for (const tool of tools) reports.push(await checkTool(tool, options, call));
+        for (const interaction of interactions) reports.push(await checkInteraction(interaction, options, answers));
+      } finally {
+        // Servers and workers would keep the process alive.
+        await disposeTools(tools);
+      }
       signal.throwIfAborted();
       const errors = reports.flatMap((report) => report.findings).filter((finding) => finding.level === "error").length;
       if (given.json) console.log(JSON.stringify({ ok: errors === 0, errors, reports }));

@@ -1,4 +1,6 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
@@ -266,6 +268,42 @@ export class It extends ${base} {
     output.stdout = "";
     expect(await run("check-env", "@cria/tools#CalculatorTool")).toBe(0);
     expect(output.stdout).toMatch(/tool .*calculator.*ok.*6 calls in 3 conversations/);
+  });
+
+  it("takes a schema of any length", async () => {
+    const file = join(work, "long.mjs");
+    const description = "x".repeat(20_000);
+    writeFileSync(
+      file,
+      `export class Long {
+        schema = { type: "function", function: { name: "long", description: "${description}", parameters: { type: "object", properties: {} } } };
+        get name() { return "long"; }
+        async create(instanceId) { return { instanceId }; }
+        async execute() { return { response: { text: "ok" }, reward: 0 }; }
+        async calcReward() { return 0; }
+        async release() {}
+        async dispose() {}
+      }`,
+    );
+    const { code, result } = await runJson<{ reports: EnvReport[] }>("check-env", `${file}#Long`);
+    expect([code, result.reports[0]!.findings]).toEqual([0, []]);
+  });
+
+  it("ends, also with an MCP server, which lives until it is told to go", () => {
+    const server = createRequire(join(import.meta.dirname, "../../../../packages/tools/package.json")).resolve(
+      "@modelcontextprotocol/server-everything/dist/index.js",
+    );
+    const file = join(work, "mcp.yaml");
+    const config = { command: process.execPath, args: [server], tools: ["echo"] };
+    writeFileSync(file, JSON.stringify({ tools: [{ class_name: "@cria/tools#McpTools", config }] }));
+    // The built command line: `npm test` builds first.
+    const bin = join(import.meta.dirname, "..", "..", "bin", "cria.mjs");
+    const { stdout, signal } = spawnSync(process.execPath, [bin, "check-env", file], {
+      encoding: "utf8",
+      timeout: 30_000,
+    });
+    expect(signal).toBeNull();
+    expect(stdout).toMatch(/tool echo:/);
   });
 
   it("says what it cannot load", async () => {

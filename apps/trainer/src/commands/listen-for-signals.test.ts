@@ -25,7 +25,7 @@ describe("signals", () => {
   ] as const) {
     it(`${name} aborts, for exit code ${code}`, () => {
       const { signal, stop } = listen();
-      process.emit(name, name);
+      process.emit(name);
       stop();
       expect((signal.reason as Interrupted).exitCode).toBe(code);
     });
@@ -33,9 +33,9 @@ describe("signals", () => {
 
   it("a second one ends the process at once, as it would without a listener", () => {
     const { kill, stop, wait } = listen();
-    process.emit("SIGINT", "SIGINT");
+    process.emit("SIGINT");
     wait(1000);
-    process.emit("SIGTERM", "SIGTERM");
+    process.emit("SIGTERM");
     expect(kill).toHaveBeenCalledWith(process.pid, "SIGTERM");
     expect(process.listenerCount("SIGTERM")).toBe(0);
     stop();
@@ -43,12 +43,12 @@ describe("signals", () => {
 
   it("the same one twice within moments is one: npm passes on what the terminal has told already", () => {
     const { kill, stop, wait } = listen();
-    process.emit("SIGINT", "SIGINT");
+    process.emit("SIGINT");
     wait(100);
-    process.emit("SIGINT", "SIGINT");
+    process.emit("SIGINT");
     expect(kill).not.toHaveBeenCalled();
     wait(300);
-    process.emit("SIGINT", "SIGINT");
+    process.emit("SIGINT");
     expect(kill).toHaveBeenCalledWith(process.pid, "SIGINT");
     stop();
   });

@@ -26,7 +26,7 @@ export function listenForSignals(): { signal: AbortSignal; stop: () => void } {
   // Every running conversation listens.
   setMaxListeners(0, controller.signal);
   let first = { name: "", at: 0 };
-  const listen = (name: NodeJS.Signals) => {
+  const hear = (name: NodeJS.Signals) => {
     const at = performance.now();
     if (controller.signal.aborted) {
       if (name === first.name && at - first.at < SAME_SIGNAL_MS) return;
@@ -40,9 +40,10 @@ export function listenForSignals(): { signal: AbortSignal; stop: () => void } {
     process.stderr.write(`\n${name}: ending what runs, saving what is done (once more to end at once)\n`);
     controller.abort(new Interrupted(name));
   };
+  const listeners = SIGNALS.map((name) => ({ name, listener: () => hear(name) }));
   const stop = () => {
-    for (const name of SIGNALS) process.removeListener(name, listen);
+    for (const { name, listener } of listeners) process.removeListener(name, listener);
   };
-  for (const name of SIGNALS) process.on(name, listen);
+  for (const { name, listener } of listeners) process.on(name, listener);
   return { signal: controller.signal, stop };
 }

@@ -36,6 +36,34 @@ const write = (name: string, rows: readonly unknown[]): string => {
   return file;
 };
 
+describe("bytes that are no text", () => {
+  const bytes = (name: string, ...parts: (string | number[])[]) => {
+    const file = join(folder, name);
+    writeFileSync(file, Buffer.concat(parts.map((part) => Buffer.from(part as string))));
+    return loadDataset([file]);
+  };
+
+  it("in UTF-8 are an error that names line and byte, not characters that the policy would learn", async () => {
+    const good = `${JSON.stringify(row("h\u00e9"))}\n`;
+    await expect(bytes("bad.jsonl", good, '{"prompt": "caf', [0xe9], '"}\n')).rejects.toThrow(
+      /bad\.jsonl, line 2: is not UTF-8[\s\S]*byte 16 of the line/,
+    );
+    await expect(bytes("bad.json", '["', [0xff], '"]')).rejects.toThrow(/bad\.json, line 1: is not UTF-8/);
+    // A replacement character that somebody wrote is a character.
+    expect(await bytes("written.jsonl", `${JSON.stringify(row("\ufffd"))}\n`)).toHaveLength(1);
+  });
+
+  it("at the start of a file, a byte order mark, are named", async () => {
+    const text = `${JSON.stringify(row("a"))}\n`;
+    await expect(bytes("bom.jsonl", [0xef, 0xbb, 0xbf], text)).rejects.toThrow(
+      /bom\.jsonl: begins with a byte order mark[\s\S]*UTF-8 with a mark[\s\S]*plain UTF-8/,
+    );
+    await expect(bytes("utf16.jsonl", [0xff, 0xfe], Array.from(Buffer.from(text, "utf16le")))).rejects.toThrow(
+      /UTF-16, little-endian/,
+    );
+  });
+});
+
 describe("rows", () => {
   it("of several files get uids that are unique and stable, even where extra_info.index repeats", async () => {
     const files = [

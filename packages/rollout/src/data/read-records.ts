@@ -23,9 +23,9 @@ export async function readRecords(file: string): Promise<DatasetRecord[]> {
       const records = await parquetReadObjects({ file: await asyncBufferFromFile(file), compressors, utf8: false });
       return records.map((value, i) => ({ value: simplify(value), place: `${file}, row ${i + 1}` }));
     }
-    if (kind === ".jsonl") return parseLines(await readFile(file, "utf8"), file);
+    if (kind === ".jsonl") return parseLines(decodeText(await readFile(file), file), file);
     if (kind === ".json") {
-      const value: unknown = JSON.parse(await readFile(file, "utf8"));
+      const value: unknown = JSON.parse(decodeText(await readFile(file), file));
       if (!Array.isArray(value)) throw new Error("is not an array of rows");
       return value.map((entry, i) => ({ value: entry, place: `${file}, row ${i + 1}` }));
     }
@@ -45,6 +45,60 @@ export async function readRecords(file: string): Promise<DatasetRecord[]> {
     expected: ".parquet, .jsonl or .json",
     received: kind || "no extension",
   });
+}
+
+/**
+ * Text of a file. Bytes that are no UTF-8 would become U+FFFD, and the policy would learn from them.
+ * @throws DataError naming the line.
+ */
+function decodeText(bytes: Buffer, file: string): string {
+  const mark = [...byteOrderMarks].find(([, start]) => bytes.subarray(0, start.length).equals(start));
+  if (mark) {
+    throw new DataError("begins with a byte order mark", {
+      code: "data/byte-order-mark",
+      subject: file,
+      expected: "UTF-8 without a byte order mark",
+      received: mark[0],
+      remedy: "save it again as plain UTF-8",
+    });
+  }
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (cause) {
+    const { line, column } = findBadByte(bytes);
+    throw new DataError("is not UTF-8", {
+      code: "data/not-utf8",
+      subject: `${file}, line ${line}`,
+      expected: "UTF-8",
+      received: `byte ${column} of the line is no part of a character`,
+      remedy: "save it again as UTF-8",
+      cause,
+    });
+  }
+}
+
+const byteOrderMarks = new Map([
+  ["UTF-8 with a mark", Buffer.from([0xef, 0xbb, 0xbf])],
+  ["UTF-16, little-endian", Buffer.from([0xff, 0xfe])],
+  ["UTF-16, big-endian", Buffer.from([0xfe, 0xff])],
+]);
+
+/** The first byte that does not survive decoding; both counts from 1. */
+function findBadByte(bytes: Buffer): { line: number; column: number } {
+  let line = 1;
+  for (let start = 0; start < bytes.length; line++) {
+    const newline = bytes.indexOf(0x0a, start);
+    const end = newline < 0 ? bytes.length : newline;
+    const original = bytes.subarray(start, end);
+    const decoded = Buffer.from(original.toString("utf8"));
+    if (!decoded.equals(original)) {
+      let column = 0;
+      while (column < original.length && decoded[column] === original[column]) column++;
+      return { line, column: column + 1 };
+    }
+    start = end + 1;
+  }
+  return { line, column: 1 };
 }
 
 function parseLines(text: string, file: string): DatasetRecord[] {
