@@ -94,14 +94,21 @@ export class InteractionSession {
     return { ...reply, shouldTerminate: Boolean(reply.shouldTerminate), score: this.readScore(reply.score ?? 0) };
   }
 
+  /** @throws ToolError when it throws, takes too long or gives no number. */
   async calculateScore(): Promise<number> {
+    const { interaction, multiTurn, addMetric } = this.options;
+    let score: unknown;
     try {
-      const work = () => this.options.interaction.calculateScore(this.instanceId);
-      return this.readScore(await runWithDeadline(this.options.multiTurn.toolTimeoutS, undefined, work));
-    } catch {
-      this.options.addMetric("interaction_score_exception", 1);
-      return 0;
+      score = await runWithDeadline(multiTurn.toolTimeoutS, undefined, () =>
+        interaction.calculateScore(this.instanceId),
+      );
+    } catch (cause) {
+      addMetric("interaction_score_exception", 1);
+      throw this.fail("calculateScore", "a number in time", describeError(cause), cause);
     }
+    if (typeof score === "number" && Number.isFinite(score)) return score;
+    addMetric("interaction_bad_score", 1);
+    throw this.fail("calculateScore", "a finite number", String(score));
   }
 
   /** Once for each start, as soon as that is over; a failure is a metric. */

@@ -56,15 +56,12 @@ export class ToolAgentLoop implements AgentLoop {
     this.schemas = listToolSchemas(context.tools, row);
     this.production = this.openProduction();
     let finishReason: FinishReason = "aborted";
-    let scores: Pick<AgentLoopOutput, "toolScore" | "interactionScore"> = { toolScore: null, interactionScore: null };
+    let scores: Pick<AgentLoopOutput, "toolScore" | "interactionScore" | "scoreError"> = { toolScore: null };
     let error: string | undefined;
     try {
       await Promise.all([tools.create(), this.interaction?.start()]);
       finishReason = await this.converse(sampling, tools);
-      scores = {
-        toolScore: await tools.score(),
-        interactionScore: this.interaction && (await this.interaction.calculateScore()),
-      };
+      scores = await this.collectScores(tools);
     } catch (cause) {
       if (!signal?.aborted) {
         if (isFatal(cause)) throw cause;
@@ -90,6 +87,22 @@ export class ToolAgentLoop implements AgentLoop {
       transitions: this.log.transitions,
       error,
     };
+  }
+
+  /** What tools and interaction say of the whole conversation. One that cannot is missed only where nothing else judges. */
+  private async collectScores(tools: ToolSession) {
+    const errors: string[] = [];
+    const ask = async (work: Promise<number | null> | undefined) => {
+      try {
+        return (await work) ?? null;
+      } catch (error) {
+        errors.push(describeError(error));
+        return null;
+      }
+    };
+    const toolScore = await ask(tools.score());
+    const interactionScore = await ask(this.interaction?.calculateScore());
+    return { toolScore, interactionScore, ...(errors.length > 0 ? { scoreError: errors.join("; ") } : {}) };
   }
 
   /** Null where turns only add to what was said: by default, and where a prompt that was cut begins like no rendering. */
