@@ -36,6 +36,8 @@ export {
   makeUnknownSource,
   maskToolCalls,
   type OverlongBuffer,
+  type PossibleScores,
+  placeAsEarned,
   type RewardAggregator,
   type RewardFunction,
   type RewardInfo,

@@ -9,6 +9,7 @@ export {
   type RewardAggregator,
 } from "./rewards/finish-trajectory.js";
 export { computeOverlongPenalty, type OverlongBuffer } from "./rewards/overlong-buffer.js";
+export { placeAsEarned } from "./rewards/place-as-earned.js";
 export type { BatchRewardFunction, RewardFunction, RewardInfo, RewardResult } from "./rewards/reward-function.js";
 export {
   type Judgement,

@@ -41,10 +41,12 @@ export const evalCommand = defineCommand({
       try {
         const file = resolve(given.out ?? "eval.jsonl");
         const result = await runValidation(session, { step: policy.step ?? 0, file, silent });
-        const { success, metrics, seconds, tokens, trajectories } = result!;
-        const summary = { policy: policy.name, step: policy.step, success, metrics, seconds, tokens };
+        const { success, failed, metrics, seconds, tokens, trajectories } = result!;
+        const summary = { policy: policy.name, step: policy.step, success, failed, metrics, seconds, tokens };
         if (given.json) return console.log(JSON.stringify({ ...summary, trajectories: trajectories.length, file }));
-        console.log(`${policy.name}: success ${success.toFixed(4)} on ${trajectories.length} conversations`);
+        const judged = trajectories.length - failed;
+        const left = failed > 0 ? `; ${failed} more failed and do not count` : "";
+        console.log(`${policy.name}: success ${success.toFixed(4)} on ${judged} conversations${left}`);
         printValidation(metrics);
         console.log(`${formatSeconds(seconds)}, ${formatCount(tokens / seconds)} tokens/s; conversations: ${file}`);
       } finally {

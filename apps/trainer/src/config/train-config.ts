@@ -118,6 +118,14 @@ const rollout = z.strictObject({
   max_num_seqs: z.int().min(1).max(256).default(64),
   seed: z.int().default(0),
   deterministic: z.boolean().default(true),
+  /**
+   * What follows when the environment or a judge breaks a conversation: an interaction or agent loop that throws, a reward
+   * function, reward model, calculateScore or calcReward that throws or takes too long. drop: the conversation is left out
+   * of its group, of statistics and of updates. refill: it is sampled again, three times at most, then dropped. error: the
+   * run ends. What the policy causes (a bad call, its program's time-out, too long an answer, turns used up) is scored in
+   * any case. A step in which every conversation failed ends the run.
+   */
+  on_failure: z.enum(["drop", "refill", "error"]).default("drop"),
   multi_turn: multiTurn.prefault({}),
   agent: z
     .strictObject({
@@ -178,11 +186,11 @@ const rewardModel = z.strictObject({
   model: rewardModelsSchema.default([]),
   /** Of the rules (reward function, data source, interaction, tools) beside the models; 0: they are not asked. */
   rule_weight: z.number().default(1),
-  /** Models still judge while old_log_prob is computed; false: the step waits for them first. */
+  /** Models still judge while old_log_prob is computed; false, or on_failure refill: the step waits for them first. */
   launch_reward_fn_async: z.boolean().default(true),
   /** naive, dapo, batch, or one that was registered. */
   reward_manager: z.string().default("naive"),
-  /** Seconds for each call of a reward function; null: no limit. A call that takes longer scores 0. */
+  /** Seconds for each call of a reward function; null: no limit. What takes longer fails (rollout.on_failure). */
   timeout_s: z.number().positive().nullable().default(300),
   /** Of the manager dapo: in the last `len` tokens of the budget the reward falls by up to `penalty_factor`. */
   overlong_buffer: z

@@ -88,7 +88,7 @@ async function trainAndValidate(
     onStep: (step, _, m) =>
       progress.update(
         step,
-        `reward ${m["critic/rewards/mean"]!.toFixed(3)} · ${formatCount(m["perf/throughput"]!)} tok/s · grad ${(m["actor/grad_norm"] ?? 0).toFixed(2)}`,
+        `reward ${m["critic/rewards/mean"]?.toFixed(3) ?? "none"} · ${formatCount(m["perf/throughput"]!)} tok/s · grad ${(m["actor/grad_norm"] ?? 0).toFixed(2)}`,
       ),
     validate: async (step) => {
       const due = step === total || (trainer.test_freq > 0 && step % trainer.test_freq === 0);

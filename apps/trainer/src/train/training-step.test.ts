@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { DataError, type Trajectory } from "@cria/core";
+import type { Trajectory } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { dropTimes } from "../testing/drop-times.js";
@@ -145,11 +145,10 @@ describe("a training step", () => {
     expect((rewards[10]! + rewards[11]!) / 2).toBeGreaterThan(before + 0.15);
   });
 
-  it("a reward that is no number is an error that names the row; nothing is trained", async () => {
-    const session = await open({ reward: 'return truth === "bb" ? Number.NaN : 1;' });
-    const failed = take(session);
-    await expect(failed).rejects.toThrow(/row 1 .*not a number/);
-    await expect(failed).rejects.toBeInstanceOf(DataError);
+  it("with on_failure error a reward that is no number names the row; nothing is trained", async () => {
+    const reward = 'return truth === "bb" ? Number.NaN : text.length % 3;';
+    const session = await open({ reward, rollout: { on_failure: "error" } });
+    await expect(take(session)).rejects.toThrow(/row 1 .*[\s\S]*expected a finite number.*received NaN/);
     expect(session.batches).toEqual([]);
   });
 

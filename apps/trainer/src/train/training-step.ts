@@ -1,4 +1,10 @@
-import { advantageEstimators, correctRollout, penalizeRewards } from "@cria/algorithms";
+import {
+  type AdvantageInputs,
+  type AdvantageOutputs,
+  advantageEstimators,
+  correctRollout,
+  penalizeRewards,
+} from "@cria/algorithms";
 import type { TrainSequence, Trajectory } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { makeRolloutCorrectionOptions } from "./algorithm-options.js";
@@ -15,9 +21,13 @@ import { Stopwatch } from "./stopwatch.js";
 import { updateActor } from "./update-actor.js";
 
 export interface StepResult {
+  /** Of the step's prompts, those that failed too. */
   trajectories: Trajectory[];
   metrics: StepMetrics;
 }
+
+/** Where failures leave no trajectory: estimators need not expect that. */
+const nothing: AdvantageOutputs = { advantages: new Float32Array(0), returns: new Float32Array(0), metrics: {} };
 
 /**
  * One training step, top to bottom: rollouts, rewards, logprobs, advantages, updates.
@@ -45,26 +55,39 @@ export async function runTrainingStep(
     ? await rollOutGreedily(session, collected.rows, step, clock)
     : null;
 
-  // 2. Per-token arrays of all trajectories, end to end.
-  const ended = collected.trajectories;
-  const offsets = layOutTokens(ended);
-  const join = (arrays: readonly (ArrayLike<number> | null | undefined)[]) => joinTokens(offsets, arrays);
-  const responseMask = join(ended.map((t) => t.responseMask));
-  const hasSampled = ended.map((t) => t.responseMask.includes(1));
+  // 2. While judges are at work the logprobs are recomputed, of all: which of them have an advantage is not known yet.
+  const early = new Map<number, TokenScores>();
+  if (collected.isJudging && isWarm) {
+    const { conversations } = collected;
+    const sampled = [...conversations.keys()].filter((i) => conversations[i]!.responseMask.includes(1));
+    await scoreTrajectories(session, conversations, sampled, early, clock);
+  }
+  const rollouts = await collected.finish();
+
+  // 3. What failed teaches nothing: it is out of all that follows. So is a group whose greedy rollout failed.
+  const learnable = rollouts.indices.filter((i) => greedyRewards?.has(rollouts.trajectories[i]!.uid) ?? true);
+  const trajectories = learnable.map((i) => rollouts.trajectories[i]!);
+  const groups = trajectories.map((t) => t.uid);
+  const isEmpty = trajectories.length === 0;
   const scores = new Map<number, TokenScores>();
+  for (const [index, original] of learnable.entries()) if (early.has(original)) scores.set(index, early.get(original)!);
+
+  const uids = (indices: readonly number[]) => new Set(indices.map((i) => rollouts.trajectories[i]!.uid));
+  const withoutBaseline = uids(rollouts.indices).size - uids(learnable).size;
+
+  // 4. Per-token arrays of what is left, end to end: rewards, less the KL to the reference where that is wanted.
+  const offsets = layOutTokens(trajectories);
+  const join = (arrays: readonly (ArrayLike<number> | null | undefined)[]) => joinTokens(offsets, arrays);
+  const responseMask = join(trajectories.map((t) => t.responseMask));
+  const hasSampled = trajectories.map((t) => t.responseMask.includes(1));
   const score = async (isWanted: (index: number) => boolean) => {
-    const indices = [...ended.keys()].filter((i) => hasSampled[i] && isWanted(i));
-    await scoreTrajectories(session, ended, indices, scores, clock);
+    const indices = [...trajectories.keys()].filter((i) => hasSampled[i] && isWanted(i));
+    await scoreTrajectories(session, trajectories, indices, scores, clock);
     return indices;
   };
-
-  // 3. Token-level rewards, less the KL to the reference where that is wanted. While reward models are at work the
-  //    logprobs are recomputed, of all: which of them have an advantage is not known yet.
-  if (collected.isJudging && isWarm) await score(() => true);
-  const { trajectories, tokenLevelScores } = await collected.finish();
-  let tokenLevelRewards = join(tokenLevelScores);
+  let tokenLevelRewards = join(trajectories.map((t) => t.rewards.tokenLevel));
   let penalty: { kl: number; coefficient: number } | null = null;
-  if (algorithm.use_kl_in_reward) {
+  if (algorithm.use_kl_in_reward && !isEmpty) {
     await score(() => true);
     const { coefficient } = klController;
     const penalized = penalizeRewards({
@@ -81,14 +104,16 @@ export async function runTrainingStep(
     klController.update(penalized.kl, trajectories.length);
   }
 
-  // 4. Advantages of every sampled token, from a critic's values where there is one.
-  const values = critic ? await clock.time("values", () => scoreValues(session, critic, trajectories)) : null;
+  // 5. Advantages of every sampled token, from a critic's values where there is one.
+  const values =
+    critic && !isEmpty ? await clock.time("values", () => scoreValues(session, critic, trajectories)) : null;
+  const estimateOf = (inputs: AdvantageInputs) => (isEmpty ? nothing : estimate(inputs));
   const estimated = clock.timeSync("adv", () =>
-    estimate({
+    estimateOf({
       tokenLevelRewards,
       responseMask,
       offsets,
-      groups: trajectories.map((t) => t.uid),
+      groups,
       values: values ? join(values) : undefined,
       baselines: greedyRewards ? trajectories.map((t) => greedyRewards.get(t.uid)!) : undefined,
       gamma: algorithm.gamma,
@@ -99,12 +124,12 @@ export async function runTrainingStep(
   const cut = (flat: Float32Array) => trajectories.map((_, i) => flat.subarray(offsets[i]!, offsets[i + 1]!));
   const advantages = cut(estimated.advantages);
 
-  // 5. Logprobs of what the update needs: nothing while the critic warms up. A trajectory without advantage usually has no
+  // 6. Logprobs of what the update needs: nothing while the critic warms up. A trajectory without advantage usually has no
   //    gradient, and is not evaluated.
   const needsAll = needsEveryTrajectory(config);
   const used = await score((i) => isWarm && (needsAll || advantages[i]!.some((a) => Math.abs(a) > 1e-8)));
 
-  // 6. Weights and rejections for what separates the sampler from the training graph.
+  // 7. Weights and rejections for what separates the sampler from the training graph.
   const usedOffsets = layOutTokens(used.map((i) => trajectories[i]!));
   const joinUsed = (pick: (index: number) => ArrayLike<number>) => joinTokens(usedOffsets, used.map(pick));
   const correction = correctRollout(
@@ -117,7 +142,7 @@ export async function runTrainingStep(
     makeRolloutCorrectionOptions(algorithm),
   );
 
-  // 7. The batch: per-token columns for the loss.
+  // 8. The batch: per-token columns for the loss.
   const lossMasks: ArrayLike<number>[] = trajectories.map((t) => t.responseMask);
   const batch = new Map<number, TrainSequence>();
   used.forEach((index, k) => {
@@ -140,8 +165,7 @@ export async function runTrainingStep(
     });
   });
 
-  // 8. Updates in mini-batches of prompts: the critic's, then the actor's once the critic is warm.
-  const prompts = collected.rows.length;
+  // 9. Updates in mini-batches of prompts: the critic's, then the actor's once the critic is warm.
   const learningRate = computeLearningRate(actor.optim, step, countSteps(session));
   const criticLearningRate = computeLearningRate(config.critic.optim, step, countSteps(session));
   const criticUpdates =
@@ -150,7 +174,6 @@ export async function runTrainingStep(
           updateCritic(session, critic, {
             step,
             learningRate: criticLearningRate,
-            prompts,
             trajectories,
             values,
             returns: cut(estimated.returns),
@@ -161,12 +184,14 @@ export async function runTrainingStep(
   const isOnPolicy = !algorithm.rollout_correction.bypass_mode;
   const updates = isWarm
     ? await clock.time("update_actor", () =>
-        updateActor(session, { step, learningRate, prompts, lossMasks, batch, options, isOnPolicy }),
+        updateActor(session, { step, learningRate, groups, lossMasks, batch, options, isOnPolicy }),
       )
     : [];
 
   const metrics = collectMetrics({
     trajectories,
+    conversations: rollouts.trajectories,
+    failures: { ...rollouts.failures, droppedGroups: rollouts.failures.droppedGroups + withoutBaseline },
     rewards: sumTokens(offsets, tokenLevelRewards, responseMask),
     responseMask,
     estimated,
@@ -185,5 +210,5 @@ export async function runTrainingStep(
     config,
   });
   if (critic) metrics["critic/lr"] = criticLearningRate;
-  return { trajectories, metrics };
+  return { trajectories: rollouts.trajectories, metrics };
 }

@@ -1,14 +1,16 @@
-import type { Trajectory } from "@cria/core";
-import { runRollouts } from "@cria/rollout";
+import { hasFailed, type Trajectory } from "@cria/core";
+import { makeAllFailedError, runRollouts } from "@cria/rollout";
 import { makeValidationMetrics } from "../validation/validation-metrics.js";
 import type { StepMetrics } from "./collect-metrics.js";
 import type { Session } from "./session-type.js";
 
 export interface Validation {
-  /** Mean reward of the trajectories. */
+  /** Mean score of the conversations that did not fail. */
   success: number;
   /** By their names in the field: `val-core/<data_source>/<acc or reward>/mean@<n>`, ... */
   metrics: StepMetrics;
+  /** Conversations that failed or could not be judged: left out of the numbers. */
+  failed: number;
   trajectories: Trajectory[];
   seconds: number;
   tokens: number;
@@ -25,7 +27,10 @@ export interface ValidateOptions {
   onTrajectory?: (trajectory: Trajectory) => void;
 }
 
-/** Rolls out the held-out rows. Success is what the reward function gave, without step rewards. */
+/**
+ * Rolls out the held-out rows. Success is the score alone, without step rewards and shaping.
+ * @throws ToolError when every conversation failed.
+ */
 export async function validate(session: Session, options: ValidateOptions): Promise<Validation> {
   const started = performance.now();
   const trajectories = await runRollouts(session.engine, session.valRows, {
@@ -40,9 +45,12 @@ export async function validate(session: Session, options: ValidateOptions): Prom
     onTrajectory: options.onTrajectory,
   });
   session.rollout.signal?.throwIfAborted();
-  const scores = trajectories.map((t) => t.extraFields.score as number);
+  if (trajectories.length > 0 && trajectories.every(hasFailed))
+    throw makeAllFailedError(`the validation of step ${options.step}`, trajectories);
+  const scores = trajectories.flatMap(({ rewards }) => rewards.score ?? []);
   return {
-    success: scores.reduce((a, b) => a + b, 0) / Math.max(1, scores.length),
+    success: scores.reduce((a, b) => a + b, 0) / scores.length,
+    failed: trajectories.filter(hasFailed).length,
     metrics: makeValidationMetrics(trajectories),
     trajectories,
     seconds: (performance.now() - started) / 1000,

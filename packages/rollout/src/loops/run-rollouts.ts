@@ -13,6 +13,7 @@ import {
   makeRewardManager,
   makeRewardRequest,
   nameSample,
+  placeAsEarned,
   type RewardAggregator,
   type RewardFunction,
   type RewardManager,
@@ -38,8 +39,8 @@ export interface RolloutOptions {
   multiTurn: MultiTurnOptions;
   /** A plain function judges each trajectory alone; null: by data source, else interactions and tools do. */
   reward: RewardFunction | RewardManager | null;
-  /** Makes the reward of a trajectory from its score and its step rewards, once. */
-  aggregate: RewardAggregator;
+  /** Makes the reward of a trajectory from its score and its step rewards, once. Default: each as it is. */
+  aggregate?: RewardAggregator;
   /** What follows when the environment or the judge breaks a conversation; default "drop". */
   onFailure?: OnFailure;
   /** Give the rendered prompt, as the model saw it, in `extraFields.full_prompt`. */
@@ -296,7 +297,8 @@ class Group {
       return failTrajectory(ended);
     }
     const judgement = await rewards.judge(makeRewardRequest(row, ended, this.position * options.n + sample));
-    return finishTrajectory(ended, judgement, options.aggregate, (trajectory) => this.findCalls(trajectory));
+    const { aggregate = placeAsEarned } = options;
+    return finishTrajectory(ended, judgement, aggregate, (trajectory) => this.findCalls(trajectory));
   }
 
   private findCalls(ended: UnjudgedTrajectory) {

@@ -3,7 +3,8 @@ import type { FakeEngine } from "@cria/core/testing";
 import { BaseInteraction, BaseTool, defineToolSchema, type InteractionReply, type ToolResult } from "@cria/tools";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { makeFakeRollout, makeRow, sumOnLastToken } from "../testing/index.js";
+import { placeAsEarned } from "../rewards/place-as-earned.js";
+import { makeFakeRollout, makeRow } from "../testing/index.js";
 import type { RolloutOptions } from "./run-rollouts.js";
 import { exceedsTokens, truncateText } from "./truncate-text.js";
 
@@ -271,10 +272,9 @@ describe("semantics of agent loops", () => {
     const interactions = [new TestInteraction([{ score: 4, shouldTerminate: true }], 0.75)];
     // Weights as reward_model.aggregation has them.
     const aggregate: RolloutOptions["aggregate"] = (earned) => {
-      const parts = sumOnLastToken(earned);
-      const tokenLevel = parts.tokenLevel.map(
-        (value) => value && 10 * parts.outcome + 100 * parts.tools + 1000 * parts.turns,
-      );
+      const parts = placeAsEarned(earned);
+      const tokenLevel = new Float64Array(earned.responseMask.length);
+      tokenLevel[earned.responseMask.lastIndexOf(1)] = 10 * parts.outcome + 100 * parts.tools + 1000 * parts.turns;
       return { ...parts, tokenLevel };
     };
     const base = { reply: callThenAnswer, aggregate };

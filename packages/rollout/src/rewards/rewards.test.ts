@@ -25,7 +25,7 @@ import {
   runRollouts,
   type UnjudgedTrajectory,
 } from "../index.js";
-import { makeFakeRollout, sumOnLastToken } from "../testing/index.js";
+import { makeFakeRollout } from "../testing/index.js";
 import { finishTrajectory } from "./finish-trajectory.js";
 
 afterEach(() => vi.useRealTimers());
@@ -209,7 +209,6 @@ describe("rollouts and their rewards", () => {
     responseLength: 64,
     truncation: "error",
     defaultAgentLoop: "tool_agent",
-    aggregate: sumOnLastToken,
   });
 
   it("judge what was sampled; the conversation and the row's extra_info are in extraInfo", async () => {

@@ -5,7 +5,6 @@ import type { BaseInteraction, BaseTool } from "@cria/tools";
 import { type DatasetRow, parseRow } from "../dataset-row.js";
 import { defaultMultiTurn, type MultiTurnOptions } from "../loops/agent-loop.js";
 import { type RolloutOptions, runRollouts } from "../loops/run-rollouts.js";
-import type { RewardAggregator } from "../rewards/finish-trajectory.js";
 
 export interface FakeRolloutOptions extends Partial<Omit<RolloutOptions, "tools" | "interactions" | "multiTurn">> {
   /** What the model says next. */
@@ -21,17 +20,6 @@ export interface FakeRollout {
   options: RolloutOptions;
   run: (rows?: readonly DatasetRow[]) => Promise<Trajectory[]>;
 }
-
-/** Score and step rewards as they are, all on the last sampled token: enough to see what reaches a trajectory. */
-export const sumOnLastToken: RewardAggregator = ({ responseMask, score, toolRewards, turnScores }) => {
-  const tokenLevel = new Float64Array(responseMask.length);
-  const last = responseMask.lastIndexOf(1);
-  if (last < 0) return { outcome: 0, length: 0, tools: 0, turns: 0, tokenLevel };
-  const sum = (steps: readonly { value: number }[]) => steps.reduce((total, step) => total + step.value, 0);
-  const [tools, turns] = [sum(toolRewards), sum(turnScores)];
-  tokenLevel[last] = score + tools + turns;
-  return { outcome: score, length: 0, tools, turns, tokenLevel };
-};
 
 /** Rollouts of a scripted model: one sample of each row, rewarded 0, unless told otherwise. */
 export function makeFakeRollout(given: FakeRolloutOptions): FakeRollout {
@@ -55,7 +43,6 @@ export function makeFakeRollout(given: FakeRolloutOptions): FakeRollout {
     responseLength: 2048,
     truncation: "error",
     defaultAgentLoop: "tool_agent",
-    aggregate: sumOnLastToken,
     ...more,
   };
   return { engine, options, run: (rows = [makeRow()]) => runRollouts(engine, rows, options) };

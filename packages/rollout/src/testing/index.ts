@@ -1,1 +1,1 @@
-export { type FakeRollout, type FakeRolloutOptions, makeFakeRollout, makeRow, sumOnLastToken } from "./fake-rollout.js";
+export { type FakeRollout, type FakeRolloutOptions, makeFakeRollout, makeRow } from "./fake-rollout.js";
