@@ -173,7 +173,7 @@ describe("a training step with reward models", () => {
     await gone.close();
     const session = await open({ model: { base_url: gone.url, num_retries: 0 } });
     await expect(take(session)).rejects.toThrow(
-      /^step 1: has no conversation that did not fail[\s\S]*12 conv[\s\S]*row \d, sample \d: .*cannot be reached.*ECONNREFUSED/,
+      /^step 1: every conversation failed[\s\S]*12 conv[\s\S]*row \d, sample \d: .*cannot be reached.*ECONNREFUSED/,
     );
     expect(session.batches).toEqual([]);
   });

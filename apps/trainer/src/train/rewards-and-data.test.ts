@@ -115,6 +115,46 @@ describe("reward_model in a training step", () => {
     );
   });
 
+  it("a row that nothing can score is named before a model is loaded, wherever it stands", async () => {
+    const { config, folder } = await writeTinyRun(models, { data: { val_files: "val.jsonl" } });
+    const row = (data_source: string, extra_info: object = {}) =>
+      `${JSON.stringify({ data_source, prompt: [{ role: "user", content: "a" }], extra_info })}\n`;
+    const write = (...rows: string[]) => writeFileSync(join(folder, "val.jsonl"), rows.join(""));
+    writeFileSync(join(folder, "rows.jsonl"), row("openai/gsm8k").repeat(3));
+    const modules = `import { BaseInteraction, BaseTool } from "@cria/tools";
+      const schema = (name) => ({ type: "function", function: { name, description: "", parameters: { type: "object" } } });
+      export class Silent extends BaseTool {
+        constructor(config) { super(schema(config.name), config); }
+        async execute() { return { response: { text: "" } }; }
+      }
+      export class Scoring extends Silent { async calcReward() { return 1; } }
+      export class Talk extends BaseInteraction {}`;
+    writeFileSync(join(folder, "mine.ts"), modules);
+    const tool = (kind: string) => `  - class_name: ./mine.ts#${kind}\n    config: { name: ${kind.toLowerCase()} }\n`;
+    writeFileSync(join(folder, "silent.yaml"), `tools:\n${tool("Silent")}`);
+    writeFileSync(join(folder, "both.yaml"), `tools:\n${tool("Silent")}${tool("Scoring")}`);
+    writeFileSync(join(folder, "talk.yaml"), "interaction:\n  - name: talk\n    class_name: ./mine.ts#Talk\n");
+    config.custom_reward_function.path = null;
+    config.actor_rollout_ref.model.path = "none.gguf";
+    const { multi_turn } = config.actor_rollout_ref.rollout;
+    const openError = () => openSession(config, folder).then(String, (error: Error) => error.message);
+    const unknown = /^row 1 \(.*val\.jsonl, line 2\): data_source "sums": has no reward[\s\S]*openai\/gsm8k/;
+    const fine = /none\.gguf/;
+    write(row("openai/gsm8k"), row("sums"));
+    expect(await openError()).toMatch(unknown);
+    multi_turn.tool_config_path = "silent.yaml";
+    expect(await openError()).toMatch(unknown);
+    multi_turn.tool_config_path = "both.yaml";
+    expect(await openError()).toMatch(fine);
+    // This row may call the other tool alone.
+    write(row("openai/gsm8k"), row("sums", { need_tools_kwargs: true, tools_kwargs: { silent: {} } }));
+    expect(await openError()).toMatch(unknown);
+    multi_turn.interaction_config_path = "talk.yaml";
+    expect(await openError()).toMatch(unknown);
+    write(row("openai/gsm8k"), row("sums", { interaction_kwargs: { name: "talk" } }));
+    expect(await openError()).toMatch(fine);
+  });
+
   it("a TypeScript reward function needs no build step", async () => {
     const { config, folder } = await writeTinyRun(models);
     const source = "export const judge = (source: string, text: string): number => (text.length > 0 ? 0.5 : 0);";

@@ -14,7 +14,7 @@ export function makeValidationMetrics(trajectories: readonly Trajectory[]): Step
   for (const [source, members] of groupBy(trajectories, (t) => t.dataSource)) {
     const samples = Math.max(...[...groupBy(members, (t) => t.uid).values()].map((prompt) => prompt.length));
     const ended = members.filter((t) => !hasFailed(t));
-    metrics[`val-core/${source}/failed_ratio`] = 1 - ended.length / members.length;
+    metrics[`val-core/${source}/failed_ratio`] = (members.length - ended.length) / members.length;
     const prompts = [...groupBy(ended, (t) => t.uid).values()];
     const judged = ended.every((t) => readNumber(t, "acc") !== null) ? "acc" : "reward";
     for (const name of ended.length > 0 ? listNumbers(ended) : []) {

@@ -8,16 +8,13 @@ import { nameSample } from "../rewards/reward-request.js";
  */
 export type OnFailure = "drop" | "refill" | "error";
 
-const remedy =
-  "repair the environment or the reward; actor_rollout_ref.rollout.on_failure: drop leaves such conversations out, refill samples them again";
-
 export function makeFailureError(row: DatasetRow, { sampleIndex, error }: Trajectory): ToolError {
   return new ToolError("failed, and actor_rollout_ref.rollout.on_failure is error", {
     code: "rollout/failed",
     subject: nameSample(row, sampleIndex),
     expected: "a conversation that reaches its end and is judged",
     received: error ?? "it was aborted",
-    remedy,
+    remedy: "repair it; with on_failure drop such conversations are left out, with refill they are sampled again",
   });
 }
 
@@ -26,11 +23,11 @@ export function makeAllFailedError(subject: string, trajectories: readonly Traje
   const causes = new Map<string, string>();
   for (const { rowIndex, sampleIndex, error = "it was aborted" } of trajectories)
     if (!causes.has(error)) causes.set(error, `row ${rowIndex}, sample ${sampleIndex}: ${error}`);
-  return new ToolError("has no conversation that did not fail", {
+  return new ToolError("every conversation failed", {
     code: "rollout/all-failed",
     subject,
     expected: `some of ${trajectories.length} conversations that reach their end and are judged`,
     received: [...causes.values()].slice(0, 3).join("\n  and: "),
-    remedy,
+    remedy: "repair the environment or the reward",
   });
 }
