@@ -128,7 +128,11 @@ describe("reward_model in a training step", () => {
         async execute() { return { response: { text: "" } }; }
       }
       export class Scoring extends Silent { async calcReward() { return 1; } }
-      export class Talk extends BaseInteraction {}`;
+      export class Talk extends BaseInteraction {
+        async startInteraction() {}
+        async generateResponse() { return { shouldTerminate: true, content: "", score: 0 }; }
+        async finalizeInteraction() {}
+      }`;
     writeFileSync(join(folder, "mine.ts"), modules);
     const tool = (kind: string) => `  - class_name: ./mine.ts#${kind}\n    config: { name: ${kind.toLowerCase()} }\n`;
     writeFileSync(join(folder, "silent.yaml"), `tools:\n${tool("Silent")}`);
