@@ -72,7 +72,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
       onStep: (step, _, m) =>
         progress.update(
           step,
-          `reward ${m["critic/rewards/mean"]!.toFixed(2)} · success ${m["reward/score/mean"]!.toFixed(2)} · ${formatCount(m["perf/throughput"]!)} tok/s`,
+          `reward ${m["critic/rewards/mean"]?.toFixed(2)} · success ${m["reward/score/mean"]?.toFixed(2)} · ${formatCount(m["perf/throughput"]!)} tok/s`,
         ),
     });
     progress.finish();
@@ -95,7 +95,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     };
     await run.writeJson("summary.json", summary);
     await run.writeLines("validation/after.jsonl", after.sampled.map(describeTrajectory));
-    const scores = history.map((m) => m["reward/score/mean"]!);
+    const scores = history.map((m) => m["reward/score/mean"] ?? 0);
     await writeAtomically(run.file("success.svg"), drawDemoChart(scores, before.success, after.success));
     if (!options.silent) report(summary, scores, after.sampled, run.path);
     return summary;

@@ -49,6 +49,20 @@ export function leaveOutFailures(trajectories: readonly Trajectory[], estimator:
   };
 }
 
+/** Leaves out the groups whose greedy rollout failed as well: they have no baseline. @param baselines by uid; null: not needed. */
+export function leaveOutGroupsWithoutBaseline(
+  { indices, failures }: Learnable,
+  trajectories: readonly Trajectory[],
+  baselines: ReadonlyMap<string, number> | null,
+): Learnable {
+  if (baselines === null) return { indices, failures };
+  const missing = new Set(indices.map((i) => trajectories[i]!.uid).filter((uid) => !baselines.has(uid)));
+  return {
+    indices: indices.filter((i) => !missing.has(trajectories[i]!.uid)),
+    failures: { ...failures, droppedGroups: failures.droppedGroups + missing.size },
+  };
+}
+
 export function addFailures(a: FailureCounts, b: FailureCounts): FailureCounts {
   const names = Object.keys(a) as (keyof FailureCounts)[];
   return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as unknown as FailureCounts;

@@ -14,6 +14,7 @@ import { countSteps } from "./count-steps.js";
 import { scoreValues, updateCritic } from "./critic.js";
 import { joinTokens, layOutTokens, sumTokens } from "./flat-tokens.js";
 import { computeLearningRate } from "./learning-rate.js";
+import { leaveOutGroupsWithoutBaseline } from "./leave-out-failures.js";
 import { makePolicyLossOptions, needsEveryTrajectory } from "./policy-loss-options.js";
 import { scoreTrajectories, type TokenScores } from "./score-trajectories.js";
 import type { Session } from "./session-type.js";
@@ -64,16 +65,15 @@ export async function runTrainingStep(
   }
   const rollouts = await collected.finish();
 
-  // 3. What failed teaches nothing: it is out of all that follows. So is a group whose greedy rollout failed.
-  const learnable = rollouts.indices.filter((i) => greedyRewards?.has(rollouts.trajectories[i]!.uid) ?? true);
-  const trajectories = learnable.map((i) => rollouts.trajectories[i]!);
+  // 3. What failed teaches nothing: it is out of all that follows.
+  const { indices, failures } = leaveOutGroupsWithoutBaseline(rollouts, rollouts.trajectories, greedyRewards);
+  const trajectories = indices.map((i) => rollouts.trajectories[i]!);
   const groups = trajectories.map((t) => t.uid);
   const isEmpty = trajectories.length === 0;
   const scores = new Map<number, TokenScores>();
-  for (const [index, original] of learnable.entries()) if (early.has(original)) scores.set(index, early.get(original)!);
-
-  const uids = (indices: readonly number[]) => new Set(indices.map((i) => rollouts.trajectories[i]!.uid));
-  const withoutBaseline = uids(rollouts.indices).size - uids(learnable).size;
+  indices.forEach((original, index) => {
+    if (early.has(original)) scores.set(index, early.get(original)!);
+  });
 
   // 4. Per-token arrays of what is left, end to end: rewards, less the KL to the reference where that is wanted.
   const offsets = layOutTokens(trajectories);
@@ -191,7 +191,7 @@ export async function runTrainingStep(
   const metrics = collectMetrics({
     trajectories,
     conversations: rollouts.trajectories,
-    failures: { ...rollouts.failures, droppedGroups: rollouts.failures.droppedGroups + withoutBaseline },
+    failures,
     rewards: sumTokens(offsets, tokenLevelRewards, responseMask),
     responseMask,
     estimated,

@@ -1,4 +1,4 @@
-import type { RequestState, Trajectory, TurnRecord } from "@cria/core";
+import { hasFailed, type RequestState, type Trajectory, type TurnRecord } from "@cria/core";
 import type { DatasetRow } from "../dataset-row.js";
 import type { AgentLoopOutput } from "./agent-loop.js";
 import type { StateLog } from "./state-log.js";
@@ -22,7 +22,7 @@ export function recordTrajectory(
 ): UnjudgedTrajectory {
   const promptLength = output.promptIds.length;
   const total = promptLength + output.responseIds.length;
-  const ended = output.error === undefined && output.finishReason !== "aborted";
+  const ended = !hasFailed(output);
   request.enter(ended ? "completed" : "failed");
   // Where nothing is trained on, no step can have earned anything.
   const counts = ended && output.responseMask.includes(1);
