@@ -10,6 +10,7 @@ import { formatCount, formatSeconds } from "../terminal/progress.js";
 import { loadPolicy } from "../train/load-policy.js";
 import { runValidation } from "../train/run-validation.js";
 import { openSession } from "../train/session.js";
+import { readSuccess } from "../train/validate.js";
 import { printValidation } from "../validation/print-validation.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
@@ -41,7 +42,8 @@ export const evalCommand = defineCommand({
       try {
         const file = resolve(given.out ?? "eval.jsonl");
         const result = await runValidation(session, { step: policy.step ?? 0, file, silent });
-        const { success, failed, metrics, seconds, tokens, trajectories } = result!;
+        const { failed, metrics, seconds, tokens, trajectories } = result!;
+        const success = readSuccess(result!, `the evaluation of ${policy.name}`);
         const summary = { policy: policy.name, step: policy.step, success, failed, metrics, seconds, tokens };
         if (given.json) return console.log(JSON.stringify({ ...summary, trajectories: trajectories.length, file }));
         const judged = trajectories.length - failed;

@@ -11,7 +11,7 @@ import { RunFolder, writeAtomically } from "../train/run-folder.js";
 import { describeTrajectory, runTraining } from "../train/run-training.js";
 import { openSession } from "../train/session.js";
 import type { Session } from "../train/session-type.js";
-import { validate } from "../train/validate.js";
+import { readSuccess, validate } from "../train/validate.js";
 import { drawBar, drawSparkline, drawSvgChart } from "./draw-chart.js";
 
 export interface DemoOptions {
@@ -130,7 +130,10 @@ async function measure(
   const onTrajectory = () => progress.update(++done);
   const sampled = await validate(session, { temperature: 1, step: 0, onTrajectory });
   const greedy = await validate(session, { temperature: 0, step: 0, onTrajectory });
-  const success = { sampled: sampled.success, greedy: greedy.success };
+  const success = {
+    sampled: readSuccess(sampled, "the demo's validation"),
+    greedy: readSuccess(greedy, "the demo's validation"),
+  };
   progress.finish(
     `success ${pc.bold(success.sampled.toFixed(3))} sampled, ${pc.bold(success.greedy.toFixed(3))} greedy`,
   );

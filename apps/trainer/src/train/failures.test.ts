@@ -6,7 +6,7 @@ import { BaseInteraction, type InteractionReply } from "@cria/tools";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";
 import { runTrainingStep } from "./training-step.js";
-import { validate } from "./validate.js";
+import { readSuccess, validate } from "./validate.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -315,9 +315,9 @@ describe("what failed is out of", () => {
     expect([success, failed]).toEqual([1, 1]);
     expect(metrics).toMatchObject({ "val-core/test/failed_ratio": 1 / 6, "val-core/test/reward/mean@2": 1 });
     const broken = await open(() => null, { data: { val_files: "rows.jsonl" } });
-    await expect(validate(broken, { temperature: 1, step: 7 })).rejects.toThrow(
-      /validation of step 7: every conversation failed/,
-    );
+    const lost = await validate(broken, { temperature: 1, step: 7 });
+    expect(lost).toMatchObject({ success: null, failed: 3, metrics: { "val-core/test/failed_ratio": 1 } });
+    expect(() => readSuccess(lost, "mine")).toThrow(/^mine: every conversation failed[\s\S]*row 0, sample 0: HTTP 503/);
   });
 });
 

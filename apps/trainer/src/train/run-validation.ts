@@ -30,7 +30,7 @@ export async function runValidation(
     onTrajectory: () => progress.update(++done),
   });
   const failed = result.failed > 0 ? `, ${result.failed} of ${result.trajectories.length} conversations failed` : "";
-  progress.finish(`${pc.green(`success ${result.success.toFixed(3)}`)}${pc.red(failed)}`);
+  progress.finish(`${pc.green(`success ${result.success?.toFixed(3) ?? "unknown"}`)}${pc.red(failed)}`);
   await writeLines(file, result.trajectories.map(describeTrajectory));
   return result;
 }

@@ -12,6 +12,7 @@ import { listEngines, runTraining } from "./run-training.js";
 import { runValidation } from "./run-validation.js";
 import type { Session } from "./session-type.js";
 import { TrainingInterrupted } from "./training-interrupted.js";
+import { readSuccess } from "./validate.js";
 
 export interface TrainSessionOptions {
   /** Where relative paths of the config start. */
@@ -128,5 +129,6 @@ async function validateOnly(session: Session, { silent, say }: TrainSessionOptio
   const step = checkpoint?.step ?? 0;
   const file = join(trainer.validation_data_dir ?? join(path, "validation"), `val_only-${step}.jsonl`);
   const result = await runValidation(session, { step, file, silent });
+  if (result) readSuccess(result, `the validation of step ${step}`);
   return { path, metrics: { "training/global_step": step, ...result?.metrics } };
 }

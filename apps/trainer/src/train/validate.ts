@@ -5,8 +5,8 @@ import type { StepMetrics } from "./collect-metrics.js";
 import type { Session } from "./session-type.js";
 
 export interface Validation {
-  /** Mean score of the conversations that did not fail. */
-  success: number;
+  /** Mean score of the conversations that did not fail; null when all did. */
+  success: number | null;
   /** By their names in the field: `val-core/<data_source>/<acc or reward>/mean@<n>`, ... */
   metrics: StepMetrics;
   /** Conversations that failed or could not be judged: left out of the numbers. */
@@ -27,10 +27,7 @@ export interface ValidateOptions {
   onTrajectory?: (trajectory: Trajectory) => void;
 }
 
-/**
- * Rolls out the held-out rows. Success is the score alone, without step rewards and shaping.
- * @throws ToolError when every conversation failed.
- */
+/** Rolls out the held-out rows. Success is the score alone, without step rewards and shaping. */
 export async function validate(session: Session, options: ValidateOptions): Promise<Validation> {
   const started = performance.now();
   const trajectories = await runRollouts(session.engine, session.valRows, {
@@ -45,15 +42,23 @@ export async function validate(session: Session, options: ValidateOptions): Prom
     onTrajectory: options.onTrajectory,
   });
   session.rollout.signal?.throwIfAborted();
-  if (trajectories.length > 0 && trajectories.every(hasFailed))
-    throw makeAllFailedError(`the validation of step ${options.step}`, trajectories);
   const scores = trajectories.flatMap(({ rewards }) => rewards.score ?? []);
   return {
-    success: scores.reduce((a, b) => a + b, 0) / scores.length,
+    success: scores.length > 0 ? scores.reduce((a, b) => a + b, 0) / scores.length : null,
     failed: trajectories.filter(hasFailed).length,
     metrics: makeValidationMetrics(trajectories),
     trajectories,
     seconds: (performance.now() - started) / 1000,
     tokens: trajectories.reduce((sum, t) => sum + t.tokenIds.length - t.promptLength, 0),
   };
+}
+
+/**
+ * Success of a validation that was asked for its own sake: one between training steps may be lost, and training goes on.
+ * @param subject what it was, for the error.
+ * @throws ToolError when every conversation failed.
+ */
+export function readSuccess({ success, trajectories }: Validation, subject: string): number {
+  if (success === null) throw makeAllFailedError(subject, trajectories);
+  return success;
 }
