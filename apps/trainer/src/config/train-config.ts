@@ -12,9 +12,9 @@ const beta = z.number().min(0).lt(1);
 const schedule = {
   /** constant, or cosine: it falls to min_lr_ratio times lr over the run. */
   lr_scheduler_type: z.enum(["constant", "cosine"]).default("constant"),
-  /** Steps over which lr rises; -1: the ratio says it. */
+  /** Steps over which lr rises, the actor's counted from the end of trainer.critic_warmup; -1: the ratio says it. */
   lr_warmup_steps: z.int().min(-1).default(-1),
-  /** Of all steps. */
+  /** Of all steps; for the actor of those after trainer.critic_warmup. */
   lr_warmup_steps_ratio: z.number().min(0).max(1).default(0),
   /** Of cosine: where it begins to rise and where it ends, as a share of lr. */
   min_lr_ratio: z
@@ -62,6 +62,12 @@ const actor = z.strictObject({
   /** Divisor of seq-mean-token-sum-norm; null: the longest response allowed. */
   loss_scale_factor: z.number().positive().nullable().default(null),
   entropy_coeff: z.number().default(0),
+  /**
+   * Leave conversations without advantage out of evaluation and update where they have no gradient: it is the same, and
+   * cheaper. false: as other frameworks do; actor/entropy, actor/ppo_kl, training/rollout_probs_diff_* and rollout_corr/*
+   * then cover the whole batch, and a batch without any advantage still takes an optimizer step.
+   */
+  skip_zero_advantage: z.boolean().default(true),
   use_kl_loss: z.boolean().default(false),
   kl_loss_coef: z.number().default(0.001),
   kl_loss_type: z.string().default("low_var_kl"),

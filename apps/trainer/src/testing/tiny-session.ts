@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { PolicyEngine, ScoreOptions, TrainSequence } from "@cria/core";
+import type { OptimizerOptions, PolicyEngine, ScoreOptions, TrainSequence } from "@cria/core";
 import type { TinyModels } from "@cria/engine/testing";
 import { checkConfig } from "../config/load-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
@@ -11,6 +11,8 @@ import type { Session } from "../train/session-type.js";
 export interface EngineCalls {
   scores: (ScoreOptions & { count: number })[];
   batches: TrainSequence[][];
+  /** Of each update. */
+  optimizers: OptimizerOptions[];
 }
 
 export interface TinySession extends Session, EngineCalls {
@@ -91,7 +93,7 @@ export async function openTinySession(models: TinyModels, options: TinySessionOp
     {},
     { path, lora: { rank: lora_rank, alpha: lora_alpha ?? undefined }, contextSize: 56, maxSequences: 16, seed: 1 },
   );
-  const calls: EngineCalls = { scores: [], batches: [] };
+  const calls: EngineCalls = { scores: [], batches: [], optimizers: [] };
   const session = await openSession(config, folder, { engine: recordCalls(model, calls), signal: options.signal });
   return { ...session, ...calls, folder };
 }
@@ -102,7 +104,10 @@ function recordCalls(engine: PolicyEngine, calls: EngineCalls): PolicyEngine {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== "function") return value;
       return (...args: unknown[]) => {
-        if (name === "train") calls.batches.push([...(args[0] as TrainSequence[])]);
+        if (name === "train") {
+          calls.batches.push([...(args[0] as TrainSequence[])]);
+          calls.optimizers.push(args[2] as OptimizerOptions);
+        }
         if (name === "score") calls.scores.push({ ...(args[1] as ScoreOptions), count: (args[0] as unknown[]).length });
         return value.apply(target, args);
       };

@@ -2,6 +2,7 @@ import { type AdvantageOutputs, explainVariance } from "@cria/algorithms";
 import type { TrainResult, Trajectory } from "@cria/core";
 import { averageExtras } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
+import { countOnes } from "./flat-tokens.js";
 import { type FailureCounts, makeFailureMetrics } from "./leave-out-failures.js";
 import type { TokenScores } from "./score-trajectories.js";
 
@@ -31,7 +32,8 @@ export interface MetricInputs {
   genBatches: number | null;
   updates: readonly TrainResult[];
   criticUpdates: readonly TrainResult[];
-  learningRate: number;
+  /** Of the actor; null while the critic warms up. */
+  learningRate: number | null;
   seconds: Record<string, number>;
   step: number;
   epoch: number;
@@ -146,7 +148,7 @@ function addActorMetrics(
     if (entropy) for (let t = 0; t < responseMask.length; t++) if (responseMask[t]) entropies.push(entropy[t]!);
   }
   if (entropies.length > 0) metrics["actor/entropy"] = mean(entropies);
-  metrics["actor/lr"] = learningRate;
+  if (learningRate !== null) metrics["actor/lr"] = learningRate;
   if (!penalty) return;
   metrics["actor/reward_kl_penalty"] = penalty.kl;
   metrics["actor/reward_kl_penalty_coeff"] = penalty.coefficient;
@@ -163,8 +165,11 @@ function addCriticMetrics(
   metrics["critic/grad_norm"] = mean(criticUpdates.map((u) => u.gradNorm));
 }
 
-/** How far the sampler's probabilities are from the training graph's. */
-function addRolloutComparison(metrics: StepMetrics, { trajectories, scores, config }: MetricInputs): void {
+/** How far the sampler's probabilities are from the training graph's, and which share of the sampled tokens that is about. */
+function addRolloutComparison(
+  metrics: StepMetrics,
+  { trajectories, responseMask, scores, config }: MetricInputs,
+): void {
   if (config.algorithm.rollout_correction.bypass_mode) return;
   const actor: number[] = [];
   const rollout: number[] = [];
@@ -176,6 +181,7 @@ function addRolloutComparison(metrics: StepMetrics, { trajectories, scores, conf
       rollout.push(Math.exp(rolloutLogprobs[t]!));
     }
   }
+  metrics["training/evaluated_ratio"] = actor.length / Math.max(1, countOnes(responseMask));
   if (actor.length === 0) return;
   const differences = actor.map((p, i) => Math.abs(p - rollout[i]!));
   const average = mean(differences);

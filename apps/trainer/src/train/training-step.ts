@@ -127,17 +127,18 @@ export async function runTrainingStep(
   // 6. Logprobs of what the update needs: nothing while the critic warms up. A trajectory without advantage usually has no
   //    gradient, and is not evaluated.
   const needsAll = needsEveryTrajectory(config);
-  const used = await score((i) => isWarm && (needsAll || advantages[i]!.some((a) => Math.abs(a) > 1e-8)));
+  const used = new Set(await score((i) => isWarm && (needsAll || advantages[i]!.some((a) => Math.abs(a) > 1e-8))));
 
-  // 7. Weights and rejections for what separates the sampler from the training graph.
-  const usedOffsets = layOutTokens(used.map((i) => trajectories[i]!));
-  const joinUsed = (pick: (index: number) => ArrayLike<number>) => joinTokens(usedOffsets, used.map(pick));
+  // 7. Weights and rejections for what separates the sampler from the training graph, over all that was evaluated.
+  const scored = [...scores.keys()].sort((a, b) => a - b);
+  const scoredOffsets = layOutTokens(scored.map((i) => trajectories[i]!));
+  const joinScored = (pick: (index: number) => ArrayLike<number>) => joinTokens(scoredOffsets, scored.map(pick));
   const correction = correctRollout(
     {
-      oldLogprobs: joinUsed((i) => scores.get(i)!.oldLogprobs),
-      rolloutLogprobs: joinUsed((i) => trajectories[i]!.rolloutLogprobs),
-      responseMask: joinUsed((i) => trajectories[i]!.responseMask),
-      offsets: usedOffsets,
+      oldLogprobs: joinScored((i) => scores.get(i)!.oldLogprobs),
+      rolloutLogprobs: joinScored((i) => trajectories[i]!.rolloutLogprobs),
+      responseMask: joinScored((i) => trajectories[i]!.responseMask),
+      offsets: scoredOffsets,
     },
     makeRolloutCorrectionOptions(algorithm),
   );
@@ -145,14 +146,14 @@ export async function runTrainingStep(
   // 8. The batch: per-token columns for the loss.
   const lossMasks: ArrayLike<number>[] = trajectories.map((t) => t.responseMask);
   const batch = new Map<number, TrainSequence>();
-  used.forEach((index, k) => {
+  scored.forEach((index, k) => {
     const { tokenIds } = trajectories[index]!;
     const { oldLogprobs, refLogprobs } = scores.get(index)!;
-    const [from, to] = [usedOffsets[k]!, usedOffsets[k + 1]!];
+    const [from, to] = [scoredOffsets[k]!, scoredOffsets[k + 1]!];
     const lossMask = correction.lossMask.subarray(from, to);
     const rolloutIsWeights = correction.weights?.subarray(from, to);
     lossMasks[index] = lossMask;
-    if (!lossMask.includes(1)) return;
+    if (!used.has(index) || !lossMask.includes(1)) return;
     batch.set(index, {
       tokenIds,
       lossMask,
@@ -166,8 +167,11 @@ export async function runTrainingStep(
   });
 
   // 9. Updates in mini-batches of prompts: the critic's, then the actor's once the critic is warm.
-  const learningRate = computeLearningRate(actor.optim, step, countSteps(session));
-  const criticLearningRate = computeLearningRate(config.critic.optim, step, countSteps(session));
+  const total = countSteps(session);
+  const criticLearningRate = computeLearningRate(config.critic.optim, step, total);
+  // The actor's schedule begins with its first update, after the critic's warm-up, and ends with the run.
+  const frozen = critic?.warmup ?? 0;
+  const learningRate = isWarm ? computeLearningRate(actor.optim, step - frozen, total - frozen) : null;
   const criticUpdates =
     critic && values
       ? await clock.time("update_critic", () =>
@@ -182,11 +186,12 @@ export async function runTrainingStep(
       : [];
   const options = makePolicyLossOptions(actor, session.rollout.responseLength);
   const isOnPolicy = !algorithm.rollout_correction.bypass_mode;
-  const updates = isWarm
-    ? await clock.time("update_actor", () =>
-        updateActor(session, { step, learningRate, groups, lossMasks, batch, options, isOnPolicy }),
-      )
-    : [];
+  const updates =
+    learningRate !== null
+      ? await clock.time("update_actor", () =>
+          updateActor(session, { step, learningRate, groups, lossMasks, batch, options, isOnPolicy }),
+        )
+      : [];
 
   const metrics = collectMetrics({
     trajectories,
