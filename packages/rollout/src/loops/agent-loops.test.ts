@@ -388,7 +388,7 @@ describe("lifecycles", () => {
     expect(execute).toMatchObject({ id: "own-id", b: 2, agentData: {}, signal: expect.any(AbortSignal) });
     expect([reward, release]).toEqual([{ c: 3 }, { d: 4 }]);
     expect(t!.rewards.toolScore).toBe(0.5);
-    expect(t!.metrics.waited).toBe(1);
+    expect(t!.metrics["tool/wait/waited"]).toBe(1);
   });
 
   it("a sample sees only the tools that its tools_kwargs name, when need_tools_kwargs is on", async () => {

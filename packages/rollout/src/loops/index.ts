@@ -12,6 +12,7 @@ export { getAgentLoop, getAgentLoopTraits, registerAgentLoop } from "./agent-loo
 export { makeAllFailedError, type OnFailure } from "./failures.js";
 export { selectInteraction } from "./interaction-session.js";
 export { type AgentLoopConfigEntry, loadAgentLoops } from "./load-agent-loops.js";
+export { loopCounters } from "./loop-counters.js";
 export type { UnjudgedTrajectory } from "./record-trajectory.js";
 export { type EndedRollouts, type RolloutOptions, runRollouts, startRollouts } from "./run-rollouts.js";
 export { Semaphore } from "./semaphore.js";

@@ -5,13 +5,14 @@ import type { DatasetRow } from "../dataset-row.js";
 import { hashSeed, makeUniform } from "../hash-seed.js";
 import { describeError, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
+import type { LoopMetric } from "./loop-counters.js";
 
 interface InteractionSessionOptions {
   interaction: BaseInteraction;
   row: DatasetRow;
   multiTurn: MultiTurnOptions;
   agentData: Record<string, unknown>;
-  addMetric: (name: string, value: number) => void;
+  addMetric: (name: LoopMetric, value: number) => void;
   /** The trajectory's seed. */
   seed: number;
   signal?: AbortSignal;
@@ -88,8 +89,10 @@ export class InteractionSession {
     if (typeof reply?.content !== "string") {
       throw this.fail("generateResponse", "{ shouldTerminate, content: string, score }", JSON.stringify(reply));
     }
+    addMetric(`interaction_answers/${interaction.name}`, 1);
     for (const [name, value] of Object.entries(reply.data ?? {})) {
-      if (typeof value === "number" && Number.isFinite(value)) addMetric(name, value);
+      if (typeof value === "number" && Number.isFinite(value))
+        addMetric(`interaction/${interaction.name}/${name}`, value);
     }
     return { ...reply, shouldTerminate: Boolean(reply.shouldTerminate), score: this.readScore(reply.score ?? 0) };
   }

@@ -4,6 +4,7 @@ import { BaseTool, type ParsedToolCall } from "@cria/tools";
 import type { DatasetRow } from "../dataset-row.js";
 import { describeError, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
+import type { LoopMetric } from "./loop-counters.js";
 import { runToolCall, type ToolInstance, type ToolOutcome } from "./run-tool-call.js";
 
 interface ToolSessionOptions {
@@ -11,7 +12,7 @@ interface ToolSessionOptions {
   row: DatasetRow;
   multiTurn: MultiTurnOptions;
   agentData: Record<string, unknown>;
-  addMetric: (name: string, value: number) => void;
+  addMetric: (name: LoopMetric, value: number) => void;
   signal?: AbortSignal;
 }
 
