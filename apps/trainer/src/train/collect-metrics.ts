@@ -4,6 +4,7 @@ import { averageExtras } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
 import { countOnes } from "./flat-tokens.js";
 import { type FailureCounts, makeFailureMetrics } from "./leave-out-failures.js";
+import { averageLoopMetrics, countGroupsWithoutSpread } from "./loop-metrics.js";
 import type { TokenScores } from "./score-trajectories.js";
 
 /** Metrics of one step by their names in the field. */
@@ -61,6 +62,11 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
   );
   spread("critic/rewards", inputs.rewards);
   Object.assign(metrics, averageRewardParts(trajectories), makeFailureMetrics(inputs.failures, trajectories.length));
+  const withoutSpread = countGroupsWithoutSpread(
+    trajectories.map((t) => t.uid),
+    inputs.rewards,
+  );
+  if (withoutSpread !== null) metrics["critic/rewards/frac_zero_std"] = withoutSpread;
   for (const [key, value] of Object.entries(averageExtras(trajectories))) metrics[`reward_extra/${key}/mean`] = value;
   spread("critic/advantages", sampled(inputs.estimated.advantages));
   spread("critic/returns", sampled(inputs.estimated.returns));
@@ -77,6 +83,10 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
     promptLengths.map((n) => (n >= config.data.max_prompt_length ? 1 : 0)),
   );
   metrics["response/aborted_ratio"] = mean(conversations.map((t) => (t.finishReason === "aborted" ? 1 : 0)));
+  share(
+    "response/turn_limit_ratio",
+    trajectories.map((t) => (t.finishReason === "tool_calls" ? 1 : 0)),
+  );
   spread(
     "num_turns",
     trajectories.map((t) => t.numTurns),
@@ -85,6 +95,7 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
     "tool_call_counts",
     trajectories.map((t) => t.metrics.tool_calls ?? 0),
   );
+  Object.assign(metrics, averageLoopMetrics(conversations));
 
   addActorMetrics(metrics, inputs);
   addCriticMetrics(metrics, inputs);
@@ -96,6 +107,7 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
   for (const [name, key] of [
     ["generate_sequences", "generate_s"],
     ["tool_calls", "tool_s"],
+    ["interactions", "interaction_s"],
   ] as const) {
     spread(
       `timing_s/agent_loop/${name}`,

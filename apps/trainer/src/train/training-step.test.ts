@@ -39,6 +39,25 @@ describe("a training step", () => {
     );
   });
 
+  it("is on policy at temperature 0.7 too: ratio 1, sampler and graph agree, and so does the reference", async () => {
+    const session = await open({
+      rollout: { temperature: 0.7 },
+      actor: { use_kl_loss: true, kl_loss_type: "abs", optim: { lr: 3e-2 } },
+    });
+    const { metrics, trajectories } = await take(session);
+    expect(metrics["actor/ppo_kl"]).toBe(0);
+    expect(metrics["actor/pg_clipfrac"]).toBe(0);
+    expect(metrics["training/rollout_probs_diff_max"]).toBeLessThan(1e-5);
+    // The adapter is new: at one temperature policy and reference are the same.
+    expect(metrics["actor/kl_loss"]).toBe(0);
+    expect(session.scores).toMatchObject([{ temperature: 0.7 }, { temperature: 0.7, adapter: false }]);
+    // The temperature matters: at 1 the same tokens have other logprobs.
+    const { tokenIds, promptLength, rolloutLogprobs } = trajectories[0]!;
+    const [at1] = await session.engine.score([{ tokenIds, from: promptLength }]);
+    expect(Math.abs(at1!.logprobs[promptLength]! - rolloutLogprobs[promptLength]!)).toBeGreaterThan(1e-3);
+    expect((await take(session, 2)).metrics["actor/kl_loss"]).toBeGreaterThan(1e-4);
+  });
+
   it("leaves what has no advantage out of the update, but not out of its denominators", async () => {
     const reward = 'if (truth === "bb") return 1; return [...text].filter((c) => c.charCodeAt(0) < 128).length;';
     const lean = await open({ reward });
