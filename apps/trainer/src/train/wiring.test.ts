@@ -85,28 +85,38 @@ function describeCalls({ calls }: FakeSession, rowOf: (sequence: TrainSequence) 
     const text = JSON.stringify(value);
     if (!known.some((other) => JSON.stringify(other) === text)) known.push(value);
   };
-  const addAll = (call: string, given: object | null | undefined) => {
-    for (const [name, value] of Object.entries(given ?? {}))
-      add(`${call}.${name}`, value instanceof AbortSignal ? "signal" : value);
+  /** Also what some calls of a kind have and others do not: undefined. */
+  const addAll = (call: string, list: readonly (object | null | undefined)[]) => {
+    const names = new Set(list.flatMap((given) => Object.keys(given ?? {})));
+    for (const given of list as readonly (Arguments | null | undefined)[])
+      for (const name of names) add(`${call}.${name}`, given?.[name] instanceof AbortSignal ? "signal" : given?.[name]);
   };
   const seen: Arguments = {};
-  for (const options of calls.generate) addAll("generate", options);
+  addAll("generate", calls.generate);
   seen["generate.calls"] = calls.generate.length;
-  for (const [sequences, options] of calls.score) {
-    add("score.sequences", sequences.length);
-    addAll("score", options);
-  }
+  for (const [sequences] of calls.score) add("score.sequences", sequences.length);
+  addAll(
+    "score",
+    calls.score.map(([, options]) => options),
+  );
   seen["score.calls"] = calls.score.length;
-  for (const [sequences, options] of calls.values) {
-    add("values.sequences", sequences.length);
-    addAll("values", options);
-  }
+  for (const [sequences] of calls.values) add("values.sequences", sequences.length);
+  addAll(
+    "values",
+    calls.values.map(([, options]) => options),
+  );
   const updates = { train: calls.train, critic: calls.trainCritic };
   for (const [kind, list] of Object.entries(updates)) {
     if (list.length > 0) seen[`${kind}.rows`] = list.map(([batch]) => batch.map(rowOf));
-    for (const [batch, , optimizer, options] of list) {
-      addAll(kind, optimizer);
-      addAll(kind, options);
+    addAll(
+      kind,
+      list.map(([, , optimizer]) => optimizer),
+    );
+    addAll(
+      kind,
+      list.map(([, , , options]) => options),
+    );
+    for (const [batch] of list) {
       for (const { lossMask, columns } of batch)
         for (const [name, column] of Object.entries({ lossMask, ...columns }))
           add(`${kind}.columns.${name}`, Array.from(column).join());
@@ -261,7 +271,13 @@ const TABLE: Row[] = [
   [[`${ACTOR}.policy_loss.loss_mode=sapo`, `${ACTOR}.policy_loss.tau_neg=2`], lossOf({ lossMode: "sapo", tauNeg: 2 })],
   [
     [`${ACTOR}.use_kl_loss=false`],
-    { ...lossOf({ kl: null }), "score.calls": 1, "score.adapter": GONE, "train.columns.refLogprobs": GONE },
+    {
+      ...lossOf({ kl: null }),
+      "score.calls": 1,
+      "score.entropy": [true],
+      "score.adapter": GONE,
+      "train.columns.refLogprobs": GONE,
+    },
   ],
 
   ...schedules("critic", 1e-3),
@@ -277,7 +293,7 @@ const TABLE: Row[] = [
   [["algorithm.rollout_correction.rollout_is=token"], { "train.columns.rolloutIsWeights": CHANGED }],
   [
     ["algorithm.rollout_correction.bypass_mode=true"],
-    { "score.calls": 1, "score.entropy": GONE, "train.columns.oldLogprobs": CHANGED },
+    { "score.calls": 1, "score.entropy": GONE, "score.adapter": [false], "train.columns.oldLogprobs": CHANGED },
   ],
   // One step of its own: the first of four.
   [["trainer.critic_warmup=1", `${ACTOR}.optim.lr_warmup_steps=4`], { "train.learningRate": [1e-2 / 4] }],
@@ -348,8 +364,8 @@ describe("every argument of the engines", () => {
         calls: 2,
         sequences: [6],
         temperature: [1],
-        entropy: [true],
-        adapter: [false],
+        entropy: [true, undefined],
+        adapter: [false, undefined],
         signal: ["signal"],
       }),
       ...name("values", { sequences: [6], signal: ["signal"] }),
