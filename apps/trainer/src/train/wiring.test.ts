@@ -327,6 +327,7 @@ const ELSEWHERE: Record<string, string[]> = {
     "algorithm.rollout_correction.rollout_rs_threshold_lower",
     "algorithm.rollout_correction.rollout_token_veto_threshold",
   ],
+  "failures.test.ts": [`${ROLLOUT}.on_failure`],
   "algorithms.test.ts, on a real model": [
     `${ACTOR}.skip_zero_advantage`,
     "algorithm.adv_estimator",
