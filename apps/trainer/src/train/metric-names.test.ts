@@ -7,6 +7,7 @@ import { type FakeSession, openFakeSession } from "../testing/fake-session.js";
 import { openTinySession } from "../testing/tiny-session.js";
 import { trainSession } from "./train-session.js";
 import { runTrainingStep } from "./training-step.js";
+import { validate } from "./validate.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -110,13 +111,14 @@ export class Once extends BaseInteraction {
 
 describe("a step with tools and an interaction", () => {
   let metrics: Record<string, number>;
+  let validated: Record<string, number>;
   let session: FakeSession;
   let next = 0;
   beforeAll(async () => {
     session = await openFakeSession(models, {
       prompts: ["a"],
       reward: "return { score: 1, mine: 2 };",
-      reply: ({ turn }) => [OPENINGS[turn === 0 ? next++ : 0]!, call("boastful", {}), "end"][turn]!,
+      reply: ({ turn }) => [OPENINGS[turn === 0 ? next++ % OPENINGS.length : 0]!, call("boastful", {}), "end"][turn]!,
       files: {
         "mine.ts": ENVIRONMENT,
         "tools.yaml":
@@ -129,11 +131,12 @@ describe("a step with tools and an interaction", () => {
         "actor_rollout_ref.rollout.multi_turn.tool_config_path={folder}/tools.yaml",
         "actor_rollout_ref.rollout.multi_turn.interaction_config_path={folder}/interactions.yaml",
         "actor_rollout_ref.actor.skip_zero_advantage=false",
-        "algorithm.filter_groups.enable=false",
+        "data.val_files=rows.jsonl",
       ],
     });
     metrics = (await runTrainingStep(session, session.trainRows, 1, 0)).metrics;
-    for (const name of Object.keys(metrics)) written.add(name);
+    validated = (await validate(session, { temperature: 1, n: OPENINGS.length, step: 1 })).metrics;
+    for (const name of Object.keys({ ...metrics, ...validated })) written.add(name);
   });
   afterAll(() => session.dispose());
 
@@ -175,9 +178,14 @@ describe("a step with tools and an interaction", () => {
     expect(metrics["rollout/failed"]).toBe(0);
   });
 
+  it("has the same of a validation", () => {
+    for (const name of ["agent_loop/tool_errors/mean", "tool/calculator/invalid_expression/mean", "num_turns/mean"])
+      expect(validated[`val-aux/${name}`]).toBe(metrics[name]);
+  });
+
   it("has a row in docs/metrics.md for every name", () => {
     expect(Object.keys(metrics).length).toBeGreaterThan(100);
-    expect(listUndocumented(Object.keys(metrics))).toEqual([]);
+    expect(listUndocumented(Object.keys({ ...metrics, ...validated }))).toEqual([]);
     expect(listUndocumented(["agent_loop/tool_oops/mean", "actor/oops"])).toHaveLength(2);
   });
 });

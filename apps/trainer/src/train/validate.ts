@@ -2,6 +2,7 @@ import { hasFailed, type Trajectory } from "@cria/core";
 import { makeAllFailedError, runRollouts } from "@cria/rollout";
 import { makeValidationMetrics } from "../validation/validation-metrics.js";
 import type { StepMetrics } from "./collect-metrics.js";
+import { averageLoopMetrics } from "./loop-metrics.js";
 import type { Session } from "./session-type.js";
 
 export interface Validation {
@@ -46,7 +47,7 @@ export async function validate(session: Session, options: ValidateOptions): Prom
   return {
     success: scores.length > 0 ? scores.reduce((a, b) => a + b, 0) / scores.length : null,
     failed: trajectories.filter(hasFailed).length,
-    metrics: makeValidationMetrics(trajectories),
+    metrics: { ...makeValidationMetrics(trajectories), ...makeLoopMetrics(trajectories) },
     trajectories,
     seconds: (performance.now() - started) / 1000,
     tokens: trajectories.reduce((sum, t) => sum + t.tokenIds.length - t.promptLength, 0),
@@ -61,4 +62,17 @@ export async function validate(session: Session, options: ValidateOptions): Prom
 export function readSuccess({ success, trajectories }: Validation, subject: string): number {
   if (success === null) throw makeAllFailedError(subject, trajectories);
   return success;
+}
+
+/** Counters of all conversations, those that failed too, as `val-aux/...`. */
+function makeLoopMetrics(trajectories: readonly Trajectory[]): StepMetrics {
+  if (trajectories.length === 0) return {};
+  const turns = trajectories.map((t) => t.numTurns);
+  const metrics = {
+    "num_turns/mean": turns.reduce((a, b) => a + b) / turns.length,
+    "num_turns/max": turns.reduce((a, b) => Math.max(a, b)),
+    "num_turns/min": turns.reduce((a, b) => Math.min(a, b)),
+    ...averageLoopMetrics(trajectories),
+  };
+  return Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`val-aux/${name}`, value]));
 }
