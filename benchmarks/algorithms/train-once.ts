@@ -53,7 +53,7 @@ export async function trainOnce(
     metrics.filter((m) => key in m).map((m) => ({ step: m["training/global_step"]!, success: m[key]! }));
   return {
     heldOut: pick(validated),
-    training: pick("critic/score/mean"),
+    training: pick("reward/score/mean"),
     seconds: (performance.now() - started) / 1000,
   };
 }

@@ -60,7 +60,6 @@ const trajectories = await runRollouts(model, [parseRow(row, 0, "own-tool.ts")],
   tools: new Map([[tool.name, tool]]),
   multiTurn: { ...defaultMultiTurn, maxAssistantTurns: 3 },
   reward: null, // the tool judges
-  weights: { trajectory: 1, tool: 1 },
   n: 8,
   temperature: 1,
   topP: 1,

@@ -62,7 +62,6 @@ function options(tool: BaseTool, more: Partial<RolloutOptions> = {}): RolloutOpt
     responseLength: 100,
     truncation: "error",
     defaultAgentLoop: "tool_agent",
-    weights: { trajectory: 1, tool: 1 },
     ...more,
   };
 }

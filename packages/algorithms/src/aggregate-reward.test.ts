@@ -25,10 +25,11 @@ describe("semantic 10: rewards are weighted, and placed by strategy", () => {
   it.each(reference.cases)("as numpy computes it: $score $options", ({ score, success, options, rewards, total }) => {
     const { responseMask, toolCallMask, toolRewards, turnScores, toolCalls } = reference;
     const inputs = { responseMask, toolCallMask, toolRewards, turnScores, toolCalls };
-    const placed = aggregateReward(
+    const { tokenLevel: placed, ...parts } = aggregateReward(
       { ...inputs, score, success: success ?? undefined },
       { ...defaultRewardAggregation, ...options },
     );
+    expect(parts.outcome + parts.length + parts.tools + parts.turns).toBeCloseTo(total, 12);
     placed.forEach((value, t) => {
       expect(value, `token ${t}`).toBeCloseTo(rewards[t]!, 12);
     });
@@ -45,7 +46,7 @@ describe("semantic 10: rewards are weighted, and placed by strategy", () => {
       fc.property(anyMask, anyMask, fc.integer({ min: -8, max: 8 }), anySteps, anySteps, (mask, calls, score, a, b) => {
         const options = { ...defaultRewardAggregation, strategy, gamma: 0.5, toolWeight: 2, interactionWeight: 3 };
         const inputs = { responseMask: mask, toolCallMask: calls, score, toolRewards: a, turnScores: b };
-        const placed = aggregateReward(inputs, options);
+        const { tokenLevel: placed } = aggregateReward(inputs, options);
         const sum = (steps: readonly { value: number }[]) => steps.reduce((total, step) => total + step.value, 0);
         const expected = mask.includes(1) ? score + 2 * sum(a) + 3 * sum(b) : 0;
         expect(placed.reduce((x, y) => x + y, 0)).toBeCloseTo(expected, 9);
@@ -59,7 +60,8 @@ describe("semantic 10: rewards are weighted, and placed by strategy", () => {
   it("a thousand tokens do not underflow to nothing", () => {
     const responseMask = new Uint8Array(100_000).fill(1);
     const inputs = { responseMask, score: 1, toolRewards: [], turnScores: [] };
-    const placed = aggregateReward(inputs, { ...defaultRewardAggregation, strategy: "exponential_decay", gamma: 0.5 });
+    const options = { ...defaultRewardAggregation, strategy: "exponential_decay", gamma: 0.5 };
+    const { tokenLevel: placed } = aggregateReward(inputs, options);
     expect(placed.at(-1)).toBeCloseTo(0.5, 12);
     expect(placed.reduce((a, b) => a + b, 0)).toBeCloseTo(1, 12);
   });
@@ -72,11 +74,12 @@ describe("semantic 10: rewards are weighted, and placed by strategy", () => {
 describe("semantic 5: a reward on an observation lands on the last sampled token before it", () => {
   it("also where an interaction ended the episode", () => {
     const inputs = { responseMask: [0, 1, 1, 0, 0], score: 1, toolRewards: [], turnScores: [] };
-    const placed = aggregateReward(
+    const { tokenLevel, ...parts } = aggregateReward(
       { ...inputs, turnScores: [{ value: 0.5, tokenIndex: 4 }] },
       defaultRewardAggregation,
     );
-    expect([...placed]).toEqual([0, 0, 1.5, 0, 0]);
+    expect([...tokenLevel]).toEqual([0, 0, 1.5, 0, 0]);
+    expect(parts).toEqual({ outcome: 1, length: 0, tools: 0, turns: 0.5 });
   });
 });
 
@@ -84,9 +87,41 @@ describe("semantic 6: a trajectory without a sampled token", () => {
   it("is worth nothing, whatever was earned", () => {
     const step = [{ value: 3, tokenIndex: 1 }];
     const inputs = { responseMask: [0, 0], score: 1, toolRewards: step, turnScores: step, toolCalls: step };
+    const tokenLevel = new Float64Array(2);
     for (const strategy of rewardStrategies.names())
-      expect([...aggregateReward(inputs, { ...defaultRewardAggregation, strategy, lengthPenalty: -1 })]).toEqual([
-        0, 0,
-      ]);
+      expect(aggregateReward(inputs, { ...defaultRewardAggregation, strategy, lengthPenalty: -1 })).toEqual({
+        outcome: 0,
+        length: 0,
+        tools: 0,
+        turns: 0,
+        tokenLevel,
+      });
+  });
+});
+
+describe("tool calls", () => {
+  it("are looked for only where a bonus or the strategy asks for them", () => {
+    let asked = 0;
+    const inputs = {
+      responseMask: [1, 1],
+      score: 1,
+      toolRewards: [],
+      turnScores: [],
+      get toolCalls() {
+        asked++;
+        return [{ value: 2, tokenIndex: 1 }];
+      },
+      get toolCallMask() {
+        asked++;
+        return [1, 0];
+      },
+    };
+    for (const strategy of ["last_token", "uniform", "exponential_decay"])
+      aggregateReward(inputs, { ...defaultRewardAggregation, strategy });
+    expect(asked).toBe(0);
+    const bonus = aggregateReward(inputs, { ...defaultRewardAggregation, toolCallBonus: 0.5 });
+    expect([bonus.tools, ...bonus.tokenLevel]).toEqual([1, 0, 2]);
+    const shared = aggregateReward(inputs, { ...defaultRewardAggregation, strategy: "importance" });
+    expect([...shared.tokenLevel]).toEqual([0.8, 0.2]);
   });
 });

@@ -1,3 +1,4 @@
+import type { RewardParts } from "@cria/core";
 import { placeRewards, type StepReward } from "./place-rewards.js";
 import { rewardStrategies } from "./reward-strategies.js";
 
@@ -37,6 +38,7 @@ export const defaultRewardAggregation: RewardAggregation = {
   lengthPenalty: 0,
 };
 
+/** A judged trajectory: what `runRollouts` of @cria/rollout gives its `aggregate`. */
 export interface AggregateRewardInputs {
   /** 1 = sampled by the policy; as long as the trajectory's tokens. */
   responseMask: ArrayLike<number>;
@@ -55,35 +57,52 @@ export interface AggregateRewardInputs {
 }
 
 /**
- * Token-level rewards of a trajectory, as long as its mask; their sum is the trajectory's reward:
+ * A trajectory's rewards on its tokens, and their parts. The sum over the tokens is the trajectory's reward:
  *
- *     base  = successReward if success and it is set; failureReward if not and it is set; else score
- *     whole = trajectoryWeight · base + lengthPenalty · N          N = sampled tokens
- *     r_t   = whole · share_t                                      shares by `strategy`, adding up to 1
- *           + Σ toolWeight · value          of tool step rewards that land on t
- *           + Σ toolCallBonus · count       of valid tool calls whose turn ends at t
- *           + Σ interactionWeight · value + [value > 0] · interactionBonus        of turn scores that land on t
+ *     base    = successReward if success and it is set; failureReward if not and it is set; else score
+ *     outcome = trajectoryWeight · base
+ *     length  = lengthPenalty · N                                  N = sampled tokens
+ *     r_t     = (outcome + length) · share_t                       shares by `strategy`, adding up to 1
+ *             + Σ toolWeight · value          of tool step rewards that land on t                       }  together: tools
+ *             + Σ toolCallBonus · count       of valid tool calls whose turn ends at t                  }
+ *             + Σ interactionWeight · value + [value > 0] · interactionBonus    of turn scores that land on t: turns
  *
  * Without a sampled token all is 0.
  */
-export function aggregateReward(inputs: AggregateRewardInputs, options: RewardAggregation): Float64Array {
+export function aggregateReward(inputs: AggregateRewardInputs, options: RewardAggregation): RewardParts {
   const { responseMask, score, success = score > 0 } = inputs;
   let sampled = 0;
   for (let t = 0; t < responseMask.length; t++) if (responseMask[t]) sampled++;
-  if (sampled === 0) return new Float64Array(responseMask.length);
+  if (sampled === 0)
+    return { outcome: 0, length: 0, tools: 0, turns: 0, tokenLevel: new Float64Array(responseMask.length) };
   const base = (success ? options.successReward : options.failureReward) ?? score;
-  const steps = [
+  const outcome = options.trajectoryWeight * base;
+  const length = options.lengthPenalty * sampled;
+  // To find calls in the tokens again may cost time: asked only where it matters.
+  const calls = options.toolCallBonus === 0 ? [] : (inputs.toolCalls ?? []);
+  const tools = [
     ...inputs.toolRewards.map((step) => ({ ...step, value: options.toolWeight * step.value })),
-    ...(inputs.toolCalls ?? []).map((step) => ({ ...step, value: options.toolCallBonus * step.value })),
-    ...inputs.turnScores.map((step) => ({
-      ...step,
-      value: options.interactionWeight * step.value + (step.value > 0 ? options.interactionBonus : 0),
-    })),
+    ...calls.map((step) => ({ ...step, value: options.toolCallBonus * step.value })),
   ];
-  return placeRewards({
+  const turns = inputs.turnScores.map((step) => ({
+    ...step,
+    value: options.interactionWeight * step.value + (step.value > 0 ? options.interactionBonus : 0),
+  }));
+  const tokenLevel = placeRewards({
     responseMask,
-    reward: options.trajectoryWeight * base + options.lengthPenalty * sampled,
-    steps,
-    shares: rewardStrategies.get(options.strategy)({ ...options, responseMask, toolCallMask: inputs.toolCallMask }),
+    reward: outcome + length,
+    steps: [...tools, ...turns],
+    shares: rewardStrategies.get(options.strategy)({
+      ...options,
+      responseMask,
+      get toolCallMask() {
+        return inputs.toolCallMask;
+      },
+    }),
   });
+  return { outcome, length, tools: sumValues(tools), turns: sumValues(turns), tokenLevel };
+}
+
+function sumValues(steps: readonly StepReward[]): number {
+  return steps.reduce((sum, step) => sum + step.value, 0);
 }

@@ -29,8 +29,8 @@ export { type RewardStrategy, type RewardStrategyInputs, rewardStrategies } from
 export {
   correctRollout,
   defaultRolloutCorrection,
-  type RolloutCorrectionInputs,
   type RolloutCorrectionOptions,
   type RolloutCorrectionOutputs,
 } from "./rollout-correction.js";
+export { measureDivergence, type RolloutCorrectionInputs } from "./rollout-divergence.js";
 export { composeValueLoss, defaultValueLoss, type ValueLossOptions } from "./value-loss.js";

@@ -1,3 +1,5 @@
+import { measureDivergence, type RolloutCorrectionInputs, toRatio } from "./rollout-divergence.js";
+
 /**
  * Corrects for a sampler whose probabilities are not the trainer's (another kernel, another precision, weights of an
  * earlier step): truncated importance sampling (Ionides 2008; Yao et al. 2025, "Your efficient RL framework secretly
@@ -36,33 +38,19 @@ export const defaultRolloutCorrection: RolloutCorrectionOptions = {
   rolloutTokenVetoThreshold: null,
 };
 
-/** Flat over all trajectories, as for advantages. */
-export interface RolloutCorrectionInputs {
-  /** By the training graph. */
-  oldLogprobs: ArrayLike<number>;
-  /** By the sampler. */
-  rolloutLogprobs: ArrayLike<number>;
-  responseMask: ArrayLike<number>;
-  offsets: ArrayLike<number>;
-}
-
 export interface RolloutCorrectionOutputs {
   /** min(w, rolloutIsThreshold) on sampled tokens, normalised where asked for, 0 elsewhere; null without importance sampling. */
   weights: Float32Array | null;
   /** The response mask without what was rejected. For the loss alone: rewards and advantages keep their own mask. */
   lossMask: Uint8Array;
   /**
-   * `kl` = mean(rollout - old), KL(rollout || old) by k1; `k3_kl` by k3; `rollout_is_{mean,max,min}` of the weights before
-   * they are cut off; `rollout_is_eff_sample_size` = mean(w)^2 / mean(w^2) of those that are used, 1 when all are equal;
+   * Those of `measureDivergence`; `rollout_is_{mean,max,min}` of the weights before they are cut off; `rollout_is_eff_sample_size` = mean(w)^2 / mean(w^2) of those that are used, 1 when all are equal;
    * `rollout_is_batch_norm_factor`, the mean that they were divided by;
    * `rollout_rs_masked_fraction` of tokens, `rollout_rs_seq_masked_fraction` of sequences that lost any;
    * `rollout_is_veto_fraction` of sequences, `rollout_is_catastrophic_token_fraction` of tokens below the veto's threshold.
    */
   metrics: Record<string, number>;
 }
-
-/** exp of a log-ratio that cannot overflow. */
-const toRatio = (logRatio: number) => Math.exp(Math.max(-20, Math.min(20, logRatio)));
 
 /** With all w = exp(old - rollout), clamped to exp(±20). */
 export function correctRollout(
@@ -75,11 +63,12 @@ export function correctRollout(
   const isRejected = (ratio: number) => ratio > rolloutRsThreshold || ratio < lower;
   const weights = new Float32Array(responseMask.length);
   const lossMask = Uint8Array.from(responseMask);
-  const divergence = { tokens: 0, k1: 0, k3: 0 };
   const raw = { sum: 0, max: Number.NEGATIVE_INFINITY, min: Number.POSITIVE_INFINITY };
   const used = { sum: 0, squares: 0 };
   const rejected = { tokens: 0, sequences: 0, of: 0 };
   const veto = { tokens: 0, sequences: 0, logThreshold: Math.log(options.rolloutTokenVetoThreshold ?? 0) };
+  /** Sampled tokens. */
+  let n = 0;
   /** Mean weights of the sequences, added up. */
   let sequenceWeights = 0;
   for (let i = 0; i + 1 < offsets.length; i++) {
@@ -92,11 +81,9 @@ export function correctRollout(
       sum += logRatio;
       count++;
       if (logRatio < veto.logThreshold) vetoed++;
-      divergence.k1 -= logRatio;
-      divergence.k3 += toRatio(logRatio) - 1 - logRatio;
     }
     if (count === 0) continue;
-    divergence.tokens += count;
+    n += count;
     rejected.of++;
     veto.tokens += vetoed;
     if (vetoed > 0) veto.sequences++;
@@ -125,14 +112,11 @@ export function correctRollout(
     rejected.tokens += lost;
     if (lost > 0) rejected.sequences++;
   }
-  const n = divergence.tokens;
   const factor = rolloutIs === "sequence" ? sequenceWeights / rejected.of : used.sum / n;
   const isNormalized = options.rolloutIsBatchNormalize && rolloutIs !== null && factor > 0;
   if (isNormalized) for (let t = 0; t < weights.length; t++) weights[t]! /= factor;
-  const metrics: Record<string, number> = {};
+  const metrics = measureDivergence(inputs);
   if (n > 0) {
-    metrics.kl = divergence.k1 / n;
-    metrics.k3_kl = divergence.k3 / n;
     if (rolloutIs !== null) {
       metrics.rollout_is_mean = raw.sum / n;
       metrics.rollout_is_max = raw.max;

@@ -35,9 +35,11 @@ export type {
   AgentState,
   FinishReason,
   RequestState,
+  RewardParts,
   StateTransition,
   Timeline,
   Trajectory,
+  TrajectoryRewards,
   TurnRecord,
 } from "./trajectory.js";
 export { hasFailed } from "./trajectory.js";

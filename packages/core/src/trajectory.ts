@@ -35,6 +35,35 @@ export interface Timeline {
   turns: TurnRecord[];
 }
 
+/** What a trajectory's reward is made of. In units of reward; the parts add up to the trajectory's `reward`. */
+export interface RewardParts {
+  /** `trajectory_weight` times the score, or times what `success_reward` or `failure_reward` puts in its place. */
+  outcome: number;
+  /** `length_penalty` times the number of sampled tokens: 0 or less. */
+  length: number;
+  /** Step rewards of tools by their weight, and `tool_call_bonus` for each valid call. */
+  tools: number;
+  /** Scores of interaction turns by their weight, and `interaction_bonus` for each above 0. */
+  turns: number;
+  /** All of it where it was earned, as long as the trajectory's tokens: 0 where responseMask is 0. */
+  tokenLevel: Float64Array;
+}
+
+/** What was judged, and the reward that was made of it. Nothing but `reward` itself (their sum) is trained on. */
+export interface TrajectoryRewards extends RewardParts {
+  /**
+   * Of the reward function, else `interactionScore`, else `toolScore`; with reward models the weighted sum. Null when the
+   * conversation failed or could not be judged.
+   */
+  score: number | null;
+  /** Whether the goal was reached: `acc` of the reward function, else a score above 0. Null when `score` is. */
+  success: boolean | null;
+  /** Sum over the tools of calcReward; null when no tool has one, or one failed. */
+  toolScore: number | null;
+  /** The interaction's calculateScore; null when there was no interaction, or it failed. */
+  interactionScore: number | null;
+}
+
 /** The immutable record of one rollout. Per-token arrays are as long as `tokenIds` (prompt and response). */
 export interface Trajectory {
   /** Row of the dataset that it came from. */
@@ -62,18 +91,19 @@ export interface Trajectory {
   turnScores: { value: number; tokenIndex: number }[];
   /** Step reward of each tool call, placed likewise. */
   toolRewards: { value: number; tokenIndex: number }[];
-  /** Reward of the whole trajectory. */
+  /** What is trained on: the sum of `rewards.tokenLevel`. 0 when the conversation failed. */
   reward: number;
+  rewards: TrajectoryRewards;
   metrics: Record<string, number>;
-  /** What reward functions and tools add: ragged, free-form. */
+  /** What the reward function returned beside the score, and what the agent loop added: ragged, free-form. */
   extraFields: Record<string, unknown>;
   timeline?: Timeline;
-  /** What went wrong, when the conversation failed. */
+  /** What went wrong, when the conversation failed or could not be judged. */
   error?: string;
 }
 
 /**
- * Whether the environment broke the conversation: a tool server that was down, an interaction or agent loop that threw, an
+ * Whether the environment broke the conversation: an interaction or agent loop that threw, a judge that gave no score, an
  * abort from outside. Such a trajectory teaches nothing: it is left out of its group, of statistics and of the update.
  */
 export function hasFailed(trajectory: Pick<Trajectory, "error" | "finishReason">): boolean {

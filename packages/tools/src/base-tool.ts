@@ -11,6 +11,7 @@ export interface ToolResult {
   response: ToolResponse;
   /** Step reward of this call; 0 means none. */
   reward: number;
+  /** Of this call: `tool/<tool>/<metric>/mean` is the mean over the tool's answers. */
   metrics: Record<string, number>;
 }
 

@@ -18,7 +18,8 @@ import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";
 import type { StepMetrics } from "../train/collect-metrics.js";
-import { runTraining } from "../train/run-training.js";
+import { listEngines, runTraining } from "../train/run-training.js";
+import { CheckpointStore } from "./checkpoint-store.js";
 import { compareConfigs } from "./compare-configs.js";
 import { isStateful, restoreEngineState, verifyEngineState, writeEngineState } from "./engine-state.js";
 import { findRunPath, type OpenedRun, openRun } from "./open-run.js";
@@ -154,6 +155,22 @@ describe("checkpoints", () => {
     expect(header).toMatchObject({ architecture: "qwen3", trainable: "lora" });
     expect(header.stepCount).toBeGreaterThanOrEqual(5);
     expect(header.tensors.length).toBe(2 * 7 * 2);
+  });
+
+  it("are named as the newest only when they have their names", async () => {
+    const session = await openTinySession(models, options);
+    const store = new CheckpointStore(session.folder);
+    const latest = () => readFileSync(join(session.folder, "latest_checkpointed_iteration.txt"), "utf8");
+    const prepare = (step: number) => store.prepare({ step, engines: listEngines(session), data: {}, rng: {} });
+    await (await prepare(1)).commit();
+    expect(latest()).toBe("1");
+    const pending = await prepare(2);
+    // What was written is gone, so it cannot be renamed: to other tools the first one is the newest still.
+    for (const name of readdirSync(store.path).filter((name) => name.endsWith(".tmp")))
+      rmSync(join(store.path, name), { recursive: true });
+    await expect(pending.commit()).rejects.toThrow(/global_step_2/);
+    expect(latest()).toBe("1");
+    expect(await store.list()).toEqual([1]);
   });
 
   it("a damaged newest one is passed over, and named", async () => {

@@ -71,7 +71,7 @@ describe("cria rollout", () => {
       expect(line.error).toBeNull();
     }
     const mean = lines.reduce((sum, line) => sum + line.reward, 0) / 6;
-    expect(result.reward.mean).toBeCloseTo(mean);
+    expect(result.reward!.mean).toBeCloseTo(mean);
     expect(result.metrics.prefill_tokens).toBeGreaterThanOrEqual(lines[0].prompt_length + lines[3].prompt_length);
     expect(readdirSync(join(work, "some"))).toEqual(["where.jsonl"]);
   });
@@ -345,8 +345,8 @@ describe("cria init", () => {
     expect(summary.metrics.tool_calls).toBeGreaterThan(4);
     expect(summary.metrics.interaction_turns).toBeGreaterThan(4);
     // There is something to learn, and something to learn from.
-    expect(summary.reward.mean).toBeGreaterThan(0.05);
-    expect(summary.reward.mean).toBeLessThan(0.95);
+    expect(summary.reward!.mean).toBeGreaterThan(0.05);
+    expect(summary.reward!.mean).toBeLessThan(0.95);
     expect(summary.metrics.tokenization_mismatch).toBeUndefined();
   });
 

@@ -10,6 +10,7 @@ import { formatCount, formatSeconds } from "../terminal/progress.js";
 import { loadPolicy } from "../train/load-policy.js";
 import { runValidation } from "../train/run-validation.js";
 import { openSession } from "../train/session.js";
+import { readSuccess } from "../train/validate.js";
 import { printValidation } from "../validation/print-validation.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
@@ -41,10 +42,13 @@ export const evalCommand = defineCommand({
       try {
         const file = resolve(given.out ?? "eval.jsonl");
         const result = await runValidation(session, { step: policy.step ?? 0, file, silent });
-        const { success, metrics, seconds, tokens, trajectories } = result!;
-        const summary = { policy: policy.name, step: policy.step, success, metrics, seconds, tokens };
+        const { failed, metrics, seconds, tokens, trajectories } = result!;
+        const success = readSuccess(result!, `the evaluation of ${policy.name}`);
+        const summary = { policy: policy.name, step: policy.step, success, failed, metrics, seconds, tokens };
         if (given.json) return console.log(JSON.stringify({ ...summary, trajectories: trajectories.length, file }));
-        console.log(`${policy.name}: success ${success.toFixed(4)} on ${trajectories.length} conversations`);
+        const judged = trajectories.length - failed;
+        const left = failed > 0 ? `; ${failed} more failed and do not count` : "";
+        console.log(`${policy.name}: success ${success.toFixed(4)} on ${judged} conversations${left}`);
         printValidation(metrics);
         console.log(`${formatSeconds(seconds)}, ${formatCount(tokens / seconds)} tokens/s; conversations: ${file}`);
       } finally {

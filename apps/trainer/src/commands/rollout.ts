@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import { ConfigError, type Trajectory } from "@cria/core";
+import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
 import { runRollouts } from "@cria/rollout";
 import { defineCommand } from "citty";
 import { loadConfig } from "../config/load-config.js";
@@ -82,7 +82,7 @@ async function rollOut(
   const progress = new Progress({ label: "rollout", total: rows.length * n, silent });
   const started = performance.now();
   const ended: Trajectory[] = [];
-  let rewards = 0;
+  const judged: number[] = [];
   try {
     const trajectories = await runRollouts(session.engine, rows, {
       ...session.rollout,
@@ -93,8 +93,9 @@ async function rollOut(
       step: 0,
       onTrajectory: (trajectory) => {
         ended.push(trajectory);
-        rewards += trajectory.reward;
-        progress.update(ended.length, `reward ${(rewards / ended.length).toFixed(3)}`);
+        if (!hasFailed(trajectory)) judged.push(trajectory.reward);
+        const mean = judged.reduce((sum, reward) => sum + reward, 0) / judged.length;
+        progress.update(ended.length, judged.length > 0 ? `reward ${mean.toFixed(3)}` : "");
       },
     });
     progress.finish();
@@ -122,13 +123,16 @@ function readLimit(rows: string | undefined): number {
 function print(summary: RolloutSummary): void {
   const { reward, finish_reasons, metrics } = summary;
   const counts = Object.entries(finish_reasons).map(([reason, count]) => `${reason} ${count}`);
+  const rewards = reward
+    ? `mean ${pc.bold(reward.mean.toFixed(3))}, min ${reward.min.toFixed(3)}, max ${reward.max.toFixed(3)}`
+    : "none: every conversation failed";
   const lines: [string, string][] = [
-    ["reward", `mean ${pc.bold(reward.mean.toFixed(3))}, min ${reward.min.toFixed(3)}, max ${reward.max.toFixed(3)}`],
+    ["reward", rewards],
     ...Object.entries(summary.by_data_source).map(([source, entry]): [string, string] => [
       `  ${source}`,
       `mean ${entry.mean.toFixed(3)} over ${entry.count}`,
     ]),
-    ["turns", `mean ${summary.turns.mean.toFixed(1)}, max ${summary.turns.max}`],
+    ["turns", summary.turns ? `mean ${summary.turns.mean.toFixed(1)}, max ${summary.turns.max}` : "none"],
     ["ended by", counts.join(", ")],
     ["tools", `${metrics.tool_calls ?? 0} calls, ${metrics.tool_errors ?? 0} errors`],
     ["time", `${formatSeconds(summary.seconds)}, ${formatCount(summary.tokens_per_second)} tokens/s`],

@@ -30,7 +30,7 @@ const rewardModelEntry = z
     retry_delay_s: z.number().min(0).default(0.5),
     /** The reward is the sum of weight times score, over the models and the rules (`rule_weight`). */
     weight: z.number().default(1),
-    /** Seconds for each conversation; null: `reward_model.timeout_s`. What takes longer scores 0. */
+    /** Seconds for each conversation; null: `reward_model.timeout_s`. What takes longer fails (rollout.on_failure). */
     timeout_s: z.number().positive().nullable().default(null),
     /** A Jinja file; null: the default of the type. Variables: see the README. Not for score_head. */
     prompt_template_path: z.string().nullable().default(null),

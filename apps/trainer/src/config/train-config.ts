@@ -12,9 +12,9 @@ const beta = z.number().min(0).lt(1);
 const schedule = {
   /** constant, or cosine: it falls to min_lr_ratio times lr over the run. */
   lr_scheduler_type: z.enum(["constant", "cosine"]).default("constant"),
-  /** Steps over which lr rises; -1: the ratio says it. */
+  /** Steps over which lr rises, the actor's counted from the end of trainer.critic_warmup; -1: the ratio says it. */
   lr_warmup_steps: z.int().min(-1).default(-1),
-  /** Of all steps. */
+  /** Of all steps; for the actor of those after trainer.critic_warmup. */
   lr_warmup_steps_ratio: z.number().min(0).max(1).default(0),
   /** Of cosine: where it begins to rise and where it ends, as a share of lr. */
   min_lr_ratio: z
@@ -62,6 +62,12 @@ const actor = z.strictObject({
   /** Divisor of seq-mean-token-sum-norm; null: the longest response allowed. */
   loss_scale_factor: z.number().positive().nullable().default(null),
   entropy_coeff: z.number().default(0),
+  /**
+   * Leave conversations without advantage out of evaluation and update where they have no gradient: it is the same, and
+   * cheaper. false: as other frameworks do; actor/entropy, actor/ppo_kl, training/rollout_probs_diff_* and rollout_corr/*
+   * then cover the whole batch, and a batch without any advantage still takes an optimizer step.
+   */
+  skip_zero_advantage: z.boolean().default(true),
   use_kl_loss: z.boolean().default(false),
   kl_loss_coef: z.number().default(0.001),
   kl_loss_type: z.string().default("low_var_kl"),
@@ -118,6 +124,14 @@ const rollout = z.strictObject({
   max_num_seqs: z.int().min(1).max(256).default(64),
   seed: z.int().default(0),
   deterministic: z.boolean().default(true),
+  /**
+   * What follows when the environment or a judge breaks a conversation: an interaction or agent loop that throws, a reward
+   * function, reward model, calculateScore or calcReward that throws or takes too long. drop: the conversation is left out
+   * of its group, of statistics and of updates. refill: it is sampled again, three times at most, then dropped. error: the
+   * run ends. What the policy causes (a bad call, its program's time-out, too long an answer, turns used up) is scored in
+   * any case. A step in which every conversation failed ends the run.
+   */
+  on_failure: z.enum(["drop", "refill", "error"]).default("drop"),
   multi_turn: multiTurn.prefault({}),
   agent: z
     .strictObject({
@@ -178,11 +192,11 @@ const rewardModel = z.strictObject({
   model: rewardModelsSchema.default([]),
   /** Of the rules (reward function, data source, interaction, tools) beside the models; 0: they are not asked. */
   rule_weight: z.number().default(1),
-  /** Models still judge while old_log_prob is computed; false: the step waits for them first. */
+  /** Models still judge while old_log_prob is computed; false, or on_failure refill: the step waits for them first. */
   launch_reward_fn_async: z.boolean().default(true),
   /** naive, dapo, batch, or one that was registered. */
   reward_manager: z.string().default("naive"),
-  /** Seconds for each call of a reward function; null: no limit. A call that takes longer scores 0. */
+  /** Seconds for each call of a reward function; null: no limit. What takes longer fails (rollout.on_failure). */
   timeout_s: z.number().positive().nullable().default(300),
   /** Of the manager dapo: in the last `len` tokens of the budget the reward falls by up to `penalty_factor`. */
   overlong_buffer: z

@@ -11,7 +11,7 @@ import { RunFolder, writeAtomically } from "../train/run-folder.js";
 import { describeTrajectory, runTraining } from "../train/run-training.js";
 import { openSession } from "../train/session.js";
 import type { Session } from "../train/session-type.js";
-import { validate } from "../train/validate.js";
+import { readSuccess, validate } from "../train/validate.js";
 import { drawBar, drawSparkline, drawSvgChart } from "./draw-chart.js";
 
 export interface DemoOptions {
@@ -72,7 +72,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
       onStep: (step, _, m) =>
         progress.update(
           step,
-          `reward ${m["critic/rewards/mean"]!.toFixed(2)} · success ${m["critic/score/mean"]!.toFixed(2)} · ${formatCount(m["perf/throughput"]!)} tok/s`,
+          `reward ${m["critic/rewards/mean"]?.toFixed(2)} · success ${m["reward/score/mean"]?.toFixed(2)} · ${formatCount(m["perf/throughput"]!)} tok/s`,
         ),
     });
     progress.finish();
@@ -95,7 +95,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     };
     await run.writeJson("summary.json", summary);
     await run.writeLines("validation/after.jsonl", after.sampled.map(describeTrajectory));
-    const scores = history.map((m) => m["critic/score/mean"]!);
+    const scores = history.map((m) => m["reward/score/mean"] ?? 0);
     await writeAtomically(run.file("success.svg"), drawDemoChart(scores, before.success, after.success));
     if (!options.silent) report(summary, scores, after.sampled, run.path);
     return summary;
@@ -130,7 +130,10 @@ async function measure(
   const onTrajectory = () => progress.update(++done);
   const sampled = await validate(session, { temperature: 1, step: 0, onTrajectory });
   const greedy = await validate(session, { temperature: 0, step: 0, onTrajectory });
-  const success = { sampled: sampled.success, greedy: greedy.success };
+  const success = {
+    sampled: readSuccess(sampled, "the demo's validation"),
+    greedy: readSuccess(greedy, "the demo's validation"),
+  };
   progress.finish(
     `success ${pc.bold(success.sampled.toFixed(3))} sampled, ${pc.bold(success.greedy.toFixed(3))} greedy`,
   );

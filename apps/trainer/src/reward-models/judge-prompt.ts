@@ -53,8 +53,7 @@ export class JudgePrompt {
   }
 
   render({ dataSource, solutionText, groundTruth, extraInfo }: RewardRequest): ChatMessage[] {
-    const { messages: _, ...info } = extraInfo;
-    const messages = readMessages(extraInfo);
+    const { messages, ...info } = extraInfo;
     const content = this.template.render(messages, {
       kwargs: {
         ...this.constants,
@@ -68,10 +67,6 @@ export class JudgePrompt {
     });
     return [{ role: "user", content }];
   }
-}
-
-export function readMessages(extraInfo: Record<string, unknown>): ChatMessage[] {
-  return extraInfo.messages as ChatMessage[];
 }
 
 /** The user's last message before the assistant first spoke. */
@@ -90,10 +85,14 @@ const sample: RewardRequest = {
       { role: "user", content: "1 + 1?" },
       { role: "assistant", content: "2" },
     ],
+    numTurns: 2,
+    finishReason: "stop",
+    toolRewards: [],
+    turnScores: [],
+    interactionScore: null,
+    toolScore: null,
   },
   responseLength: 1,
-  interactionScore: null,
-  toolScore: null,
   order: 0,
   place: "a sample",
 };

@@ -1,4 +1,3 @@
-import type { Trajectory } from "@cria/core";
 import type { Judgement, RewardManager, RewardRequest } from "@cria/rollout";
 import type { CombinedScore, RewardModels } from "./reward-models.js";
 
@@ -27,61 +26,8 @@ export class JudgedRewards implements RewardManager {
     return rules.map((rule, i) => combine(rule, scores[i]!, ruleWeight));
   }
 
-  /** For the rollouts of one step, whose tokens are needed before their scores. */
-  defer(signal?: AbortSignal): DeferredRewards {
-    return new DeferredRewards(this.options, signal);
-  }
-
   dispose(): Promise<void> {
     return this.options.models.dispose();
-  }
-}
-
-/**
- * Gives rollouts the rules' scores alone, and has the models work in the background from the moment a conversation ends:
- * rollouts are over before all are judged, and the step goes on with what needs no scores.
- */
-export class DeferredRewards implements RewardManager {
-  readonly granularity: RewardManager["granularity"];
-  /** By place among the trajectories. */
-  private readonly pending = new Map<number, Promise<CombinedScore>>();
-
-  constructor(
-    private readonly options: JudgedRewardsOptions,
-    private readonly sessionSignal: AbortSignal | undefined,
-  ) {
-    this.granularity = chooseGranularity(options);
-  }
-
-  judge(requests: readonly RewardRequest[], signal?: AbortSignal): Promise<Judgement[]> {
-    // The rollouts' own signal hears nothing any more once they are over.
-    const stop = AbortSignal.any([signal, this.sessionSignal].filter((s) => s !== undefined));
-    for (const request of requests) {
-      const scoring = this.options.models.judge(request, stop);
-      // Whoever waits hears of a failure; until then nobody does, and it must not end the process.
-      scoring.catch(() => undefined);
-      this.pending.set(request.order, scoring);
-    }
-    return askRules(this.options, requests, signal);
-  }
-
-  /**
-   * Waits for the models.
-   * @param trajectories all of the rollouts, in order; one that failed was not judged and stays as it is.
-   * @param weight of the trajectory's score in its reward.
-   */
-  finish(trajectories: readonly Trajectory[], weight: number): Promise<Trajectory[]> {
-    return Promise.all(
-      trajectories.map(async (trajectory, order) => {
-        const scored = await this.pending.get(order);
-        if (!scored) return trajectory;
-        const { extraFields, reward, responseMask } = trajectory;
-        const rule = extraFields.score as number;
-        const { score, extra } = combine({ score: rule, extra: {} }, scored, this.options.ruleWeight);
-        const gained = responseMask.includes(1) ? weight * (score - rule) : 0;
-        return { ...trajectory, reward: reward + gained, extraFields: { ...extraFields, ...extra, score } };
-      }),
-    );
   }
 }
 
@@ -98,8 +44,11 @@ async function askRules(
 }
 
 function combine(rule: Judgement, models: CombinedScore, ruleWeight: number): Judgement {
+  const extra = { ...rule.extra, ...models.extra };
+  const errors = ["error" in rule ? rule.error : undefined, models.error].filter((error) => error !== undefined);
+  if ("error" in rule || errors.length > 0) return { error: errors.join("; "), extra };
   return {
     score: ruleWeight * rule.score + models.score,
-    extra: { ...rule.extra, ...(ruleWeight === 0 ? {} : { rule_score: rule.score }), ...models.extra },
+    extra: { ...(ruleWeight === 0 ? {} : { rule_score: rule.score }), ...extra },
   };
 }

@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { hasFailed } from "@cria/core";
 import { loadModel, loadValueModel } from "@cria/engine";
 import { makeNormals, TinyModels } from "@cria/engine/testing";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
@@ -7,6 +8,7 @@ import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
 import { type ChatServer, startChatServer } from "../testing/chat-server.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { openTinySession, type TinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
+import { describeTrajectory } from "../train/run-training.js";
 import { openSession } from "../train/session.js";
 import { runTrainingStep } from "../train/training-step.js";
 import { validate } from "../train/validate.js";
@@ -43,16 +45,17 @@ describe("a training step with reward models", () => {
     const { trajectories, metrics } = await take(session);
     expect(server.requests).toHaveLength(12);
     let sum = 0;
-    for (const { extraFields, reward } of trajectories) {
-      const { rule_score, rm_score, rm_verdict, score } = extraFields as Record<string, number>;
+    for (const { extraFields, reward, rewards } of trajectories) {
+      const { rule_score, rm_score, rm_verdict } = extraFields as Record<string, number>;
+      const score = rewards.score!;
       expect(rm_verdict).toBe(`Score: ${Math.round(rm_score! * 10)}`);
       expect(score).toBeCloseTo(0.5 * rule_score! + 2 * rm_score!, 12);
-      expect(reward).toBeCloseTo(score!, 12);
-      sum += score!;
+      expect(reward).toBeCloseTo(score, 12);
+      sum += score;
     }
     expect(metrics["critic/rewards/mean"]).toBeCloseTo(sum / 12, 9);
     expect(metrics["critic/score/mean"]).toBeCloseTo(sum / 12, 9);
-    expect(metrics["reward_extra/rm_failed/mean"]).toBe(0);
+    expect(metrics["rollout/failed"]).toBe(0);
     expect(metrics["reward_extra/rm_score/mean"]).toBeGreaterThan(0);
     expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
   });
@@ -95,7 +98,10 @@ describe("a training step with reward models", () => {
     for (const launch_reward_fn_async of [true, false]) {
       const session = await open({ model: { base_url: server.url }, launch_reward_fn_async });
       const { trajectories, metrics } = await take(session);
-      results.push({ trajectories: trajectories.map((t) => [t.reward, t.extraFields]), metrics: dropTimes(metrics) });
+      results.push({
+        trajectories: trajectories.map((t) => [t.reward, t.rewards, t.extraFields]),
+        metrics: dropTimes(metrics),
+      });
     }
     expect(results[1]!.trajectories).toEqual(results[0]!.trajectories);
     expect(results[1]!.metrics["actor/pg_loss"]).toBeCloseTo(results[0]!.metrics["actor/pg_loss"]!, 6);
@@ -121,18 +127,55 @@ describe("a training step with reward models", () => {
     );
   });
 
-  it("goes on when the server is gone, with zeros, a metric and one warning", async () => {
+  it.each([true, false])("leaves out what the judge cannot score, without a 0 (async: %s)", async (isAsync) => {
     const warnings: string[] = [];
     vi.spyOn(process.stderr, "write").mockImplementation((text) => warnings.push(String(text)) > 0);
+    // One of the prompt "bb"'s four, and all of "ccc"'s but one.
+    const asked = { bb: 0, ccc: 0 };
+    const server = await serve(({ messages }) => {
+      const prompt = messages[0]!.content;
+      if (prompt.includes("\nbb\n") && asked.bb++ === 1) return "no idea";
+      if (prompt.includes("\nccc\n") && asked.ccc++ > 0) return { status: 500, body: "overloaded" };
+      return grade(prompt);
+    });
+    const model = { base_url: server.url, num_retries: 0 };
+    const session = await open({ model, launch_reward_fn_async: isAsync });
+    const { trajectories, metrics } = await take(session);
+    const failed = trajectories.filter(hasFailed);
+    expect(trajectories).toHaveLength(12);
+    expect(failed.map((t) => t.uid.at(-1)).sort()).toEqual(["1", "2", "2", "2"]);
+    for (const t of failed) {
+      expect(t.error).toMatch(/^reward model rm: (no score in the verdict "no idea"|.*HTTP 500)/);
+      expect(describeTrajectory(t)).toMatchObject({
+        reward: null,
+        score: null,
+        extra: { rm_error: expect.any(String) },
+      });
+    }
+    expect(metrics).toMatchObject({
+      "rollout/failed": 4,
+      "rollout/judge_failed": 4,
+      "rollout/dropped_groups": 1,
+      "rollout/kept": 7,
+    });
+    const kept = trajectories.filter((t) => !hasFailed(t) && !t.uid.endsWith("2"));
+    expect(metrics["critic/rewards/mean"]).toBeCloseTo(kept.reduce((sum, t) => sum + t.reward, 0) / 7, 12);
+    const trained = session.batches.flat().map(({ tokenIds }) => Array.from(tokenIds).join());
+    for (const t of [...failed, ...trajectories.filter(({ uid }) => uid.endsWith("2"))])
+      expect(trained).not.toContain(t.tokenIds.join());
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toMatch(/could not be judged, and is left out .*\n {2}row \d .*sample \d: reward model rm/);
+  });
+
+  it("ends when the server is gone, with its reason: nothing was judged", async () => {
+    vi.spyOn(process.stderr, "write").mockImplementation(() => true);
     const gone = await startChatServer(() => "");
     await gone.close();
     const session = await open({ model: { base_url: gone.url, num_retries: 0 } });
-    const { metrics } = await take(session);
-    expect(metrics["reward_extra/rm_failed/mean"]).toBe(1);
-    expect(metrics["reward_extra/rm_score/mean"]).toBe(0);
-    expect(metrics["critic/score/mean"]).toBeGreaterThan(0);
-    expect(warnings).toHaveLength(1);
-    expect(warnings[0]).toMatch(/cannot be reached.*ECONNREFUSED/);
+    await expect(take(session)).rejects.toThrow(
+      /^step 1: every conversation failed[\s\S]*12 conv[\s\S]*row \d, sample \d: .*cannot be reached.*ECONNREFUSED/,
+    );
+    expect(session.batches).toEqual([]);
   });
 
   it("ends when the server refuses every request", async () => {
@@ -178,7 +221,7 @@ describe("GGUF reward models", () => {
       rule_weight: 0,
     });
     const { trajectories, metrics } = await take(session);
-    expect(metrics["reward_extra/rm_failed/mean"]).toBe(0);
+    expect(metrics["rollout/judge_failed"]).toBe(0);
     expect(trajectories.every((t) => typeof t.extraFields.rm_verdict === "string")).toBe(true);
   });
 
@@ -190,7 +233,7 @@ describe("GGUF reward models", () => {
       rule_weight: 0,
     });
     const { trajectories, metrics } = await take(session);
-    expect(metrics["reward_extra/rm_failed/mean"]).toBe(0);
+    expect(metrics["rollout/judge_failed"]).toBe(0);
     // By what a plain model gives the two tokens.
     const engine = await models.load({}, { path, lora: { rank: 1, alpha: 1 } });
     const tokenizer = makeDeltaTokenizer(engine);
@@ -215,7 +258,7 @@ describe("GGUF reward models", () => {
     const head = writeSafetensors("head.safetensors", { "model.norm.weight": [1, 2, 3], "score.weight": data });
     const session = await open({ model: { path, type: "score_head", head_path: head, weight: 0.1 }, rule_weight: 0 });
     const { trajectories, metrics } = await take(session);
-    expect(metrics["reward_extra/rm_failed/mean"]).toBe(0);
+    expect(metrics["rollout/judge_failed"]).toBe(0);
     expect(new Set(trajectories.map((t) => t.extraFields.rm_score)).size).toBeGreaterThan(4);
     // By hand: the head's product with the normed state, which a row of the identity in its place shows number by number.
     const tiny = await loadModel({ path, threads: 1, contextSize: 64 });

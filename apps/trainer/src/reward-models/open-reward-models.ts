@@ -18,11 +18,7 @@ import { weighWithEndpoint, weighWithEngine, YesNoScorer } from "./yes-no-scorer
  * The models that `reward_model.model` names.
  * @throws ConfigError for a name given twice, a bad template or pattern, a file without a head; EngineError.
  */
-export async function openRewardModels(
-  { reward_model, trainer }: TrainConfig,
-  folder: string,
-  warn: (warning: string) => void,
-): Promise<RewardModels> {
+export async function openRewardModels({ reward_model, trainer }: TrainConfig, folder: string): Promise<RewardModels> {
   const names = nameModels(reward_model.model);
   const load: Loading = { folder, device: trainer.device, threads: trainer.threads ?? undefined };
   // Cheap checks of all before the first is loaded.
@@ -44,7 +40,7 @@ export async function openRewardModels(
     for (const { model } of models) await model.dispose?.();
     throw error;
   }
-  return new RewardModels(models, warn);
+  return new RewardModels(models);
 }
 
 /** @throws ConfigError when two have the same, for they would share their metrics. */

@@ -16,7 +16,7 @@ export interface RewardModel {
   dispose?(): Promise<void>;
 }
 
-/** A conversation could not be scored, but others may be: it scores 0, and the run goes on. */
+/** A conversation could not be scored, but others may be: it counts as failed (`rollout.on_failure`). */
 export class JudgementError extends Error {
   constructor(
     message: string,

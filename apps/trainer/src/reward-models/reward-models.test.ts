@@ -31,10 +31,14 @@ const makeRequest = (answer = "42", order = 0): RewardRequest => ({
       { role: "user", content: "6 * 7?" },
       { role: "assistant", content: answer },
     ],
+    numTurns: 2,
+    finishReason: "stop",
+    toolRewards: [],
+    turnScores: [],
+    interactionScore: null,
+    toolScore: null,
   },
   responseLength: 3,
-  interactionScore: null,
-  toolScore: null,
   order,
   place: `row ${order}`,
 });
@@ -218,46 +222,53 @@ describe("models together", () => {
     const [judgement] = await new JudgedRewards({ rules, ruleWeight: 10, models }).judge([makeRequest()]);
     expect(judgement).toEqual({
       score: 30 + 1 - 0.25,
-      extra: { acc: true, rule_score: 3, a_score: 0.5, a_failed: 0, b_score: -1, b_failed: 0 },
+      extra: { acc: true, rule_score: 3, a_score: 0.5, b_score: -1 },
     });
     const alone = new JudgedRewards({ rules: makeRewardManager("naive", {}), ruleWeight: 0, models });
-    expect((await alone.judge([makeRequest()]))[0]!.score).toBe(0.75);
+    expect(await alone.judge([makeRequest()])).toEqual([{ score: 0.75, extra: { a_score: 0.5, b_score: -1 } }]);
     await models.dispose();
   });
 
-  it("score 0 where one fails, with a metric, a warning and its verdict", async () => {
-    const warnings: string[] = [];
+  it("have no score where one fails: it is named, with its reason and its verdict", async () => {
     const server = await serve(() => "I would rather not say.");
-    const models = new RewardModels([wrap(judgeBy(server.url)), wrap(constant(1), { name: "other" })], (text) =>
-      warnings.push(text),
-    );
-    const { score, extra } = await models.judge(makeRequest("x", 3));
-    expect(score).toBe(1);
-    expect(extra).toMatchObject({ rm_score: 0, rm_failed: 1, rm_verdict: "I would rather not say.", other_failed: 0 });
-    expect(warnings.join()).toMatch(/reward model rm could not score.*\n {2}row 3: no score in the verdict/);
+    const models = new RewardModels([wrap(judgeBy(server.url)), wrap(constant(1), { name: "other" })]);
+    const rules = makeRewardManager("naive", { reward: () => 3 });
+    const [judgement] = await new JudgedRewards({ rules, ruleWeight: 1, models }).judge([makeRequest("x", 3)]);
+    expect(judgement).toEqual({
+      error: expect.stringMatching(/^reward model rm: no score in the verdict/),
+      extra: {
+        rm_error: expect.stringMatching(/no score in the verdict/),
+        rm_verdict: "I would rather not say.",
+        other_score: 1,
+      },
+    });
+    // Nor where the rules fail.
+    const broken = makeRewardManager("naive", { reward: () => Number.NaN });
+    const [without] = await new JudgedRewards({ rules: broken, ruleWeight: 1, models }).judge([makeRequest("x", 3)]);
+    expect(without).toMatchObject({ error: expect.stringMatching(/received NaN; reward model rm: no score/) });
     await models.dispose();
   });
 
-  it("score 0 where a template does not take a conversation", async () => {
+  it("have no score where a template does not take a conversation", async () => {
     const source = "{% if answer == 'bad' %}{{ raise_exception('not this one') }}{% endif %}{{ answer }}";
     const { engine, tokenizer } = makeFake(() => "Score: 9");
     const picky = new JudgePrompt(source, {}, "test");
     const models = new RewardModels([
       wrap(new GenerativeJudge(writeWithEngine(engine, tokenizer, verdictOptions), picky, format)),
     ]);
-    const { extra } = await models.judge(makeRequest("bad"));
-    expect(extra).toMatchObject({ rm_score: 0, rm_failed: 1 });
-    expect(extra.rm_error).toContain("not this one");
+    const { error, extra } = await models.judge(makeRequest("bad"));
+    expect(error).toMatch(/^reward model rm: .*not this one/s);
+    expect(extra).toEqual({ rm_error: expect.stringContaining("not this one") });
     expect((await models.judge(makeRequest("good"))).score).toBe(0.9);
     await models.dispose();
   });
 
-  it("score 0 where one takes too long, and the request ends; the wait for a turn does not count", async () => {
+  it("have no score where one takes too long, and the request ends; the wait for a turn does not count", async () => {
     const slow = await serve(() => new Promise((resolve) => setTimeout(() => resolve("Score: 10"), 5000)));
     const late = new RewardModels([wrap(judgeBy(slow.url), { timeoutS: 0.1 })]);
-    const { score, extra } = await late.judge(makeRequest());
-    expect(score).toBe(0);
-    expect(extra).toMatchObject({ rm_failed: 1, rm_error: "no score within 0.1 s" });
+    const { error, extra } = await late.judge(makeRequest());
+    expect(error).toBe("reward model rm: no score within 0.1 s");
+    expect(extra).toEqual({ rm_error: "no score within 0.1 s" });
     await late.dispose();
     const server = await serve(() => new Promise((resolve) => setTimeout(() => resolve("Score: 10"), 60)));
     const busy = new RewardModels([wrap(judgeBy(server.url), { concurrency: 1, timeoutS: 0.2 })]);

@@ -1,6 +1,6 @@
 import { TokenizerError } from "@cria/core";
 import { type RewardRequest, Semaphore } from "@cria/rollout";
-import { JudgementError, type RewardModel } from "./reward-model.js";
+import { JudgementError, type ModelScore, type RewardModel } from "./reward-model.js";
 
 export interface WeightedRewardModel {
   name: string;
@@ -13,12 +13,11 @@ export interface WeightedRewardModel {
 }
 
 export interface CombinedScore {
-  /** Sum of weight times score. */
+  /** Sum of weight times score; what a model could not score is left out of it. */
   score: number;
-  /**
-   * Of each model `<name>_score` and `<name>_failed` (0, or 1 when it could not score: that counts as 0); where there are
-   * any, `<name>_verdict` and `<name>_error`.
-   */
+  /** Why a model could not score; a sum without it would be no score. */
+  error?: string;
+  /** Of each model `<name>_score`, or `<name>_error`; where it wrote one, `<name>_verdict`. */
   extra: Record<string, unknown>;
 }
 
@@ -30,25 +29,25 @@ export class RewardModels {
   private readonly slots: ReadonlyMap<WeightedRewardModel, Semaphore>;
   private readonly running = new Set<Promise<unknown>>();
 
-  /** @param warn is told of each conversation that a model could not score. */
-  constructor(
-    private readonly models: readonly WeightedRewardModel[],
-    private readonly warn: (warning: string) => void = () => undefined,
-  ) {
+  constructor(private readonly models: readonly WeightedRewardModel[]) {
     this.slots = new Map(models.map((entry) => [entry, new Semaphore(entry.concurrency)]));
   }
 
   /**
-   * Asks all models at once. A conversation that a model cannot score, or not in time, is worth 0 to it.
+   * Asks all models at once. One that cannot score the conversation, or not in time, is an `error`.
    * @throws what ends the run: a server that refuses every request, an engine that fails, an abort of `signal`.
    */
   judge(request: RewardRequest, signal?: AbortSignal): Promise<CombinedScore> {
     const stop = signal ? AbortSignal.any([signal, this.closing.signal]) : this.closing.signal;
     const parts = this.models.map((entry) => this.track(this.ask(entry, request, stop)));
-    return Promise.all(parts).then((scores) => ({
-      score: scores.reduce((sum, { score }, i) => sum + this.models[i]!.weight * score, 0),
-      extra: Object.assign({}, ...scores.map(({ extra }) => extra)) as Record<string, unknown>,
-    }));
+    return Promise.all(parts).then((scores) => {
+      const errors = scores.flatMap(({ error }) => error ?? []);
+      return {
+        score: scores.reduce((sum, { score }, i) => sum + this.models[i]!.weight * score, 0),
+        extra: Object.assign({}, ...scores.map(({ extra }) => extra)) as Record<string, unknown>,
+        ...(errors.length > 0 ? { error: errors.join("; ") } : {}),
+      };
+    });
   }
 
   /** Ends what still runs, then frees the models. */
@@ -82,29 +81,17 @@ export class RewardModels {
       });
       stop.throwIfAborted();
       const outcome = late.aborted ? new JudgementError(`no score within ${timeoutS} s`) : result;
-      return describe(name, outcome, (reason) =>
-        this.warn(
-          `reward model ${name} could not score a conversation, which counts as 0\n  ${request.place}: ${reason}`,
-        ),
-      );
+      return describe(name, outcome);
     } finally {
       slot.release();
     }
   }
 }
 
-function describe(
-  name: string,
-  outcome: { score: number; verdict?: string } | JudgementError,
-  onFailure: (reason: string) => void,
-): CombinedScore {
-  const failed = outcome instanceof JudgementError;
-  const score = failed ? 0 : outcome.score;
-  const extra: Record<string, unknown> = { [`${name}_score`]: score, [`${name}_failed`]: failed ? 1 : 0 };
-  if (outcome.verdict !== undefined) extra[`${name}_verdict`] = outcome.verdict;
-  if (failed) {
-    extra[`${name}_error`] = outcome.message;
-    onFailure(outcome.message);
-  }
-  return { score, extra };
+function describe(name: string, outcome: ModelScore | JudgementError): CombinedScore {
+  const verdict = outcome.verdict === undefined ? {} : { [`${name}_verdict`]: outcome.verdict };
+  if (!(outcome instanceof JudgementError))
+    return { score: outcome.score, extra: { [`${name}_score`]: outcome.score, ...verdict } };
+  const { message } = outcome;
+  return { score: 0, error: `reward model ${name}: ${message}`, extra: { [`${name}_error`]: message, ...verdict } };
 }

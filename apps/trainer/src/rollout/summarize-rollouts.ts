@@ -1,4 +1,4 @@
-import type { FinishReason, Trajectory } from "@cria/core";
+import { type FinishReason, hasFailed, type Trajectory } from "@cria/core";
 import { describeTrajectory } from "../train/run-training.js";
 
 interface Spread {
@@ -10,11 +10,13 @@ interface Spread {
 export interface RolloutSummary {
   rows: number;
   trajectories: number;
+  /** Conversations that failed or could not be judged: rewards and turns are those of the others. */
   failed: number;
   first_error?: string;
-  reward: Spread;
+  /** null when every conversation failed. */
+  reward: Spread | null;
   by_data_source: Record<string, { mean: number; count: number }>;
-  turns: Spread;
+  turns: Spread | null;
   finish_reasons: Partial<Record<FinishReason, number>>;
   /** Sums over the trajectories. */
   metrics: Record<string, number>;
@@ -32,20 +34,22 @@ export function summarizeRollouts(trajectories: readonly Trajectory[], seconds: 
   for (const t of trajectories) {
     finish_reasons[t.finishReason] = (finish_reasons[t.finishReason] ?? 0) + 1;
     for (const [name, value] of Object.entries(t.metrics)) metrics[name] = (metrics[name] ?? 0) + value;
+    if (hasFailed(t)) continue;
     sources[t.dataSource] ??= { mean: 0, count: 0 };
     const source = sources[t.dataSource]!;
     source.count++;
     source.mean += (t.reward - source.mean) / source.count;
   }
+  const judged = trajectories.filter((t) => !hasFailed(t));
   const firstError = trajectories.find((t) => t.error !== undefined)?.error;
   return {
     rows: new Set(trajectories.map((t) => t.rowIndex)).size,
     trajectories: trajectories.length,
-    failed: trajectories.filter((t) => t.error !== undefined).length,
+    failed: trajectories.length - judged.length,
     ...(firstError === undefined ? {} : { first_error: firstError }),
-    reward: spread(trajectories.map((t) => t.reward)),
+    reward: spread(judged.map((t) => t.reward)),
     by_data_source: sources,
-    turns: spread(trajectories.map((t) => t.numTurns)),
+    turns: spread(judged.map((t) => t.numTurns)),
     finish_reasons,
     metrics,
     response_tokens: trajectories.reduce((sum, t) => sum + t.tokenIds.length - t.promptLength, 0),
@@ -57,13 +61,12 @@ export function summarizeRollouts(trajectories: readonly Trajectory[], seconds: 
 
 /** A trajectory as one line of JSON, with its states and turns in time. */
 export function describeRollout(trajectory: Trajectory): Record<string, unknown> {
-  const { timeline, extraFields } = trajectory;
+  const { timeline } = trajectory;
   return {
     ...describeTrajectory(trajectory),
     row: trajectory.rowIndex,
     turn_scores: trajectory.turnScores.map(({ value, tokenIndex }) => ({ value, token_index: tokenIndex })),
     tool_rewards: trajectory.toolRewards.map(({ value, tokenIndex }) => ({ value, token_index: tokenIndex })),
-    extra_fields: extraFields,
     loop_states: timeline?.loop,
     request_states: timeline?.request,
     turns: timeline?.turns.map(({ role, start, end, startedAt, endedAt, toolCalls }) => ({
@@ -74,14 +77,14 @@ export function describeRollout(trajectory: Trajectory): Record<string, unknown>
       ended_at: endedAt,
       ...(toolCalls ? { tool_calls: toolCalls } : {}),
     })),
-    error: trajectory.error ?? null,
   };
 }
 
-function spread(values: readonly number[]): Spread {
+function spread(values: readonly number[]): Spread | null {
+  if (values.length === 0) return null;
   const total = values.reduce((sum, value) => sum + value, 0);
   return {
-    mean: total / Math.max(1, values.length),
+    mean: total / values.length,
     min: values.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY),
     max: values.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY),
   };

@@ -1,16 +1,19 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { PolicyEngine, ScoreOptions, TrainSequence } from "@cria/core";
+import type { OptimizerOptions, ScoreOptions, TrainSequence } from "@cria/core";
 import type { TinyModels } from "@cria/engine/testing";
 import { checkConfig } from "../config/load-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import { openSession } from "../train/session.js";
 import type { Session } from "../train/session-type.js";
+import { watchEngine } from "./watch-calls.js";
 
 /** What a training step asked of the engine. */
 export interface EngineCalls {
   scores: (ScoreOptions & { count: number })[];
   batches: TrainSequence[][];
+  /** Of each update. */
+  optimizers: OptimizerOptions[];
 }
 
 export interface TinySession extends Session, EngineCalls {
@@ -91,21 +94,14 @@ export async function openTinySession(models: TinyModels, options: TinySessionOp
     {},
     { path, lora: { rank: lora_rank, alpha: lora_alpha ?? undefined }, contextSize: 56, maxSequences: 16, seed: 1 },
   );
-  const calls: EngineCalls = { scores: [], batches: [] };
-  const session = await openSession(config, folder, { engine: recordCalls(model, calls), signal: options.signal });
-  return { ...session, ...calls, folder };
-}
-
-function recordCalls(engine: PolicyEngine, calls: EngineCalls): PolicyEngine {
-  return new Proxy(engine, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name, target);
-      if (typeof value !== "function") return value;
-      return (...args: unknown[]) => {
-        if (name === "train") calls.batches.push([...(args[0] as TrainSequence[])]);
-        if (name === "score") calls.scores.push({ ...(args[1] as ScoreOptions), count: (args[0] as unknown[]).length });
-        return value.apply(target, args);
-      };
+  const calls: EngineCalls = { scores: [], batches: [], optimizers: [] };
+  const engine = watchEngine(model, {
+    score: (sequences, given) => void calls.scores.push({ ...given, count: sequences.length }),
+    train: (batch, _, optimizer) => {
+      calls.batches.push([...batch]);
+      calls.optimizers.push(optimizer!);
     },
   });
+  const session = await openSession(config, folder, { engine, signal: options.signal });
+  return { ...session, ...calls, folder };
 }

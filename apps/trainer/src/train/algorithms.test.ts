@@ -258,6 +258,65 @@ describe("rollout correction", () => {
     expect(kept / sampled).toBeCloseTo(1 - fraction, 6);
   });
 
+  /**
+   * The same batch, in which the sampler's logprobs are off in the middle one of three groups, and all rewards of that
+   * group are equal.
+   */
+  const takeWithOddGroup = async (rollout_correction: Record<string, unknown>, actor: Record<string, unknown>) => {
+    const session = await open({
+      reward: 'if (truth === "bb") return 1; return [...text].filter((c) => c.charCodeAt(0) < 128).length;',
+      algorithm: { rollout_correction },
+      actor: { optim: { lr: 1e-2 }, ...actor },
+    });
+    const { metrics } = await runTrainingStep(session, session.trainRows, 1, 0, ({ rowIndex, rolloutLogprobs }) => {
+      if (rowIndex === 1) for (let t = 0; t < rolloutLogprobs.length; t++) rolloutLogprobs[t]! += t % 2 ? 12 : 0;
+    });
+    return { session, metrics };
+  };
+
+  it.each([
+    ["no correction", {}, null],
+    ["a veto", { rollout_token_veto_threshold: 1e-4 }, "rollout_is_veto_fraction"],
+    ["normalised weights", { rollout_is: "token", rollout_is_batch_normalize: true }, "rollout_is_batch_norm_factor"],
+  ] as const)("with %s updates alike, whether or not a group without advantage is evaluated anyway", async (...row) => {
+    const [, correction, metric] = row;
+    const lean = await takeWithOddGroup(correction, {});
+    // Neither changes any gradient.
+    for (const actor of [{ entropy_coeff: 1e-12 }, { skip_zero_advantage: false }]) {
+      const whole = await takeWithOddGroup(correction, actor);
+      const [a, b] = [lean, whole].map(({ metrics }) => metrics["actor/grad_norm"]!);
+      expect(Math.abs(a! - b!) / b!).toBeLessThan(1e-5);
+      if (!metric) continue;
+      const name = `rollout_corr/${metric}`;
+      expect(lean.metrics[name]).toBe(whole.metrics[name]);
+    }
+    // The odd group has a say: a third of the sequences, or smaller weights.
+    if (metric)
+      expect(Math.abs(lean.metrics[`rollout_corr/${metric}`]! - (metric.includes("veto") ? 0 : 1))).toBeGreaterThan(
+        0.1,
+      );
+  });
+
+  it("and the sampler's diagnostics say which share of the batch they are about", async () => {
+    const lean = (await takeWithOddGroup({}, {})).metrics;
+    const whole = (await takeWithOddGroup({}, { skip_zero_advantage: false })).metrics;
+    expect(lean["training/evaluated_ratio"]).toBeGreaterThan(0.4);
+    expect(lean["training/evaluated_ratio"]).toBeLessThan(0.9);
+    expect(whole["training/evaluated_ratio"]).toBe(1);
+    // Only the whole batch has seen the odd group.
+    expect(Math.abs(lean["rollout_corr/kl"]!)).toBeLessThan(1e-4);
+    expect(whole["rollout_corr/kl"]).toBeGreaterThan(1);
+    expect(whole["actor/entropy"]).not.toBe(lean["actor/entropy"]);
+    // Evaluated for another reason: all of it is in the diagnostics, what has no advantage still not in the update.
+    const session = await open({
+      reward: ONE_GROUP_DIFFERS,
+      algorithm: { use_kl_in_reward: true, kl_ctrl: { kl_coef: 0 } },
+    });
+    const { metrics } = await take(session);
+    expect(metrics["training/evaluated_ratio"]).toBe(1);
+    expect(session.batches.map((batch) => batch.length <= 4)).toEqual([true]);
+  });
+
   it("with bypass_mode takes the sampler's logprobs as they are, and evaluates nothing before the update", async () => {
     const session = await open({ algorithm: { rollout_correction: { bypass_mode: true } } });
     const { trajectories, metrics } = await take(session);

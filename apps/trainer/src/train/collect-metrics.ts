@@ -2,14 +2,21 @@ import { type AdvantageOutputs, explainVariance } from "@cria/algorithms";
 import type { TrainResult, Trajectory } from "@cria/core";
 import { averageExtras } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
+import { countOnes } from "./flat-tokens.js";
+import { type FailureCounts, makeFailureMetrics } from "./leave-out-failures.js";
+import { averageLoopMetrics, countGroupsWithoutSpread } from "./loop-metrics.js";
 import type { TokenScores } from "./score-trajectories.js";
 
 /** Metrics of one step by their names in the field. */
 export type StepMetrics = Record<string, number>;
 
 export interface MetricInputs {
+  /** What the step learns from: nothing that failed. */
   trajectories: readonly Trajectory[];
-  /** Sum of each trajectory's token-level rewards. */
+  /** All of the step, what failed too: of them, whatever is about work rather than about the policy. */
+  conversations: readonly Trajectory[];
+  failures: FailureCounts;
+  /** Sum of each trajectory's token-level rewards, the KL taken off where it is part of the reward. */
   rewards: readonly number[];
   /** Flat over all trajectories, as the estimate is. */
   responseMask: ArrayLike<number>;
@@ -26,7 +33,8 @@ export interface MetricInputs {
   genBatches: number | null;
   updates: readonly TrainResult[];
   criticUpdates: readonly TrainResult[];
-  learningRate: number;
+  /** Of the actor; null while the critic warms up. */
+  learningRate: number | null;
   seconds: Record<string, number>;
   step: number;
   epoch: number;
@@ -34,7 +42,7 @@ export interface MetricInputs {
 }
 
 export function collectMetrics(inputs: MetricInputs): StepMetrics {
-  const { trajectories, seconds, config } = inputs;
+  const { trajectories, conversations, seconds, config } = inputs;
   const metrics: StepMetrics = { "training/global_step": inputs.step, "training/epoch": inputs.epoch };
   const spread = (name: string, values: readonly number[]) => {
     if (values.length === 0) return;
@@ -42,24 +50,43 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
     metrics[`${name}/max`] = values.reduce((a, b) => Math.max(a, b));
     metrics[`${name}/min`] = values.reduce((a, b) => Math.min(a, b));
   };
+  const share = (name: string, bits: readonly number[]) => {
+    if (bits.length > 0) metrics[name] = mean(bits);
+  };
   const sampled = (values: ArrayLike<number>) => Array.from(values).filter((_, t) => inputs.responseMask[t]);
   const responseLengths = trajectories.map((t) => t.tokenIds.length - t.promptLength);
   const promptLengths = trajectories.map((t) => t.promptLength);
   spread(
     "critic/score",
-    trajectories.map((t) => t.extraFields.score as number),
+    trajectories.map((t) => t.reward),
   );
   spread("critic/rewards", inputs.rewards);
+  Object.assign(metrics, averageRewardParts(trajectories), makeFailureMetrics(inputs.failures, trajectories.length));
+  const withoutSpread = countGroupsWithoutSpread(
+    trajectories.map((t) => t.uid),
+    inputs.rewards,
+  );
+  if (withoutSpread !== null) metrics["critic/rewards/frac_zero_std"] = withoutSpread;
   for (const [key, value] of Object.entries(averageExtras(trajectories))) metrics[`reward_extra/${key}/mean`] = value;
   spread("critic/advantages", sampled(inputs.estimated.advantages));
   spread("critic/returns", sampled(inputs.estimated.returns));
   if (inputs.values) spread("critic/values", sampled(inputs.values));
   for (const [name, value] of Object.entries(inputs.estimated.metrics)) metrics[`critic/${name}`] = value;
   spread("response_length", responseLengths);
-  metrics["response_length/clip_ratio"] = mean(trajectories.map((t) => (t.finishReason === "length" ? 1 : 0)));
+  share(
+    "response_length/clip_ratio",
+    trajectories.map((t) => (t.finishReason === "length" ? 1 : 0)),
+  );
   spread("prompt_length", promptLengths);
-  metrics["prompt_length/clip_ratio"] = mean(promptLengths.map((n) => (n >= config.data.max_prompt_length ? 1 : 0)));
-  metrics["response/aborted_ratio"] = mean(trajectories.map((t) => (t.finishReason === "aborted" ? 1 : 0)));
+  share(
+    "prompt_length/clip_ratio",
+    promptLengths.map((n) => (n >= config.data.max_prompt_length ? 1 : 0)),
+  );
+  metrics["response/aborted_ratio"] = mean(conversations.map((t) => (t.finishReason === "aborted" ? 1 : 0)));
+  share(
+    "response/turn_limit_ratio",
+    trajectories.map((t) => (t.finishReason === "tool_calls" ? 1 : 0)),
+  );
   spread(
     "num_turns",
     trajectories.map((t) => t.numTurns),
@@ -68,6 +95,7 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
     "tool_call_counts",
     trajectories.map((t) => t.metrics.tool_calls ?? 0),
   );
+  Object.assign(metrics, averageLoopMetrics(conversations));
 
   addActorMetrics(metrics, inputs);
   addCriticMetrics(metrics, inputs);
@@ -79,18 +107,19 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
   for (const [name, key] of [
     ["generate_sequences", "generate_s"],
     ["tool_calls", "tool_s"],
+    ["interactions", "interaction_s"],
   ] as const) {
     spread(
       `timing_s/agent_loop/${name}`,
       trajectories.map((t) => t.metrics[key] ?? 0),
     );
   }
-  const totalTokens = trajectories.reduce((sum, t) => sum + t.tokenIds.length, 0);
-  const sum = (name: string) => trajectories.reduce((total, t) => total + (t.metrics[name] ?? 0), 0);
+  const totalTokens = conversations.reduce((sum, t) => sum + t.tokenIds.length, 0);
+  const sum = (name: string) => conversations.reduce((total, t) => total + (t.metrics[name] ?? 0), 0);
   metrics["engine/decode_tokens"] = sum("decode_tokens");
   metrics["engine/prefill_tokens"] = sum("prefill_tokens");
   metrics["engine/reused_tokens"] = sum("reused_tokens");
-  const responseTokens = responseLengths.reduce((a, b) => a + b, 0);
+  const responseTokens = conversations.reduce((total, t) => total + t.tokenIds.length - t.promptLength, 0);
   for (const name of ["gen", "ref", "values", "adv", "update_critic", "update_actor"]) {
     if (seconds[name] === undefined) continue;
     const tokens = name === "gen" ? responseTokens : totalTokens;
@@ -100,6 +129,15 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
   metrics["perf/time_per_step"] = seconds.step ?? 0;
   metrics["perf/throughput"] = totalTokens / Math.max(1e-9, seconds.step ?? 0);
   return metrics;
+}
+
+/** Means of the score and of what rewards are made of; they add up to `critic/score/mean`, but for the score itself. */
+function averageRewardParts(trajectories: readonly Trajectory[]): StepMetrics {
+  if (trajectories.length === 0) return {};
+  const parts = ["score", "outcome", "length", "tools", "turns"] as const;
+  return Object.fromEntries(
+    parts.map((part) => [`reward/${part}/mean`, mean(trajectories.map((t) => t.rewards[part]!))]),
+  );
 }
 
 /** Means over the updates of what the loss reported. */
@@ -122,7 +160,7 @@ function addActorMetrics(
     if (entropy) for (let t = 0; t < responseMask.length; t++) if (responseMask[t]) entropies.push(entropy[t]!);
   }
   if (entropies.length > 0) metrics["actor/entropy"] = mean(entropies);
-  metrics["actor/lr"] = learningRate;
+  if (learningRate !== null) metrics["actor/lr"] = learningRate;
   if (!penalty) return;
   metrics["actor/reward_kl_penalty"] = penalty.kl;
   metrics["actor/reward_kl_penalty_coeff"] = penalty.coefficient;
@@ -139,8 +177,11 @@ function addCriticMetrics(
   metrics["critic/grad_norm"] = mean(criticUpdates.map((u) => u.gradNorm));
 }
 
-/** How far the sampler's probabilities are from the training graph's. */
-function addRolloutComparison(metrics: StepMetrics, { trajectories, scores, config }: MetricInputs): void {
+/** How far the sampler's probabilities are from the training graph's, and which share of the sampled tokens that is about. */
+function addRolloutComparison(
+  metrics: StepMetrics,
+  { trajectories, responseMask, scores, config }: MetricInputs,
+): void {
   if (config.algorithm.rollout_correction.bypass_mode) return;
   const actor: number[] = [];
   const rollout: number[] = [];
@@ -152,6 +193,7 @@ function addRolloutComparison(metrics: StepMetrics, { trajectories, scores, conf
       rollout.push(Math.exp(rolloutLogprobs[t]!));
     }
   }
+  metrics["training/evaluated_ratio"] = actor.length / Math.max(1, countOnes(responseMask));
   if (actor.length === 0) return;
   const differences = actor.map((p, i) => Math.abs(p - rollout[i]!));
   const average = mean(differences);

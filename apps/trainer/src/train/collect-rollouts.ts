@@ -1,28 +1,31 @@
-import { keepVaryingGroups } from "@cria/algorithms";
-import { DataError, type Trajectory } from "@cria/core";
-import { type DatasetRow, runRollouts } from "@cria/rollout";
+import { type AdvantageEstimator, advantageEstimators, keepVaryingGroups } from "@cria/algorithms";
+import { DataError, hasFailed, type Trajectory } from "@cria/core";
+import {
+  type DatasetRow,
+  makeAllFailedError,
+  type RolloutOptions,
+  startRollouts,
+  type UnjudgedTrajectory,
+} from "@cria/rollout";
+import { addFailures, type Learnable, leaveOutFailures } from "./leave-out-failures.js";
 import { countSamples } from "./multi-turn-options.js";
-import { rewardTokens } from "./reward-tokens.js";
 import type { Session } from "./session-type.js";
 import type { Stopwatch } from "./stopwatch.js";
 
-/** Rollouts of a step, groups side by side, with their rewards. */
-export interface Rollouts {
+/** Rollouts of a step, groups side by side. */
+export interface Rollouts extends Learnable {
   rows: DatasetRow[];
-  /** n for each of `rows`, in their order. */
+  /** n for each of `rows`, in their order: those that failed too. */
   trajectories: Trajectory[];
-  /** Of each trajectory, as long as its tokens. */
-  tokenLevelScores: Float64Array[];
 }
 
-/** Rollouts whose conversations have ended. */
-interface EndedRollouts extends Omit<Rollouts, "tokenLevelScores"> {
-  /** With the scores of reward models, which may still be at work. */
+export interface CollectedRollouts {
+  rows: DatasetRow[];
+  /** All have ended. In the order of the trajectories that `finish` gives. */
+  conversations: readonly (UnjudgedTrajectory | Trajectory)[];
+  /** The same with their rewards, once all are judged. @throws ToolError when every conversation failed. */
   finish: () => Promise<Rollouts>;
-}
-
-export interface CollectedRollouts extends EndedRollouts {
-  /** Whether reward models are still at work, so that there is time for what needs no scores. */
+  /** Whether judges are still at work, so that there is time for what needs no scores. */
   isJudging: boolean;
   /** Batches of prompts that were rolled out, 1 without dynamic sampling. */
   genBatches: number;
@@ -36,9 +39,9 @@ export interface CollectOptions {
 }
 
 /**
- * Rolls out n conversations for each row. With `algorithm.filter_groups`, groups whose rewards are all equal are replaced
- * by fresh prompts until there are as many groups as rows, `max_num_gen_batches` batches were rolled out (0: no limit), or
- * every prompt had its turn; the step then goes on with the groups it has.
+ * Rolls out n conversations for each row. With `algorithm.filter_groups`, groups whose rewards are all equal (failed samples
+ * left out) are replaced by fresh prompts until there are as many groups as rows, `max_num_gen_batches` batches were rolled
+ * out (0: no limit), or every prompt had its turn; the step then goes on with the groups it has.
  * Rewards are there when the caller asks for them with `finish`, and not before.
  */
 export async function collectRollouts(
@@ -47,12 +50,21 @@ export async function collectRollouts(
   options: CollectOptions,
   clock: Stopwatch,
 ): Promise<CollectedRollouts> {
-  const filter = session.config.algorithm.filter_groups;
+  const { algorithm, reward_model, actor_rollout_ref } = session.config;
+  const estimator = advantageEstimators.get(algorithm.adv_estimator);
+  const filter = algorithm.filter_groups;
   const first = await rollOut(session, rows, options, clock);
-  const { enable, launch_reward_fn_async } = session.config.reward_model;
-  if (!filter.enable && enable && launch_reward_fn_async) return { ...first, isJudging: true, genBatches: 1 };
-  let batch = await first.finish();
-  if (!filter.enable) return { ...keepFinished(batch), genBatches: 1 };
+  const finishFirst = async () => describeRollouts(await first.finish(), rows, estimator, options.step);
+  if (!filter.enable) {
+    const waits = reward_model.enable && reward_model.launch_reward_fn_async;
+    // What is refilled was judged already.
+    const isJudging = waits && actor_rollout_ref.rollout.on_failure !== "refill";
+    const { conversations } = first;
+    if (isJudging) return { rows: [...rows], conversations, finish: finishFirst, isJudging, genBatches: 1 };
+    return { ...keepFinished(await finishFirst()), genBatches: 1 };
+  }
+  let batch = await finishFirst();
+  let failures = batch.failures;
   const seen = new Set(rows.map((row) => row.uid));
   const kept: Rollouts[] = [keepVarying(batch, filter.metric)];
   const count = () => kept.reduce((sum, part) => sum + part.rows.length, 0);
@@ -61,21 +73,27 @@ export async function collectRollouts(
     const fresh = (options.nextRows?.() ?? []).filter((row) => !seen.has(row.uid));
     if (fresh.length === 0) break;
     for (const row of fresh) seen.add(row.uid);
-    batch = await (await rollOut(session, fresh, options, clock)).finish();
+    const ended = await rollOut(session, fresh, options, clock);
+    batch = describeRollouts(await ended.finish(), fresh, estimator, options.step);
+    failures = addFailures(failures, batch.failures);
     kept.push(keepVarying(batch, filter.metric));
     genBatches++;
   }
   // Where nothing can be learned the last batch stands for the step in its metrics.
   const all = count() > 0 ? joinRollouts(kept) : batch;
-  return { ...keepFinished(takeGroups(all, all.rows.slice(0, rows.length))), genBatches };
+  const taken = takeGroups(all, all.rows.slice(0, rows.length));
+  return { ...keepFinished({ ...taken, failures }), genBatches };
 }
 
 function keepFinished(rollouts: Rollouts): Omit<CollectedRollouts, "genBatches"> {
   const { rows, trajectories } = rollouts;
-  return { rows, trajectories, isJudging: false, finish: async () => rollouts };
+  return { rows, conversations: trajectories, isJudging: false, finish: async () => rollouts };
 }
 
-/** Reward of one greedy rollout of each row, the baseline of remax, by uid. */
+/**
+ * Reward of one greedy rollout of each row, the baseline of remax, by uid; rows whose rollout failed have none.
+ * @throws ToolError when all failed.
+ */
 export async function rollOutGreedily(
   session: Session,
   rows: readonly DatasetRow[],
@@ -83,8 +101,10 @@ export async function rollOutGreedily(
   clock: Stopwatch,
 ): Promise<Map<string, number>> {
   const greedy = { step, n: 1, temperature: 0 };
-  const { trajectories, tokenLevelScores } = await (await rollOut(session, rows, greedy, clock)).finish();
-  return new Map(trajectories.map((t, i) => [t.uid, tokenLevelScores[i]!.reduce((a, b) => a + b, 0)]));
+  const trajectories = await (await rollOut(session, rows, greedy, clock)).finish();
+  const rewards = new Map(trajectories.filter((t) => !hasFailed(t)).map((t) => [t.uid, t.reward]));
+  if (rewards.size === 0) throw makeAllFailedError(`the greedy rollouts of step ${step}`, trajectories);
+  return rewards;
 }
 
 async function rollOut(
@@ -92,78 +112,84 @@ async function rollOut(
   rows: readonly DatasetRow[],
   options: CollectOptions & { n?: number; temperature?: number },
   clock: Stopwatch,
-): Promise<EndedRollouts> {
+) {
   const { rollout } = session.config.actor_rollout_ref;
-  const deferred = session.judgedRewards?.defer(session.rollout.signal);
-  const trajectories = await clock.time("gen", () =>
-    runRollouts(session.engine, rows, {
-      ...session.rollout,
-      ...(deferred ? { reward: deferred } : {}),
-      n: options.n ?? countSamples(rollout),
-      temperature: options.temperature ?? rollout.temperature,
-      topP: rollout.top_p,
-      topK: Math.max(0, rollout.top_k),
-      step: options.step,
-      onTrajectory: options.onTrajectory,
-    }),
-  );
-  session.rollout.signal?.throwIfAborted();
-  const finish = async (): Promise<Rollouts> => {
-    const { trajectory_weight } = session.config.reward_model.aggregation;
-    const judged = deferred
-      ? await clock.time("reward", () => deferred.finish(trajectories, trajectory_weight))
-      : trajectories;
-    session.rollout.signal?.throwIfAborted();
-    // A step's reward where it was earned, the trajectory's on its last sampled token.
-    const tokenLevelScores = clock.timeSync("reward", () => judged.map((t) => rewardTokens(t, session)));
-    return { rows: [...rows], trajectories: judged, tokenLevelScores };
+  const rolloutOptions: RolloutOptions = {
+    ...session.rollout,
+    n: options.n ?? countSamples(rollout),
+    temperature: options.temperature ?? rollout.temperature,
+    topP: rollout.top_p,
+    topK: Math.max(0, rollout.top_k),
+    step: options.step,
+    onTrajectory: options.onTrajectory,
   };
-  return { rows: [...rows], trajectories, finish };
+  const ended = await clock.time("gen", () => startRollouts(session.engine, rows, rolloutOptions));
+  session.rollout.signal?.throwIfAborted();
+  const finish = async (): Promise<Trajectory[]> => {
+    const trajectories = await clock.time("reward", ended.finish);
+    session.rollout.signal?.throwIfAborted();
+    return trajectories;
+  };
+  return { conversations: ended.conversations, finish };
+}
+
+function describeRollouts(
+  trajectories: Trajectory[],
+  rows: readonly DatasetRow[],
+  estimator: AdvantageEstimator,
+  step: number,
+): Rollouts {
+  if (trajectories.every(hasFailed)) throw makeAllFailedError(`step ${step}`, trajectories);
+  return { rows: [...rows], trajectories, ...leaveOutFailures(trajectories, estimator) };
 }
 
 function keepVarying(rollouts: Rollouts, metric: string | null): Rollouts {
-  const { rows, trajectories, tokenLevelScores } = rollouts;
-  const values = trajectories.map((t, i) => readMetric(t, tokenLevelScores[i]!, metric));
+  const learnable = rollouts.indices.map((i) => rollouts.trajectories[i]!);
+  const values = learnable.map((t) => readMetric(t, metric));
   const uids = new Set(
     keepVaryingGroups(
-      trajectories.map((t) => t.uid),
+      learnable.map((t) => t.uid),
       values,
     ),
   );
   return takeGroups(
     rollouts,
-    rows.filter((row) => uids.has(row.uid)),
+    rollouts.rows.filter((row) => uids.has(row.uid)),
   );
 }
 
 /** The value that `filter_groups.metric` names. @throws DataError when a trajectory has no such number. */
-function readMetric(trajectory: Trajectory, tokenLevelScores: Float64Array, metric: string | null): number {
-  if (metric === null || metric === "seq_reward" || metric === "seq_final_reward")
-    return tokenLevelScores.reduce((a, b) => a + b, 0);
-  const value = trajectory.extraFields[metric];
+function readMetric({ reward, rewards, extraFields, rowIndex }: Trajectory, metric: string | null): number {
+  if (metric === null || metric === "seq_reward" || metric === "seq_final_reward") return reward;
+  if (metric === "score") return rewards.score!;
+  const value = extraFields[metric];
   if (typeof value === "number" || typeof value === "boolean") return Number(value);
   throw new DataError("is not what groups can be filtered by", {
     code: "data/bad-metric",
-    subject: `algorithm.filter_groups.metric "${metric}" of row ${trajectory.rowIndex}`,
+    subject: `algorithm.filter_groups.metric "${metric}" of row ${rowIndex}`,
     expected: "seq_reward, seq_final_reward, score, or a number that the reward function returns beside its score",
-    received: value === undefined ? `only ${Object.keys(trajectory.extraFields).join(", ")}` : String(value),
+    received: value === undefined ? `only ${["score", ...Object.keys(extraFields)].join(", ")}` : String(value),
   });
 }
 
 function takeGroups(rollouts: Rollouts, rows: readonly DatasetRow[]): Rollouts {
   const uids = new Set(rows.map((row) => row.uid));
-  const isKept = (_: unknown, i: number) => uids.has(rollouts.trajectories[i]!.uid);
+  const learnable = new Set(rollouts.indices);
+  const taken = [...rollouts.trajectories.keys()].filter((i) => uids.has(rollouts.trajectories[i]!.uid));
   return {
     rows: [...rows],
-    trajectories: rollouts.trajectories.filter(isKept),
-    tokenLevelScores: rollouts.tokenLevelScores.filter(isKept),
+    trajectories: taken.map((i) => rollouts.trajectories[i]!),
+    indices: [...taken.keys()].filter((k) => learnable.has(taken[k]!)),
+    failures: rollouts.failures,
   };
 }
 
 function joinRollouts(parts: readonly Rollouts[]): Rollouts {
-  return {
-    rows: parts.flatMap((part) => part.rows),
-    trajectories: parts.flatMap((part) => part.trajectories),
-    tokenLevelScores: parts.flatMap((part) => part.tokenLevelScores),
-  };
+  const joined: Rollouts = { ...parts[0]!, rows: [], trajectories: [], indices: [] };
+  for (const { rows, trajectories, indices } of parts) {
+    joined.indices.push(...indices.map((i) => joined.trajectories.length + i));
+    joined.rows.push(...rows);
+    joined.trajectories.push(...trajectories);
+  }
+  return joined;
 }

@@ -23,8 +23,6 @@ export async function scoreValues(
 export interface CriticUpdate {
   step: number;
   learningRate: number;
-  /** Prompts of the step; their trajectories lie side by side. */
-  prompts: number;
   trajectories: readonly Trajectory[];
   /** Of each trajectory, as long as its tokens. */
   values: readonly Float32Array[];
@@ -34,6 +32,7 @@ export interface CriticUpdate {
 /** Updates in mini-batches of prompts; rejections of the rollout correction do not concern the critic. */
 export async function updateCritic(session: Session, critic: Critic, update: CriticUpdate): Promise<TrainResult[]> {
   const { trajectories, values, returns } = update;
+  const groups = trajectories.map((t) => t.uid);
   const loss = composeValueLoss({
     cliprangeValue: critic.cliprangeValue,
     lossAggMode: critic.lossAggMode,
@@ -43,7 +42,7 @@ export async function updateCritic(session: Session, critic: Critic, update: Cri
   const results: TrainResult[] = [];
   for (let round = 0; round < critic.ppo_epochs; round++) {
     const seed = hashSeed(session.rollout.seed, update.step, "critic", round);
-    for (const indices of cutMiniBatches(trajectories.length, update.prompts, critic, seed)) {
+    for (const indices of cutMiniBatches(groups, critic, seed)) {
       const kept = indices.filter((i) => trajectories[i]!.responseMask.includes(1));
       if (kept.length === 0) continue;
       const sequences = kept.map((i): TrainSequence => {

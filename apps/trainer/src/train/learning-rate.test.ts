@@ -1,6 +1,6 @@
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
-import { openTinySession } from "../testing/tiny-session.js";
+import { openTinySession, type TinySession } from "../testing/tiny-session.js";
 import { computeLearningRate, countWarmupSteps, type LearningRateOptions } from "./learning-rate.js";
 import { runTrainingStep } from "./training-step.js";
 
@@ -65,6 +65,46 @@ describe("the learning rate", () => {
       expect(metrics["critic/lr"]).toBeCloseTo(10 * expected, 12);
     }
     await session.critic!.engine.dispose();
+  });
+
+  it("of the actor rises and falls over the steps after the critic's warm-up, in a resumed run as well", async () => {
+    const optim = { lr: 1e-2, lr_scheduler_type: "cosine", lr_warmup_steps: 3, min_lr_ratio: 0 } as const;
+    const open = () =>
+      openTinySession(models, {
+        algorithm: { adv_estimator: "gae" },
+        actor: { optim },
+        critic: { optim, model: { lora_rank: 2 } },
+        trainer: { total_training_steps: 10, critic_warmup: 3 },
+      });
+    const rates = async (session: TinySession, steps: number[]) => {
+      const list: { actor?: number; critic: number }[] = [];
+      for (const step of steps) {
+        const { metrics } = await runTrainingStep(session, session.trainRows, step, 0);
+        list.push({ actor: metrics["actor/lr"], critic: metrics["critic/lr"]! });
+      }
+      await session.critic!.engine.dispose();
+      return list;
+    };
+    const session = await open();
+    const all = await rates(
+      session,
+      Array.from({ length: 10 }, (_, i) => i + 1),
+    );
+    // Nothing is updated in the first three steps: the next three are the actor's warm-up.
+    expect(all.slice(0, 3).map(({ actor }) => actor)).toEqual([undefined, undefined, undefined]);
+    expectClose(
+      all.slice(3).map(({ actor }) => actor!),
+      list(optim, 7),
+    );
+    expect(all[5]!.actor).toBe(1e-2);
+    expectClose(
+      all.map(({ critic }) => critic),
+      list(optim, 10),
+    );
+    // The engine got what the metrics say.
+    expect(session.optimizers.map(({ learningRate }) => learningRate)).toEqual(all.slice(3).map(({ actor }) => actor));
+    // The rate depends on the step alone: one that begins in the middle has the same.
+    expect(await rates(await open(), [5, 9])).toEqual([all[4], all[8]]);
   });
 
   it("of almost nothing leaves the critic as it is", async () => {

@@ -32,10 +32,11 @@ export async function loadAlgorithms({ algorithm, actor_rollout_ref }: TrainConf
   const isFunction = (value: unknown) => typeof value === "function";
   const isLoss = (value: unknown) => isFunction((value as { evaluate?: unknown } | null)?.evaluate);
   const { advantageEstimators, policyLosses, aggregations, klEstimates } = algorithms;
-  const anEstimator = `a function from AdvantageInputs to AdvantageOutputs; its \`needs\`, if any, of ${algorithms.costlyInputs.join(", ")}`;
+  const anEstimator = `a function from AdvantageInputs to AdvantageOutputs; its \`needs\`, if any, of ${algorithms.costlyInputs.join(", ")}; its \`comparesGroup\`, if any, true or false`;
   const isEstimator = (value: unknown) => {
-    const needs = (value as { needs?: unknown } | null)?.needs ?? [];
-    return isFunction(value) && Array.isArray(needs) && needs.every((need) => algorithms.costlyInputs.includes(need));
+    const { needs = [], comparesGroup = false } = (value ?? {}) as { needs?: unknown; comparesGroup?: unknown };
+    const knowsNeeds = Array.isArray(needs) && needs.every((need) => algorithms.costlyInputs.includes(need));
+    return isFunction(value) && knowsNeeds && typeof comparesGroup === "boolean";
   };
   const aKl = "a function from logprob - refLogprob to { value, gradient }";
   await load(advantageEstimators, "algorithm.adv_estimator", algorithm.adv_estimator, anEstimator, isEstimator);

@@ -1,9 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
-import { afterAll, expect, it } from "vitest";
+import { loopCounters } from "@cria/rollout";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type FakeSession, openFakeSession } from "../testing/fake-session.js";
 import { openTinySession } from "../testing/tiny-session.js";
 import { trainSession } from "./train-session.js";
+import { runTrainingStep } from "./training-step.js";
+import { validate } from "./validate.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -28,6 +32,25 @@ function expand(pattern: string): string[] {
   return match ? match[2]!.split(",").flatMap((part) => expand(`${match[1]}${part}${match[3]}`)) : [pattern];
 }
 
+/** The rows of docs/metrics.md; `<x>` stands for anything. */
+function readDocumented(): { name: string; pattern: RegExp }[] {
+  const text = readFileSync(join(import.meta.dirname, "../../../../docs/metrics.md"), "utf8");
+  const names = text.split("\n").flatMap((line) => /^\| `([^`]+)` +\|/.exec(line)?.[1] ?? []);
+  return names.flatMap(expand).map((name) => {
+    const literal = name.split(/<[a-z]+>/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+    return { name, pattern: new RegExp(`^${literal.join("(.+)")}$`) };
+  });
+}
+
+/** Rows for what users' code reports. They fit every name, so that no name of ours may need them. */
+const USERS = ["critic/<name>", "actor/<name>", "agent_loop/<counter>/mean"];
+const documented = readDocumented().filter(({ name }) => !USERS.includes(name));
+const listUndocumented = (names: readonly string[]) =>
+  names.filter((name) => !documented.some(({ pattern }) => pattern.test(name)));
+
+/** What the runs of this file wrote. */
+const written = new Set<string>();
+
 it("a step with everything on has every metric of the contract", async () => {
   const session = await openTinySession(models, {
     reward: "return { score: text.length % 3, acc: text.length % 2, pred: text[0] ?? '' };",
@@ -47,4 +70,130 @@ it("a step with everything on has every metric of the contract", async () => {
   const names = NAMES.trim().split(/\s+/).flatMap(expand);
   expect(names.length).toBeGreaterThan(80);
   expect(names.filter((name) => !Number.isFinite(metrics[name]))).toEqual([]);
+  expect(listUndocumented(Object.keys(metrics))).toEqual([]);
+  for (const name of Object.keys(metrics)) written.add(name);
+});
+
+const call = (name: string, parameters: unknown) =>
+  `<tool_call>\n${JSON.stringify({ name, arguments: parameters })}\n</tool_call>`;
+const sum = call("calculator", { expression: "1 + 1" });
+/** What the model says first, in each of a group's conversations; it then answers, and then ends. */
+const OPENINGS = [
+  sum,
+  // A second call is one too many.
+  sum + sum,
+  call("calculator", { expression: "1 +" }),
+  call("oracle", {}),
+  call("calculator", { wrong: 1 }),
+  "<tool_call>\nnonsense\n</tool_call>",
+  call("broken", {}),
+  "2",
+];
+const ENVIRONMENT = `
+import { BaseInteraction, BaseTool, defineToolSchema } from "@cria/tools";
+import { z } from "zod";
+export class Broken extends BaseTool {
+  constructor() { super(defineToolSchema("broken", "Throws.", z.object({}))); }
+  async execute() { throw new Error("broken"); }
+}
+export class Boastful extends BaseTool {
+  constructor() { super(defineToolSchema("boastful", "Counts.", z.object({}))); }
+  async execute() { return { response: { text: "ok" }, reward: 0, metrics: { tool_calls: 1000, failed: 1 } }; }
+}
+export class Once extends BaseInteraction {
+  name = "once";
+  async startInteraction() {}
+  async generateResponse(id, messages) {
+    return { shouldTerminate: messages.at(-1).content === "end", content: "more?", score: 0, data: { mood: 3, tool_errors: 50 } };
+  }
+  async finalizeInteraction() {}
+}`;
+
+describe("a step with tools and an interaction", () => {
+  let metrics: Record<string, number>;
+  let validated: Record<string, number>;
+  let session: FakeSession;
+  let next = 0;
+  beforeAll(async () => {
+    session = await openFakeSession(models, {
+      prompts: ["a"],
+      reward: "return { score: 1, mine: 2 };",
+      reply: ({ turn }) => [OPENINGS[turn === 0 ? next++ % OPENINGS.length : 0]!, call("boastful", {}), "end"][turn]!,
+      files: {
+        "mine.ts": ENVIRONMENT,
+        "tools.yaml":
+          'tools: [{ class_name: "@cria/tools#CalculatorTool" }, { class_name: "./mine.ts#Broken" }, { class_name: "./mine.ts#Boastful" }]',
+        "interactions.yaml": 'interaction: [{ name: once, class_name: "./mine.ts#Once" }]',
+      },
+      row: { extra_info: { index: 0, interaction_kwargs: { name: "once" } } },
+      overrides: [
+        `actor_rollout_ref.rollout.n=${OPENINGS.length}`,
+        "actor_rollout_ref.rollout.multi_turn.tool_config_path={folder}/tools.yaml",
+        "actor_rollout_ref.rollout.multi_turn.interaction_config_path={folder}/interactions.yaml",
+        "actor_rollout_ref.actor.skip_zero_advantage=false",
+        "data.val_files=rows.jsonl",
+      ],
+    });
+    metrics = (await runTrainingStep(session, session.trainRows, 1, 0)).metrics;
+    validated = (await validate(session, { temperature: 1, n: OPENINGS.length, step: 1 })).metrics;
+    for (const name of Object.keys({ ...metrics, ...validated })) written.add(name);
+  });
+  afterAll(() => session.dispose());
+
+  it("has every counter of the loop, the zeros too", () => {
+    const n = OPENINGS.length;
+    for (const name of loopCounters.filter((name) => name !== "tool_calls"))
+      expect(metrics[`agent_loop/${name}/mean`], name).toBeGreaterThanOrEqual(0);
+    const counts = {
+      tool_errors: 4,
+      tool_unknown_tool: 1,
+      tool_invalid_arguments: 1,
+      tool_invalid_call: 1,
+      tool_exception: 1,
+      too_many_calls: 1,
+      tool_timeout: 0,
+      tokenization_mismatch: 0,
+      tokenization_drift: 0,
+      tokenization_unchecked: 0,
+    };
+    for (const [name, count] of Object.entries(counts))
+      expect(metrics[`agent_loop/${name}/mean`], name).toBe(count / n);
+    // One call first, or two, or none; then one more.
+    expect(metrics["tool_call_counts/mean"]).toBe((8 + 8) / n);
+    expect(metrics["agent_loop/tool_error_rate"]).toBe(4 / 16);
+    expect(metrics["critic/rewards/frac_zero_std"]).toBe(1);
+  });
+
+  it("has what tools and interactions returned under their names, where it can hide nothing", () => {
+    // Of the three calls that the calculator answered one was no expression.
+    expect(metrics["agent_loop/tool_answers/calculator/mean"]).toBe(3 / 8);
+    expect(metrics["tool/calculator/invalid_expression/mean"]).toBe(1 / 3);
+    expect(metrics["tool/boastful/tool_calls/mean"]).toBe(1000);
+    expect(metrics["tool/boastful/failed/mean"]).toBe(1);
+    expect(metrics["interaction/once/mood/mean"]).toBe(3);
+    expect(metrics["interaction/once/tool_errors/mean"]).toBe(50);
+    // "2" is no call, and gets an answer too.
+    expect(metrics["agent_loop/interaction_turns/mean"]).toBe(9 / 8);
+    expect(metrics["reward_extra/mine/mean"]).toBe(2);
+    expect(metrics["rollout/failed"]).toBe(0);
+  });
+
+  it("has the same of a validation", () => {
+    for (const name of ["agent_loop/tool_errors/mean", "tool/calculator/invalid_expression/mean", "num_turns/mean"])
+      expect(validated[`val-aux/${name}`]).toBe(metrics[name]);
+  });
+
+  it("has a row in docs/metrics.md for every name", () => {
+    expect(Object.keys(metrics).length).toBeGreaterThan(100);
+    expect(listUndocumented(Object.keys({ ...metrics, ...validated }))).toEqual([]);
+    expect(listUndocumented(["agent_loop/tool_oops/mean", "actor/oops"])).toHaveLength(2);
+  });
+});
+
+it("docs/metrics.md explains nothing that no run writes", () => {
+  // Other tests have runs with these: dynamic sampling, and every kind of rollout correction.
+  const others =
+    /^(train\/num_gen_batches|rollout_corr\/(rollout_rs_|rollout_is_(batch|veto|catastrophic)).*|val-core\/.*reward\/.*)$/;
+  const unseen = documented.filter(({ pattern }) => ![...written].some((name) => pattern.test(name)));
+  expect(unseen.map(({ name }) => name).filter((name) => !others.test(name))).toEqual([]);
 });

@@ -49,8 +49,8 @@ describe("multi-turn keys of the config", () => {
     expect(session.rollout.interactions!.has("test")).toBe(true);
     const judged = trajectories.filter((t) => t.turnScores.length > 0);
     for (const t of judged) {
-      expect(t.reward).toBeCloseTo((t.extraFields.score as number) + 0.5);
-      expect(t.extraFields.interactionScore).toBe(0.25);
+      expect(t.reward).toBeCloseTo(t.rewards.score! + 0.5);
+      expect(t.rewards.interactionScore).toBe(0.25);
     }
     for (const t of trajectories) expect(t.timeline!.request.at(-1)!.state).toBe("completed");
   });

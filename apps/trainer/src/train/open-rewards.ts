@@ -1,12 +1,13 @@
-import type { RewardAggregation } from "@cria/algorithms";
+import { aggregateReward, type RewardAggregation } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
 import {
   type BatchRewardFunction,
+  checkRowHasReward,
   type DatasetRow,
-  findReward,
   loadExport,
   makeRewardManager,
-  makeUnknownSource,
+  type PossibleScores,
+  type RewardAggregator,
   type RewardFunction,
   type RewardManager,
 } from "@cria/rollout";
@@ -15,26 +16,22 @@ import type { TrainConfig } from "../config/train-config.js";
 import { JudgedRewards } from "../reward-models/judged-rewards.js";
 import { openRewardModels } from "../reward-models/open-reward-models.js";
 
-export interface OpenRewardsOptions {
+export interface OpenRewardsOptions extends PossibleScores {
   responseLength: number;
+  /** All that the run may roll out, for training and for validation. */
   rows: readonly DatasetRow[];
-  /** Whether a tool or an interaction may score what no reward function does. */
-  hasOtherScores: boolean;
 }
 
-/** @throws ConfigError when the function cannot be loaded, the manager is unknown, or a data source has no reward. */
+/** @throws ConfigError when the function cannot be loaded, the manager is unknown, or a row's data source has no reward. */
 export async function openRewards(
   config: TrainConfig,
   folder: string,
-  { responseLength, rows, hasOtherScores }: OpenRewardsOptions,
+  { responseLength, rows, ...scores }: OpenRewardsOptions,
 ): Promise<RewardManager> {
   const { reward_model } = config;
   const { path, name, reward_kwargs } = config.custom_reward_function;
   const reward = path === null ? null : await loadExport(resolvePath(folder, path), name, "custom_reward_function");
-  if (!reward && !hasOtherScores && asksRules(reward_model)) {
-    const unknown = rows.find((row) => !findReward(row.dataSource) && !row.extraInfo.interaction_kwargs);
-    if (unknown) throw makeUnknownSource(unknown.dataSource);
-  }
+  if (!reward && asksRules(reward_model)) for (const row of rows) checkRowHasReward(row, scores);
   const { enable, len, penalty_factor, log } = reward_model.overlong_buffer;
   if (enable && reward_model.reward_manager === "naive")
     throw new ConfigError("has no effect with this reward manager", {
@@ -60,7 +57,6 @@ export async function openJudgedRewards(
   config: TrainConfig,
   folder: string,
   rules: RewardManager,
-  warn: (warning: string) => void,
 ): Promise<JudgedRewards | null> {
   const { enable, model, rule_weight, overlong_buffer } = config.reward_model;
   const refuse = (key: string, summary: string, expected: string, received: string) =>
@@ -72,7 +68,7 @@ export async function openJudgedRewards(
   if (model.length === 0) throw refuse("model", "names no model", "a path or a base_url", "nothing");
   if (rule_weight === 0 && overlong_buffer.enable)
     throw refuse("overlong_buffer.enable", "is part of the rules, which are not asked", "false", "true");
-  const models = await openRewardModels(config, folder, warn);
+  const models = await openRewardModels(config, folder);
   return new JudgedRewards({ rules, ruleWeight: rule_weight, models });
 }
 
@@ -80,8 +76,13 @@ function asksRules({ enable, rule_weight }: TrainConfig["reward_model"]): boolea
   return !enable || rule_weight !== 0;
 }
 
-/** How a config's `reward_model` puts rewards on tokens. */
-export function makeRewardAggregation({
+/** How a config's `reward_model` puts rewards on tokens: weights, strategy, bonuses, penalties. */
+export function makeRewardAggregator(rewardModel: TrainConfig["reward_model"]): RewardAggregator {
+  const options = makeRewardAggregation(rewardModel);
+  return (earned) => aggregateReward(earned, options);
+}
+
+function makeRewardAggregation({
   aggregation,
   token_reward,
   trajectory_reward,

@@ -1,12 +1,16 @@
-import type { Trajectory } from "@cria/core";
+import { hasFailed, type Trajectory } from "@cria/core";
 import { hashSeed } from "@cria/rollout";
 import type { Generation } from "../trackers/generation.js";
 import type { Session } from "./session-type.js";
 
-/** `count` conversations of a validation, drawn once for the run: every validation shows the same prompts. */
+/**
+ * `count` conversations of a validation, drawn once for the run: every validation shows the same prompts. One that failed has
+ * no score, and makes room for another.
+ */
 export function pickGenerations(session: Session, trajectories: readonly Trajectory[], count: number): Generation[] {
   const truths = new Map(session.valRows.map((row) => [row.uid, row.groundTruth]));
   return trajectories
+    .filter((trajectory) => !hasFailed(trajectory))
     .map((trajectory) => ({ trajectory, rank: hashSeed(42, trajectory.uid, trajectory.sampleIndex) }))
     .sort((a, b) => a.rank - b.rank)
     .slice(0, count)

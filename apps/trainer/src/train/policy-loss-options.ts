@@ -30,15 +30,20 @@ export function makePolicyLossOptions(
 }
 
 /**
- * Whether a trajectory without advantage has a gradient or a say all the same: through the KL or entropy term, through the
- * loss itself, or because rejection must look at its tokens.
+ * Whether trajectories without advantage take part in the update: because the config says so, because they have a gradient
+ * all the same (through the KL or entropy term, or through the loss itself), or because the others' depends on them:
+ * rejection and veto take tokens out of the denominators, and normalised weights are divided by a mean over the batch.
  */
 export function needsEveryTrajectory(config: TrainConfig): boolean {
   const { actor } = config.actor_rollout_ref;
+  const { rollout_correction: correction } = config.algorithm;
   return (
+    !actor.skip_zero_advantage ||
     actor.use_kl_loss ||
     actor.entropy_coeff !== 0 ||
-    config.algorithm.rollout_correction.rollout_rs !== null ||
+    correction.rollout_rs !== null ||
+    correction.rollout_token_veto_threshold !== null ||
+    (correction.rollout_is !== null && correction.rollout_is_batch_normalize) ||
     !policyLosses.get(actor.policy_loss.loss_mode).vanishesWithoutAdvantage
   );
 }

@@ -4,7 +4,6 @@ import { TinyModels } from "@cria/engine/testing";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import type { TrainConfig } from "../config/train-config.js";
 import { openTinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
-import { rewardTokens } from "./reward-tokens.js";
 import { describeTrajectory } from "./run-training.js";
 import { openSession } from "./session.js";
 import { runTrainingStep } from "./training-step.js";
@@ -33,10 +32,10 @@ describe("reward_model in a training step", () => {
   it("strategies spread the reward over the sampled tokens; its sum is what advantages are made of", async () => {
     for (const strategy of ["last_token", "uniform", "exponential_decay", "importance"]) {
       const aggregation = { strategy, trajectory_weight: 2, gamma: 0.5 };
-      const { session, trajectories, metrics } = await step({ rewardModel: { aggregation } });
+      const { trajectories, metrics } = await step({ rewardModel: { aggregation } });
       for (const t of trajectories) {
-        const placed = rewardTokens(t, session);
-        expect(sum(placed)).toBeCloseTo(2 * (t.extraFields.score as number), 9);
+        const placed = t.rewards.tokenLevel;
+        expect(sum(placed)).toBeCloseTo(2 * t.rewards.score!, 9);
         expect(t.reward).toBeCloseTo(sum(placed), 9);
         const sampled = [...placed].filter((_, i) => t.responseMask[i]);
         if (strategy === "last_token") expect(sampled.filter((r) => r !== 0).length).toBeLessThanOrEqual(1);
@@ -44,21 +43,25 @@ describe("reward_model in a training step", () => {
         if (strategy === "exponential_decay" && sampled.length > 1)
           expect(sampled.at(-2)!).toBeCloseTo(sampled.at(-1)! / 2, 12);
       }
-      const rewards = trajectories.map((t) => sum(rewardTokens(t, session)));
+      const rewards = trajectories.map((t) => sum(t.rewards.tokenLevel));
       expect(metrics["critic/rewards/mean"]).toBeCloseTo(sum(rewards) / rewards.length, 9);
     }
   });
 
-  it("success, failure and length shape it; critic/score stays what the reward function gave", async () => {
-    const { trajectories, session, metrics } = await step({
+  it("success, failure and length shape it; reward/score stays what the reward function gave", async () => {
+    const { trajectories, metrics } = await step({
       reward: "return { score: 7, acc: truth === 'a' };",
       rewardModel: { trajectory_reward: { success_reward: 1, failure_reward: -1, length_penalty: -0.01 } },
     });
     for (const t of trajectories) {
       const sampled = sum(t.responseMask);
-      expect(sum(rewardTokens(t, session))).toBeCloseTo((t.extraFields.acc ? 1 : -1) - 0.01 * sampled, 9);
+      expect(t.reward).toBeCloseTo((t.extraFields.acc ? 1 : -1) - 0.01 * sampled, 9);
+      expect(t.rewards).toMatchObject({ score: 7, success: t.extraFields.acc, outcome: t.extraFields.acc ? 1 : -1 });
+      expect(t.rewards.length).toBeCloseTo(-0.01 * sampled, 12);
     }
-    expect(metrics["critic/score/mean"]).toBe(7);
+    expect(metrics["reward/score/mean"]).toBe(7);
+    const parts = ["outcome", "length", "tools", "turns"].map((part) => metrics[`reward/${part}/mean`]!);
+    expect(sum(parts)).toBeCloseTo(metrics["critic/score/mean"]!, 9);
     expect(metrics["reward_extra/acc/mean"]).toBeCloseTo(1 / 3, 9);
   });
 
@@ -66,14 +69,14 @@ describe("reward_model in a training step", () => {
     const overlong_buffer = { enable: true, len: 8, penalty_factor: 2, log: true };
     const dapo = await step({ reward: "return 1;", rewardModel: { reward_manager: "dapo", overlong_buffer } });
     for (const t of dapo.trajectories)
-      expect(t.extraFields.score).toBeCloseTo(1 - (2 * (t.tokenIds.length - t.promptLength)) / 8, 9);
+      expect(t.rewards.score).toBeCloseTo(1 - (2 * (t.tokenIds.length - t.promptLength)) / 8, 9);
     expect(dapo.metrics["reward_extra/overlong_reward/mean"]).toBeLessThan(0);
 
     const batch = await step({
       reward: "if (!Array.isArray(source)) throw new Error('one'); return source.map((_, i) => i);",
       rewardModel: { reward_manager: "batch" },
     });
-    expect(batch.trajectories.map((t) => t.extraFields.score)).toEqual(Array.from({ length: 12 }, (_, i) => i));
+    expect(batch.trajectories.map((t) => t.rewards.score)).toEqual(Array.from({ length: 12 }, (_, i) => i));
 
     const naive = await step({
       reward: "return arguments[4].bonus;",
@@ -82,13 +85,15 @@ describe("reward_model in a training step", () => {
     expect(naive.metrics["critic/score/mean"]).toBe(3);
   });
 
-  it("a reward function that hangs costs its timeout, and is counted", async () => {
-    const { metrics } = await step({
+  it("a reward function that hangs judges nothing: its conversations are left out, and counted", async () => {
+    vi.spyOn(process.stderr, "write").mockImplementation(() => true);
+    const { trajectories, metrics } = await step({
       reward: "return truth === 'a' ? new Promise(() => {}) : 1;",
       rewardModel: { timeout_s: 0.05 },
     });
-    expect(metrics["critic/score/mean"]).toBeCloseTo(2 / 3, 9);
-    expect(metrics["reward_extra/reward_timeout/mean"]).toBe(1);
+    expect(metrics["critic/score/mean"]).toBe(1);
+    expect(metrics).toMatchObject({ "rollout/judge_failed": 4, "rollout/failed_ratio": 1 / 3, "rollout/kept": 8 });
+    expect(trajectories.filter((t) => t.error === "the reward function gave no answer within 0.05 s")).toHaveLength(4);
   });
 
   it("what contradicts itself is refused before a model is loaded", async () => {
@@ -102,10 +107,56 @@ describe("reward_model in a training step", () => {
     const noFunction = await refuse({}, (config) => {
       config.custom_reward_function.path = null;
     });
-    expect(noFunction).toMatch(/data_source "test": has no reward/);
+    expect(noFunction).toMatch(
+      /^row 0 \(.*rows\.jsonl, line 1\): data_source "test": has no reward[\s\S]*openai\/gsm8k/,
+    );
     await expect(writeTinyRun(models, { rewardModel: { trajectory_reward: { length_penalty: 0.1 } } })).rejects.toThrow(
       /length_penalty[\s\S]*0 or less/,
     );
+  });
+
+  it("a row that nothing can score is named before a model is loaded, wherever it stands", async () => {
+    const { config, folder } = await writeTinyRun(models, { data: { val_files: "val.jsonl" } });
+    const row = (data_source: string, extra_info: object = {}) =>
+      `${JSON.stringify({ data_source, prompt: [{ role: "user", content: "a" }], extra_info })}\n`;
+    const write = (...rows: string[]) => writeFileSync(join(folder, "val.jsonl"), rows.join(""));
+    writeFileSync(join(folder, "rows.jsonl"), row("openai/gsm8k").repeat(3));
+    const modules = `import { BaseInteraction, BaseTool } from "@cria/tools";
+      const schema = (name) => ({ type: "function", function: { name, description: "", parameters: { type: "object" } } });
+      export class Silent extends BaseTool {
+        constructor(config) { super(schema(config.name), config); }
+        async execute() { return { response: { text: "" } }; }
+      }
+      export class Scoring extends Silent { async calcReward() { return 1; } }
+      export class Talk extends BaseInteraction {
+        async startInteraction() {}
+        async generateResponse() { return { shouldTerminate: true, content: "", score: 0 }; }
+        async finalizeInteraction() {}
+      }`;
+    writeFileSync(join(folder, "mine.ts"), modules);
+    const tool = (kind: string) => `  - class_name: ./mine.ts#${kind}\n    config: { name: ${kind.toLowerCase()} }\n`;
+    writeFileSync(join(folder, "silent.yaml"), `tools:\n${tool("Silent")}`);
+    writeFileSync(join(folder, "both.yaml"), `tools:\n${tool("Silent")}${tool("Scoring")}`);
+    writeFileSync(join(folder, "talk.yaml"), "interaction:\n  - name: talk\n    class_name: ./mine.ts#Talk\n");
+    config.custom_reward_function.path = null;
+    config.actor_rollout_ref.model.path = "none.gguf";
+    const { multi_turn } = config.actor_rollout_ref.rollout;
+    const openError = () => openSession(config, folder).then(String, (error: Error) => error.message);
+    const unknown = /^row 1 \(.*val\.jsonl, line 2\): data_source "sums": has no reward[\s\S]*openai\/gsm8k/;
+    const fine = /none\.gguf/;
+    write(row("openai/gsm8k"), row("sums"));
+    expect(await openError()).toMatch(unknown);
+    multi_turn.tool_config_path = "silent.yaml";
+    expect(await openError()).toMatch(unknown);
+    multi_turn.tool_config_path = "both.yaml";
+    expect(await openError()).toMatch(fine);
+    // This row may call the other tool alone.
+    write(row("openai/gsm8k"), row("sums", { need_tools_kwargs: true, tools_kwargs: { silent: {} } }));
+    expect(await openError()).toMatch(unknown);
+    multi_turn.interaction_config_path = "talk.yaml";
+    expect(await openError()).toMatch(unknown);
+    write(row("openai/gsm8k"), row("sums", { interaction_kwargs: { name: "talk" } }));
+    expect(await openError()).toMatch(fine);
   });
 
   it("a TypeScript reward function needs no build step", async () => {
@@ -116,7 +167,7 @@ describe("reward_model in a training step", () => {
     const session = await openSession(config, folder);
     const { trajectories } = await runTrainingStep(session, session.trainRows, 1, 0);
     await session.dispose();
-    for (const t of trajectories) expect([0, 0.5]).toContain(t.extraFields.score);
+    for (const t of trajectories) expect([0, 0.5]).toContain(t.rewards.score);
   });
 });
 

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Trajectory } from "@cria/core";
+import { hasFailed, type Trajectory } from "@cria/core";
 import { DataLoader, type DataLoaderPlace, type DataLoaderState, type DatasetRow } from "@cria/rollout";
 import type { Checkpoint, CheckpointStore, PendingCheckpoint, TrainingState } from "../checkpoints/checkpoint-store.js";
 import { restoreEngines } from "../checkpoints/checkpoint-store.js";
@@ -176,20 +176,33 @@ export async function saveWeights(session: Session, folder: RunFolder): Promise<
 
 /** A trajectory as one line of a dump. */
 export function describeTrajectory(trajectory: Trajectory): Record<string, unknown> {
-  const { score, transitions: _, ...extra } = trajectory.extraFields;
+  const { rewards } = trajectory;
+  const failed = hasFailed(trajectory);
   return {
     uid: trajectory.uid,
     sample: trajectory.sampleIndex,
     data_source: trajectory.dataSource,
-    reward: trajectory.reward,
-    score,
-    extra,
+    // A failed conversation has no reward, which is not a reward of 0.
+    reward: failed ? null : trajectory.reward,
+    score: rewards.score,
+    success: rewards.success,
+    rewards: {
+      outcome: rewards.outcome,
+      length: rewards.length,
+      tools: rewards.tools,
+      turns: rewards.turns,
+      tool_score: rewards.toolScore,
+      interaction_score: rewards.interactionScore,
+    },
+    extra: trajectory.extraFields,
+    error: trajectory.error ?? null,
     finish_reason: trajectory.finishReason,
     num_turns: trajectory.numTurns,
     messages: trajectory.messages,
     prompt_length: trajectory.promptLength,
     token_ids: [...trajectory.tokenIds],
     response_mask: [...trajectory.responseMask],
+    token_level_rewards: [...rewards.tokenLevel],
     rollout_logprobs: [...trajectory.rolloutLogprobs].map((x) => Number(x.toFixed(6))),
     metrics: trajectory.metrics,
   };

@@ -29,7 +29,8 @@ export async function runValidation(
     step,
     onTrajectory: () => progress.update(++done),
   });
-  progress.finish(pc.green(`success ${result.success.toFixed(3)}`));
+  const failed = result.failed > 0 ? `, ${result.failed} of ${result.trajectories.length} conversations failed` : "";
+  progress.finish(`${pc.green(`success ${result.success?.toFixed(3) ?? "unknown"}`)}${pc.red(failed)}`);
   await writeLines(file, result.trajectories.map(describeTrajectory));
   return result;
 }

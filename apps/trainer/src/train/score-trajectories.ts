@@ -15,7 +15,7 @@ export interface TokenScores {
 /** Adds the scores of the trajectories at `indices` that `scores` does not have yet. */
 export async function scoreTrajectories(
   session: Session,
-  trajectories: readonly Trajectory[],
+  trajectories: readonly Pick<Trajectory, "tokenIds" | "promptLength" | "rolloutLogprobs">[],
   indices: readonly number[],
   scores: Map<number, TokenScores>,
   clock: Stopwatch,

@@ -13,7 +13,7 @@ import { loadPolicy, readContextSize } from "./load-policy.js";
 import { loadConfiguredLoops, loadInteractions, makeMultiTurnOptions } from "./multi-turn-options.js";
 import { openCritic } from "./open-critic.js";
 import { filterData, openData } from "./open-data.js";
-import { openJudgedRewards, openRewards } from "./open-rewards.js";
+import { makeRewardAggregator, openJudgedRewards, openRewards } from "./open-rewards.js";
 import type { Session } from "./session-type.js";
 
 export interface SessionOverrides {
@@ -72,10 +72,11 @@ async function openParts(
   const rules = await openRewards(config, folder, {
     responseLength,
     rows: [...allRows.train, ...allRows.val],
-    hasOtherScores: tools.size > 0 || (interactions?.size ?? 0) > 0,
+    tools,
+    interactions,
+    defaultAgentLoop: rollout.agent.default_agent_loop,
   });
-  const onWarning = warnOnce();
-  const judgedRewards = await openJudgedRewards(config, folder, rules, onWarning);
+  const judgedRewards = await openJudgedRewards(config, folder, rules);
   open.add(() => judgedRewards?.dispose());
   const engine = overrides.engine ?? (await loadPolicy(config, folder));
   open.add(() => engine.dispose());
@@ -105,14 +106,11 @@ async function openParts(
       responseLength,
       truncation: data.truncation,
       defaultAgentLoop: rollout.agent.default_agent_loop,
-      weights: {
-        trajectory: config.reward_model.aggregation.trajectory_weight,
-        tool: config.reward_model.aggregation.tool_weight,
-        interaction: config.reward_model.aggregation.interaction_weight,
-      },
+      aggregate: makeRewardAggregator(config.reward_model),
+      onFailure: rollout.on_failure,
       returnFullPrompt: data.return_full_prompt,
       signal: overrides.signal,
-      onWarning,
+      onWarning: warnOnce(),
     },
     dispose: () => open.dispose(),
   };

@@ -138,7 +138,7 @@ describe("trackers", () => {
     const failing = await open({ total_training_steps: 2 });
     const tracker = new TestTracker();
     const broken = { ...failing, rollout: { ...failing.rollout, reward: () => Number.NaN } };
-    await expect(train(broken, tracker)).rejects.toThrow(/not a number/);
+    await expect(train(broken, tracker)).rejects.toThrow(/step 1: every conversation failed[\s\S]*received NaN/);
     expect(tracker.ends).toEqual(["failed"]);
     const controller = new AbortController();
     const session = await open({ total_training_steps: 10_000 }, controller.signal);

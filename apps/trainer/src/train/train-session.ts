@@ -12,6 +12,7 @@ import { listEngines, runTraining } from "./run-training.js";
 import { runValidation } from "./run-validation.js";
 import type { Session } from "./session-type.js";
 import { TrainingInterrupted } from "./training-interrupted.js";
+import { readSuccess } from "./validate.js";
 
 export interface TrainSessionOptions {
   /** Where relative paths of the config start. */
@@ -88,7 +89,7 @@ async function trainAndValidate(
     onStep: (step, _, m) =>
       progress.update(
         step,
-        `reward ${m["critic/rewards/mean"]!.toFixed(3)} · ${formatCount(m["perf/throughput"]!)} tok/s · grad ${(m["actor/grad_norm"] ?? 0).toFixed(2)}`,
+        `reward ${m["critic/rewards/mean"]?.toFixed(3) ?? "none"} · ${formatCount(m["perf/throughput"]!)} tok/s · grad ${(m["actor/grad_norm"] ?? 0).toFixed(2)}`,
       ),
     validate: async (step) => {
       const due = step === total || (trainer.test_freq > 0 && step % trainer.test_freq === 0);
@@ -128,5 +129,6 @@ async function validateOnly(session: Session, { silent, say }: TrainSessionOptio
   const step = checkpoint?.step ?? 0;
   const file = join(trainer.validation_data_dir ?? join(path, "validation"), `val_only-${step}.jsonl`);
   const result = await runValidation(session, { step, file, silent });
+  if (result) readSuccess(result, `the validation of step ${step}`);
   return { path, metrics: { "training/global_step": step, ...result?.metrics } };
 }

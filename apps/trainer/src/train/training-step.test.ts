@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { DataError, type Trajectory } from "@cria/core";
+import type { Trajectory } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { dropTimes } from "../testing/drop-times.js";
@@ -37,6 +37,25 @@ describe("a training step", () => {
       trajectories.reduce((sum, t) => sum + t.reward, 0) / trajectories.length,
       6,
     );
+  });
+
+  it("is on policy at temperature 0.7 too: ratio 1, sampler and graph agree, and so does the reference", async () => {
+    const session = await open({
+      rollout: { temperature: 0.7 },
+      actor: { use_kl_loss: true, kl_loss_type: "abs", optim: { lr: 3e-2 } },
+    });
+    const { metrics, trajectories } = await take(session);
+    expect(metrics["actor/ppo_kl"]).toBe(0);
+    expect(metrics["actor/pg_clipfrac"]).toBe(0);
+    expect(metrics["training/rollout_probs_diff_max"]).toBeLessThan(1e-5);
+    // The adapter is new: at one temperature policy and reference are the same.
+    expect(metrics["actor/kl_loss"]).toBe(0);
+    expect(session.scores).toMatchObject([{ temperature: 0.7 }, { temperature: 0.7, adapter: false }]);
+    // The temperature matters: at 1 the same tokens have other logprobs.
+    const { tokenIds, promptLength, rolloutLogprobs } = trajectories[0]!;
+    const [at1] = await session.engine.score([{ tokenIds, from: promptLength }]);
+    expect(Math.abs(at1!.logprobs[promptLength]! - rolloutLogprobs[promptLength]!)).toBeGreaterThan(1e-3);
+    expect((await take(session, 2)).metrics["actor/kl_loss"]).toBeGreaterThan(1e-4);
   });
 
   it("leaves what has no advantage out of the update, but not out of its denominators", async () => {
@@ -145,11 +164,10 @@ describe("a training step", () => {
     expect((rewards[10]! + rewards[11]!) / 2).toBeGreaterThan(before + 0.15);
   });
 
-  it("a reward that is no number is an error that names the row; nothing is trained", async () => {
-    const session = await open({ reward: 'return truth === "bb" ? Number.NaN : 1;' });
-    const failed = take(session);
-    await expect(failed).rejects.toThrow(/row 1 .*not a number/);
-    await expect(failed).rejects.toBeInstanceOf(DataError);
+  it("with on_failure error a reward that is no number names the row; nothing is trained", async () => {
+    const reward = 'return truth === "bb" ? Number.NaN : text.length % 3;';
+    const session = await open({ reward, rollout: { on_failure: "error" } });
+    await expect(take(session)).rejects.toThrow(/row 1 .*[\s\S]*expected a finite number.*received NaN/);
     expect(session.batches).toEqual([]);
   });
 

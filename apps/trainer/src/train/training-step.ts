@@ -1,4 +1,10 @@
-import { advantageEstimators, correctRollout, penalizeRewards } from "@cria/algorithms";
+import {
+  type AdvantageInputs,
+  type AdvantageOutputs,
+  advantageEstimators,
+  correctRollout,
+  penalizeRewards,
+} from "@cria/algorithms";
 import type { TrainSequence, Trajectory } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { makeRolloutCorrectionOptions } from "./algorithm-options.js";
@@ -8,6 +14,7 @@ import { countSteps } from "./count-steps.js";
 import { scoreValues, updateCritic } from "./critic.js";
 import { joinTokens, layOutTokens, sumTokens } from "./flat-tokens.js";
 import { computeLearningRate } from "./learning-rate.js";
+import { leaveOutGroupsWithoutBaseline } from "./leave-out-failures.js";
 import { makePolicyLossOptions, needsEveryTrajectory } from "./policy-loss-options.js";
 import { scoreTrajectories, type TokenScores } from "./score-trajectories.js";
 import type { Session } from "./session-type.js";
@@ -15,9 +22,13 @@ import { Stopwatch } from "./stopwatch.js";
 import { updateActor } from "./update-actor.js";
 
 export interface StepResult {
+  /** Of the step's prompts, those that failed too. */
   trajectories: Trajectory[];
   metrics: StepMetrics;
 }
+
+/** Where failures leave no trajectory: estimators need not expect that. */
+const nothing: AdvantageOutputs = { advantages: new Float32Array(0), returns: new Float32Array(0), metrics: {} };
 
 /**
  * One training step, top to bottom: rollouts, rewards, logprobs, advantages, updates.
@@ -45,26 +56,38 @@ export async function runTrainingStep(
     ? await rollOutGreedily(session, collected.rows, step, clock)
     : null;
 
-  // 2. Per-token arrays of all trajectories, end to end.
-  const ended = collected.trajectories;
-  const offsets = layOutTokens(ended);
-  const join = (arrays: readonly (ArrayLike<number> | null | undefined)[]) => joinTokens(offsets, arrays);
-  const responseMask = join(ended.map((t) => t.responseMask));
-  const hasSampled = ended.map((t) => t.responseMask.includes(1));
+  // 2. While judges are at work the logprobs are recomputed, of all: which of them have an advantage is not known yet.
+  const early = new Map<number, TokenScores>();
+  if (collected.isJudging && isWarm) {
+    const { conversations } = collected;
+    const sampled = [...conversations.keys()].filter((i) => conversations[i]!.responseMask.includes(1));
+    await scoreTrajectories(session, conversations, sampled, early, clock);
+  }
+  const rollouts = await collected.finish();
+
+  // 3. What failed teaches nothing: it is out of all that follows.
+  const { indices, failures } = leaveOutGroupsWithoutBaseline(rollouts, rollouts.trajectories, greedyRewards);
+  const trajectories = indices.map((i) => rollouts.trajectories[i]!);
+  const groups = trajectories.map((t) => t.uid);
+  const isEmpty = trajectories.length === 0;
   const scores = new Map<number, TokenScores>();
+  indices.forEach((original, index) => {
+    if (early.has(original)) scores.set(index, early.get(original)!);
+  });
+
+  // 4. Per-token arrays of what is left, end to end: rewards, less the KL to the reference where that is wanted.
+  const offsets = layOutTokens(trajectories);
+  const join = (arrays: readonly (ArrayLike<number> | null | undefined)[]) => joinTokens(offsets, arrays);
+  const responseMask = join(trajectories.map((t) => t.responseMask));
+  const hasSampled = trajectories.map((t) => t.responseMask.includes(1));
   const score = async (isWanted: (index: number) => boolean) => {
-    const indices = [...ended.keys()].filter((i) => hasSampled[i] && isWanted(i));
-    await scoreTrajectories(session, ended, indices, scores, clock);
+    const indices = [...trajectories.keys()].filter((i) => hasSampled[i] && isWanted(i));
+    await scoreTrajectories(session, trajectories, indices, scores, clock);
     return indices;
   };
-
-  // 3. Token-level rewards, less the KL to the reference where that is wanted. While reward models are at work the
-  //    logprobs are recomputed, of all: which of them have an advantage is not known yet.
-  if (collected.isJudging && isWarm) await score(() => true);
-  const { trajectories, tokenLevelScores } = await collected.finish();
-  let tokenLevelRewards = join(tokenLevelScores);
+  let tokenLevelRewards = join(trajectories.map((t) => t.rewards.tokenLevel));
   let penalty: { kl: number; coefficient: number } | null = null;
-  if (algorithm.use_kl_in_reward) {
+  if (algorithm.use_kl_in_reward && !isEmpty) {
     await score(() => true);
     const { coefficient } = klController;
     const penalized = penalizeRewards({
@@ -81,14 +104,16 @@ export async function runTrainingStep(
     klController.update(penalized.kl, trajectories.length);
   }
 
-  // 4. Advantages of every sampled token, from a critic's values where there is one.
-  const values = critic ? await clock.time("values", () => scoreValues(session, critic, trajectories)) : null;
+  // 5. Advantages of every sampled token, from a critic's values where there is one.
+  const values =
+    critic && !isEmpty ? await clock.time("values", () => scoreValues(session, critic, trajectories)) : null;
+  const estimateOf = (inputs: AdvantageInputs) => (isEmpty ? nothing : estimate(inputs));
   const estimated = clock.timeSync("adv", () =>
-    estimate({
+    estimateOf({
       tokenLevelRewards,
       responseMask,
       offsets,
-      groups: trajectories.map((t) => t.uid),
+      groups,
       values: values ? join(values) : undefined,
       baselines: greedyRewards ? trajectories.map((t) => greedyRewards.get(t.uid)!) : undefined,
       gamma: algorithm.gamma,
@@ -99,35 +124,36 @@ export async function runTrainingStep(
   const cut = (flat: Float32Array) => trajectories.map((_, i) => flat.subarray(offsets[i]!, offsets[i + 1]!));
   const advantages = cut(estimated.advantages);
 
-  // 5. Logprobs of what the update needs: nothing while the critic warms up. A trajectory without advantage usually has no
+  // 6. Logprobs of what the update needs: nothing while the critic warms up. A trajectory without advantage usually has no
   //    gradient, and is not evaluated.
   const needsAll = needsEveryTrajectory(config);
-  const used = await score((i) => isWarm && (needsAll || advantages[i]!.some((a) => Math.abs(a) > 1e-8)));
+  const used = new Set(await score((i) => isWarm && (needsAll || advantages[i]!.some((a) => Math.abs(a) > 1e-8))));
 
-  // 6. Weights and rejections for what separates the sampler from the training graph.
-  const usedOffsets = layOutTokens(used.map((i) => trajectories[i]!));
-  const joinUsed = (pick: (index: number) => ArrayLike<number>) => joinTokens(usedOffsets, used.map(pick));
+  // 7. Weights and rejections for what separates the sampler from the training graph, over all that was evaluated.
+  const scored = [...scores.keys()].sort((a, b) => a - b);
+  const scoredOffsets = layOutTokens(scored.map((i) => trajectories[i]!));
+  const joinScored = (pick: (index: number) => ArrayLike<number>) => joinTokens(scoredOffsets, scored.map(pick));
   const correction = correctRollout(
     {
-      oldLogprobs: joinUsed((i) => scores.get(i)!.oldLogprobs),
-      rolloutLogprobs: joinUsed((i) => trajectories[i]!.rolloutLogprobs),
-      responseMask: joinUsed((i) => trajectories[i]!.responseMask),
-      offsets: usedOffsets,
+      oldLogprobs: joinScored((i) => scores.get(i)!.oldLogprobs),
+      rolloutLogprobs: joinScored((i) => trajectories[i]!.rolloutLogprobs),
+      responseMask: joinScored((i) => trajectories[i]!.responseMask),
+      offsets: scoredOffsets,
     },
     makeRolloutCorrectionOptions(algorithm),
   );
 
-  // 7. The batch: per-token columns for the loss.
+  // 8. The batch: per-token columns for the loss.
   const lossMasks: ArrayLike<number>[] = trajectories.map((t) => t.responseMask);
   const batch = new Map<number, TrainSequence>();
-  used.forEach((index, k) => {
+  scored.forEach((index, k) => {
     const { tokenIds } = trajectories[index]!;
     const { oldLogprobs, refLogprobs } = scores.get(index)!;
-    const [from, to] = [usedOffsets[k]!, usedOffsets[k + 1]!];
+    const [from, to] = [scoredOffsets[k]!, scoredOffsets[k + 1]!];
     const lossMask = correction.lossMask.subarray(from, to);
     const rolloutIsWeights = correction.weights?.subarray(from, to);
     lossMasks[index] = lossMask;
-    if (!lossMask.includes(1)) return;
+    if (!used.has(index) || !lossMask.includes(1)) return;
     batch.set(index, {
       tokenIds,
       lossMask,
@@ -140,17 +166,18 @@ export async function runTrainingStep(
     });
   });
 
-  // 8. Updates in mini-batches of prompts: the critic's, then the actor's once the critic is warm.
-  const prompts = collected.rows.length;
-  const learningRate = computeLearningRate(actor.optim, step, countSteps(session));
-  const criticLearningRate = computeLearningRate(config.critic.optim, step, countSteps(session));
+  // 9. Updates in mini-batches of prompts: the critic's, then the actor's once the critic is warm.
+  const total = countSteps(session);
+  const criticLearningRate = computeLearningRate(config.critic.optim, step, total);
+  // The actor's schedule begins with its first update, after the critic's warm-up, and ends with the run.
+  const frozen = critic?.warmup ?? 0;
+  const learningRate = isWarm ? computeLearningRate(actor.optim, step - frozen, total - frozen) : null;
   const criticUpdates =
     critic && values
       ? await clock.time("update_critic", () =>
           updateCritic(session, critic, {
             step,
             learningRate: criticLearningRate,
-            prompts,
             trajectories,
             values,
             returns: cut(estimated.returns),
@@ -159,14 +186,17 @@ export async function runTrainingStep(
       : [];
   const options = makePolicyLossOptions(actor, session.rollout.responseLength);
   const isOnPolicy = !algorithm.rollout_correction.bypass_mode;
-  const updates = isWarm
-    ? await clock.time("update_actor", () =>
-        updateActor(session, { step, learningRate, prompts, lossMasks, batch, options, isOnPolicy }),
-      )
-    : [];
+  const updates =
+    learningRate !== null
+      ? await clock.time("update_actor", () =>
+          updateActor(session, { step, learningRate, groups, lossMasks, batch, options, isOnPolicy }),
+        )
+      : [];
 
   const metrics = collectMetrics({
     trajectories,
+    conversations: rollouts.trajectories,
+    failures,
     rewards: sumTokens(offsets, tokenLevelRewards, responseMask),
     responseMask,
     estimated,
@@ -185,5 +215,5 @@ export async function runTrainingStep(
     config,
   });
   if (critic) metrics["critic/lr"] = criticLearningRate;
-  return { trajectories, metrics };
+  return { trajectories: rollouts.trajectories, metrics };
 }

@@ -8,8 +8,8 @@ import type { Session } from "./session-type.js";
 export interface ActorUpdate {
   step: number;
   learningRate: number;
-  /** Prompts of the step; their trajectories lie side by side. */
-  prompts: number;
+  /** Group of each trajectory. */
+  groups: readonly string[];
   /** Tokens in the loss of every trajectory, also of those left out of the batch. */
   lossMasks: readonly ArrayLike<number>[];
   /** By index of trajectory: those that have something to learn from. */
@@ -27,7 +27,7 @@ export async function updateActor(session: Session, update: ActorUpdate): Promis
   const results: TrainResult[] = [];
   for (let round = 0; round < actor.ppo_epochs; round++) {
     const seed = hashSeed(rollout.seed, update.step, round);
-    for (const [k, indices] of cutMiniBatches(lossMasks.length, update.prompts, actor, seed).entries()) {
+    for (const [k, indices] of cutMiniBatches(update.groups, actor, seed).entries()) {
       let sequences = indices.flatMap((i) => batch.get(i) ?? []);
       if (sequences.length === 0) continue;
       if (needsPreparation(options)) {

@@ -11,15 +11,15 @@ export interface PromptSamples {
 }
 
 /**
- * Statistics of prompts with `n` samples each, averaged over prompts: `mean@n`, `std@n`, and for k = 2, 4, 8, ... and n
+ * Statistics of prompts with `n` samples each (fewer where samples failed: those that are left stand for them), averaged over prompts: `mean@n`, `std@n`, and for k = 2, 4, 8, ... and n
  * `best@k`, `worst@k` and (with predictions) `maj@k`, each `/mean` and `/std` over 1000 resamples of k with replacement.
  * `maj@k` is the value of the first sample that gave the most frequent prediction; of equally frequent ones, the first.
  */
-export function describeSamples(prompts: readonly PromptSamples[]): Record<string, number> {
+export function describeSamples(prompts: readonly PromptSamples[], n: number): Record<string, number> {
   const sums = new Map<string, { sum: number; count: number }>();
   const resamples = new Resamples();
   for (const prompt of prompts) {
-    for (const [name, value] of Object.entries(describePrompt(prompt, resamples))) {
+    for (const [name, value] of Object.entries(describePrompt(prompt, n, resamples))) {
       const entry = sums.get(name) ?? { sum: 0, count: 0 };
       entry.sum += value;
       entry.count++;
@@ -29,8 +29,11 @@ export function describeSamples(prompts: readonly PromptSamples[]): Record<strin
   return Object.fromEntries([...sums].map(([name, { sum, count }]) => [name, sum / count]));
 }
 
-function describePrompt({ values, predictions }: PromptSamples, resamples: Resamples): Record<string, number> {
-  const n = values.length;
+function describePrompt(
+  { values, predictions }: PromptSamples,
+  n: number,
+  resamples: Resamples,
+): Record<string, number> {
   const { mean, std } = summarize(values);
   const result: Record<string, number> = { [`mean@${n}`]: mean };
   if (n === 1) return result;
@@ -41,7 +44,7 @@ function describePrompt({ values, predictions }: PromptSamples, resamples: Resam
     result[`${name}/std`] = summary.std;
   };
   for (const k of listSizes(n)) {
-    const draws = resamples.get(n, k);
+    const draws = resamples.get(values.length, k);
     const reduce = (f: (picked: Int32Array) => number) => draws.map(f);
     add(
       `best@${k}`,

@@ -1,4 +1,4 @@
-import type { Trajectory } from "@cria/core";
+import { hasFailed, type Trajectory } from "@cria/core";
 import { averageExtras } from "@cria/rollout";
 import type { StepMetrics } from "../train/collect-metrics.js";
 import { describeSamples, type PromptSamples } from "./describe-samples.js";
@@ -7,15 +7,18 @@ import { describeSamples, type PromptSamples } from "./describe-samples.js";
  * Metrics of a validation by their names in the field, by data source. What the reward function judged ("acc" where it
  * reports one, else the reward itself) is `val-core/<source>/<acc|reward>/{mean@N,best@N/mean,worst@N/mean,maj@N/mean}`;
  * maj needs a `pred` from the reward function. Smaller resample sizes, spreads and other numbers are `val-aux/...`.
+ * Conversations that failed are left out; `val-core/<source>/failed_ratio` is their share.
  */
 export function makeValidationMetrics(trajectories: readonly Trajectory[]): StepMetrics {
   const metrics: StepMetrics = {};
   for (const [source, members] of groupBy(trajectories, (t) => t.dataSource)) {
-    const prompts = [...groupBy(members, (t) => t.uid).values()];
-    const samples = Math.max(...prompts.map((prompt) => prompt.length));
-    const judged = members.every((t) => readNumber(t, "acc") !== null) ? "acc" : "reward";
-    for (const name of listNumbers(members)) {
-      for (const [statistic, value] of Object.entries(describeSamples(readSamples(prompts, name)))) {
+    const samples = Math.max(...[...groupBy(members, (t) => t.uid).values()].map((prompt) => prompt.length));
+    const ended = members.filter((t) => !hasFailed(t));
+    metrics[`val-core/${source}/failed_ratio`] = (members.length - ended.length) / members.length;
+    const prompts = [...groupBy(ended, (t) => t.uid).values()];
+    const judged = ended.every((t) => readNumber(t, "acc") !== null) ? "acc" : "reward";
+    for (const name of ended.length > 0 ? listNumbers(ended) : []) {
+      for (const [statistic, value] of Object.entries(describeSamples(readSamples(prompts, name), samples))) {
         const core = name === judged && isCore(statistic, samples);
         metrics[`${core ? "val-core" : "val-aux"}/${source}/${name}/${statistic}`] = value;
       }

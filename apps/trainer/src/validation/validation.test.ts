@@ -21,7 +21,7 @@ function makeTrajectory(
   extraFields: Record<string, unknown>,
   dataSource = "s",
 ): Trajectory {
-  return { uid, dataSource, reward, extraFields: { score: reward, ...extraFields } } as unknown as Trajectory;
+  return { uid, dataSource, reward, extraFields } as unknown as Trajectory;
 }
 
 describe("the bootstrap", () => {
@@ -41,18 +41,18 @@ describe("the bootstrap", () => {
           predictions: own[0]!.pred === undefined ? null : own.map((row) => row.pred),
         };
       });
-      const described = describeSamples(prompts);
+      const described = describeSamples(prompts, n);
       expect(Object.keys(described).sort()).toEqual(Object.keys(expected).sort());
       for (const [name, value] of Object.entries(expected)) expect(described[name], name).toBeCloseTo(value, 10);
     },
   );
 
   it("best is at least the mean, worst at most, and both tighten with equal values", () => {
-    const spread = describeSamples([{ values: [0, 1, 1, 0], predictions: ["a", "b", "b", "c"] }]);
+    const spread = describeSamples([{ values: [0, 1, 1, 0], predictions: ["a", "b", "b", "c"] }], 4);
     expect(spread["best@4/mean"]).toBeGreaterThan(spread["mean@4"]!);
     expect(spread["worst@4/mean"]).toBeLessThan(spread["mean@4"]!);
     expect(spread["maj@4/mean"]).toBeGreaterThan(spread["mean@4"]!);
-    const equal = describeSamples([{ values: [3, 3, 3, 3], predictions: null }]);
+    const equal = describeSamples([{ values: [3, 3, 3, 3], predictions: null }], 4);
     expect([equal["best@4/mean"], equal["worst@2/mean"], equal["std@4"]]).toEqual([3, 3, 0]);
   });
 });
@@ -65,6 +65,7 @@ describe("validation metrics", () => {
       ),
     );
     expect(Object.keys(metrics).filter((name) => name.startsWith("val-core"))).toEqual([
+      "val-core/math/failed_ratio",
       "val-core/math/acc/mean@4",
       "val-core/math/acc/best@4/mean",
       "val-core/math/acc/worst@4/mean",
@@ -83,9 +84,11 @@ describe("validation metrics", () => {
       makeTrajectory("0", 7, { acc: true }, "b"),
     ]);
     expect(Object.keys(metrics).filter((name) => name.startsWith("val-core"))).toEqual([
+      "val-core/a/failed_ratio",
       "val-core/a/reward/mean@2",
       "val-core/a/reward/best@2/mean",
       "val-core/a/reward/worst@2/mean",
+      "val-core/b/failed_ratio",
       "val-core/b/acc/mean@1",
     ]);
     expect(metrics["val-core/a/reward/mean@2"]).toBe(0.5);
@@ -95,9 +98,23 @@ describe("validation metrics", () => {
     const metrics = makeValidationMetrics([
       makeTrajectory("0", 1, { depth: 4 }),
       makeTrajectory("1", 1, {}),
-      makeTrajectory("2", 1, { depth: 6, toolScore: 9 }),
+      makeTrajectory("2", 1, { depth: 6 }),
     ]);
     expect(metrics["val-aux/s/depth/mean@1"]).toBe(5);
-    expect(Object.keys(metrics).join()).not.toMatch(/toolScore|score/);
+  });
+
+  it("what failed is left out, and its share stands beside the numbers, under the names of all samples", () => {
+    const failed = (uid: string, dataSource: string) => ({ ...makeTrajectory(uid, 0, {}, dataSource), error: "503" });
+    const metrics = makeValidationMetrics([
+      ...[1, 1, 1].map((reward) => makeTrajectory("0", reward, { acc: 1 }, "a")),
+      failed("0", "a"),
+      ...[0, 0, 0, 0].map((reward) => makeTrajectory("1", reward, { acc: 0 }, "a")),
+      ...[0, 1, 2, 3].map(() => failed("2", "a")),
+      failed("0", "b"),
+    ]);
+    expect(metrics["val-core/a/failed_ratio"]).toBeCloseTo(5 / 12, 12);
+    for (const name of ["mean@4", "best@4/mean", "worst@4/mean"]) expect(metrics[`val-core/a/acc/${name}`]).toBe(0.5);
+    expect(Object.keys(metrics).filter((name) => name.includes("@3"))).toEqual([]);
+    expect(Object.entries(metrics).filter(([name]) => name.includes("/b/"))).toEqual([["val-core/b/failed_ratio", 1]]);
   });
 });

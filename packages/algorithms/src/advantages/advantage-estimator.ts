@@ -36,11 +36,17 @@ export const costlyInputs = ["values", "baselines"] as const;
 export type CostlyInput = (typeof costlyInputs)[number];
 
 /**
- * A pure function; what it needs beside rewards stands on it:
- * `Object.assign((inputs: AdvantageInputs) => { ... }, { needs: ["values"] as const })`.
+ * A pure function over the conversations that did not fail; what it needs beside their rewards stands on it:
+ * `Object.assign((inputs: AdvantageInputs) => { ... }, { needs: ["values"] as const, comparesGroup: true })`.
  */
 export interface AdvantageEstimator {
   (inputs: AdvantageInputs): AdvantageOutputs;
   /** "values": a critic is trained beside the actor. "baselines": one greedy rollout more for each prompt. Default none. */
   readonly needs?: readonly CostlyInput[];
+  /**
+   * Whether a trajectory's advantage comes from its group's other rewards. Where failures leave fewer than two of a group
+   * there is nothing to compare, and the whole group is dropped; other estimators lose the failed conversations alone.
+   * Default false.
+   */
+  readonly comparesGroup?: boolean;
 }

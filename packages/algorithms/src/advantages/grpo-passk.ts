@@ -1,5 +1,5 @@
 import { DataError } from "@cria/core";
-import type { AdvantageEstimator } from "./advantage-estimator.js";
+import type { AdvantageEstimator, AdvantageInputs, AdvantageOutputs } from "./advantage-estimator.js";
 import { deviationOfGroup, fromOutcome, listGroups, sumRewards } from "./outcome.js";
 
 /**
@@ -7,7 +7,9 @@ import { deviationOfGroup, fromOutcome, listGroups, sumRewards } from "./outcome
  * (r1 - r2) / (std + 1e-6), or r1 - r2 with `normalizeByStd: false`; everything else 0.
  * @throws DataError for a group of one, which has no second.
  */
-export const estimateGrpoPassk: AdvantageEstimator = (inputs) => {
+export const estimateGrpoPassk: AdvantageEstimator = Object.assign(estimate, { comparesGroup: true });
+
+function estimate(inputs: AdvantageInputs): AdvantageOutputs {
   const rewards = sumRewards(inputs);
   const advantages = new Float64Array(rewards.length);
   for (const indices of listGroups(inputs.groups)) {
@@ -25,4 +27,4 @@ export const estimateGrpoPassk: AdvantageEstimator = (inputs) => {
     advantages[best!] = (rewards[best!]! - rewards[second!]!) * scale;
   }
   return fromOutcome(advantages, inputs);
-};
+}

@@ -1,4 +1,4 @@
-import type { AdvantageEstimator } from "./advantage-estimator.js";
+import type { AdvantageEstimator, AdvantageInputs, AdvantageOutputs } from "./advantage-estimator.js";
 import { deviationOfGroup, fromOutcome, listGroups, meanOfGroup, sumRewards } from "./outcome.js";
 
 /**
@@ -6,7 +6,9 @@ import { deviationOfGroup, fromOutcome, listGroups, meanOfGroup, sumRewards } fr
  * and unbiased standard deviation; a group of one has mean 0 and std 1. `normalizeByStd: false` leaves r - mean, without
  * the bias towards easy and hard prompts (Dr. GRPO, Liu et al. 2025, arXiv:2503.20783).
  */
-export const estimateGrpo: AdvantageEstimator = (inputs) => {
+export const estimateGrpo: AdvantageEstimator = Object.assign(estimate, { comparesGroup: true });
+
+function estimate(inputs: AdvantageInputs): AdvantageOutputs {
   const rewards = sumRewards(inputs);
   for (const indices of listGroups(inputs.groups)) {
     const mean = meanOfGroup(rewards, indices);
@@ -14,4 +16,4 @@ export const estimateGrpo: AdvantageEstimator = (inputs) => {
     for (const i of indices) rewards[i] = (rewards[i]! - mean) * scale;
   }
   return fromOutcome(rewards, inputs);
-};
+}

@@ -11,6 +11,7 @@ export { estimateGpg } from "./gpg.js";
 export { estimateGrpo } from "./grpo.js";
 export { estimateGrpoPassk } from "./grpo-passk.js";
 export { estimateOpo } from "./opo.js";
+export { listGroups } from "./outcome.js";
 export { estimateReinforcePlusPlus, estimateReinforcePlusPlusBaseline } from "./reinforce-plus-plus.js";
 export { estimateRemax } from "./remax.js";
 export { estimateRloo } from "./rloo.js";

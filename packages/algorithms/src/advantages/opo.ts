@@ -1,11 +1,13 @@
-import type { AdvantageEstimator } from "./advantage-estimator.js";
+import type { AdvantageEstimator, AdvantageInputs, AdvantageOutputs } from "./advantage-estimator.js";
 import { countSampled, fromOutcome, listGroups, sumRewards } from "./outcome.js";
 
 /**
  * Optimal reward baseline (OPO, Hao et al. 2025, arXiv:2505.23585): r minus the group's mean weighted by response length,
  * which minimises the gradient's variance when its norm grows with length. A group of one has baseline 0.
  */
-export const estimateOpo: AdvantageEstimator = (inputs) => {
+export const estimateOpo: AdvantageEstimator = Object.assign(estimate, { comparesGroup: true });
+
+function estimate(inputs: AdvantageInputs): AdvantageOutputs {
   const rewards = sumRewards(inputs);
   const lengths = countSampled(inputs);
   for (const indices of listGroups(inputs.groups)) {
@@ -15,4 +17,4 @@ export const estimateOpo: AdvantageEstimator = (inputs) => {
     for (const i of indices) rewards[i]! -= baseline;
   }
   return fromOutcome(rewards, inputs);
-};
+}

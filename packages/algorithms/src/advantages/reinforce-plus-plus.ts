@@ -1,5 +1,5 @@
 import { maskedWhiten } from "../masked.js";
-import type { AdvantageEstimator } from "./advantage-estimator.js";
+import type { AdvantageEstimator, AdvantageInputs, AdvantageOutputs } from "./advantage-estimator.js";
 import { discountReturns } from "./discounted-returns.js";
 import { listGroups, meanOfGroup, spreadOverTokens, sumRewards } from "./outcome.js";
 
@@ -17,7 +17,11 @@ export const estimateReinforcePlusPlus: AdvantageEstimator = (inputs) => {
  * REINFORCE++ with the group's mean as baseline (arXiv:2501.03262): r - mean on every token, whitened over the mask. A
  * group of one has baseline 0.
  */
-export const estimateReinforcePlusPlusBaseline: AdvantageEstimator = (inputs) => {
+export const estimateReinforcePlusPlusBaseline: AdvantageEstimator = Object.assign(estimateWithBaseline, {
+  comparesGroup: true,
+});
+
+function estimateWithBaseline(inputs: AdvantageInputs): AdvantageOutputs {
   const rewards = sumRewards(inputs);
   for (const indices of listGroups(inputs.groups)) {
     const mean = meanOfGroup(rewards, indices);
@@ -25,4 +29,4 @@ export const estimateReinforcePlusPlusBaseline: AdvantageEstimator = (inputs) =>
   }
   const advantages = Float32Array.from(maskedWhiten(spreadOverTokens(rewards, inputs), inputs.responseMask));
   return { advantages, returns: advantages.slice(), metrics: {} };
-};
+}

@@ -4,7 +4,7 @@ import { discountReturns } from "./discounted-returns.js";
 
 /**
  * ReMax (Li et al. 2023, arXiv:2310.10505): the undiscounted return of each token minus the reward of a greedy rollout
- * of the same prompt.
+ * of the same prompt. A prompt whose greedy rollout failed has no baseline: the trainer drops its group.
  * @throws ConfigError without `baselines`.
  */
 export const estimateRemax: AdvantageEstimator = Object.assign(estimate, { needs: ["baselines"] as const });

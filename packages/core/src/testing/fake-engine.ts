@@ -46,8 +46,8 @@ const fakeEntropy = 1;
 
 /**
  * An engine without a model: what it says is scripted, its tokens are bytes and ChatML's special tokens. Logprobs are a
- * fixed function of each token and the one before, the same in `generate` and `score`. `train` runs the loss and counts
- * steps, but changes nothing.
+ * fixed function of each token and the one before, the same in `generate` and `score`; with the adapter off they are twice
+ * as large. `train` runs the loss and counts steps, but changes nothing.
  */
 export class FakeEngine implements PolicyEngine {
   readonly tokenizer = new FakeTokenizer();
@@ -131,7 +131,7 @@ export class FakeEngine implements PolicyEngine {
       const scored = (value: (at: number) => number) =>
         Float32Array.from({ length: tokenIds.length }, (_, at) => (at >= Math.max(1, from) ? value(at) : 0));
       return {
-        logprobs: scored((at) => this.logprobAt(tokenIds, at)),
+        logprobs: scored((at) => this.logprobAt(tokenIds, at) * (options.adapter === false ? 2 : 1)),
         entropy: options.entropy ? scored(() => fakeEntropy) : null,
       };
     });

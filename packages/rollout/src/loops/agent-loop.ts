@@ -93,10 +93,12 @@ export interface AgentLoopOutput {
   /** `tokenIndex` counts from the start of the response. */
   turnScores: { value: number; tokenIndex: number }[];
   toolRewards: { value: number; tokenIndex: number }[];
-  /** Sum over tools of calcReward; null when no tool has one. */
+  /** Sum over tools of calcReward; null when no tool has one, or one failed. */
   toolScore: number | null;
-  /** The interaction's calculateScore; null when there was no interaction. */
+  /** The interaction's calculateScore; null when there was no interaction, or it failed. */
   interactionScore?: number | null;
+  /** Why one of them failed. Where nothing else judges the conversation, it then counts as failed. */
+  scoreError?: string;
   numTurns: number;
   metrics: Record<string, number>;
   messages: ChatMessage[];
@@ -125,4 +127,6 @@ export interface AgentLoopTraits {
   tools?: boolean;
   /** Whether rows may name an interaction. Default true. */
   interactions?: boolean;
+  /** Whether it may score its conversations itself, so that rows need no other reward. Default true. */
+  scores?: boolean;
 }

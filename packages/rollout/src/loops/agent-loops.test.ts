@@ -387,8 +387,8 @@ describe("lifecycles", () => {
     expect(create).toEqual({ createKwargs: { a: 1 } });
     expect(execute).toMatchObject({ id: "own-id", b: 2, agentData: {}, signal: expect.any(AbortSignal) });
     expect([reward, release]).toEqual([{ c: 3 }, { d: 4 }]);
-    expect(t!.extraFields.toolScore).toBe(0.5);
-    expect(t!.metrics.waited).toBe(1);
+    expect(t!.rewards.toolScore).toBe(0.5);
+    expect(t!.metrics["tool/wait/waited"]).toBe(1);
   });
 
   it("a sample sees only the tools that its tools_kwargs name, when need_tools_kwargs is on", async () => {
@@ -407,7 +407,7 @@ describe("lifecycles", () => {
     expect(named.kwargs[0]).toMatchObject({ hint: "warm", ground_truth: "7", data_source: "test" });
     expect(named.kwargs[0]!.messages).toEqual([{ role: "user", content: "hi" }]);
     expect(named.kwargs[1]).toMatchObject({ hint: "warm", agentData: {}, seed: expect.any(Number) });
-    expect(first).toMatchObject({ reward: 1.5, extraFields: { interactionScore: 0.5 } });
+    expect(first).toMatchObject({ reward: 1.5, rewards: { interactionScore: 0.5 } });
   });
 
   it("interaction_interval counts assistant turns; interaction_prob is drawn by the seed", async () => {

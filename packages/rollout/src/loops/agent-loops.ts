@@ -8,7 +8,10 @@ interface Entry {
 }
 
 const loops = new Map<string, Entry>([
-  ["tool_agent", { factory: (context) => new ToolAgentLoop(context), traits: { tools: true, interactions: true } }],
+  [
+    "tool_agent",
+    { factory: (context) => new ToolAgentLoop(context), traits: { tools: true, interactions: true, scores: false } },
+  ],
   // One assistant turn, and nobody to answer it.
   [
     "single_turn_agent",
@@ -20,14 +23,14 @@ const loops = new Map<string, Entry>([
           interactions: null,
           multiTurn: { ...context.multiTurn, maxAssistantTurns: 1 },
         }),
-      traits: { tools: false, interactions: false },
+      traits: { tools: false, interactions: false, scores: false },
     },
   ],
 ]);
 
 /** A later loop of the same name replaces the earlier one. */
 export function registerAgentLoop(name: string, factory: AgentLoopFactory, traits: AgentLoopTraits = {}): void {
-  loops.set(name, { factory, traits: { tools: true, interactions: true, ...traits } });
+  loops.set(name, { factory, traits: { tools: true, interactions: true, scores: true, ...traits } });
 }
 
 /** @throws ConfigError when no loop has this name. */

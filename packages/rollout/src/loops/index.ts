@@ -9,10 +9,12 @@ export {
   type SamplingParams,
 } from "./agent-loop.js";
 export { getAgentLoop, getAgentLoopTraits, registerAgentLoop } from "./agent-loops.js";
+export { makeAllFailedError, type OnFailure } from "./failures.js";
 export { selectInteraction } from "./interaction-session.js";
 export { type AgentLoopConfigEntry, loadAgentLoops } from "./load-agent-loops.js";
+export { loopCounters } from "./loop-counters.js";
 export type { UnjudgedTrajectory } from "./record-trajectory.js";
-export { type RolloutOptions, runRollouts } from "./run-rollouts.js";
+export { type EndedRollouts, type RolloutOptions, runRollouts, startRollouts } from "./run-rollouts.js";
 export { Semaphore } from "./semaphore.js";
 export { createAgentLog, createRequestLog, StateLog } from "./state-log.js";
 export { ToolAgentLoop } from "./tool-agent-loop.js";

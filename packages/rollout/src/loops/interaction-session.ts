@@ -5,13 +5,14 @@ import type { DatasetRow } from "../dataset-row.js";
 import { hashSeed, makeUniform } from "../hash-seed.js";
 import { describeError, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
+import type { LoopMetric } from "./loop-counters.js";
 
 interface InteractionSessionOptions {
   interaction: BaseInteraction;
   row: DatasetRow;
   multiTurn: MultiTurnOptions;
   agentData: Record<string, unknown>;
-  addMetric: (name: string, value: number) => void;
+  addMetric: (name: LoopMetric, value: number) => void;
   /** The trajectory's seed. */
   seed: number;
   signal?: AbortSignal;
@@ -88,20 +89,29 @@ export class InteractionSession {
     if (typeof reply?.content !== "string") {
       throw this.fail("generateResponse", "{ shouldTerminate, content: string, score }", JSON.stringify(reply));
     }
+    addMetric(`interaction_answers/${interaction.name}`, 1);
     for (const [name, value] of Object.entries(reply.data ?? {})) {
-      if (typeof value === "number" && Number.isFinite(value)) addMetric(name, value);
+      if (typeof value === "number" && Number.isFinite(value))
+        addMetric(`interaction/${interaction.name}/${name}`, value);
     }
     return { ...reply, shouldTerminate: Boolean(reply.shouldTerminate), score: this.readScore(reply.score ?? 0) };
   }
 
+  /** @throws ToolError when it throws, takes too long or gives no number. */
   async calculateScore(): Promise<number> {
+    const { interaction, multiTurn, addMetric } = this.options;
+    let score: unknown;
     try {
-      const work = () => this.options.interaction.calculateScore(this.instanceId);
-      return this.readScore(await runWithDeadline(this.options.multiTurn.toolTimeoutS, undefined, work));
-    } catch {
-      this.options.addMetric("interaction_score_exception", 1);
-      return 0;
+      score = await runWithDeadline(multiTurn.toolTimeoutS, undefined, () =>
+        interaction.calculateScore(this.instanceId),
+      );
+    } catch (cause) {
+      addMetric("interaction_score_exception", 1);
+      throw this.fail("calculateScore", "a number in time", describeError(cause), cause);
     }
+    if (typeof score === "number" && Number.isFinite(score)) return score;
+    addMetric("interaction_bad_score", 1);
+    throw this.fail("calculateScore", "a finite number", String(score));
   }
 
   /** Once for each start, as soon as that is over; a failure is a metric. */

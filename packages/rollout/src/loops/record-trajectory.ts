@@ -1,10 +1,17 @@
-import type { RequestState, Trajectory, TurnRecord } from "@cria/core";
+import { hasFailed, type RequestState, type Trajectory, type TurnRecord } from "@cria/core";
 import type { DatasetRow } from "../dataset-row.js";
 import type { AgentLoopOutput } from "./agent-loop.js";
 import type { StateLog } from "./state-log.js";
 
 /** A conversation that has ended and was not judged yet. */
-export type UnjudgedTrajectory = Omit<Trajectory, "reward">;
+export interface UnjudgedTrajectory extends Omit<Trajectory, "reward" | "rewards"> {
+  /** Sum over the tools of calcReward; null when no tool has one, or one failed. */
+  toolScore: number | null;
+  /** The interaction's calculateScore; null when there was no interaction, or it failed. */
+  interactionScore: number | null;
+  /** Why one of them failed. */
+  scoreError?: string;
+}
 
 /** A loop's output as the record of its rollout; token indices then count from the start of the prompt. */
 export function recordTrajectory(
@@ -15,7 +22,7 @@ export function recordTrajectory(
 ): UnjudgedTrajectory {
   const promptLength = output.promptIds.length;
   const total = promptLength + output.responseIds.length;
-  const ended = output.error === undefined && output.finishReason !== "aborted";
+  const ended = !hasFailed(output);
   request.enter(ended ? "completed" : "failed");
   // Where nothing is trained on, no step can have earned anything.
   const counts = ended && output.responseMask.includes(1);
@@ -42,11 +49,10 @@ export function recordTrajectory(
     turnScores: place(output.turnScores),
     toolRewards: place(output.toolRewards),
     metrics: output.error === undefined ? output.metrics : { ...output.metrics, failed: 1 },
-    extraFields: {
-      ...output.extraFields,
-      toolScore: output.toolScore,
-      interactionScore: output.interactionScore ?? null,
-    },
+    extraFields: output.extraFields,
+    toolScore: output.toolScore,
+    interactionScore: output.interactionScore ?? null,
+    ...(output.scoreError === undefined ? {} : { scoreError: output.scoreError }),
     timeline: {
       loop: output.transitions ?? [],
       request: request.transitions,

@@ -1,22 +1,28 @@
 import { setMaxListeners } from "node:events";
-import { ConfigError, type PolicyEngine, type PolicySequence, type Trajectory } from "@cria/core";
+import { ConfigError, hasFailed, type PolicyEngine, type PolicySequence, type Trajectory } from "@cria/core";
 import type { DeltaTokenizer, TokenizationCheck } from "@cria/tokenizer-delta";
-import type { BaseInteraction, BaseTool } from "@cria/tools";
+import { type BaseInteraction, type BaseTool, getToolParser } from "@cria/tools";
 import type { DatasetRow } from "../dataset-row.js";
 import { fitPrompt, type Truncation } from "../fit-prompt.js";
 import { hashSeed } from "../hash-seed.js";
 import {
-  finishReward,
+  checkRowHasReward,
+  failTrajectory,
+  findToolCalls,
+  finishTrajectory,
   makeRewardManager,
   makeRewardRequest,
+  nameSample,
+  placeAsEarned,
+  type RewardAggregator,
   type RewardFunction,
   type RewardManager,
   RewardQueue,
-  type RewardWeights,
 } from "../reward.js";
 import { describeError } from "../run-with-deadline.js";
 import type { AgentLoopOutput, MultiTurnOptions } from "./agent-loop.js";
 import { getAgentLoop, getAgentLoopTraits } from "./agent-loops.js";
+import { makeFailureError, type OnFailure } from "./failures.js";
 import { selectInteraction } from "./interaction-session.js";
 import { isFatal } from "./is-fatal.js";
 import { recordTrajectory, type UnjudgedTrajectory } from "./record-trajectory.js";
@@ -33,8 +39,10 @@ export interface RolloutOptions {
   multiTurn: MultiTurnOptions;
   /** A plain function judges each trajectory alone; null: by data source, else interactions and tools do. */
   reward: RewardFunction | RewardManager | null;
-  /** Weights of the reward's parts; interaction defaults to 1. */
-  weights: Pick<RewardWeights, "trajectory" | "tool"> & Partial<RewardWeights>;
+  /** Makes the reward of a trajectory from its score and its step rewards, once. Default: each as it is. */
+  aggregate?: RewardAggregator;
+  /** What follows when the environment or the judge breaks a conversation; default "drop". */
+  onFailure?: OnFailure;
   /** Give the rendered prompt, as the model saw it, in `extraFields.full_prompt`. */
   returnFullPrompt?: boolean;
   /** Samples of each row. */
@@ -58,6 +66,14 @@ export interface RolloutOptions {
   onTrajectory?: (trajectory: Trajectory) => void;
 }
 
+/** Rollouts whose conversations are all over. */
+export interface EndedRollouts {
+  /** By (row, sample). Their judges may still be at work. */
+  conversations: UnjudgedTrajectory[];
+  /** The same with their rewards, once all are judged. @throws what ends the run. */
+  finish: () => Promise<Trajectory[]>;
+}
+
 /** A row's prompt, evaluated once for all of its samples. */
 interface Prompt {
   sequence: PolicySequence;
@@ -66,16 +82,37 @@ interface Prompt {
   isWhole: boolean;
 }
 
+/** One conversation that is over. */
+interface Sample {
+  ended: UnjudgedTrajectory;
+  judged: Promise<Trajectory>;
+}
+
+/** Further attempts at a conversation that failed, with `onFailure: "refill"`. */
+const MOST_REFILLS = 3;
+
 /**
  * Runs `n` conversations for each row, all at once; results are ordered by (row, sample), whatever finished first.
- * A conversation that fails is a trajectory with an `error`. What is wrong with the config, the data or the engine
- * throws, once every conversation has ended: nothing goes on in the background.
+ * A conversation that fails is a trajectory with an `error`, or what `onFailure` says. What is wrong with the config, the
+ * data or the engine throws, once every conversation has ended: nothing goes on in the background.
  */
 export async function runRollouts(
   engine: PolicyEngine,
   rows: readonly DatasetRow[],
   options: RolloutOptions,
 ): Promise<Trajectory[]> {
+  return (await startRollouts(engine, rows, options)).finish();
+}
+
+/**
+ * `runRollouts` in two parts: resolves when the conversations are over, and goes on judging them. With
+ * `onFailure: "refill"` all are judged by then, for what cannot be judged is sampled again.
+ */
+export async function startRollouts(
+  engine: PolicyEngine,
+  rows: readonly DatasetRow[],
+  options: RolloutOptions,
+): Promise<EndedRollouts> {
   for (const row of rows) checkRow(row, options);
   const slots = new Semaphore(options.concurrency ?? engine.info.maxSequences);
   const run = new AbortController();
@@ -90,10 +127,21 @@ export async function runRollouts(
   const { reward } = options;
   const manager = typeof reward === "function" || reward === null ? makeRewardManager("naive", { reward }) : reward;
   const rewards = new RewardQueue(manager, rows.length * options.n, run.signal);
-  try {
-    return await settleAll(rows.map((row, i) => new Group(engine, row, i, slots, rewards, linked, stop).run()));
-  } finally {
+  const groups = rows.map((row, i) => new Group(engine, row, i, slots, rewards, linked, stop));
+  const waitForJudges = async () => {
+    await Promise.allSettled(groups.flatMap((group) => group.judging));
     options.signal?.removeEventListener("abort", abort);
+  };
+  try {
+    const samples = (await settleAll(groups.map((group) => group.run()))).flat();
+    void waitForJudges();
+    return {
+      conversations: samples.map(({ ended }) => ended),
+      finish: () => settleAll(samples.map(({ judged }) => judged)),
+    };
+  } catch (error) {
+    await waitForJudges();
+    throw error;
   }
 }
 
@@ -109,16 +157,17 @@ function onceEach(warn: ((warning: string) => void) | undefined): (warning: stri
 }
 
 /** Waits for all; then throws the first error, or returns the results in order. */
-async function settleAll<T>(promises: readonly Promise<T[]>[]): Promise<T[]> {
+async function settleAll<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   const settled = await Promise.allSettled(promises);
   for (const result of settled) if (result.status === "rejected") throw result.reason;
-  return settled.flatMap((result) => (result as PromiseFulfilledResult<T[]>).value);
+  return settled.map((result) => (result as PromiseFulfilledResult<T>).value);
 }
 
 /** What a row names must exist: found out before anything is generated. @throws ConfigError */
 function checkRow(row: DatasetRow, options: RolloutOptions): void {
   const traits = getAgentLoopTraits(row.agentName ?? options.defaultAgentLoop);
   if (traits.interactions) selectInteraction(options.interactions ?? null, row);
+  if (options.reward === null) checkRowHasReward(row, { ...options, interactions: options.interactions ?? null });
   if (!traits.tools || options.tools.size === 0 || !row.extraInfo.need_tools_kwargs) return;
   const missing = Object.keys(row.extraInfo.tools_kwargs ?? {}).filter((name) => !options.tools.has(name));
   if (missing.length === 0) return;
@@ -133,6 +182,8 @@ function checkRow(row: DatasetRow, options: RolloutOptions): void {
 
 /** The samples of one row. */
 class Group {
+  /** Judges at work; each is settled when its conversation's judgement is over. */
+  readonly judging: Promise<Trajectory>[] = [];
   private prompt: Promise<Prompt> | undefined;
   /** Samples that have not taken their sequence yet. */
   private waiting: number;
@@ -144,52 +195,83 @@ class Group {
     private readonly position: number,
     private readonly slots: Semaphore,
     private readonly rewards: RewardQueue,
-    private readonly options: RolloutOptions,
+    private readonly options: RolloutOptions & { signal: AbortSignal },
     private readonly stop: (error: unknown) => void,
   ) {
     this.waiting = options.n;
   }
 
-  async run(): Promise<Trajectory[]> {
+  async run(): Promise<Sample[]> {
     // Queue for all places first, so that a group's samples run together and its prompt is still in the cache.
     const places = Array.from({ length: this.options.n }, () => this.slots.acquire());
     try {
-      return await settleAll(places.map(async (place, sample) => [await this.runSample(place, sample)]));
+      return await settleAll(places.map((place, sample) => this.runSample(place, sample)));
     } finally {
       // A failure before all samples took theirs leaves the prompt's sequence without an owner.
       if (this.waiting > 0) (await this.prompt?.catch(() => undefined))?.sequence.dispose();
     }
   }
 
-  private async runSample(place: Promise<void>, sample: number): Promise<Trajectory> {
+  private async runSample(place: Promise<void>, sample: number): Promise<Sample> {
     try {
-      const ended = await this.converse(place, sample);
-      // The conversation has given its place to another: a slow judge holds nobody up.
-      const trajectory = await this.judge(ended, sample);
-      this.options.onTrajectory?.(trajectory);
-      return trajectory;
+      for (let attempt = 0; ; attempt++) {
+        const ended = await this.converse(attempt === 0 ? place : this.slots.acquire(), sample, attempt);
+        const mayRefill = this.options.onFailure === "refill" && attempt < MOST_REFILLS && !this.options.signal.aborted;
+        if (mayRefill && hasFailed(ended)) {
+          this.warnOfFailure(ended);
+          continue;
+        }
+        // The conversation has given its place to another: a slow judge holds nobody up.
+        const judged = this.track(this.judge(ended, sample));
+        if (mayRefill && hasFailed(await judged)) {
+          this.warnOfFailure(await judged);
+          this.rewards.rejoin();
+          continue;
+        }
+        return { ended, judged: this.track(this.deliver(judged)) };
+      }
     } catch (error) {
       this.stop(error);
       throw error;
     }
   }
 
-  private async converse(place: Promise<void>, sample: number): Promise<UnjudgedTrajectory> {
+  /** An error ends the run at once, and is heard of by whoever asks for the trajectories. */
+  private track(judged: Promise<Trajectory>): Promise<Trajectory> {
+    judged.catch(this.stop);
+    this.judging.push(judged);
+    return judged;
+  }
+
+  /** The sample's final trajectory. @throws ToolError when it failed and failures are errors. */
+  private async deliver(judged: Promise<Trajectory>): Promise<Trajectory> {
+    const trajectory = await judged;
+    const { onFailure, signal, onTrajectory } = this.options;
+    if (hasFailed(trajectory) && !signal.aborted) {
+      if (onFailure === "error") throw makeFailureError(this.row, trajectory);
+      this.warnOfFailure(trajectory);
+    }
+    onTrajectory?.(trajectory);
+    return trajectory;
+  }
+
+  private async converse(place: Promise<void>, sample: number, attempt: number): Promise<UnjudgedTrajectory> {
     const request = createRequestLog();
     await place;
     let sequence: PolicySequence | undefined;
     try {
-      this.options.signal?.throwIfAborted();
+      this.options.signal.throwIfAborted();
       const isFirst = this.prompt === undefined;
       this.prompt ??= this.evaluatePrompt();
       const prompt = await this.prompt;
-      // The last sample takes the prompt's own sequence: nothing is copied for a group of one.
-      sequence = --this.waiting > 0 ? prompt.sequence.fork() : prompt.sequence;
+      sequence = attempt === 0 ? this.takeSequence(prompt) : await this.openSequence(prompt.ids);
       request.enter("running");
-      const output = await this.runLoop(sample, sequence, prompt, request);
+      const output = await this.runLoop(sample, attempt, sequence, prompt, request);
       // The group's prompt was evaluated once: its first sample pays.
-      if (isFirst) output.metrics.prefill_tokens = (output.metrics.prefill_tokens ?? 0) + prompt.ids.length;
-      this.warn(output);
+      if (isFirst || attempt > 0)
+        output.metrics.prefill_tokens = (output.metrics.prefill_tokens ?? 0) + prompt.ids.length;
+      if (attempt > 0) output.metrics.refilled = attempt;
+      this.warnOfTokens(output);
       return recordTrajectory(this.row, sample, output, request);
     } catch (error) {
       this.rewards.leave();
@@ -200,24 +282,43 @@ class Group {
     }
   }
 
+  /** The last sample takes the prompt's own sequence: nothing is copied for a group of one. */
+  private takeSequence({ sequence }: Prompt): PolicySequence {
+    return --this.waiting > 0 ? sequence.fork() : sequence;
+  }
+
   /** The trajectory with its reward. What was aborted or failed is not judged, and worth nothing. */
   private async judge(ended: UnjudgedTrajectory, sample: number): Promise<Trajectory> {
     const { row, options, rewards } = this;
     if (options.returnFullPrompt)
       ended.extraFields.full_prompt = this.engine.detokenize(ended.tokenIds.subarray(0, ended.promptLength));
-    const weights = { interaction: 1, ...options.weights };
-    if (ended.error !== undefined || ended.finishReason === "aborted") {
+    if (hasFailed(ended)) {
       rewards.leave();
-      return finishReward(ended, { score: 0, extra: {} }, weights);
+      return failTrajectory(ended);
     }
-    const request = makeRewardRequest(row, ended, this.position * options.n + sample);
-    return finishReward(ended, await rewards.judge(request), weights);
+    const judgement = await rewards.judge(makeRewardRequest(row, ended, this.position * options.n + sample));
+    const { aggregate = placeAsEarned } = options;
+    return finishTrajectory(ended, judgement, aggregate, (trajectory) => this.findCalls(trajectory));
   }
 
-  private warn({ extraFields, error }: AgentLoopOutput): void {
+  private findCalls(ended: UnjudgedTrajectory) {
+    const { multiTurn, tools } = this.options;
+    const parse = getToolParser(multiTurn.format);
+    if (!parse || tools.size === 0) return [];
+    const schemas = [...tools.values()].map((tool) => tool.schema);
+    return findToolCalls(ended, { engine: this.engine, parse, schemas, maxParallelCalls: multiTurn.maxParallelCalls });
+  }
+
+  private warnOfFailure({ sampleIndex, error, metrics }: UnjudgedTrajectory | Trajectory): void {
+    const what = metrics.reward_failed ? "could not be judged" : "failed";
+    const then = this.options.onFailure === "refill" ? "sampled again, three times at most" : "left out";
+    this.options.onWarning?.(
+      `a conversation ${what}, and is ${then} (rollout.on_failure)\n  ${nameSample(this.row, sampleIndex)}: ${error ?? "it was aborted"}`,
+    );
+  }
+
+  private warnOfTokens({ extraFields }: AgentLoopOutput): void {
     const { onWarning } = this.options;
-    if (error !== undefined)
-      onWarning?.(`a conversation failed, and is left out of training\n  row ${this.row.index}: ${error}`);
     const check = extraFields.tokenization as TokenizationCheck | undefined;
     if (check?.kind !== "mismatch") return;
     onWarning?.(
@@ -237,25 +338,31 @@ class Group {
     const schemas = traits.tools ? listToolSchemas(options.tools, row) : [];
     const whole = options.tokenizer.encodePrompt(row.prompt, schemas);
     const ids = fitPrompt(whole, options.maxPromptLength, options.truncation, `row ${row.index} (${row.place})`);
+    return { sequence: await this.openSequence(ids), ids, isWhole: ids.length === whole.length };
+  }
+
+  private async openSequence(ids: Int32Array): Promise<PolicySequence> {
     const sequence = this.engine.createSequence();
     try {
-      await sequence.prefill(ids, { signal: options.signal });
+      await sequence.prefill(ids, { signal: this.options.signal });
+      return sequence;
     } catch (error) {
       sequence.dispose();
       throw error;
     }
-    return { sequence, ids, isWhole: ids.length === whole.length };
   }
 
   private async runLoop(
     sample: number,
+    attempt: number,
     sequence: PolicySequence,
     prompt: Prompt,
     request: ReturnType<typeof createRequestLog>,
   ): Promise<AgentLoopOutput> {
     const { row, options, engine } = this;
     const { temperature, topP, topK, signal } = options;
-    const seed = hashSeed(options.seed, options.step, row.uid, sample);
+    const draw = [options.seed, options.step, row.uid, sample];
+    const seed = attempt === 0 ? hashSeed(...draw) : hashSeed(...draw, "attempt", attempt);
     try {
       const loop = getAgentLoop(row.agentName ?? options.defaultAgentLoop)({
         engine,
@@ -272,7 +379,7 @@ class Group {
       });
       return checkOutput(await loop.run({ temperature, topP, topK, seed }, row), row);
     } catch (error) {
-      if (signal?.aborted || isFatal(error)) throw error;
+      if (signal.aborted || isFatal(error)) throw error;
       return describeFailure(row, prompt.ids, error);
     }
   }

@@ -1,20 +1,14 @@
 import { type BaseTool, findArgumentError, type ParsedToolCall, type ToolResult } from "@cria/tools";
 import { DeadlineExceeded, describeError, runWithDeadline } from "../run-with-deadline.js";
-
-/** Why a call gave no ordinary answer; each is a metric. */
-export type ToolFailure =
-  | "invalid_call"
-  | "unknown_tool"
-  | "unavailable"
-  | "invalid_arguments"
-  | "timeout"
-  | "exception"
-  | "bad_response";
+import type { ToolFailure } from "./loop-counters.js";
 
 export interface ToolOutcome {
   text: string;
   reward: number;
+  /** As the tool named them. */
   metrics: Record<string, number>;
+  /** The tool's reward was no number, and counts as 0. */
+  hasBadReward?: boolean;
   failure?: ToolFailure;
 }
 
@@ -72,5 +66,5 @@ function readResult(result: Partial<ToolResult> | null | undefined): ToolOutcome
   }
   const reward = result.reward ?? 0;
   if (typeof reward === "number" && Number.isFinite(reward)) return { text, reward, metrics };
-  return { text, reward: 0, metrics: { ...metrics, tool_bad_reward: 1 } };
+  return { text, reward: 0, metrics, hasBadReward: true };
 }

@@ -3,7 +3,9 @@ import type { FakeEngine } from "@cria/core/testing";
 import { BaseInteraction, BaseTool, defineToolSchema, type InteractionReply, type ToolResult } from "@cria/tools";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { placeAsEarned } from "../rewards/place-as-earned.js";
 import { makeFakeRollout, makeRow } from "../testing/index.js";
+import type { RolloutOptions } from "./run-rollouts.js";
 import { exceedsTokens, truncateText } from "./truncate-text.js";
 
 type Execute = (parameters: Record<string, unknown>) => Promise<ToolResult> | ToolResult;
@@ -268,8 +270,14 @@ describe("semantics of agent loops", () => {
     }
     const tools = [new Judging(() => answer("x", 2))];
     const interactions = [new TestInteraction([{ score: 4, shouldTerminate: true }], 0.75)];
-    const weights = { trajectory: 10, tool: 100, interaction: 1000 };
-    const base = { reply: callThenAnswer, weights };
+    // Weights as reward_model.aggregation has them.
+    const aggregate: RolloutOptions["aggregate"] = (earned) => {
+      const parts = placeAsEarned(earned);
+      const tokenLevel = new Float64Array(earned.responseMask.length);
+      tokenLevel[earned.responseMask.lastIndexOf(1)] = 10 * parts.outcome + 100 * parts.tools + 1000 * parts.turns;
+      return { ...parts, tokenLevel };
+    };
+    const base = { reply: callThenAnswer, aggregate };
     const rewardOf = async (more: Partial<Parameters<typeof makeFakeRollout>[0]>) =>
       (await makeFakeRollout({ ...base, ...more }).run())[0]!.reward;
     expect(await rewardOf({ tools, interactions, reward: () => ({ score: 1, note: "x" }) })).toBe(10 + 200 + 4000);

@@ -8,6 +8,7 @@ import type { AgentLoop, AgentLoopContext, AgentLoopOutput, SamplingParams } fro
 import { findCallTokens } from "./find-call-tokens.js";
 import { InteractionSession, selectInteraction } from "./interaction-session.js";
 import { isFatal } from "./is-fatal.js";
+import type { LoopMetric } from "./loop-counters.js";
 import { ProductionView } from "./production-view.js";
 import type { ToolOutcome } from "./run-tool-call.js";
 import { createAgentLog, now } from "./state-log.js";
@@ -47,7 +48,7 @@ export class ToolAgentLoop implements AgentLoop {
   async run(sampling: SamplingParams, row: DatasetRow): Promise<AgentLoopOutput> {
     const { context, agentData } = this;
     const { multiTurn, signal } = context;
-    const addMetric = (name: string, value: number) => this.addMetric(name, value);
+    const addMetric = (name: LoopMetric, value: number) => this.addMetric(name, value);
     const common = { row, multiTurn, agentData, addMetric, signal };
     const tools = new ToolSession({ ...common, tools: context.tools });
     const interaction = selectInteraction(context.interactions, row);
@@ -56,15 +57,12 @@ export class ToolAgentLoop implements AgentLoop {
     this.schemas = listToolSchemas(context.tools, row);
     this.production = this.openProduction();
     let finishReason: FinishReason = "aborted";
-    let scores: Pick<AgentLoopOutput, "toolScore" | "interactionScore"> = { toolScore: null, interactionScore: null };
+    let scores: Pick<AgentLoopOutput, "toolScore" | "interactionScore" | "scoreError"> = { toolScore: null };
     let error: string | undefined;
     try {
       await Promise.all([tools.create(), this.interaction?.start()]);
       finishReason = await this.converse(sampling, tools);
-      scores = {
-        toolScore: await tools.score(),
-        interactionScore: this.interaction && (await this.interaction.calculateScore()),
-      };
+      scores = await this.collectScores(tools);
     } catch (cause) {
       if (!signal?.aborted) {
         if (isFatal(cause)) throw cause;
@@ -90,6 +88,22 @@ export class ToolAgentLoop implements AgentLoop {
       transitions: this.log.transitions,
       error,
     };
+  }
+
+  /** What tools and interaction say of the whole conversation. One that cannot is missed only where nothing else judges. */
+  private async collectScores(tools: ToolSession) {
+    const errors: string[] = [];
+    const ask = async (work: Promise<number | null> | undefined) => {
+      try {
+        return (await work) ?? null;
+      } catch (error) {
+        errors.push(describeError(error));
+        return null;
+      }
+    };
+    const toolScore = await ask(tools.score());
+    const interactionScore = await ask(this.interaction?.calculateScore());
+    return { toolScore, interactionScore, ...(errors.length > 0 ? { scoreError: errors.join("; ") } : {}) };
   }
 
   /** Null where turns only add to what was said: by default, and where a prompt that was cut begins like no rendering. */
@@ -175,11 +189,7 @@ export class ToolAgentLoop implements AgentLoop {
     if (signal?.aborted) return "aborted";
     const { turn } = this.builder;
     const messages = outcomes.map((outcome, i): ChatMessage => {
-      if (outcome.failure) {
-        this.addMetric("tool_errors", 1);
-        this.addMetric(`tool_${outcome.failure}`, 1);
-      }
-      for (const [name, value] of Object.entries(outcome.metrics)) this.addMetric(name, value);
+      if (i < this.context.multiTurn.maxParallelCalls) this.countOutcome(calls[i]!.name, outcome);
       if (outcome.reward !== 0) this.toolRewards.push({ value: outcome.reward, turn });
       return { role: "tool", name: calls[i]!.name, content: outcome.text };
     });
@@ -204,6 +214,17 @@ export class ToolAgentLoop implements AgentLoop {
     const { text, truncated } = truncateText(outcome.text, limits, engine);
     if (truncated) this.addMetric("tool_truncated", 1);
     return { ...outcome, text };
+  }
+
+  private countOutcome(tool: string, { failure, hasBadReward, metrics }: ToolOutcome): void {
+    if (failure) {
+      this.addMetric("tool_errors", 1);
+      this.addMetric(`tool_${failure}`, 1);
+      return;
+    }
+    if (hasBadReward) this.addMetric("tool_bad_reward", 1);
+    this.addMetric(`tool_answers/${tool}`, 1);
+    for (const [name, value] of Object.entries(metrics)) this.addMetric(`tool/${tool}/${name}`, value);
   }
 
   private async interact(): Promise<NextTurn> {
@@ -286,7 +307,7 @@ export class ToolAgentLoop implements AgentLoop {
     this.extraFields.tokenization = check;
   }
 
-  private addMetric(name: string, value: number): void {
+  private addMetric(name: LoopMetric, value: number): void {
     this.metrics[name] = (this.metrics[name] ?? 0) + value;
   }
 }

@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
-import type { ToolSchema } from "@cria/core";
+import { ToolError, type ToolSchema } from "@cria/core";
 import { BaseTool, type ParsedToolCall } from "@cria/tools";
 import type { DatasetRow } from "../dataset-row.js";
 import { describeError, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
+import type { LoopMetric } from "./loop-counters.js";
 import { runToolCall, type ToolInstance, type ToolOutcome } from "./run-tool-call.js";
 
 interface ToolSessionOptions {
@@ -11,7 +12,7 @@ interface ToolSessionOptions {
   row: DatasetRow;
   multiTurn: MultiTurnOptions;
   agentData: Record<string, unknown>;
-  addMetric: (name: string, value: number) => void;
+  addMetric: (name: LoopMetric, value: number) => void;
   signal?: AbortSignal;
 }
 
@@ -29,6 +30,11 @@ export function selectTools(tools: ReadonlyMap<string, BaseTool>, row: DatasetRo
 
 export function listToolSchemas(tools: ReadonlyMap<string, BaseTool>, row: DatasetRow): ToolSchema[] {
   return selectTools(tools, row).map((name) => tools.get(name)!.schema);
+}
+
+/** Whether a tool has a calcReward of its own. */
+export function scoresConversations(tool: BaseTool): boolean {
+  return tool.calcReward !== BaseTool.prototype.calcReward;
 }
 
 /** The tools of one conversation: an instance of each, created before its first turn and always released. */
@@ -55,18 +61,26 @@ export class ToolSession {
     });
   }
 
-  /** Sum of calcReward over the tools that have one; null when none has. */
+  /** Sum of calcReward over the tools that have one; null when none has. @throws ToolError when one gives no number. */
   async score(): Promise<number | null> {
     let total: number | null = null;
     for (const [name, instance] of this.instances) {
       const tool = this.options.tools.get(name)!;
-      if (tool.calcReward === BaseTool.prototype.calcReward || instance.problem !== undefined) continue;
-      const reward = await this.attempt("reward", () =>
-        tool.calcReward(instance.id, this.kwargsOf(name)?.calc_reward_kwargs ?? {}),
-      );
-      if (reward === undefined) continue;
-      if (typeof reward === "number" && Number.isFinite(reward)) total = (total ?? 0) + reward;
-      else this.options.addMetric("tool_bad_reward", 1);
+      if (!scoresConversations(tool)) continue;
+      if (instance.problem !== undefined) throw makeScoreError(name, instance.problem);
+      let reward: unknown;
+      try {
+        const work = () => tool.calcReward(instance.id, this.kwargsOf(name)?.calc_reward_kwargs ?? {});
+        reward = await runWithDeadline(this.options.multiTurn.toolTimeoutS, undefined, work);
+      } catch (cause) {
+        this.options.addMetric("tool_reward_exception", 1);
+        throw makeScoreError(name, describeError(cause), cause);
+      }
+      if (typeof reward !== "number" || !Number.isFinite(reward)) {
+        this.options.addMetric("tool_bad_reward", 1);
+        throw makeScoreError(name, String(reward));
+      }
+      total = (total ?? 0) + reward;
     }
     return total;
   }
@@ -76,7 +90,7 @@ export class ToolSession {
     await Promise.all(
       [...this.instances].map(async ([name, instance]) => {
         const release = () =>
-          this.attempt("release", () =>
+          this.attemptRelease(() =>
             this.options.tools.get(name)!.release(instance.id, this.kwargsOf(name)?.release_kwargs ?? {}),
           );
         // A creation that hangs must not hold up the end of the conversation.
@@ -111,17 +125,26 @@ export class ToolSession {
     if (instance.problem === undefined) await instance.created;
   }
 
-  /** Undefined when it threw or took too long, which is a metric. Aborts do not reach it: what began has to end. */
-  private async attempt<T>(what: "reward" | "release", work: () => Promise<T>): Promise<T | undefined> {
+  /** That it throws or takes too long is a metric. Aborts do not reach it: what began has to end. */
+  private async attemptRelease(work: () => Promise<void>): Promise<void> {
     try {
-      return await runWithDeadline(this.options.multiTurn.toolTimeoutS, undefined, work);
+      await runWithDeadline(this.options.multiTurn.toolTimeoutS, undefined, work);
     } catch {
-      this.options.addMetric(`tool_${what}_exception`, 1);
-      return undefined;
+      this.options.addMetric("tool_release_exception", 1);
     }
   }
 
   private kwargsOf(name: string) {
     return this.options.row.extraInfo.tools_kwargs?.[name];
   }
+}
+
+function makeScoreError(name: string, received: string, cause?: unknown): ToolError {
+  return new ToolError("gave no score", {
+    code: "tool/no-score",
+    subject: `calcReward of tool "${name}"`,
+    expected: "a finite number in time",
+    received: received.slice(0, 500),
+    cause,
+  });
 }

@@ -1,5 +1,5 @@
 import { ConfigError, DataError } from "@cria/core";
-import { callReward, judgeOne, readResult, timedOut } from "./judge-one.js";
+import { callReward, judgeOne, readResult } from "./judge-one.js";
 import type { BatchRewardFunction } from "./reward-function.js";
 import type { Judgement, RewardManager, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
 
@@ -9,11 +9,11 @@ export class BatchRewardManager implements RewardManager {
 
   constructor(private readonly options: RewardManagerOptions) {}
 
+  /** @throws ConfigError or DataError when the function does not return a list, or one of another length. */
   async judge(requests: readonly RewardRequest[], signal?: AbortSignal): Promise<Judgement[]> {
     const { reward, kwargs } = this.options;
     // Without a function of the user's each is routed by its data source, which takes one at a time.
     if (!reward) return Promise.all(requests.map((request) => judgeOne(request, this.options, signal)));
-    const place = `batch of ${requests.length} trajectories`;
     const call = () =>
       (reward as BatchRewardFunction)(
         requests.map((r) => r.dataSource),
@@ -22,7 +22,9 @@ export class BatchRewardManager implements RewardManager {
         requests.map((r) => r.extraInfo),
         kwargs,
       );
-    const results = await callReward(call, () => requests.map(() => timedOut), place, this.options, signal);
+    const outcome = await callReward(call, this.options, signal);
+    if ("error" in outcome) return requests.map(() => ({ ...outcome, extra: {} }));
+    const results = outcome.result;
     if (!Array.isArray(results))
       throw new ConfigError("does not judge batches", {
         code: "config/bad-value",
@@ -33,10 +35,10 @@ export class BatchRewardManager implements RewardManager {
     if (results.length !== requests.length)
       throw new DataError("has another number of rewards than trajectories", {
         code: "data/bad-reward",
-        subject: place,
+        subject: `batch of ${requests.length} trajectories`,
         expected: `${requests.length} results from the reward function`,
         received: String(results.length),
       });
-    return results.map((result, i) => readResult(result, requests[i]!.place));
+    return results.map(readResult);
   }
 }

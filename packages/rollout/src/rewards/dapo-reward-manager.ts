@@ -24,7 +24,7 @@ export class DapoRewardManager implements RewardManager {
       requests.map(async (request) => {
         const judgement = await judgeOne(request, this.options, signal);
         const { overlongBuffer, responseLength = 0 } = this.options;
-        if (!overlongBuffer) return judgement;
+        if (!overlongBuffer || "error" in judgement) return judgement;
         const penalty = computeOverlongPenalty(request.responseLength, responseLength, overlongBuffer);
         const logged = overlongBuffer.log ? { overlong_reward: penalty, overlong: penalty < 0 ? 1 : 0 } : {};
         // Accuracy is the answer's, whatever it cost to find: `success` must not depend on the length.

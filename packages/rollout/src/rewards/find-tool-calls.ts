@@ -20,8 +20,10 @@ export interface FindToolCallsOptions {
   maxParallelCalls: number;
 }
 
+type SampledTokens = Pick<Trajectory, "tokenIds" | "responseMask" | "timeline">;
+
 /** Reads the calls from the tokens again, turn by turn. Turns without a call are left out. */
-export function findToolCalls(trajectory: Trajectory, options: FindToolCallsOptions): FoundToolCalls[] {
+export function findToolCalls(trajectory: SampledTokens, options: FindToolCallsOptions): FoundToolCalls[] {
   const { engine, parse, schemas, maxParallelCalls } = options;
   const found: FoundToolCalls[] = [];
   for (const { start, end } of listTurns(trajectory)) {
@@ -54,7 +56,7 @@ export function maskToolCalls(length: number, calls: readonly FoundToolCalls[]):
 }
 
 /** The assistant's turns: as the agent loop recorded them, else the stretches of sampled tokens. */
-function listTurns(trajectory: Trajectory): { start: number; end: number }[] {
+function listTurns(trajectory: SampledTokens): { start: number; end: number }[] {
   const { timeline } = trajectory;
   // Loops of the user's need not record their turns.
   if (timeline && timeline.turns.length > 0)

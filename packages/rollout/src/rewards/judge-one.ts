@@ -1,5 +1,5 @@
-import { CriaError, DataError } from "@cria/core";
-import { DeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
+import { isFatal } from "../loops/is-fatal.js";
+import { DeadlineExceeded, describeError, runWithDeadline } from "../run-with-deadline.js";
 import type { RewardFunction, RewardResult } from "./reward-function.js";
 import type { Judgement, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
 import { findReward, makeUnknownSource, routeReward } from "./reward-registry.js";
@@ -14,58 +14,62 @@ export async function judgeOne(
   const own = options.reward === routeReward ? null : (options.reward as RewardFunction | null | undefined);
   const reward = own ?? findReward(request.dataSource);
   if (!reward) return judgeWithoutFunction(request);
-  const { dataSource, solutionText, groundTruth, extraInfo, place } = request;
-  const call = () => reward(dataSource, solutionText, groundTruth, extraInfo, options.kwargs);
-  return readResult(await callReward(call, (): RewardResult => timedOut, place, options, signal), place);
+  const { dataSource, solutionText, groundTruth, extraInfo } = request;
+  const outcome = await callReward(
+    () => reward(dataSource, solutionText, groundTruth, extraInfo, options.kwargs),
+    options,
+    signal,
+  );
+  return "error" in outcome ? { ...outcome, extra: {} } : readResult(outcome.result);
 }
 
-/** What stands for the result of a call that took too long. */
-export const timedOut: RewardResult = { score: 0, reward_timeout: 1 };
-
-/** Calls a reward function; too late is not an error, but worth `onTimeout`. @throws DataError when it throws. */
+/**
+ * Calls a reward function. That it throws or takes too long is an outcome.
+ * @throws what ends the run: an abort, and errors of the config, the data and the engine.
+ */
 export async function callReward<T>(
   call: () => T | Promise<T>,
-  onTimeout: () => T,
-  place: string,
   options: RewardManagerOptions,
   signal?: AbortSignal,
-): Promise<T> {
+): Promise<{ result: T } | { error: string }> {
   const timeoutS = options.timeoutS ?? null;
+  const late = { error: `the reward function gave no answer within ${timeoutS} s` };
   const started = performance.now();
   try {
     const result = await runWithDeadline(timeoutS, signal, call);
     // A call that blocks the event loop cannot be interrupted, but its late result does not count either.
     const isLate = timeoutS !== null && performance.now() - started > timeoutS * 1000;
-    return isLate ? onTimeout() : result;
+    return isLate ? late : { result };
   } catch (cause) {
-    if (cause instanceof DeadlineExceeded) return onTimeout();
-    if (signal?.aborted || cause instanceof CriaError) throw cause;
-    throw new DataError("cannot be judged: the reward function failed", {
-      code: "data/reward-failed",
-      subject: place,
-      expected: "a number or { score, ...extra }",
-      received: cause instanceof Error ? cause.message : String(cause),
-      remedy: "correct the reward function (--verbose shows its stack), or let it return a score in this case",
-      cause,
-    });
+    if (cause instanceof DeadlineExceeded) return late;
+    if (signal?.aborted || isFatal(cause)) throw cause;
+    return { error: `the reward function failed: ${describeError(cause)}${findPlace(cause)}` };
   }
 }
 
-/** @throws DataError when it is neither a finite number nor has a score that is one. */
-export function readResult(result: RewardResult, place: string): Judgement {
+/** A result's score, when it is a finite number or has one. */
+export function readResult(result: RewardResult): Judgement {
   const { score, ...extra } = typeof result === "object" && result !== null ? result : { score: result };
   if (typeof score === "number" && Number.isFinite(score)) return { score, extra };
-  throw new DataError("has a reward that is not a number", {
-    code: "data/bad-reward",
-    subject: place,
-    expected: "a finite number, or { score, ...extra } with one, from the reward function",
-    received: typeof score === "number" ? String(score) : (JSON.stringify(result)?.slice(0, 200) ?? typeof result),
-    remedy: "check the reward function with this row",
-  });
+  const received = typeof score === "number" ? String(score) : (JSON.stringify(result)?.slice(0, 200) ?? typeof result);
+  return {
+    error: `the reward function gave no score: expected a finite number, or { score, ...extra } with one; received ${received}`,
+    extra: {},
+  };
 }
 
-function judgeWithoutFunction({ dataSource, interactionScore, toolScore, place }: RewardRequest): Judgement {
-  const score = interactionScore ?? toolScore;
-  if (score === null) throw makeUnknownSource(dataSource);
-  return readResult(score, place);
+function judgeWithoutFunction({ dataSource, extraInfo, scoreError, place }: RewardRequest): Judgement {
+  const { interactionScore, toolScore } = extraInfo;
+  // A tool's score stands for no interaction's.
+  const score = interactionScore ?? (scoreError === undefined ? toolScore : null);
+  if (score !== null && Number.isFinite(score)) return { score, extra: {} };
+  if (scoreError !== undefined) return { error: scoreError, extra: {} };
+  if (score !== null) return { error: `the agent loop gave a score of ${score}`, extra: {} };
+  throw makeUnknownSource(dataSource, place);
+}
+
+/** Where in the user's code an error was thrown: the run goes on, so nobody sees its stack. */
+function findPlace(cause: unknown): string {
+  const frame = cause instanceof Error ? /^\s+at .*$/m.exec(cause.stack ?? "")?.[0].trim() : undefined;
+  return frame === undefined ? "" : ` (${frame})`;
 }

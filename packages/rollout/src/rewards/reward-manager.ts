@@ -3,37 +3,40 @@ import { BatchRewardManager } from "./batch-reward-manager.js";
 import { DapoRewardManager } from "./dapo-reward-manager.js";
 import { NaiveRewardManager } from "./naive-reward-manager.js";
 import type { OverlongBuffer } from "./overlong-buffer.js";
-import type { BatchRewardFunction, RewardFunction } from "./reward-function.js";
+import type { BatchRewardFunction, RewardFunction, RewardInfo } from "./reward-function.js";
 
 /** What there is to judge: one finished trajectory. */
 export interface RewardRequest {
   dataSource: string;
   solutionText: string;
   groundTruth: unknown;
-  extraInfo: Record<string, unknown>;
+  extraInfo: RewardInfo;
   /** Tokens after the prompt. */
   responseLength: number;
-  /** Of the interaction's calculateScore; null when there was none. */
-  interactionScore: number | null;
-  /** Sum over tools of calcReward; null when there was no tool. */
-  toolScore: number | null;
+  /** Why a tool or the interaction that should have scored the conversation did not. */
+  scoreError?: string;
   /** Place among the trajectories of its step. */
   order: number;
   /** Row and sample, for error messages. */
   place: string;
 }
 
-export interface Judgement {
-  score: number;
-  /** What the reward function gave besides the score: ragged, free-form. */
-  extra: Record<string, unknown>;
-}
+/**
+ * A score, or why there is none: a judge that broke or took too long says nothing about the policy, and its conversation
+ * counts as failed. `extra` is what the judge gave besides: ragged, free-form.
+ */
+export type Judgement =
+  | { score: number; extra: Record<string, unknown> }
+  | { error: string; extra: Record<string, unknown> };
 
 /** Turns finished trajectories into scores. */
 export interface RewardManager {
   /** "sample": each is judged as soon as its conversation ends. "batch": all of a step, after the last one ended. */
   readonly granularity: "sample" | "batch";
-  /** One judgement for each request. @throws DataError when a reward function fails or gives no number. */
+  /**
+   * One judgement for each request. What it throws is a judgement with an `error` for all of them, unless it is an error of
+   * the config, the data or the engine: that ends the run.
+   */
   judge(requests: readonly RewardRequest[], signal?: AbortSignal): Promise<Judgement[]>;
 }
 
@@ -42,7 +45,7 @@ export interface RewardManagerOptions {
   reward?: RewardFunction | BatchRewardFunction | null;
   /** Last argument of the reward function. */
   kwargs?: Record<string, unknown>;
-  /** Seconds for each call of the reward function. A call that takes longer scores 0, with the extra key `reward_timeout`. */
+  /** Seconds for each call of the reward function; what takes longer has not judged. Null: no limit. */
   timeoutS?: number | null;
   /** Most tokens after the prompt; the overlong buffer ends there. */
   responseLength?: number;

@@ -1,3 +1,6 @@
+import { DataError } from "@cria/core";
+import { isFatal } from "../loops/is-fatal.js";
+import { describeError } from "../run-with-deadline.js";
 import type { Judgement, RewardManager, RewardRequest } from "./reward-manager.js";
 
 interface Waiting {
@@ -17,9 +20,12 @@ export class RewardQueue {
     private readonly signal?: AbortSignal,
   ) {}
 
-  /** Resolves at once, or when the last conversation has ended, by the manager's granularity. */
+  /**
+   * Resolves at once, or when the last conversation has ended, by the manager's granularity.
+   * @throws what ends the run: an abort, and errors of the config, the data and the engine.
+   */
   async judge(request: RewardRequest): Promise<Judgement> {
-    if (this.manager.granularity === "sample") return (await this.manager.judge([request], this.signal))[0]!;
+    if (this.manager.granularity === "sample") return (await this.ask([request]))[0]!;
     return new Promise((resolve, reject) => {
       this.waiting.push({ request, resolve, reject });
       this.judgeIfComplete();
@@ -32,23 +38,47 @@ export class RewardQueue {
     this.judgeIfComplete();
   }
 
+  /** A conversation that was judged runs again, and will call `judge` or `leave` once more. */
+  rejoin(): void {
+    this.expected++;
+  }
+
   private judgeIfComplete(): void {
     if (this.manager.granularity === "sample" || this.waiting.length === 0 || this.waiting.length < this.expected)
       return;
     // In the order of rows and samples, however long each took, so that a function sees the same batch each time.
     const batch = this.waiting.splice(0).sort((a, b) => a.request.order - b.request.order);
-    this.manager
-      .judge(
-        batch.map(({ request }) => request),
-        this.signal,
-      )
-      .then(
-        (judgements) => {
-          for (const [i, { resolve }] of batch.entries()) resolve(judgements[i]!);
-        },
-        (reason) => {
-          for (const { reject } of batch) reject(reason);
-        },
-      );
+    this.expected -= batch.length;
+    this.ask(batch.map(({ request }) => request)).then(
+      (judgements) => {
+        for (const [i, { resolve }] of batch.entries()) resolve(judgements[i]!);
+      },
+      (reason) => {
+        for (const { reject } of batch) reject(reason);
+      },
+    );
   }
+
+  private async ask(requests: readonly RewardRequest[]): Promise<Judgement[]> {
+    let judgements: Judgement[];
+    try {
+      judgements = await this.manager.judge(requests, this.signal);
+    } catch (cause) {
+      if (this.signal?.aborted || isFatal(cause)) throw cause;
+      const error = `the reward manager failed: ${describeError(cause)}`;
+      return requests.map(() => ({ error, extra: {} }));
+    }
+    if (judgements.length === requests.length) return judgements.map(checkScore);
+    throw new DataError("has another number of judgements than trajectories", {
+      code: "data/bad-reward",
+      subject: `batch of ${requests.length} trajectories`,
+      expected: `${requests.length} judgements from the reward manager`,
+      received: String(judgements.length),
+    });
+  }
+}
+
+function checkScore(judgement: Judgement): Judgement {
+  if ("error" in judgement || Number.isFinite(judgement.score)) return judgement;
+  return { error: `the reward manager gave a score of ${judgement.score}`, extra: judgement.extra };
 }

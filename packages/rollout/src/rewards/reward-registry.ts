@@ -19,10 +19,11 @@ export const routeReward: RewardFunction = (dataSource, ...rest) => {
   throw makeUnknownSource(dataSource);
 };
 
-export function makeUnknownSource(dataSource: string): ConfigError {
+/** @param place the row that has it, if one is to blame. */
+export function makeUnknownSource(dataSource: string, place?: string): ConfigError {
   return new ConfigError("has no reward", {
     code: "config/unknown-data-source",
-    subject: `data_source "${dataSource}"`,
+    subject: `${place === undefined ? "" : `${place}: `}data_source "${dataSource}"`,
     expected: `one of ${[...rewards.keys()].join(", ")}, or a tool or an interaction that scores the trajectory`,
     remedy: "set custom_reward_function.path, or call registerReward for this data source",
   });

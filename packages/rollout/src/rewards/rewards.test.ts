@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Trajectory } from "@cria/core";
-import { DataError, deserializeBatch, RaggedColumn, serializeBatch } from "@cria/core";
+import { ConfigError, deserializeBatch, hasFailed, RaggedColumn, serializeBatch, type Trajectory } from "@cria/core";
 import { FakeEngine } from "@cria/core/testing";
 import { ChatTemplate, DeltaTokenizer } from "@cria/tokenizer-delta";
 import { CalculatorTool, getToolParser } from "@cria/tools";
@@ -14,29 +13,30 @@ import {
   defaultMultiTurn,
   extractFinalAnswer,
   findToolCalls,
-  finishReward,
   makeRewardManager,
   maskToolCalls,
   parseRow,
   type RewardFunction,
+  type RewardInfo,
   type RewardManager,
   type RewardRequest,
   type RolloutOptions,
   registerReward,
   runRollouts,
+  type UnjudgedTrajectory,
 } from "../index.js";
 import { makeFakeRollout } from "../testing/index.js";
+import { finishTrajectory } from "./finish-trajectory.js";
 
 afterEach(() => vi.useRealTimers());
 
+const info = { toolScore: null, interactionScore: null } as RewardInfo;
 const request = (more: Partial<RewardRequest> = {}): RewardRequest => ({
   dataSource: "test",
   solutionText: "#### 7",
   groundTruth: "7",
-  extraInfo: {},
+  extraInfo: info,
   responseLength: 10,
-  interactionScore: null,
-  toolScore: null,
   place: "row 3, sample 1",
   order: 0,
   ...more,
@@ -53,7 +53,7 @@ describe("semantic 12: reward functions", () => {
     const kwargs = { strict: true };
     const options = { reward: sync, kwargs };
     expect(await makeRewardManager("naive", options).judge([request()])).toEqual([{ score: 0.5, extra: {} }]);
-    expect(seen).toEqual([["test", "#### 7", "7", {}, kwargs]]);
+    expect(seen).toEqual([["test", "#### 7", "7", info, kwargs]]);
     expect(await makeRewardManager("naive", { reward: async }).judge([request()])).toEqual([
       { score: 6, extra: { length: 6 } },
     ]);
@@ -61,37 +61,48 @@ describe("semantic 12: reward functions", () => {
 
   it("are routed by data_source; else calculateScore, else the sum of calcReward", async () => {
     registerReward("routed", () => ({ score: 3 }));
-    const judge = async (more: Partial<RewardRequest>) =>
-      (await makeRewardManager("naive").judge([request(more)]))[0]!.score;
-    expect(await judge({ dataSource: "openai/gsm8k" })).toBe(1);
-    expect(await judge({ dataSource: "openai/gsm8k", solutionText: "#### 8" })).toBe(0);
-    expect(await judge({ dataSource: "routed", interactionScore: 0.5, toolScore: 0.25 })).toBe(3);
-    expect(await judge({ interactionScore: 0.5, toolScore: 0.25 })).toBe(0.5);
-    expect(await judge({ toolScore: 0.25 })).toBe(0.25);
-    await expect(judge({})).rejects.toThrow(/data_source "test": has no reward[\s\S]*custom_reward_function/);
+    const judge = async (scores: Partial<RewardInfo>, more: Partial<RewardRequest> = {}) =>
+      (await makeRewardManager("naive").judge([request({ extraInfo: { ...info, ...scores }, ...more })]))[0];
+    const both = { interactionScore: 0.5, toolScore: 0.25 };
+    expect(await judge({}, { dataSource: "openai/gsm8k" })).toMatchObject({ score: 1 });
+    expect(await judge({}, { dataSource: "openai/gsm8k", solutionText: "#### 8" })).toMatchObject({ score: 0 });
+    expect(await judge(both, { dataSource: "routed" })).toMatchObject({ score: 3 });
+    expect(await judge(both)).toMatchObject({ score: 0.5 });
+    expect(await judge({ toolScore: 0.25 })).toMatchObject({ score: 0.25 });
+    await expect(judge({})).rejects.toThrow(
+      /row 3, sample 1: data_source "test": has no reward[\s\S]*custom_reward_function/,
+    );
+    // What should have scored broke: that is no 0, and a tool's score does not stand for an interaction's.
+    expect(await judge({ toolScore: 0.25 }, { scoreError: "offline" })).toEqual({ error: "offline", extra: {} });
+    expect(await judge({ interactionScore: 1 }, { scoreError: "offline" })).toMatchObject({ score: 1 });
+    expect(await judge({}, { dataSource: "routed", scoreError: "offline" })).toMatchObject({ score: 3 });
   });
 
-  it("that fail or give no number are errors that name the row", async () => {
+  it("that fail or give no number have not judged, and say why and where", async () => {
     for (const [reward, message] of [
-      [() => Number.NaN, /row 3, sample 1: has a reward that is not a number[\s\S]*received: NaN/],
-      [() => ({ points: 1 }), /received: \{"points":1\}/],
-      [() => undefined, /not a number/],
+      [() => Number.NaN, /gave no score: expected a finite number.*received NaN/],
+      [() => ({ points: 1 }), /received \{"points":1\}/],
+      [() => undefined, /received undefined/],
       [
         () => {
           throw new Error("no judge today");
         },
-        /row 3, sample 1[\s\S]*no judge today/,
+        /reward function failed: no judge today \(at .*rewards\.test\.ts:\d+/,
       ],
       [async () => Promise.reject(new Error("offline")), /offline/],
     ] as const) {
-      const judged = makeRewardManager("naive", { reward: reward as unknown as RewardFunction }).judge([request()]);
-      await expect(judged).rejects.toThrow(message);
-      await expect(judged).rejects.toBeInstanceOf(DataError);
+      const options = { reward: reward as unknown as RewardFunction };
+      const [judged] = await makeRewardManager("naive", options).judge([request()]);
+      expect(judged).toEqual({ error: expect.stringMatching(message), extra: {} });
     }
+    const fatal = () => {
+      throw new ConfigError("is missing", { code: "config/x", subject: "a key" });
+    };
+    await expect(makeRewardManager("naive", { reward: fatal }).judge([request()])).rejects.toThrow(/a key: is missing/);
   });
 
-  it("that take too long score 0 and say so, whether they wait or block", async () => {
-    const late = { score: 0, extra: { reward_timeout: 1 } };
+  it("that take too long have not judged either, whether they wait or block", async () => {
+    const late = { error: "the reward function gave no answer within 0.02 s", extra: {} };
     const hangs: RewardFunction = () => new Promise(() => undefined);
     const blocks: RewardFunction = () => {
       const end = performance.now() + 40;
@@ -135,8 +146,10 @@ describe("reward managers", () => {
         overlongBuffer: settings,
       });
       const [judged] = await manager.judge([request({ responseLength: response })]);
-      expect(judged!.score).toBeCloseTo(1 + penalty, 12);
-      expect(judged!.extra).toMatchObject({ acc: 1, overlong: penalty < 0 ? 1 : 0 });
+      expect(judged).toEqual({
+        score: expect.closeTo(1 + penalty, 12),
+        extra: { acc: 1, overlong: penalty < 0 ? 1 : 0, overlong_reward: expect.closeTo(penalty, 12) },
+      });
     }
   });
 
@@ -148,7 +161,7 @@ describe("reward managers", () => {
 
   it("batch: one call with lists; as many results as trajectories", async () => {
     const reward: BatchRewardFunction = (sources, texts, truths, extras, kwargs) => {
-      expect([sources, truths, extras, kwargs]).toEqual([["a", "b"], ["7", "7"], [{}, {}], {}]);
+      expect([sources, truths, extras, kwargs]).toEqual([["a", "b"], ["7", "7"], [info, info], {}]);
       return texts.map((text, i) => (i === 0 ? text.length : { score: 2, why: "because" }));
     };
     const requests = [request({ dataSource: "a" }), request({ dataSource: "b" })];
@@ -196,18 +209,17 @@ describe("rollouts and their rewards", () => {
     responseLength: 64,
     truncation: "error",
     defaultAgentLoop: "tool_agent",
-    weights: { trajectory: 2, tool: 1 },
   });
 
   it("judge what was sampled; the conversation and the row's extra_info are in extraInfo", async () => {
     const reward: RewardFunction = (source, text, truth, info) => {
       expect([source, text]).toEqual(["test", "#### 7"]);
       expect(info).toMatchObject({ index: 9, numTurns: 2, finishReason: "stop" });
-      expect((info.messages as unknown[]).length).toBe(2);
+      expect(info.messages).toHaveLength(2);
       return { score: truth === "7" ? 1 : 0, [`only_${truth}`]: true };
     };
     const trajectories = await runRollouts(engine, rows, { ...options(reward), returnFullPrompt: true });
-    expect(trajectories.map((t) => t.reward)).toEqual([0, 0, 2, 2, 0, 0]);
+    expect(trajectories.map((t) => t.reward)).toEqual([0, 0, 1, 1, 0, 0]);
     expect(new Set(trajectories.map((t) => t.uid)).size).toBe(3);
     // Extra keys are ragged: each mean is over those that have the key.
     expect(averageExtras(trajectories)).toEqual({ only_1: 1, only_7: 1, only_3: 1 });
@@ -235,7 +247,7 @@ describe("rollouts and their rewards", () => {
           .join(),
       ),
     ).toEqual(["0,0", "0,1", "1,0", "1,1", "2,0", "2,1"]);
-    expect(trajectories.map((t) => t.extraFields.score)).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(trajectories.map((t) => t.rewards.score)).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
   it("come as a batch whose per-token columns fit together, and survive as bytes", async () => {
@@ -287,33 +299,87 @@ describe("rollouts and their rewards", () => {
     await vi.waitFor(() => expect(talking).toBe(6));
     await vi.waitFor(() => expect(judges).toHaveLength(6));
     for (const judge of judges) judge();
-    expect((await running).map((t) => t.reward)).toEqual([2, 2, 2, 2, 2, 2]);
+    expect((await running).map((t) => t.reward)).toEqual([1, 1, 1, 1, 1, 1]);
   });
 });
 
 describe("semantic 10: the reward of a trajectory", () => {
-  const trajectory = {
+  const ended = {
+    tokenIds: Int32Array.of(5, 6, 7),
     responseMask: Uint8Array.of(0, 1, 1),
     toolRewards: [{ value: -0.5, tokenIndex: 1 }],
-    turnScores: [
-      { value: 1, tokenIndex: 1 },
-      { value: 0.5, tokenIndex: 2 },
-    ],
-    extraFields: {},
-  } as unknown as Trajectory;
+    turnScores: [{ value: 1.5, tokenIndex: 2 }],
+    toolScore: 2,
+    interactionScore: null,
+    metrics: {},
+    extraFields: { mark: 7 },
+  } as unknown as UnjudgedTrajectory;
+  const parts = { outcome: 1, length: -0.5, tools: 4, turns: 8, tokenLevel: Float64Array.of(0, 4.5, 8) };
 
-  it("is trajectory_weight · score + tool_weight · tool rewards + interaction_weight · turn scores", () => {
-    const judged = { score: 0.25, extra: { acc: 1 } };
-    const one = finishReward(trajectory, judged, { trajectory: 1, tool: 1, interaction: 1 });
-    expect(one.reward).toBe(0.25 - 0.5 + 1.5);
-    expect(finishReward(trajectory, judged, { trajectory: 2, tool: 4, interaction: 8 }).reward).toBe(0.5 - 2 + 12);
-    expect(one.extraFields).toEqual({ acc: 1, score: 0.25 });
+  it("is the sum of what the aggregator put on its tokens, made once; its parts stand beside it", () => {
+    const seen: unknown[] = [];
+    const judgement = { score: 0.25, extra: { acc: 1, why: "because" } };
+    const judged = finishTrajectory(
+      ended,
+      judgement,
+      (earned) => {
+        const { responseMask, score, success, toolRewards, turnScores } = earned;
+        seen.push({ responseMask, score, success, toolRewards, turnScores });
+        return parts;
+      },
+      () => [],
+    );
+    const { responseMask, toolRewards, turnScores } = ended;
+    expect(seen).toEqual([{ responseMask, score: 0.25, success: true, toolRewards, turnScores }]);
+    expect(judged.reward).toBe(12.5);
+    expect(judged.rewards).toEqual({ score: 0.25, success: true, toolScore: 2, interactionScore: null, ...parts });
+    expect(judged.extraFields).toEqual({ mark: 7, acc: 1, why: "because" });
+    expect(Object.keys(judged)).not.toContain("toolScore");
   });
 
-  it("semantic 6: one without a sampled token is kept with reward 0", () => {
-    const silent = { ...trajectory, responseMask: Uint8Array.of(0, 0, 0) };
-    const judged = finishReward(silent, { score: 1, extra: {} }, { trajectory: 1, tool: 1, interaction: 1 });
-    expect(judged).toMatchObject({ reward: 0, extraFields: { score: 1 } });
+  it("success is acc, or a score above 0 without one", () => {
+    const succeeds = (score: number, extra: Record<string, unknown>) =>
+      finishTrajectory(
+        ended,
+        { score, extra },
+        () => parts,
+        () => [],
+      ).rewards.success;
+    expect([succeeds(1, {}), succeeds(0, {}), succeeds(1, { acc: false }), succeeds(-1, { acc: 1 })]).toEqual([
+      true,
+      false,
+      false,
+      true,
+    ]);
+  });
+
+  it("a step reward that is no number names the row; a judge that broke leaves nothing to learn from", () => {
+    const broken = { ...parts, tokenLevel: Float64Array.of(Number.NaN, 0, 0) };
+    const finish = () =>
+      finishTrajectory(
+        ended,
+        { score: 1, extra: {} },
+        () => broken,
+        () => [],
+      );
+    expect(finish).toThrow(/has a reward that is not a number[\s\S]*tools -0.5; turns 1.5/);
+    const failed = finishTrajectory(
+      ended,
+      { error: "offline", extra: { rm_error: "x" } },
+      () => parts,
+      () => [],
+    );
+    expect(hasFailed(failed)).toBe(true);
+    expect(failed).toMatchObject({
+      reward: 0,
+      error: "offline",
+      rewards: { score: null, success: null, tools: 0 },
+      toolRewards: [],
+      turnScores: [],
+      metrics: { failed: 1, reward_failed: 1 },
+      extraFields: { mark: 7, rm_error: "x" },
+    });
+    expect([...failed.responseMask, ...failed.rewards.tokenLevel]).toEqual([0, 0, 0, 0, 0, 0]);
   });
 });
 

@@ -43,7 +43,6 @@ export function makeFakeRollout(given: FakeRolloutOptions): FakeRollout {
     responseLength: 2048,
     truncation: "error",
     defaultAgentLoop: "tool_agent",
-    weights: { trajectory: 1, tool: 1, interaction: 1 },
     ...more,
   };
   return { engine, options, run: (rows = [makeRow()]) => runRollouts(engine, rows, options) };

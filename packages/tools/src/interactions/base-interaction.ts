@@ -8,7 +8,7 @@ export interface InteractionReply {
   content: string;
   /** Score of the turn that it answers; 0 means none. */
   score: number;
-  /** Free-form; numbers in it become metrics of the trajectory. */
+  /** Free-form. Numbers are metrics: `interaction/<name>/<metric>/mean` is the mean over the interaction's answers. */
   data?: Record<string, unknown>;
 }
 

@@ -1,0 +1,50 @@
+/** Why a call gave no ordinary answer; each is a counter `tool_<failure>`. */
+export const toolFailures = [
+  "invalid_call",
+  "unknown_tool",
+  "unavailable",
+  "invalid_arguments",
+  "timeout",
+  "exception",
+  "bad_response",
+] as const;
+export type ToolFailure = (typeof toolFailures)[number];
+
+/**
+ * What the tool agent loop counts in each conversation, in `Trajectory.metrics`. A counter that is missing there is 0.
+ * docs/metrics.md says what each means.
+ */
+export const loopCounters = [
+  "tool_calls",
+  "tool_errors",
+  ...toolFailures.map((failure) => `tool_${failure}` as const),
+  "tool_bad_reward",
+  "tool_create_exception",
+  "tool_reward_exception",
+  "tool_release_exception",
+  "tool_truncated",
+  "too_many_calls",
+  "interaction_turns",
+  "interaction_bad_score",
+  "interaction_score_exception",
+  "interaction_finalize_exception",
+  "rewritten_turns",
+  "rewritten_tokens",
+  "tokenization_mismatch",
+  "tokenization_drift",
+  "tokenization_unchecked",
+  "tokenization_other_end",
+] as const;
+
+/** Seconds, and tokens of the engine. */
+type LoopMeasure = "generate_s" | "tool_s" | "interaction_s" | "prefill_tokens" | "reused_tokens" | "decode_tokens";
+
+/**
+ * Names in `Trajectory.metrics`. What tools and interactions return stands under their own names, added up over their
+ * answers, and can hide no counter of the loop: `tool/<tool>/<metric>`, beside the number of answers, `tool_answers/<tool>`.
+ */
+export type LoopMetric =
+  | (typeof loopCounters)[number]
+  | LoopMeasure
+  | `${"tool" | "interaction"}_answers/${string}`
+  | `${"tool" | "interaction"}/${string}/${string}`;

@@ -1,0 +1,27 @@
+import type { BaseInteraction, BaseTool } from "@cria/tools";
+import type { DatasetRow } from "../dataset-row.js";
+import { getAgentLoopTraits } from "../loops/agent-loops.js";
+import { selectInteraction } from "../loops/interaction-session.js";
+import { scoresConversations, selectTools } from "../loops/tool-session.js";
+import { findReward, makeUnknownSource } from "./reward-registry.js";
+
+export interface PossibleScores {
+  tools: ReadonlyMap<string, BaseTool>;
+  interactions: ReadonlyMap<string, BaseInteraction> | null;
+  defaultAgentLoop: string;
+}
+
+/**
+ * Where no function of the user's judges, a row's conversations are scored by its data source, its interaction, a tool that it
+ * may call, or its agent loop.
+ * @throws ConfigError naming row, data source and the known sources when none of these can.
+ */
+export function checkRowHasReward(row: DatasetRow, options: PossibleScores): void {
+  if (findReward(row.dataSource)) return;
+  const traits = getAgentLoopTraits(row.agentName ?? options.defaultAgentLoop);
+  if (traits.scores) return;
+  if (traits.interactions && selectInteraction(options.interactions, row)) return;
+  const tools = traits.tools ? selectTools(options.tools, row) : [];
+  if (tools.some((name) => scoresConversations(options.tools.get(name)!))) return;
+  throw makeUnknownSource(row.dataSource, `row ${row.index} (${row.place})`);
+}

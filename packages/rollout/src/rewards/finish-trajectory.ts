@@ -1,0 +1,116 @@
+import { DataError, type RewardParts, type Trajectory } from "@cria/core";
+import type { UnjudgedTrajectory } from "../loops/record-trajectory.js";
+import { type FoundToolCalls, maskToolCalls } from "./find-tool-calls.js";
+import type { Judgement } from "./reward-manager.js";
+
+/** A judged trajectory's earnings, before they are put on its tokens. */
+export interface EarnedRewards {
+  /** 1 = sampled by the policy; as long as the trajectory's tokens. */
+  responseMask: Uint8Array;
+  score: number;
+  /** Whether the goal was reached: `acc` of the reward function, else score > 0. */
+  success: boolean;
+  toolRewards: readonly { value: number; tokenIndex: number }[];
+  turnScores: readonly { value: number; tokenIndex: number }[];
+  /** Where turns with valid tool calls end, `value` being their number. Read from the tokens at its first use. */
+  readonly toolCalls: readonly { value: number; tokenIndex: number }[];
+  /** 1 = belongs to a tool call; as long as the mask. Read from the tokens at its first use. */
+  readonly toolCallMask: Uint8Array;
+}
+
+/** Puts rewards on tokens: `(earned) => aggregateReward(earned, options)` with `aggregateReward` of @cria/algorithms. */
+export type RewardAggregator = (earned: EarnedRewards) => RewardParts;
+
+/**
+ * The trajectory with its reward; without, when it failed or its judge did.
+ * @param findCalls reads the tool calls from the tokens.
+ * @throws DataError when a tool or an interaction gave a step reward that is not a finite number.
+ */
+export function finishTrajectory(
+  ended: UnjudgedTrajectory,
+  judgement: Judgement,
+  aggregate: RewardAggregator,
+  findCalls: (ended: UnjudgedTrajectory) => FoundToolCalls[],
+): Trajectory {
+  if ("error" in judgement) return failTrajectory(ended, judgement);
+  const { toolScore, interactionScore, scoreError: _, ...record } = ended;
+  const { score, extra } = judgement;
+  const success = typeof extra.acc === "number" || typeof extra.acc === "boolean" ? Number(extra.acc) > 0 : score > 0;
+  const parts = aggregate(describeEarnings(ended, score, success, findCalls));
+  if (!parts.tokenLevel.every(Number.isFinite)) throw makeBadReward(ended, score);
+  return {
+    ...record,
+    reward: parts.tokenLevel.reduce((sum, value) => sum + value, 0),
+    rewards: { score, success, toolScore, interactionScore, ...parts },
+    extraFields: { ...ended.extraFields, ...extra },
+  };
+}
+
+/** The record of a conversation that nobody learns from. @param judgement why, when its judge failed. */
+export function failTrajectory(ended: UnjudgedTrajectory, judgement?: Judgement & { error: string }): Trajectory {
+  const { toolScore, interactionScore, scoreError: _, ...record } = ended;
+  const { length } = ended.tokenIds;
+  return {
+    ...record,
+    responseMask: new Uint8Array(length),
+    rolloutLogprobs: new Float32Array(length),
+    turnScores: [],
+    toolRewards: [],
+    reward: 0,
+    rewards: {
+      score: null,
+      success: null,
+      toolScore,
+      interactionScore,
+      outcome: 0,
+      length: 0,
+      tools: 0,
+      turns: 0,
+      tokenLevel: new Float64Array(length),
+    },
+    ...(judgement === undefined
+      ? {}
+      : {
+          metrics: { ...ended.metrics, failed: 1, reward_failed: 1 },
+          extraFields: { ...ended.extraFields, ...judgement.extra },
+          error: judgement.error,
+        }),
+  };
+}
+
+function describeEarnings(
+  ended: UnjudgedTrajectory,
+  score: number,
+  success: boolean,
+  findCalls: (ended: UnjudgedTrajectory) => FoundToolCalls[],
+): EarnedRewards {
+  const { responseMask, toolRewards, turnScores } = ended;
+  let found: FoundToolCalls[] | undefined;
+  const calls = () => {
+    found ??= findCalls(ended);
+    return found;
+  };
+  return {
+    responseMask,
+    score,
+    success,
+    toolRewards,
+    turnScores,
+    get toolCalls() {
+      return calls().map((call) => ({ value: call.valid, tokenIndex: call.lastToken }));
+    },
+    get toolCallMask() {
+      return maskToolCalls(responseMask.length, calls());
+    },
+  };
+}
+
+function makeBadReward({ rowIndex, dataSource, sampleIndex, ...ended }: UnjudgedTrajectory, score: number): DataError {
+  return new DataError("has a reward that is not a number", {
+    code: "data/bad-reward",
+    subject: `row ${rowIndex} (data_source "${dataSource}"), sample ${sampleIndex}`,
+    expected: "finite numbers from the reward function, from tools and from interactions",
+    received: `score ${score}; tools ${ended.toolRewards.map((r) => r.value)}; turns ${ended.turnScores.map((s) => s.value)}`,
+    remedy: "check tools and interactions with this row",
+  });
+}
