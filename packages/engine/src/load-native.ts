@@ -32,7 +32,11 @@ export interface LoadModelOptions {
   contextSize?: number;
   /** Sequences resident in the KV cache at once, 1 to 256. Default 8. */
   maxSequences?: number;
-  /** Default: what the process may use. */
+  /**
+   * Default: what the process may use. What `train` and `score` compute on the CPU does not depend on it, bit for bit, nor
+   * does what a `deterministic` model samples. (On ARM ggml's own products of quantised weights may round otherwise with
+   * another number of threads.)
+   */
   threads?: number;
   /** Type of cached keys and values. Default "f32" for a trainable model (sampler and trainer then agree exactly), else "f16". */
   kvType?: "f32" | "f16" | "q8_0";
@@ -44,8 +48,8 @@ export interface LoadModelOptions {
   /** Seed of a new adapter's values. Default 0. */
   seed?: number;
   /**
-   * With a seed given, results then depend on the sequence's tokens alone, bit for bit: not on timing, neighbours, or
-   * whether its prefix was evaluated for it or for another (see `prefixReuse`). K-quantised models then evaluate at
+   * With a seed given, results then depend on the sequence's tokens alone, bit for bit: not on timing, threads, neighbours,
+   * or whether its prefix was evaluated for it or for another (see `prefixReuse`). K-quantised models then evaluate at
    * least 8 rows at a time. Default true.
    */
   deterministic?: boolean;

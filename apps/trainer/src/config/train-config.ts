@@ -303,7 +303,7 @@ const trainer = z.strictObject({
   critic_warmup: z.int().min(0).default(0),
   /** Where models run. auto: on a GPU when all that it needs is there, which `cria doctor` lists, else on the CPU. */
   device: z.enum(["auto", "cpu", "cuda"]).default("auto"),
-  /** Native threads; null: all cores. */
+  /** Native threads; null: all cores. On the CPU no result depends on their number, with `rollout.deterministic`. */
   threads: z.int().positive().nullable().default(null),
   /** console: progress on stderr; file: metrics.jsonl and rollouts/ of the run folder; the others are trackers. */
   logger: z.array(z.enum(["console", "file", "tensorboard", "mlflow", "wandb"])).default(["console", "file"]),
