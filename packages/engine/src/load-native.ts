@@ -28,7 +28,10 @@ export interface LoadModelOptions {
   device?: "auto" | "cpu" | "cuda";
   /** Layers on the GPU; default all, as training needs. */
   gpuLayers?: number;
-  /** Most tokens of one sequence. Default: the model's training context, at most 4096. */
+  /**
+   * Most tokens of one sequence. Default: the model's training context, at most 4096. Loading allocates the KV cache of all
+   * `maxSequences` slots: of each token and layer the keys and values of every KV head, in `kvType`.
+   */
   contextSize?: number;
   /** Sequences resident in the KV cache at once, 1 to 256. Default 8. */
   maxSequences?: number;
@@ -40,8 +43,12 @@ export interface LoadModelOptions {
   threads?: number;
   /** Type of cached keys and values. Default "f32" for a trainable model (sampler and trainer then agree exactly), else "f16". */
   kvType?: "f32" | "f16" | "q8_0";
-  /** Default false. Faster for long contexts, and about 1e-3 away from the trainer's logits. */
-  flashAttention?: boolean;
+  /**
+   * llama.cpp's flash attention for decoding. "auto" (default) is a rule of shape and device: yes for a `kvType` of "q8_0",
+   * which needs it, and on a GPU for a model that only generates, with F16 keys and values and heads of 64, 80, 96, 112,
+   * 128 or 256; else no. On the CPU the engine's own attention, which is the trainer's, takes its place.
+   */
+  flashAttention?: boolean | "auto";
   lora?: LoraOptions | null;
   /** What `train` updates. Default "lora" when `lora` is given, else "none". */
   trainable?: "lora" | "full" | "none";
