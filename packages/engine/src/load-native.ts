@@ -23,7 +23,8 @@ export interface LoadModelOptions {
   path: string;
   /**
    * "auto" (default) takes CUDA when its driver, cuBLAS, a GPU and the package @node-llama-cpp/linux-x64-cuda are there and
-   * the model can be trained there as asked, else the CPU. `inspectCuda()` says what is missing.
+   * the model can be trained there as asked, else the CPU. `inspectCuda()` says what is missing. Over F32 weights devices
+   * agree up to the order of sums; over quantised ones they do not (see "Devices" in the README).
    */
   device?: "auto" | "cpu" | "cuda";
   /** Layers on the GPU; default all, as training needs. */
@@ -41,7 +42,12 @@ export interface LoadModelOptions {
    * another number of threads.)
    */
   threads?: number;
-  /** Type of cached keys and values. Default "f32" for a trainable model (sampler and trainer then agree exactly), else "f16". */
+  /**
+   * Type of cached keys and values. Default "f32" for a trainable model, else "f16". On the CPU, over F32 weights and without
+   * flash attention, the logprobs of decoding and of `score` then differ by the order of sums alone, less than 1e-5; with
+   * "f16", or with flash attention, which rounds keys and values to it, by up to 2e-2. Over other weights a last bit can flip
+   * the rounding of an activation: 2e-3 over F16, 5e-3 over BF16 and 8-bit blocks, 2e-2 over K-quants have been seen.
+   */
   kvType?: "f32" | "f16" | "q8_0";
   /**
    * llama.cpp's flash attention for decoding. "auto" (default) is a rule of shape and device: yes for a `kvType` of "q8_0",
