@@ -1,5 +1,5 @@
-// Packs what is published into tarballs: the packages, `cria`, the addon's sources (@cria/native) and the ready-made addon
-// of this platform (@cria/native-linux-x64). Needs built packages: npm run bootstrap.
+// Packs what is published into tarballs: the packages, `cria`, the addon's sources (@cria/native) and the ready-made addons
+// (@cria/native-linux-x64, and @cria/native-linux-arm64 where its cross compiler is). Needs built packages: npm run bootstrap.
 //
 //   node scripts/pack.mjs [--out .cache/tarballs]
 //   for file in .cache/tarballs/*.tgz; do npm publish "$file"; done
@@ -9,7 +9,8 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { readLlamaPin, unpackLlamaSource } from "../native/scripts/llama-paths.mjs";
+import { findCrossCompiler } from "../native/scripts/build-tools.mjs";
+import { findPrebuiltBins, readLlamaPin, unpackLlamaSource } from "../native/scripts/llama-paths.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const native = join(root, "native");
@@ -28,11 +29,28 @@ export function packAll(out) {
   const staging = mkdtempSync(join(tmpdir(), "cria-pack-"));
   try {
     tarballs.push(packNative(join(staging, "native"), out));
-    tarballs.push(packPrebuild(join(staging, "prebuild"), out));
+    for (const arch of listPrebuilds(console.error)) tarballs.push(packPrebuild(arch, join(staging, arch), out));
   } finally {
     rmSync(staging, { recursive: true, force: true });
   }
   return tarballs;
+}
+
+/**
+ * The processors that a ready-made addon is packed for: this one, and on Linux arm64 where it can be compiled. `warn` is
+ * told what is left out, and why.
+ */
+export function listPrebuilds(warn) {
+  const list = [process.arch];
+  if (process.platform !== "linux" || process.arch === "arm64") return list;
+  try {
+    findCrossCompiler("arm64");
+    findPrebuiltBins("arm64");
+    list.push("arm64");
+  } catch (error) {
+    warn(`@cria/native-linux-arm64 is not packed: ${error.message}`);
+  }
+  return list;
 }
 
 function packWorkspacePackage(folder, out) {
@@ -71,28 +89,37 @@ function packNative(staging, out) {
   return packStaged(staging, out, {
     ...manifest,
     scripts: { install: "node scripts/install.mjs" },
-    optionalDependencies: { [namePrebuild()]: manifest.version, ...manifest.optionalDependencies },
+    optionalDependencies: {
+      ...Object.fromEntries(listPrebuilds(() => {}).map((arch) => [namePrebuild(arch), manifest.version])),
+      ...manifest.optionalDependencies,
+    },
   });
 }
 
-/** The addon itself, for machines like this one; built from nothing, as CMake keeps settings of an earlier build. */
-function packPrebuild(staging, out) {
-  rmSync(join(native, ".cache", "prebuild"), { recursive: true, force: true });
-  execFileSync(process.execPath, [join(native, "scripts", "build.mjs"), "--prebuild"], { stdio: ["ignore", 2, 2] });
-  const built = join(native, ".cache", "prebuild", "Release");
-  const { version, license, engines, publishConfig } = readManifest(native);
-  const { platform, arch } = process;
+/** The addon itself, for one processor; built from nothing, as CMake keeps settings of an earlier build. */
+export function packPrebuild(arch, staging, out) {
+  const folder = join(native, ".cache", `prebuild-${arch}`);
+  rmSync(folder, { recursive: true, force: true });
+  const args = [join(native, "scripts", "build.mjs"), "--prebuild", "--arch", arch];
+  execFileSync(process.execPath, args, { stdio: ["ignore", 2, 2] });
   mkdirSync(staging, { recursive: true });
   // The CUDA kernels come along where nvcc compiled them.
+  const built = join(folder, "Release");
   const files = ["cria.node", "libcria-cuda.so"].filter((name) => existsSync(join(built, name)));
   for (const name of files) cpSync(join(built, name), join(staging, name));
-  return packStaged(staging, out, {
-    name: namePrebuild(),
+  return packStaged(staging, out, { ...describePrebuild(arch), files });
+}
+
+/** The manifest of that package: package managers install it on such machines alone. */
+export function describePrebuild(arch) {
+  const { version, license, engines, publishConfig } = readManifest(native);
+  const { platform } = process;
+  return {
+    name: namePrebuild(arch),
     version,
     description: `The native addon of @cria/engine, ready-made for ${platform}-${arch}.`,
     license,
     main: "cria.node",
-    files,
     os: [platform],
     cpu: [arch],
     libc: ["glibc"],
@@ -100,11 +127,11 @@ function packPrebuild(staging, out) {
     dependencies: { [`@node-llama-cpp/${platform}-${arch}`]: readLlamaPin() },
     engines,
     publishConfig,
-  });
+  };
 }
 
-function namePrebuild() {
-  return `@cria/native-${process.platform}-${process.arch}`;
+function namePrebuild(arch) {
+  return `@cria/native-${process.platform}-${arch}`;
 }
 
 function packStaged(staging, out, manifest) {

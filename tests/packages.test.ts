@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { packages } from "../scripts/pack.mjs";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { describePrebuild, listPrebuilds, packages } from "../scripts/pack.mjs";
 
 // That packed packages install and work is checked by scripts/nightly/packages.mjs; it needs a registry and minutes.
 const root = join(import.meta.dirname, "..");
@@ -41,6 +41,37 @@ describe.each(packages)("manifest of %s", (folder) => {
     expect(manifest.private).toBeUndefined();
     for (const [name, range] of Object.entries<string>(manifest.dependencies))
       if (name.startsWith("@cria/")) expect(range, name).toBe("workspace:*");
+  });
+});
+
+// That it compiles is tests/compilers.test.ts's, that it runs scripts/nightly/arm64.mjs's.
+describe.runIf(process.platform === "linux")("the ready-made addon of arm64 Linux", () => {
+  const pathTo = (...programs: string[]) => {
+    const bin = mkdtempSync(join(tmpdir(), "cria-bin-"));
+    for (const name of programs) writeFileSync(join(bin, name), "#!/bin/sh\necho 12\n", { mode: 0o755 });
+    return bin;
+  };
+  const listWith = (...programs: string[]) => {
+    const warnings: string[] = [];
+    vi.stubEnv("PATH", pathTo(...programs));
+    const list = listPrebuilds((text) => warnings.push(text));
+    vi.unstubAllEnvs();
+    return { list, warnings };
+  };
+
+  it("is a package for such machines, with llama.cpp's libraries for them", () => {
+    const manifest = describePrebuild("arm64");
+    const { optionalDependencies, version } = readManifest("native");
+    expect(manifest).toMatchObject({ name: "@cria/native-linux-arm64", version, os: ["linux"], cpu: ["arm64"] });
+    const libraries = "@node-llama-cpp/linux-arm64";
+    expect(manifest.dependencies).toEqual({ [libraries]: optionalDependencies[libraries] });
+  });
+
+  it.skipIf(process.arch === "arm64")("is packed where its cross compiler is; else a line says why not", () => {
+    expect(listWith("aarch64-linux-gnu-g++")).toEqual({ list: [process.arch, "arm64"], warnings: [] });
+    const { list, warnings } = listWith();
+    expect(list).toEqual([process.arch]);
+    expect(warnings).toEqual([expect.stringMatching(/not packed: .* needs aarch64-linux-gnu-g\+\+ .*apt-get install/)]);
   });
 });
 

@@ -24,6 +24,21 @@ export function listMissingTools() {
   return missing;
 }
 
+/** Processors other than this one that an addon can be built for on Linux, with their compilers and what CMake is told. */
+const CROSS_COMPILERS = {
+  arm64: { compiler: "aarch64-linux-gnu-g++", processor: "aarch64", debian: "g++-aarch64-linux-gnu" },
+};
+
+/** `{ compiler, defines }` for a processor by its Node name. @throws Error that says what to install. */
+export function findCrossCompiler(arch) {
+  const known = process.platform === "linux" ? CROSS_COMPILERS[arch] : undefined;
+  if (!known) throw new Error(`no addon for linux-${arch} can be built on ${process.platform}-${process.arch}`);
+  const { compiler, processor, debian } = known;
+  if (readVersion(compiler) === null)
+    throw new Error(`an addon for linux-${arch} needs ${compiler} (Debian, Ubuntu: apt-get install ${debian})`);
+  return { compiler, defines: { CMAKE_SYSTEM_NAME: "Linux", CMAKE_SYSTEM_PROCESSOR: processor } };
+}
+
 export const howToInstallTools = `    Debian, Ubuntu   apt-get install g++ make cmake
     Fedora           dnf install gcc-c++ make cmake
     macOS            xcode-select --install && brew install cmake

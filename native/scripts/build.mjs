@@ -3,7 +3,8 @@
 // CRIA_SANITIZE=address,undefined builds build-address-undefined/Release/cria.node, CRIA_SANITIZE=thread the program
 // build-thread/Release/engine_races.
 // CXX names another compiler than CMake finds.
-// --prebuild builds native/.cache/prebuild/Release/cria.node, which finds llama.cpp wherever it is installed.
+// --prebuild builds native/.cache/prebuild-x64/Release/cria.node, which finds llama.cpp wherever it is installed;
+// --prebuild --arch arm64 that of another processor, with its cross compiler.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -19,7 +20,9 @@ import {
 import { createRequire } from "node:module";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
+import { parseArgs } from "node:util";
 import { buildKernels } from "./build-kernels.mjs";
+import { findCrossCompiler } from "./build-tools.mjs";
 import {
   BuildError,
   findLibrary,
@@ -34,9 +37,16 @@ import {
 const require = createRequire(import.meta.url);
 const fromSource = process.env.CRIA_BUILD_LLAMA === "source";
 const sanitize = process.env.CRIA_SANITIZE ?? "";
-const compiler = process.env.CXX ?? "";
-const prebuild = process.argv.includes("--prebuild");
-const folder = prebuild ? join(".cache", "prebuild") : sanitize ? `build-${sanitize.replaceAll(",", "-")}` : "build";
+const { prebuild, arch } = parseArgs({
+  options: { prebuild: { type: "boolean", default: false }, arch: { type: "string", default: process.arch } },
+}).values;
+const cross = arch === process.arch ? null : findCrossCompiler(arch);
+const compiler = cross?.compiler ?? process.env.CXX ?? "";
+const folder = prebuild
+  ? join(".cache", `prebuild-${arch}`)
+  : sanitize
+    ? `build-${sanitize.replaceAll(",", "-")}`
+    : "build";
 const buildDir = join(nativeRoot, folder);
 const stampFile = join(buildDir, "stamp.json");
 const addonFile = join(buildDir, "Release", sanitize === "thread" ? "engine_races" : "cria.node");
@@ -55,15 +65,7 @@ function hashInputs() {
   for (const file of ["CMakeLists.txt", "package.json", join("kernels", "cria_kernels.h")])
     hash.update(readFileSync(join(nativeRoot, file)));
   hash.update(
-    [
-      readLlamaPin(),
-      process.platform,
-      process.arch,
-      fromSource,
-      sanitize,
-      prebuild,
-      ...(compiler ? [compiler] : []),
-    ].join("|"),
+    [readLlamaPin(), process.platform, arch, fromSource, sanitize, prebuild, ...(compiler ? [compiler] : [])].join("|"),
   );
   return hash.digest("hex");
 }
@@ -106,7 +108,7 @@ function buildLlamaFromSource() {
 function relocate() {
   if (fromSource || sanitize || process.platform !== "linux")
     throw new BuildError("a prebuild is made on Linux, with the prebuilt libraries and without sanitizers");
-  const bins = join("@node-llama-cpp", namePrebuiltBins(), "bins", namePrebuiltBins());
+  const bins = join("@node-llama-cpp", namePrebuiltBins(arch), "bins", namePrebuiltBins(arch));
   const bases = ["node_modules", "../..", "../../../..", "../../../../.."];
   return {
     LLAMA_BINS: bins,
@@ -139,6 +141,7 @@ function compileAddon({ source, bins }) {
     NODE_ADDON_API: dirname(require.resolve("node-addon-api/package.json")),
     CRIA_SANITIZE: sanitize,
     ...(compiler ? { CMAKE_CXX_COMPILER: compiler } : {}),
+    ...cross?.defines,
     ...(prebuild ? relocate() : {}),
   };
   forgetOldConfiguration(defines);
@@ -166,7 +169,8 @@ function compileAddon({ source, bins }) {
 
 try {
   // Beside the addon's compiler, on cores of its own where there are any.
-  const kernels = sanitize ? null : buildKernels();
+  if (cross && !prebuild) throw new BuildError("--arch is for --prebuild");
+  const kernels = sanitize || cross ? null : buildKernels();
   const stamp = hashInputs();
   const last = existsSync(stampFile) ? JSON.parse(readFileSync(stampFile, "utf8")) : null;
   if (last?.stamp === stamp && existsSync(addonFile) && existsSync(last.bins)) {
@@ -176,7 +180,7 @@ try {
     console.log(fromSource ? "native addon: building llama.cpp from source, then the addon" : "native addon: building");
     const llama = fromSource
       ? buildLlamaFromSource()
-      : { source: unpackLlamaSource({ whole: false }), bins: findPrebuiltBins() };
+      : { source: unpackLlamaSource({ whole: false }), bins: findPrebuiltBins(arch) };
     compileAddon(llama);
     writeFileSync(`${stampFile}.tmp`, JSON.stringify({ stamp, bins: llama.bins }));
     renameSync(`${stampFile}.tmp`, stampFile);

@@ -39,19 +39,19 @@ function findNodeLlamaCpp() {
   );
 }
 
-/** How node-llama-cpp calls this platform's prebuilt libraries. */
-export function namePrebuiltBins() {
-  if (process.platform === "darwin" && process.arch === "arm64") return "mac-arm64-metal";
-  return `${{ linux: "linux", darwin: "mac", win32: "win" }[process.platform]}-${process.arch}`;
+/** How node-llama-cpp calls this platform's prebuilt libraries; those of another processor by its Node name. */
+export function namePrebuiltBins(arch = process.arch) {
+  if (process.platform === "darwin" && arch === "arm64") return "mac-arm64-metal";
+  return `${{ linux: "linux", darwin: "mac", win32: "win" }[process.platform]}-${arch}`;
 }
 
 /** Folder of the prebuilt libraries for this platform, e.g. .../@node-llama-cpp/linux-x64/bins/linux-x64. */
-export function findPrebuiltBins() {
-  const name = namePrebuiltBins();
+export function findPrebuiltBins(arch = process.arch) {
+  const name = namePrebuiltBins(arch);
   const root = findPackage(`@node-llama-cpp/${name}`);
   if (root && existsSync(join(root, "bins", name))) return join(root, "bins", name);
   throw new BuildError(
-    `no prebuilt llama.cpp for ${process.platform}-${process.arch}: @node-llama-cpp/${name} is not installed.\n` +
+    `no prebuilt llama.cpp for ${process.platform}-${arch}: @node-llama-cpp/${name} is not installed.\n` +
       `Install with optional packages, or npm install @node-llama-cpp/${name}@${readLlamaPin()},\n` +
       `or build llama.cpp from source: CRIA_BUILD_LLAMA=source, with node-llama-cpp@${readLlamaPin()}`,
   );

@@ -9,6 +9,7 @@
 #include "cria/model.h"
 #include "cria/scheduler.h"
 #include "cria/trainer.h"
+#include "infer/scheduler_defaults.h"
 #include "job_thread.h"
 
 #ifdef __GLIBC__
@@ -28,8 +29,8 @@ class Engine {
     explicit Engine(const EngineOptions & options) : model_(Model::load(options.model)) {
         // Order matters on failure: each part needs those before it.
         if (options.model.trainable != Trainable::none) make_trainer(options);
-        scheduler_ = std::make_unique<Scheduler>(model_, options.scheduler);
-        scheduler_options_ = options.scheduler;
+        scheduler_options_ = fill_defaults(*model_, options.scheduler);
+        scheduler_ = std::make_unique<Scheduler>(model_, scheduler_options_);
     }
     ~Engine() { close(); }
 

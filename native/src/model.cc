@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <random>
 #include <thread>
@@ -75,6 +76,12 @@ void Model::check_full_training() const {
                 .received(name + " is " + ggml_type_name(tensor->type)).remedy("train a LoRA adapter instead (trainable \"lora\"), or convert the model to F32");
         }
     }
+}
+
+std::string Model::device_kind() const {
+    std::string kind = ggml_backend_reg_name(ggml_backend_dev_backend_reg(device_));
+    for (char & letter : kind) letter = char(std::tolower(static_cast<unsigned char>(letter)));
+    return kind;
 }
 
 const llama_vocab * Model::vocab() const { return llama_model_get_vocab(model_); }

@@ -118,7 +118,7 @@ struct Scheduler::Impl {
         params.n_seq_max = uint32_t(streams);
         params.n_threads = params.n_threads_batch = model->threads();
         params.type_k = params.type_v = parse_kv_type(o.kv_type);
-        params.flash_attn_type = o.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
+        params.flash_attn_type = *o.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
         params.kv_unified = false;
         params.no_perf = true;
         params.abort_callback = [](void * data) { return static_cast<std::atomic<bool> *>(data)->load(std::memory_order_relaxed); };
@@ -128,8 +128,8 @@ struct Scheduler::Impl {
             params.cb_eval = OwnProducts::on_node;
             params.cb_eval_user_data = products.get();
         }
-        if (o.kv_type == "q8_0" && !o.flash_attention) {
-            throw Error("bad-option", "needs flash attention").subject("kvType").received("\"q8_0\" with flashAttention false").remedy("set flashAttention true, or use \"f16\"");
+        if (o.kv_type == "q8_0" && !*o.flash_attention) {
+            throw Error("bad-option", "needs flash attention").subject("kvType").received("\"q8_0\" with flashAttention false").remedy("set flashAttention true or \"auto\", or use \"f16\"");
         }
         take_log_errors();
         const AssertionGuard guard(model->options().path);

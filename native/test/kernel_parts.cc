@@ -150,7 +150,10 @@ void race_head() {
     const std::vector<int32_t> targets = {0, 700, 1999, 3, 1400};
     const StreamedHead head{rows, width, vocab, x.data(), w.data(), GGML_TYPE_F32, int64_t(width * sizeof(float)), 1.0f, targets.data(), true};
     std::vector<HeadShare> shares(kParts);
-    run_at_once(kParts, [&](int part, int parts) { run_head_share(head, part, parts, shares[size_t(part)]); });
+    run_at_once(kParts, [&](int part, int parts) {
+        HeadWorkspace workspace;
+        run_head_share(head, part, parts, shares[size_t(part)], workspace);
+    });
     std::vector<float> logprobs(size_t(rows), 0.0f), entropies(size_t(rows), 0.0f), slopes(size_t(rows * width), 0.0f);
     run_at_once(kParts, [&](int part, int parts) {
         for (int64_t i = part; i < rows; i += parts) merge_head_row(head, shares, i, logprobs[size_t(i)], entropies[size_t(i)], slopes.data() + i * width);

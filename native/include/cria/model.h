@@ -70,6 +70,8 @@ class Model {
     const ModelOptions & options() const { return options_; }
     bool on_cpu() const { return on_cpu_; }
     ggml_backend_device * device() const { return device_; }
+    // "cpu", or what ggml calls the device's backend, in small letters: "cuda".
+    std::string device_kind() const;
     // What a user should hear about how this model runs: the GPU left aside by "auto", kernels that do not run. Else empty.
     std::string notice;
     // Shapes and weights by role; null unless trainable.

@@ -11,6 +11,7 @@
 #include "cria/runtime.h"
 #include "file_lock.h"
 #include "gguf_file.h"
+#include "infer/scheduler_defaults.h"
 #include "quantize_file.h"
 
 namespace cria {
@@ -49,10 +50,15 @@ EngineOptions read_engine_options(const Napi::Value & value) {
     if (options.model.trainable == Trainable::full && options.model.lora) {
         throw Error("bad-option", "cannot be combined with full training").subject("loadModel.lora").remedy("use trainable \"lora\", or drop lora");
     }
-    options.scheduler.context_size = int(o.integer("contextSize", 2048, 1, 1 << 24));
+    if (o.has("contextSize")) options.scheduler.context_size = int(o.integer("contextSize", 0, 1, 1 << 24));
     options.scheduler.max_sequences = int(o.integer("maxSequences", 8, 1, 256));
     options.scheduler.kv_type = o.text("kvType", "f32");
-    options.scheduler.flash_attention = o.boolean("flashAttention", false);
+    const Napi::Value flash = o.value("flashAttention");
+    if (flash.IsBoolean()) {
+        options.scheduler.flash_attention = flash.ToBoolean();
+    } else if (o.has("flashAttention") && !(flash.IsString() && o.text("flashAttention") == "auto")) {
+        throw Error("bad-option", "has a wrong value").subject("loadModel.flashAttention").expected("true, false or \"auto\"").received(describe(flash));
+    }
     options.scheduler.prefill_chunk = int(o.integer("prefillChunk", options.scheduler.prefill_chunk, 1, 1 << 16));
     options.scheduler.deterministic = o.boolean("deterministic", true);
     options.scheduler.prefix_reuse = o.boolean("prefixReuse", true);
@@ -237,6 +243,13 @@ Napi::Value lock_file(const Napi::CallbackInfo & info) {
     });
 }
 
+// chooseFlashAttention(onCpu, trainable, kvType, headSize): boolean
+Napi::Value flash_attention_rule(const Napi::CallbackInfo & info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        return Napi::Boolean::New(info.Env(), choose_flash_attention(info[0].ToBoolean(), info[1].ToBoolean(), to_text(info[2], "kvType"), info[3].ToNumber()));
+    });
+}
+
 Napi::Value quantize_types(const Napi::CallbackInfo & info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         Napi::Array names = Napi::Array::New(info.Env());
@@ -268,6 +281,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
     exports.Set("runtimeInfo", Napi::Function::New(env, runtime_info));
     exports.Set("loadCuda", Napi::Function::New(env, load_cuda));
     exports.Set("loadModel", Napi::Function::New(env, load_model));
+    exports.Set("chooseFlashAttention", Napi::Function::New(env, flash_attention_rule));
     exports.Set("quantizeTypes", Napi::Function::New(env, quantize_types));
     exports.Set("quantizeGguf", Napi::Function::New(env, quantize_gguf));
     exports.Set("lockFile", Napi::Function::New(env, lock_file));

@@ -147,9 +147,10 @@ Napi::Value NativeModel::info(Info info) {
         o.Set("kvHeadCount", llama_model_n_head_kv(model));
         o.Set("headSize", model->hparams.n_embd_head_k());
         o.Set("contextSize", engine_->scheduler_options().context_size);
+        o.Set("flashAttention", *engine_->scheduler_options().flash_attention);
         o.Set("trainingContextSize", llama_model_n_ctx_train(model));
         o.Set("maxSequences", engine_->scheduler_options().max_sequences);
-        o.Set("device", m.on_cpu() ? "cpu" : "cuda");
+        o.Set("device", m.device_kind());
         o.Set("notice", m.notice.empty() ? env.Null() : Napi::Value(Napi::String::New(env, m.notice)));
         o.Set("threads", m.threads());
         const auto token = [&](llama_token t) -> Napi::Value { return t < 0 ? env.Null() : Napi::Value(Napi::Number::New(env, t)); };

@@ -40,13 +40,13 @@ void absorb_row(const StreamedHead & head, HeadShare & share, int64_t row, float
 
 bool can_stream_head(ggml_type type) { return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || (type == GGML_TYPE_Q8_0 && has_integer_gemm()); }
 
-void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & share) {
+void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & share, HeadWorkspace & workspace) {
     share.max.assign(size_t(head.rows), -INFINITY);
     share.target.assign(size_t(head.rows), -INFINITY);
     share.sum.assign(size_t(head.rows), 0.0);
     share.weighted.assign(size_t(head.rows), 0.0);
     share.mean.assign(head.with_slopes ? size_t(head.rows * head.width) : 0, 0.0f);
-    share.tile.resize(size_t(kTileRows * kTileColumns));
+    workspace.tile.resize(size_t(kTileRows * kTileColumns));
     const int64_t tiles = (head.vocab + kTileColumns - 1) / kTileColumns;
     const bool is_f32 = head.w_type == GGML_TYPE_F32;
     for (int64_t row = 0; row < head.rows; row += kTileRows) {
@@ -55,21 +55,21 @@ void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & 
             const int64_t first = tile * kTileColumns, columns = std::min(kTileColumns, head.vocab - first);
             const char * w = static_cast<const char *>(head.w) + first * head.w_row;
             const float * x = head.x + row * head.width;
-            float * const logits = share.tile.data();
+            float * const logits = workspace.tile.data();
             if (fits_integers(head.w_type, false, head.width)) {
-                run_integer_gemm({rows, columns, head.width, x, head.width, w, head.w_type, head.w_row, false, logits, kTileColumns, false}, 0, 1, share.gemm.integers);
+                run_integer_gemm({rows, columns, head.width, x, head.width, w, head.w_type, head.w_row, false, logits, kTileColumns, false}, 0, 1, workspace.gemm.integers);
             } else {
                 const int64_t column = is_f32 ? head.w_row / int64_t(sizeof(float)) : head.w_row;
-                run_gemm({rows, columns, head.width, x, head.width, 1, w, head.w_type, 1, column, logits, kTileColumns, false}, 0, 1, share.gemm);
+                run_gemm({rows, columns, head.width, x, head.width, 1, w, head.w_type, 1, column, logits, kTileColumns, false}, 0, 1, workspace.gemm);
             }
             for (int64_t r = 0; r < rows; r++) absorb_row(head, share, row + r, logits + r * kTileColumns, first, columns);
             if (!head.with_slopes) continue;
             float * const mean = share.mean.data() + row * head.width;
             if (fits_integers(head.w_type, true, columns)) {
-                run_integer_gemm({rows, head.width, columns, logits, kTileColumns, w, head.w_type, head.w_row, true, mean, head.width, true}, 0, 1, share.gemm.integers);
+                run_integer_gemm({rows, head.width, columns, logits, kTileColumns, w, head.w_type, head.w_row, true, mean, head.width, true}, 0, 1, workspace.gemm.integers);
             } else {
                 const int64_t step = is_f32 ? head.w_row / int64_t(sizeof(float)) : head.w_row;
-                run_gemm({rows, head.width, columns, logits, kTileColumns, 1, w, head.w_type, step, 1, mean, head.width, true}, 0, 1, share.gemm);
+                run_gemm({rows, head.width, columns, logits, kTileColumns, 1, w, head.w_type, step, 1, mean, head.width, true}, 0, 1, workspace.gemm);
             }
         }
     }

@@ -25,17 +25,21 @@ struct StreamedHead {
 
 bool can_stream_head(ggml_type type);
 
-// What one thread found in its share of the vocabulary.
+// What a share of the vocabulary holds for the rows.
 struct HeadShare {
-    std::vector<float> max, target;  // [rows]: the largest z; z of the target, -inf where another thread has it
+    std::vector<float> max, target;  // [rows]: the largest z; z of the target, -inf where another share has it
     std::vector<double> sum, weighted;  // [rows]: over e = exp(z - max), of e and of e (z - max)
     std::vector<float> mean;  // [rows, width]: sum of e w_j; empty without slopes
+};
+
+// Of one thread.
+struct HeadWorkspace {
     std::vector<float> tile;
     GemmWorkspace gemm;
 };
 
-// This thread's share.
-void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & share);
+// Share `part` of `parts`. How many there are decides in which order sums are added; a row's bits do not depend on the others.
+void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & share, HeadWorkspace & workspace);
 
 // Row `i` of all shares together. `slope` [width] may be null.
 void merge_head_row(const StreamedHead & head, const std::vector<HeadShare> & shares, int64_t i, float & logprob, float & entropy, float * slope);

@@ -1,7 +1,9 @@
 #include "train/head.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <numeric>
 
 #include "cpu/streamed_head.h"
 #include "math/softmax.h"
@@ -14,9 +16,43 @@ namespace {
 
 constexpr size_t kLogitsBytes = size_t(128) << 20;
 
+// A streamed head's vocabulary is cut into so many shares, whatever the number of threads: their sums are added in one order.
+constexpr int kHeadShares = 16;
+// Rows that pass the vocabulary together. Each share holds their gradients: shares x rows x width floats.
+constexpr int64_t kRowsTogether = 512;
+// Fewer rows are not worth another reading of the weights.
+constexpr int64_t kLeastRows = 64;
+
+// Where threads do not divide the shares they divide the rows too, until each has as much to do: a row's bits do not depend on
+// the rows beside it.
+int64_t count_row_parts(int64_t rows, int threads) {
+    return std::clamp<int64_t>(rows / kLeastRows, 1, threads / std::gcd(threads, kHeadShares));
+}
+
 ggml_tensor * view_columns(Graph & g, ggml_tensor * t, int64_t begin, int64_t count) {
     ggml_tensor * leaf = g.ref(t);
     return ggml_view_2d(g.ctx(), leaf, leaf->ne[0], count, leaf->nb[1], size_t(begin) * leaf->nb[1]);
+}
+
+struct RowPart {
+    StreamedHead head;
+    int64_t first;
+    std::vector<HeadShare> shares;
+};
+
+// Rows [begin, end) in `count` parts; the memory of `parts` is used again.
+void cut_rows(const StreamedHead & head, int64_t begin, int64_t end, int64_t count, std::vector<RowPart> & parts) {
+    parts.resize(size_t(count));
+    for (int64_t i = 0; i < count; i++) {
+        RowPart & part = parts[size_t(i)];
+        const int64_t rows = end - begin;
+        part.first = begin + rows * i / count;
+        part.head = head;
+        part.head.rows = begin + rows * (i + 1) / count - part.first;
+        part.head.x += part.first * head.width;
+        part.head.targets += part.first;
+        part.shares.resize(kHeadShares);
+    }
 }
 
 // Logits on the host, whatever device they were computed on.
@@ -107,13 +143,27 @@ void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int
         slopes_pool_->allocate(compute, "gradients of logprobs");
     }
     const StreamedHead head{R, d, arch_.n_vocab, static_cast<const float *>(x->data), w->data, w->type, int64_t(w->nb[1]), 1.0f / temperature, targets.data(), keep};
-    std::vector<HeadShare> shares(size_t(compute.threads()));
-    compute.parallel(compute.threads(), [&](int64_t part, int64_t) { run_head_share(head, int(part), compute.threads(), shares[size_t(part)]); });
-    compute.parallel(R, [&](int64_t from, int64_t to) {
-        for (int64_t i = from; i < to; i++) {
-            merge_head_row(head, shares, i, logprobs[size_t(i)], entropy[size_t(i)], keep ? static_cast<float *>(slopes_->data) + i * d : nullptr);
-        }
-    });
+    std::vector<HeadWorkspace> workspaces(size_t(compute.threads()));
+    std::vector<RowPart> parts;
+    for (int64_t begin = 0; begin < R; begin += kRowsTogether) {
+        const int64_t end = std::min(begin + kRowsTogether, R);
+        cut_rows(head, begin, end, count_row_parts(end - begin, compute.threads()), parts);
+        std::atomic<size_t> next{0};
+        compute.parallel(compute.threads(), [&](int64_t thread, int64_t) {
+            for (size_t unit = next++; unit < parts.size() * kHeadShares; unit = next++) {
+                RowPart & part = parts[unit % parts.size()];
+                const size_t share = unit / parts.size();
+                run_head_share(part.head, int(share), kHeadShares, part.shares[share], workspaces[size_t(thread)]);
+            }
+        });
+        compute.parallel(end - begin, [&](int64_t from, int64_t to) {
+            for (const RowPart & part : parts) {
+                for (int64_t i = std::max(begin + from, part.first); i < std::min(begin + to, part.first + part.head.rows); i++) {
+                    merge_head_row(part.head, part.shares, i - part.first, logprobs[size_t(i)], entropy[size_t(i)], keep ? static_cast<float *>(slopes_->data) + i * d : nullptr);
+                }
+            }
+        });
+    }
 }
 
 void Head::backward_from_slopes(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<float> & d_logprobs) {

@@ -21,7 +21,10 @@ export interface ModelInfo {
   trainingContextSize: number;
   /** Sequences resident in the KV cache at once; more may exist, idle ones then wait outside it. */
   maxSequences: number;
+  /** What computes: "cpu" or "cuda". */
   device: string;
+  /** Whether decoding uses llama.cpp's flash attention. */
+  flashAttention: boolean;
   threads: number;
   bosToken: number | null;
   eosToken: number | null;

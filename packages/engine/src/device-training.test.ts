@@ -105,6 +105,52 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
   });
 });
 
+// As "Devices" of the README has it: on the CPU forward products over quantised weights round activations too.
+describe("what separates devices over quantised weights", () => {
+  const shape = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.3 };
+  const lora = { rank: 4, alpha: 8 };
+
+  /** The same weights as F32. */
+  async function writeTwin(path: string): Promise<string> {
+    const low = await loadModel({ path, ...small, lora });
+    const twin = await loadModel({ path: await write({ ...shape }), ...small, trainable: "full" });
+    for (const { name, shape } of twin.listTensors())
+      if (shape.length === 2) await twin.writeTensor(name, await low.readTensor(name));
+    const file = join(folder, `${files++}.gguf`);
+    await twin.saveModel(file);
+    await Promise.all([low.dispose(), twin.dispose()]);
+    return file;
+  }
+
+  async function measure(model: LlamaModel): Promise<Map<string, Float32Array>> {
+    const normal = makeNormals(3);
+    for (const { name, shape } of model.listTensors().filter(({ name }) => name.endsWith(".lora_b")))
+      await model.writeTensor(
+        name,
+        Float32Array.from({ length: shape[0]! * shape[1]! }, () => 0.02 * normal()),
+      );
+    const gradients = await readGradients(model);
+    await model.dispose();
+    return gradients;
+  }
+
+  const worst = (a: Map<string, Float32Array>, b: Map<string, Float32Array>) =>
+    Math.max(...Object.values(findDifferences(a, b)));
+
+  it.each(["q8_0", "q4_K"] as const)("%s: the rounding of activations, and nothing else", async (type) => {
+    const path = await write({ ...shape, type });
+    const cpu = await measure(await loadModel({ path, ...small, lora, device: "cpu" }));
+    // ggml's products round activations as ours do; its gradients go through F32 weights.
+    const rounding = await measure(await loadEmulated({ path, ...small, lora }, {}));
+    const exact = await measure(await loadModel({ path: await writeTwin(path), ...small, lora, device: "cpu" }));
+    expect(worst(cpu, rounding)).toBeLessThan(2e-3);
+    for (const rounded of [cpu, rounding]) {
+      expect(worst(rounded, exact)).toBeGreaterThan(1e-2);
+      expect(worst(rounded, exact)).toBeLessThan(0.15);
+    }
+  });
+});
+
 describe("a device that lacks an operation", () => {
   const refused = ["SOFT_MAX_BACK"];
 

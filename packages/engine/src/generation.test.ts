@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
 import type { LlamaModel, LlamaSequence } from "./index.js";
-import { makeNormals, TinyModels } from "./testing/index.js";
+import { makeNormals, TinyModels, weightedLogprobs } from "./testing/index.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -50,6 +50,36 @@ describe("logprobs", () => {
       });
     }
   }
+
+  // The bounds that LoadModelOptions.kvType promises over F32 weights.
+  const agreement: [string, object, number, number][] = [
+    ["the default", { lora: { rank: 4, alpha: 8 } }, 0, 1e-5],
+    ["a LoRA scale that is no power of two", { lora: { rank: 3, alpha: 5 } }, 0, 1e-5],
+    ["full training", { trainable: "full" }, 0, 1e-5],
+    ["not deterministic", { lora: { rank: 4 }, deterministic: false }, 0, 1e-5],
+    ["F16 keys and values", { lora: { rank: 4 }, kvType: "f16" }, 1e-5, 2e-2],
+    ["flash attention", { lora: { rank: 4 }, flashAttention: true }, 1e-5, 2e-2],
+  ];
+  it.each(agreement)("%s: decode and score() agree as documented", async (_, options, least, most) => {
+    const model = await models.load({ embedding: 64, feedForward: 64, embeddingScale: 0.3 }, options);
+    const target = randomTokens(20, 3);
+    const lossMask = target.map((_, t) => (t > 0 ? 1 : 0));
+    const columns = { weights: target.map(() => -1) };
+    // So that the adapter is not zero.
+    for (let step = 0; step < 2; step++)
+      await model.train([{ tokenIds: target, lossMask, columns }], weightedLogprobs, { learningRate: 1e-2 });
+    const prompt = randomTokens(30, 4);
+    const decoded = await Promise.all([1, 2, 3].map((seed) => generateAlone(model, prompt, seed)));
+    const whole = decoded.map(({ tokenIds }) => ({ tokenIds: [...prompt, ...tokenIds], from: prompt.length }));
+    // Together their prompt is shared: sums over it and over the rest are added apart.
+    const together = await model.score(whole, { temperature: 0.9 });
+    const alone = await Promise.all(whole.map(async (one) => (await model.score([one], { temperature: 0.9 }))[0]!));
+    const differences = [together, alone].flatMap((scores) =>
+      scores.map(({ logprobs }, i) => maxDifference(logprobs.slice(prompt.length), decoded[i]!.logprobs)),
+    );
+    expect(Math.max(...differences)).toBeLessThan(most);
+    if (least > 0) expect(Math.max(...differences)).toBeGreaterThan(least);
+  });
 
   it("packed rows score like single sequences", async () => {
     const model = await models.load({}, { lora: { rank: 4, alpha: 8 } });

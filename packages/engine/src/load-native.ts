@@ -23,29 +23,46 @@ export interface LoadModelOptions {
   path: string;
   /**
    * "auto" (default) takes CUDA when its driver, cuBLAS, a GPU and the package @node-llama-cpp/linux-x64-cuda are there and
-   * the model can be trained there as asked, else the CPU. `inspectCuda()` says what is missing.
+   * the model can be trained there as asked, else the CPU. `inspectCuda()` says what is missing. Over F32 weights devices
+   * agree up to the order of sums; over quantised ones they do not (see "Devices" in the README).
    */
   device?: "auto" | "cpu" | "cuda";
   /** Layers on the GPU; default all, as training needs. */
   gpuLayers?: number;
-  /** Most tokens of one sequence. Default: the model's training context, at most 4096. */
+  /**
+   * Most tokens of one sequence. Default: the model's training context, at most 4096. Loading allocates the KV cache of all
+   * `maxSequences` slots: of each token and layer the keys and values of every KV head, in `kvType`.
+   */
   contextSize?: number;
   /** Sequences resident in the KV cache at once, 1 to 256. Default 8. */
   maxSequences?: number;
-  /** Default: what the process may use. */
+  /**
+   * Default: what the process may use. What `train` and `score` compute on the CPU does not depend on it, bit for bit, nor
+   * does what a `deterministic` model samples. (On ARM ggml's own products of quantised weights may round otherwise with
+   * another number of threads.)
+   */
   threads?: number;
-  /** Type of cached keys and values. Default "f32" for a trainable model (sampler and trainer then agree exactly), else "f16". */
+  /**
+   * Type of cached keys and values. Default "f32" for a trainable model, else "f16". On the CPU, over F32 weights and without
+   * flash attention, the logprobs of decoding and of `score` then differ by the order of sums alone, less than 1e-5; with
+   * "f16", or with flash attention, which rounds keys and values to it, by up to 2e-2. Over other weights a last bit can flip
+   * the rounding of an activation: 2e-3 over F16, 5e-3 over BF16 and 8-bit blocks, 2e-2 over K-quants have been seen.
+   */
   kvType?: "f32" | "f16" | "q8_0";
-  /** Default false. Faster for long contexts, and about 1e-3 away from the trainer's logits. */
-  flashAttention?: boolean;
+  /**
+   * llama.cpp's flash attention for decoding. "auto" (default) is a rule of shape and device: yes for a `kvType` of "q8_0",
+   * which needs it, and on a GPU for a model that only generates, with F16 keys and values and heads of 64, 80, 96, 112,
+   * 128 or 256; else no. On the CPU the engine's own attention, which is the trainer's, takes its place.
+   */
+  flashAttention?: boolean | "auto";
   lora?: LoraOptions | null;
   /** What `train` updates. Default "lora" when `lora` is given, else "none". */
   trainable?: "lora" | "full" | "none";
   /** Seed of a new adapter's values. Default 0. */
   seed?: number;
   /**
-   * With a seed given, results then depend on the sequence's tokens alone, bit for bit: not on timing, neighbours, or
-   * whether its prefix was evaluated for it or for another (see `prefixReuse`). K-quantised models then evaluate at
+   * With a seed given, results then depend on the sequence's tokens alone, bit for bit: not on timing, threads, neighbours,
+   * or whether its prefix was evaluated for it or for another (see `prefixReuse`). K-quantised models then evaluate at
    * least 8 rows at a time. Default true.
    */
   deterministic?: boolean;

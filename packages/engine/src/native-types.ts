@@ -41,7 +41,7 @@ export interface NativeLoadOptions {
   maxSequences?: number;
   threads?: number;
   kvType?: string;
-  flashAttention?: boolean;
+  flashAttention?: boolean | "auto";
   lora?: { rank?: number; alpha?: number; targets?: string[]; path?: string } | null;
   trainable?: string;
   seed?: number;
@@ -184,6 +184,8 @@ export interface NativeAddon {
   /** Null when the file is locked; else what ends the lock. */
   lockFile(path: string): (() => void) | null;
   /** Names of the types, the most exact first. */
+  /** What `flashAttention: "auto"` means, for any device. */
+  chooseFlashAttention(onCpu: boolean, trainable: boolean, kvType: string, headSize: number): boolean;
   quantizeTypes(): string[];
   /** llama_model_quantize; threads 0: all. */
   quantizeGguf(input: string, output: string, type: string, threads: number): Promise<void>;

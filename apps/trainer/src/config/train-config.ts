@@ -315,9 +315,12 @@ const trainer = z.strictObject({
   val_before_train: z.boolean().default(true),
   /** Steps in which the critic learns before the actor's first update. */
   critic_warmup: z.int().min(0).default(0),
-  /** Where models run. auto: on a GPU when all that it needs is there, which `cria doctor` lists, else on the CPU. */
+  /**
+   * Where models run. auto: on a GPU when all that it needs is there, which `cria doctor` lists, else on the CPU. Over quantised
+   * weights results of CPU and GPU are not comparable bit by bit nor to a few percent: see "Devices" in @cria/engine's README.
+   */
   device: z.enum(["auto", "cpu", "cuda"]).default("auto"),
-  /** Native threads; null: all cores. */
+  /** Native threads; null: all cores. On the CPU no result depends on their number, with `rollout.deterministic`. */
   threads: z.int().positive().nullable().default(null),
   /** console: progress on stderr; file: metrics.jsonl and rollouts/ of the run folder; the others are trackers. */
   logger: z.array(z.enum(["console", "file", "tensorboard", "mlflow", "wandb"])).default(["console", "file"]),

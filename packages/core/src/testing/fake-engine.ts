@@ -87,6 +87,7 @@ export class FakeEngine implements PolicyEngine {
       trainingContextSize: options.contextSize ?? 4096,
       maxSequences: options.maxSequences ?? 16,
       device: "none",
+      flashAttention: false,
       threads: 1,
       bosToken: null,
       eosToken: endOfTurn,

@@ -1,0 +1,80 @@
+// Whether every file of native/src compiles with another compiler, without a warning: CMake's own flags for each file, but
+// syntax and warnings only, nothing is built.
+//
+//   node scripts/check-compilers.mjs clang++ [clang++-19 aarch64-linux-gnu-g++ ...]
+//
+// Prints a line for each compiler. The exit code is 1 when one warns, 2 when one is not installed.
+import { execFile, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { availableParallelism, tmpdir } from "node:os";
+import { dirname, join, relative } from "node:path";
+import { promisify } from "node:util";
+import { findLibrary, findPrebuiltBins, nativeRoot, unpackLlamaSource } from "../native/scripts/llama-paths.mjs";
+
+const run = promisify(execFile);
+const require = createRequire(join(nativeRoot, "package.json"));
+
+/** What CMake is told; libraries need only be there, for nothing is linked. */
+function listDefinitions(compiler) {
+  const source = unpackLlamaSource({ whole: false });
+  const bins = findPrebuiltBins();
+  const cross = /^(\w+)-linux-gnu-/.exec(compiler)?.[1];
+  return {
+    CMAKE_EXPORT_COMPILE_COMMANDS: "ON",
+    CMAKE_CXX_COMPILER: compiler,
+    ...(cross ? { CMAKE_SYSTEM_NAME: "Linux", CMAKE_SYSTEM_PROCESSOR: cross } : {}),
+    LLAMA_SOURCE: source,
+    LLAMA_BINS: bins,
+    LLAMA_LIBRARY: findLibrary(bins, "llama"),
+    GGML_LIBRARY: findLibrary(bins, "ggml"),
+    GGML_BASE_LIBRARY: findLibrary(bins, "ggml-base"),
+    LLAMA_RELEASE: "checked",
+    GGML_RELEASE: "checked",
+    NODE_ADDON_API: dirname(require.resolve("node-addon-api/package.json")),
+    CMAKE_JS_INC: require("node-api-headers").include_dir,
+  };
+}
+
+/** `{ file, command }` of each source, as CMake would compile it. */
+async function listCommands(compiler, folder) {
+  const definitions = Object.entries(listDefinitions(compiler)).map(([key, value]) => `-D${key}=${value}`);
+  await run("cmake", ["-S", nativeRoot, "-B", folder, ...definitions]);
+  return JSON.parse(readFileSync(join(folder, "compile_commands.json"), "utf8"));
+}
+
+/** Files checked, and what the compiler said of each that is not right. */
+export async function checkCompiler(compiler) {
+  const folder = mkdtempSync(join(tmpdir(), "cria-compiler-"));
+  const problems = [];
+  try {
+    const commands = await listCommands(compiler, folder);
+    const waiting = [...commands];
+    const work = async () => {
+      for (let next = waiting.pop(); next; next = waiting.pop()) {
+        const { file, command } = next;
+        const { stderr, code = 0 } = await run("sh", ["-c", `${command} -fsyntax-only`], { cwd: folder }).catch(
+          (e) => e,
+        );
+        if (code !== 0 || stderr) problems.push(`${relative(nativeRoot, file)}:\n${stderr}`);
+      }
+    };
+    await Promise.all(Array.from({ length: availableParallelism() }, work));
+    return { files: commands.length, problems };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+for (const compiler of process.argv.slice(2)) {
+  const { status, stdout } = spawnSync(compiler, ["--version"], { encoding: "utf8" });
+  if (status !== 0) {
+    console.error(`${compiler} is not installed; run: scripts/install-test-tools.sh`);
+    process.exitCode ||= 2;
+    continue;
+  }
+  const { files, problems } = await checkCompiler(compiler);
+  console.log(`${stdout.split("\n")[0]}: ${files} files, ${problems.length} with errors or warnings`);
+  for (const problem of problems) console.log(problem);
+  if (problems.length > 0) process.exitCode = 1;
+}
