@@ -91,6 +91,8 @@ Napi::Value runtime_info(const Napi::CallbackInfo & info) {
         o.Set("llamaVersion", runtime.llama_version);
         o.Set("ggmlVersion", runtime.ggml_version);
         o.Set("librariesFolder", runtime.bins);
+        o.Set("cpuKernel", runtime.cpu_kernel);
+        o.Set("ggmlBuild", runtime.ggml_build);
         Napi::Array devices = Napi::Array::New(info.Env());
         for (const auto & device : runtime.devices) devices.Set(devices.Length(), device);
         o.Set("devices", devices);

@@ -30,6 +30,9 @@ export interface NativeRuntimeInfo {
   llamaVersion: string;
   ggmlVersion: string;
   librariesFolder: string;
+  /** As in ModelInfo. */
+  cpuKernel: string;
+  ggmlBuild: string;
   devices: string[];
 }
 

@@ -88,6 +88,8 @@ export class FakeEngine implements PolicyEngine {
       maxSequences: options.maxSequences ?? 16,
       device: "none",
       threads: 1,
+      cpuKernel: "portable",
+      ggmlBuild: "default",
       bosToken: null,
       eosToken: endOfTurn,
       endOfGenerationTokens: [endOfTurn, endOfText],
