@@ -83,6 +83,7 @@ RuntimeInfo start_runtime() {
             .remedy("reinstall node-llama-cpp at the pinned version and rebuild the addon");
     }
     info.cpu_kernel = cpu_kernel_name();
+    info.usable_cpu_kernels = usable_cpu_kernels();
     static std::once_flag once;
     std::call_once(once, [&] {
         llama_log_set(capture_log, nullptr);

@@ -13,6 +13,7 @@ struct RuntimeInfo {
     std::string bins;                           // folder of the libraries
     // Our CPU kernel, and ggml's build of CPU operations: "haswell" of libggml-cpu-haswell.so, "default" where there is one alone.
     std::string cpu_kernel, ggml_build;
+    std::vector<std::string> usable_cpu_kernels;  // what CRIA_CPU_KERNEL may name here, the best first
     std::vector<std::string> devices;
 };
 

@@ -1,7 +1,6 @@
 #include "cpu/kernel_choice.h"
 
 #include <cstdlib>
-#include <string>
 
 #include "cria/error.h"
 
@@ -17,7 +16,6 @@ struct Kernel {
     CpuKernel kernel;
     const char * name;
     const char * ggml_build;
-    bool usable;  // by this CPU
 };
 
 #ifdef __x86_64__
@@ -43,34 +41,37 @@ bool has_all(const std::string & features) {
 
 #endif
 
+// Those that this CPU can run, the best first.
+std::vector<Kernel> list_usable() {
+    std::vector<Kernel> kernels;
+#ifdef __x86_64__
+    if (has_all(CRIA_AVX512_FEATURES)) kernels.push_back({CpuKernel::avx512, "avx512", "skylakex"});
+    if (has_all(CRIA_AVX2_FEATURES)) kernels.push_back({CpuKernel::avx2, "avx2", "haswell"});
+    kernels.push_back({CpuKernel::portable, "portable", "x64"});
+#else
+    kernels.push_back({CpuKernel::portable, "portable", nullptr});
+#endif
+    return kernels;
+}
+
 struct Choice {
     Kernel kernel;
     bool asked_for;
 };
 
 Choice choose() {
-    // The best first.
-    const Kernel kernels[] = {
-#ifdef __x86_64__
-        {CpuKernel::avx512, "avx512", "skylakex", has_all(CRIA_AVX512_FEATURES)},
-        {CpuKernel::avx2, "avx2", "haswell", has_all(CRIA_AVX2_FEATURES)},
-        {CpuKernel::portable, "portable", "x64", true},
-#else
-        {CpuKernel::portable, "portable", nullptr, true},
-#endif
-    };
     const char * const variable = std::getenv("CRIA_CPU_KERNEL");
     const std::string wanted = variable ? variable : "";
-    std::string usable;
-    for (const Kernel & kernel : kernels) {
-        if (!kernel.usable) continue;
-        if (wanted.empty() || wanted == kernel.name) return {kernel, !wanted.empty()};
-        usable += (usable.empty() ? "" : ", ") + std::string(kernel.name);
+    const std::vector<Kernel> usable = list_usable();
+    if (wanted.empty()) return {usable.front(), false};
+    std::string names;
+    for (const Kernel & kernel : usable) {
+        if (wanted == kernel.name) return {kernel, true};
+        names += (names.empty() ? "" : ", ") + std::string(kernel.name);
     }
-    bool known = false;
-    for (const char * name : {"portable", "avx2", "avx512"}) known |= wanted == name;
+    const bool known = wanted == "portable" || wanted == "avx2" || wanted == "avx512";
     throw Error("bad-cpu-kernel", known ? "names a kernel whose instructions this CPU lacks" : "names no kernel")
-        .subject("CRIA_CPU_KERNEL").expected("a kernel that this CPU can run: " + usable).received("\"" + wanted + "\"")
+        .subject("CRIA_CPU_KERNEL").expected("a kernel that this CPU can run: " + names).received("\"" + wanted + "\"")
         .remedy("set it to one of these, or unset it for the best");
 }
 
@@ -83,6 +84,12 @@ const Choice & choice() {
 
 CpuKernel cpu_kernel() { return choice().kernel.kernel; }
 const char * cpu_kernel_name() { return choice().kernel.name; }
+std::vector<std::string> usable_cpu_kernels() {
+    std::vector<std::string> names;
+    for (const Kernel & kernel : list_usable()) names.push_back(kernel.name);
+    return names;
+}
+
 const char * required_ggml_build() { return choice().asked_for ? choice().kernel.ggml_build : nullptr; }
 
 }  // namespace cria

@@ -2,6 +2,9 @@
 // library of ggml's operations follows it (runtime.cc), so that its name and the machine's class name the bits.
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace cria {
 
 enum class CpuKernel { portable, avx2, avx512 };
@@ -10,6 +13,8 @@ enum class CpuKernel { portable, avx2, avx512 };
 // Throws Error("bad-cpu-kernel") for an unknown name, or one whose instructions the CPU lacks; start_runtime() asks first.
 CpuKernel cpu_kernel();
 const char * cpu_kernel_name();  // "portable", "avx2" or "avx512"
+// The names of all kernels that this CPU can run, the best first.
+std::vector<std::string> usable_cpu_kernels();
 
 // The build of ggml's CPU operations ("haswell" for libggml-cpu-haswell.so) that belongs to a kernel which was asked for;
 // nullptr where none was: then ggml takes its best.
