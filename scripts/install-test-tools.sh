@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Installs from Debian or Ubuntu what tests need besides the README's list, where it is missing. As root it installs; other
+# users are told the command. Without them tests that need them are skipped, but in CI (CI=1) they fail.
+set -euo pipefail
+
+# program package
+tools="
+clang++ clang
+aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+objdump binutils
+"
+missing=()
+while read -r program package; do
+  if [ -n "$program" ] && ! command -v "$program" > /dev/null; then missing+=("$package"); fi
+done <<< "$tools"
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+command="apt-get install -y --no-install-recommends ${missing[*]}"
+if [ "$(id -u)" -ne 0 ] || ! command -v apt-get > /dev/null; then
+  echo "install-test-tools: missing: ${missing[*]}; install them as root, on Debian with: $command" >&2
+  exit 0
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+$command
