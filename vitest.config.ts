@@ -12,6 +12,7 @@ export default defineConfig({
       "examples/**/*.test.ts",
       "models/**/*.test.ts",
       "native/kernels/**/*.test.ts",
+      "native/test/**/*.test.ts",
       "tests/**/*.test.ts",
     ],
     pool: "forks",

@@ -1,11 +1,13 @@
 #include "cria/runtime.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <mutex>
 
 #include "assertions.h"
+#include "cpu/kernel_choice.h"
 #include "cria/error.h"
 #include "ggml-backend.h"
 #include "llama.h"
@@ -30,12 +32,37 @@ bool matches_release(const char * loaded, const char * compiled) {
     return std::strncmp(loaded, compiled, n) == 0 && (loaded[n] < '0' || loaded[n] > '9');
 }
 
+// The file that a function was loaded from; "" when unknown.
+std::string find_library_of(void * function) {
+    Dl_info info;
+    return function && dladdr(function, &info) != 0 && info.dli_fname ? info.dli_fname : "";
+}
+
 // The folder that libllama was loaded from: the addon's run paths name several. ggml's backends lie beside it. "" when unknown.
 std::string find_llama_folder() {
-    Dl_info info;
-    if (dladdr(reinterpret_cast<void *>(&llama_backend_init), &info) == 0 || !info.dli_fname) return "";
-    const std::string file = info.dli_fname;
-    return file.substr(0, file.rfind('/'));
+    const std::string file = find_library_of(reinterpret_cast<void *>(&llama_backend_init));
+    return file.empty() ? "" : file.substr(0, file.rfind('/'));
+}
+
+constexpr const char * kCpuPrefix = "libggml-cpu-";
+
+// libllama may come with one build of ggml's CPU operations for each kind of CPU, as files of these names, or with one alone.
+std::string name_loaded_build() {
+    const std::string file = find_library_of(find_cpu_function("ggml_backend_set_n_threads"));
+    const size_t begin = file.rfind(kCpuPrefix);
+    if (begin == std::string::npos) return "default";
+    const size_t name = begin + std::strlen(kCpuPrefix);
+    return file.substr(name, file.find('.', name) - name);
+}
+
+// A kernel that was asked for has its build of ggml's operations, where there are several; else ggml takes its best.
+void load_backends(const std::string & folder) {
+    const char * const build = required_ggml_build();
+    const std::string file = build ? folder + "/" + kCpuPrefix + build + ".so" : "";
+    if (!build || access(file.c_str(), R_OK) != 0) return ggml_backend_load_all_from_path(folder.c_str());
+    if (ggml_backend_load(file.c_str())) return;
+    throw Error("bad-cpu-kernel", "names a kernel whose build of ggml's operations this CPU cannot run")
+        .subject("CRIA_CPU_KERNEL").expected("a CPU for " + file).received(std::string("\"") + cpu_kernel_name() + "\"").remedy("unset it for the best kernel");
 }
 
 }  // namespace
@@ -55,12 +82,14 @@ RuntimeInfo start_runtime() {
             .received("llama " + info.llama_version + ", ggml " + info.ggml_version)
             .remedy("reinstall node-llama-cpp at the pinned version and rebuild the addon");
     }
+    info.cpu_kernel = cpu_kernel_name();
+    info.usable_cpu_kernels = usable_cpu_kernels();
     static std::once_flag once;
     std::call_once(once, [&] {
         llama_log_set(capture_log, nullptr);
         ggml_log_set(capture_log, nullptr);
         AssertionGuard::install();
-        ggml_backend_load_all_from_path(info.bins.c_str());
+        load_backends(info.bins);
         llama_backend_init();
         // Makes the list of extra buffer types now rather than in the first computation: as a static it is destroyed in
         // reverse order of making, and threads read it until they are joined at exit.
@@ -74,6 +103,7 @@ RuntimeInfo start_runtime() {
     if (!ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
         throw Error("no-backend", "no CPU backend could be loaded").subject("llama.cpp").expected("a ggml-cpu library in " + info.bins);
     }
+    info.ggml_build = name_loaded_build();
     return info;
 }
 

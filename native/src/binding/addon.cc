@@ -97,9 +97,15 @@ Napi::Value runtime_info(const Napi::CallbackInfo & info) {
         o.Set("llamaVersion", runtime.llama_version);
         o.Set("ggmlVersion", runtime.ggml_version);
         o.Set("librariesFolder", runtime.bins);
-        Napi::Array devices = Napi::Array::New(info.Env());
-        for (const auto & device : runtime.devices) devices.Set(devices.Length(), device);
-        o.Set("devices", devices);
+        o.Set("cpuKernel", runtime.cpu_kernel);
+        o.Set("ggmlBuild", runtime.ggml_build);
+        const auto list = [&](const std::vector<std::string> & texts) {
+            Napi::Array array = Napi::Array::New(info.Env());
+            for (const auto & text : texts) array.Set(array.Length(), text);
+            return array;
+        };
+        o.Set("usableCpuKernels", list(runtime.usable_cpu_kernels));
+        o.Set("devices", list(runtime.devices));
         return o;
     });
 }
@@ -124,10 +130,11 @@ Napi::Value load_cuda(const Napi::CallbackInfo & info) {
 
 ggml_type parse_type(const std::string & name) {
     static const std::map<std::string, ggml_type> types = {{"f32", GGML_TYPE_F32}, {"f16", GGML_TYPE_F16}, {"bf16", GGML_TYPE_BF16},
-        {"q8_0", GGML_TYPE_Q8_0}, {"q4_0", GGML_TYPE_Q4_0}, {"q4_K", GGML_TYPE_Q4_K}, {"q6_K", GGML_TYPE_Q6_K}};
+        {"q8_0", GGML_TYPE_Q8_0}, {"q4_0", GGML_TYPE_Q4_0},
+        {"q4_1", GGML_TYPE_Q4_1}, {"q5_0", GGML_TYPE_Q5_0}, {"q5_1", GGML_TYPE_Q5_1}, {"q4_K", GGML_TYPE_Q4_K}, {"q5_K", GGML_TYPE_Q5_K}, {"q6_K", GGML_TYPE_Q6_K}};
     const auto it = types.find(name);
     if (it == types.end()) {
-        throw Error("bad-option", "is not a type that can be written").subject("tensor.type").expected("f32, f16, bf16, q8_0, q4_0, q4_K or q6_K").received('"' + name + '"');
+        throw Error("bad-option", "is not a type that can be written").subject("tensor.type").expected("f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_K, q5_K or q6_K").received('"' + name + '"');
     }
     return it->second;
 }

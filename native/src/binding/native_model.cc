@@ -5,6 +5,7 @@
 
 #include "adapter_file.h"
 #include "binding/convert.h"
+#include "cria/runtime.h"
 #include "llama-model.h"
 #include "llama.h"
 
@@ -153,6 +154,9 @@ Napi::Value NativeModel::info(Info info) {
         o.Set("device", m.device_kind());
         o.Set("notice", m.notice.empty() ? env.Null() : Napi::Value(Napi::String::New(env, m.notice)));
         o.Set("threads", m.threads());
+        const RuntimeInfo runtime = start_runtime();
+        o.Set("cpuKernel", runtime.cpu_kernel);
+        o.Set("ggmlBuild", runtime.ggml_build);
         const auto token = [&](llama_token t) -> Napi::Value { return t < 0 ? env.Null() : Napi::Value(Napi::Number::New(env, t)); };
         o.Set("bosToken", token(llama_vocab_bos(vocab)));
         o.Set("eosToken", token(llama_vocab_eos(vocab)));

@@ -62,8 +62,6 @@ constexpr decltype(&run_few_rows<1>) few_rows[kFewRows] = {run_few_rows<1>, run_
 // All rows, at most kFewRows, of columns [j_begin, j_end), a multiple of eight.
 inline void run_few_q8_rows(const IntegerGemm & g, int64_t j_begin, int64_t j_end, IntegerWorkspace & ws) {
     const int64_t blocks = g.k / kBlock;
-    ws.row.resize(std::max(ws.row.size(), size_t(g.m * g.k)));
-    ws.row_scales.resize(std::max(ws.row_scales.size(), size_t(g.m * blocks)));
     for (int64_t i = 0; i < g.m; i++) round_row<Rounding::q8>(g.x + i * g.x_row, g.k, ws.row.data() + i * g.k, ws.row_scales.data() + i * blocks);
     for (int64_t j = j_begin; j < j_end; j += 8) {
         const uint8_t * w = static_cast<const uint8_t *>(g.w) + j * g.w_row;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/kernel_choice.h"
 #include "cpu/shared_range.h"
 
 namespace cria {
@@ -19,10 +20,8 @@ constexpr int64_t kFewRows = 12;
 
 const GemmKernel & gemm_kernel() {
 #ifdef __x86_64__
-    static const GemmKernel & best = __builtin_cpu_supports("avx512f")                                   ? gemm_avx512
-                                     : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? gemm_avx2
-                                                                                                       : gemm_portable;
-    return best;
+    static const GemmKernel & kernel = pick_for_kernel(gemm_portable, gemm_avx2, gemm_avx512);
+    return kernel;
 #else
     return gemm_portable;
 #endif

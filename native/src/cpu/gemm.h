@@ -58,7 +58,7 @@ struct GemmKernel {
     void (*round_to_f16)(const float * in, float * out, int64_t n);
 };
 
-// The machine's best.
+// The process's (kernel_choice.h).
 const GemmKernel & gemm_kernel();
 
 // A row of weights as floats; any type but F32. n is a multiple of the type's block.

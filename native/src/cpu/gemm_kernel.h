@@ -1,20 +1,26 @@
 // The inner tile of a matrix product, written once with vector extensions and compiled once for each instruction set.
-// The including file defines CRIA_KERNEL_WIDTH (floats a register), CRIA_KERNEL_ROWS, CRIA_KERNEL_VECTORS and
+// The including file defines CRIA_KERNEL_VECTOR (the type of a register), CRIA_KERNEL_ROWS, CRIA_KERNEL_VECTORS and
 // CRIA_KERNEL_NAME. Rows x vectors accumulators, plus a few registers, must fit into the register file.
+// Tile and few rows add the same products in the same order, each by add_scaled(): an element's bits do not tell which made it.
 #include <cstring>
 
 #include "cpu/gemm.h"
-#ifdef __F16C__
-#include <immintrin.h>
+#include "cpu/vectors.h"
+
+#if defined(__clang__) || __GNUC__ >= 12
+#define CRIA_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else  // GCC before 12
+#define CRIA_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, Mask8{__VA_ARGS__})
 #endif
 
 namespace cria {
 
 namespace {
 
-typedef float Vec __attribute__((vector_size(CRIA_KERNEL_WIDTH * sizeof(float)), aligned(sizeof(float))));
+using Vec = CRIA_KERNEL_VECTOR;
 
-constexpr int kRows = CRIA_KERNEL_ROWS, kVectors = CRIA_KERNEL_VECTORS, kColumns = kVectors * CRIA_KERNEL_WIDTH;
+constexpr int kWidth = sizeof(Vec) / sizeof(float);
+constexpr int kRows = CRIA_KERNEL_ROWS, kVectors = CRIA_KERNEL_VECTORS, kColumns = kVectors * kWidth;
 
 // c[i, j] (+)= sum_p a[i * a_row + p * a_step] b[p * kColumns + j]
 void run_tile(int64_t k, const float * a, int64_t a_row, int64_t a_step, const float * b, float * c, int64_t c_row, bool accumulate) {
@@ -29,49 +35,45 @@ void run_tile(int64_t k, const float * a, int64_t a_row, int64_t a_step, const f
     for (int64_t p = 0; p < k; p++, a += a_step, b += kColumns) {
         Vec column[kVectors];
 #pragma GCC unroll 8
-        for (int v = 0; v < kVectors; v++) column[v] = *reinterpret_cast<const Vec *>(b + v * CRIA_KERNEL_WIDTH);
+        for (int v = 0; v < kVectors; v++) column[v] = *reinterpret_cast<const Vec *>(b + v * kWidth);
 #pragma GCC unroll 16
         for (int i = 0; i < kRows; i++) {
             const float value = a[i * a_row];
 #pragma GCC unroll 8
-            for (int v = 0; v < kVectors; v++) sums[i][v] += value * column[v];
+            for (int v = 0; v < kVectors; v++) add_scaled(sums[i][v], value, column[v]);
         }
     }
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; i++) {
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; v++) {
-            Vec * out = reinterpret_cast<Vec *>(c + i * c_row + v * CRIA_KERNEL_WIDTH);
+            Vec * out = reinterpret_cast<Vec *>(c + i * c_row + v * kWidth);
             *out = accumulate ? *out + sums[i][v] : sums[i][v];
         }
     }
 }
 
-typedef float Vec8 __attribute__((vector_size(32), aligned(sizeof(float))));
 typedef int32_t Mask8 __attribute__((vector_size(32)));
 
 // Eight rows become eight columns, in three rounds of pairwise shuffles.
-inline __attribute__((always_inline)) void transpose_8x8(Vec8 r[8]) {
+CRIA_INLINE void transpose_8x8(Vec8 r[8]) {
     Vec8 t[8];
-    const Mask8 low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
-    const Mask8 first = {0, 1, 8, 9, 4, 5, 12, 13}, second = {2, 3, 10, 11, 6, 7, 14, 15};
-    const Mask8 front = {0, 1, 2, 3, 8, 9, 10, 11}, back = {4, 5, 6, 7, 12, 13, 14, 15};
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
-        t[2 * i] = __builtin_shuffle(r[2 * i], r[2 * i + 1], low);
-        t[2 * i + 1] = __builtin_shuffle(r[2 * i], r[2 * i + 1], high);
+        t[2 * i] = CRIA_SHUFFLE(r[2 * i], r[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        t[2 * i + 1] = CRIA_SHUFFLE(r[2 * i], r[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
     }
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
-        r[4 * i] = __builtin_shuffle(t[4 * i], t[4 * i + 2], first);
-        r[4 * i + 1] = __builtin_shuffle(t[4 * i], t[4 * i + 2], second);
-        r[4 * i + 2] = __builtin_shuffle(t[4 * i + 1], t[4 * i + 3], first);
-        r[4 * i + 3] = __builtin_shuffle(t[4 * i + 1], t[4 * i + 3], second);
+        r[4 * i] = CRIA_SHUFFLE(t[4 * i], t[4 * i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+        r[4 * i + 1] = CRIA_SHUFFLE(t[4 * i], t[4 * i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        r[4 * i + 2] = CRIA_SHUFFLE(t[4 * i + 1], t[4 * i + 3], 0, 1, 8, 9, 4, 5, 12, 13);
+        r[4 * i + 3] = CRIA_SHUFFLE(t[4 * i + 1], t[4 * i + 3], 2, 3, 10, 11, 6, 7, 14, 15);
     }
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
-        t[i] = __builtin_shuffle(r[i], r[i + 4], front);
-        t[i + 4] = __builtin_shuffle(r[i], r[i + 4], back);
+        t[i] = CRIA_SHUFFLE(r[i], r[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        t[i + 4] = CRIA_SHUFFLE(r[i], r[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++) r[i] = t[i];
@@ -147,7 +149,7 @@ void run_columns(int64_t k, const float * a, int64_t a_row, const T * b, int64_t
 #pragma GCC unroll 8
         for (int q = 0; q < 8; q++) {
 #pragma GCC unroll 4
-            for (int i = 0; i < M; i++) sums[i] += a[i * a_row + p + q] * r[q];
+            for (int i = 0; i < M; i++) add_scaled(sums[i], a[i * a_row + p + q], r[q]);
         }
     }
     for (int64_t p = whole; p < k; p++) {
@@ -158,7 +160,7 @@ void run_columns(int64_t k, const float * a, int64_t a_row, const T * b, int64_t
         }
         Vec8 last;
         load_8(values, last);
-        for (int i = 0; i < M; i++) sums[i] += a[i * a_row + p] * last;
+        for (int i = 0; i < M; i++) add_scaled(sums[i], a[i * a_row + p], last);
     }
     for (int i = 0; i < M; i++) {
         Vec8 * out = reinterpret_cast<Vec8 *>(c + i * c_row);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpu/integer_gemm_avx2.h"
+#include "cpu/kernel_choice.h"
 #include "cpu/shared_range.h"
 
 namespace cria {
@@ -11,10 +12,25 @@ int64_t integer_column_unit(const IntegerGemm & g) { return g.transposed ? std::
 
 #ifdef __x86_64__
 
-bool has_integer_gemm() {
-    static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-    return has;
+namespace {
+
+template <typename T>
+void grow(std::vector<T> & values, size_t size) {
+    if (values.size() < size) values.resize(size);
 }
+
+void prepare(const IntegerGemm & g, IntegerWorkspace & w) {
+    const avx2::WorkspaceSizes sizes = avx2::workspace_sizes(g);
+    grow(w.row, sizes.row);
+    grow(w.row_scales, sizes.row_scales);
+    grow(w.w, sizes.w);
+    grow(w.w_scales, sizes.w_scales);
+    grow(w.floats, sizes.floats);
+}
+
+}  // namespace
+
+bool has_integer_gemm() { return cpu_kernel() != CpuKernel::portable; }
 
 void run_integer_gemm(const IntegerGemm & g, int part, int parts, IntegerWorkspace & w) {
     const int64_t column_unit = integer_column_unit(g);
@@ -27,15 +43,20 @@ void run_integer_gemm(const IntegerGemm & g, int part, int parts, IntegerWorkspa
     mine.m = i_end - i_begin;
     mine.x += i_begin * g.x_row;
     mine.c += i_begin * g.c_row;
+    prepare(mine, w);
     if (avx2::has_few_rows(mine, j_end - j_begin)) return avx2::multiply_few_rows(mine, j_begin, j_end, w);
-    w.x.resize(std::max(w.x.size(), size_t((mine.m + kRoundedRows - 1) / kRoundedRows * kRoundedRows * rounded_size(g.k))));
+    grow(w.x, size_t((mine.m + kRoundedRows - 1) / kRoundedRows * kRoundedRows * rounded_size(g.k)));
     avx2::round_rows(mine, 0, mine.m, w.x.data(), w);
     avx2::multiply_columns(mine, w.x.data(), j_begin, j_end, w);
 }
 
-void round_rows(const IntegerGemm & g, int64_t begin, int64_t end, float * out, IntegerWorkspace & w) { avx2::round_rows(g, begin, end, out, w); }
+void round_rows(const IntegerGemm & g, int64_t begin, int64_t end, float * out, IntegerWorkspace & w) {
+    prepare(g, w);
+    avx2::round_rows(g, begin, end, out, w);
+}
 
 void run_integer_columns(const IntegerGemm & g, const float * rounded, int64_t j_begin, int64_t j_end, IntegerWorkspace & w) {
+    prepare(g, w);
     avx2::multiply_columns(g, rounded, j_begin, j_end, w);
 }
 

@@ -63,7 +63,6 @@ void pack_w(const IntegerGemm & g, int64_t p0, int64_t depth, int64_t j0, int64_
     }
     const char * w = static_cast<const char *>(g.w) + p0 * g.w_row + ggml_row_size(g.w_type, j0);
     // What lies behind the last column is packed and multiplied too, and not stored.
-    ws.floats.resize(size_t(kBlock * kBlockColumns));
     const int64_t bytes = int64_t(ggml_row_size(g.w_type, width));
     for (int64_t b = 0; b < blocks; b++) {
         for (int64_t p = 0; p < kBlock; p++, w += g.w_row) {
@@ -107,6 +106,11 @@ void multiply_block(const IntegerGemm & g, const float * rounded, int64_t i_begi
 
 namespace avx2 {
 
+WorkspaceSizes workspace_sizes(const IntegerGemm & g) {
+    const int64_t rows = std::max(kRows, kFewRows);
+    return {size_t(rows * g.k), size_t(rows * g.k / kBlock), size_t(kDepth * kBlockColumns), size_t(kDepth / kBlock * kBlockColumns), size_t(kBlock * kBlockColumns)};
+}
+
 bool has_few_rows(const IntegerGemm & g, int64_t columns) { return !g.transposed && !g.accumulate && g.m <= kFewRows && columns % 8 == 0; }
 
 void multiply_few_rows(const IntegerGemm & g, int64_t j_begin, int64_t j_end, IntegerWorkspace & ws) { run_few_q8_rows(g, j_begin, j_end, ws); }
@@ -114,8 +118,6 @@ void multiply_few_rows(const IntegerGemm & g, int64_t j_begin, int64_t j_end, In
 void round_rows(const IntegerGemm & g, int64_t begin, int64_t end, float * out, IntegerWorkspace & ws) {
     const auto round = !g.transposed && g.w_type == GGML_TYPE_Q8_0 ? round_row<Rounding::q8> : round_row<Rounding::fine>;
     const int64_t blocks = g.k / kBlock;
-    ws.row.resize(std::max(ws.row.size(), size_t(kRows * g.k)));
-    ws.row_scales.resize(std::max(ws.row_scales.size(), size_t(kRows * blocks)));
     for (int64_t i = begin; i < end; i += kRows) {
         // Rows past the last repeat it: their results are not stored.
         for (int64_t r = 0; r < kRows; r++) round(g.x + std::min(i + r, g.m - 1) * g.x_row, g.k, ws.row.data() + r * g.k, ws.row_scales.data() + r * blocks);
@@ -125,8 +127,6 @@ void round_rows(const IntegerGemm & g, int64_t begin, int64_t end, float * out, 
 }
 
 void multiply_columns(const IntegerGemm & g, const float * rounded, int64_t j_begin, int64_t j_end, IntegerWorkspace & ws) {
-    ws.w.resize(size_t(kDepth * kBlockColumns));
-    ws.w_scales.resize(size_t(kDepth / kBlock * kBlockColumns));
     for (int64_t j0 = j_begin; j0 < j_end; j0 += kBlockColumns) {
         const int64_t width = std::min(kBlockColumns, j_end - j0);
         for (int64_t p0 = 0; p0 < g.k; p0 += kDepth) {

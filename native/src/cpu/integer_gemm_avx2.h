@@ -1,9 +1,16 @@
-// integer_gemm.h's work with AVX2 instructions: only where has_integer_gemm().
+// integer_gemm.h's work with AVX2 instructions: only where has_integer_gemm(). Nothing here makes a workspace grow: a function
+// of the standard library that this unit instantiated would be compiled with AVX2, and the linker may keep it for all.
 #pragma once
 
 #include "cpu/integer_gemm.h"
 
 namespace cria::avx2 {
+
+// What the workspace must hold for any function below.
+struct WorkspaceSizes {
+    size_t row, row_scales, w, w_scales, floats;
+};
+WorkspaceSizes workspace_sizes(const IntegerGemm & gemm);
 
 // Q8_0 weights are multiplied as they are stored.
 bool has_few_rows(const IntegerGemm & gemm, int64_t columns);

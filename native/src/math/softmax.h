@@ -1,5 +1,5 @@
 // Log-softmax of one row of logits, as the sampler and the trainer both need it. z = logits * scale (scale = 1/temperature).
-// Loops are plain so that the compiler vectorises them for the machine it runs on; sums are kept in doubles per block.
+// Loops over entries are row_kernel.h's; sums are kept in doubles per block.
 #pragma once
 
 namespace cria {

@@ -26,6 +26,13 @@ export interface ModelInfo {
   /** Whether decoding uses llama.cpp's flash attention. */
   flashAttention: boolean;
   threads: number;
+  /**
+   * Which instruction set the engine's own products on the CPU use: "portable", "avx2" or "avx512", the CPU's best or what
+   * the environment variable CRIA_CPU_KERNEL names. With `ggmlBuild` it decides the last bits of every result on a CPU.
+   */
+  cpuKernel: string;
+  /** Which build of ggml computes the rest: "haswell" of libggml-cpu-haswell.so; "default" where there is one alone. */
+  ggmlBuild: string;
   bosToken: number | null;
   eosToken: number | null;
   /** Every token that ends a turn or the text. */

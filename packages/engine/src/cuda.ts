@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { delimiter, dirname, join } from "node:path";
 import { EngineError } from "@cria/core";
 import { callNativeSync, getAddon } from "./native.js";
+import { getRuntimeInfo } from "./runtime-info.js";
 
 /** The optional peer that holds llama.cpp's CUDA backend, and its one release that fits the addon. */
 const CUDA_PACKAGE = "@node-llama-cpp/linux-x64-cuda";
@@ -51,7 +52,7 @@ function findMismatch(folder: string): string | null {
   }
   // The backend runs on this process's ggml: it must be the very one that it was built with.
   const base = "libggml-base.so";
-  const ours = getAddon().runtimeInfo().librariesFolder;
+  const ours = getRuntimeInfo().librariesFolder;
   const hash = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
   if (!existsSync(join(folder, "libggml-cuda.so"))) return `no libggml-cuda.so in ${folder}`;
   if (!existsSync(join(folder, base)) || !existsSync(join(ours, base))) return null;

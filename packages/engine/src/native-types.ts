@@ -11,7 +11,18 @@ export type GgufValue =
   | { type: "array"; of: "string"; value: string[] }
   | { type: "array"; of: "int32" | "float32"; value: number[] };
 
-export type GgufTensorType = "f32" | "f16" | "bf16" | "q8_0" | "q4_0" | "q4_K" | "q6_K";
+export type GgufTensorType =
+  | "f32"
+  | "f16"
+  | "bf16"
+  | "q8_0"
+  | "q4_0"
+  | "q4_1"
+  | "q5_0"
+  | "q5_1"
+  | "q4_K"
+  | "q5_K"
+  | "q6_K";
 
 export interface GgufTensor {
   name: string;
@@ -30,6 +41,11 @@ export interface NativeRuntimeInfo {
   llamaVersion: string;
   ggmlVersion: string;
   librariesFolder: string;
+  /** As in ModelInfo. */
+  cpuKernel: string;
+  ggmlBuild: string;
+  /** What CRIA_CPU_KERNEL may name on this machine, the best first. */
+  usableCpuKernels: string[];
   devices: string[];
 }
 

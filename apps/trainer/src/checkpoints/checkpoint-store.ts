@@ -10,6 +10,7 @@ import {
   verifyEngineState,
   writeEngineState,
 } from "./engine-state.js";
+import { describeMachine, type Machine } from "./machine.js";
 
 /** Everything that a run needs to go on as if it had never stopped. */
 export interface TrainingState {
@@ -29,6 +30,8 @@ export interface TrainingState {
 export interface Checkpoint {
   path: string;
   step: number;
+  /** What made it; null where it does not say. */
+  machine: Machine | null;
   data: unknown;
   rng: unknown;
 }
@@ -88,6 +91,7 @@ export class CheckpointStore {
         await writeJson(join(temporary, "data.json"), {
           global_step: state.step,
           engines,
+          machine: describeMachine(),
           interim: state.interim === true,
           data: state.data,
         });
@@ -193,10 +197,14 @@ export async function readCheckpoint(path: string): Promise<Checkpoint> {
       received: basename(path),
     });
   }
-  const { engines, data } = await readJson<{ engines: string[]; data: unknown }>(join(path, "data.json"), step);
+  const contents = await readJson<{ engines: string[]; machine?: Machine; data: unknown }>(
+    join(path, "data.json"),
+    step,
+  );
+  const { engines, machine = null, data } = contents;
   const { rng } = await readJson<{ rng: unknown }>(join(path, "rng.json"), step);
   for (const name of engines) await verifyEngineState(join(path, name, STATE_FILE));
-  return { path, step, data, rng };
+  return { path, step, machine, data, rng };
 }
 
 /** Puts weights, moments and step counts back. @throws DataError when they are those of another model, or missing. */

@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { getRuntimeInfo } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { checkConfig } from "../config/load-config.js";
@@ -95,6 +96,28 @@ describe("a resumed run", () => {
     // Complete: nothing is trained again.
     expect((await train(await reopen(first), 6)).history).toEqual([]);
     expect(readMetrics(path)).toHaveLength(6);
+  });
+
+  it("is told when other kernels go on than began; its config is not", async () => {
+    const session = await openTinySession(models, options);
+    const { path } = await train(session, 1);
+    const { cpuKernel, ggmlBuild } = getRuntimeInfo();
+    const machine = { cpu_kernel: cpuKernel, ggml_build: ggmlBuild };
+    expect(JSON.parse(readFileSync(join(path, "config.json"), "utf8"))).toMatchObject({ machine });
+    const same = await train(await reopen(session), 2);
+    expect(same.said.join()).not.toMatch(/kernel|config has changed since[\s\S]*machine/);
+    const file = join(path, "checkpoints", "global_step_2", "data.json");
+    const contents = JSON.parse(readFileSync(file, "utf8"));
+    expect(contents.machine).toEqual(machine);
+    writeFileSync(file, JSON.stringify({ ...contents, machine: { cpu_kernel: "avx1024", ggml_build: "z80" } }));
+    const other = await train(await reopen(session), 3);
+    expect(other.said.join("\n")).toContain("made by CPU kernel avx1024 with ggml's build z80");
+    expect(other.said.join("\n")).toContain(`this process has CPU kernel ${cpuKernel} with ggml's build ${ggmlBuild}`);
+    // Checkpoints of before say nothing of it.
+    const third = join(path, "checkpoints", "global_step_3", "data.json");
+    const { machine: _, ...rest } = JSON.parse(readFileSync(third, "utf8"));
+    writeFileSync(third, JSON.stringify(rest));
+    expect((await train(await reopen(session), 4)).said.join()).not.toMatch(/kernel/);
   });
 
   it("forgets the steps after its checkpoint, and a line that was cut short", async () => {

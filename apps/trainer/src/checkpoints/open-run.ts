@@ -6,6 +6,7 @@ import type { TrainConfig } from "../config/train-config.js";
 import { guardWrite, RunFolder } from "../train/run-folder.js";
 import { type Checkpoint, CheckpointStore, readCheckpoint } from "./checkpoint-store.js";
 import { compareConfigs, formatDifferences } from "./compare-configs.js";
+import { compareMachines, describeMachine } from "./machine.js";
 import { RunLock } from "./run-lock.js";
 
 export interface OpenedRun {
@@ -47,6 +48,8 @@ export async function openRun(config: TrainConfig, say: (text: string) => void):
     if (resume) {
       await checkConfigOf(resume, config, say);
       say(`resuming after step ${resume.step}, from ${resume.path}`);
+      const otherKernels = compareMachines(resume.machine, describeMachine());
+      if (otherKernels) say(otherKernels);
     }
     if (within) {
       for (const name of await checkpoints.setAsideAfter(resume.step))
@@ -56,7 +59,7 @@ export async function openRun(config: TrainConfig, say: (text: string) => void):
     }
     const folder = await RunFolder.create(path);
     if (within) await folder.rewindTo(resume.step, isValidated(resume) ? resume.step : resume.step - 1);
-    await folder.writeJson("config.json", config);
+    await folder.writeConfig(config);
     return { folder, checkpoints, resume, close: lock.release };
   } catch (error) {
     lock.release();
@@ -104,6 +107,7 @@ async function checkConfigOf(checkpoint: Checkpoint, config: TrainConfig, say: (
     say(`${file} cannot be read, so the configs were not compared: ${(error as Error).message}`);
     return;
   }
+  // The machine is compared by what the checkpoint itself says.
   const differences = compareConfigs(before, JSON.parse(JSON.stringify(config)));
   // Who names the checkpoint may know that the same model lies elsewhere now.
   const explicit = config.trainer.resume_mode === "resume_path";
@@ -119,7 +123,7 @@ async function checkConfigOf(checkpoint: Checkpoint, config: TrainConfig, say: (
     });
   }
   const changed = differences.filter(
-    ({ key }) => !/^trainer\.(resume_|default_local_dir|project_name|experiment)/.test(key),
+    ({ key }) => !/^(machine$|trainer\.(resume_|default_local_dir|project_name|experiment))/.test(key),
   );
   if (changed.length > 0)
     say(`the config has changed since ${basename(checkpoint.path)}:\n${formatDifferences(changed)}`);

@@ -37,8 +37,16 @@ describe("cria doctor", () => {
   it("without a config: runtime, libraries, processors, memory", async () => {
     const diagnosis = await examine();
     expect(diagnosis.code).toBe(0);
-    expect(diagnosis.checks.map(({ name }) => name)).toEqual(["runtime", "libraries", "processors", "GPU", "memory"]);
+    expect(diagnosis.checks.map(({ name }) => name)).toEqual([
+      "runtime",
+      "libraries",
+      "CPU kernel",
+      "processors",
+      "GPU",
+      "memory",
+    ]);
     expect(find(diagnosis, "libraries").found).toMatch(/llama\.cpp .*ggml/);
+    expect(find(diagnosis, "CPU kernel").found).toMatch(/^(portable|avx2|avx512), .* of .*portable; ggml's build \w+/);
     const parts = ["driver", "cudart", "cublas", "package", "backend", "device", "kernels"];
     expect(diagnosis.cuda.map(({ name }) => name)).toEqual(parts);
     // What is missing comes with what to do about it.

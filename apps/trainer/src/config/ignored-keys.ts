@@ -10,6 +10,7 @@ const ownServer = "it configures another framework's inference server; the rollo
 
 /** Keys of other frameworks that cannot mean anything in one process, each with the reason. */
 const ignored: Record<string, string> = {
+  machine: "a run's config.json notes which kernels computed; CRIA_CPU_KERNEL chooses them",
   ray_kwargs: noRay,
   ray_init: noRay,
   global_profiler: profiled,

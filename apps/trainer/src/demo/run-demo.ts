@@ -59,7 +59,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
   try {
     const run = await RunFolder.create(`${options.cwd}/runs/demo`);
     await run.clear();
-    await run.writeJson("config.json", config);
+    await run.writeConfig(config);
     await run.writeOrigin(session.engine.info.path, folder);
     const { info } = session.engine;
     say(

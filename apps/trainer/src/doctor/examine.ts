@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { availableParallelism, cpus, freemem, totalmem } from "node:os";
 import { dirname, resolve } from "node:path";
+import type { EngineError } from "@cria/core";
 import { type CudaPart, getRuntimeInfo, inspectCuda, readGguf } from "@cria/engine";
 import { findRunPath } from "../checkpoints/open-run.js";
 import { resolvePath } from "../config/load-config.js";
@@ -47,6 +48,7 @@ export async function examine(given: { config: TrainConfig; folder: string } | n
   const checks = [
     checkNode(),
     checkLibraries(),
+    checkKernels(),
     checkProcessors(given?.config ?? null),
     checkCuda(cuda, given?.config ?? null),
   ];
@@ -81,7 +83,21 @@ function checkLibraries(): Check {
     const { llamaVersion, ggmlVersion, librariesFolder } = getRuntimeInfo();
     return ok("libraries", `llama.cpp ${llamaVersion}, ggml ${ggmlVersion}, from ${librariesFolder}`);
   } catch (error) {
-    return bad("problem", "libraries", (error as Error).message, "npm run bootstrap");
+    const { message, remedy } = error as EngineError;
+    return bad("problem", "libraries", message, remedy ?? "npm run bootstrap");
+  }
+}
+
+/** What decides the bits of results on a CPU. */
+function checkKernels(): Check {
+  const name = "CPU kernel";
+  try {
+    const { cpuKernel, ggmlBuild, usableCpuKernels } = getRuntimeInfo();
+    const chosen = process.env.CRIA_CPU_KERNEL ? "by CRIA_CPU_KERNEL" : "the best";
+    return ok(name, `${cpuKernel}, ${chosen} of ${usableCpuKernels.join(", ")}; ggml's build ${ggmlBuild}`);
+  } catch {
+    // checkLibraries says why nothing loads, and of a kernel that this CPU lacks.
+    return bad("problem", name, "not known: the libraries do not load", "see the libraries above");
   }
 }
 

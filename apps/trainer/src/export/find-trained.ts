@@ -29,7 +29,9 @@ export async function findTrained(path: string, base: string | null, say: (text:
   const run = isCheckpoint ? dirname(dirname(resolve(path))) : resolve(path);
   const file = join(run, "config.json");
   if (!existsSync(file)) throw makeNoRun(path, "no config.json");
-  const config = checkConfig(trainConfigSchema, readJson(file), file);
+  // What the run notes beside its config is no key of it.
+  const { machine: _, ...values } = readJson(file) as Record<string, unknown>;
+  const config = checkConfig(trainConfigSchema, values, file);
   const hasCheckpoints = isCheckpoint || existsSync(join(run, "checkpoints"));
   const weights =
     ["adapter.gguf", "model.gguf"].map((name) => join(run, name)).find((name) => existsSync(name)) ?? null;

@@ -2,6 +2,7 @@ import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { DataError } from "@cria/core";
 import { writeFileAtomically } from "@cria/rollout";
+import { describeMachine } from "../checkpoints/machine.js";
 
 /** Where a run writes: resolved config, metrics, trajectories, adapters. */
 export class RunFolder {
@@ -39,6 +40,11 @@ export class RunFolder {
 
   async writeJson(name: string, value: unknown): Promise<void> {
     await writeAtomically(this.file(name), `${JSON.stringify(value, null, 2)}\n`);
+  }
+
+  /** The config, resolved, and the machine that computes by it. `config.json`. */
+  async writeConfig(config: object): Promise<void> {
+    await this.writeJson("config.json", { ...config, machine: describeMachine() });
   }
 
   async writeOrigin(model: string, configFolder: string): Promise<void> {

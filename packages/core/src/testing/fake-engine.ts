@@ -89,6 +89,8 @@ export class FakeEngine implements PolicyEngine {
       device: "none",
       flashAttention: false,
       threads: 1,
+      cpuKernel: "portable",
+      ggmlBuild: "default",
       bosToken: null,
       eosToken: endOfTurn,
       endOfGenerationTokens: [endOfTurn, endOfText],

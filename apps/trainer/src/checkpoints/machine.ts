@@ -1,0 +1,26 @@
+import { getRuntimeInfo } from "@cria/engine";
+
+/** What decides the last bits of a run on a CPU beside its config. In `config.json`, and in a checkpoint's `data.json`. */
+export interface Machine {
+  /** The engine's kernel: "portable", "avx2" or "avx512". */
+  cpu_kernel: string;
+  /** The build of ggml for the rest: "haswell", ... */
+  ggml_build: string;
+}
+
+/** This process's. @throws EngineError when the addon does not load, or CRIA_CPU_KERNEL names no kernel of this CPU. */
+export function describeMachine(): Machine {
+  const { cpuKernel, ggmlBuild } = getRuntimeInfo();
+  return { cpu_kernel: cpuKernel, ggml_build: ggmlBuild };
+}
+
+/** What to tell of a run that goes on with other kernels than it had; null when they are the same, or were not noted. */
+export function compareMachines(before: Machine | null, now: Machine): string | null {
+  if (!before || (before.cpu_kernel === now.cpu_kernel && before.ggml_build === now.ggml_build)) return null;
+  const show = ({ cpu_kernel, ggml_build }: Machine) => `CPU kernel ${cpu_kernel} with ggml's build ${ggml_build}`;
+  return (
+    `warning: the checkpoint was made by ${show(before)}, this process has ${show(now)}: ` +
+    "on a CPU the run goes on with other last bits than it would have had " +
+    `(CRIA_CPU_KERNEL=${before.cpu_kernel} asks for that kernel, where the CPU has it)`
+  );
+}

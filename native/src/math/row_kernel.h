@@ -1,0 +1,41 @@
+// Loops over rows of numbers: softmax, its gradients, SwiGLU's. Compiled once for each instruction set (row_loops.h).
+// Sums go in sixteen lanes whatever the width of a register, so that kernels differ by fused rounding alone.
+// z = x * scale throughout.
+#pragma once
+
+#include <cstdint>
+
+namespace cria {
+
+struct RowKernel {
+    // The largest z that is a number, or -inf.
+    float (*largest)(const float * x, int n, float scale);
+    // Sum of exp(z - max).
+    double (*sum_exp)(const float * x, int n, float scale, float max);
+    // The same of each kSumBlock entries.
+    void (*block_sums)(const float * x, int n, float scale, float max, float * sums);
+    // Sum of exp(z - max) (z - max).
+    double (*sum_exp_times)(const float * x, int n, float scale, float max);
+    // out = exp(z - offset); `out` may be x.
+    void (*exp_of)(const float * x, int n, float scale, float offset, float * out);
+    // x becomes exp(z - max); returns the sum.
+    float (*replace_by_exp)(float * x, int n, float scale, float max);
+    // The same; `weighted` grows by the sum of exp(z - max) (z - max).
+    double (*replace_by_exp_times)(float * x, int n, float scale, float max, double & weighted);
+    void (*multiply)(float * x, int n, float factor);
+    // d becomes p (d - delta) scale.
+    void (*backward)(float * d, const float * p, int n, float scale, float delta);
+    // x becomes -p (c + e (log p + entropy)) scale for p = exp(z - offset).
+    void (*gradient)(float * x, int n, float scale, float offset, float entropy, float c, float e);
+    void (*swiglu)(const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n);
+};
+
+// The process's (cpu/kernel_choice.h).
+const RowKernel & row_kernel();
+
+extern const RowKernel row_portable;
+#ifdef __x86_64__
+extern const RowKernel row_avx2, row_avx512;
+#endif
+
+}  // namespace cria

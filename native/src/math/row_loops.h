@@ -1,0 +1,204 @@
+// row_kernel.h's loops. The including file defines CRIA_KERNEL_VECTOR (the type of a register) and CRIA_KERNEL_NAME.
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "cpu/vectors.h"
+#include "math/row_kernel.h"
+#include "math/softmax.h"
+
+namespace cria {
+
+namespace {
+
+using Vec = CRIA_KERNEL_VECTOR;
+
+constexpr int kWidth = sizeof(Vec) / sizeof(float);
+constexpr int kLanes = 16, kVectors = kLanes / kWidth;
+constexpr int kBlock = 256;  // floats summed in single precision before they join the double
+
+typedef uint32_t Bits __attribute__((vector_size(sizeof(Vec)), aligned(4)));
+
+// How many entries of a vector exist: all, known to the compiler, or fewer at the end of a row.
+using Whole = std::integral_constant<int, kWidth>;
+
+CRIA_INLINE Vec load(const float * from, Whole) { return *reinterpret_cast<const Vec *>(from); }
+CRIA_INLINE Vec load(const float * from, int count) {
+    Vec entries;
+    load_first(from, count, entries);
+    return entries;
+}
+
+CRIA_INLINE void store(float * to, Vec value, Whole) { *reinterpret_cast<Vec *>(to) = value; }
+CRIA_INLINE void store(float * to, Vec value, int count) { store_first(to, count, value); }
+
+// The entries that exist; `other` for the rest.
+CRIA_INLINE Vec keep(Vec value, float, Whole) { return value; }
+CRIA_INLINE Vec keep(Vec value, float other, int count) {
+    Vec places;
+    for (int i = 0; i < kWidth; i++) places[i] = float(i);
+    return places < splat<Vec>(float(count)) ? value : splat<Vec>(other);
+}
+
+// visit(i, v, count) for the entries [i, i + count) of [begin, end), which belong to vector v of the lanes.
+template <typename Visit>
+CRIA_INLINE void for_each_vector(int64_t begin, int64_t end, const Visit & visit) {
+    int64_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; v++) visit(i + v * kWidth, v, Whole());
+    }
+    for (int v = 0; i < end; i += kWidth, v++) {
+        if (i + kWidth <= end) visit(i, v, Whole());
+        else visit(i, v, int(end - i));
+    }
+}
+
+// Sixteen sums, each of every sixteenth entry.
+struct Lanes {
+    Vec v[kVectors] = {};
+
+    CRIA_INLINE float total() const {
+        Vec4 quarters[4];
+        std::memcpy(quarters, v, sizeof v);
+        const Vec4 sums = (quarters[0] + quarters[2]) + (quarters[1] + quarters[3]);
+        return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+    }
+};
+
+// exp for x <= 0 within 2e-7 relative: 2^k e^r with |r| <= ln 2 / 2 and a degree-6 polynomial (Cephes expf's coefficients).
+// Below -87 the result would be subnormal and is 0.
+CRIA_INLINE Vec fast_exp(Vec x) {
+    // Adding 1.5 * 2^23 rounds to the nearest integer, and leaves it in the lowest bits.
+    const Vec integer = splat<Vec>(12582912.0f), shifted = fuse(x, splat<Vec>(1.44269504f), integer), k = shifted - integer;
+    const Vec r = fuse(k, splat<Vec>(2.12194440e-4f), fuse(k, splat<Vec>(-0.693359375f), x));
+    Vec p = splat<Vec>(1.9875691500e-4f);
+    p = fuse(p, r, splat<Vec>(1.3981999507e-3f));
+    p = fuse(p, r, splat<Vec>(8.3334519073e-3f));
+    p = fuse(p, r, splat<Vec>(4.1665795894e-2f));
+    p = fuse(p, r, splat<Vec>(1.6666665459e-1f));
+    p = fuse(p, r, splat<Vec>(5.0000001201e-1f));
+    p = fuse(p * r, r, r) + splat<Vec>(1.0f);
+    // p lies in [0.7, 1.42] and p 2^k is no less than the smallest normal number: k is added to the exponent.
+    const Vec power = Vec(Bits(p) + (Bits(shifted) << 23));
+    const Vec least = splat<Vec>(-87.0f), tiny = x < least ? Vec{} : x;  // x where it is not a number
+    return x >= least ? power : tiny;
+}
+
+// As an argument of exp whose result is multiplied by it: 0 * -inf must not become NaN.
+CRIA_INLINE Vec bound(Vec x) { return larger(splat<Vec>(-88.0f), x); }
+
+float largest(const float * x, int n, float scale) {
+    Vec best[kVectors];
+    for (Vec & lanes : best) lanes = splat<Vec>(-INFINITY);
+    for_each_vector(0, n, [&](int64_t i, int v, auto count) __attribute__((always_inline)) {
+        best[v] = larger(keep(load(x + i, count) * splat<Vec>(scale), -INFINITY, count), best[v]);
+    });
+    float lanes[kLanes], largest = -INFINITY;
+    std::memcpy(lanes, best, sizeof best);
+    for (const float lane : lanes) largest = lane > largest ? lane : largest;
+    return largest;
+}
+
+// exp(z - max) of some entries, 0 behind the row's end.
+template <typename Count>
+CRIA_INLINE Vec exp_at(const float * x, float scale, float max, Count count) {
+    return keep(fast_exp(fuse(load(x, count), splat<Vec>(scale), splat<Vec>(-max))), 0.0f, count);
+}
+
+CRIA_INLINE float sum_block(const float * x, int begin, int end, float scale, float max) {
+    Lanes sums;
+    for_each_vector(begin, end, [&](int64_t i, int v, auto count) __attribute__((always_inline)) { sums.v[v] += exp_at(x + i, scale, max, count); });
+    return sums.total();
+}
+
+CRIA_INLINE int end_of(int begin, int block, int n) { return begin + block < n ? begin + block : n; }
+
+double sum_exp(const float * x, int n, float scale, float max) {
+    double total = 0.0;
+    for (int begin = 0; begin < n; begin += kBlock) total += double(sum_block(x, begin, end_of(begin, kBlock, n), scale, max));
+    return total;
+}
+
+void block_sums(const float * x, int n, float scale, float max, float * sums) {
+    for (int begin = 0; begin < n; begin += kSumBlock) *sums++ = sum_block(x, begin, end_of(begin, kSumBlock, n), scale, max);
+}
+
+double sum_exp_times(const float * x, int n, float scale, float max) {
+    double total = 0.0;
+    for (int begin = 0; begin < n; begin += kBlock) {
+        Lanes sums;
+        for_each_vector(begin, end_of(begin, kBlock, n), [&](int64_t i, int v, auto count) __attribute__((always_inline)) {
+            const Vec shifted = bound(fuse(load(x + i, count), splat<Vec>(scale), splat<Vec>(-max)));
+            sums.v[v] = fuse(keep(fast_exp(shifted), 0.0f, count), shifted, sums.v[v]);
+        });
+        total += double(sums.total());
+    }
+    return total;
+}
+
+void exp_of(const float * x, int n, float scale, float offset, float * out) {
+    for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) { store(out + i, exp_at(x + i, scale, offset, count), count); });
+}
+
+float replace_by_exp(float * x, int n, float scale, float max) {
+    Lanes sums;
+    for_each_vector(0, n, [&](int64_t i, int v, auto count) __attribute__((always_inline)) {
+        const Vec e = exp_at(x + i, scale, max, count);
+        store(x + i, e, count);
+        sums.v[v] += e;
+    });
+    return sums.total();
+}
+
+double replace_by_exp_times(float * x, int n, float scale, float max, double & weighted) {
+    double total = 0.0;
+    for (int begin = 0; begin < n; begin += kBlock) {
+        Lanes sums, times;
+        for_each_vector(begin, end_of(begin, kBlock, n), [&](int64_t i, int v, auto count) __attribute__((always_inline)) {
+            const Vec shifted = bound(fuse(load(x + i, count), splat<Vec>(scale), splat<Vec>(-max)));
+            const Vec e = keep(fast_exp(shifted), 0.0f, count);
+            store(x + i, e, count);
+            sums.v[v] += e;
+            times.v[v] = fuse(e, shifted, times.v[v]);
+        });
+        total += double(sums.total());
+        weighted += double(times.total());
+    }
+    return total;
+}
+
+void multiply(float * x, int n, float factor) {
+    for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) { store(x + i, load(x + i, count) * splat<Vec>(factor), count); });
+}
+
+void backward(float * d, const float * p, int n, float scale, float delta) {
+    for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) {
+        store(d + i, load(p + i, count) * (load(d + i, count) - splat<Vec>(delta)) * splat<Vec>(scale), count);
+    });
+}
+
+void gradient(float * x, int n, float scale, float offset, float entropy, float c, float e) {
+    for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) {
+        const Vec logprob = bound(fuse(load(x + i, count), splat<Vec>(scale), splat<Vec>(-offset)));
+        const Vec slope = fuse(splat<Vec>(e), logprob + splat<Vec>(entropy), splat<Vec>(c));
+        store(x + i, fast_exp(logprob) * slope * splat<Vec>(-scale), count);
+    });
+}
+
+void swiglu(const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n) {
+    const Vec one = splat<Vec>(1.0f);
+    for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) {
+        const Vec x = load(gate + i, count), d = load(dy + i, count);
+        // fast_exp wants no positive numbers: e^-|x| gives the sigmoid of either sign.
+        const Vec e = fast_exp(x < Vec{} ? x : -x), sigmoid = (x < Vec{} ? e : one) / (one + e);
+        store(d_up + i, d * x * sigmoid, count);
+        store(d_gate + i, d * load(up + i, count) * sigmoid * fuse(x, one - sigmoid, one), count);
+    });
+}
+
+}  // namespace
+
+const RowKernel CRIA_KERNEL_NAME = {largest, sum_exp, block_sums, sum_exp_times, exp_of, replace_by_exp, replace_by_exp_times, multiply, backward, gradient, swiglu};
+
+}  // namespace cria

@@ -1,0 +1,67 @@
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { loadAddon } from "../index.mjs";
+
+// kernel_bits.cc, with every kernel that this CPU can run. Where it cannot run AVX-512's, the same C++ runs with AVX2's
+// instructions, and kernel-code.test.ts reads what the compiler made of it.
+const build = join(import.meta.dirname, "..", "build");
+const { runtimeInfo } = loadAddon() as { runtimeInfo(): { usableCpuKernels: string[] } };
+const kernels = runtimeInfo().usableCpuKernels;
+
+interface Line {
+  name: string;
+  kernel: string;
+  /** Of all results. */
+  digest: string;
+  /** How a row's bits depend on others; empty when they do not. */
+  problem: string;
+}
+
+function run(command: string, args: string[], env: Record<string, string> = {}): string {
+  const { error, status, stdout, stderr } = spawnSync(command, args, {
+    encoding: "utf8",
+    env: { ...process.env, ...env },
+  });
+  if (error || status !== 0) throw new Error(`${command} ${args.join(" ")}: ${error?.message ?? `${stdout}${stderr}`}`);
+  return stdout;
+}
+
+const results = new Map<string, Line[]>();
+
+describe(`kernels ${kernels.join(", ")}`, () => {
+  beforeAll(() => {
+    run("cmake", ["--build", build, "--target", "kernel_bits"]);
+    for (const kernel of kernels) {
+      const lines = run(join(build, "kernel_bits"), [], { CRIA_CPU_KERNEL: kernel });
+      results.set(
+        kernel,
+        lines
+          .trim()
+          .split("\n")
+          .map((line) => JSON.parse(line) as Line),
+      );
+    }
+  }, 240_000);
+
+  for (const kernel of kernels) {
+    it(`${kernel}: a row's bits depend on no other row and on no number of threads`, () => {
+      const lines = results.get(kernel)!;
+      expect(lines.filter((line) => line.kernel !== kernel || line.problem !== "")).toEqual([]);
+      const types = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_K", "q5_K", "q6_K"];
+      for (const type of types) expect(lines.map((line) => line.name)).toContain(`backward ${type}`);
+      for (const type of kernel === "portable" ? ["f32", "f16"] : ["f32", "f16", "q8_0"])
+        expect(lines.filter((line) => line.name.startsWith(`forward ${type} `)).length).toBeGreaterThan(2);
+    });
+  }
+
+  it.skipIf(kernels.length < 2)("agree with each other as docs/determinism.md says", () => {
+    const digests = (kernel: string) => new Map(results.get(kernel)!.map((line) => [line.name, line.digest]));
+    const [best, ...others] = kernels.map(digests);
+    for (const [i, other] of others.entries()) {
+      const equal = [...other!].filter(([name, digest]) => best!.get(name) === digest).map(([name]) => name);
+      // AVX2 and AVX-512 are one class for all that is ours; portable code for x86 cannot fuse, and is another.
+      if (process.arch === "x64") expect(equal).toEqual(kernels[i + 1] === "portable" ? [] : [...other!.keys()]);
+    }
+  });
+});

@@ -1,0 +1,196 @@
+// Whether a row's bits depend on anything but the row: on how many come with it, which decides between tiles and few rows, or
+// on how many threads share the work. Prints one line of JSON for each product, with a digest of all its results: kernels that
+// print the same agree bit for bit. The kernel is the process's (CRIA_CPU_KERNEL).
+#include "kernel_bits.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cpu/integer_gemm.h"
+#include "cpu/kernel_choice.h"
+#include "math/softmax.h"
+#include "math/swiglu.h"
+
+using namespace cria;
+
+namespace {
+
+constexpr int64_t kMostRows = 64;
+constexpr int kMostThreads = 4;
+
+std::mt19937 random_bits(7);
+
+std::vector<float> draw(int64_t count, float size = 1.0f) {
+    std::vector<float> values(static_cast<size_t>(count));
+    // Divided by a power of two: the numbers are those of every standard library.
+    for (float & value : values) value = size * (float(random_bits() >> 8) / 8388608.0f - 1.0f);
+    return values;
+}
+
+// FNV-1a over the bits.
+class Digest {
+   public:
+    void add(const std::vector<float> & values) {
+        const auto * bytes = reinterpret_cast<const unsigned char *>(values.data());
+        for (size_t i = 0; i < values.size() * sizeof(float); i++) state_ = (state_ ^ bytes[i]) * 0x100000001b3ull;
+    }
+    unsigned long long value() const { return state_; }
+
+   private:
+    unsigned long long state_ = 0xcbf29ce484222325ull;
+};
+
+void report(const std::string & name, const Digest & digest, const std::string & problem) {
+    std::printf("{\"name\": \"%s\", \"kernel\": \"%s\", \"digest\": \"%016llx\", \"problem\": \"%s\"}\n", name.c_str(), cpu_kernel_name(), digest.value(), problem.c_str());
+}
+
+// multiply(m, first row of X, C [m, n], part, parts) for all numbers of rows and threads, against each row alone.
+template <typename Multiply>
+void check_product(const std::string & name, int64_t n, const Multiply & multiply) {
+    std::vector<float> alone;
+    for (int64_t i = 0; i < kMostRows; i++) {
+        std::vector<float> row(size_t(n), 0.0f);
+        multiply(int64_t(1), i, row.data(), 0, 1);
+        alone.insert(alone.end(), row.begin(), row.end());
+    }
+    std::string problem;
+    for (int64_t m = 1; m <= kMostRows && problem.empty(); m++) {
+        for (int threads = 1; threads <= kMostThreads && problem.empty(); threads++) {
+            std::vector<float> together(size_t(m * n), 0.0f);
+            for (int part = 0; part < threads; part++) multiply(m, int64_t(0), together.data(), part, threads);
+            if (!std::equal(together.begin(), together.end(), alone.begin())) problem = std::to_string(m) + " rows with " + std::to_string(threads) + " threads differ from each alone";
+        }
+    }
+    Digest digest;
+    digest.add(alone);
+    report(name, digest, problem);
+}
+
+std::vector<uint8_t> quantize(ggml_type type, const std::vector<float> & w, int64_t rows, int64_t columns) {
+    std::vector<uint8_t> data(ggml_row_size(type, columns) * size_t(rows));
+    if (type == GGML_TYPE_F32) std::copy_n(reinterpret_cast<const uint8_t *>(w.data()), data.size(), data.data());
+    else ggml_quantize_chunk(type, w.data(), data.data(), 0, rows, columns, nullptr);
+    return data;
+}
+
+// X W^T by columns of `k` values. Two blocks of the sum and some more; columns in eights, and not.
+void check_forward(ggml_type type, int64_t n, int64_t k) {
+    const auto x = draw(kMostRows * k);
+    const auto w = quantize(type, draw(n * k), n, k);
+    const int64_t row = int64_t(ggml_row_size(type, k)), column = type == GGML_TYPE_F32 ? k : row;
+    GemmWorkspace workspace;
+    check_product("forward " + std::string(ggml_type_name(type)) + " " + std::to_string(n) + " x " + std::to_string(k), n, [&](int64_t m, int64_t first, float * c, int part, int parts) {
+        const float * rows = x.data() + first * k;
+        if (type == GGML_TYPE_Q8_0) run_integer_gemm({m, n, k, rows, k, w.data(), type, row, false, c, n, false}, part, parts, workspace.integers);
+        else run_gemm({m, n, k, rows, k, 1, w.data(), type, 1, column, c, n, false}, part, parts, workspace);
+    });
+}
+
+// X W, as gradients go back: W's rows are stored whole. In floats, and in integers where the kernel has them.
+void check_backward(ggml_type type, bool in_integers) {
+    const int64_t k = 96, n = 512;
+    const auto x = draw(kMostRows * k);
+    const auto w = quantize(type, draw(n * k), k, n);
+    const int64_t row = int64_t(ggml_row_size(type, n)), step = type == GGML_TYPE_F32 ? n : row;
+    GemmWorkspace workspace;
+    check_product("backward " + std::string(ggml_type_name(type)) + (in_integers ? " in integers" : ""), n, [&](int64_t m, int64_t first, float * c, int part, int parts) {
+        const float * rows = x.data() + first * k;
+        if (in_integers) run_integer_gemm({m, n, k, rows, k, w.data(), type, row, true, c, n, false}, part, parts, workspace.integers);
+        else run_gemm({m, n, k, rows, k, 1, w.data(), type, step, 1, c, n, false}, part, parts, workspace);
+    });
+}
+
+// Every length of a row's end, through all of row_kernel().
+Digest run_rows(const RowKernel & kernel) {
+    random_bits.seed(11);
+    Digest digest;
+    for (int n = 1; n <= 600; n += n < 70 ? 1 : 53) {
+        const auto x = draw(n, 20.0f), p = draw(n), up = draw(n);
+        std::vector<float> results = {kernel.largest(x.data(), n, 0.7f)};
+        const float max = results[0];
+        double weighted = 0.0;
+        results.push_back(float(kernel.sum_exp(x.data(), n, 0.7f, max)));
+        results.push_back(float(kernel.sum_exp_times(x.data(), n, 0.7f, max)));
+        std::vector<float> sums(size_t(n / kSumBlock + 1)), a = x, b = x, c = x, d = x, e = x, f(x.size()), g(x.size());
+        kernel.block_sums(x.data(), n, 0.7f, max, sums.data());
+        results.push_back(kernel.replace_by_exp(a.data(), n, 0.7f, max));
+        results.push_back(float(kernel.replace_by_exp_times(b.data(), n, 0.7f, max, weighted)));
+        results.push_back(float(weighted));
+        kernel.exp_of(c.data(), n, 0.7f, max + 1.0f, c.data());
+        kernel.multiply(c.data(), n, 0.3f);
+        kernel.backward(d.data(), p.data(), n, 0.7f, 0.1f);
+        kernel.gradient(e.data(), n, 0.7f, max + 1.0f, 2.0f, 0.4f, -0.2f);
+        kernel.swiglu(x.data(), up.data(), p.data(), f.data(), g.data(), n);
+        for (const auto & values : {results, sums, a, b, c, d, e, f, g}) digest.add(values);
+    }
+    return digest;
+}
+
+void check_rows() { report("softmax and SwiGLU", run_rows(row_kernel()), ""); }
+
+#ifdef __x86_64__
+
+// 12 x 32 results of a kernel's tile, or of its products of few rows.
+std::vector<float> run_by_kernel(const GemmKernel & kernel, bool few, const std::vector<float> & a, const std::vector<float> & b, int64_t k) {
+    constexpr int kRows = 12, kColumns = 32;
+    std::vector<float> c(kRows * kColumns, 1.5f), panel(size_t(k * kernel.columns));
+    if (few) {
+        for (int i = 0; i < kRows; i += kRowsAtOnce) {
+            for (int j = 0; j < kColumns; j += 8) kernel.few_rows[kRowsAtOnce - 1](k, a.data() + i * k, k, GGML_TYPE_F32, b.data() + j * k, k, c.data() + i * kColumns + j, kColumns, true);
+        }
+        return c;
+    }
+    for (int j = 0; j < kColumns; j += kernel.columns) {
+        kernel.pack_transposed(b.data() + j * k, k, k, panel.data());
+        for (int i = 0; i < kRows; i += kernel.rows) kernel.run(k, a.data() + i * k, k, 1, panel.data(), c.data() + i * kColumns + j, kColumns, true);
+    }
+    return c;
+}
+
+// The logic of kernels whose instructions this CPU may lack, with AVX2's.
+void check_other_widths() {
+    if (cpu_kernel() == CpuKernel::portable) return;
+    for (const int64_t k : {1, 7, 64, 253}) {
+        const auto a = draw(12 * k), b = draw(32 * k);
+        const auto expected = run_by_kernel(gemm_avx2, false, a, b, k);
+        std::string problem;
+        for (const bool few : {false, true}) {
+            if (run_by_kernel(gemm_avx512_in_halves, few, a, b, k) != expected) problem = few ? "few rows differ from the AVX2 tile" : "the tile differs from AVX2's";
+        }
+        Digest digest;
+        digest.add(expected);
+        report("AVX-512 in halves, sums of " + std::to_string(k), digest, problem);
+    }
+    const Digest fours = run_rows(row_in_fours);
+    report("softmax and SwiGLU in fours", fours, fours.value() == run_rows(row_kernel()).value() ? "" : "differ from " + std::string(cpu_kernel_name()));
+}
+
+#else
+
+void check_other_widths() {}
+
+#endif
+
+}  // namespace
+
+int main() {
+    // Fills ggml's table of F16 values.
+    ggml_free(ggml_init({1024, nullptr, true}));
+    check_rows();
+    for (const auto & [n, k] : {std::pair<int64_t, int64_t>{72, 300}, {75, 300}, {16, 257}, {200, 33}}) {
+        check_forward(GGML_TYPE_F32, n, k);
+        check_forward(GGML_TYPE_F16, n, k);
+    }
+    if (has_integer_gemm()) {
+        for (const auto & [n, k] : {std::pair<int64_t, int64_t>{72, 704}, {75, 704}, {16, 32}}) check_forward(GGML_TYPE_Q8_0, n, k);
+    }
+    for (const ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_K,
+                                 GGML_TYPE_Q5_K, GGML_TYPE_Q6_K}) {
+        check_backward(type, false);
+        if (fits_integers(type, true, 96)) check_backward(type, true);
+    }
+    check_other_widths();
+}

@@ -1,0 +1,87 @@
+import type { GenerateResult } from "@cria/core";
+import { afterAll, describe, expect, it } from "vitest";
+import type { LlamaModel } from "./index.js";
+import { makeNormals, type TinyModelOptions, TinyModels } from "./testing/index.js";
+
+// A conversation's bits are its own: whoever else is evaluated, by whatever number of threads. Between 12 and 13 rows our
+// products change from weights as they are stored to packed ones; ggml's change at two, four and eight.
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+const TYPES = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_K", "q5_K", "q6_K"] as const;
+
+function shapeFor(type: (typeof TYPES)[number]): TinyModelOptions {
+  // Blocks of 256 values, or of 32.
+  if (type.endsWith("_K")) return { embedding: 256, heads: 4, kvHeads: 2, headSize: 64, feedForward: 256, layers: 1 };
+  return { embedding: 64, feedForward: 320, layers: 2 };
+}
+
+const prompts = Array.from({ length: 64 }, (_, i) => {
+  const normal = makeNormals(300 + i);
+  return Array.from({ length: 3 + ((i * 7) % 17) }, () => Math.abs(Math.floor(normal() * 997)) % 256);
+});
+
+/** An adapter that is not zero, as a new one is. */
+async function fillAdapter(model: LlamaModel): Promise<void> {
+  const normal = makeNormals(3);
+  for (const { name, shape } of model.listTensors().filter((tensor) => tensor.name.endsWith(".lora_b")))
+    await model.writeTensor(
+      name,
+      Float32Array.from({ length: shape[0]! * shape[1]! }, () => 0.1 * normal()),
+    );
+}
+
+async function generate(model: LlamaModel, i: number, maxTokens: number): Promise<GenerateResult> {
+  const sequence = model.createSequence();
+  const result = await sequence.generate(prompts[i]!, { maxTokens, temperature: 0.9, stopTokens: [], seed: i });
+  sequence.dispose();
+  return result;
+}
+
+/** All prompts, so many at once. */
+async function runInGroups(model: LlamaModel, widths: readonly number[], count = prompts.length, maxTokens = 6) {
+  const results: GenerateResult[] = [];
+  for (let group = 0; results.length < count; group++) {
+    const width = Math.min(widths[group % widths.length]!, count - results.length);
+    const first = results.length;
+    results.push(
+      ...(await Promise.all(Array.from({ length: width }, (_, k) => generate(model, first + k, maxTokens)))),
+    );
+    await model.flushCache();
+  }
+  return results.map(({ tokenIds, logprobs }) => ({ tokenIds: [...tokenIds], logprobs: [...logprobs] }));
+}
+
+describe("64 conversations at once have the bits of few and of each alone", () => {
+  for (const type of TYPES) {
+    for (const adapter of [false, true]) {
+      it(`${type}${adapter ? " with an adapter" : ""}`, async () => {
+        const model = await models.load(
+          { type, embeddingScale: 0.3, ...shapeFor(type) },
+          { maxSequences: 64, contextSize: 64, ...(adapter ? { lora: { rank: 4, alpha: 8 } } : {}) },
+        );
+        if (adapter) await fillAdapter(model);
+        const together = await runInGroups(model, [64]);
+        expect(await runInGroups(model, [1, 2, 3, 5, 12, 13])).toEqual(together);
+        await model.dispose();
+      });
+    }
+  }
+});
+
+// Short: more threads than cores wait for each other at every node of a graph.
+describe("1 to 4 threads give the same bits", () => {
+  for (const type of ["f32", "q8_0", "q4_K"] as const) {
+    it(`${type} with an adapter`, async () => {
+      const path = await models.write({ type, embeddingScale: 0.3, ...shapeFor(type), layers: 1 });
+      const results = [];
+      for (const threads of [1, 2, 3, 4]) {
+        const model = await models.load({}, { path, threads, contextSize: 64, lora: { rank: 4, alpha: 8 } });
+        await fillAdapter(model);
+        results.push(await runInGroups(model, [4], 4, 2));
+        await model.dispose();
+      }
+      for (const result of results.slice(1)) expect(result).toEqual(results[0]);
+    });
+  }
+});

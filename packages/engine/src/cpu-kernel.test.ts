@@ -1,0 +1,55 @@
+import { EngineError } from "@cria/core";
+import { afterAll, describe, expect, it } from "vitest";
+import { getRuntimeInfo, loadModel } from "./index.js";
+import { TinyModels } from "./testing/index.js";
+
+// The choice is made once in a process: what cannot be made first, then one that lasts.
+const models = new TinyModels();
+const { CRIA_CPU_KERNEL: given } = process.env;
+afterAll(async () => {
+  await models.cleanUp();
+  if (given === undefined) delete process.env.CRIA_CPU_KERNEL;
+  else process.env.CRIA_CPU_KERNEL = given;
+});
+
+function catchError(call: () => unknown): EngineError {
+  try {
+    call();
+  } catch (error) {
+    return error as EngineError;
+  }
+  throw new Error("nothing was thrown");
+}
+
+describe("CRIA_CPU_KERNEL", () => {
+  it("a name that is none: an error that says which there are", async () => {
+    process.env.CRIA_CPU_KERNEL = "sse9";
+    const error = catchError(getRuntimeInfo);
+    expect(error).toBeInstanceOf(EngineError);
+    expect(error.code).toBe("engine/bad-cpu-kernel");
+    expect(error.message).toMatch(/CRIA_CPU_KERNEL.* names no kernel[\s\S]*portable[\s\S]*"sse9"/);
+    await expect(loadModel({ path: "none.gguf" })).rejects.toThrow(/CRIA_CPU_KERNEL/);
+  });
+
+  it("one that this CPU lacks is refused by its name; one that it has is taken, with its build of ggml", async () => {
+    const usable = (() => {
+      process.env.CRIA_CPU_KERNEL = "none";
+      return ["avx512", "avx2", "portable"].filter((name) => catchError(getRuntimeInfo).expected?.includes(name));
+    })();
+    expect(usable).toContain("portable");
+    for (const name of ["avx512", "avx2"].filter((kernel) => !usable.includes(kernel))) {
+      process.env.CRIA_CPU_KERNEL = name;
+      expect(catchError(getRuntimeInfo).message).toMatch(/instructions this CPU lacks/);
+    }
+    process.env.CRIA_CPU_KERNEL = "portable";
+    const info = getRuntimeInfo();
+    expect(info.usableCpuKernels).toEqual(usable);
+    const model = await models.load();
+    const expected = { cpuKernel: "portable", ...(process.arch === "x64" ? { ggmlBuild: "x64" } : {}) };
+    expect(info).toMatchObject(expected);
+    expect(model.info).toMatchObject(expected);
+    // Made once.
+    process.env.CRIA_CPU_KERNEL = usable[0];
+    expect(getRuntimeInfo()).toMatchObject(expected);
+  });
+});
