@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Trajectory } from "@cria/core";
 import { DataError, deserializeBatch, RaggedColumn, serializeBatch } from "@cria/core";
 import { FakeEngine } from "@cria/core/testing";
-import { ChatTemplate, DeltaTokenizer } from "@cria/tokenizer-delta";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { CalculatorTool, getToolParser } from "@cria/tools";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import {
@@ -166,9 +166,7 @@ describe("reward managers", () => {
 
 describe("rollouts and their rewards", () => {
   const engine = new FakeEngine({ reply: () => "#### 7", maxSequences: 2 });
-  const tokenizer = new DeltaTokenizer(new ChatTemplate(engine.chatTemplate!), engine, {
-    endOfTurnTokens: engine.info.endOfGenerationTokens,
-  });
+  const tokenizer = DeltaTokenizer.forModel(engine);
   const rows = ["1", "7", "3"].map((truth, i) =>
     parseRow(
       {
