@@ -64,6 +64,8 @@ interface Prompt {
   ids: Int32Array;
   /** Whether nothing of it was cut away. */
   isWhole: boolean;
+  /** Whether it spells control tokens in the user's name, and it could not be told where. */
+  isUnsplit: boolean;
 }
 
 /**
@@ -189,6 +191,7 @@ class Group {
       const output = await this.runLoop(sample, sequence, prompt, request);
       // The group's prompt was evaluated once: its first sample pays.
       if (isFirst) output.metrics.prefill_tokens = (output.metrics.prefill_tokens ?? 0) + prompt.ids.length;
+      if (prompt.isUnsplit) output.metrics.tokenization_unsplit = (output.metrics.tokenization_unsplit ?? 0) + 1;
       this.warn(output);
       return recordTrajectory(this.row, sample, output, request);
     } catch (error) {
@@ -235,7 +238,11 @@ class Group {
     await takeTurn();
     const traits = getAgentLoopTraits(row.agentName ?? options.defaultAgentLoop);
     const schemas = traits.tools ? listToolSchemas(options.tools, row) : [];
-    const whole = options.tokenizer.encodePrompt(row.prompt, schemas);
+    let isUnsplit = false;
+    const onUnsplit = () => {
+      isUnsplit = true;
+    };
+    const whole = options.tokenizer.encodePrompt(row.prompt, schemas, onUnsplit);
     const ids = fitPrompt(whole, options.maxPromptLength, options.truncation, `row ${row.index} (${row.place})`);
     const sequence = this.engine.createSequence();
     try {
@@ -244,7 +251,7 @@ class Group {
       sequence.dispose();
       throw error;
     }
-    return { sequence, ids, isWhole: ids.length === whole.length };
+    return { sequence, ids, isWhole: ids.length === whole.length, isUnsplit };
   }
 
   private async runLoop(
