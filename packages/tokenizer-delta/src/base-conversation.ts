@@ -126,7 +126,7 @@ export class BaseConversation {
         { role: "user", content: FOLLOW_UP },
       ];
       const text = this.render([...before, ...turns], { tools });
-      const header = text.slice(0, Math.max(0, text.indexOf(ASSISTANT)));
+      const header = text.slice(0, Math.max(0, text.lastIndexOf(ASSISTANT)));
       let common = 0;
       while (common < header.length && header[common] === prompt[common]) common++;
       return common < this.render(before, { tools }).length ? "" : prompt.slice(common);
@@ -137,7 +137,8 @@ export class BaseConversation {
     return this.tryBefore(after, (before, tools) => {
       const prompt = this.render(before, { tools, addGenerationPrompt: true });
       const text = this.render([...before, { role: "assistant", content: ASSISTANT }], { tools });
-      const header = text.slice(0, Math.max(0, text.indexOf(ASSISTANT)));
+      // The turn before a tool's answer may hold the same word.
+      const header = text.slice(0, Math.max(0, text.lastIndexOf(ASSISTANT)));
       if (header.startsWith(prompt)) return "";
       if (header === "" || !prompt.startsWith(header))
         throw describeOddity("does not print an assistant turn after its prompt", text);

@@ -201,6 +201,25 @@ describe("no magic word breaks a conversation", () => {
     }
   });
 
+  it.each(templateCases.map(({ template, vocabulary }) => [template, vocabulary] as const))(
+    "%s with %s: the words that take their place are in no opening of a turn",
+    async (template, vocabulary) => {
+      const example = templateCases.find((one) => one.template === template && one.vocabulary === vocabulary)!;
+      const tokenizer = await loadCase(example, template === "cria-tiny" ? chatTemplate : undefined);
+      for (const after of ["user", "tool"] as const) {
+        for (const render of [() => tokenizer.renderOpening(after), () => tokenizer.renderDropped(after)]) {
+          let text = "";
+          try {
+            text = render();
+          } catch {
+            // Such a template cannot go on after a turn.
+          }
+          expect(text).not.toMatch(/[0-9a-f]{24}/);
+        }
+      }
+    },
+  );
+
   it("the words that take their place are in no error message", () => {
     const mute = make("{% for m in messages %}{{ m.role }}{{ m.content if m.role == 'user' }}{% endfor %}");
     const errors = [0, 1].map(() => {

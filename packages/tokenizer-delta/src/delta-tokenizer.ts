@@ -282,6 +282,12 @@ export class DeltaTokenizer {
     return this.endTexts;
   }
 
+  /** The same, and those that the template prints in their place once the conversation goes on, as far as it was seen. */
+  listPrintedEndTexts(): string[] {
+    const printed = Array.from(this.turnEnds.values(), ({ endText }) => endText);
+    return [...new Set([...this.listEndTexts(), ...printed])].filter((text) => text !== "");
+  }
+
   /**
    * How a turn ends in the text between the assistant's last word and a next message's first. With none of the model's
    * own end-of-turn tokens there, the first special token counts: gpt-oss samples `<|return|>`, and its template

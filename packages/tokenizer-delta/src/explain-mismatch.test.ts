@@ -75,6 +75,14 @@ describe("what a template rewrites is told from faults", () => {
     },
   );
 
+  it("gpt-oss ends turns with <|return|>, and its template prints <|end|> in history", async () => {
+    const tokenizer = await load("openai-gpt-oss-120b");
+    const played = play(tokenizer, ["5", "6"], [user("And 2 + 4?")], "<|return|>");
+    expect(tokenizer.tokenizer.detokenize(played.tokenIds)).toContain("5<|return|><|start|>user");
+    expect(tokenizer.render(played.messages)).toContain("5<|end|><|start|>user");
+    expect(checkConversation(tokenizer, played).kind).toBe("other_end");
+  });
+
   it("another end of turn than the template prints", async () => {
     const tokenizer = await load("Qwen-Qwen2.5-7B-Instruct");
     const listEndTexts = vi.spyOn(tokenizer, "listEndTexts").mockReturnValue(["<|im_end|>", "<|endoftext|>"]);

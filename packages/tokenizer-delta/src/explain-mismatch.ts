@@ -40,7 +40,7 @@ export function explainMismatch(tokenizer: DeltaTokenizer, mismatch: Mismatch): 
   if (turns.length === 0 || recorded.length < turns.length) return null;
 
   const whole = textOf(wholeIds);
-  const ends = tokenizer.listEndTexts().map(normalize);
+  const ends = tokenizer.listPrintedEndTexts().map(normalize);
   let otherEnd = false;
   let turn = -1;
   /** Of the last sampled turn: what was said, how it ended ("" when it was cut), and where the rendering has it. */
