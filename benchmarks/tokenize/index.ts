@@ -18,11 +18,11 @@ type Contender = "ours" | "production" | "whole" | "wholeLlama" | "between";
 
 export async function run(): Promise<Row[]> {
   const source = readBundledTemplate(TEMPLATE);
-  const template = new ChatTemplate(source);
+  const template = new ChatTemplate(source, { bos_token: "", eos_token: "" });
   const llamaTemplate = await createLlamaTemplate(source);
   const vocabulary = await BundledVocabulary.load("qwen2");
   const [endOfTurn] = vocabulary.tokenize("<|im_end|>");
-  const tokenizer = new DeltaTokenizer(template, vocabulary, { endOfTurnTokens: [endOfTurn!] });
+  const tokenizer = new DeltaTokenizer(template, vocabulary, { bosToken: null, endOfTurnTokens: [endOfTurn!] });
   const answer = writeToolAnswer(100, 90_000);
 
   const prepared = SIZES.map((size) => {

@@ -3,14 +3,12 @@
 import { fileURLToPath } from "node:url";
 import type { ChatMessage } from "@cria/core";
 import { loadModel } from "@cria/engine";
-import { ChatTemplate, DeltaTokenizer } from "@cria/tokenizer-delta";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { CalculatorTool, parseHermes } from "@cria/tools";
 
 const path = process.argv[2] ?? fileURLToPath(new URL("../../models/cria-tiny.gguf", import.meta.url));
 const model = await loadModel({ path, threads: 1 });
-const tokenizer = new DeltaTokenizer(new ChatTemplate(model.chatTemplate!), model, {
-  endOfTurnTokens: model.info.endOfGenerationTokens,
-});
+const tokenizer = DeltaTokenizer.forModel(model);
 const calculator = new CalculatorTool();
 const tools = [calculator.schema];
 

@@ -3,7 +3,7 @@
 import { fileURLToPath } from "node:url";
 import { loadModel } from "@cria/engine";
 import { defaultMultiTurn, parseRow, runRollouts } from "@cria/rollout";
-import { ChatTemplate, DeltaTokenizer } from "@cria/tokenizer-delta";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { BaseTool, calculate, defineToolSchema, type ToolResult } from "@cria/tools";
 import { z } from "zod";
 
@@ -44,9 +44,7 @@ export class MeteredCalculator extends BaseTool {
 
 const path = process.argv[2] ?? fileURLToPath(new URL("../../models/cria-tiny.gguf", import.meta.url));
 const model = await loadModel({ path, threads: 1, maxSequences: 8 });
-const tokenizer = new DeltaTokenizer(new ChatTemplate(model.chatTemplate!), model, {
-  endOfTurnTokens: model.info.endOfGenerationTokens,
-});
+const tokenizer = DeltaTokenizer.forModel(model);
 const row = {
   data_source: "own-tool",
   prompt: [

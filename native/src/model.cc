@@ -99,6 +99,18 @@ std::vector<int32_t> Model::tokenize(const std::string & text, bool parse_specia
     return tokens;
 }
 
+std::vector<SpecialToken> Model::special_tokens() const {
+    std::vector<SpecialToken> tokens;
+    const int control = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN;
+    for (int32_t id = 0; id < llama_vocab_n_tokens(vocab()); id++) {
+        const int attributes = llama_vocab_get_attr(vocab(), id);
+        if (!(attributes & (control | LLAMA_TOKEN_ATTR_USER_DEFINED))) continue;
+        tokens.push_back({id, llama_vocab_get_text(vocab(), id), (attributes & control) != 0, (attributes & LLAMA_TOKEN_ATTR_LSTRIP) != 0,
+            (attributes & LLAMA_TOKEN_ATTR_RSTRIP) != 0});
+    }
+    return tokens;
+}
+
 std::string Model::piece(int32_t token, bool special) const {
     char small[64];
     int n = llama_token_to_piece(vocab(), token, small, sizeof small, 0, special);

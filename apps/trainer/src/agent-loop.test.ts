@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { LlamaModel } from "@cria/engine";
 import { loadModel } from "@cria/engine";
 import { defaultMultiTurn, loadDataset, type RolloutOptions, routeReward, runRollouts } from "@cria/rollout";
-import { ChatTemplate, DeltaTokenizer } from "@cria/tokenizer-delta";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { type BaseTool, CalculatorTool, type ToolResult } from "@cria/tools";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -19,9 +19,7 @@ beforeAll(async () => {
     threads: 1,
     lora: { rank: 4 },
   });
-  tokenizer = new DeltaTokenizer(new ChatTemplate(model.chatTemplate!), model, {
-    endOfTurnTokens: model.info.endOfGenerationTokens,
-  });
+  tokenizer = DeltaTokenizer.forModel(model);
   rows = (await loadDataset([join(root, "examples/calculator/data/val.jsonl")])).slice(0, 12);
 });
 afterAll(() => model.dispose());

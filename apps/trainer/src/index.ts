@@ -4,7 +4,6 @@ export { type LoadedConfig, loadConfig } from "./config/load-config.js";
 export { type SftConfig, sftConfigSchema } from "./config/sft-config.js";
 export { type TrainConfig, trainConfigSchema } from "./config/train-config.js";
 export { type DemoOptions, type DemoSummary, runDemo } from "./demo/run-demo.js";
-export { makeDeltaTokenizer } from "./make-delta-tokenizer.js";
 export { runSft, type SftResult } from "./sft/run-sft.js";
 export type { StepMetrics } from "./train/collect-metrics.js";
 export { countSteps } from "./train/count-steps.js";

@@ -54,6 +54,15 @@ struct ModelOptions {
     std::shared_ptr<std::atomic<bool>> cancelled;  // loading stops soon after it becomes true; may be null
 };
 
+// A token whose text is cut out of a text before the rest is tokenized: control ones (and the unknown token) and the
+// vocabulary's user-defined words.
+struct SpecialToken {
+    int32_t id;
+    std::string text;
+    bool control;
+    bool strip_left, strip_right;  // takes the whitespace beside it away
+};
+
 class Model {
    public:
     // Throws Error: file-not-found, not-gguf, truncated, unsupported-architecture, unsupported-type, bad-option, ...
@@ -84,6 +93,7 @@ class Model {
     FairMutex & compute_mutex() { return compute_mutex_; }
 
     std::vector<int32_t> tokenize(const std::string & text, bool parse_special) const;
+    std::vector<SpecialToken> special_tokens() const;
     std::string detokenize(const std::vector<int32_t> & tokens, bool special) const;
     // Bytes of one token as they appear in text; special tokens give "" unless `special`.
     std::string piece(int32_t token, bool special) const;

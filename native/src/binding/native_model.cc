@@ -70,6 +70,7 @@ Napi::Function NativeModel::define(Napi::Env env) {
         InstanceMethod<&NativeModel::info>("info"),
         InstanceMethod<&NativeModel::tokenize>("tokenize"),
         InstanceMethod<&NativeModel::detokenize>("detokenize"),
+        InstanceMethod<&NativeModel::special_tokens>("specialTokens"),
         InstanceMethod<&NativeModel::create_sequence>("createSequence"),
         InstanceMethod<&NativeModel::fork_sequence>("forkSequence"),
         InstanceMethod<&NativeModel::dispose_sequence>("disposeSequence"),
@@ -197,6 +198,24 @@ Napi::Value NativeModel::tokenize(Info info) {
 Napi::Value NativeModel::detokenize(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         return Napi::String::New(info.Env(), engine_->model().detokenize(to_int32s(info[0], "tokenIds"), info[1].ToBoolean()));
+    });
+}
+
+Napi::Value NativeModel::special_tokens(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        const Napi::Env env = info.Env();
+        const std::vector<SpecialToken> tokens = engine_->model().special_tokens();
+        Napi::Array array = Napi::Array::New(env, tokens.size());
+        for (size_t i = 0; i < tokens.size(); i++) {
+            Napi::Object token = Napi::Object::New(env);
+            token.Set("id", tokens[i].id);
+            token.Set("text", tokens[i].text);
+            token.Set("control", tokens[i].control);
+            token.Set("stripLeft", tokens[i].strip_left);
+            token.Set("stripRight", tokens[i].strip_right);
+            array.Set(uint32_t(i), token);
+        }
+        return array;
     });
 }
 

@@ -20,6 +20,7 @@ class NativeModel : public Napi::ObjectWrap<NativeModel> {
     Napi::Value info(Info);
     Napi::Value tokenize(Info);
     Napi::Value detokenize(Info);
+    Napi::Value special_tokens(Info);
     Napi::Value create_sequence(Info);
     Napi::Value fork_sequence(Info);
     Napi::Value dispose_sequence(Info);

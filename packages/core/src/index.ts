@@ -27,6 +27,7 @@ export type {
   ScoreOptions,
   ScoreResult,
   ScoreSequence,
+  SpecialToken,
   TrainOptions,
   TrainResult,
   TrainSequence,

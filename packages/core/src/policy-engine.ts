@@ -46,6 +46,20 @@ export interface ModelInfo {
   weightTypes: Record<string, number>;
 }
 
+/** A token whose text is cut out of a text before the rest is tokenized. */
+export interface SpecialToken {
+  id: number;
+  text: string;
+  /**
+   * Whether the GGUF marks it as a control token (or as the unknown token): it then steers the model, and text is read
+   * as that token only where special tokens are asked for. Others are the vocabulary's "user-defined" words.
+   */
+  control: boolean;
+  /** Whether it takes the whitespace before it, or after it, away with it. */
+  stripLeft: boolean;
+  stripRight: boolean;
+}
+
 export interface SamplingOptions {
   /** 0 means greedy. Logprobs are those of the softmax at this temperature (greedy: at 1). Default 1. */
   temperature?: number;
@@ -207,8 +221,13 @@ export interface PolicyEngine {
   readonly info: ModelInfo;
   /** The GGUF's own chat template (Jinja), or null. */
   readonly chatTemplate: string | null;
-  /** Text to tokens. `special` (default true) lets text like `<|im_end|>` become its special token. */
+  /**
+   * Text to tokens. `special` (default true) lets text like `<|im_end|>` become its special token; with thousands of
+   * them in one text llama.cpp then takes a time that grows with their square, which `DeltaTokenizer` does not.
+   */
   tokenize(text: string, options?: { special?: boolean }): Int32Array;
+  /** Every control token and every user-defined token of the vocabulary, by id. */
+  listSpecialTokens(): readonly SpecialToken[];
   /** Tokens to text. `special` (default true) writes special tokens out. */
   detokenize(tokenIds: ArrayLike<number>, options?: { special?: boolean }): string;
   createSequence(): PolicySequence;

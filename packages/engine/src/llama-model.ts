@@ -6,6 +6,7 @@ import type {
   ScoreOptions,
   ScoreResult,
   ScoreSequence,
+  SpecialToken,
   TrainOptions,
   TrainResult,
   TrainSequence,
@@ -22,6 +23,7 @@ export class LlamaModel implements PolicyEngine {
   readonly info: ModelInfo;
   readonly chatTemplate: string | null;
   private readonly jobs = new JobQueue();
+  private specialTokens: SpecialToken[] | undefined;
 
   constructor(private readonly native: NativeModel) {
     const { chatTemplate, notice: _, ...info } = native.info();
@@ -31,6 +33,11 @@ export class LlamaModel implements PolicyEngine {
 
   tokenize(text: string, options: { special?: boolean } = {}): Int32Array {
     return callNativeSync(() => this.native.tokenize(text, options.special ?? true));
+  }
+
+  listSpecialTokens(): readonly SpecialToken[] {
+    this.specialTokens ??= callNativeSync(() => this.native.specialTokens());
+    return this.specialTokens;
   }
 
   detokenize(tokenIds: ArrayLike<number>, options: { special?: boolean } = {}): string {

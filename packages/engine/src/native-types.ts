@@ -2,7 +2,7 @@
  * The whole contract of the native addon (native/src/binding). Arguments are checked there; errors arrive as JS errors
  * with `code`, `subject`, `expected`, `received` and `remedy`.
  */
-import type { GenerateResult, ModelInfo } from "@cria/core";
+import type { GenerateResult, ModelInfo, SpecialToken } from "@cria/core";
 
 export type GgufValue =
   | { type: "string"; value: string }
@@ -154,6 +154,8 @@ export interface NativeModel {
   info(): ModelInfo & { chatTemplate: string | null; notice: string | null };
   tokenize(text: string, special: boolean): Int32Array;
   detokenize(tokenIds: Int32Array, special: boolean): string;
+  /** Control, unknown and user-defined tokens, by id. */
+  specialTokens(): SpecialToken[];
   createSequence(): number;
   forkSequence(sequence: number): number;
   disposeSequence(sequence: number): void;

@@ -1,13 +1,14 @@
 import { type ChatMessage, TokenizerError, type ToolSchema } from "@cria/core";
 import type { RenderOptions } from "./chat-template.js";
+import { makeMark } from "./mark-others-text.js";
 
-/** Texts that no template prints of itself: where they come out again shows what a template does with a message. */
-const SYSTEM = "base-system-7f3a";
-const USER = "base-user-7f3a";
-const ASSISTANT = "base-assistant-7f3a";
-const ARGUMENT = "base-argument-7f3a";
-const FOLLOW_UP = "base-follow-up-7f3a";
-const TOOL = "base_tool_7f3a";
+/** Words that no template and no message holds: where they come out again shows what a template does with a message. */
+const SYSTEM = makeMark();
+const USER = makeMark();
+const ASSISTANT = makeMark();
+const ARGUMENT = makeMark();
+const FOLLOW_UP = makeMark();
+const TOOL = makeMark();
 
 type Render = (messages: readonly ChatMessage[], options: RenderOptions) => string;
 
@@ -57,6 +58,9 @@ export interface AssistantText {
  * each delta at a cost that does not grow with the conversation.
  */
 export class BaseConversation {
+  private readonly openings = new Map<"user" | "tool", string>();
+  private readonly dropped = new Map<"user" | "tool", string>();
+
   constructor(private readonly render: Render) {}
 
   /**
@@ -99,10 +103,42 @@ export class BaseConversation {
    * reason) and the template does not print before a message's own text. Often empty.
    */
   renderOpening(after: "user" | "tool" = "user"): string {
+    const known = this.openings.get(after) ?? this.findOpening(after);
+    this.openings.set(after, known);
+    return known;
+  }
+
+  /**
+   * What of the generation prompt is gone from a turn that others have followed: its opening, where a template prints
+   * that (or an empty reasoning in its place) in the newest turn alone. Often empty.
+   */
+  renderDropped(after: "user" | "tool" = "user"): string {
+    const known = this.dropped.get(after) ?? this.findDropped(after);
+    this.dropped.set(after, known);
+    return known;
+  }
+
+  private findDropped(after: "user" | "tool"): string {
+    return this.tryBefore(after, (before, tools) => {
+      const prompt = this.render(before, { tools, addGenerationPrompt: true });
+      const turns: ChatMessage[] = [
+        { role: "assistant", content: ASSISTANT },
+        { role: "user", content: FOLLOW_UP },
+      ];
+      const text = this.render([...before, ...turns], { tools });
+      const header = text.slice(0, Math.max(0, text.lastIndexOf(ASSISTANT)));
+      let common = 0;
+      while (common < header.length && header[common] === prompt[common]) common++;
+      return common < this.render(before, { tools }).length ? "" : prompt.slice(common);
+    });
+  }
+
+  private findOpening(after: "user" | "tool"): string {
     return this.tryBefore(after, (before, tools) => {
       const prompt = this.render(before, { tools, addGenerationPrompt: true });
       const text = this.render([...before, { role: "assistant", content: ASSISTANT }], { tools });
-      const header = text.slice(0, Math.max(0, text.indexOf(ASSISTANT)));
+      // The turn before a tool's answer may hold the same word.
+      const header = text.slice(0, Math.max(0, text.lastIndexOf(ASSISTANT)));
       if (header.startsWith(prompt)) return "";
       if (header === "" || !prompt.startsWith(header))
         throw describeOddity("does not print an assistant turn after its prompt", text);
@@ -172,7 +208,13 @@ function describeOddity(what: string, received: string): TokenizerError {
     code: "tokenizer/not-incremental",
     subject: "chat template",
     expected: "a template that prints each message once, in order",
-    received: JSON.stringify(received.slice(-200)),
+    // By their roles: the words are secret, or a message could hold them.
+    received: JSON.stringify(nameMarks(received).slice(-200)),
     remedy: "use a template whose assistant turns do not change when later messages arrive",
   });
+}
+
+function nameMarks(text: string): string {
+  const names = { SYSTEM, USER, ASSISTANT, ARGUMENT, FOLLOW_UP, TOOL };
+  return Object.entries(names).reduce((named, [name, mark]) => named.replaceAll(mark, `(${name})`), text);
 }

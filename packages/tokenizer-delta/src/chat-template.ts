@@ -14,11 +14,23 @@ export class ChatTemplate {
   private readonly template: ReturnType<typeof parseTemplate>;
   private form: MessageForm | undefined;
 
-  /** @throws TokenizerError when the template does not parse. */
+  /**
+   * @param specialTokens texts of the model's own tokens, "" where it has none; `DeltaTokenizer.forModel` knows them.
+   * @throws TokenizerError when the template does not parse, or prints one of these texts and was not given it.
+   */
   constructor(
     readonly source: string,
     private readonly specialTokens: { bos_token?: string; eos_token?: string } = {},
   ) {
+    for (const name of ["bos_token", "eos_token"] as const) {
+      if (specialTokens[name] !== undefined || !new RegExp(`\\b${name}\\b`).test(source)) continue;
+      throw new TokenizerError(`prints ${name}, which was not given`, {
+        code: "tokenizer/no-special-text",
+        subject: "chat template",
+        expected: `the text of the model's token as ${name}, or "" where it has none`,
+        remedy: "DeltaTokenizer.forModel(model) gives the template what it needs",
+      });
+    }
     try {
       this.template = parseTemplate(source);
     } catch (cause) {

@@ -8,9 +8,9 @@ const bytes = new FakeTokenizer();
 const endOfTurn = bytes.idOf("<|im_end|>");
 /** Bytes, but "ab" is one token: the smallest vocabulary in which a text has two spellings. */
 const merging: TextTokenizer = {
-  tokenize(text) {
+  tokenize(text, options) {
     const ids: number[] = [];
-    for (const id of bytes.tokenize(text)) {
+    for (const id of bytes.tokenize(text, options)) {
       if (id === 98 && ids.at(-1) === 97) ids[ids.length - 1] = AB;
       else ids.push(id);
     }
@@ -21,8 +21,12 @@ const merging: TextTokenizer = {
       Array.from(ids).flatMap((id) => (id === AB ? [97, 98] : [id])),
       options,
     ),
+  listSpecialTokens: () => bytes.listSpecialTokens(),
 };
-const delta = new DeltaTokenizer(new ChatTemplate(fakeChatTemplate), merging, { endOfTurnTokens: [endOfTurn] });
+const delta = new DeltaTokenizer(new ChatTemplate(fakeChatTemplate), merging, {
+  bosToken: null,
+  endOfTurnTokens: [endOfTurn],
+});
 const prompt: ChatMessage[] = [{ role: "user", content: "cab?" }];
 
 /** A conversation of one sampled turn, one tool answer and another turn. */
@@ -121,6 +125,7 @@ describe("checkConversation", () => {
 
   it("9. never throws: a template that refuses leaves the conversation unchecked", () => {
     const refusing = new DeltaTokenizer(new ChatTemplate("{{ raise_exception('no') }}"), merging, {
+      bosToken: null,
       endOfTurnTokens: [endOfTurn],
     });
     expect(checkConversation(refusing, { messages: prompt, tokenIds: [1] })).toMatchObject({

@@ -1,6 +1,13 @@
 import type { ChatMessage, ToolSchema } from "@cria/core";
-import { checkTokenization, type SanityCheckMode, type TokenizationCheck } from "./check-tokenization.js";
+import {
+  type ComparedTokenizer,
+  checkTokenization,
+  type SanityCheckMode,
+  type TokenizationCheck,
+} from "./check-tokenization.js";
 import type { DeltaTokenizer } from "./delta-tokenizer.js";
+import { explainMismatch } from "./explain-mismatch.js";
+import { type RenderedText, sliceRendered } from "./rendered-text.js";
 
 export interface ConversationToCheck {
   messages: readonly ChatMessage[];
@@ -13,36 +20,48 @@ export interface ConversationToCheck {
 }
 
 /**
- * The sanity check at the end of a rollout: its tokens against the template's rendering of the whole conversation.
- * What a template prints after the last token that the rollout could have (the newline after an end-of-turn token, or
- * that token itself when the turn was cut) is left out. Never throws: a template that refuses gives "unchecked".
+ * The sanity check at the end of a rollout: its tokens against the template's rendering of the whole conversation,
+ * which is rendered and tokenized once. What a template prints after the last token that the rollout could have (the
+ * newline after an end-of-turn token, or that token itself when the turn was cut) is left out.
+ * "rewritten" and "other_end" are told from "mismatch" by the mask; without one they are mismatches too.
+ * Never throws: a template that refuses, and sampled bytes that are no text, give "unchecked".
  */
 export function checkConversation(tokenizer: DeltaTokenizer, conversation: ConversationToCheck): TokenizationCheck {
   const { messages, tools = [], tokenIds, mask, mode = "strict" } = conversation;
   if (mode === "disable") return { kind: "equal" };
   try {
     const lastIsAssistant = messages.at(-1)?.role === "assistant";
-    const whole = tokenizer.render(messages, tools, !lastIsAssistant);
-    const ids = stripBos(tokenizer, tokenIds, whole);
-    const offset = tokenIds.length - ids.length;
-    const text = lastIsAssistant ? cutTail(tokenizer, whole, ids) : whole;
-    return checkTokenization(ids, text, tokenizer.tokenizer, mode, mask && Array.from(mask).slice(offset));
+    const whole = tokenizer.renderMarked(messages, tools, !lastIsAssistant);
+    const ids = stripBos(tokenizer, tokenIds, whole.text);
+    const maskOfIds = mask && Array.from(mask).slice(tokenIds.length - ids.length);
+    const rendered = lastIsAssistant ? cutTail(tokenizer, whole, ids) : whole;
+    const wholeIds = tokenizer.tokenize(rendered);
+    const compared: ComparedTokenizer = {
+      tokenize: () => wholeIds,
+      detokenize: (some, options) => tokenizer.tokenizer.detokenize(some, options),
+    };
+    const check = checkTokenization(ids, rendered.text, compared, mode, maskOfIds);
+    if (check.kind !== "mismatch") return check;
+    if (tokenizer.tokenizer.detokenize(ids).includes("\uFFFD"))
+      return { kind: "unchecked", reason: "some sampled bytes are no text, and no rendering can hold them" };
+    const kind = maskOfIds && explainMismatch(tokenizer, { messages, ids, mask: maskOfIds, wholeIds, rendered, mode });
+    return kind ? { ...check, kind } : check;
   } catch (error) {
     return { kind: "unchecked", reason: (error as Error).message };
   }
 }
 
 /** The rendering up to where the last turn was sampled. */
-function cutTail(tokenizer: DeltaTokenizer, whole: string, ids: ArrayLike<number>): string {
+function cutTail(tokenizer: DeltaTokenizer, whole: RenderedText, ids: ArrayLike<number>): RenderedText {
   const ends = tokenizer
     .listEndTexts()
-    .map((text) => ({ text, at: whole.lastIndexOf(text) }))
-    .filter(({ text, at }) => at >= 0 && whole.slice(at + text.length).trim() === "");
+    .map((text) => ({ text, at: whole.text.lastIndexOf(text) }))
+    .filter(({ text, at }) => at >= 0 && whole.text.slice(at + text.length).trim() === "");
   const [end] = ends.sort((a, b) => b.at - a.at);
   if (!end) return whole;
   const last = ids.length > 0 ? tokenizer.specialTokens.textOf(ids[ids.length - 1]!) : null;
   const ended = last !== null && tokenizer.listEndTexts().includes(last);
-  return whole.slice(0, ended ? end.at + end.text.length : end.at);
+  return sliceRendered(whole, 0, ended ? end.at + end.text.length : end.at);
 }
 
 /** Without the BOS token in front, where the template does not print it. */

@@ -6,15 +6,20 @@ export type SanityCheckMode = "strict" | "ignore_strippable" | "disable";
 export interface TokenizationCheck {
   /**
    * "drift": the same text in other tokens where the policy sampled (sampling need not follow the tokenizer's merges).
+   * "rewritten": the template prints what the policy said in another way once it is history (an empty `<think>` block
+   * added, reasoning dropped), and everything else as it was. "other_end": likewise, for the policy ends its turns with
+   * another end-of-turn token than the template prints.
    * "mismatch": other text, or other tokens where nothing was sampled. "unchecked": there is nothing to compare with.
    */
-  kind: "equal" | "drift" | "mismatch" | "unchecked";
+  kind: "equal" | "drift" | "rewritten" | "other_end" | "mismatch" | "unchecked";
   /** Around the first difference, for a reader. */
   expected?: string;
   received?: string;
   /** Why it is unchecked. */
   reason?: string;
 }
+
+export type ComparedTokenizer = Pick<TextTokenizer, "tokenize" | "detokenize">;
 
 /** Characters of context before and after the first difference. */
 const BEFORE = 20;
@@ -27,7 +32,7 @@ const AFTER = 40;
 export function checkTokenization(
   tokenIds: ArrayLike<number>,
   wholeText: string,
-  tokenizer: TextTokenizer,
+  tokenizer: ComparedTokenizer,
   mode: SanityCheckMode = "strict",
   mask?: ArrayLike<number>,
 ): TokenizationCheck {
@@ -42,7 +47,7 @@ export function checkTokenization(
 function compare(
   tokenIds: ArrayLike<number>,
   wholeText: string,
-  tokenizer: TextTokenizer,
+  tokenizer: ComparedTokenizer,
   mode: SanityCheckMode,
   mask: ArrayLike<number> | undefined,
 ): TokenizationCheck {
@@ -96,7 +101,7 @@ interface Span {
 }
 
 /** Where two token sequences of the same text differ. */
-function findDrifts(a: ArrayLike<number>, b: ArrayLike<number>, tokenizer: TextTokenizer): Span[] {
+function findDrifts(a: ArrayLike<number>, b: ArrayLike<number>, tokenizer: ComparedTokenizer): Span[] {
   const spans: Span[] = [];
   const lengthsOf = (ids: ArrayLike<number>) => {
     const lengths = new Map<number, number>();
@@ -139,7 +144,7 @@ function findDrifts(a: ArrayLike<number>, b: ArrayLike<number>, tokenizer: TextT
   return spans;
 }
 
-function spell(ids: ArrayLike<number>, from: number, to: number, tokenizer: TextTokenizer): string {
+function spell(ids: ArrayLike<number>, from: number, to: number, tokenizer: ComparedTokenizer): string {
   return tokenizer.detokenize(Array.from({ length: to - from }, (_, i) => ids[from + i]!));
 }
 

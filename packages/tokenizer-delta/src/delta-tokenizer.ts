@@ -1,16 +1,41 @@
-import { type ChatMessage, TokenizerError, type ToolSchema } from "@cria/core";
+import { type ChatMessage, ConfigError, type ModelInfo, TokenizerError, type ToolSchema } from "@cria/core";
 import { BaseConversation } from "./base-conversation.js";
-import type { ChatTemplate } from "./chat-template.js";
-import { SpecialTokens, type TextTokenizer } from "./text-tokenizer.js";
+import { ChatTemplate } from "./chat-template.js";
+import { findPlainPlaces } from "./mark-others-text.js";
+import { PieceTokenizer } from "./piece-tokenizer.js";
+import { type RenderedText, sliceRendered } from "./rendered-text.js";
+import type { SpecialTokens } from "./special-tokens.js";
+import type { TextTokenizer } from "./text-tokenizer.js";
 
-export interface DeltaTokenizerOptions {
-  /** Token in front of a whole prompt, where the model wants one and the template does not print it. */
-  bosToken?: number | null;
-  /** Tokens that end a turn; the template's own end-of-turn text is found with them. */
-  endOfTurnTokens: readonly number[];
+/** What `DeltaTokenizer.forModel` leaves to choose. */
+export interface ModelTokenizerOptions {
   /** Further variables of the template, the same for every rendering. */
   kwargs?: Record<string, unknown>;
+  /**
+   * true: what users and tools say is read with special tokens, so that their text can end a turn or begin another
+   * one. Default false: a control token that they spell stays plain text.
+   */
+  allowControlTokens?: boolean;
 }
+
+export interface DeltaTokenizerOptions extends ModelTokenizerOptions {
+  /** Token in front of a whole prompt, put there unless the template has printed it; null where the model wants none. */
+  bosToken: number | null;
+  /** Tokens that end a turn; the template's own end-of-turn text is found with them. */
+  endOfTurnTokens: readonly number[];
+}
+
+/** What `DeltaTokenizer.forModel` reads of a model; every PolicyEngine has it. */
+export interface TokenizedModel extends TextTokenizer {
+  readonly chatTemplate: string | null;
+  readonly info: Pick<ModelInfo, "path" | "bosToken" | "eosToken" | "endOfGenerationTokens" | "addBos">;
+}
+
+/**
+ * Called when others spell control tokens and the rendering does not show where: the text is then tokenized with
+ * special tokens.
+ */
+export type OnUnsplit = () => void;
 
 /** An assistant message as sampled tokens. */
 export interface AssistantTokens {
@@ -25,9 +50,11 @@ export interface AssistantTokens {
  * Turns conversations into tokens piece by piece, so that what the model sampled is never tokenized again.
  * A delta is rendered against a fixed base conversation: its cost does not grow with the real one, and templates that
  * rewrite earlier turns (dropping their reasoning) cannot change it.
+ * Text of the template, of system messages and of the assistant is read with special tokens; what users and tools say
+ * never becomes a control token, whatever it spells.
  */
 export class DeltaTokenizer {
-  readonly specialTokens: SpecialTokens;
+  private readonly pieces: PieceTokenizer;
   /** Token in front of a whole prompt; null where the model wants none. */
   readonly bosToken: number | null;
   private readonly base: BaseConversation;
@@ -41,9 +68,39 @@ export class DeltaTokenizer {
     private readonly options: DeltaTokenizerOptions,
   ) {
     const { kwargs } = options;
-    this.bosToken = options.bosToken ?? null;
-    this.specialTokens = new SpecialTokens(tokenizer);
+    this.bosToken = options.bosToken;
+    this.pieces = new PieceTokenizer(tokenizer);
     this.base = new BaseConversation((messages, more) => template.render(messages, { kwargs, ...more }));
+  }
+
+  /**
+   * The delta tokenizer of a model, as its GGUF describes it: chat template, BOS and EOS, tokens that end a turn.
+   * @throws ConfigError when it has no chat template.
+   */
+  static forModel(model: TokenizedModel, options: ModelTokenizerOptions = {}): DeltaTokenizer {
+    const { info, chatTemplate } = model;
+    if (chatTemplate === null) {
+      throw new ConfigError("has no chat template", {
+        code: "config/no-chat-template",
+        subject: info.path,
+        expected: "the key tokenizer.chat_template in the GGUF",
+        remedy: "use an instruction-tuned model, or add a template to the file",
+      });
+    }
+    const textOf = (token: number | null) => (token === null ? "" : model.detokenize([token]));
+    const template = new ChatTemplate(chatTemplate, {
+      bos_token: textOf(info.bosToken),
+      eos_token: textOf(info.eosToken),
+    });
+    return new DeltaTokenizer(template, model, {
+      ...options,
+      bosToken: info.addBos ? info.bosToken : null,
+      endOfTurnTokens: info.endOfGenerationTokens,
+    });
+  }
+
+  get specialTokens(): SpecialTokens {
+    return this.pieces.specialTokens;
   }
 
   /** The template's text of a whole conversation, with the variables that every rendering gets. */
@@ -51,9 +108,34 @@ export class DeltaTokenizer {
     return this.template.render(messages, { kwargs: this.options.kwargs, tools, addGenerationPrompt });
   }
 
+  /** The same text, and where users and tools spelled control tokens in it. */
+  renderMarked(
+    messages: readonly ChatMessage[],
+    tools: readonly ToolSchema[] = [],
+    addGenerationPrompt = false,
+    onUnsplit?: OnUnsplit,
+  ): RenderedText {
+    return this.mark(messages, (given) => this.render(given, tools, addGenerationPrompt), onUnsplit);
+  }
+
+  /** Tokens of rendered text, without BOS. Takes time linear in the text, whatever special tokens it holds. */
+  tokenize(rendered: RenderedText): Int32Array {
+    return this.pieces.tokenize(rendered);
+  }
+
+  /** Tokens of text in which nothing becomes a control token, in linear time. */
+  tokenizePlain(text: string): Int32Array {
+    return this.pieces.tokenizePlain(text);
+  }
+
+  /** The tokens of rendered text, cut at special tokens. */
+  tokenizePieces(rendered: RenderedText): ReturnType<PieceTokenizer["tokenizePieces"]> {
+    return this.pieces.tokenizePieces(rendered);
+  }
+
   /** Tokens of a prompt that ends where the assistant begins to speak. */
-  encodePrompt(messages: readonly ChatMessage[], tools: readonly ToolSchema[] = []): Int32Array {
-    return this.addBos(this.tokenizer.tokenize(this.render(messages, tools, true)));
+  encodePrompt(messages: readonly ChatMessage[], tools: readonly ToolSchema[] = [], onUnsplit?: OnUnsplit): Int32Array {
+    return this.encodeWhole(messages, tools, true, onUnsplit);
   }
 
   /**
@@ -64,8 +146,24 @@ export class DeltaTokenizer {
    * @param ended whether the turn was sampled up to its end-of-turn token; if not, that token is part of the delta.
    * @throws TokenizerError when the template cannot place such messages after an assistant turn.
    */
-  encodeDelta(messages: readonly ChatMessage[], ended: boolean): Int32Array {
-    return this.tokenizer.tokenize(this.renderDelta(messages, ended));
+  encodeDelta(messages: readonly ChatMessage[], ended: boolean, onUnsplit?: OnUnsplit): Int32Array {
+    return this.tokenize(this.renderMarkedDelta(messages, ended, onUnsplit));
+  }
+
+  private renderMarkedDelta(messages: readonly ChatMessage[], ended: boolean, onUnsplit?: OnUnsplit): RenderedText {
+    return this.mark(messages, (given) => this.renderDelta(given, ended), onUnsplit);
+  }
+
+  private mark(
+    messages: readonly ChatMessage[],
+    render: (messages: readonly ChatMessage[]) => string,
+    onUnsplit: OnUnsplit | undefined,
+  ): RenderedText {
+    const text = render(messages);
+    if (this.options.allowControlTokens) return { text, plainAt: [] };
+    const plainAt = findPlainPlaces(messages, text, render, this.specialTokens);
+    if (!plainAt) onUnsplit?.();
+    return { text, plainAt: plainAt ?? [] };
   }
 
   /** The text that `encodeDelta` tokenizes. */
@@ -96,6 +194,7 @@ export class DeltaTokenizer {
   encodeMessagesWithMask(
     messages: readonly ChatMessage[],
     tools: readonly ToolSchema[] = [],
+    onUnsplit?: OnUnsplit,
   ): { tokenIds: Int32Array; mask: Uint8Array } {
     const ids: number[] = [];
     const mask: number[] = [];
@@ -115,9 +214,12 @@ export class DeltaTokenizer {
       const after = pending.at(-1)?.role === "tool" ? "tool" : "user";
       const said = this.encodeAssistant(message, after);
       const start = ids.length;
-      let text = previous ? this.renderDelta(pending, previous.ended) : this.render(pending, tools, true);
-      if (!said.continuesOpening) text = text.slice(0, text.length - this.base.renderOpening(after).length);
-      const heard = this.tokenizer.tokenize(text);
+      let rendered = previous
+        ? this.renderMarkedDelta(pending, previous.ended, onUnsplit)
+        : this.renderMarked(pending, tools, true, onUnsplit);
+      if (!said.continuesOpening)
+        rendered = sliceRendered(rendered, 0, rendered.text.length - this.base.renderOpening(after).length);
+      const heard = this.tokenize(rendered);
       add(previous ? heard : this.addBos(heard), 0);
       // The end-of-turn token is the model's to say, whoever prints it.
       if (previous && !previous.ended && this.options.endOfTurnTokens.includes(ids[start]!)) mask[start] = 1;
@@ -137,7 +239,7 @@ export class DeltaTokenizer {
     const { text, continuesOpening } = this.base.renderAssistant(message, after);
     const end = findLast(text, this.listEndTexts());
     return {
-      tokenIds: this.tokenizer.tokenize(end < 0 ? text : text.slice(0, end)),
+      tokenIds: this.tokenize({ text: end < 0 ? text : text.slice(0, end), plainAt: [] }),
       ended: end >= 0,
       continuesOpening,
     };
@@ -151,13 +253,19 @@ export class DeltaTokenizer {
     return this.base.renderOpening(after);
   }
 
-  /** Tokens of a whole conversation as the template prints it, for comparisons. */
+  /** What of the generation prompt the template no longer prints once others have followed the turn; often empty. */
+  renderDropped(after: "user" | "tool" = "user"): string {
+    return this.base.renderDropped(after);
+  }
+
+  /** Tokens of a whole conversation as the template prints it. */
   encodeWhole(
     messages: readonly ChatMessage[],
     tools: readonly ToolSchema[] = [],
     addGenerationPrompt = false,
+    onUnsplit?: OnUnsplit,
   ): Int32Array {
-    return this.addBos(this.tokenizer.tokenize(this.render(messages, tools, addGenerationPrompt)));
+    return this.addBos(this.tokenize(this.renderMarked(messages, tools, addGenerationPrompt, onUnsplit)));
   }
 
   /** Puts the BOS token in front of a whole prompt where it belongs and is not there yet. */
@@ -174,6 +282,12 @@ export class DeltaTokenizer {
     return this.endTexts;
   }
 
+  /** The same, and those that the template prints in their place once the conversation goes on, as far as it was seen. */
+  listPrintedEndTexts(): string[] {
+    const printed = Array.from(this.turnEnds.values(), ({ endText }) => endText);
+    return [...new Set([...this.listEndTexts(), ...printed])].filter((text) => text !== "");
+  }
+
   /**
    * How a turn ends in the text between the assistant's last word and a next message's first. With none of the model's
    * own end-of-turn tokens there, the first special token counts: gpt-oss samples `<|return|>`, and its template
@@ -182,8 +296,8 @@ export class DeltaTokenizer {
   private findTurnEnd(transition: string): TurnEnd {
     let endTexts = this.listEndTexts().filter((text) => transition.includes(text));
     if (endTexts.length === 0) {
-      const special = Array.from(this.tokenizer.tokenize(transition), (id) => this.specialTokens.textOf(id));
-      endTexts = special.filter((text) => text !== null).slice(0, 1);
+      const special = this.tokenizePieces({ text: transition, plainAt: [] }).find((piece) => piece.control);
+      endTexts = special ? [this.specialTokens.textOf(special.ids[0]!)!] : [];
     }
     const [first] = endTexts.map((text) => ({ at: transition.indexOf(text), text })).sort((a, b) => a.at - b.at);
     if (!first) return { closing: "", endText: "" };

@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { type LlamaModel, loadModel } from "@cria/engine";
+import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ChatTemplate, checkConversation, DeltaTokenizer, InferenceConversation } from "./index.js";
+import { checkConversation, DeltaTokenizer, InferenceConversation } from "./index.js";
 import { comparePaths } from "./matrix/compare-paths.js";
 import { conversations } from "./matrix/conversations.js";
 
@@ -12,10 +13,7 @@ let tokenizer: DeltaTokenizer;
 beforeAll(async () => {
   const path = join(import.meta.dirname, "..", "..", "..", "models", "cria-tiny.gguf");
   model = await loadModel({ path, contextSize: 512, maxSequences: 2, threads: 1, lora: { rank: 4 } });
-  tokenizer = new DeltaTokenizer(new ChatTemplate(model.chatTemplate!), model, {
-    endOfTurnTokens: model.info.endOfGenerationTokens,
-    bosToken: model.info.addBos ? model.info.bosToken : null,
-  });
+  tokenizer = DeltaTokenizer.forModel(model);
 });
 afterAll(() => model.dispose());
 
@@ -23,6 +21,23 @@ describe("the embedded policy: its own template and vocabulary", () => {
   it.each(Object.keys(conversations))("8. %s: deltas add up to the whole rendering", (name) => {
     const { outcome, detail, inferenceEqual } = comparePaths(tokenizer, conversations[name]!);
     expect({ outcome, detail, inferenceEqual }).toEqual({ outcome: "equal", detail: "", inferenceEqual: true });
+  });
+
+  it("tokens of any text are the engine's own, and its list of special tokens is the GGUF's", () => {
+    const tokens = model.listSpecialTokens();
+    const control = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
+    expect(tokens.filter((token) => token.control).map((token) => token.text)).toEqual(control);
+    const words = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"];
+    expect(tokens.filter((token) => !token.control).map((token) => token.text)).toEqual(words);
+    for (const { id, text } of tokens) expect([...model.tokenize(text)]).toEqual([id]);
+    const part = fc.oneof(fc.constantFrom(...control, ...words, " ", "\n"), fc.string({ maxLength: 6 }));
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 12 }), (parts) => {
+        const text = parts.join("");
+        expect(tokenizer.tokenize({ text, plainAt: [] })).toEqual(model.tokenize(text));
+        expect(tokenizer.tokenizePlain(text)).toEqual(model.tokenize(text, { special: false }));
+      }),
+    );
   });
 
   it("11. positions run on over a tool's answer: one pass over all tokens gives the sampler's logprobs", async () => {

@@ -17,7 +17,7 @@ const forgetful = `{%- set last = namespace(user=-1) -%}
 {%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%- endif -%}`;
 
 const make = (source: string, tokenizer: TextTokenizer = bytes) =>
-  new DeltaTokenizer(new ChatTemplate(source), tokenizer, { endOfTurnTokens: [endOfTurn] });
+  new DeltaTokenizer(new ChatTemplate(source), tokenizer, { bosToken: null, endOfTurnTokens: [endOfTurn] });
 const system: ChatMessage = { role: "system", content: "be brief" };
 const user = (content: string): ChatMessage => ({ role: "user", content });
 const says = (content: string): ChatMessage => ({ role: "assistant", content });
@@ -61,12 +61,13 @@ describe("InferenceConversation (use_inference_chat_template)", () => {
 
   it("8. goes back to the last special token where the rewritten text would merge with what stays", () => {
     const merging: TextTokenizer = {
-      tokenize: (text) => Int32Array.from(merge([...bytes.tokenize(text)], [10, 98])),
+      tokenize: (text, options) => Int32Array.from(merge([...bytes.tokenize(text, options)], [10, 98])),
       detokenize: (ids, options) =>
         bytes.detokenize(
           Array.from(ids).flatMap((id) => (id === MERGED ? [10, 98] : [id])),
           options,
         ),
+      listSpecialTokens: () => bytes.listSpecialTokens(),
     };
     const delta = make(forgetful, merging);
     const conversation = new InferenceConversation(delta);
@@ -93,12 +94,13 @@ describe("InferenceConversation (use_inference_chat_template)", () => {
   it("sampled tokens stay as sampled where their text stays", () => {
     // One token for "ab", which the policy spelled with two.
     const merging: TextTokenizer = {
-      tokenize: (text) => Int32Array.from(merge([...bytes.tokenize(text)], [97, 98])),
+      tokenize: (text, options) => Int32Array.from(merge([...bytes.tokenize(text, options)], [97, 98])),
       detokenize: (ids, options) =>
         bytes.detokenize(
           Array.from(ids).flatMap((id) => (id === MERGED ? [97, 98] : [id])),
           options,
         ),
+      listSpecialTokens: () => bytes.listSpecialTokens(),
     };
     const conversation = new InferenceConversation(make(fakeChatTemplate, merging));
     const prompt = conversation.encodeTurn([user("ab")]).contextIds;

@@ -1,5 +1,7 @@
 import type { ChatMessage, ToolSchema } from "@cria/core";
-import type { DeltaTokenizer } from "./delta-tokenizer.js";
+import type { DeltaTokenizer, OnUnsplit } from "./delta-tokenizer.js";
+import { joinIds, type TokenizedPiece } from "./piece-tokenizer.js";
+import { type RenderedText, sliceRendered } from "./rendered-text.js";
 
 /** What an engine must do before the next turn, when each turn is rendered as in production. */
 export interface EncodedTurn {
@@ -16,9 +18,8 @@ export interface EncodedTurn {
 }
 
 /** A stretch of the context with its text. */
-interface Piece {
+interface Piece extends RenderedText {
   ids: Int32Array;
-  text: string;
   sampled: boolean;
 }
 
@@ -34,18 +35,19 @@ export class InferenceConversation {
   constructor(
     private readonly tokenizer: DeltaTokenizer,
     private readonly tools: readonly ToolSchema[] = [],
+    private readonly onUnsplit?: OnUnsplit,
   ) {}
 
   /** The tokens that the engine holds, as far as this object was told. */
   get contextIds(): Int32Array {
-    return concatenate(this.pieces);
+    return joinIds(this.pieces);
   }
 
   /** Appends what the policy sampled after the last `encodeTurn`. */
   addSampled(tokenIds: ArrayLike<number>): void {
     if (tokenIds.length === 0) return;
     const ids = Int32Array.from(tokenIds);
-    this.pieces.push({ ids, text: this.tokenizer.tokenizer.detokenize(ids), sampled: true });
+    this.pieces.push({ ids, text: this.tokenizer.tokenizer.detokenize(ids), plainAt: [], sampled: true });
   }
 
   /**
@@ -54,14 +56,13 @@ export class InferenceConversation {
    * @throws TokenizerError when the template refuses the conversation.
    */
   encodeTurn(messages: readonly ChatMessage[]): EncodedTurn {
-    const whole = this.tokenizer.render(messages, this.tools, true);
-    const { kept, ids } = this.match(whole);
+    const whole = this.tokenizer.renderMarked(messages, this.tools, true, this.onUnsplit);
+    const { kept, added } = this.match(whole);
     const dropped = this.pieces.slice(kept.length).filter((piece) => piece.sampled);
-    const text = whole.slice(kept.reduce((sum, piece) => sum + piece.text.length, 0));
-    this.pieces = [...kept, ...this.split(ids, text)];
+    this.pieces = [...kept, ...joinUpToControl(added)];
     return {
       keep: kept.reduce((sum, piece) => sum + piece.ids.length, 0),
-      tokenIds: ids,
+      tokenIds: joinIds(added),
       contextIds: this.contextIds,
       contextMask: Uint8Array.from(this.pieces.flatMap((piece) => Array(piece.ids.length).fill(piece.sampled ? 1 : 0))),
       droppedSampled: dropped.reduce((sum, piece) => sum + piece.ids.length, 0),
@@ -72,65 +73,65 @@ export class InferenceConversation {
    * The longest run of pieces that the rendering still begins with and that the rest can be joined to without a seam
    * that no tokenizer would make.
    */
-  private match(whole: string): { kept: Piece[]; ids: Int32Array } {
-    const { tokenizer } = this.tokenizer;
+  private match(whole: RenderedText): { kept: Piece[]; added: TokenizedPiece[] } {
+    const { tokenizer } = this;
     let count = 0;
     let at = 0;
-    while (count < this.pieces.length && whole.startsWith(this.pieces[count]!.text, at)) {
+    while (count < this.pieces.length && continues(whole, at, this.pieces[count]!)) {
       at += this.pieces[count]!.text.length;
       count++;
     }
     for (; count > 0; count--) {
-      const rest = whole.slice(at);
-      const ids = tokenizer.tokenize(rest);
       const kept = this.pieces.slice(0, count);
-      if (this.joins(kept, ids, rest)) return { kept, ids };
+      const added = tokenizer.tokenizePieces(sliceRendered(whole, at));
+      if (this.joins(kept, added, whole, at)) return { kept, added };
       at -= this.pieces[count - 1]!.text.length;
     }
-    return { kept: [], ids: this.tokenizer.addBos(tokenizer.tokenize(whole)) };
+    const added = tokenizer.tokenizePieces(whole);
+    const bos = tokenizer.bosToken;
+    if (bos === null || added[0]?.ids[0] === bos) return { kept: [], added };
+    // A BOS token that the template does not print has no text here.
+    return { kept: [], added: [{ ids: Int32Array.of(bos), text: "", plainAt: [], control: true }, ...added] };
   }
 
   /**
-   * Whether a special token stands on one side of the join (text beside it is tokenized apart), or else the last piece
+   * Whether a control token stands on one side of the join (text beside it is tokenized apart), or else the last piece
    * and the rest have the same tokens together as one by one.
    */
-  private joins(kept: readonly Piece[], ids: Int32Array, rest: string): boolean {
-    const { specialTokens, tokenizer } = this.tokenizer;
-    const isSpecial = (id: number | undefined) => id !== undefined && specialTokens.textOf(id) !== null;
+  private joins(kept: readonly Piece[], added: readonly TokenizedPiece[], whole: RenderedText, at: number): boolean {
+    const { specialTokens } = this.tokenizer;
+    const isControl = (id: number | undefined) => id !== undefined && specialTokens.textOf(id) !== null;
     const last = kept.at(-1)!;
-    if (rest === "" || isSpecial(ids[0]) || isSpecial(last.ids.at(-1))) return true;
-    if (last.sampled || (kept.length > 1 && !isSpecial(kept.at(-2)!.ids.at(-1)))) return false;
-    const together = tokenizer.tokenize(last.text + rest);
-    const apart = concatenate([last, { ids, text: rest, sampled: false }]);
+    if (added.length === 0 || added[0]!.control || isControl(last.ids.at(-1))) return true;
+    if (last.sampled || (kept.length > 1 && !isControl(kept.at(-2)!.ids.at(-1)))) return false;
+    const together = this.tokenizer.tokenize(sliceRendered(whole, at - last.text.length));
+    const apart = joinIds([last, ...added]);
     return together.length === apart.length && together.every((id, i) => id === apart[i]);
-  }
-
-  /** Rendered text cut after each special token, so that later turns can keep as much of it as stays the same. */
-  private split(ids: Int32Array, text: string): Piece[] {
-    const pieces: Piece[] = [];
-    let from = 0;
-    let at = 0;
-    for (const [i, id] of ids.entries()) {
-      const special = this.tokenizer.specialTokens.textOf(id);
-      if (special === null) continue;
-      // A BOS token that the template does not print has no text here.
-      const unprinted = i === 0 && !text.startsWith(special);
-      const end = unprinted ? 0 : text.indexOf(special, at) + special.length;
-      pieces.push({ ids: ids.slice(from, i + 1), text: text.slice(at, end), sampled: false });
-      from = i + 1;
-      at = end;
-    }
-    if (from < ids.length) pieces.push({ ids: ids.slice(from), text: text.slice(at), sampled: false });
-    return pieces;
   }
 }
 
-function concatenate(pieces: readonly Piece[]): Int32Array {
-  const all = new Int32Array(pieces.reduce((sum, piece) => sum + piece.ids.length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    all.set(piece.ids, at);
-    at += piece.ids.length;
+/** Whether a rendering goes on with this piece at this place, with the same words of others in it. */
+function continues(whole: RenderedText, at: number, piece: Piece): boolean {
+  if (!whole.text.startsWith(piece.text, at)) return false;
+  const { plainAt } = sliceRendered(whole, at, at + piece.text.length);
+  return plainAt.length === piece.plainAt.length && plainAt.every((place, i) => place === piece.plainAt[i]);
+}
+
+/** Pieces joined up to each control token, so that later turns can keep as much of them as stays the same. */
+function joinUpToControl(pieces: readonly TokenizedPiece[]): Piece[] {
+  const joined: Piece[] = [];
+  let open: TokenizedPiece[] = [];
+  for (const [i, piece] of pieces.entries()) {
+    open.push(piece);
+    if (!piece.control && i + 1 < pieces.length) continue;
+    let length = 0;
+    const plainAt = open.flatMap((part) => {
+      const places = part.plainAt.map((place) => place + length);
+      length += part.text.length;
+      return places;
+    });
+    joined.push({ ids: joinIds(open), text: open.map((part) => part.text).join(""), plainAt, sampled: false });
+    open = [];
   }
-  return all;
+  return joined;
 }

@@ -65,7 +65,7 @@ export async function use(row: DatasetRow): Promise<number> {
   // @ts-expect-error paths are text: types are there, not any
   await loadModel({ path: 1 });
   const loss: LossFunction = composePolicyLoss(defaultPolicyLoss);
-  const tokenizer = new DeltaTokenizer(new ChatTemplate(model.chatTemplate!), model, { endOfTurnTokens: [] });
+  const tokenizer = DeltaTokenizer.forModel(model);
   return [engine, loss, tokenizer, row, runRollouts, loadConfig, trainConfigSchema, TinyModels, CriaError].length;
 }
 export const extension: "${extension}" = "${extension}";

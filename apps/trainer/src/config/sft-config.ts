@@ -21,6 +21,8 @@ export const sftConfigSchema = z.strictObject({
     tools_key: z.string().default("tools"),
     train_batch_size: z.int().positive().default(32),
     max_length: z.int().positive().default(1024),
+    /** true: text of user and tool messages may become control tokens, as `<|im_end|>`; see the config of `cria train`. */
+    allow_control_tokens: z.boolean().default(false),
   }),
   optim: z
     .strictObject({

@@ -180,6 +180,12 @@ const data = z.strictObject({
   /** -1: all; else the first ones. */
   val_max_samples: z.int().min(-1).default(-1),
   apply_chat_template_kwargs: z.record(z.string(), z.unknown()).default({}),
+  /**
+   * false: what users, tools and interactions say never becomes a control token (a token that the GGUF marks as one, as
+   * `<|im_end|>`), so that their text cannot end a turn or speak as the assistant. true: it is read with them, as verl
+   * and Hugging Face read it.
+   */
+  allow_control_tokens: z.boolean().default(false),
   /** A class that extends RolloutDataset; TypeScript needs no build step. */
   custom_cls: z
     .strictObject({ path: z.string().nullable().default(null), name: z.string().nullable().default(null) })

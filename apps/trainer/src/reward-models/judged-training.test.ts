@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { hasFailed } from "@cria/core";
 import { loadModel, loadValueModel } from "@cria/engine";
 import { makeNormals, TinyModels } from "@cria/engine/testing";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
-import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
 import { type ChatServer, startChatServer } from "../testing/chat-server.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { openTinySession, type TinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
@@ -236,7 +236,7 @@ describe("GGUF reward models", () => {
     expect(metrics["rollout/judge_failed"]).toBe(0);
     // By what a plain model gives the two tokens.
     const engine = await models.load({}, { path, lora: { rank: 1, alpha: 1 } });
-    const tokenizer = makeDeltaTokenizer(engine);
+    const tokenizer = DeltaTokenizer.forModel(engine);
     const { extraFields, messages } = trajectories[0]!;
     const promptIds = tokenizer.encodePrompt([{ role: "user", content: messages.at(-1)!.content }]);
     const [y, n] = await Promise.all(
@@ -264,7 +264,7 @@ describe("GGUF reward models", () => {
     const tiny = await loadModel({ path, threads: 1, contextSize: 64 });
     const probe = await loadValueModel({ path, threads: 1, lora: { rank: 1, alpha: 1 } });
     try {
-      const ids = makeDeltaTokenizer(tiny).encodeWhole(trajectories[0]!.messages);
+      const ids = DeltaTokenizer.forModel(tiny).encodeWhole(trajectories[0]!.messages);
       let expected = 0;
       for (let i = 0; i < 32; i++) {
         await probe.writeTensor("value_head.weight", new Float32Array(32).fill(1, i, i + 1));

@@ -1,11 +1,10 @@
 import { readFileSync } from "node:fs";
 import { ConfigError, type PolicyEngine } from "@cria/core";
 import { type LoadModelOptions, loadModel, loadValueModel } from "@cria/engine";
-import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { resolvePath } from "../config/load-config.js";
 import type { RewardModelEntry } from "../config/reward-models-config.js";
 import type { TrainConfig } from "../config/train-config.js";
-import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
 import { ChatEndpoint } from "./chat-endpoint.js";
 import { GenerativeJudge, writeWithEndpoint, writeWithEngine } from "./generative-judge.js";
 import { defaultTemplates, JudgePrompt } from "./judge-prompt.js";
@@ -117,7 +116,7 @@ async function loadChatModel(
 ): Promise<{ engine: PolicyEngine; tokenizer: DeltaTokenizer }> {
   const engine = await loadModel({ path: resolvePath(folder, entry.path!), device, threads, ...options });
   try {
-    return { engine, tokenizer: makeDeltaTokenizer(engine, entry.apply_chat_template_kwargs) };
+    return { engine, tokenizer: DeltaTokenizer.forModel(engine, { kwargs: entry.apply_chat_template_kwargs }) };
   } catch (error) {
     await engine.dispose();
     throw error;

@@ -1,8 +1,8 @@
 import { FakeEngine, type FakeReply } from "@cria/core/testing";
 import { makeRewardManager, type RewardRequest } from "@cria/rollout";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { rewardModelsSchema } from "../config/reward-models-config.js";
-import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
 import { type ChatReply, type ChatRequest, type ChatServer, startChatServer } from "../testing/chat-server.js";
 import { ChatEndpoint } from "./chat-endpoint.js";
 import { GenerativeJudge, writeWithEndpoint, writeWithEngine } from "./generative-judge.js";
@@ -61,7 +61,7 @@ afterAll(() => Promise.all(engines.map((engine) => engine.dispose())));
 const makeFake = (reply: (text: string) => FakeReply, contextSize = 4096) => {
   const engine = new FakeEngine({ reply: ({ text }) => reply(text), contextSize });
   engines.push(engine);
-  return { engine, tokenizer: makeDeltaTokenizer(engine) };
+  return { engine, tokenizer: DeltaTokenizer.forModel(engine) };
 };
 const wrap = (model: RewardModel, options: Partial<WeightedRewardModel> = {}): WeightedRewardModel => ({
   name: "rm",

@@ -29,24 +29,30 @@ const conversation = z
 const toolList = z.array(z.looseObject({ function: z.looseObject({ name: z.string() }) })).nullish();
 
 /**
- * Reads conversations and tokenizes them with masks; `dropped` counts those that were too long.
+ * Reads conversations and tokenizes them with masks; `dropped` counts those that were too long, `unsplit` those in which
+ * users or tools spell control tokens and the template does not show where (they are then control tokens).
  * @throws DataError naming file, line and column of a malformed row, or when no conversation fits.
  */
 export async function readExamples(
   files: readonly string[],
   tokenizer: DeltaTokenizer,
   options: ReadExamplesOptions,
-): Promise<{ examples: SftExample[]; dropped: number }> {
+): Promise<{ examples: SftExample[]; dropped: number; unsplit: number }> {
   const records = (await Promise.all(files.map((file) => readRecords(file)))).flat();
   const examples: SftExample[] = [];
   let dropped = 0;
+  let unsplit = 0;
   for (const [i, { value, place }] of records.entries()) {
     const messages = (check(conversation, value, options.messagesKey, place) as ChatMessage[]).map((message) => ({
       ...message,
       content: message.content ?? "",
     }));
     const tools = (check(toolList, value, options.toolsKey, place) ?? []) as ToolSchema[];
-    const { tokenIds, mask } = tokenizer.encodeMessagesWithMask(messages, tools);
+    let isUnsplit = false;
+    const { tokenIds, mask } = tokenizer.encodeMessagesWithMask(messages, tools, () => {
+      isUnsplit = true;
+    });
+    if (isUnsplit) unsplit++;
     if (tokenIds.length <= options.maxLength) examples.push({ tokenIds, lossMask: mask });
     else dropped++;
     if (i % 100 === 99 || i + 1 === records.length) {
@@ -54,7 +60,7 @@ export async function readExamples(
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
-  if (examples.length > 0) return { examples, dropped };
+  if (examples.length > 0) return { examples, dropped, unsplit };
   throw new DataError("holds no conversation that fits", {
     code: "data/empty",
     subject: files.join(", "),

@@ -4,10 +4,10 @@ import { dirname } from "node:path";
 import { crossEntropyLoss } from "@cria/algorithms";
 import { ConfigError, type LossFunction } from "@cria/core";
 import { loadModel } from "@cria/engine";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { resolvePath } from "../config/load-config.js";
 import type { SftConfig } from "../config/sft-config.js";
 import { listTargets } from "../config/target-modules.js";
-import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
 import { formatCount, Progress } from "../terminal/progress.js";
 import { BucketedBatches } from "./bucketed-batches.js";
 import { readExamples, type SftExample } from "./read-examples.js";
@@ -45,9 +45,9 @@ export async function runSft(
   });
   try {
     const tokenizing = new Progress({ label: "tokenize", total: 1, silent: options.silent });
-    const { examples, dropped } = await readExamples(
+    const { examples, dropped, unsplit } = await readExamples(
       data.train_files.map((file) => resolvePath(folder, file)),
-      makeDeltaTokenizer(model),
+      DeltaTokenizer.forModel(model, { allowControlTokens: data.allow_control_tokens }),
       {
         messagesKey: data.messages_key,
         toolsKey: data.tools_key,
@@ -58,7 +58,11 @@ export async function runSft(
         },
       },
     );
-    tokenizing.finish(dropped > 0 ? `${dropped} longer than data.max_length left out` : "");
+    const notes = [
+      dropped > 0 ? `${dropped} longer than data.max_length left out` : "",
+      unsplit > 0 ? `${unsplit} with control tokens that users or tools spelled` : "",
+    ];
+    tokenizing.finish(notes.filter((note) => note !== "").join("; "));
     const batches = new BucketedBatches(examples, data.train_batch_size, trainer.seed);
     // Batches hold dialogs of like length. Were each divided by its own tokens, those of short dialogs would weigh more,
     // and the model would prefer what is said in them.

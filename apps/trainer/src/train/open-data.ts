@@ -83,6 +83,7 @@ export async function filterData(
     const kept = await filterOverlongPrompts(given, data.max_prompt_length, {
       ...options,
       templateKwargs: data.apply_chat_template_kwargs,
+      allowControlTokens: data.allow_control_tokens,
       cacheFolder,
       onProgress: (done) => done < given.length && progress.update(done),
     });

@@ -174,6 +174,19 @@ describe("reward_model in a training step", () => {
 describe("data.* in a session", () => {
   const prompts = ["a", "b".repeat(30), "ccc"];
 
+  it("allow_control_tokens says whether others' text may become control tokens", async () => {
+    const { config, folder } = await writeTinyRun(models);
+    const messages = [{ role: "user" as const, content: "<|im_end|>" }];
+    for (const allowed of [false, true]) {
+      config.data.allow_control_tokens = allowed;
+      const session = await openSession(config, folder);
+      const [end] = session.engine.tokenize("<|im_end|>");
+      const ids = session.rollout.tokenizer.encodePrompt(messages);
+      expect([...ids].filter((id) => id === end)).toHaveLength(allowed ? 2 : 1);
+      await session.dispose();
+    }
+  });
+
   it("filter_overlong_prompts leaves long prompts out, and caches their lengths", async () => {
     vi.spyOn(process.stderr, "write").mockImplementation(() => true);
     const cache_dir = join(models.folder, "lengths");

@@ -1,11 +1,11 @@
 import { KlController } from "@cria/algorithms";
 import { ConfigError, type PolicyEngine } from "@cria/core";
 import { loadModel } from "@cria/engine";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { type BaseTool, disposeTools, loadToolConfig } from "@cria/tools";
 import { checkTrainConfig } from "../config/check-train-config.js";
 import { resolvePath } from "../config/load-config.js";
 import type { TrainConfig } from "../config/train-config.js";
-import { makeDeltaTokenizer } from "../make-delta-tokenizer.js";
 import { makeKlControllerOptions } from "./algorithm-options.js";
 import { Disposables } from "./disposables.js";
 import { loadAlgorithms } from "./load-algorithms.js";
@@ -80,7 +80,10 @@ async function openParts(
   open.add(() => judgedRewards?.dispose());
   const engine = overrides.engine ?? (await loadPolicy(config, folder));
   open.add(() => engine.dispose());
-  const tokenizer = makeDeltaTokenizer(engine, data.apply_chat_template_kwargs);
+  const tokenizer = DeltaTokenizer.forModel(engine, {
+    kwargs: data.apply_chat_template_kwargs,
+    allowControlTokens: data.allow_control_tokens,
+  });
   const rows = await filterData(allRows, data, folder, { ...overrides, engine, tokenizer, tools });
   const reference = await openReference(config, engine, resolvePath(folder, model.path));
   if (reference !== engine) open.add(() => reference?.dispose());

@@ -8,6 +8,7 @@ import type {
   ScoreOptions,
   ScoreResult,
   ScoreSequence,
+  SpecialToken,
   TrainOptions,
   TrainResult,
   TrainSequence,
@@ -103,6 +104,10 @@ export class FakeEngine implements PolicyEngine {
 
   tokenize(text: string, options?: { special?: boolean }): Int32Array {
     return this.tokenizer.tokenize(text, options);
+  }
+
+  listSpecialTokens(): readonly SpecialToken[] {
+    return this.tokenizer.listSpecialTokens();
   }
 
   detokenize(tokenIds: ArrayLike<number>, options?: { special?: boolean }): string {

@@ -1,3 +1,5 @@
+import type { SpecialToken } from "../policy-engine.js";
+
 /** Tokens of the fake model that are not bytes; their ids follow the 256 bytes, in this order. */
 export const fakeSpecialTokens = [
   "<|endoftext|>",
@@ -36,6 +38,17 @@ export class FakeTokenizer {
       else for (const byte of encoder.encode(part)) ids.push(byte);
     });
     return Int32Array.from(ids);
+  }
+
+  /** All are control tokens. */
+  listSpecialTokens(): SpecialToken[] {
+    return fakeSpecialTokens.map((text) => ({
+      id: this.idOf(text),
+      text,
+      control: true,
+      stripLeft: false,
+      stripRight: false,
+    }));
   }
 
   detokenize(tokenIds: ArrayLike<number>, options: { special?: boolean } = {}): string {

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FakeEngine } from "@cria/core/testing";
-import { ChatTemplate, DeltaTokenizer } from "@cria/tokenizer-delta";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { CalculatorTool } from "@cria/tools";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
@@ -188,9 +188,7 @@ describe("data.filter_overlong_prompts", () => {
   const rows = Array.from({ length: 130 }, (_, i) => parseRow(row("x".repeat(i)), i, "f", { position: `0:${i}` }));
   /** Counts how many prompts were tokenized. */
   const prepare = (more: Partial<MeasureOptions> = {}) => {
-    const inner = new DeltaTokenizer(new ChatTemplate(engine.chatTemplate!), engine, {
-      endOfTurnTokens: engine.info.endOfGenerationTokens,
-    });
+    const inner = DeltaTokenizer.forModel(engine);
     const counter = { calls: 0, progress: [] as number[] };
     const options: MeasureOptions = {
       engine,

@@ -14,6 +14,8 @@ export interface MeasureOptions {
   tools: ReadonlyMap<string, BaseTool>;
   /** `data.apply_chat_template_kwargs`. */
   templateKwargs?: Readonly<Record<string, unknown>>;
+  /** `data.allow_control_tokens`. */
+  allowControlTokens?: boolean;
   /** Folder of the cache; null: none. */
   cacheFolder: string | null;
   onProgress?: (done: number, total: number) => unknown;
@@ -57,9 +59,9 @@ async function readLengths(file: string, rows: number): Promise<Int32Array | nul
 function makeKey(rows: readonly DatasetRow[], options: MeasureOptions): string {
   const hash = createHash("sha256");
   const add = (value: unknown) => hash.update(`${JSON.stringify(value)}\n`);
-  add("prompt lengths, version 1");
+  add("prompt lengths, version 2");
   add(describeTokenizer(options.engine));
-  add(options.templateKwargs ?? {});
+  add([options.templateKwargs ?? {}, options.allowControlTokens ?? false]);
   for (const row of rows) add([row.prompt, listToolSchemas(options.tools, row)]);
   return hash.digest("hex").slice(0, 32);
 }

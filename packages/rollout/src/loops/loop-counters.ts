@@ -34,6 +34,8 @@ export const loopCounters = [
   "tokenization_drift",
   "tokenization_unchecked",
   "tokenization_other_end",
+  "tokenization_rewritten",
+  "tokenization_unsplit",
 ] as const;
 
 /** Seconds, and tokens of the engine. */

@@ -80,6 +80,8 @@ interface Prompt {
   ids: Int32Array;
   /** Whether nothing of it was cut away. */
   isWhole: boolean;
+  /** Whether it spells control tokens in the user's name, and it could not be told where. */
+  isUnsplit: boolean;
 }
 
 /** One conversation that is over. */
@@ -271,6 +273,7 @@ class Group {
       if (isFirst || attempt > 0)
         output.metrics.prefill_tokens = (output.metrics.prefill_tokens ?? 0) + prompt.ids.length;
       if (attempt > 0) output.metrics.refilled = attempt;
+      if (prompt.isUnsplit) output.metrics.tokenization_unsplit = (output.metrics.tokenization_unsplit ?? 0) + 1;
       this.warnOfTokens(output);
       return recordTrajectory(this.row, sample, output, request);
     } catch (error) {
@@ -336,9 +339,13 @@ class Group {
     await takeTurn();
     const traits = getAgentLoopTraits(row.agentName ?? options.defaultAgentLoop);
     const schemas = traits.tools ? listToolSchemas(options.tools, row) : [];
-    const whole = options.tokenizer.encodePrompt(row.prompt, schemas);
+    let isUnsplit = false;
+    const onUnsplit = () => {
+      isUnsplit = true;
+    };
+    const whole = options.tokenizer.encodePrompt(row.prompt, schemas, onUnsplit);
     const ids = fitPrompt(whole, options.maxPromptLength, options.truncation, `row ${row.index} (${row.place})`);
-    return { sequence: await this.openSequence(ids), ids, isWhole: ids.length === whole.length };
+    return { sequence: await this.openSequence(ids), ids, isWhole: ids.length === whole.length, isUnsplit };
   }
 
   private async openSequence(ids: Int32Array): Promise<PolicySequence> {

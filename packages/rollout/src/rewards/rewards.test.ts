@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError, deserializeBatch, hasFailed, RaggedColumn, serializeBatch, type Trajectory } from "@cria/core";
 import { FakeEngine } from "@cria/core/testing";
-import { ChatTemplate, DeltaTokenizer } from "@cria/tokenizer-delta";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { CalculatorTool, getToolParser } from "@cria/tools";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import {
@@ -179,9 +179,7 @@ describe("reward managers", () => {
 
 describe("rollouts and their rewards", () => {
   const engine = new FakeEngine({ reply: () => "#### 7", maxSequences: 2 });
-  const tokenizer = new DeltaTokenizer(new ChatTemplate(engine.chatTemplate!), engine, {
-    endOfTurnTokens: engine.info.endOfGenerationTokens,
-  });
+  const tokenizer = DeltaTokenizer.forModel(engine);
   const rows = ["1", "7", "3"].map((truth, i) =>
     parseRow(
       {

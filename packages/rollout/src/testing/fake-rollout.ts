@@ -1,6 +1,6 @@
 import type { Trajectory } from "@cria/core";
 import { FakeEngine, type FakeEngineOptions } from "@cria/core/testing";
-import { ChatTemplate, DeltaTokenizer } from "@cria/tokenizer-delta";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
 import { type DatasetRow, parseRow } from "../dataset-row.js";
 import { defaultMultiTurn, type MultiTurnOptions } from "../loops/agent-loop.js";
@@ -26,9 +26,7 @@ export function makeFakeRollout(given: FakeRolloutOptions): FakeRollout {
   const { reply, engine: engineOptions, tools = [], interactions = [], multiTurn, ...more } = given;
   const engine = new FakeEngine({ contextSize: 4096, ...engineOptions, reply });
   const options: RolloutOptions = {
-    tokenizer: new DeltaTokenizer(new ChatTemplate(engine.chatTemplate!), engine, {
-      endOfTurnTokens: engine.info.endOfGenerationTokens,
-    }),
+    tokenizer: DeltaTokenizer.forModel(engine),
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     interactions: interactions && new Map(interactions.map((interaction) => [interaction.name, interaction])),
     multiTurn: { ...defaultMultiTurn, toolTimeoutS: 0.1, ...multiTurn },

@@ -1,3 +1,4 @@
+import type { SpecialToken } from "@cria/core";
 import type { TextTokenizer } from "../text-tokenizer.js";
 
 const FIRST_ADDED = 1_000_000;
@@ -29,6 +30,17 @@ export class AddedTokens implements TextTokenizer {
       else if (part !== "") for (const id of this.vocabulary.tokenize(part)) ids.push(id);
     }
     return Int32Array.from(ids);
+  }
+
+  listSpecialTokens(): SpecialToken[] {
+    const added = this.added.map((text, i) => ({
+      id: FIRST_ADDED + i,
+      text,
+      control: true,
+      stripLeft: false,
+      stripRight: false,
+    }));
+    return [...this.vocabulary.listSpecialTokens(), ...added];
   }
 
   detokenize(tokenIds: ArrayLike<number>, options: { special?: boolean } = {}): string {

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import type { SpecialToken } from "@cria/core";
 import { getLlama, type Llama } from "node-llama-cpp";
 import type { TextTokenizer } from "../text-tokenizer.js";
 import { unpackBundledVocabulary } from "./llama-bundle.js";
@@ -13,6 +15,8 @@ interface NativeVocabulary {
   dispose(): Promise<void>;
   tokenize(text: string, special: boolean): Uint32Array;
   detokenize(tokens: Uint32Array, special: boolean): string;
+  getTokenString(token: number): string;
+  getTokenAttributes(token: number): number;
   tokenBos(): number;
   shouldPrependBosToken(): boolean;
 }
@@ -33,10 +37,20 @@ export async function createLlamaTemplate(
   return new AddonJinjaRenderer(source);
 }
 
+/** llama.cpp's `enum llama_token_attr`. */
+const UNKNOWN = 1 << 0;
+const CONTROL = 1 << 3;
+const USER_DEFINED = 1 << 4;
+const STRIP_LEFT = 1 << 7;
+const STRIP_RIGHT = 1 << 8;
+
 /** A real vocabulary of the llama.cpp release, by its name in `models/ggml-vocab-*.gguf`. */
 export class BundledVocabulary implements TextTokenizer {
+  private specialTokens: SpecialToken[] | undefined;
+
   private constructor(
     readonly name: string,
+    private readonly path: string,
     private readonly native: NativeVocabulary,
   ) {}
 
@@ -45,7 +59,7 @@ export class BundledVocabulary implements TextTokenizer {
     const path = unpackBundledVocabulary(name);
     const native = new bindings.AddonModel(path, { addonExports: bindings, vocabOnly: true });
     if (!(await native.init())) throw new Error(`llama.cpp cannot load ${path}`);
-    return new BundledVocabulary(name, native);
+    return new BundledVocabulary(name, path, native);
   }
 
   /** Null where the model wants no BOS token in front of a prompt. */
@@ -57,6 +71,25 @@ export class BundledVocabulary implements TextTokenizer {
     return Int32Array.from(this.native.tokenize(text, options.special ?? true));
   }
 
+  listSpecialTokens(): readonly SpecialToken[] {
+    this.specialTokens ??= this.readSpecialTokens();
+    return this.specialTokens;
+  }
+
+  private readSpecialTokens(): SpecialToken[] {
+    const tokens: SpecialToken[] = [];
+    const count = countTokens(this.path);
+    for (let id = 0; id < count; id++) {
+      const attributes = this.native.getTokenAttributes(id);
+      const control = (attributes & (CONTROL | UNKNOWN)) !== 0;
+      if (!control && (attributes & USER_DEFINED) === 0) continue;
+      const text = this.native.getTokenString(id);
+      const [stripLeft, stripRight] = [(attributes & STRIP_LEFT) !== 0, (attributes & STRIP_RIGHT) !== 0];
+      tokens.push({ id, text, control, stripLeft, stripRight });
+    }
+    return tokens;
+  }
+
   detokenize(tokenIds: ArrayLike<number>, options: { special?: boolean } = {}): string {
     return this.native.detokenize(Uint32Array.from(tokenIds), options.special ?? true);
   }
@@ -64,4 +97,11 @@ export class BundledVocabulary implements TextTokenizer {
   dispose(): Promise<void> {
     return this.native.dispose();
   }
+}
+
+/** Tokens in a GGUF: its key is followed by the types of an array and of its items (4 bytes each) and their number. */
+function countTokens(path: string): number {
+  const key = "tokenizer.ggml.tokens";
+  const file = readFileSync(path);
+  return Number(file.readBigUInt64LE(file.indexOf(key) + key.length + 8));
 }

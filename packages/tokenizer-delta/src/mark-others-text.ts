@@ -1,0 +1,83 @@
+import { randomBytes } from "node:crypto";
+import type { ChatMessage } from "@cria/core";
+import type { SpecialTokens } from "./special-tokens.js";
+
+/** Who speaks for the model's owner or for the model itself; all others are users, tools and what else a row holds. */
+const ownRoles = ["assistant", "system", "developer"];
+
+/**
+ * Where a rendering holds control tokens that users and tools have spelled (see `RenderedText.plainAt`); null when that
+ * cannot be told. A random word is put into each of them, the messages are rendered again, and where the word comes out
+ * is such a place: so it does not matter how the template trims, escapes, moves or repeats what they said. Messages
+ * that spell none cost no second rendering.
+ * @param text what `render` gives for `messages`.
+ */
+export function findPlainPlaces(
+  messages: readonly ChatMessage[],
+  text: string,
+  render: (messages: readonly ChatMessage[]) => string,
+  specialTokens: SpecialTokens,
+): number[] | null {
+  const mark = makeMark();
+  const marked = markMessages(messages, mark, specialTokens);
+  if (!marked) return [];
+  let parts: string[];
+  try {
+    parts = render(marked).split(mark);
+  } catch {
+    return null;
+  }
+  if (parts.join("") !== text) return null;
+  const places: number[] = [];
+  let at = 0;
+  for (const part of parts.slice(0, -1)) {
+    at += part.length;
+    places.push(at);
+  }
+  return places;
+}
+
+/** A word that nobody can guess and that templates print as it is. */
+export function makeMark(): string {
+  return randomBytes(12).toString("hex");
+}
+
+/** The messages with the mark inside each control token that others spell; null when there is none. */
+function markMessages(
+  messages: readonly ChatMessage[],
+  mark: string,
+  specialTokens: SpecialTokens,
+): ChatMessage[] | null {
+  const replaced = new Map<string, string>();
+  const markText = (text: string) => {
+    const places = specialTokens.listControlPlaces(text);
+    if (places.length === 0) return text;
+    const marked = [0, ...places].map((from, i) => text.slice(from, places[i])).join(mark);
+    replaced.set(text, marked);
+    return marked;
+  };
+  const others = messages.map((message) => {
+    if (ownRoles.includes(message.role)) return message;
+    const { role, ...said } = message;
+    return { role, ...(mapTexts(said, markText) as Omit<ChatMessage, "role">) };
+  });
+  if (replaced.size === 0) return null;
+  // A call keeps the id that its answer names.
+  return others.map((message) => {
+    if (message.role !== "assistant" || !message.tool_calls) return message;
+    const tool_calls = message.tool_calls.map((call) => ({ ...call, ...withId(replaced.get(call.id ?? "")) }));
+    return { ...message, tool_calls };
+  });
+}
+
+function withId(id: string | undefined): { id?: string } {
+  return id === undefined ? {} : { id };
+}
+
+/** A value with each text in it replaced; keys stay. */
+function mapTexts(value: unknown, map: (text: string) => string): unknown {
+  if (typeof value === "string") return map(value);
+  if (Array.isArray(value)) return value.map((item) => mapTexts(item, map));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapTexts(item, map)]));
+}

@@ -1,0 +1,170 @@
+import type { SpecialToken } from "@cria/core";
+import { FakeTokenizer, fakeChatTemplate } from "@cria/core/testing";
+import fc from "fast-check";
+import { afterAll, describe, expect, it } from "vitest";
+import { cutAtSpecialTokens } from "./cut-at-special-tokens.js";
+import { ChatTemplate, DeltaTokenizer } from "./index.js";
+import { PieceTokenizer } from "./piece-tokenizer.js";
+import { SpecialTokens } from "./special-tokens.js";
+import { BundledVocabulary } from "./testing/index.js";
+
+/**
+ * One of each kind of vocabulary: byte-level BPE with a few control tokens, with 256, with user-defined runs of spaces
+ * and with user-defined letters; SentencePiece with a space in front, and with tokens that take whitespace away;
+ * Unigram; BPE with escaped spaces.
+ */
+const names = ["qwen2", "llama-bpe", "gpt-neox", "deepseek-coder", "llama-spm", "phi-3", "nomic-bert-moe", "gemma-4"];
+const loaded: BundledVocabulary[] = [];
+afterAll(async () => {
+  for (const vocabulary of loaded) await vocabulary.dispose();
+});
+
+describe("PieceTokenizer", () => {
+  it.each(names)("%s: the tokens of any text are llama.cpp's own", async (name) => {
+    const vocabulary = await BundledVocabulary.load(name);
+    loaded.push(vocabulary);
+    const pieces = new PieceTokenizer(vocabulary);
+    const tokens = vocabulary.listSpecialTokens();
+    expect(tokens.length).toBeGreaterThan(0);
+    const special = fc.constantFrom(...tokens.map((token) => token.text));
+    const part = fc.oneof(
+      { weight: 4, arbitrary: special },
+      { weight: 2, arbitrary: fc.constantFrom(" ", "\n", "  ", "\t\r\n", "\u00a0", "\u3000", " ".repeat(40)) },
+      {
+        weight: 2,
+        arbitrary: fc.constantFrom("user", "hello world", "12", "<", "|>", "<|", "▁", "é🦙", "Ħ\u0000", "I'm"),
+      },
+      { weight: 1, arbitrary: fc.tuple(special, fc.nat(12)).map(([text, at]) => text.slice(0, at)) },
+      { weight: 1, arbitrary: fc.string({ unit: "grapheme", maxLength: 8 }) },
+    );
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 14 }), (parts) => {
+        const text = parts.join("");
+        expect(pieces.tokenize({ text, plainAt: [] })).toEqual(vocabulary.tokenize(text));
+        expect(pieces.tokenizePlain(text)).toEqual(vocabulary.tokenize(text, { special: false }));
+        expect(
+          pieces
+            .tokenizePieces({ text, plainAt: [] })
+            .map((piece) => piece.text)
+            .join(""),
+        ).toBe(text);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it.each(names)("%s: plain text with all its control tokens in it is as without special tokens", async (name) => {
+    const vocabulary = loaded.find((one) => one.name === name)!;
+    const pieces = new PieceTokenizer(vocabulary);
+    const control = vocabulary.listSpecialTokens().filter((token) => token.control);
+    for (const { text } of control.slice(0, 60)) {
+      const said = `a ${text}${text} b`;
+      const ids = pieces.tokenize({ text: said, plainAt: pieces.specialTokens.listControlPlaces(said) });
+      expect(ids).toEqual(vocabulary.tokenize(said, { special: false }));
+      expect([...ids].filter((id) => pieces.specialTokens.textOf(id) !== null)).toEqual([]);
+    }
+  });
+
+  const token = (id: number, text: string, more: Partial<SpecialToken> = {}): SpecialToken => ({
+    id,
+    text,
+    control: true,
+    stripLeft: false,
+    stripRight: false,
+    ...more,
+  });
+  const cut = (text: string, tokens: SpecialToken[], plainAt: number[] = []) => {
+    const { cuts, certain } = cutAtSpecialTokens({ text, plainAt }, new SpecialTokens(tokens).listSpelled(text));
+    return { cuts: cuts.map(({ from, to, token }) => [text.slice(from, to), token?.id ?? null]), certain };
+  };
+
+  it("overlapping tokens: the longest in bytes first, then from left to right", () => {
+    expect(cut("abcde", [token(1, "ab"), token(2, "bcd"), token(3, "e")])).toEqual({
+      cuts: [
+        ["a", null],
+        ["bcd", 2],
+        ["e", 3],
+      ],
+      certain: true,
+    });
+    // Two bytes each, one of them in one character.
+    expect(cut("aéb", [token(1, "aé"), token(2, "é"), token(3, "éb")]).certain).toBe(false);
+    expect(cut("aaa", [token(1, "aa")])).toEqual({
+      cuts: [
+        ["aa", 1],
+        ["a", null],
+      ],
+      certain: true,
+    });
+  });
+
+  it("tokens that take whitespace away, up to their neighbours", () => {
+    const strip = [token(1, "<l>", { stripLeft: true }), token(2, "<r>", { stripRight: true }), token(3, "<>")];
+    expect(cut("a \n<l> b <r>\t <> c", strip).cuts).toEqual([
+      ["a", null],
+      [" \n<l>", 1],
+      [" b ", null],
+      ["<r>\t ", 2],
+      ["<>", 3],
+      [" c", null],
+    ]);
+  });
+
+  it("a control token that others spelled stays text, a user-defined one does not, and neighbours stay tokens", () => {
+    const tokens = [token(1, "<a>"), token(2, "<b>", { control: false }), token(3, "!")];
+    const text = "<a><a><b>!<a>!";
+    expect(cut(text, tokens, [4, 7, 9]).cuts).toEqual([
+      ["<a>", 1],
+      ["<a>", null],
+      ["<b>", 2],
+      ["!", null],
+      ["<a>", 1],
+      ["!", 3],
+    ]);
+  });
+});
+
+/** CPU time of `run`, the least of three, in milliseconds. */
+function measure(run: () => unknown): number {
+  const times = [0, 1, 2].map(() => {
+    const before = process.cpuUsage();
+    run();
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1000;
+  });
+  return Math.min(...times);
+}
+
+describe("time grows with the text, not with its square (16 times as much for four times the text)", () => {
+  const bound = 9;
+
+  it("special tokens in what the assistant or the template says", async () => {
+    const vocabulary = await BundledVocabulary.load("qwen2");
+    loaded.push(vocabulary);
+    const pieces = new PieceTokenizer(vocabulary);
+    const make = (count: number) => ({ text: "<|im_end|>x".repeat(count), plainAt: [] });
+    const [short, long] = [make(3_000), make(12_000)];
+    expect(pieces.tokenize(short)).toHaveLength(6_000);
+    expect(measure(() => pieces.tokenize(long)) / measure(() => pieces.tokenize(short))).toBeLessThan(bound);
+    const words = (count: number) => "[PAD151646]x".repeat(count);
+    expect(pieces.tokenizePlain(words(3_000))).toHaveLength(6_000);
+    const ratio =
+      measure(() => pieces.tokenizePlain(words(12_000))) / measure(() => pieces.tokenizePlain(words(3_000)));
+    expect(ratio).toBeLessThan(bound);
+  });
+
+  it("special tokens in what others say, many messages, and both together", () => {
+    const tokenizer = new DeltaTokenizer(new ChatTemplate(fakeChatTemplate), new FakeTokenizer(), {
+      bosToken: null,
+      endOfTurnTokens: [new FakeTokenizer().idOf("<|im_end|>")],
+    });
+    const one = (count: number) => [{ role: "user" as const, content: "<|im_end|>x".repeat(count) }];
+    const many = (count: number) =>
+      Array.from({ length: count }, () => ({ role: "user" as const, content: "<|im_end|>" }));
+    for (const make of [one, many]) {
+      const [short, long] = [make(1_000), make(4_000)];
+      const ratio = measure(() => tokenizer.encodePrompt(long)) / measure(() => tokenizer.encodePrompt(short));
+      expect(ratio).toBeLessThan(bound);
+    }
+  });
+});

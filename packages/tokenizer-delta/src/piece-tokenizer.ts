@@ -1,0 +1,64 @@
+import { type Cut, cutAtSpecialTokens } from "./cut-at-special-tokens.js";
+import { type RenderedText, sliceRendered } from "./rendered-text.js";
+import { SpecialTokens } from "./special-tokens.js";
+import type { TextTokenizer } from "./text-tokenizer.js";
+
+/** A stretch of a text with its tokens. */
+export interface TokenizedPiece extends RenderedText {
+  ids: Int32Array;
+  /** Whether it is a control token. */
+  control: boolean;
+}
+
+/**
+ * Tokenizes text with special tokens, in linear time and with exactly llama.cpp's tokens, but for control tokens that
+ * others spelled: those stay plain text, tokenized together with the text around them.
+ */
+export class PieceTokenizer {
+  readonly specialTokens: SpecialTokens;
+
+  constructor(private readonly tokenizer: TextTokenizer) {
+    this.specialTokens = new SpecialTokens(tokenizer.listSpecialTokens());
+  }
+
+  tokenize(rendered: RenderedText): Int32Array {
+    return joinIds(this.tokenizePieces(rendered));
+  }
+
+  /** Tokens of a text without control tokens, whatever it spells: llama.cpp's own without `special`, in linear time. */
+  tokenizePlain(text: string): Int32Array {
+    const words = this.specialTokens.listSpelled(text).filter((token) => !token.control);
+    const { cuts, certain } = cutAtSpecialTokens({ text, plainAt: [] }, words);
+    if (!certain) return this.tokenizer.tokenize(text, { special: false });
+    return joinIds(this.tokenizeCuts({ text, plainAt: [] }, cuts));
+  }
+
+  /** The tokens, cut at special tokens; the pieces' texts together are the whole text. */
+  tokenizePieces(rendered: RenderedText): TokenizedPiece[] {
+    const { text, plainAt } = rendered;
+    if (text === "") return [];
+    const { cuts, certain } = cutAtSpecialTokens(rendered, this.specialTokens.listSpelled(text));
+    if (!certain && plainAt.length === 0) {
+      return [{ ...rendered, ids: this.tokenizer.tokenize(text), control: false }];
+    }
+    return this.tokenizeCuts(rendered, cuts);
+  }
+
+  private tokenizeCuts(rendered: RenderedText, cuts: readonly Cut[]): TokenizedPiece[] {
+    return cuts.map(({ from, to, token }) => {
+      const piece = sliceRendered(rendered, from, to);
+      if (token) return { ...piece, ids: Int32Array.of(token.id), control: token.control };
+      return { ...piece, ids: this.tokenizer.tokenize(piece.text, { special: false }), control: false };
+    });
+  }
+}
+
+export function joinIds(pieces: readonly { ids: Int32Array }[]): Int32Array {
+  const all = new Int32Array(pieces.reduce((sum, piece) => sum + piece.ids.length, 0));
+  let at = 0;
+  for (const { ids } of pieces) {
+    all.set(ids, at);
+    at += ids.length;
+  }
+  return all;
+}
