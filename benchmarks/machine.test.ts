@@ -55,7 +55,8 @@ describe("the kind of a machine", () => {
   it("counts cores that two threads share", () => {
     expect(parseCpuinfo(amd, "").cores).toBe(1);
     expect(
-      parseCpuinfo(amd.replace(/core id\t\t: 0\n([\s\S]*)core id\t\t: 0/, "core id\t\t: 0\n$1core id\t\t: 1"), "").cores,
+      parseCpuinfo(amd.replace(/core id\t\t: 0\n([\s\S]*)core id\t\t: 0/, "core id\t\t: 0\n$1core id\t\t: 1"), "")
+        .cores,
     ).toBe(2);
   });
 });

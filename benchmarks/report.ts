@@ -49,7 +49,7 @@ export function printReport(report: Report): void {
 const describeSetting = (used: string | undefined) => (used ? `   (${used})` : "");
 
 export function describeCheck({ peer, blas, threads, gflops, peakGflops, fault }: PeerCheck): string {
-  const rate = `${formatNumber(gflops)} of the machine's ${formatNumber(peakGflops)} GFLOP/s in F32, ${threads} threads`;
+  const rate = `${formatNumber(gflops)} of the machine's ${formatNumber(peakGflops)} GFLOP/s in F32, ${threads} ${threads === 1 ? "thread" : "threads"}`;
   return `${peer}: products by ${blas}: ${rate}${fault ? `; peer crippled: ${fault}` : ""}`;
 }
 

@@ -54,6 +54,19 @@ describe("each side runs in its better setting", () => {
     for (const contender of contenders) expect(contender.disposals).toBe(1);
   });
 
+  it("tries again what may be the best, and counts the better trial", async () => {
+    const cold = makeContender("ours", "on", { one: [60, 100] });
+    const warm = makeContender("ours", "off", { one: [80] });
+    const hopeless = makeContender("ours", "1 thread", { one: [30] });
+    const bests = await measureBest([cold, warm, hopeless], ["one"], { rounds: 1, trials: 2, log: () => {} });
+    expect(bests.get("ours")!.get("one")).toEqual({
+      used: "on",
+      median: 100,
+      tried: { on: 100, off: 80, "1 thread": 30 },
+    });
+    expect(hopeless.runs).toHaveLength(1);
+  });
+
   it("tries flash attention, the cores behind shared threads, and one thread for small models", () => {
     expect(listSettings(false, 2, 2).map(nameSetting)).toEqual([
       "flash attention on, 2 threads",

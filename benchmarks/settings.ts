@@ -42,27 +42,40 @@ export interface Best extends UsedSetting {
 
 export interface MeasureBestOptions {
   rounds?: number;
+  /** Trials of what may be the best; more than one where a run takes milliseconds. Default 1. */
+  trials?: number;
+  /** Settings that have less of their side's best in the trial are not measured. Default 0.8, for short trials. */
+  close?: number;
   log(text: string): void;
 }
 
-/** A setting that has less than this of its side's best in the trial is not measured. */
-const CLOSE = 0.8;
+/** Settings that have less of their side's best in the first trial are not tried again. */
+const PROMISING = 0.5;
+
+type Trials<K> = Map<Contender<K>, Map<K, number>>;
 
 /**
- * Tries every contender once on every case, then measures in turn those that are close to their side's best, case by case.
+ * Tries every contender on every case, then measures in turn those that are close to their side's best, case by case.
  * Returns the best median of each side and case.
  */
 export async function measureBest<K>(
   contenders: readonly Contender<K>[],
   cases: readonly K[],
-  { rounds = 5, log }: MeasureBestOptions,
+  { rounds = 5, trials: trialCount = 1, close = 0.8, log }: MeasureBestOptions,
 ): Promise<Map<string, Map<K, Best>>> {
-  const trials = new Map<Contender<K>, Map<K, number>>();
-  for (const contender of contenders) {
-    trials.set(contender, await contender.run(cases, true));
-    log(`tried ${contender.side}, ${contender.setting}: ${[...trials.get(contender)!.values()].map(Math.round)}`);
+  const trials: Trials<K> = new Map(contenders.map((contender) => [contender, new Map()]));
+  for (let trial = 0; trial < trialCount; trial++) {
+    const promising = trial === 0 ? null : chooseClose(contenders, cases, trials, PROMISING);
+    for (const contender of contenders) {
+      const itsCases = promising ? (promising.get(contender) ?? []) : cases;
+      if (itsCases.length === 0) continue;
+      const figures = await contender.run(itsCases, true);
+      for (const [one, figure] of figures)
+        trials.get(contender)!.set(one, Math.max(figure, trials.get(contender)!.get(one) ?? 0));
+      log(`tried ${contender.side}, ${contender.setting}: ${[...figures.values()].map(Math.round)}`);
+    }
   }
-  const kept = chooseClose(contenders, cases, trials);
+  const kept = chooseClose(contenders, cases, trials, close);
   const values = new Map<Contender<K>, Map<K, number[]>>();
   for (const contender of contenders) {
     const itsCases = kept.get(contender) ?? [];
@@ -81,11 +94,12 @@ export async function measureBest<K>(
   return takeBest(contenders, cases, trials, values);
 }
 
-/** The cases that each contender goes on with. */
+/** The cases in which each contender has at least `share` of its side's best. */
 export function chooseClose<K>(
   contenders: readonly Contender<K>[],
   cases: readonly K[],
   trials: ReadonlyMap<Contender<K>, ReadonlyMap<K, number>>,
+  share: number,
 ): Map<Contender<K>, K[]> {
   const chosen = new Map<Contender<K>, K[]>();
   for (const one of cases)
@@ -93,7 +107,7 @@ export function chooseClose<K>(
       const group = contenders.filter((contender) => contender.side === side);
       const best = Math.max(...group.map((contender) => trials.get(contender)!.get(one)!));
       for (const contender of group)
-        if (trials.get(contender)!.get(one)! >= CLOSE * best)
+        if (trials.get(contender)!.get(one)! >= share * best)
           chosen.set(contender, [...(chosen.get(contender) ?? []), one]);
     }
   return chosen;

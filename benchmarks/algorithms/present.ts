@@ -1,4 +1,5 @@
 /** How the algorithms' result is shown: a figure and a table. */
+import { alignTable } from "../pages/tables.js";
 import type { Report } from "../report.js";
 import type { Row } from "../row.js";
 import { algorithms, seeds } from "./algorithms.js";
@@ -26,10 +27,10 @@ export function formatTable({ rows }: Report<CurveRow>): string {
     const runs = rows.filter((row) => row.case.startsWith(`${name}, `));
     const reached = runs.map((row) => (row.met ? row.ours.toFixed(3) : `**${row.ours.toFixed(3)}**`));
     const settings = overrides.map((text) => `\`${text.replace(/^.*\.(?=\w+=)/, "")}\``);
-    return `| ${[name, settings.join(" "), ...reached, ...addSpread(runs)].join(" | ")} |`;
+    return [name, settings.join(" "), ...reached, ...addSpread(runs)];
   });
   const head = ["algorithm", "settings", ...seeds.map((seed) => `seed ${seed}`), "mean", "steps to 0.85", "seconds"];
-  return [`| ${head.join(" | ")} |`, `|${"---|".repeat(head.length)}`, ...lines].join("\n");
+  return alignTable([head, ...lines]);
 }
 
 /** Mean success; the latest step at which a seed was first measured above the target; mean seconds of a run. */

@@ -84,7 +84,10 @@ async function measureSubject(subject: Subject, counts: number[], log: (text: st
     ours.push(await openOurs(task, setting, true), await openOurs(task, setting, false));
     peers.push(openBatched(task, setting, log), await openNode(task, setting));
   }
-  const bests = await measureBest([...ours, ...peers], counts, { log: (text) => log(`${subject.title}: ${text}`) });
+  const bests = await measureBest([...ours, ...peers], counts, {
+    trials: subject.small ? 2 : 1,
+    log: (text) => log(`${subject.title}: ${text}`),
+  });
   return counts.flatMap((count) => {
     const get = (side: string) => bests.get(side)!.get(count)!;
     const free = ours.find(({ side, setting }) => side === nameOurs(false) && setting === get(side).used)!;

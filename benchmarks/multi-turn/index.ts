@@ -2,9 +2,9 @@
  * 32 conversations of 6 turns, in groups of 8 that share a prompt, with a tool's answer after each turn. Ours keeps its
  * sequences and sends what is new; or sends the whole conversation each turn and relies on shared prefixes; or does the
  * latter with reuse off. node-llama-cpp runs a chat session on a sequence of one context for each conversation.
- * All turns are forced to the same length. Ours must sample the same tokens in all three ways; a fourth run keeps its
- * sequences without `deterministic`. Each side's speed is that of its better setting; numbers of tokens are those without
- * flash attention, with which a deterministic engine shares whole prefill chunks only.
+ * All turns are forced to the same length. Without flash attention ours must sample the same tokens in all three ways; a
+ * fourth run keeps its sequences without `deterministic`. Each side's speed is that of its better setting; numbers of tokens
+ * are those without flash attention, with which a deterministic engine shares whole prefill chunks only.
  */
 import { embeddedPolicyPath } from "@cria/models";
 import type { BenchmarkOptions } from "../benchmark.js";
@@ -55,7 +55,8 @@ async function runCase({ title, getPath, workload, small }: Case, log: (text: st
     contenders.push(...opened.contenders);
     fresh = opened.fresh;
   }
-  const bests = await measureBest<"all">(contenders, ["all"], { log: tell });
+  // A trial is a whole run here, of up to a minute: it tells more than a short one.
+  const bests = await measureBest<"all">(contenders, ["all"], { close: 0.95, log: tell });
   const counted = (side: Side) => contenders.find((one) => one.side === side && !one.flashAttention)!;
   return makeRows(title, (side) => bests.get(side)!.get("all")!, counted, fresh!);
 }

@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { drawFigure as drawAlgorithms, formatTable as formatAlgorithms } from "../algorithms/present.js";
-import { describeMachine, type Machine } from "../machine.js";
+import type { Machine } from "../machine.js";
 import type { Report } from "../report.js";
 import { formatDecode } from "./decode-table.js";
 import { writeHeadline } from "./headline.js";
@@ -65,7 +65,7 @@ function renderBlock(
   if (!report) throw new Error(`a page shows ${name}, which has no results`);
   const { drawFigure } = presentations[report.name]!;
   if (drawFigure) files.set(join("docs", `${report.name}.svg`), drawFigure(report));
-  return `${describeMachine(report.machine)}. ${renderTable(report)}`;
+  return `${describeHardware(report.machine)} ${renderTable(report)}`;
 }
 
 function getReports(kind: string, results: ReadonlyMap<string, readonly Report[]>): readonly Report[] {

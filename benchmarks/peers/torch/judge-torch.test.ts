@@ -1,9 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findFault, nameBlas } from "./judge-torch.js";
-import { findOpenBlas } from "./torch-peer.js";
+import { findOpenBlas, TorchPeer } from "./torch-peer.js";
 
 const folder = "/usr/lib/x86_64-linux-gnu";
 const openblas = [`${folder}/openblas-pthread/libblas.so.3`, `${folder}/openblas-pthread/libopenblasp-r0.3.21.so`];
@@ -51,6 +51,25 @@ describe("OpenBLAS' folder", () => {
       expect(findOpenBlas(root)).toBe(join(root, "x86_64-linux-gnu", "openblas-pthread"));
       expect(findOpenBlas(join(root, "nowhere"))).toBeNull();
     } finally {
+      rmSync(root, { recursive: true });
+    }
+  });
+
+  it("comes first in the search path of PyTorch's process, which has the threads that it is given", async () => {
+    const root = mkdtempSync(join(tmpdir(), "cria-python-"));
+    const python = join(root, "python3");
+    writeFileSync(
+      python,
+      '#!/bin/sh\nread line\necho "{\\"path\\":\\"$LD_LIBRARY_PATH\\",\\"threads\\":\\"$OPENBLAS_NUM_THREADS\\"}"\n',
+    );
+    chmodSync(python, 0o755);
+    const peer = new TorchPeer({ python, threads: 3 }, "check_peer.py", "/openblas");
+    try {
+      const { path, threads } = await peer.ask<{ path: string; threads: string }>({ do: "describe" });
+      expect(path.split(":")[0]).toBe("/openblas");
+      expect(threads).toBe("3");
+    } finally {
+      peer.close();
       rmSync(root, { recursive: true });
     }
   });

@@ -32,9 +32,9 @@ export function findFault(products: TorchProducts): string | null {
   const blas = nameBlas(products);
   const { libraries, gflops, peakGflops } = products;
   if (libraries.length > 0 && !/^(OpenBLAS|MKL)/.test(blas))
-    return `its products are ${blas}'s, ${formatNumber(gflops)} GFLOP/s: ${ADVICE}`;
+    return `OpenBLAS is not what it loaded (${blas}, ${formatNumber(gflops)} GFLOP/s): ${ADVICE}`;
   const share = gflops / peakGflops;
   if (!(share >= LEAST_SHARE))
-    return `its sgemm (${blas}) does ${formatNumber(gflops)} GFLOP/s, ${formatNumber(share)} of the machine's ${formatNumber(peakGflops)}, where ${LEAST_SHARE} is the least of a sound one: ${ADVICE}, on an idle machine`;
+    return `its sgemm (${blas}) does ${formatNumber(gflops)} GFLOP/s, ${formatNumber(share)} of the machine's ${formatNumber(peakGflops)}, at least ${LEAST_SHARE} is expected: measure on an idle machine, or ${ADVICE}`;
   return null;
 }

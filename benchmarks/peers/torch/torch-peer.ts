@@ -90,8 +90,7 @@ export class TorchPeer {
   private readonly process: ChildProcessWithoutNullStreams;
   private readonly answers: AsyncIterator<string>;
 
-  constructor({ python, threads }: Pick<Torch, "python" | "threads">, script: string) {
-    const openblas = findOpenBlas();
+  constructor({ python, threads }: Pick<Torch, "python" | "threads">, script: string, openblas = findOpenBlas()) {
     const search = [openblas, process.env.LD_LIBRARY_PATH].filter(Boolean).join(":");
     const env = {
       ...process.env,
