@@ -17,8 +17,8 @@ export interface Machine {
   node: string;
   /** The engine's own products, for example "avx2". */
   cpuKernel: string;
-  /** Which of ggml's CPU libraries runs, for example "haswell". */
-  ggmlVariant: string;
+  /** Which build of ggml computes the rest on the CPU, for example "haswell". */
+  ggmlBuild: string;
 }
 
 export interface Cpu {
@@ -152,21 +152,13 @@ function findGpu(): string | null {
   return others.length > 0 ? others.join(", ") : null;
 }
 
-function describeEngine(): Pick<Machine, "cpuKernel" | "ggmlVariant"> {
-  const info: ReturnType<typeof getRuntimeInfo> & { cpuKernel?: string } = getRuntimeInfo();
-  let libraries = "";
-  try {
-    libraries = readFileSync("/proc/self/maps", "utf8");
-  } catch {
-    // Only Linux tells what is loaded.
-  }
-  return {
-    cpuKernel: info.cpuKernel ?? "unknown",
-    ggmlVariant: /libggml-cpu-(\w+)\./.exec(libraries)?.[1] ?? "unknown",
-  };
+/** An engine that does not tell them has them unknown. */
+function describeEngine(): Pick<Machine, "cpuKernel" | "ggmlBuild"> {
+  const info: ReturnType<typeof getRuntimeInfo> & { cpuKernel?: string; ggmlBuild?: string } = getRuntimeInfo();
+  return { cpuKernel: info.cpuKernel ?? "unknown", ggmlBuild: info.ggmlBuild ?? "unknown" };
 }
 
-export function describeMachine({ cpu, threads, memory, gpu, node, cpuKernel, ggmlVariant }: Machine): string {
+export function describeMachine({ cpu, threads, memory, gpu, node, cpuKernel, ggmlBuild }: Machine): string {
   const parts = [cpu, `${threads} threads`, `${memory} GiB`, gpu ?? "no GPU", `Node ${node}`];
-  return `${parts.join(", ")}; kernel ${cpuKernel}, ggml ${ggmlVariant}`;
+  return `${parts.join(", ")}; kernel ${cpuKernel}, ggml ${ggmlBuild}`;
 }

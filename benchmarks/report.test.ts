@@ -14,7 +14,7 @@ const machine: Machine = {
   gpu: null,
   node: "v20.0.0",
   cpuKernel: "avx2",
-  ggmlVariant: "haswell",
+  ggmlBuild: "haswell",
 };
 const row: Row = {
   case: "embedded policy, full",

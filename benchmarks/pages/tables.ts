@@ -40,6 +40,6 @@ export function describeProvenance({ machine, peerChecks, rows }: Report): strin
     commits.size > 1
       ? `Commits ${[...commits].map(([commit, count]) => `${commit} (${count} rows)`).join(", ")}`
       : `Commit ${[...commits.keys()].join()}`;
-  const engine = `kernel ${machine.cpuKernel}, ggml ${machine.ggmlVariant}, Node ${machine.node}`;
+  const engine = `kernel ${machine.cpuKernel}, ggml ${machine.ggmlBuild}, Node ${machine.node}`;
   return [`${names}; ${engine}.`, ...peerChecks.map((check) => `${describeCheck(check)}.`)].join(" ");
 }
