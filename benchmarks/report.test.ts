@@ -59,3 +59,36 @@ describe("a report", () => {
     expect(table).toContain("other: 15055, fa on, 1 t (ratio 2.00)");
   });
 });
+
+describe("the headline", () => {
+  const tried = { "flash attention on, 2 threads": 1, "flash attention off, 2 threads": 2 };
+  const off = { used: "flash attention off, 2 threads", tried };
+  const on = { used: "flash attention on, 2 threads", tried };
+  const peers = { "llama-batched-bench": 50, "node-llama-cpp": 25 };
+  const make = (title: string, ours: number, settings: Row["settings"]): Row[] => [
+    { case: title, metric: "tokens per second, deterministic: false", ours, peers, settings, target: null, met: null },
+    {
+      case: title,
+      metric: "tokens per second, deterministic: true",
+      ours: ours / 4,
+      peers: { ...peers, "ours, deterministic: false": ours },
+      settings,
+      target: null,
+      met: null,
+    },
+  ];
+
+  it("is about cases with the better setting of each side, says which, and what deterministic costs", () => {
+    const both = { ours: off, "llama-batched-bench": on, "node-llama-cpp": on };
+    const single = { used: on.used, tried: {} };
+    const old = { ours: single, "llama-batched-bench": single, "node-llama-cpp": single };
+    const rows = [...make("model, 1 sequence", 75, both), ...make("model, 8 sequences", 5000, old)];
+    const lines = writeHeadline([makeReport("decode", { rows }, machine, "abc1234")]);
+    expect(lines[0]).toContain("each side in its better setting: 1.50 times llama-batched-bench and 3.00 times");
+    expect(lines[1]).toContain("ours flash attention off in 1; llama-batched-bench flash attention on in 1");
+    expect(lines[2]).toContain("0.250 of that speed with one sequence.");
+    expect(writeHeadline([makeReport("decode", { rows: make("m", 5000, old) }, machine, "abc1234")])[0]).toContain(
+      "each side in a single setting: 100 times",
+    );
+  });
+});

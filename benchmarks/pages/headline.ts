@@ -17,31 +17,35 @@ export function writeHeadline(reports: readonly Report[]): string[] {
 const FREE = ", deterministic: false";
 const REPEATABLE = ", deterministic: true";
 
+const SIDES = ["ours", "llama-batched-bench", "node-llama-cpp"];
+
+/** Of the cases in which every side was tried in several settings; of all where there is none. */
 function describeDecode(all: Rows): string[] {
+  const wasTried = (row: Rows[number]) =>
+    SIDES.every((side) => Object.keys(row.settings?.[side]?.tried ?? {}).length > 1);
   const rows = all.filter(({ metric }) => metric.startsWith("tokens per second"));
-  const free = rows.filter(({ metric }) => metric.endsWith(FREE));
+  const tried = rows.filter(wasTried);
+  const chosen = tried.length > 0 ? tried : rows;
+  const free = chosen.filter(({ metric }) => metric.endsWith(FREE));
   if (free.length === 0) return [];
-  const peers = ["llama-batched-bench", "node-llama-cpp"].map((name) => describeRatios(free, name));
-  const sides = ["ours", "llama-batched-bench", "node-llama-cpp"];
-  const wereTried = free.every(({ settings }) =>
-    sides.every((side) => Object.keys(settings?.[side]?.tried ?? {}).length > 1),
-  );
-  const how = wereTried ? "each side in its better setting" : "not all sides in all settings";
+  const peers = SIDES.slice(1).map((name) => describeRatios(free, name));
+  const [how, which] =
+    tried.length > 0
+      ? ["each side in its better setting", "Better settings"]
+      : ["each side in a single setting", "Settings"];
   const lines = [
     `Decoding with \`deterministic: false\`, ${how}: ${peers.join(" and ")}.`,
-    `${wereTried ? "Better settings" : "Settings"}: ${sides.map((side) => countSettings(free, side)).join("; ")}.`,
+    `${which}: ${SIDES.map((side) => countSettings(free, side)).join("; ")}.`,
   ];
-  const repeatable = rows.filter(({ metric }) => metric.endsWith(REPEATABLE));
+  const repeatable = chosen.filter(({ metric }) => metric.endsWith(REPEATABLE));
   const isOne = ({ case: title }: Rows[number]) => title.endsWith(" 1 sequence");
-  const cost = (part: Rows, what: string) =>
-    part.length > 0 ? [`${describeRange(part, "ours, deterministic: false")} of that speed ${what}`] : [];
-  const costs = [
-    ...cost(repeatable.filter(isOne), "with one sequence"),
-    ...cost(
-      repeatable.filter((row) => !isOne(row)),
-      "with more",
-    ),
+  const parts: [Rows, string][] = [
+    [repeatable.filter(isOne), "with one sequence"],
+    [repeatable.filter((row) => !isOne(row)), "with more"],
   ];
+  const costs = parts
+    .filter(([part]) => part.length > 0)
+    .map(([part, what]) => `${describeRange(part, "ours, deterministic: false")} of that speed ${what}`);
   if (costs.length > 0)
     lines.push(`What \`deterministic: true\`, the default, costs: it decodes at ${costs.join(", and at ")}.`);
   return lines;
