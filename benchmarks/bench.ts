@@ -40,6 +40,10 @@ const machine = readMachine();
 log(describeMachine(machine));
 const benchmark = await load();
 const report = makeReport(name, await benchmark.run({ includes, log }), machine, commit);
+if (report.rows.length === 0) {
+  console.error(`no case of ${name} has ${JSON.stringify(values.only)} in its name`);
+  process.exit(1);
+}
 if (values.json) console.log(JSON.stringify(report, null, 2));
 else printReport(report);
 if (values.save) {
