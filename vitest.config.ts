@@ -9,6 +9,7 @@ export default defineConfig({
     include: [
       "packages/*/src/**/*.test.ts",
       "apps/*/src/**/*.test.ts",
+      "benchmarks/**/*.test.ts",
       "examples/**/*.test.ts",
       "models/**/*.test.ts",
       "native/kernels/**/*.test.ts",

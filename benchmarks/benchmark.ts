@@ -1,13 +1,8 @@
-import type { Report } from "./report.js";
-import type { Row } from "./row.js";
+import type { Measured } from "./row.js";
 
 /** What a benchmark's `index.ts` exports. */
 export interface Benchmark {
-  run(options: BenchmarkOptions): Promise<Row[]>;
-  /** An SVG of the result, kept as `docs/<name>.svg`. */
-  drawFigure?(report: Report): string;
-  /** A Markdown table for the documents, where the usual one (a line for each row) would be dull. */
-  formatTable?(report: Report): string;
+  run(options: BenchmarkOptions): Promise<Measured>;
 }
 
 export interface BenchmarkOptions {

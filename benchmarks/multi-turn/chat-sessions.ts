@@ -18,10 +18,11 @@ export interface ChatSessionsOptions {
   /** Tokens of one conversation at most. */
   contextSize: number;
   threads: number;
+  flashAttention: boolean;
 }
 
 export async function openChatSessions(options: ChatSessionsOptions): Promise<ChatSessions> {
-  const { conversations, workload, contextSize, threads } = options;
+  const { conversations, workload, contextSize, threads, flashAttention } = options;
   const llama = await getLlama({ gpu: false, build: "never", logLevel: LlamaLogLevel.error, maxThreads: threads });
   const model = await llama.loadModel({ modelPath: options.path });
   // A session ends a turn at special tokens; here all turns are equally long. Its public `set` ignores those tokens.
@@ -30,7 +31,12 @@ export async function openChatSessions(options: ChatSessionsOptions): Promise<Ch
   for (const token of model.iterateAllTokens())
     if (model.isSpecialToken(token) || model.isEogToken(token)) biases.set(token, -Infinity);
   const run = async (): Promise<RunResult> => {
-    const context = await model.createContext({ sequences: conversations.length, contextSize, threads });
+    const context = await model.createContext({
+      sequences: conversations.length,
+      contextSize,
+      threads,
+      flashAttention,
+    });
     try {
       const sequences = conversations.map(() => context.getSequence());
       const sessions = conversations.map(

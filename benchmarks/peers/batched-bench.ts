@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { getRuntimeInfo } from "@cria/engine";
 import { getProgram } from "../llama-cpp.js";
@@ -22,21 +23,19 @@ export async function runBatchedBench(
   log: (text: string) => void,
 ): Promise<Map<number, number>> {
   const { path, threads, flashAttention, contextSize, promptLength, steps, sequences } = options;
-  const sources = ["tools/batched-bench/batched-bench.cpp", "tools/batched-bench/main.cpp"];
-  const program = await getProgram({ name: "llama-batched-bench", sources, common: true }, log);
+  const sources = ["tools/batched-bench/batched-bench.cpp", join(import.meta.dirname, "batched-bench-main.cc")];
+  const program = await getProgram({ name: "llama-batched-bench-flushed", sources, common: true }, log);
   const args = ["-m", path, "-t", threads, "-tb", threads, "-ngl", 0, "-fa", flashAttention ? "on" : "off", "-pps"];
   args.push("-c", contextSize * Math.max(...sequences), "-npp", promptLength, "-ntg", steps);
   args.push("-npl", sequences.join(","), "--output-format", "jsonl");
-  // Its logger, a thread of its own, now and then loses lines: then once more.
-  let stderr = "";
-  for (let attempt = 0; attempt < 3; attempt++) {
-    // It looks for the backends' libraries in the folder that it runs in.
-    const output = await promisify(execFile)(program, args.map(String), { cwd: getRuntimeInfo().librariesFolder });
-    stderr = output.stderr;
-    const speeds = readSpeeds(`${output.stdout}\n${stderr}`);
-    if (sequences.every((count) => speeds.has(count))) return speeds;
-  }
-  throw new Error(`llama-batched-bench gave no result for ${sequences.join(", ")} sequences:\n${stderr}`);
+  // It looks for the backends' libraries in the folder that it runs in.
+  const { stdout, stderr } = await promisify(execFile)(program, args.map(String), {
+    cwd: getRuntimeInfo().librariesFolder,
+  });
+  const speeds = readSpeeds(`${stdout}\n${stderr}`);
+  if (!sequences.every((count) => speeds.has(count)))
+    throw new Error(`llama-batched-bench gave no result for ${sequences.join(", ")} sequences:\n${stderr}`);
+  return speeds;
 }
 
 function readSpeeds(output: string): Map<number, number> {

@@ -31,7 +31,8 @@ export class NodeLlamaDecoder {
   ) {}
 
   static async load(options: NodeLlamaOptions): Promise<NodeLlamaDecoder> {
-    llama ??= getLlama({ gpu: false, build: "never", maxThreads: options.threads, logLevel: LlamaLogLevel.error });
+    // No limit of all contexts together: each has its own number of threads, and one runs at a time.
+    llama ??= getLlama({ gpu: false, build: "never", maxThreads: 0, logLevel: LlamaLogLevel.error });
     const model = await (await llama).loadModel({ modelPath: options.path, ignoreMemorySafetyChecks: true });
     const context = await model.createContext({
       sequences: options.sequences,

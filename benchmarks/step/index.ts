@@ -10,13 +10,13 @@ import { dirname, join } from "node:path";
 import type { Trajectory } from "@cria/core";
 import { loadConfig, openSession, runTrainingStep, type Session, type StepMetrics, trainConfigSchema } from "cria";
 import type { BenchmarkOptions } from "../benchmark.js";
-import { compareRuns, type Figures } from "../measure.js";
-import { findTorch, TorchPeer } from "../peers/torch/torch-peer.js";
-import type { Row } from "../row.js";
+import { compareRuns, type Figures, median } from "../measure.js";
+import { besideTorch, openTorch, type Torch, TorchPeer } from "../peers/torch/torch-peer.js";
+import type { Measured, Row } from "../row.js";
+import { THREADS } from "../settings.js";
 
 const configFile = join(import.meta.dirname, "..", "..", "examples", "calculator", "config.yaml");
 const ROUNDS = 9;
-const threads = process.env.CRIA_BENCHMARK_THREADS;
 
 interface PeerStep {
   seconds: number;
@@ -33,15 +33,21 @@ interface Taken {
   seconds: number;
 }
 
-export async function run({ includes, log }: BenchmarkOptions): Promise<Row[]> {
+export async function run({ includes, log }: BenchmarkOptions): Promise<Measured> {
   const title = "GRPO step of the demo, 16 x 8 samples";
-  if (!includes(title)) return [];
-  const torch = findTorch();
-  if (!torch) log("no python3 with PyTorch (CRIA_TORCH_PYTHON names one): rows come without it");
-  const { values: config } = loadConfig(trainConfigSchema, configFile, threads ? [`trainer.threads=${threads}`] : []);
-  const session = await openSession(config, dirname(configFile), { silent: true });
+  if (!includes(title)) return { rows: [] };
+  const torch = await openTorch(THREADS, log);
+  const open = async (deterministic: boolean) => {
+    const changes = [`trainer.threads=${THREADS}`, `actor_rollout_ref.rollout.deterministic=${deterministic}`];
+    return openSession(loadConfig(trainConfigSchema, configFile, changes).values, dirname(configFile), {
+      silent: true,
+    });
+  };
+  const session = await open(true);
+  const free = await open(false);
+  const { config } = session;
   const folder = await mkdtemp(join(tmpdir(), "cria-step-"));
-  const peer = torch && new TorchPeer(torch.python, "grpo_peer.py");
+  const peer = torch && new TorchPeer(torch, "grpo_peer.py");
   try {
     const adapter = join(folder, "adapter.gguf");
     await session.engine.saveAdapter(adapter);
@@ -50,19 +56,24 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Row[]> {
     await peer?.ask({ do: "load", path: info.path, adapter, threads: info.threads, learningRate: lr, betas });
 
     const taken: Taken[] = [];
+    const takenFree: Taken[] = [];
     const peerSteps: PeerStep[] = [];
-    const ours = async () => {
-      const step = taken.length + 1;
+    const takeStep = async (of: Session, steps: Taken[]) => {
+      const step = steps.length + 1;
       const first = (step - 1) * config.data.train_batch_size;
-      const rows = session.trainRows.slice(first, first + config.data.train_batch_size);
+      const rows = of.trainRows.slice(first, first + config.data.train_batch_size);
       const started = performance.now();
-      const { trajectories, metrics } = await runTrainingStep(session, rows, step, 0);
+      const { trajectories, metrics } = await runTrainingStep(of, rows, step, 0);
       const seconds = (performance.now() - started) / 1e3;
-      taken.push({ rows, trajectories, metrics, seconds });
-      if (step === 1 && peer) await checkAgreement(session, trajectories, peer, log);
+      steps.push({ rows, trajectories, metrics, seconds });
       return 1 / seconds;
     };
-    // Behind ours in every round: it gets the prompts of that step as tokens.
+    const ours = async () => {
+      const figure = await takeStep(session, taken);
+      if (taken.length === 1 && peer) await checkAgreement(session, taken[0]!.trajectories, peer, log);
+      return figure;
+    };
+    // It gets the prompts of our last step as tokens.
     const theirs = async () => {
       const { rows, trajectories } = taken.at(-1)!;
       const prompts = trajectories.filter(({ sampleIndex }) => sampleIndex === 0).map(takePrompt);
@@ -71,13 +82,15 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Row[]> {
       peerSteps.push(await peer!.ask<PeerStep>({ do: "step", prompts, answers, samples }));
       return 1 / peerSteps.at(-1)!.seconds;
     };
-    const contenders: Record<string, () => Promise<number>> = peer ? { ours, torch: theirs } : { ours };
+    const both = { ours, free: () => takeStep(free, takenFree) };
+    const contenders: Record<string, () => Promise<number>> = peer ? { ...both, torch: theirs } : both;
     const figures = await compareRuns(contenders, { warmUp: 1, rounds: ROUNDS });
     // The first round warms up.
-    return makeRows(title, figures, taken.slice(1), peerSteps.slice(1), torch && `PyTorch ${torch.version}`);
+    const rows = makeRows(title, figures, taken.slice(1), peerSteps.slice(1), torch);
+    return { rows, ...(torch && { peerChecks: [torch.check] }) };
   } finally {
     peer?.close();
-    await session.dispose();
+    await Promise.all([session.dispose(), free.dispose()]);
     await rm(folder, { recursive: true, force: true });
   }
 }
@@ -119,61 +132,58 @@ function makeRows(
   figures: Record<string, Figures>,
   taken: readonly Taken[],
   peerSteps: readonly PeerStep[],
-  peerName: string | null,
+  torch: Torch | null,
 ): Row[] {
-  const beside = (value: number | undefined) => (peerName && value !== undefined ? { [peerName]: value } : {});
   const share = (pick: (step: Taken) => number) => median(taken.map((step) => pick(step) / step.seconds));
   const seconds = (name: string) => (step: Taken) => step.metrics[`timing_s/${name}`] ?? 0;
   const [rollout, scoring, training] = [seconds("gen"), seconds("old_log_prob"), seconds("update_actor")];
-  const peerShare = (pick: (step: PeerStep) => number) =>
-    beside(peerSteps.length > 0 ? median(peerSteps.map((step) => pick(step) / step.seconds)) : undefined);
-  const inform = (metric: string, ours: number, peers: Record<string, number>): Row => ({
+  const peerMedian = (pick: (step: PeerStep) => number) =>
+    peerSteps.length > 0 ? median(peerSteps.map(pick)) : undefined;
+  const inform = (metric: string, ours: number, theirs?: number): Row => ({
     case: title,
     metric,
     ours,
-    peers,
+    ...besideTorch(torch, theirs),
     target: null,
     met: null,
   });
   const rest = share((step) => step.seconds - rollout(step) - scoring(step) - training(step));
   const steps = figures.ours!.median;
   const peerFigure = figures.torch?.median;
+  const free = inform("steps per second, deterministic: false, median", figures.free!.median, peerFigure);
   return [
     {
-      ...inform("steps per second, median", steps, beside(peerFigure)),
+      ...inform("steps per second, deterministic: true, median", steps, peerFigure),
       target: peerFigure ? "at least 2 times PyTorch's" : null,
       met: peerFigure ? steps >= 2 * peerFigure : null,
     },
+    { ...free, peers: { ...free.peers, "ours, deterministic: true": steps } },
     inform(
       "tokens of all trajectories of a step, median",
       median(taken.map((step) => step.metrics["perf/total_num_tokens"]!)),
-      beside(peerSteps.length > 0 ? median(peerSteps.map((step) => step.tokens)) : undefined),
+      peerMedian((step) => step.tokens),
     ),
     inform(
       "share of rollout",
       share(rollout),
-      peerShare((step) => step.rollout),
+      peerMedian((step) => step.rollout / step.seconds),
     ),
-    inform("share of scoring", share(scoring), {}),
+    inform("share of scoring", share(scoring)),
     inform(
       "share of training",
       share(training),
-      peerShare((step) => step.training),
+      peerMedian((step) => step.training / step.seconds),
     ),
-    { ...inform("share of everything else", rest, {}), target: "at most 0.05", met: rest <= 0.05 },
+    { ...inform("share of everything else", rest), target: "at most 0.05", met: rest <= 0.05 },
     inform(
       "seconds of rollout, median",
       median(taken.map(rollout)),
-      beside(peerSteps.length > 0 ? median(peerSteps.map((step) => step.rollout)) : undefined),
+      peerMedian((step) => step.rollout),
     ),
     inform(
       "seconds of scoring and training, median",
       median(taken.map((step) => scoring(step) + training(step))),
-      beside(peerSteps.length > 0 ? median(peerSteps.map((step) => step.training)) : undefined),
+      peerMedian((step) => step.training),
     ),
   ];
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]!;
 }

@@ -7,7 +7,7 @@
 import { ChatTemplate, DeltaTokenizer, InferenceConversation } from "@cria/tokenizer-delta";
 import { BundledVocabulary, createLlamaTemplate, readBundledTemplate } from "@cria/tokenizer-delta/testing";
 import { measureInterleaved, type Timing } from "../measure.js";
-import type { Row } from "../row.js";
+import type { Measured, Row } from "../row.js";
 import { searchTool, writeConversation, writeToolAnswer } from "./conversation.js";
 
 const SIZES = [1_000, 10_000, 100_000];
@@ -16,7 +16,7 @@ const tools = [searchTool];
 
 type Contender = "ours" | "production" | "whole" | "wholeLlama" | "between";
 
-export async function run(): Promise<Row[]> {
+export async function run(): Promise<Measured> {
   const source = readBundledTemplate(TEMPLATE);
   const template = new ChatTemplate(source, { bos_token: "", eos_token: "" });
   const llamaTemplate = await createLlamaTemplate(source);
@@ -109,7 +109,7 @@ export async function run(): Promise<Row[]> {
     met: byDelta.long.median / byDelta.short.median <= 150,
   });
   await vocabulary.dispose();
-  return rows;
+  return { rows };
 }
 
 function micro({ median }: Timing): number {

@@ -5,20 +5,20 @@
  * for both, whether or not they are evaluated once for several rows.
  */
 import { mkdtemp, rm } from "node:fs/promises";
-import { availableParallelism, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadModel } from "@cria/engine";
 import { embeddedPolicyPath } from "@cria/models";
 import type { BenchmarkOptions } from "../benchmark.js";
 import { compareRuns } from "../measure.js";
 import { getModelFile } from "../models/index.js";
-import { findTorch, TorchPeer } from "../peers/torch/torch-peer.js";
-import type { Row } from "../row.js";
+import { besideTorch, openTorch, type Torch, TorchPeer } from "../peers/torch/torch-peer.js";
+import type { Measured, Row } from "../row.js";
+import { THREADS } from "../settings.js";
 import { makeBatch, policyGradient, toSequences } from "./batch.js";
 import { cases, type TrainCase } from "./cases.js";
 import { measureMemory } from "./memory.js";
 
-const threads = Number(process.env.CRIA_BENCHMARK_THREADS ?? availableParallelism());
 const optimizer = { learningRate: 1e-4, maxGradNorm: 1 };
 
 interface TorchStep {
@@ -27,19 +27,18 @@ interface TorchStep {
   seconds: number;
 }
 
-export async function run(options: BenchmarkOptions): Promise<Row[]> {
-  const torch = findTorch();
-  if (!torch) options.log("no python3 with PyTorch (CRIA_TORCH_PYTHON names one): rows come without it");
+export async function run(options: BenchmarkOptions): Promise<Measured> {
+  const chosen = cases.filter(({ title }) => options.includes(title));
+  const torch = chosen.length > 0 ? await openTorch(THREADS, options.log) : null;
   const folder = await mkdtemp(join(tmpdir(), "cria-train-"));
   const rows: Row[] = [];
   try {
-    for (const trainCase of cases.filter(({ title }) => options.includes(title)))
-      rows.push(...(await measureCase(trainCase, torch, folder, options)));
+    for (const trainCase of chosen) rows.push(...(await measureCase(trainCase, torch, folder, options)));
     rows.push(...(await measureMemory(options)));
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-  return rows;
+  return { rows, ...(torch && { peerChecks: [torch.check] }) };
 }
 
 async function getPath(model: TrainCase["model"]): Promise<string> {
@@ -48,7 +47,7 @@ async function getPath(model: TrainCase["model"]): Promise<string> {
 
 async function measureCase(
   trainCase: TrainCase,
-  torch: ReturnType<typeof findTorch>,
+  torch: Torch | null,
   folder: string,
   { log }: BenchmarkOptions,
 ): Promise<Row[]> {
@@ -57,7 +56,7 @@ async function measureCase(
   const lora = trainable === "lora" ? { rank: 16, alpha: 32 } : null;
   await using model = await loadModel({
     path,
-    threads,
+    threads: THREADS,
     lora,
     trainable,
     contextSize: 64,
@@ -67,12 +66,12 @@ async function measureCase(
   const sequences = toSequences(batch);
   // B is zero in a new adapter and then hides A's gradient: one step at a high rate moves it.
   if (lora) await model.train(sequences, policyGradient, { ...optimizer, learningRate: 1e-2 });
-  const peer = torch && new TorchPeer(torch.python, "train_peer.py");
+  const peer = torch && new TorchPeer(torch, "train_peer.py");
   try {
     if (peer) {
       const adapter = join(folder, "adapter.gguf");
       if (lora) await model.saveAdapter(adapter);
-      await peer.ask({ do: "load", path, adapter: lora ? adapter : null, threads });
+      await peer.ask({ do: "load", path, adapter: lora ? adapter : null, threads: THREADS });
       await checkGradient(model, sequences, batch, peer, trainCase, log);
     }
     const tokens = rows * length;
@@ -92,20 +91,21 @@ async function measureCase(
       case: title,
       metric: "tokens per second of forward, backward and step, median",
       ours: figures.ours.median,
-      peers: peer ? { [`PyTorch ${torch.version}`]: figures.torch.median } : {},
+      ...besideTorch(torch, figures.torch?.median),
       target: peer ? "at least 1.5 times PyTorch's" : null,
       met: peer ? figures.ours.median >= 1.5 * figures.torch.median : null,
     };
     log(`${title}: ${row.ours.toFixed(0)} tokens/s${peer ? `, PyTorch ${figures.torch.median.toFixed(0)}` : ""}`);
     if (!peer || sharedPrompt) return [row];
-    // Products alone, what a plain evaluation needs: elementwise work and attention's softmax count as nothing.
-    const { flops } = await peer.ask<{ flops: number }>({ do: "peak", size: 1536, seconds: 2 });
-    const needed = countProducts(model.info, trainCase);
+    // Products alone, what a plain evaluation needs: elementwise work and attention's softmax count as nothing. Integer
+    // products may exceed the F32 rate.
+    const { peakGflops } = torch!.check;
+    const shareOf = (speed: number) => (countProducts(model.info, trainCase) * speed) / tokens / (peakGflops * 1e9);
     const share: Row = {
       case: title,
-      metric: `products' floating-point operations per second, share of sgemm's ${(flops / 1e9).toFixed(0)} GFLOP/s (PyTorch, 1536 x 1536)`,
-      ours: (needed * figures.ours.median) / tokens / flops,
-      peers: { [`PyTorch ${torch.version}`]: (needed * figures.torch.median) / tokens / flops },
+      metric: "products' floating-point operations per second, share of the machine's F32 multiply-adds",
+      ours: shareOf(figures.ours.median),
+      ...besideTorch(torch, shareOf(figures.torch.median)),
       target: null,
       met: null,
     };

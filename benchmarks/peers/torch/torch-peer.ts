@@ -1,5 +1,11 @@
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { describeCheck } from "../../report.js";
+import type { PeerCheck, Row } from "../../row.js";
+import { measureFmaPeak } from "../fma-peak.js";
+import { findFault, nameBlas, type TorchProducts } from "./judge-torch.js";
 
 /**
  * Debian's allocator otherwise gives large blocks back to the system after each use, and faults them in again. Its OpenBLAS
@@ -13,15 +19,69 @@ const settings = {
   MALLOC_ARENA_MAX: "1",
 };
 
-/** Where python3 with PyTorch is: CRIA_TORCH_PYTHON, the one on PATH, or Debian's. Null when none has it. */
-export function findTorch(): { python: string; version: string } | null {
-  for (const python of [process.env.CRIA_TORCH_PYTHON, "python3", "/usr/bin/python3"]) {
-    if (!python) continue;
-    const { status, stdout } = spawnSync(python, ["-c", "import torch; print(torch.__version__)"], {
-      encoding: "utf8",
-    });
-    if (status === 0) return { python, version: stdout.trim() };
+/** A Python with PyTorch, and what was found out about its products. */
+export interface Torch {
+  python: string;
+  threads: number;
+  /** "PyTorch" and its version: the peer's name in rows. */
+  name: string;
+  check: PeerCheck;
+}
+
+/**
+ * CRIA_TORCH_PYTHON, the python3 on PATH, or Debian's, the first that has PyTorch; its products are measured beside the
+ * machine's multiply-adds. Null when none has it.
+ */
+export async function openTorch(threads: number, log: (text: string) => void): Promise<Torch | null> {
+  const python = [process.env.CRIA_TORCH_PYTHON, "python3", "/usr/bin/python3"].find(
+    (one) => one && spawnSync(one, ["-c", "import torch"]).status === 0,
+  );
+  if (!python) {
+    log("no python3 with PyTorch (CRIA_TORCH_PYTHON names one): rows come without it");
+    return null;
   }
+  const peer = new TorchPeer({ python, threads }, "check_peer.py");
+  try {
+    const described = await peer.ask<{ version: string; libraries: string[]; hasMkl: boolean }>({
+      do: "describe",
+      threads,
+    });
+    const sgemm = async () => (await peer.ask<{ flops: number }>({ do: "sgemm", size: 1536, seconds: 1 })).flops / 1e9;
+    // In turn, the best of each: what else the machine does hits both.
+    let [gflops, peakGflops] = [0, 0];
+    for (let i = 0; i < 3; i++) {
+      gflops = Math.max(gflops, await sgemm());
+      peakGflops = Math.max(peakGflops, (await measureFmaPeak(threads, 0.5)) / 1e9);
+    }
+    const products: TorchProducts = { ...described, gflops, peakGflops };
+    const name = `PyTorch ${described.version}`;
+    const blas = nameBlas(products);
+    const check = { peer: name, blas, threads, gflops, peakGflops, fault: findFault(products) };
+    log(describeCheck(check));
+    return { python, threads, name, check };
+  } finally {
+    peer.close();
+  }
+}
+
+/** A row's columns of PyTorch: its number, and its fault if it has one. None without PyTorch or without a number. */
+export function besideTorch(torch: Torch | null, value: number | undefined): Pick<Row, "peers" | "crippled"> {
+  if (!torch || value === undefined) return { peers: {} };
+  const { name, check } = torch;
+  return { peers: { [name]: value }, ...(check.fault && { crippled: { [name]: check.fault } }) };
+}
+
+/**
+ * Folder of OpenBLAS' own libblas.so.3, null where it is not installed. Debian's PyTorch loads whatever the machine's
+ * alternative of that name is, reference BLAS among them: with the folder first in the search path it loads this one.
+ */
+export function findOpenBlas(libraries = "/usr/lib"): string | null {
+  if (!existsSync(libraries)) return null;
+  for (const machine of readdirSync(libraries))
+    for (const kind of ["openblas-pthread", "openblas-openmp"]) {
+      const folder = join(libraries, machine, kind);
+      if (existsSync(join(folder, "libblas.so.3"))) return folder;
+    }
   return null;
 }
 
@@ -30,8 +90,14 @@ export class TorchPeer {
   private readonly process: ChildProcessWithoutNullStreams;
   private readonly answers: AsyncIterator<string>;
 
-  constructor(python: string, script: string) {
-    const env = { ...process.env, ...settings };
+  constructor({ python, threads }: Pick<Torch, "python" | "threads">, script: string, openblas = findOpenBlas()) {
+    const search = [openblas, process.env.LD_LIBRARY_PATH].filter(Boolean).join(":");
+    const env = {
+      ...process.env,
+      ...settings,
+      OPENBLAS_NUM_THREADS: String(threads),
+      ...(search && { LD_LIBRARY_PATH: search }),
+    };
     this.process = spawn(python, [`${import.meta.dirname}/${script}`], { env, stdio: "pipe" });
     this.process.stderr.pipe(process.stderr);
     this.answers = createInterface(this.process.stdout)[Symbol.asyncIterator]();

@@ -35,15 +35,4 @@ def step(tokens, first, advantages, apply):
     return {"loss": float(loss), "gradNorm": float(norm), "seconds": time.perf_counter() - started}
 
 
-def peak(size, seconds):
-    """FLOP/s of the best of the products of two [size, size] F32 matrices within that time."""
-    a, b = torch.randn(size, size), torch.randn(size, size)
-    best, end = 0.0, time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        started = time.perf_counter()
-        a @ b
-        best = max(best, 2 * size**3 / (time.perf_counter() - started))
-    return {"flops": best}
-
-
-serve({"load": load, "step": step, "peak": peak})
+serve({"load": load, "step": step})

@@ -1,0 +1,123 @@
+/** The four sides of the decode benchmark in one setting each. Cases are numbers of sequences; figures tokens per second. */
+
+import { runBatchedBench } from "../peers/batched-bench.js";
+import { NodeLlamaDecoder } from "../peers/node-llama-cpp.js";
+import type { Contender, Setting } from "../settings.js";
+import { nameSetting } from "../settings.js";
+import { CriaDecoder } from "./cria-decoder.js";
+
+export interface Task {
+  title: string;
+  path: string;
+  /** Most sequences at once. */
+  sequences: number;
+  /** Tokens that each sequence samples in a run of so many sequences. */
+  getSteps(sequences: number, isTrial: boolean): number;
+}
+
+/** What a run of ours measures besides. */
+export interface OurContender extends Contender<number> {
+  /** Share of each run's time outside llama_decode, by the number of sequences. */
+  outside: Map<number, number[]>;
+}
+
+const PROMPT_LENGTH = 16;
+/** Tokens of one sequence: prompt, two that are given, and the steps. One less than what a KV stream is rounded to. */
+const CONTEXT = 255;
+
+const describe = ({ path, sequences }: Task, { flashAttention, threads }: Setting) => ({
+  path,
+  sequences,
+  flashAttention,
+  threads,
+  prompt: makeTokens(PROMPT_LENGTH, 0),
+});
+
+export async function openOurs(task: Task, setting: Setting, deterministic: boolean): Promise<OurContender> {
+  const decoder = await CriaDecoder.load({ ...describe(task, setting), contextSize: CONTEXT, deterministic });
+  const outside: OurContender["outside"] = new Map();
+  const decode = async (count: number, isTrial: boolean) => {
+    const steps = task.getSteps(count, isTrial);
+    await decoder.prepare(makeTokens(count, 1));
+    const { logprobs, seconds, llamaSeconds } = await decoder.run(makeTokens(count, 2), steps, 1);
+    const all = logprobs.flat();
+    if (all.length !== count * steps || !all.every((x) => x <= 0 && x > -100))
+      throw new Error(`${task.title}: logprobs are missing or out of range`);
+    if (!isTrial) outside.set(count, [...(outside.get(count) ?? []), 1 - llamaSeconds / seconds]);
+    return (count * steps) / seconds;
+  };
+  return {
+    side: nameOurs(deterministic),
+    setting: nameSetting(setting),
+    outside,
+    run: (counts, isTrial) => runEach(counts, (count) => decode(count, isTrial)),
+    dispose: () => decoder.dispose(),
+  };
+}
+
+export const nameOurs = (deterministic: boolean) => `ours, deterministic: ${deterministic}`;
+
+export async function openNode(task: Task, setting: Setting): Promise<Contender<number>> {
+  const decoder = await NodeLlamaDecoder.load({ ...describe(task, setting), contextSize: CONTEXT + 1 });
+  const decode = async (count: number, isTrial: boolean) => {
+    const steps = task.getSteps(count, isTrial);
+    await decoder.prepare(count);
+    const started = performance.now();
+    const tokens = await decoder.run(makeTokens(count, 2), steps, 1);
+    const seconds = (performance.now() - started) / 1000;
+    if (tokens.flat().length !== count * steps) throw new Error(`${task.title}: node-llama-cpp sampled too little`);
+    return (count * steps) / seconds;
+  };
+  return {
+    side: "node-llama-cpp",
+    setting: nameSetting(setting),
+    run: (counts, isTrial) => runEach(counts, (count) => decode(count, isTrial)),
+    dispose: () => decoder.dispose(),
+  };
+}
+
+/** A process for each number of steps. */
+export function openBatched(task: Task, setting: Setting, log: (text: string) => void): Contender<number> {
+  const options = { ...describe(task, setting), contextSize: CONTEXT + 1, promptLength: PROMPT_LENGTH };
+  return {
+    side: "llama-batched-bench",
+    setting: nameSetting(setting),
+    run: async (counts, isTrial) => {
+      const speeds = new Map<number, number>();
+      const getSteps = (count: number) => task.getSteps(count, isTrial);
+      for (const steps of new Set(counts.map(getSteps))) {
+        const sequences = counts.filter((count) => getSteps(count) === steps);
+        for (const [count, speed] of await runBatchedBench({ ...options, steps, sequences }, log))
+          speeds.set(count, speed);
+      }
+      return speeds;
+    },
+    dispose: async () => {},
+  };
+}
+
+async function runEach(counts: readonly number[], decode: (count: number) => Promise<number>) {
+  const figures = new Map<number, number>();
+  for (const count of counts) figures.set(count, await decode(count));
+  return figures;
+}
+
+/** Both evaluate the same, in the same order, on the same libraries: greedy tokens of one sequence must be equal. */
+export async function compareGreedy(task: Task, setting: Setting): Promise<void> {
+  const options = { ...describe(task, setting), sequences: 1 };
+  const ours = await CriaDecoder.load({ ...options, contextSize: CONTEXT, deterministic: false });
+  const node = await NodeLlamaDecoder.load({ ...options, contextSize: CONTEXT + 1 });
+  const [first, next] = [makeTokens(1, 1), makeTokens(1, 2)];
+  await ours.prepare(first);
+  await node.prepare(1, first);
+  const [mine] = (await ours.run(next, 8, 0)).tokens;
+  const [theirs] = await node.run(next, 8, 0);
+  await Promise.all([ours.dispose(), node.dispose()]);
+  if (mine!.join() !== theirs!.join())
+    throw new Error(`${task.title}: greedy tokens differ: ${mine} and node-llama-cpp's ${theirs}`);
+}
+
+/** Ordinary tokens of any of the vocabularies: the smallest has 640, and the first 256 are bytes or control tokens. */
+function makeTokens(count: number, kind: number): number[] {
+  return Array.from({ length: count }, (_, i) => 260 + ((7919 * (i + 1) + 104_729 * kind) % 350));
+}

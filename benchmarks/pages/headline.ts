@@ -1,0 +1,113 @@
+/** A machine's results in a few sentences: ratios to peers, in which settings, and what `deterministic: true` costs. */
+import { median } from "../measure.js";
+import { formatNumber, type Report } from "../report.js";
+
+type Rows = Report["rows"];
+
+export function writeHeadline(reports: readonly Report[]): string[] {
+  const find = (name: string) => reports.find((report) => report.name === name)?.rows ?? [];
+  return [
+    ...describeDecode(find("decode")),
+    ...describeStep(find("step")),
+    ...describeTrain(find("train")),
+    ...describeMultiTurn(find("multi-turn")),
+  ];
+}
+
+const FREE = ", deterministic: false";
+const REPEATABLE = ", deterministic: true";
+
+const SIDES = ["ours", "llama-batched-bench", "node-llama-cpp"];
+
+/** Of the cases in which every side was tried in several settings; of all where there is none. */
+function describeDecode(all: Rows): string[] {
+  const wasTried = (row: Rows[number]) =>
+    SIDES.every((side) => Object.keys(row.settings?.[side]?.tried ?? {}).length > 1);
+  const rows = all.filter(({ metric }) => metric.startsWith("tokens per second"));
+  const tried = rows.filter(wasTried);
+  const chosen = tried.length > 0 ? tried : rows;
+  const free = chosen.filter(({ metric }) => metric.endsWith(FREE));
+  if (free.length === 0) return [];
+  const peers = SIDES.slice(1).map((name) => describeRatios(free, name));
+  const [how, which] =
+    tried.length > 0
+      ? ["each side in its better setting", "Better settings"]
+      : ["each side in a single setting", "Settings"];
+  const lines = [
+    `Decoding with \`deterministic: false\`, ${how}: ${peers.join(" and ")}.`,
+    `${which}: ${SIDES.map((side) => countSettings(free, side)).join("; ")}.`,
+  ];
+  const repeatable = chosen.filter(({ metric }) => metric.endsWith(REPEATABLE));
+  const isOne = ({ case: title }: Rows[number]) => title.endsWith(" 1 sequence");
+  const parts: [Rows, string][] = [
+    [repeatable.filter(isOne), "with one sequence"],
+    [repeatable.filter((row) => !isOne(row)), "with more"],
+  ];
+  const costs = parts
+    .filter(([part]) => part.length > 0)
+    .map(([part, what]) => `${describeRange(part, "ours, deterministic: false")} of that speed ${what}`);
+  if (costs.length > 0)
+    lines.push(`What \`deterministic: true\`, the default, costs: it decodes at ${costs.join(", and at ")}.`);
+  return lines;
+}
+
+function describeStep(rows: Rows): string[] {
+  const steps = (ending: string) =>
+    rows.filter(({ metric }) => metric.startsWith("steps per second") && metric.includes(ending));
+  return describePair(steps(REPEATABLE), steps(FREE), "A GRPO step of the demo", "PyTorch");
+}
+
+function describeTrain(all: Rows): string[] {
+  const rows = all.filter(({ metric }) => metric.startsWith("tokens per second"));
+  const described = describeRatios(rows, "PyTorch");
+  return described ? [`A training step (forward, backward, AdamW): ${described}.`] : [];
+}
+
+function describeMultiTurn(all: Rows): string[] {
+  const rows = all.filter(({ metric }) => metric.startsWith("sampled tokens per second"));
+  const [repeatable, free] = [REPEATABLE, FREE].map((ending) => rows.filter(({ metric }) => metric.endsWith(ending)));
+  const reuse = repeatable!.length > 0 ? [`Reuse of prefixes: ${describeRatios(repeatable!, "ours, reuse off")}.`] : [];
+  return [...reuse, ...describePair(repeatable!, free!, "Conversations with tools", "node-llama-cpp's chat sessions")];
+}
+
+/** What is measured with `deterministic` on and off. */
+function describePair(repeatable: Rows, free: Rows, what: string, peer: string): string[] {
+  const parts = [
+    repeatable.length > 0 && `${describeRatios(repeatable, peer)} with \`deterministic: true\``,
+    free.length > 0 && `${describeRatios(free, peer)} with \`false\``,
+  ].filter(Boolean);
+  return parts.length > 0 ? [`${what}: ${parts.join(", ")}.`] : [];
+}
+
+/** "1.02 to 1.84 times NAME (median 1.20 of 14)"; says so where no ratio could be made. */
+function describeRatios(rows: Rows, peer: string): string {
+  const name = findPeer(rows, peer);
+  if (!name) return rows.length > 0 ? `no ${peer} to compare with` : "";
+  const ratios = listRatios(rows, name);
+  if (ratios.length === 0) return `no ratio to ${name} (peer crippled)`;
+  const middle = ratios.length > 1 ? ` (median ${formatNumber(median(ratios))} of ${ratios.length})` : "";
+  return `${describeRange(rows, name)} times ${name}${middle}`;
+}
+
+function describeRange(rows: Rows, name: string): string {
+  const ratios = listRatios(rows, name);
+  const [least, most] = [Math.min(...ratios), Math.max(...ratios)].map(formatNumber);
+  return least === most ? least! : `${least} to ${most}`;
+}
+
+const listRatios = (rows: Rows, name: string) =>
+  rows.map(({ ratio }) => ratio[name]).filter((ratio): ratio is number => typeof ratio === "number");
+
+const findPeer = (rows: Rows, name: string) =>
+  rows.flatMap(({ peers }) => Object.keys(peers)).find((peer) => peer.startsWith(name));
+
+/** "ours flash attention off in 9, flash attention on in 3": threads are in the table. */
+function countSettings(rows: Rows, side: string): string {
+  const counts = new Map<string, number>();
+  for (const { settings } of rows) {
+    const used = settings?.[side]?.used.split(",")[0] ?? "one setting";
+    counts.set(used, (counts.get(used) ?? 0) + 1);
+  }
+  const parts = [...counts].sort(([, a], [, b]) => b - a).map(([used, count]) => `${used} in ${count}`);
+  return `${side} ${parts.join(", ")}`;
+}
