@@ -21,11 +21,14 @@ export { connectMcpServer, createMcpTools, type McpToolOptions } from "./mcp/cre
 export { McpConnection, type McpConnectionOptions, type McpServerConfig } from "./mcp/mcp-connection.js";
 export { McpTool } from "./mcp/mcp-tool.js";
 export { parseChatmlJson } from "./parsers/chatml-json.js";
+export { parseDeepseekV3 } from "./parsers/deepseek-v3.js";
+export { parseGptOss } from "./parsers/gpt-oss.js";
 export { parseHermes } from "./parsers/hermes.js";
 export { parseLlama3Json } from "./parsers/llama3-json.js";
+export { parseMistral } from "./parsers/mistral.js";
 export { parsePythonFence } from "./parsers/python-fence.js";
 export { parseQwen3Coder } from "./parsers/qwen3-coder.js";
-export { getToolParser, listToolParsers, registerToolParser } from "./parsers/registry.js";
+export { getToolParser, listToolParsers, loadToolParser, registerToolParser } from "./parsers/registry.js";
 export type { ParsedToolCall, ParsedTurn, ToolParser } from "./parsers/tool-parser.js";
 export { readConfigList } from "./read-config-list.js";
 export {

@@ -1,5 +1,6 @@
-import { findJsonEnd } from "./json-span.js";
+import { findJsonEnd, jsonProblems, skipSpace } from "./json-span.js";
 import { isRecord, makeCall, makeMalformedCall } from "./make-call.js";
+import { skipThinking } from "./thinking.js";
 import type { ParsedToolCall, ParsedTurn } from "./tool-parser.js";
 
 export interface BareJsonOptions {
@@ -37,7 +38,7 @@ export function parseBareJson(text: string, options: BareJsonOptions): ParsedTur
       continue;
     }
     if (startsLikeCall(text, open)) {
-      calls.push(makeMalformedCall(`${reasons[span.reason]}; expected ${options.shape}`));
+      calls.push(makeMalformedCall(`${jsonProblems[span.reason]}; expected ${options.shape}`));
       leaveOut(open, span.at);
     }
     // Never back into what was read: that keeps the time linear.
@@ -49,11 +50,10 @@ export function parseBareJson(text: string, options: BareJsonOptions): ParsedTur
   return { content: calls.length > 0 && /^[\s;,]*$/.test(rest) ? "" : rest, calls };
 }
 
-const reasons = { unterminated: "the JSON does not end", invalid: "not valid JSON", "too deep": "nested too deeply" };
-
 /** The next bracket that may begin a call: `{` before a key, `[` before `{`. Brackets of prose are passed by. */
 function findOpening(text: string, start: number, lists: boolean): number {
   for (let at = start; at < text.length; at++) {
+    if (text[at] === "<" || text[at] === "[") at = skipThinking(text, at);
     if (text[at] !== "{" && !(lists && text[at] === "[")) continue;
     if (/^(\{\s{0,40}["'\w]|\[\s{0,40}\{)/.test(text.slice(at, at + 50))) return at;
   }
@@ -96,8 +96,7 @@ function stripEnd(text: string, marks: readonly string[]): string {
 
 /** Index behind white space and a mark, or `start` where no mark follows. */
 function skipMark(text: string, start: number, marks: readonly string[]): number {
-  let at = start;
-  while (at < text.length && /\s/.test(text[at]!)) at++;
+  const at = skipSpace(text, start);
   const mark = marks.find((candidate) => text.startsWith(candidate, at));
   return mark === undefined ? start : at + mark.length;
 }

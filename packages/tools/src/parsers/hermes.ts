@@ -1,5 +1,6 @@
-import { findJsonEnd } from "./json-span.js";
+import { findJsonEnd, skipSpace } from "./json-span.js";
 import { makeMalformedCall, readJsonCall } from "./make-call.js";
+import { findOutsideThinking } from "./thinking.js";
 import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
 
 const OPEN = "<tool_call>";
@@ -15,7 +16,7 @@ export const parseHermes: ToolParser = (text) => {
   const content: string[] = [];
   let at = 0;
   for (;;) {
-    const open = text.indexOf(OPEN, at);
+    const open = findOutsideThinking(text, OPEN, at);
     if (open < 0) return { content: content.join("") + text.slice(at), calls };
     content.push(text.slice(at, open));
     const { call, end } = readBlock(text, open + OPEN.length);
@@ -51,10 +52,4 @@ function endOfBroken(text: string, start: number): { close: number; end: number 
   const limit = nextOpen < 0 ? text.length : nextOpen;
   const close = text.slice(start, limit).indexOf(CLOSE);
   return close < 0 ? { close: -1, end: limit } : { close: start + close, end: start + close + CLOSE.length };
-}
-
-function skipSpace(text: string, start: number): number {
-  let at = start;
-  while (at < text.length && /\s/.test(text[at]!)) at++;
-  return at;
 }

@@ -9,14 +9,29 @@ export type JsonSpan =
       at: number;
     };
 
+/** What is wrong with a JSON text that has no end, for the model to read. */
+export const jsonProblems = {
+  unterminated: "the JSON does not end",
+  invalid: "not valid JSON",
+  "too deep": "nested too deeply",
+} as const;
+
+/** Index of the first character at or behind `start` that is no white space. */
+export function skipSpace(text: string, start: number): number {
+  let at = start;
+  while (at < text.length && /\s/.test(text[at]!)) at++;
+  return at;
+}
+
 /**
  * Finds the end of the JSON object or array that opens at `start`: brackets are counted outside of strings, and the
  * first character that no JSON has there ends the search. `JSON.parse` stays the judge of the grammar.
  *
  * That early end is what keeps parsers linear: of two searches that both pass a point, one is inside a string there and
  * the other is not, so every character is read at most twice however often the searches start.
+ * @param mark a text that ends the search outside of strings too, for formats whose marks have only characters of JSON.
  */
-export function findJsonEnd(text: string, start: number): JsonSpan {
+export function findJsonEnd(text: string, start: number, mark?: string): JsonSpan {
   let depth = 0;
   for (let at = start; at < text.length; at++) {
     const char = text[at]!;
@@ -24,6 +39,7 @@ export function findJsonEnd(text: string, start: number): JsonSpan {
       at = skipString(text, at);
       if (at < 0) return { ok: false, reason: "unterminated", at: text.length };
     } else if (char === "{" || char === "[") {
+      if (mark?.[0] === char && text.startsWith(mark, at)) return { ok: false, reason: "invalid", at };
       if (++depth > MAX_DEPTH) return { ok: false, reason: "too deep", at };
     } else if (char === "}" || char === "]") {
       if (--depth === 0) return { ok: true, end: at + 1 };

@@ -28,7 +28,8 @@ export function makeCall(value: unknown, shape: string): ParsedToolCall {
   const given = call.arguments ?? call.parameters ?? {};
   const args = typeof given === "string" ? tryParse(given) : given;
   if (!isRecord(args)) return makeMalformedCall("arguments are not an object", name);
-  return { name, arguments: args };
+  const id = isRecord(value) ? value.id : undefined;
+  return { name, arguments: args, ...(typeof id === "string" && id !== "" ? { id } : {}) };
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {

@@ -1,17 +1,53 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { ToolSchema } from "@cria/core";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { defineToolSchema } from "../schema.js";
-import { getToolParser, listToolParsers, registerToolParser } from "./registry.js";
+import { getToolParser, listToolParsers, loadToolParser, registerToolParser } from "./registry.js";
 
-const parse = (format: string, text: string, tools?: ToolSchema[]) => getToolParser(format)!(text, tools);
-const formats = ["chatml-json", "hermes", "llama3_json", "python", "qwen3_coder"];
+const parse = (format: string, text: string, tools?: ToolSchema[]) => getToolParser(format)(text, tools);
+const formats = [
+  "chatml-json",
+  "deepseek_v3",
+  "gpt_oss",
+  "hermes",
+  "llama3_json",
+  "mistral",
+  "python",
+  "qwen3_coder",
+] as const;
+const folder = mkdtempSync(join(tmpdir(), "cria-parsers-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("registry", () => {
-  it("has every format of the spec, and takes more", () => {
+  it("has every format of the spec, other frameworks' names for them, and takes more", () => {
     expect(listToolParsers()).toEqual(formats);
+    expect(getToolParser("gpt-oss")).toBe(getToolParser("gpt_oss"));
+    expect(getToolParser("openai")).toBe(getToolParser("gpt_oss"));
+    expect(getToolParser("deepseek_v31")).toBe(getToolParser("deepseek_v3"));
     registerToolParser("none", (text) => ({ content: text, calls: [] }));
     expect(parse("none", "x")).toEqual({ content: "x", calls: [] });
+  });
+
+  it("an unknown format is an error that names the known ones", () => {
+    for (const format of ["hermse", "__proto__", "toString"])
+      expect(() => getToolParser(format)).toThrow(
+        /multi_turn\.format[\s\S]*chatml-json, deepseek_v3[\s\S]*module\.ts#parse/,
+      );
+  });
+
+  it("loads a user's parser by module and export, TypeScript without a build step", async () => {
+    const source = `export const parse = (text: string) => ({ content: "", calls: [{ name: text, arguments: {} }] });
+export const depth = 3;`;
+    writeFileSync(join(folder, "mine.ts"), source);
+    const mine = await loadToolParser("./mine.ts#parse", folder);
+    expect(mine("x")).toEqual({ content: "", calls: [{ name: "x", arguments: {} }] });
+    expect(await loadToolParser("hermes", folder)).toBe(getToolParser("hermes"));
+    await expect(loadToolParser("./mine.ts#depth", folder)).rejects.toThrow(/not a parser[\s\S]*number/);
+    await expect(loadToolParser("./mine.ts#other", folder)).rejects.toThrow(/exports depth, parse/);
+    await expect(loadToolParser("hermse", folder)).rejects.toThrow(/not a tool-call format/);
   });
 });
 
@@ -227,6 +263,209 @@ describe("python", () => {
   });
 });
 
+/** DeepSeek's marks, by their words. */
+const mark = (words: string) => `<｜tool▁${words.replaceAll(" ", "▁")}｜>`;
+
+describe.each<[string, string, (name: string, json: string) => string]>([
+  ["mistral", "a list", (name, json) => `[TOOL_CALLS][{"name": ${JSON.stringify(name)}, "arguments": ${json}}]`],
+  ["mistral", "a name", (name, json) => `[TOOL_CALLS]${name}[ARGS]${json}`],
+  ["mistral", "a name without [ARGS]", (name, json) => `[TOOL_CALLS]${name}${json}`],
+  [
+    "gpt_oss",
+    "channel first",
+    (n, j) => `<|channel|>commentary to=functions.${n} <|constrain|>json<|message|>${j}<|call|>`,
+  ],
+  [
+    "gpt_oss",
+    "recipient first",
+    (n, j) => `<|start|>assistant to=functions.${n}<|channel|>commentary json<|message|>${j}<|call|>`,
+  ],
+  ["deepseek_v3", "V3.1", (name, json) => `${mark("call begin")}${name}${mark("sep")}${json}${mark("call end")}`],
+  [
+    "deepseek_v3",
+    "V3",
+    (name, json) =>
+      `${mark("call begin")}function${mark("sep")}${name}\n\`\`\`json\n${json}\n\`\`\`${mark("call end")}`,
+  ],
+])("%s, %s", (format, _, write) => {
+  it("reads back several calls with whatever JSON was written", () => {
+    const name = fc.stringMatching(/^[a-z_][\w.-]{0,20}$/);
+    fc.assert(
+      fc.property(fc.array(fc.tuple(name, argumentsJson), { minLength: 1, maxLength: 4 }), (calls) => {
+        const turn = parse(format, calls.map(([called, args]) => write(called, JSON.stringify(args))).join("\n"));
+        const expected = calls.map(([called, args]) => ({ name: called, arguments: JSON.parse(JSON.stringify(args)) }));
+        expect(turn.calls).toEqual(expected);
+        expect(turn.content.trim()).toBe("");
+      }),
+    );
+  });
+
+  it("makes malformed calls errors that the model can read, and reads a good call after them", () => {
+    const broken = ['{"x": 1', '{"x": tru}', "{'x': 1}", `{"x": ${"[".repeat(5000)}${"]".repeat(5000)}}`];
+    for (const json of broken) {
+      const { calls } = parse(format, `${write("a", json)}\n${write("b", "{}")}`);
+      expect(
+        calls.map((call) => call.error ?? call.name),
+        json.slice(0, 20),
+      ).toEqual([expect.stringMatching(/^error: invalid call \(.+\)$/), "b"]);
+      expect(calls[0]!.arguments).toEqual({});
+    }
+  });
+});
+
+describe("mistral", () => {
+  it("keeps text around the calls and the ids that the model wrote", () => {
+    expect(parse("mistral", 'I look. [TOOL_CALLS] [{"name": "a", "arguments": {}, "id": "Abc123xyz"}]')).toEqual({
+      content: "I look. ",
+      calls: [{ name: "a", arguments: {}, id: "Abc123xyz" }],
+    });
+    expect(parse("mistral", "[TOOL_CALLS]a[CALL_ID]Abc123xyz[ARGS]{}[TOOL_CALLS]b[ARGS]{}").calls).toEqual([
+      { name: "a", arguments: {}, id: "Abc123xyz" },
+      { name: "b", arguments: {} },
+    ]);
+  });
+
+  it("names what is wrong", () => {
+    const error = (text: string) => parse("mistral", text).calls.map((call) => call.error)[0];
+    expect(error("[TOOL_CALLS]")).toMatch(/no name and arguments/);
+    expect(error("[TOOL_CALLS][]")).toMatch(/no call/);
+    expect(error("[TOOL_CALLS][1]")).toMatch(/not an object/);
+    expect(error("[TOOL_CALLS]a[ARGS]")).toMatch(/no name and arguments/);
+  });
+});
+
+describe("gpt_oss", () => {
+  const call = '<|start|>assistant<|channel|>commentary to=functions.a <|constrain|>json<|message|>{"x": 1}';
+
+  it("reads a whole turn: its thoughts, its calls, and what a template is given of it", () => {
+    const thought = "<|channel|>analysis<|message|>I look it up.<|end|>";
+    expect(parse("gpt_oss", thought + call)).toEqual({
+      content: thought,
+      calls: [{ name: "a", arguments: { x: 1 } }],
+      message: { content: "", reasoning_content: "I look it up." },
+    });
+    const final = `${thought}<|start|>assistant<|channel|>final<|message|>42`;
+    expect(parse("gpt_oss", final)).toEqual({
+      content: final,
+      calls: [],
+      message: { content: "42", reasoning_content: "I look it up." },
+    });
+    expect(parse("gpt_oss", "plain")).toEqual({ content: "plain", calls: [], message: { content: "plain" } });
+  });
+
+  it("a call on the channel of thoughts is not run; other recipients are none of our tools", () => {
+    const { calls } = parse("gpt_oss", "<|channel|>analysis to=functions.a code<|message|>{}");
+    expect(calls[0]!.error).toMatch(/calls go to the channel commentary/);
+    expect(parse("gpt_oss", "<|channel|>analysis to=python code<|message|>print(1)").calls).toEqual([]);
+    expect(parse("gpt_oss", '<|channel|>analysis<|message|>to=functions.a {"x": 1}').calls).toEqual([]);
+  });
+
+  it("names what is wrong", () => {
+    const error = (body: string) =>
+      parse("gpt_oss", `<|channel|>commentary to=functions.a<|message|>${body}`).calls[0]!;
+    expect(error("[1]").error).toMatch(/not an object/);
+    expect(error('{"x": 1').error).toMatch(/does not end/);
+    expect(error("{} more").error).toMatch(/text behind the JSON/);
+    expect(error(" ")).toEqual({ name: "a", arguments: {} });
+  });
+});
+
+describe("deepseek_v3", () => {
+  it("drops the marks of the list, keeps the text before it, and names what is wrong", () => {
+    const call = `${mark("call begin")}a${mark("sep")}{}${mark("call end")}`;
+    const list = `Let me see.${mark("calls begin")}${call}\n${call}${mark("calls end")}`;
+    expect(parse("deepseek_v3", list)).toEqual({
+      content: "Let me see.",
+      calls: [
+        { name: "a", arguments: {} },
+        { name: "a", arguments: {} },
+      ],
+    });
+    const error = (text: string) => parse("deepseek_v3", mark("call begin") + text).calls[0]!.error;
+    expect(error("")).toMatch(/no name/);
+    expect(error(`a${mark("sep")}`)).toMatch(/no arguments/);
+    expect(error(`a${mark("sep")}{}`)).toMatch(/call▁end｜> is missing/);
+    expect(error(`${mark("sep")}{}${mark("call end")}`)).toMatch(/no name/);
+  });
+});
+
+describe("thinking", () => {
+  /** One call in each format. */
+  const calls: Record<(typeof formats)[number], string> = {
+    "chatml-json": '{"name": "a", "arguments": {}}',
+    deepseek_v3: `${mark("call begin")}a${mark("sep")}{}${mark("call end")}`,
+    gpt_oss: "<|start|>assistant<|channel|>commentary to=functions.a<|message|>{}<|call|>",
+    hermes: '<tool_call>{"name": "a", "arguments": {}}</tool_call>',
+    llama3_json: '{"name": "a", "parameters": {}}',
+    mistral: "[TOOL_CALLS]a[ARGS]{}",
+    python: "\n```python\nx\n```\n",
+    qwen3_coder: "<tool_call><function=a></function></tool_call>",
+  };
+  const tags = [
+    ["<think>", "</think>"],
+    ["[THINK]", "[/THINK]"],
+  ] as const;
+
+  it.each(formats.filter((format) => format !== "gpt_oss"))(
+    "%s: a call quoted inside thinking is no call",
+    (format) => {
+      const call = calls[format];
+      for (const [open, close] of tags) {
+        for (const [text, count] of [
+          [`${open}maybe ${call}${close}`, 0],
+          [`${open}maybe ${call}`, 0],
+          [`${open}\n${call}\n${close}\n\nanswer`, 0],
+          [`first ${open}${call}${close} then ${open}${call}${call}`, 0],
+          [`${open}${call}${close}\n${call}`, 1],
+          [`${call}\n${open}${call}${close}\n${call}`, 2],
+          [`${open}${close}${call}`, 1],
+        ] as const) {
+          const turn = parse(format, text);
+          expect(turn.calls, text).toHaveLength(count);
+          for (const found of turn.calls) expect(found.error, text).toBeUndefined();
+          if (count === 0) expect(turn.content).toBe(text);
+        }
+      }
+    },
+  );
+
+  it("gpt_oss: a call quoted in the analysis channel is no call", () => {
+    const quoted = `<|channel|>analysis<|message|>I could write {"name": "a"} to=functions.a`;
+    for (const text of [quoted, `${quoted}<|end|><|start|>assistant<|channel|>final<|message|>no`])
+      expect(parse("gpt_oss", text)).toMatchObject({ content: text, calls: [] });
+    expect(parse("gpt_oss", `${quoted}<|end|>${calls.gpt_oss}`).calls).toEqual([{ name: "a", arguments: {} }]);
+  });
+
+  it("a tag inside of a call's arguments is text", () => {
+    const args = { text: "<think>[THINK]" };
+    const json = JSON.stringify(args);
+    const written: Partial<typeof calls> = {
+      "chatml-json": `{"name": "a", "arguments": ${json}}`,
+      deepseek_v3: calls.deepseek_v3.replace("{}", json),
+      hermes: `<tool_call>{"name": "a", "arguments": ${json}}</tool_call>`,
+      llama3_json: `{"name": "a", "parameters": ${json}}`,
+      mistral: `[TOOL_CALLS]a[ARGS]${json}`,
+      qwen3_coder: "<tool_call><function=a><parameter=text>\n<think>[THINK]\n</parameter></function></tool_call>",
+    };
+    for (const [format, text] of Object.entries(written))
+      expect(parse(format, text), format).toEqual({ content: "", calls: [{ name: "a", arguments: args }] });
+    const code = 'x = "<think>"';
+    expect(parse("python", `\`\`\`python\n${code}\n\`\`\``).calls[0]!.arguments).toEqual({ code });
+  });
+
+  it("a user's parser is not shown the thinking that a turn begins with, and content keeps it", () => {
+    registerToolParser("mine", (text) => ({
+      content: text.replace("CALL", ""),
+      calls: [{ name: text, arguments: {} }],
+    }));
+    expect(parse("mine", "<think>CALL</think>\nCALL x")).toEqual({
+      content: "<think>CALL</think>\n x",
+      calls: [{ name: "\nCALL x", arguments: {} }],
+    });
+    expect(parse("mine", "\n<think>CALL").calls[0]!.name).toBe("");
+  });
+});
+
 describe.each(formats)("%s under random text", (format) => {
   const schema = defineToolSchema("name", "", { type: "object", properties: { x: { type: "object" } } });
   const pieces = [
@@ -241,9 +480,27 @@ describe.each(formats)("%s under random text", (format) => {
     "\n```",
     '{"name":"name","arguments":{',
     '"tool_calls":[',
+    "<think>",
+    "</think>",
+    "[THINK]",
+    "[TOOL_CALLS]",
+    "[TOOL_CALLS]name[ARGS]{",
+    "[CALL_ID]",
+    "<|channel|>commentary to=functions.name<|message|>",
+    "<|start|>",
+    "<|end|>",
+    `${mark("call begin")}name${mark("sep")}{`,
+    mark("call begin"),
+    mark("call end"),
     "<|python_tag|>",
     "__proto__",
     "\ud800",
+  ];
+  const formatMarks = [
+    "[TOOL_CALLS]",
+    "[TOOL_CALLS]a",
+    "<|start|>to=functions.a<|channel|>commentary<|message|>",
+    mark("call begin"),
   ];
   const text = fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string()), { maxLength: 80 }).map((a) => a.join(""));
 
@@ -264,8 +521,8 @@ describe.each(formats)("%s under random text", (format) => {
 
   it("takes linear time: a text eight times as long takes about eight times as long", () => {
     const tails = ["", '"', "\\", "</tool_call>", "</parameter>", "```", "}"];
-    const opened = ["", "<tool_call>", "<function=name>", "<parameter=x>", "\n```python\n"].flatMap((tag) =>
-      ["{", "[", '{"', '{"name":', '{"name":{', '[{"name":', '"', '\\"', "x"].map((body) => [tag, body]),
+    const opened = ["", "<tool_call>", "<function=name>", "<parameter=x>", "\n```python\n", ...formatMarks].flatMap(
+      (tag) => ["{", "[", '{"', '{"name":', '{"name":{', '[{"name":', '"', '\\"', "x"].map((body) => [tag, body]),
     );
     const random = fc.sample(fc.array(fc.constantFrom(...pieces), { minLength: 1, maxLength: 6 }), {
       numRuns: 100,

@@ -1,11 +1,12 @@
 import type { ToolSchema } from "@cria/core";
 import { isRecord, makeMalformedCall } from "./make-call.js";
+import { skipThinking, thinkingPattern } from "./thinking.js";
 import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
 import { typeBySchema } from "./type-by-schema.js";
 
 const SHAPE = "<tool_call><function=name><parameter=key>value</parameter></function></tool_call>";
 const TAG =
-  /<tool_call>|<\/tool_call>|<function=([^<>\n]{0,200})>|<\/function>|<parameter=([^<>\n]{0,200})>|<\/parameter>/g;
+  /<think>|\[THINK\]|<tool_call>|<\/tool_call>|<function=([^<>\n]{0,200})>|<\/function>|<parameter=([^<>\n]{0,200})>|<\/parameter>/g;
 
 /** A call being read. */
 interface OpenCall {
@@ -38,10 +39,15 @@ export const parseQwen3Coder: ToolParser = (text, tools = []) => {
     copied = end;
     open = null;
   };
+  let thoughtUntil = 0;
   for (const tag of text.matchAll(TAG)) {
     const end = tag.index + tag[0].length;
     // Inside a value only its own closing tag counts: code may well contain the others.
-    if (open?.parameter && tag[0] !== "</parameter>") continue;
+    if (tag.index < thoughtUntil || (open?.parameter && tag[0] !== "</parameter>")) continue;
+    if (thinkingPattern.test(tag[0])) {
+      if (!open) thoughtUntil = skipThinking(text, tag.index);
+      continue;
+    }
     if (tag[0] === "<tool_call>") {
       if (open) finish(open, tag.index);
       open = begin(tag.index);

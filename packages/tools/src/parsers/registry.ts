@@ -1,8 +1,14 @@
+import { ConfigError } from "@cria/core";
+import { importExport } from "../interactions/import-export.js";
 import { parseChatmlJson } from "./chatml-json.js";
+import { parseDeepseekV3 } from "./deepseek-v3.js";
+import { parseGptOss } from "./gpt-oss.js";
 import { parseHermes } from "./hermes.js";
 import { parseLlama3Json } from "./llama3-json.js";
+import { parseMistral } from "./mistral.js";
 import { parsePythonFence } from "./python-fence.js";
 import { parseQwen3Coder } from "./qwen3-coder.js";
+import { findThinkingEnd } from "./thinking.js";
 import type { ToolParser } from "./tool-parser.js";
 
 const parsers = new Map<string, ToolParser>([
@@ -11,17 +17,57 @@ const parsers = new Map<string, ToolParser>([
   ["llama3_json", parseLlama3Json],
   ["chatml-json", parseChatmlJson],
   ["python", parsePythonFence],
+  ["mistral", parseMistral],
+  ["gpt_oss", parseGptOss],
+  ["deepseek_v3", parseDeepseekV3],
 ]);
+
+/** What other frameworks call some of them. */
+const aliases: Record<string, string> = { "gpt-oss": "gpt_oss", openai: "gpt_oss", deepseek_v31: "deepseek_v3" };
 
 /** Makes a parser available as `multi_turn.format`; a later one of the same name replaces it. */
 export function registerToolParser(format: string, parser: ToolParser): void {
-  parsers.set(format, parser);
+  parsers.set(format, skipFirstThoughts(parser));
 }
 
-export function getToolParser(format: string): ToolParser | undefined {
-  return parsers.get(format);
+/** @throws ConfigError for a format that no parser has. */
+export function getToolParser(format: string): ToolParser {
+  const parser = parsers.get(format) ?? parsers.get(Object.hasOwn(aliases, format) ? aliases[format]! : "");
+  if (parser) return parser;
+  throw new ConfigError("is not a tool-call format", {
+    code: "config/unknown-name",
+    subject: "multi_turn.format",
+    expected: `${listToolParsers().join(", ")}, or ./module.ts#parse`,
+    received: format,
+  });
+}
+
+/**
+ * The parser that `multi_turn.format` means: a name, or `module#export` of the user's. Relative modules start at `baseFolder`.
+ * @throws ConfigError when there is none.
+ */
+export async function loadToolParser(format: string, baseFolder: string): Promise<ToolParser> {
+  if (!format.includes("#")) return getToolParser(format);
+  const found = await importExport(format, baseFolder, "multi_turn.format");
+  if (typeof found === "function") return skipFirstThoughts(found as ToolParser);
+  throw new ConfigError("is not a parser of tool calls", {
+    code: "config/bad-value",
+    subject: `multi_turn.format "${format}"`,
+    expected: "a function (text, tools) => ({ content, calls })",
+    received: typeof found,
+  });
 }
 
 export function listToolParsers(): string[] {
   return [...parsers.keys()].sort();
+}
+
+/** Built-in parsers pass over thinking wherever it stands; a user's is not shown what a turn begins with. */
+function skipFirstThoughts(parse: ToolParser): ToolParser {
+  return (text, tools) => {
+    const end = findThinkingEnd(text);
+    if (end === 0) return parse(text, tools);
+    const { content, ...rest } = parse(text.slice(end), tools);
+    return { ...rest, content: text.slice(0, end) + content };
+  };
 }

@@ -1,0 +1,80 @@
+import { findJsonEnd, jsonProblems, skipSpace } from "./json-span.js";
+import { makeMalformedCall } from "./make-call.js";
+import { findOutsideThinking } from "./thinking.js";
+import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
+
+const LIST_BEGIN = "<｜tool▁calls▁begin｜>";
+const LIST_END = "<｜tool▁calls▁end｜>";
+const BEGIN = "<｜tool▁call▁begin｜>";
+const SEPARATOR = "<｜tool▁sep｜>";
+const END = "<｜tool▁call▁end｜>";
+const SHAPE = `${BEGIN}name${SEPARATOR}{...}${END}`;
+/** Names are short: what is longer is no call, and is not searched further. */
+const LONGEST_NAME = 200;
+
+/**
+ * The formats of DeepSeek V3, R1 and V3.1, between `<｜tool▁calls▁begin｜>` and `<｜tool▁calls▁end｜>`. V3 and R1 write
+ * `<｜tool▁call▁begin｜>function<｜tool▁sep｜>name`, then the arguments in a JSON fence; V3.1 writes
+ * `<｜tool▁call▁begin｜>name<｜tool▁sep｜>{...}`. Both end with `<｜tool▁call▁end｜>`.
+ */
+export const parseDeepseekV3: ToolParser = (text) => {
+  const calls: ParsedToolCall[] = [];
+  const content: string[] = [];
+  let at = 0;
+  for (;;) {
+    const open = findOutsideThinking(text, BEGIN, at);
+    if (open < 0) break;
+    content.push(dropListMarks(text.slice(at, open)));
+    const { call, end } = readCall(text, open + BEGIN.length);
+    calls.push(call);
+    at = end;
+  }
+  const rest = text.slice(at);
+  content.push(calls.length > 0 ? dropListMarks(rest) : rest);
+  return { content: content.join(""), calls };
+};
+
+/** Reads what follows the mark of a call. `end` is where the search for the next one goes on. */
+function readCall(text: string, start: number): { call: ParsedToolCall; end: number } {
+  const separator = text.slice(start, start + LONGEST_NAME + SEPARATOR.length).indexOf(SEPARATOR);
+  if (separator < 0) return endBroken(text, start, `no name; expected ${SHAPE}`);
+  const head = text.slice(start, start + separator).trim();
+  const body = skipSpace(text, start + separator + SEPARATOR.length);
+  if (text[body] === "{") return readArguments(text, body, head);
+  const line = /^([^\n]{1,200})\n\s{0,20}(?:```(?:json)?)?/.exec(text.slice(body, body + 2 * LONGEST_NAME));
+  const name = line === null ? "" : line[1]!.trim();
+  const json = skipSpace(text, body + (line === null ? 0 : line[0].length));
+  if (line === null || text[json] !== "{") return endBroken(text, body, `no arguments; expected ${SHAPE}`, name);
+  return readArguments(text, json, name);
+}
+
+function readArguments(text: string, start: number, name: string): { call: ParsedToolCall; end: number } {
+  if (name === "") return endBroken(text, start, `no name; expected ${SHAPE}`);
+  const span = findJsonEnd(text, start);
+  if (!span.ok) return endBroken(text, start, `${jsonProblems[span.reason]}; expected ${SHAPE}`, name);
+  const behind = skipSpace(text, span.end);
+  const end = text.startsWith("```", behind) ? skipSpace(text, behind + 3) : behind;
+  if (!text.startsWith(END, end)) return endBroken(text, span.end, `${END} is missing`, name);
+  try {
+    const args = JSON.parse(text.slice(start, span.end)) as Record<string, unknown>;
+    return { call: { name, arguments: args }, end: end + END.length };
+  } catch (error) {
+    const reason = `not valid JSON: ${(error as Error).message}; expected ${SHAPE}`;
+    return { call: makeMalformedCall(reason, name), end: end + END.length };
+  }
+}
+
+/** A broken call ends at the next mark that ends or begins one: a later call may be right. */
+function endBroken(text: string, from: number, reason: string, name = ""): { call: ParsedToolCall; end: number } {
+  const marks = new RegExp(`${BEGIN}|${END}|${LIST_END}`, "g");
+  marks.lastIndex = from;
+  const next = marks.exec(text);
+  const end = next === null ? text.length : next.index + (next[0] === END ? END.length : 0);
+  return { call: makeMalformedCall(reason, name), end };
+}
+
+/** The marks around the list say nothing; what stands between two calls is white space. */
+function dropListMarks(text: string): string {
+  const rest = text.replace(LIST_BEGIN, "").replace(LIST_END, "");
+  return /^\s*$/.test(rest) ? "" : rest;
+}

@@ -1,0 +1,82 @@
+import { findJsonEnd, jsonProblems, skipSpace } from "./json-span.js";
+import { makeMalformedCall } from "./make-call.js";
+import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
+
+const START = "<|start|>";
+const MESSAGE = "<|message|>";
+const SHAPE = "<|start|>assistant<|channel|>commentary to=functions.name <|constrain|>json<|message|>{...}<|call|>";
+
+interface HarmonyMessage {
+  /** Where it begins and ends in the text, its marks included. */
+  from: number;
+  to: number;
+  channel: string;
+  /** Whom it is addressed to, "" for the user. */
+  recipient: string;
+  body: string;
+}
+
+/**
+ * Harmony, the format of gpt-oss: a turn is a list of messages on the channels analysis, commentary and final. One on
+ * commentary that is addressed to `functions.name` is a call. The first header may lack `<|start|>assistant`, which the
+ * generation prompt has said; the turn's last end mark is not part of its text.
+ */
+export const parseGptOss: ToolParser = (text) => {
+  const calls: ParsedToolCall[] = [];
+  const content: string[] = [];
+  const thoughts: string[] = [];
+  const said: string[] = [];
+  for (const message of listMessages(text)) {
+    const { channel, recipient, body } = message;
+    const isCall = recipient.startsWith("functions.");
+    if (isCall) calls.push(readCall(message));
+    else content.push(text.slice(message.from, message.to));
+    if (isCall) continue;
+    if (channel === "final" || channel === "") said.push(body);
+    else thoughts.push(body);
+  }
+  // A template takes either words or thoughts beside a call.
+  const spoken = calls.length > 0 ? [] : said;
+  const reasoning = (calls.length > 0 ? [...thoughts, ...said] : thoughts).join("\n");
+  const message = { content: spoken.join("\n"), ...(reasoning === "" ? {} : { reasoning_content: reasoning }) };
+  return { content: content.join(""), calls, message };
+};
+
+function* listMessages(text: string): Generator<HarmonyMessage> {
+  const ends = /<\|(?:end|call|return)\|>|<\|start\|>/g;
+  for (let from = 0; from < text.length; ) {
+    const header = skipSpace(text, from);
+    ends.lastIndex = text.startsWith(START, header) ? header + START.length : header;
+    const end = ends.exec(text);
+    const to = end === null ? text.length : end.index + (end[0] === START ? 0 : end[0].length);
+    const whole = text.slice(from, end?.index ?? text.length);
+    const split = whole.indexOf(MESSAGE);
+    const head = split < 0 ? "" : whole.slice(0, split);
+    yield {
+      from,
+      to: Math.max(to, from + 1),
+      channel: /<\|channel\|>\s*(\w{1,40})/.exec(head)?.[1] ?? "",
+      recipient: /(?:^|\s|>)to=([^\s<]{1,200})/.exec(head)?.[1] ?? "",
+      body: split < 0 ? whole : whole.slice(split + MESSAGE.length),
+    };
+    from = Math.max(to, from + 1);
+  }
+}
+
+function readCall({ channel, recipient, body }: HarmonyMessage): ParsedToolCall {
+  const name = recipient.slice("functions.".length);
+  if (name === "") return makeMalformedCall(`no name; expected ${SHAPE}`);
+  if (channel !== "commentary") return makeMalformedCall(`calls go to the channel commentary; expected ${SHAPE}`, name);
+  const start = skipSpace(body, 0);
+  if (start === body.length) return { name, arguments: {} };
+  if (body[start] !== "{") return makeMalformedCall(`arguments are not an object; expected ${SHAPE}`, name);
+  const span = findJsonEnd(body, start);
+  if (!span.ok) return makeMalformedCall(`${jsonProblems[span.reason]}; expected ${SHAPE}`, name);
+  if (skipSpace(body, span.end) < body.length)
+    return makeMalformedCall(`text behind the JSON; expected ${SHAPE}`, name);
+  try {
+    return { name, arguments: JSON.parse(body.slice(start, span.end)) as Record<string, unknown> };
+  } catch (error) {
+    return makeMalformedCall(`not valid JSON: ${(error as Error).message}; expected ${SHAPE}`, name);
+  }
+}

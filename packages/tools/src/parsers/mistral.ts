@@ -1,0 +1,94 @@
+import { findJsonEnd, jsonProblems, skipSpace } from "./json-span.js";
+import { makeCall, makeMalformedCall } from "./make-call.js";
+import { findOutsideThinking } from "./thinking.js";
+import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
+
+const MARK = "[TOOL_CALLS]";
+const LIST_SHAPE = '[TOOL_CALLS][{"name": ..., "arguments": {...}, "id": ...}]';
+const NAMED_SHAPE = "[TOOL_CALLS]name[ARGS]{...}";
+/** Names and ids are short: what is longer is no call, and is not searched further. */
+const LONGEST_HEAD = 300;
+
+/**
+ * Mistral's formats. Up to v7 (Mistral Nemo) a list of JSON calls follows one mark: `[TOOL_CALLS][{"name": ..., "arguments":
+ * {...}, "id": ...}]`. From v11 on each call has a mark of its own: `[TOOL_CALLS]name[CALL_ID]id[ARGS]{...}`, from v13 on
+ * without the id. `[ARGS]` may be missing, since some decoders leave it out.
+ */
+export const parseMistral: ToolParser = (text) => {
+  const calls: ParsedToolCall[] = [];
+  const content: string[] = [];
+  let at = 0;
+  for (;;) {
+    const open = findOutsideThinking(text, MARK, at);
+    if (open < 0) return { content: content.join("") + text.slice(at), calls };
+    content.push(text.slice(at, open));
+    const start = skipSpace(text, open + MARK.length);
+    const block = text[start] === "[" || text[start] === "{" ? readList(text, start) : readNamed(text, start);
+    calls.push(...block.calls);
+    at = block.end;
+  }
+};
+
+interface Block {
+  calls: ParsedToolCall[];
+  /** Where the search for the next mark goes on. */
+  end: number;
+}
+
+/** JSON behind the mark: a list of calls, or one. */
+function readList(text: string, start: number): Block {
+  const span = findJsonEnd(text, start, MARK);
+  if (!span.ok)
+    return {
+      calls: [makeMalformedCall(`${jsonProblems[span.reason]}; expected ${LIST_SHAPE}`)],
+      end: findNextMark(text, start),
+    };
+  let value: unknown;
+  try {
+    value = JSON.parse(text.slice(start, span.end));
+  } catch (error) {
+    const reason = `not valid JSON: ${(error as Error).message}; expected ${LIST_SHAPE}`;
+    return { calls: [makeMalformedCall(reason)], end: span.end };
+  }
+  const items = Array.isArray(value) ? value : [value];
+  if (items.length === 0) return { calls: [makeMalformedCall(`no call; expected ${LIST_SHAPE}`)], end: span.end };
+  return { calls: items.map((item) => makeCall(item, LIST_SHAPE)), end: span.end };
+}
+
+/** A name, perhaps an id, and arguments. */
+function readNamed(text: string, start: number): Block {
+  const json = text.slice(start, start + LONGEST_HEAD).indexOf("{");
+  const head =
+    json < 0
+      ? null
+      : /^([^[\]{}\s]+)\s*(?:\[CALL_ID\]\s*([^[\]{}\s]+)\s*)?(?:\[ARGS\]\s*)?$/.exec(text.slice(start, start + json));
+  if (!head) {
+    return {
+      calls: [makeMalformedCall(`no name and arguments; expected ${NAMED_SHAPE}`)],
+      end: findNextMark(text, start),
+    };
+  }
+  const [, name, id] = head as unknown as [string, string, string | undefined];
+  const span = findJsonEnd(text, start + json, MARK);
+  if (!span.ok)
+    return {
+      calls: [makeMalformedCall(`${jsonProblems[span.reason]}; expected ${NAMED_SHAPE}`, name)],
+      end: findNextMark(text, start),
+    };
+  const call = readArguments(text.slice(start + json, span.end), name);
+  return { calls: [id === undefined || call.error ? call : { ...call, id }], end: span.end };
+}
+
+function readArguments(json: string, name: string): ParsedToolCall {
+  try {
+    return { name, arguments: JSON.parse(json) as Record<string, unknown> };
+  } catch (error) {
+    return makeMalformedCall(`not valid JSON: ${(error as Error).message}; expected ${NAMED_SHAPE}`, name);
+  }
+}
+
+/** A broken call ends at the next mark: a later call may be right. */
+function findNextMark(text: string, from: number): number {
+  const next = text.indexOf(MARK, from);
+  return next < 0 ? text.length : next;
+}

@@ -1,0 +1,51 @@
+import { skipSpace } from "./json-span.js";
+
+/** Tags between which a model thinks: nothing in there is a call, whatever it looks like. */
+const tags = [
+  { open: "<think>", close: "</think>" },
+  { open: "[THINK]", close: "[/THINK]" },
+];
+
+/** Matches a tag that opens thinking. */
+export const thinkingPattern = /<think>|\[THINK\]/;
+
+/**
+ * Index behind the thinking that opens exactly at `at`: behind its closing tag, or the end of the text where it has none.
+ * `at` itself where no thinking opens.
+ */
+export function skipThinking(text: string, at: number): number {
+  const tag = tags.find(({ open }) => text.startsWith(open, at));
+  if (!tag) return at;
+  const close = text.indexOf(tag.close, at + tag.open.length);
+  return close < 0 ? text.length : close + tag.close.length;
+}
+
+/**
+ * Index of `mark` at or behind `from`, thinking passed over; -1 when it comes no more. Time is linear over searches that
+ * each go on behind the last one's find.
+ */
+export function findOutsideThinking(text: string, mark: string, from: number): number {
+  const pattern = new RegExp(`${thinkingPattern.source}|${escapePattern(mark)}`, "g");
+  for (let at = from; ; ) {
+    pattern.lastIndex = at;
+    const found = pattern.exec(text);
+    if (!found) return -1;
+    if (found[0] === mark) return found.index;
+    at = skipThinking(text, found.index);
+  }
+}
+
+/** Index behind the thinking that a text begins with, white space around it included; 0 where it begins otherwise. */
+export function findThinkingEnd(text: string): number {
+  let end = 0;
+  for (;;) {
+    const at = skipSpace(text, end);
+    const next = skipThinking(text, at);
+    if (next === at) return end;
+    end = next;
+  }
+}
+
+function escapePattern(text: string): string {
+  return text.replace(/[|\\{}()[\]^$+*?.]/g, "\\$&");
+}
