@@ -41,6 +41,10 @@ export interface FakeEngineOptions {
   maxSequences?: number;
   /** Default: ChatML with Hermes tools. */
   chatTemplate?: string | null;
+  /** Special tokens beside ChatML's. */
+  specialTokens?: readonly string[];
+  /** Tokens that end a turn or the text, the one that replies end with first; default `<|im_end|>` and `<|endoftext|>`. */
+  endTokens?: readonly string[];
 }
 
 const fakeEntropy = 1;
@@ -51,7 +55,7 @@ const fakeEntropy = 1;
  * as large. `train` runs the loss and counts steps, but changes nothing.
  */
 export class FakeEngine implements PolicyEngine {
-  readonly tokenizer = new FakeTokenizer();
+  readonly tokenizer: FakeTokenizer;
   readonly info: ModelInfo;
   readonly chatTemplate: string | null;
   /** What was asked of the engine. Every sequence is created once and must be disposed once. */
@@ -70,8 +74,8 @@ export class FakeEngine implements PolicyEngine {
   private disposed = false;
 
   constructor(readonly options: FakeEngineOptions) {
-    const endOfTurn = this.tokenizer.idOf("<|im_end|>");
-    const endOfText = this.tokenizer.idOf("<|endoftext|>");
+    this.tokenizer = new FakeTokenizer(options.specialTokens);
+    const ends = (options.endTokens ?? ["<|im_end|>", "<|endoftext|>"]).map((text) => this.tokenizer.idOf(text));
     this.chatTemplate = options.chatTemplate === undefined ? fakeChatTemplate : options.chatTemplate;
     this.info = {
       path: "fake",
@@ -93,8 +97,8 @@ export class FakeEngine implements PolicyEngine {
       cpuKernel: "portable",
       ggmlBuild: "default",
       bosToken: null,
-      eosToken: endOfTurn,
-      endOfGenerationTokens: [endOfTurn, endOfText],
+      eosToken: ends[0]!,
+      endOfGenerationTokens: ends,
       addBos: false,
       trainable: "lora",
       trainableParameterCount: 0,

@@ -45,7 +45,7 @@ export class FakeSequence implements PolicySequence {
       const reply = aborted ? "" : await this.engine.options.reply(context);
       const said = typeof reply === "string" ? { text: reply, end: true } : { end: true, ...reply };
       const tokens = [...tokenizer.tokenize(said.text)];
-      if (said.end && !aborted) tokens.push(tokenizer.idOf("<|im_end|>"));
+      if (said.end && !aborted) tokens.push(this.engine.info.eosToken!);
       const sampled = aborted
         ? { tokens: [], text: "", finishReason: "aborted" as const }
         : this.stop(tokens, options, said.end);

@@ -11,20 +11,27 @@ export const fakeSpecialTokens = [
   "</tool_response>",
 ] as const;
 
-const specialPattern = new RegExp(
-  `(${fakeSpecialTokens.map((token) => token.replace(/[|\\/]/g, "\\$&")).join("|")})`,
-  "g",
-);
 const firstSpecial = 256;
 
 /** A byte-level tokenizer: one token for each UTF-8 byte, one for each special token. Exact both ways on valid text. */
 export class FakeTokenizer {
-  readonly vocabSize = firstSpecial + fakeSpecialTokens.length;
+  readonly vocabSize: number;
+  private readonly special: readonly string[];
+  private readonly specialPattern: RegExp;
+
+  /** @param added special tokens beside ChatML's, as other templates print them. */
+  constructor(added: readonly string[] = []) {
+    this.special = [...fakeSpecialTokens, ...added];
+    this.vocabSize = firstSpecial + this.special.length;
+    const longestFirst = [...this.special].sort((a, b) => b.length - a.length);
+    const alternatives = longestFirst.map((token) => token.replace(/[|\\{}()[\]^$+*?./]/g, "\\$&")).join("|");
+    this.specialPattern = new RegExp(`(${alternatives})`, "g");
+  }
 
   /** Id of a special token. @throws RangeError for other texts. */
   idOf(special: string): number {
-    const index = (fakeSpecialTokens as readonly string[]).indexOf(special);
-    if (index < 0) throw new RangeError(`${special} is not one of ${fakeSpecialTokens.join(" ")}`);
+    const index = this.special.indexOf(special);
+    if (index < 0) throw new RangeError(`${special} is not one of ${this.special.join(" ")}`);
     return firstSpecial + index;
   }
 
@@ -33,7 +40,7 @@ export class FakeTokenizer {
     if (options.special === false) return Int32Array.from(encoder.encode(text));
     const ids: number[] = [];
     // Splitting by a pattern with a group keeps the separators, at the odd places.
-    text.split(specialPattern).forEach((part, i) => {
+    text.split(this.specialPattern).forEach((part, i) => {
       if (i % 2 === 1) ids.push(this.idOf(part));
       else for (const byte of encoder.encode(part)) ids.push(byte);
     });
@@ -42,7 +49,7 @@ export class FakeTokenizer {
 
   /** All are control tokens. */
   listSpecialTokens(): SpecialToken[] {
-    return fakeSpecialTokens.map((text) => ({
+    return this.special.map((text) => ({
       id: this.idOf(text),
       text,
       control: true,
@@ -63,7 +70,7 @@ export class FakeTokenizer {
       }
       text += decoder.decode(Uint8Array.from(bytes));
       bytes = [];
-      if (options.special !== false) text += fakeSpecialTokens[id - firstSpecial] ?? "";
+      if (options.special !== false) text += this.special[id - firstSpecial] ?? "";
     }
     return text + decoder.decode(Uint8Array.from(bytes));
   }
