@@ -1,17 +1,11 @@
 import { type ChatMessage, DataError } from "@cria/core";
 import { z } from "zod";
+import { copyData } from "./copy-data.js";
 
-/** A part of a multimodal message; media themselves stand in the columns `images` and `videos`. */
+/** A part of a message: policies read text alone. */
 const contentPart = z.looseObject({ type: z.string(), text: z.string().nullish() }).transform((part, context) => {
   if (part.type === "text") return part.text ?? "";
-  if (part.type === "image" || part.type === "image_url") return "<image>";
-  if (part.type === "video" || part.type === "video_url") return "<video>";
-  context.addIssue({
-    code: "custom",
-    message: "a part of type text, image or video",
-    input: part.type,
-    path: ["type"],
-  });
+  context.addIssue({ code: "custom", message: "a part of type text", input: part.type, path: ["type"] });
   return z.NEVER;
 });
 
@@ -48,7 +42,14 @@ const extraInfo = z.looseObject({
   interaction_kwargs: z.record(z.string(), z.unknown()).nullish(),
 });
 
-const media = z.array(z.unknown()).nullish();
+/** Media that no policy can see yet. An empty list is none. */
+const media = z
+  .unknown()
+  .refine(
+    (given) => given === null || (Array.isArray(given) && given.length === 0),
+    "nothing: a policy reads text alone, and would be trained to answer without seeing it",
+  )
+  .optional();
 
 const rowSchema = z.looseObject({
   prompt: z.array(message).min(1),
@@ -77,9 +78,6 @@ export interface DatasetRow {
   groundTruth: unknown;
   extraInfo: z.infer<typeof extraInfo>;
   agentName?: string;
-  /** As they stand in the file: nothing is loaded or processed. `<image>` marks their places in the messages. */
-  images?: unknown[];
-  videos?: unknown[];
 }
 
 export interface ParseRowOptions {
@@ -87,7 +85,7 @@ export interface ParseRowOptions {
   promptKey?: string;
   /** Column that routes the reward; default "data_source". */
   rewardFnKey?: string;
-  /** Columns of media; default "images" and "videos". */
+  /** Columns of media, which must be empty; default "images" and "videos". */
   imageKey?: string;
   videoKey?: string;
   /** For rows whose `extra_info` does not say `need_tools_kwargs`; default false. */
@@ -117,9 +115,15 @@ export function parseRow(value: unknown, index: number, place: string, options: 
     groundTruth: row.reward_model?.ground_truth,
     extraInfo: { ...extraInfo, need_tools_kwargs: extraInfo.need_tools_kwargs ?? options.needToolsKwargs ?? false },
     agentName: row.agent_name ?? undefined,
-    images: row.images ?? undefined,
-    videos: row.videos ?? undefined,
   };
+}
+
+/**
+ * A conversation's own copy of a row: what tools, interactions and agent loops do to it reaches no other conversation and
+ * not the dataset. Functions and class instances that a dataset of the user's put into it stay shared.
+ */
+export function copyRow(row: DatasetRow): DatasetRow {
+  return copyData(row);
 }
 
 function describeBadRow(
@@ -138,12 +142,18 @@ function describeBadRow(
     subject: `${place}, column "${path}"`,
     expected: message,
     received: describeValue(received),
-    remedy: "see the README of @cria/rollout for the columns of a row",
+    remedy:
+      /^(images|videos)$/.test(column ?? "") || /"type":"(image|video)/.test(describeValue(received))
+        ? "leave such rows out (data.custom_cls with mapRecord), or drop the column"
+        : "see the README of @cria/rollout for the columns of a row",
   });
 }
 
 function describeValue(value: unknown): string {
-  const text = JSON.stringify(value, (_, entry: unknown) => (typeof entry === "bigint" ? String(entry) : entry));
+  const text = JSON.stringify(value, (_, entry: unknown) => {
+    if (typeof entry === "bigint") return String(entry);
+    return ArrayBuffer.isView(entry) ? `${entry.byteLength} bytes` : entry;
+  });
   return text?.slice(0, 200) ?? "nothing";
 }
 

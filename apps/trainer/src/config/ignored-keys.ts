@@ -97,7 +97,7 @@ const ignored: Record<string, string> = {
   "data.use_shm": "the file is read directly",
   "data.return_raw_input_ids": "rows always carry their messages",
   "data.return_raw_chat": "rows always carry their messages",
-  "data.return_multi_modal_inputs": "images and videos are passed along as they stand in the row",
+  "data.return_multi_modal_inputs": "policies read text alone: rows with images or videos are refused",
   "reward_model.strategy": notSharded,
   "reward_model.use_reward_loop": noRay,
   "reward_model.enable_resource_pool": noRay,

@@ -98,30 +98,33 @@ describe("rows", () => {
     expect(new Set(one).size).toBe(5);
   });
 
-  it("columns by data.prompt_key, reward_fn_key, image_key and video_key; media are passed along", () => {
-    const value = {
-      ...row("q"),
-      chat: [{ role: "user", content: "<image> what?" }],
-      source: "s",
-      pics: [{ path: "a.png" }],
-    };
-    const parsed = parseRow(value, 3, "f, row 1", {
-      promptKey: "chat",
-      rewardFnKey: "source",
-      imageKey: "pics",
-      position: "0:0",
-    });
-    expect(parsed).toMatchObject({ dataSource: "s", uid: "s/0:0", images: [{ path: "a.png" }] });
-    expect(parsed.prompt).toEqual([{ role: "user", content: "<image> what?" }]);
-    expect(parsed.videos).toBeUndefined();
+  it("columns by data.prompt_key and reward_fn_key", () => {
+    const value = { ...row("q"), chat: [{ role: "user", content: "what is <image>?" }], source: "s" };
+    const options = { promptKey: "chat", rewardFnKey: "source", position: "0:0" };
+    const parsed = parseRow(value, 3, "f, row 1", options);
+    expect(parsed).toMatchObject({ dataSource: "s", uid: "s/0:0" });
+    // Without media it is a text like others.
+    expect(parsed.prompt).toEqual([{ role: "user", content: "what is <image>?" }]);
   });
 
-  it("content in parts becomes text with placeholders", () => {
-    const content = [{ type: "image" }, { type: "text", text: "and" }, { type: "video" }, { type: "text", text: "?" }];
-    const parsed = parseRow(row("", { prompt: [{ role: "user", content }] }), 0, "f");
-    expect(parsed.prompt[0]!.content).toBe("<image>and<video>?");
-    const odd = row("", { prompt: [{ role: "user", content: [{ type: "audio" }] }] });
-    expect(() => parseRow(odd, 0, "f, row 9")).toThrow(/f, row 9, column "prompt\.0\.content"/);
+  it("with media are refused: a policy that reads text alone must not be trained on them", () => {
+    const part = (type: string) => ({ prompt: [{ role: "user", content: [{ type: "text", text: "and" }, { type }] }] });
+    const refused =
+      (more: object, options = {}) =>
+      () =>
+        parseRow(row("q", { ...more }), 0, "f, row 9", options);
+    for (const type of ["image", "image_url", "video", "audio"])
+      expect(refused(part(type))).toThrow(/f, row 9, column "prompt\.0\.content"[\s\S]*type text/);
+    expect(refused({ images: [{ bytes: new Uint8Array(1e6) }] })).toThrow(
+      /column "images"[\s\S]*text alone[\s\S]*received: \[\{"bytes":"1000000 bytes"\}\][\s\S]*leave such rows out/,
+    );
+    expect(refused({ videos: "a.mp4" })).toThrow(/column "videos"/);
+    expect(refused({ pics: ["a.png"] }, { imageKey: "pics" })).toThrow(/column "pics"/);
+    expect(refused({ clips: ["a.mp4"] }, { videoKey: "clips" })).toThrow(/column "clips"/);
+    for (const none of [null, [], undefined]) expect(refused({ images: none, videos: none })).not.toThrow();
+    expect(
+      parseRow(row("q", { prompt: [{ role: "user", content: [{ type: "text", text: "a" }] }] }), 0, "f").prompt,
+    ).toEqual([{ role: "user", content: "a" }]);
   });
 
   it("nulls that Parquet writes for missing keys are as if they were not there", () => {
@@ -146,7 +149,6 @@ describe("rows", () => {
     expect(Object.keys(parsed.extraInfo.tools_kwargs!)).toEqual(["calc"]);
     expect(parsed.extraInfo.tools_kwargs!.calc).toMatchObject({ create_kwargs: { a: 1 }, execute_kwargs: {} });
     expect(parsed.agentName).toBeUndefined();
-    expect(parsed.images).toBeUndefined();
   });
 
   it("that are malformed are errors with file, row, column and value", () => {

@@ -1,3 +1,4 @@
+import { copyData } from "../copy-data.js";
 import type { DatasetRow } from "../dataset-row.js";
 import type { UnjudgedTrajectory } from "../loops/record-trajectory.js";
 import type { RewardRequest } from "./reward-manager.js";
@@ -16,10 +17,8 @@ export function makeRewardRequest(row: DatasetRow, trajectory: UnjudgedTrajector
     groundTruth: row.groundTruth,
     extraInfo: {
       ...row.extraInfo,
-      ...(row.images ? { images: row.images } : {}),
-      ...(row.videos ? { videos: row.videos } : {}),
       ...(typeof extraFields.full_prompt === "string" ? { full_prompt: extraFields.full_prompt } : {}),
-      messages,
+      messages: copyData(messages),
       numTurns: trajectory.numTurns,
       finishReason: trajectory.finishReason,
       toolRewards: trajectory.toolRewards,
