@@ -41,6 +41,19 @@ export function runWithDeadline<T>(
   });
 }
 
+/** Whatever was thrown, as a text. Never throws: others wrote the error too. */
 export function describeError(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  try {
+    return describe(error) || "an error without a message";
+  } catch {
+    return "an error that cannot be described";
+  }
+}
+
+function describe(error: unknown): string {
+  if (typeof error !== "object" || error === null) return String(error);
+  const { message } = error as { message?: unknown };
+  if (typeof message === "string") return message || String((error as { name?: unknown }).name ?? "");
+  const isPlain = error.toString === undefined || error.toString === Object.prototype.toString;
+  return isPlain ? JSON.stringify(error) : String(error);
 }

@@ -68,6 +68,7 @@ describe("AI SDK tools", () => {
         value: [
           { type: "text", text: "see" },
           { type: "image-data", data: output, mediaType: "image/png" },
+          { type: "file-data", data: output, mediaType: "audio/wav" },
         ],
       }),
     });
@@ -79,7 +80,11 @@ describe("AI SDK tools", () => {
     const tools = await fromAiSdkTools({ streaming, picture, failing });
     const run = async (name: string) => (await tools.get(name)!.execute("i", {})).response;
     expect(await run("streaming")).toEqual({ text: "done" });
-    expect(await run("picture")).toEqual({ text: "see", image: [expect.objectContaining({ data: "aGk=" })] });
+    expect(await run("picture")).toEqual({
+      text: "see",
+      image: [expect.objectContaining({ data: "aGk=" })],
+      audio: [expect.objectContaining({ data: "aGk=" })],
+    });
     expect(await run("failing")).toEqual({ text: "error: no" });
   });
 

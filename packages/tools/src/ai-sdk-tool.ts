@@ -141,15 +141,19 @@ function validateStandard(standard: StandardProps | undefined): AiSdkSchema["val
   };
 }
 
-/** The AI SDK's `ToolResultOutput`: texts are joined, images kept apart. */
+/** The AI SDK's `ToolResultOutput`: texts are joined, media kept apart. */
 function readModelOutput(model: unknown): ToolResponse {
   const { type, value, reason } = model as { type: string; value?: unknown; reason?: string };
   if (type === "execution-denied") return { text: `error: denied${reason ? ` (${reason})` : ""}` };
   if (type === "error-text" || type === "error-json") return { text: `error: ${toText(value)}` };
   if (type !== "content" || !Array.isArray(value)) return { text: toText(value) };
   const text = value.filter((part) => part.type === "text").map((part) => part.text);
-  const image = value.filter((part) => part.type.startsWith("image") || part.mediaType?.startsWith("image/"));
-  return { text: text.join("\n"), ...(image.length > 0 ? { image } : {}) };
+  const media = (["image", "video", "audio"] as const).map((kind) => {
+    const isKind = (part: { type: string; mediaType?: string }) =>
+      part.type.startsWith(kind) || part.mediaType?.startsWith(`${kind}/`);
+    return [kind, value.filter(isKind)] as const;
+  });
+  return { text: text.join("\n"), ...Object.fromEntries(media.filter(([, parts]) => parts.length > 0)) };
 }
 
 function toText(value: unknown): string {

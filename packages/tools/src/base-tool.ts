@@ -1,10 +1,14 @@
 import type { ToolSchema } from "@cria/core";
 
-/** What a tool answers: text for the model, and optionally media. */
+/**
+ * What a tool answers. Policies read text alone: media are named in the tool's message (`[image omitted]`) and counted
+ * (`tool_media_omitted`), but not seen.
+ */
 export interface ToolResponse {
   text?: string;
   image?: unknown[];
   video?: unknown[];
+  audio?: unknown[];
 }
 
 export interface ToolResult {
@@ -30,7 +34,11 @@ export interface ExecuteOptions {
 
 /**
  * A tool of an agent. One instance lives for each trajectory: `create` before its first turn, `execute` for each call,
- * `calcReward` at its end, and `release` always, also after errors and aborts.
+ * `calcReward` at its end, and `release` always, also after errors and aborts. Kwargs and arguments are the trajectory's
+ * own: changing them reaches no other one. The schema is shared by all, and read-only once rollouts have begun.
+ *
+ * Calls of one turn may run at once on an instance (`max_parallel_calls`). A call that takes too long has its signal
+ * aborted; the next call of the instance waits until it has ended, `release` for a second at most.
  */
 export abstract class BaseTool {
   constructor(
@@ -42,6 +50,10 @@ export abstract class BaseTool {
     return this.schema.function.name;
   }
 
+  /**
+   * The id that it returns is the instance's from then on. A `response` is not shown to the model, for the prompt is already
+   * there: what the model shall know from the start belongs into the row's prompt.
+   */
   async create(
     instanceId: string,
     _options: CreateOptions = {},

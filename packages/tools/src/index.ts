@@ -28,7 +28,13 @@ export { parseLlama3Json } from "./parsers/llama3-json.js";
 export { parseMistral } from "./parsers/mistral.js";
 export { parsePythonFence } from "./parsers/python-fence.js";
 export { parseQwen3Coder } from "./parsers/qwen3-coder.js";
-export { getToolParser, listToolParsers, loadToolParser, registerToolParser } from "./parsers/registry.js";
+export {
+  getToolParser,
+  listToolParsers,
+  loadToolParser,
+  registerToolParser,
+  resolveToolParser,
+} from "./parsers/registry.js";
 export type { ParsedToolCall, ParsedTurn, ToolParser } from "./parsers/tool-parser.js";
 export { readConfigList } from "./read-config-list.js";
 export {

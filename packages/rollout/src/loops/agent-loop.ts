@@ -9,7 +9,7 @@ import type {
   TurnRecord,
 } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import type { BaseInteraction, BaseTool } from "@cria/tools";
+import type { BaseInteraction, BaseTool, ToolParser } from "@cria/tools";
 import type { DatasetRow } from "../dataset-row.js";
 import type { StateLog } from "./state-log.js";
 import type { TruncateSide } from "./truncate-text.js";
@@ -24,8 +24,8 @@ export interface MultiTurnOptions {
   /** In characters; 0: no limit. */
   maxToolResponseChars: number;
   toolResponseTruncateSide: TruncateSide;
-  /** Name of a tool-call parser. */
-  format: string;
+  /** A parser of tool calls, or the name of one. */
+  format: string | ToolParser;
   /** Seconds that any call of a tool or an interaction may take. */
   toolTimeoutS: number;
   tokenizationSanityCheckMode: "strict" | "ignore_strippable" | "disable";
@@ -59,6 +59,12 @@ export interface SamplingParams {
   temperature: number;
   topP: number;
   topK: number;
+  /** Tokens less likely than so many times the likeliest are not sampled; 0: all are. */
+  minP: number;
+  /** Texts that end a turn; each stays in it. */
+  stop: readonly string[];
+  /** Most tokens of one turn; null: what is left of the response's. */
+  maxTokensPerTurn: number | null;
   /** The trajectory's seed; each turn derives its own. */
   seed: number;
 }
@@ -83,27 +89,39 @@ export interface AgentLoopContext {
   signal?: AbortSignal;
 }
 
+/**
+ * What an agent loop returns. Five fields must be there; what the others are by default stands beside them. All of it is
+ * checked: what cannot be trained on ends the run, for it is a mistake in the loop.
+ */
 export interface AgentLoopOutput {
-  promptIds: Int32Array;
-  /** Everything after the prompt; the next two are as long. */
-  responseIds: Int32Array;
+  promptIds: ArrayLike<number>;
+  /** Everything after the prompt, at most `responseLength` tokens; the next two are as long. */
+  responseIds: ArrayLike<number>;
   /** 1 = sampled by the policy. */
-  responseMask: Uint8Array;
-  responseLogprobs: Float32Array;
-  /** `tokenIndex` counts from the start of the response. */
-  turnScores: { value: number; tokenIndex: number }[];
-  toolRewards: { value: number; tokenIndex: number }[];
-  /** Sum over tools of calcReward; null when no tool has one, or one failed. */
-  toolScore: number | null;
-  /** The interaction's calculateScore; null when there was no interaction, or it failed. */
+  responseMask: ArrayLike<number>;
+  /** Assistant turns plus the turns of tools and users after the prompt. */
+  numTurns: number;
+  metrics: Record<string, number>;
+  /**
+   * As the sampler gave them; what they are where the mask is 0 does not matter. Default: the policy scores the response once
+   * more, which gives what its sampler would have; `rescored_tokens` counts them.
+   */
+  responseLogprobs?: ArrayLike<number>;
+  /** `tokenIndex` counts from the start of the response, and names a token with mask 1. Default: none. */
+  turnScores?: { value: number; tokenIndex: number }[];
+  toolRewards?: { value: number; tokenIndex: number }[];
+  /** Sum over tools of calcReward; null (default) when no tool has one, or one failed. */
+  toolScore?: number | null;
+  /** The interaction's calculateScore; null (default) when there was no interaction, or it failed. */
   interactionScore?: number | null;
   /** Why one of them failed. Where nothing else judges the conversation, it then counts as failed. */
   scoreError?: string;
-  numTurns: number;
-  metrics: Record<string, number>;
-  messages: ChatMessage[];
-  finishReason: FinishReason;
-  extraFields: Record<string, unknown>;
+  /** Default: the prompt, and each stretch with mask 1 as the text of an assistant's message. */
+  messages?: ChatMessage[];
+  /** Default: stop. */
+  finishReason?: FinishReason;
+  /** Free-form, of what JSON can hold. Default: empty. */
+  extraFields?: Record<string, unknown>;
   /** States of the loop, where it has any. */
   transitions?: StateTransition<AgentState>[];
   /** Token indices count from the start of the response. */

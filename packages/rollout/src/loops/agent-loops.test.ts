@@ -346,6 +346,15 @@ describe("failures", () => {
     await expect(run()).rejects.toThrow(/as long as responseIds \(1\)/);
   });
 
+  it("an unknown format is an error before anything is generated, not a run without tools", async () => {
+    for (const defaultAgentLoop of ["tool_agent", "single_turn_agent"]) {
+      const multiTurn = { format: "hermse" };
+      const { engine, run } = makeFakeRollout({ reply: () => "ok", multiTurn, defaultAgentLoop });
+      await expect(run()).rejects.toThrow(/multi_turn\.format[\s\S]*hermes[\s\S]*received: hermse/);
+      expect(engine.counts.created).toBe(0);
+    }
+  });
+
   it("names in rows are checked before anything is generated", async () => {
     const { engine, run } = makeFakeRollout({
       reply: () => "ok",

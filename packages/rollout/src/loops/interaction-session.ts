@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type ChatMessage, ConfigError, ToolError } from "@cria/core";
 import type { BaseInteraction, InteractionReply } from "@cria/tools";
+import { copyData } from "../copy-data.js";
 import type { DatasetRow } from "../dataset-row.js";
 import { hashSeed, makeUniform } from "../hash-seed.js";
 import { describeError, runWithDeadline } from "../run-with-deadline.js";
@@ -41,12 +42,22 @@ export function selectInteraction(
   });
 }
 
+/** What the record of a conversation keeps of its interaction beside messages, scores and metrics. */
+export interface InteractionRecord {
+  /** What it said when it ended the conversation; the policy never saw it. */
+  interactionFinalText?: string;
+  /** What its replies had in `data` beside numbers, each with the number of assistant turns by then. */
+  interactionData?: Record<string, unknown>[];
+}
+
 /** The interaction of one conversation: started before its first turn, always finalized. */
 export class InteractionSession {
   private readonly instanceId = randomUUID();
   /** Settles when the start is over, even if nobody waits for it any more. Never rejects. */
   private started: Promise<void> | undefined;
   private isStarted = false;
+  /** What it said that neither messages nor metrics have, for the trajectory's `extraFields`. */
+  readonly record: InteractionRecord = {};
 
   constructor(private readonly options: InteractionSessionOptions) {}
 
@@ -57,7 +68,7 @@ export class InteractionSession {
       interaction.startInteraction(this.instanceId, {
         ground_truth: row.groundTruth,
         data_source: row.dataSource,
-        messages: row.prompt,
+        messages: copyData(row.prompt),
         ...this.kwargs(),
       }),
     );
@@ -79,7 +90,7 @@ export class InteractionSession {
   async respond(messages: readonly ChatMessage[], turn: number): Promise<InteractionReply> {
     const { interaction, agentData, seed, addMetric } = this.options;
     const reply = await this.guard("generateResponse", (signal) =>
-      interaction.generateResponse(this.instanceId, messages, {
+      interaction.generateResponse(this.instanceId, copyData(messages), {
         agentData,
         ...this.kwargs(),
         seed: hashSeed(seed, "reply", turn),
@@ -87,14 +98,22 @@ export class InteractionSession {
       }),
     );
     if (typeof reply?.content !== "string") {
-      throw this.fail("generateResponse", "{ shouldTerminate, content: string, score }", JSON.stringify(reply));
+      throw this.fail("generateResponse", "{ shouldTerminate, content: string, score }", describeData(reply));
     }
     addMetric(`interaction_answers/${interaction.name}`, 1);
+    const data: [string, unknown][] = [];
     for (const [name, value] of Object.entries(reply.data ?? {})) {
       if (typeof value === "number" && Number.isFinite(value))
         addMetric(`interaction/${interaction.name}/${name}`, value);
+      else data.push([name, keepData(value)]);
     }
-    return { ...reply, shouldTerminate: Boolean(reply.shouldTerminate), score: this.readScore(reply.score ?? 0) };
+    const shouldTerminate = Boolean(reply.shouldTerminate);
+    if (shouldTerminate) this.record.interactionFinalText = reply.content;
+    if (data.length > 0) {
+      this.record.interactionData ??= [];
+      this.record.interactionData.push({ turn, ...Object.fromEntries(data) });
+    }
+    return { ...reply, shouldTerminate, score: this.readScore(reply.score ?? 0) };
   }
 
   /** @throws ToolError when it throws, takes too long or gives no number. */
@@ -156,5 +175,27 @@ export class InteractionSession {
       received: received?.slice(0, 500),
       cause,
     });
+  }
+}
+
+/** Characters of JSON beyond which a value of `data` is kept as the beginning of its text. */
+const longestData = 10_000;
+
+/** A value as the record can hold it: what JSON cannot say, or too much of it, becomes a text. */
+function keepData(value: unknown): unknown {
+  const text = describeData(value);
+  if (text.length > longestData) return `${text.slice(0, longestData)} (cut)`;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function describeData(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return "a value that JSON cannot hold";
   }
 }

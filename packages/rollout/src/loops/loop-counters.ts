@@ -23,7 +23,9 @@ export const loopCounters = [
   "tool_reward_exception",
   "tool_release_exception",
   "tool_truncated",
+  "tool_media_omitted",
   "too_many_calls",
+  "cut_turns",
   "interaction_turns",
   "interaction_bad_score",
   "interaction_score_exception",
@@ -36,6 +38,7 @@ export const loopCounters = [
   "tokenization_other_end",
   "tokenization_rewritten",
   "tokenization_unsplit",
+  "rescored_tokens",
 ] as const;
 
 /** Seconds, and tokens of the engine. */

@@ -1,6 +1,6 @@
 import { hasFailed, type RequestState, type Trajectory, type TurnRecord } from "@cria/core";
 import type { DatasetRow } from "../dataset-row.js";
-import type { AgentLoopOutput } from "./agent-loop.js";
+import type { CompleteOutput } from "./complete-output.js";
 import type { StateLog } from "./state-log.js";
 
 /** A conversation that has ended and was not judged yet. */
@@ -17,7 +17,7 @@ export interface UnjudgedTrajectory extends Omit<Trajectory, "reward" | "rewards
 export function recordTrajectory(
   row: DatasetRow,
   sampleIndex: number,
-  output: AgentLoopOutput,
+  output: CompleteOutput,
   request: StateLog<RequestState>,
 ): UnjudgedTrajectory {
   const promptLength = output.promptIds.length;
@@ -51,12 +51,12 @@ export function recordTrajectory(
     metrics: output.error === undefined ? output.metrics : { ...output.metrics, failed: 1 },
     extraFields: output.extraFields,
     toolScore: output.toolScore,
-    interactionScore: output.interactionScore ?? null,
+    interactionScore: output.interactionScore,
     ...(output.scoreError === undefined ? {} : { scoreError: output.scoreError }),
     timeline: {
-      loop: output.transitions ?? [],
+      loop: output.transitions,
       request: request.transitions,
-      turns: (output.turns ?? []).map((turn) => shiftTurn(turn, promptLength)),
+      turns: output.turns.map((turn) => shiftTurn(turn, promptLength)),
     },
     ...(output.error === undefined ? {} : { error: output.error }),
   };

@@ -1,8 +1,9 @@
 import { setMaxListeners } from "node:events";
 import { ConfigError, hasFailed, type PolicyEngine, type PolicySequence, type Trajectory } from "@cria/core";
 import type { DeltaTokenizer, TokenizationCheck } from "@cria/tokenizer-delta";
-import { type BaseInteraction, type BaseTool, getToolParser } from "@cria/tools";
-import type { DatasetRow } from "../dataset-row.js";
+import { type BaseInteraction, type BaseTool, resolveToolParser } from "@cria/tools";
+import { freezeData } from "../copy-data.js";
+import { copyRow, type DatasetRow } from "../dataset-row.js";
 import { fitPrompt, type Truncation } from "../fit-prompt.js";
 import { hashSeed } from "../hash-seed.js";
 import {
@@ -20,8 +21,10 @@ import {
   RewardQueue,
 } from "../reward.js";
 import { describeError } from "../run-with-deadline.js";
-import type { AgentLoopOutput, MultiTurnOptions } from "./agent-loop.js";
+import type { MultiTurnOptions } from "./agent-loop.js";
 import { getAgentLoop, getAgentLoopTraits } from "./agent-loops.js";
+import { checkOutput } from "./check-output.js";
+import { type CompleteOutput, completeOutput } from "./complete-output.js";
 import { makeFailureError, type OnFailure } from "./failures.js";
 import { selectInteraction } from "./interaction-session.js";
 import { isFatal } from "./is-fatal.js";
@@ -50,6 +53,12 @@ export interface RolloutOptions {
   temperature: number;
   topP: number;
   topK: number;
+  /** Tokens less likely than so many times the likeliest are not sampled; default 0: all are. */
+  minP?: number;
+  /** Texts that end a turn; default none. */
+  stop?: readonly string[];
+  /** Most tokens of one turn; default null: what is left of `responseLength`. */
+  maxTokensPerTurn?: number | null;
   /** With `step`, row and sample it decides every random draw. */
   seed: number;
   step: number;
@@ -115,7 +124,10 @@ export async function startRollouts(
   rows: readonly DatasetRow[],
   options: RolloutOptions,
 ): Promise<EndedRollouts> {
+  resolveToolParser(options.multiTurn.format);
   for (const row of rows) checkRow(row, options);
+  // All conversations share them.
+  for (const tool of options.tools.values()) freezeData(tool.schema);
   const slots = new Semaphore(options.concurrency ?? engine.info.maxSequences);
   const run = new AbortController();
   // Every running conversation listens.
@@ -299,15 +311,15 @@ class Group {
       rewards.leave();
       return failTrajectory(ended);
     }
-    const judgement = await rewards.judge(makeRewardRequest(row, ended, this.position * options.n + sample));
+    const judgement = await rewards.judge(makeRewardRequest(copyRow(row), ended, this.position * options.n + sample));
     const { aggregate = placeAsEarned } = options;
     return finishTrajectory(ended, judgement, aggregate, (trajectory) => this.findCalls(trajectory));
   }
 
   private findCalls(ended: UnjudgedTrajectory) {
     const { multiTurn, tools } = this.options;
-    const parse = getToolParser(multiTurn.format);
-    if (!parse || tools.size === 0) return [];
+    if (tools.size === 0) return [];
+    const parse = resolveToolParser(multiTurn.format);
     const schemas = [...tools.values()].map((tool) => tool.schema);
     return findToolCalls(ended, { engine: this.engine, parse, schemas, maxParallelCalls: multiTurn.maxParallelCalls });
   }
@@ -320,7 +332,7 @@ class Group {
     );
   }
 
-  private warnOfTokens({ extraFields }: AgentLoopOutput): void {
+  private warnOfTokens({ extraFields }: CompleteOutput): void {
     const { onWarning } = this.options;
     const check = extraFields.tokenization as TokenizationCheck | undefined;
     if (check?.kind !== "mismatch") return;
@@ -365,26 +377,31 @@ class Group {
     sequence: PolicySequence,
     prompt: Prompt,
     request: ReturnType<typeof createRequestLog>,
-  ): Promise<AgentLoopOutput> {
+  ): Promise<CompleteOutput> {
     const { row, options, engine } = this;
-    const { temperature, topP, topK, signal } = options;
+    const { temperature, topP, topK, minP = 0, stop = [], maxTokensPerTurn = null, signal } = options;
     const draw = [options.seed, options.step, row.uid, sample];
     const seed = attempt === 0 ? hashSeed(...draw) : hashSeed(...draw, "attempt", attempt);
+    const name = row.agentName ?? options.defaultAgentLoop;
+    const responseLength = Math.min(options.responseLength, engine.info.contextSize - prompt.ids.length);
     try {
-      const loop = getAgentLoop(row.agentName ?? options.defaultAgentLoop)({
+      const loop = getAgentLoop(name)({
         engine,
         tokenizer: options.tokenizer,
         tools: options.tools,
         interactions: options.interactions ?? null,
         multiTurn: options.multiTurn,
-        responseLength: Math.min(options.responseLength, engine.info.contextSize - prompt.ids.length),
+        responseLength,
         sequence,
         promptIds: prompt.ids,
         promptIsWhole: prompt.isWhole,
         request,
         signal,
       });
-      return checkOutput(await loop.run({ temperature, topP, topK, seed }, row), row);
+      const sampling = { temperature, topP, topK, minP, stop, maxTokensPerTurn, seed };
+      const output = await loop.run(sampling, copyRow(row));
+      const checked = checkOutput(output, { loop: name, row, info: engine.info, responseLength });
+      return await completeOutput(checked, row, engine, temperature);
     } catch (error) {
       if (signal.aborted || isFatal(error)) throw error;
       return describeFailure(row, prompt.ids, error);
@@ -392,20 +409,8 @@ class Group {
   }
 }
 
-/** A loop's arrays must fit together, or training would go on with nonsense. @throws ConfigError */
-function checkOutput(output: AgentLoopOutput, row: DatasetRow): AgentLoopOutput {
-  const { responseIds, responseMask, responseLogprobs } = output;
-  if (responseIds.length === responseMask.length && responseIds.length === responseLogprobs.length) return output;
-  throw new ConfigError("returned arrays of different lengths", {
-    code: "config/bad-agent-loop",
-    subject: `agent loop of row ${row.index}`,
-    expected: `responseMask and responseLogprobs as long as responseIds (${responseIds.length})`,
-    received: `${responseMask.length} and ${responseLogprobs.length}`,
-  });
-}
-
 /** The record of a conversation whose loop threw: its prompt, and why. */
-function describeFailure(row: DatasetRow, promptIds: Int32Array, error: unknown): AgentLoopOutput {
+function describeFailure(row: DatasetRow, promptIds: Int32Array, error: unknown): CompleteOutput {
   return {
     promptIds,
     responseIds: new Int32Array(0),
@@ -414,11 +419,14 @@ function describeFailure(row: DatasetRow, promptIds: Int32Array, error: unknown)
     turnScores: [],
     toolRewards: [],
     toolScore: null,
+    interactionScore: null,
     numTurns: 1,
     metrics: {},
-    messages: [...row.prompt],
+    messages: copyRow(row).prompt,
     finishReason: "aborted",
     extraFields: {},
+    transitions: [],
+    turns: [],
     error: describeError(error),
   };
 }

@@ -1,4 +1,5 @@
-import { type BaseTool, findArgumentError, type ParsedToolCall, type ToolResult } from "@cria/tools";
+import { type BaseTool, findArgumentError, type ParsedToolCall, type ToolResponse, type ToolResult } from "@cria/tools";
+import { copyData } from "../copy-data.js";
 import { DeadlineExceeded, describeError, runWithDeadline } from "../run-with-deadline.js";
 import type { ToolFailure } from "./loop-counters.js";
 
@@ -10,12 +11,17 @@ export interface ToolOutcome {
   /** The tool's reward was no number, and counts as 0. */
   hasBadReward?: boolean;
   failure?: ToolFailure;
+  /** Stands behind the text, whatever is cut off of that: media that the answer had and the policy cannot see. */
+  omitted?: { text: string; count: number };
 }
 
-/** One conversation's instance of a tool. `problem` says why it could not be created. */
+/** One conversation's instance of a tool. */
 export interface ToolInstance {
   id: string;
+  /** Why it could not be created. */
   problem?: string;
+  /** Settles when calls that took too long have ended after all; never rejects. */
+  late?: Promise<unknown>;
 }
 
 export interface RunToolOptions {
@@ -38,20 +44,29 @@ export async function runToolCall(call: ParsedToolCall, options: RunToolOptions)
   if (instance.problem !== undefined) {
     return fail("unavailable", `error: ${call.name} is not available (${instance.problem})`);
   }
+  let running: Promise<ToolResult> | undefined;
+  const isBusy = instance.late !== undefined;
   try {
     const problem = findArgumentError(tool.schema, call.arguments);
     if (problem) return fail("invalid_arguments", `error: invalid arguments (${problem})`);
-    const result = await runWithDeadline(options.timeoutS, options.signal, (signal) =>
-      tool.execute(instance.id, call.arguments, {
+    const result = await runWithDeadline(options.timeoutS, options.signal, async (signal) => {
+      // A call that took too long may still be at work on the instance.
+      await instance.late;
+      signal.throwIfAborted();
+      running = tool.execute(instance.id, copyData(call.arguments), {
         agentData: options.agentData,
         ...options.executeKwargs(call.name),
         signal,
-      }),
-    );
+      });
+      return running;
+    });
     return readResult(result) ?? fail("bad_response", `error: ${call.name} gave no text`);
   } catch (error) {
-    if (error instanceof DeadlineExceeded)
+    if (running) instance.late = Promise.allSettled([instance.late, running]);
+    if (error instanceof DeadlineExceeded) {
+      if (isBusy && !running) return fail("timeout", `error: ${call.name} is still busy with an earlier call`);
       return fail("timeout", `error: ${call.name} did not answer within ${options.timeoutS} s`);
+    }
     return fail("exception", `error: ${call.name} failed (${describeError(error)})`);
   }
 }
@@ -64,7 +79,20 @@ function readResult(result: Partial<ToolResult> | null | undefined): ToolOutcome
   for (const [name, value] of Object.entries(result.metrics ?? {})) {
     if (typeof value === "number" && Number.isFinite(value)) metrics[name] = value;
   }
+  const outcome = { text, reward: 0, metrics, omitted: markMedia(result.response) };
   const reward = result.reward ?? 0;
-  if (typeof reward === "number" && Number.isFinite(reward)) return { text, reward, metrics };
-  return { text, reward: 0, metrics, hasBadReward: true };
+  if (typeof reward === "number" && Number.isFinite(reward)) return { ...outcome, reward };
+  return { ...outcome, hasBadReward: true };
+}
+
+/** Says what the policy cannot see of an answer; undefined when it sees all. */
+function markMedia(response: ToolResponse): ToolOutcome["omitted"] {
+  const counts = (["image", "video", "audio"] as const)
+    .map((kind) => ({ kind, count: [response[kind] ?? []].flat().length }))
+    .filter(({ count }) => count > 0);
+  if (counts.length === 0) return undefined;
+  return {
+    text: counts.map(({ kind, count }) => `[${count === 1 ? kind : `${count} ${kind}s`} omitted]`).join(" "),
+    count: counts.reduce((sum, { count }) => sum + count, 0),
+  };
 }

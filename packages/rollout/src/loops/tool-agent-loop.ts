@@ -1,6 +1,6 @@
 import type { ChatMessage, FinishReason, GenerateResult, PolicySequence, ToolSchema } from "@cria/core";
 import { checkConversation, type DeltaTokenizer, InferenceConversation } from "@cria/tokenizer-delta";
-import { getToolParser, type ParsedToolCall } from "@cria/tools";
+import { type ParsedToolCall, type ParsedTurn, resolveToolParser, type ToolParser } from "@cria/tools";
 import type { DatasetRow } from "../dataset-row.js";
 import { hashSeed } from "../hash-seed.js";
 import { describeError } from "../run-with-deadline.js";
@@ -16,9 +16,16 @@ import { takeTurn } from "./take-turn.js";
 import { listToolSchemas, ToolSession } from "./tool-session.js";
 import { type EarnedReward, TrajectoryBuilder } from "./trajectory-builder.js";
 import { exceedsTokens, type TextCodec, truncateText } from "./truncate-text.js";
+import { findTurnForm, nameId, structureTurn, type TurnForm } from "./turn-form.js";
 
 /** Whose turn follows an assistant's, and what it says; or why there is none. */
 type NextTurn = { role: "tool" | "user"; messages: ChatMessage[]; startedAt: number } | FinishReason;
+
+/**
+ * How an assistant's turn ended: with its end-of-turn token; with a stop string, `stopped`; at `max_tokens_per_turn`, `cut`;
+ * or where nothing can follow it, since the response's tokens are used up or the run was aborted.
+ */
+type TurnEnd = "ended" | "stopped" | "cut" | "length" | "aborted";
 
 /**
  * The model speaks; its tool calls run and their answers follow; an answer without a call goes to the interaction, if
@@ -42,10 +49,16 @@ export class ToolAgentLoop implements AgentLoop {
   private interaction: InteractionSession | null = null;
   private assistantTurns = 0;
   private userTurns = 0;
+  /** The record: assistant turns as the text that was sampled. */
   private messages: ChatMessage[] = [];
+  /** The same conversation as the template is given it in production. */
+  private rendered: ChatMessage[] = [];
+  private form: TurnForm = "text";
   private schemas: ToolSchema[] = [];
+  private readonly parse: ToolParser;
 
   constructor(private readonly context: AgentLoopContext) {
+    this.parse = resolveToolParser(context.multiTurn.format);
     this.builder = new TrajectoryBuilder(context.promptIds, context.responseLength);
     this.sequence = context.sequence;
   }
@@ -59,8 +72,12 @@ export class ToolAgentLoop implements AgentLoop {
     const interaction = selectInteraction(context.interactions, row);
     this.interaction = interaction && new InteractionSession({ ...common, interaction, seed: sampling.seed });
     this.messages = [...row.prompt];
+    this.rendered = [...row.prompt];
     this.schemas = listToolSchemas(context.tools, row);
-    this.production = this.openProduction();
+    const production = multiTurn.useInferenceChatTemplate && context.promptIsWhole;
+    if (this.schemas.length > 0 || interaction)
+      this.form = findTurnForm(context.tokenizer, { schemas: this.schemas, production });
+    if (production) this.production = this.openProduction();
     let finishReason: FinishReason = "aborted";
     let scores: Pick<AgentLoopOutput, "toolScore" | "interactionScore" | "scoreError"> = { toolScore: null };
     let error: string | undefined;
@@ -79,6 +96,7 @@ export class ToolAgentLoop implements AgentLoop {
       await Promise.all([tools.release(), this.interaction?.finalize()]);
     }
     this.log.enter("terminated");
+    Object.assign(this.extraFields, this.interaction?.record);
     if (error === undefined) await this.checkTokens();
     return {
       ...this.builder.build(),
@@ -111,12 +129,11 @@ export class ToolAgentLoop implements AgentLoop {
     return { toolScore, interactionScore, ...(errors.length > 0 ? { scoreError: errors.join("; ") } : {}) };
   }
 
-  /** Null where turns only add to what was said: by default, and where a prompt that was cut begins like no rendering. */
-  private openProduction(): ProductionView | null {
-    const { multiTurn, promptIsWhole, tokenizer, engine } = this.context;
-    if (!multiTurn.useInferenceChatTemplate || !promptIsWhole) return null;
+  /** Without it turns only add to what was said: by default, and where a prompt that was cut begins like no rendering. */
+  private openProduction(): ProductionView {
+    const { tokenizer, engine } = this.context;
     const conversation = new InferenceConversation(tokenizer, this.schemas, this.countUnsplit);
-    conversation.encodeTurn(this.messages);
+    conversation.encodeTurn(this.rendered);
     return new ProductionView(conversation, () => engine.createSequence());
   }
 
@@ -125,11 +142,12 @@ export class ToolAgentLoop implements AgentLoop {
     for (;;) {
       if (this.context.signal?.aborted) return "aborted";
       if (this.builder.remaining <= 0) return "length";
-      const { turn, calls } = await this.generate(delta, sampling);
-      if (turn.finishReason !== "stop") return turn.finishReason;
-      const next = calls.length > 0 ? await this.runCalls(calls, tools) : await this.interact();
+      const { end, calls } = await this.generate(delta, sampling);
+      if (end === "length" || end === "aborted") return end;
+      const next =
+        calls.length > 0 ? await this.runCalls(calls, tools) : await this.interact(end === "cut" ? "length" : "stop");
       if (typeof next === "string") return next;
-      const observed = this.observe(next);
+      const observed = this.observe(next, end === "ended");
       if (observed === null) return "length";
       delta = observed;
     }
@@ -138,11 +156,44 @@ export class ToolAgentLoop implements AgentLoop {
   private async generate(
     delta: Int32Array,
     sampling: SamplingParams,
-  ): Promise<{ turn: GenerateResult; calls: ParsedToolCall[] }> {
-    const { multiTurn, signal, engine } = this.context;
+  ): Promise<{ end: TurnEnd; calls: ParsedToolCall[] }> {
+    const { multiTurn, engine, tokenizer } = this.context;
     this.log.enter("generating");
     this.context.request.enter("running");
     const startedAt = now();
+    const turn = await this.sample(delta, sampling);
+    await takeTurn();
+    this.metrics.generate_s! += (now() - startedAt) / 1000;
+    this.addMetric("prefill_tokens", turn.stats.prefillTokens);
+    this.addMetric("reused_tokens", turn.stats.reusedTokens);
+    this.addMetric("decode_tokens", turn.stats.decodeTokens);
+    const end = this.findEnd(turn, sampling);
+    const after = this.messages.at(-1)?.role === "tool" ? "tool" : "user";
+    const opening = findOpening(tokenizer, after);
+    // A stop string stays in the conversation, as its tokens do.
+    const text = opening + (end === "stopped" ? engine.detokenize(turn.tokenIds) : turn.text);
+    const parsed = this.schemas.length > 0 || this.form === "structured" ? this.parse(text, this.schemas) : undefined;
+    const calls = this.schemas.length > 0 ? pickCalls(parsed, end) : [];
+    const span =
+      parsed && calls.length > 0
+        ? {
+            count: calls.length,
+            ...findCallTokens(text, parsed, turn.tokenIds, (ids) => engine.detokenize(ids), opening),
+          }
+        : undefined;
+    this.builder.addSampled(turn, startedAt, span, multiTurn.trainOnToolCalls);
+    if (end === "cut") this.addMetric("cut_turns", 1);
+    this.production?.addSampled(turn.tokenIds);
+    this.assistantTurns++;
+    const message: ChatMessage = { role: "assistant", content: text };
+    this.messages.push(message);
+    this.rendered.push(this.form === "structured" ? structureTurn(parsed && { ...parsed, calls }, text) : message);
+    return { end, calls };
+  }
+
+  /** The next turn. In production's view what comes before it is evaluated first, and kept for turns after it. */
+  private async sample(delta: Int32Array, sampling: SamplingParams): Promise<GenerateResult> {
+    const { signal } = this.context;
     let rest = delta;
     if (this.production) {
       if (delta.length > 0) {
@@ -152,34 +203,24 @@ export class ToolAgentLoop implements AgentLoop {
       this.production.remember(this.sequence);
       rest = new Int32Array(0);
     }
-    const turn = await this.sequence.generate(rest, {
-      maxTokens: this.builder.remaining,
+    return this.sequence.generate(rest, {
+      maxTokens: Math.min(this.builder.remaining, sampling.maxTokensPerTurn ?? Number.POSITIVE_INFINITY),
       temperature: sampling.temperature,
       topP: sampling.topP,
       topK: sampling.topK,
+      minP: sampling.minP,
+      ...(sampling.stop.length > 0 ? { stopStrings: sampling.stop } : {}),
       seed: hashSeed(sampling.seed, this.assistantTurns),
       signal,
     });
-    await takeTurn();
-    this.metrics.generate_s! += (now() - startedAt) / 1000;
-    this.addMetric("prefill_tokens", turn.stats.prefillTokens);
-    this.addMetric("reused_tokens", turn.stats.reusedTokens);
-    this.addMetric("decode_tokens", turn.stats.decodeTokens);
-    const parsed = this.schemas.length > 0 ? getToolParser(multiTurn.format)?.(turn.text, this.schemas) : undefined;
-    const calls = parsed?.calls ?? [];
-    const span =
-      parsed && calls.length > 0
-        ? {
-            count: calls.length,
-            ...findCallTokens(turn.text, parsed, turn.tokenIds, (ids) => engine.detokenize(ids)),
-          }
-        : undefined;
-    this.builder.addSampled(turn, startedAt, span, multiTurn.trainOnToolCalls);
-    this.production?.addSampled(turn.tokenIds);
-    this.assistantTurns++;
-    const after = this.messages.at(-1)?.role === "tool" ? "tool" : "user";
-    this.messages.push({ role: "assistant", content: findOpening(this.context.tokenizer, after) + turn.text });
-    return { turn, calls };
+  }
+
+  private findEnd({ finishReason, tokenIds }: GenerateResult, { maxTokensPerTurn }: SamplingParams): TurnEnd {
+    if (finishReason === "aborted") return "aborted";
+    if (finishReason === "stop")
+      return this.context.engine.info.endOfGenerationTokens.includes(tokenIds.at(-1)!) ? "ended" : "stopped";
+    const isCut = tokenIds.length === maxTokensPerTurn && tokenIds.length < this.builder.remaining;
+    return isCut ? "cut" : "length";
   }
 
   private async runCalls(calls: readonly ParsedToolCall[], tools: ToolSession): Promise<NextTurn> {
@@ -196,7 +237,8 @@ export class ToolAgentLoop implements AgentLoop {
     const messages = outcomes.map((outcome, i): ChatMessage => {
       if (i < this.context.multiTurn.maxParallelCalls) this.countOutcome(calls[i]!.name, outcome);
       if (outcome.reward !== 0) this.toolRewards.push({ value: outcome.reward, turn });
-      return { role: "tool", name: calls[i]!.name, content: outcome.text };
+      const { name, id } = calls[i]!;
+      return { role: "tool", ...(name ? { name } : {}), ...nameId(id, "tool_call_id"), content: outcome.text };
     });
     return { role: "tool", messages, startedAt };
   }
@@ -218,7 +260,10 @@ export class ToolAgentLoop implements AgentLoop {
     };
     const { text, truncated } = truncateText(outcome.text, limits, this.plainText);
     if (truncated) this.addMetric("tool_truncated", 1);
-    return { ...outcome, text };
+    const { omitted } = outcome;
+    if (omitted === undefined) return { ...outcome, text };
+    this.addMetric("tool_media_omitted", omitted.count);
+    return { ...outcome, text: text === "" ? omitted.text : `${text}\n${omitted.text}` };
   }
 
   private countOutcome(tool: string, { failure, hasBadReward, metrics }: ToolOutcome): void {
@@ -232,13 +277,14 @@ export class ToolAgentLoop implements AgentLoop {
     for (const [name, value] of Object.entries(metrics)) this.addMetric(`tool/${tool}/${name}`, value);
   }
 
-  private async interact(): Promise<NextTurn> {
+  /** @param otherwise why the conversation ends where no interaction is due. */
+  private async interact(otherwise: FinishReason): Promise<NextTurn> {
     const { interaction } = this;
-    if (!interaction?.isDue(this.assistantTurns)) return "stop";
+    if (!interaction?.isDue(this.assistantTurns)) return otherwise;
     this.log.enter("interacting");
     this.context.request.enter("interacting");
     const startedAt = now();
-    const reply = await interaction.respond([...this.messages], this.assistantTurns);
+    const reply = await interaction.respond(this.messages, this.assistantTurns);
     await takeTurn();
     this.addMetric("interaction_turns", 1);
     this.addMetric("interaction_s", (now() - startedAt) / 1000);
@@ -256,20 +302,23 @@ export class ToolAgentLoop implements AgentLoop {
     );
   }
 
-  /** Adds what others said to the trajectory; null when it does not fit, with one token more to reply. */
-  private observe({ role, messages, startedAt }: Exclude<NextTurn, string>): Int32Array | null {
+  /**
+   * Adds what others said to the trajectory; null when it does not fit, with one token more to reply.
+   * @param ended whether the turn before has its end-of-turn token; else that comes with what follows, mask 0.
+   */
+  private observe({ role, messages, startedAt }: Exclude<NextTurn, string>, ended: boolean): Int32Array | null {
     const { tokenizer } = this.context;
     const { remaining } = this.builder;
     // Without this a text of a megabyte would be tokenized, only to be left out.
     if (messages.some((message) => exceedsTokens(message.content, remaining, this.plainText))) return null;
     if (!this.production) {
-      const delta = tokenizer.encodeDelta(messages, true, this.countUnsplit);
+      const delta = tokenizer.encodeDelta(messages, ended, this.countUnsplit);
       if (delta.length + 1 > remaining) return null;
       this.accept(role, messages, delta, startedAt);
       return delta;
     }
     const before = this.builder.tokenIds.length;
-    const next = this.production.advance(this.sequence, [...this.messages, ...messages]);
+    const next = this.production.advance(this.sequence, [...this.rendered, ...messages]);
     this.sequence = next.sequence;
     if (next.observed.length + 1 > remaining + before - next.keep) return null;
     if (next.keep < before) {
@@ -283,6 +332,7 @@ export class ToolAgentLoop implements AgentLoop {
   private accept(role: "tool" | "user", messages: ChatMessage[], delta: Int32Array, startedAt: number): void {
     this.builder.addObserved(role, delta, startedAt);
     this.messages.push(...messages);
+    this.rendered.push(...messages);
     this.userTurns++;
   }
 
@@ -292,7 +342,7 @@ export class ToolAgentLoop implements AgentLoop {
     if (!this.context.promptIsWhole) return this.addMetric("tokenization_unchecked", 1);
     await takeTurn();
     const { tokenIds, sampledMask: mask } = this.builder;
-    const { messages, schemas: tools } = this;
+    const { rendered: messages, schemas: tools } = this;
     const check = checkConversation(this.context.tokenizer, { messages, tools, tokenIds, mask, mode });
     if (check.kind === "equal") return;
     this.addMetric(`tokenization_${check.kind}`, 1);
@@ -302,6 +352,12 @@ export class ToolAgentLoop implements AgentLoop {
   private addMetric(name: LoopMetric, value: number): void {
     this.metrics[name] = (this.metrics[name] ?? 0) + value;
   }
+}
+
+/** Calls to answer. The last one of a turn that was cut may be broken for that alone, and is then none. */
+function pickCalls(parsed: ParsedTurn | undefined, end: TurnEnd): ParsedToolCall[] {
+  const calls = parsed?.calls ?? [];
+  return end === "cut" && calls.at(-1)?.error !== undefined ? calls.slice(0, -1) : calls;
 }
 
 type Speaker = "user" | "tool";

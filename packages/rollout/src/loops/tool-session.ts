@@ -7,6 +7,9 @@ import type { MultiTurnOptions } from "./agent-loop.js";
 import type { LoopMetric } from "./loop-counters.js";
 import { runToolCall, type ToolInstance, type ToolOutcome } from "./run-tool-call.js";
 
+/** How long the release of an instance waits for calls that have already taken too long. */
+const longestGraceS = 1;
+
 interface ToolSessionOptions {
   tools: ReadonlyMap<string, BaseTool>;
   row: DatasetRow;
@@ -85,14 +88,16 @@ export class ToolSession {
     return total;
   }
 
-  /** Releases each instance once, as soon as its creation is over. */
+  /** Releases each instance once, as soon as its creation is over. Calls that took too long get a moment to end before it. */
   async release(): Promise<void> {
     await Promise.all(
       [...this.instances].map(async ([name, instance]) => {
-        const release = () =>
-          this.attemptRelease(() =>
+        const release = async () => {
+          await this.waitForLate(instance);
+          await this.attemptRelease(() =>
             this.options.tools.get(name)!.release(instance.id, this.kwargsOf(name)?.release_kwargs ?? {}),
           );
+        };
         // A creation that hangs must not hold up the end of the conversation.
         if (instance.isCreated) await release();
         else void instance.created.then(release);
@@ -123,6 +128,13 @@ export class ToolSession {
     }
     // The id that the tool chose is set a microtask later than `creating` settles.
     if (instance.problem === undefined) await instance.created;
+  }
+
+  /** Their signal has aborted; a tool that does not heed it must not hold up the end of the conversation. */
+  private async waitForLate({ late }: OwnedInstance): Promise<void> {
+    if (late === undefined) return;
+    const seconds = Math.min(longestGraceS, this.options.multiTurn.toolTimeoutS);
+    await runWithDeadline(seconds, undefined, () => late).catch(() => undefined);
   }
 
   /** That it throws or takes too long is a metric. Aborts do not reach it: what began has to end. */

@@ -29,9 +29,11 @@ export function findToolCalls(trajectory: SampledTokens, options: FindToolCallsO
   for (const { start, end } of listTurns(trajectory)) {
     const ended = engine.info.endOfGenerationTokens.includes(trajectory.tokenIds[end - 1]!);
     const ids = trajectory.tokenIds.subarray(start, ended ? end - 1 : end);
+    const opening = readOpening(trajectory.tokenIds.subarray(Math.max(0, start - longestOpening), start), engine);
     const text = engine.detokenize(ids);
-    const { calls, content } = parse(text, schemas);
+    const { calls, content: whole } = parse(opening + text, schemas);
     if (calls.length === 0) continue;
+    const content = whole.startsWith(opening) ? whole.slice(opening.length) : whole;
     const { head, tail } = findSurroundingText(text, content);
     const tokenAt = (chars: number) => countTokens(chars, ids, engine);
     const isValid = (call: ParsedTurn["calls"][number]) => {
@@ -46,6 +48,14 @@ export function findToolCalls(trajectory: SampledTokens, options: FindToolCallsO
     });
   }
   return found;
+}
+
+/** In tokens; the tags that open thinking are short. */
+const longestOpening = 16;
+
+/** The thinking that the generation prompt opens in the assistant's name: calls that are only thought of are none. */
+function readOpening(before: Int32Array, engine: Pick<PolicyEngine, "detokenize">): string {
+  return /(?:<think>|\[THINK\])\s*$/.exec(engine.detokenize(before))?.[0] ?? "";
 }
 
 /** 1 on the tokens of tool calls; as long as the trajectory's tokens. */

@@ -399,7 +399,7 @@ describe("tool calls in a trajectory's tokens", () => {
     const trajectory = { tokenIds: Int32Array.from(ids), responseMask: Uint8Array.from(mask) } as Trajectory;
     const found = findToolCalls(trajectory, {
       engine,
-      parse: getToolParser("hermes")!,
+      parse: getToolParser("hermes"),
       schemas: [tool.schema],
       maxParallelCalls: 1,
     });
@@ -417,6 +417,23 @@ describe("tool calls in a trajectory's tokens", () => {
     expect(find(["nothing"]).found).toEqual([]);
   });
 
+  it("are not those that were only thought of, also where the prompt has opened the thinking", async () => {
+    expect(find([`<think>maybe ${call("1+1")}</think>no`]).found).toEqual([]);
+    const chatTemplate =
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}";
+    const said = [`maybe ${call("2+2")}</think>${call("1+1")}`, `no ${call("3+3")}`];
+    const fake = makeFakeRollout({ reply: ({ turn }) => said[turn]!, tools: [tool], engine: { chatTemplate } });
+    const [trajectory] = await fake.run();
+    const found = findToolCalls(trajectory!, {
+      engine: fake.engine,
+      parse: getToolParser("hermes"),
+      schemas: [tool.schema],
+      maxParallelCalls: 9,
+    });
+    expect(found).toMatchObject([{ valid: 1 }]);
+    expect(fake.engine.detokenize(trajectory!.tokenIds.subarray(found[0]!.start, found[0]!.end))).toBe(call("1+1"));
+  });
+
   it("are the same that the agent loop recorded", async () => {
     const said = [`Let me see: ${call("1+1")}`, "#### 2"];
     const fake = makeFakeRollout({ reply: ({ turn }) => said[turn]!, tools: [tool] });
@@ -424,7 +441,7 @@ describe("tool calls in a trajectory's tokens", () => {
     const recorded = trajectory!.timeline!.turns.flatMap((turn) => turn.toolCalls ?? []);
     const found = findToolCalls(trajectory!, {
       engine: fake.engine,
-      parse: getToolParser("hermes")!,
+      parse: getToolParser("hermes"),
       schemas: [tool.schema],
       maxParallelCalls: 1,
     });

@@ -30,17 +30,23 @@ export class McpTool extends BaseTool {
   }
 }
 
-/** Texts are joined; images stay apart; what a text model cannot see is named. */
+/** Texts are joined; media stay apart; what else a text model cannot see is named. */
 function readResult(result: CallToolResult): ToolResponse {
   const text: string[] = [];
-  const image: unknown[] = [];
+  const media: Record<"image" | "video" | "audio", unknown[]> = { image: [], video: [], audio: [] };
   for (const part of result.content ?? []) {
     if (part.type === "text") text.push(part.text);
-    else if (part.type === "image") image.push({ data: part.data, mimeType: part.mimeType });
-    else if (part.type === "audio") text.push(`[audio ${part.mimeType}]`);
+    else if (part.type === "image" || part.type === "audio")
+      media[part.type].push({ data: part.data, mimeType: part.mimeType });
     else if (part.type === "resource_link") text.push(`[${part.name}](${part.uri})`);
-    else text.push("text" in part.resource ? part.resource.text : `[resource ${part.resource.uri}]`);
+    else if ("text" in part.resource) text.push(part.resource.text);
+    else {
+      const kind = /^(image|video|audio)\//.exec(part.resource.mimeType ?? "")?.[1] as keyof typeof media | undefined;
+      if (kind) media[kind].push({ data: part.resource.blob, mimeType: part.resource.mimeType });
+      else text.push(`[resource ${part.resource.uri}]`);
+    }
   }
   if (text.length === 0 && result.structuredContent) text.push(JSON.stringify(result.structuredContent));
-  return { text: text.join("\n"), ...(image.length > 0 ? { image } : {}) };
+  const found = Object.entries(media).filter(([, list]) => list.length > 0);
+  return { text: text.join("\n"), ...Object.fromEntries(found) };
 }

@@ -163,3 +163,30 @@ describe("config of MCP tools", () => {
     await expect(createTools([{ class_name, config: {} }], ".")).rejects.toThrow(/names no MCP server/);
   });
 });
+
+describe("what a server answers", () => {
+  const answer = async (content: unknown[]) => {
+    const connection = { callTool: async () => ({ content }) } as unknown as McpConnection;
+    const schema = { type: "function" as const, function: { name: "x", parameters: {} } };
+    return (await new McpTool(connection, "x", schema).execute("i", {})).response;
+  };
+
+  it("that is no text stands apart by its kind, wherever it stood", async () => {
+    const blob = (mimeType: string) => ({ type: "resource", resource: { uri: "file:///a", mimeType, blob: "aGk=" } });
+    expect(
+      await answer([
+        { type: "text", text: "see" },
+        { type: "audio", data: "aGk=", mimeType: "audio/wav" },
+        blob("image/png"),
+        blob("video/mp4"),
+        blob("application/zip"),
+      ]),
+    ).toEqual({
+      text: "see\n[resource file:///a]",
+      image: [{ data: "aGk=", mimeType: "image/png" }],
+      video: [{ data: "aGk=", mimeType: "video/mp4" }],
+      audio: [{ data: "aGk=", mimeType: "audio/wav" }],
+    });
+    expect(await answer([])).toEqual({ text: "" });
+  });
+});

@@ -42,6 +42,11 @@ export function getToolParser(format: string): ToolParser {
   });
 }
 
+/** The parser of a format, or the one that stands in its place. @throws ConfigError for a format that no parser has. */
+export function resolveToolParser(format: string | ToolParser): ToolParser {
+  return typeof format === "string" ? getToolParser(format) : format;
+}
+
 /**
  * The parser that `multi_turn.format` means: a name, or `module#export` of the user's. Relative modules start at `baseFolder`.
  * @throws ConfigError when there is none.

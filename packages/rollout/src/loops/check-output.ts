@@ -1,0 +1,208 @@
+import { type ChatMessage, ConfigError, type FinishReason, type ModelInfo } from "@cria/core";
+import type { DatasetRow } from "../dataset-row.js";
+import type { AgentLoopOutput } from "./agent-loop.js";
+
+/** An agent loop's output that was checked: everything is there but what only the policy can tell. */
+export interface CheckedOutput extends Omit<Required<AgentLoopOutput>, "responseLogprobs" | "messages" | "scoreError" | "error"> {
+  promptIds: Int32Array;
+  responseIds: Int32Array;
+  responseMask: Uint8Array;
+  /** 0 where the mask is; null when the loop gave none. */
+  responseLogprobs: Float32Array | null;
+  /** Null when the loop gave none. */
+  messages: ChatMessage[] | null;
+  scoreError?: string;
+  error?: string;
+}
+
+export interface OutputLimits {
+  /** Name of the loop, for errors. */
+  loop: string;
+  row: DatasetRow;
+  info: Pick<ModelInfo, "vocabSize" | "contextSize">;
+  /** Most tokens of the response. */
+  responseLength: number;
+}
+
+const finishReasons: readonly FinishReason[] = ["stop", "length", "tool_calls", "aborted"];
+const roles: readonly string[] = ["system", "user", "assistant", "tool"];
+
+/**
+ * Checks all that an agent loop returned, and fills in what it may leave out: training must not go on with nonsense.
+ * @throws ConfigError that names loop, row and field.
+ */
+export function checkOutput(given: unknown, limits: OutputLimits): CheckedOutput {
+  const check = new OutputCheck(limits);
+  const output = check.record("output", given) as Partial<AgentLoopOutput>;
+  const { info, responseLength } = limits;
+  const isToken = (id: unknown) => Number.isInteger(id) && (id as number) >= 0 && (id as number) < info.vocabSize;
+  const aToken = `token ids from 0 to ${info.vocabSize - 1}`;
+  const promptIds = Int32Array.from(check.list("promptIds", output.promptIds, aToken, isToken));
+  const responseIds = Int32Array.from(check.list("responseIds", output.responseIds, aToken, isToken));
+  const { length } = responseIds;
+  if (length > responseLength) check.fail("responseIds", `at most ${responseLength} tokens`, `${length} tokens`);
+  if (promptIds.length + length > info.contextSize)
+    check.fail(
+      "promptIds",
+      `with responseIds at most ${info.contextSize} tokens`,
+      `${promptIds.length + length} tokens`,
+    );
+  const perToken = (field: "responseMask" | "responseLogprobs", expected: string, isValid: (v: unknown) => boolean) => {
+    const values = check.list(field, output[field], expected, isValid);
+    if (values.length !== length) check.fail(field, `as long as responseIds (${length})`, `${values.length} values`);
+    return values;
+  };
+  const mask = Uint8Array.from(perToken("responseMask", "0 or 1", (bit) => bit === 0 || bit === 1));
+  const logprobs =
+    output.responseLogprobs === undefined
+      ? null
+      : Float32Array.from(perToken("responseLogprobs", "finite numbers", Number.isFinite), (value, i) =>
+          mask[i] ? value : 0,
+        );
+  const error = output.error === undefined ? undefined : check.text("error", output.error);
+  const rewards = {
+    turnScores: check.rewards("turnScores", output.turnScores ?? [], mask),
+    toolRewards: check.rewards("toolRewards", output.toolRewards ?? [], mask),
+  };
+  if (error !== undefined) {
+    mask.fill(0);
+    logprobs?.fill(0);
+  }
+  const finishReason = output.finishReason ?? "stop";
+  if (!finishReasons.includes(finishReason)) check.fail("finishReason", finishReasons.join(", "), finishReason);
+  return {
+    promptIds,
+    responseIds,
+    responseMask: mask,
+    responseLogprobs: logprobs,
+    ...rewards,
+    toolScore: check.score("toolScore", output.toolScore),
+    interactionScore: check.score("interactionScore", output.interactionScore),
+    numTurns: check.count("numTurns", output.numTurns, Number.POSITIVE_INFINITY),
+    metrics: check.numbers("metrics", output.metrics),
+    messages: output.messages === undefined ? null : check.messages(output.messages),
+    finishReason,
+    extraFields: check.json("extraFields", output.extraFields ?? {}),
+    transitions: check.entries("transitions", output.transitions ?? [], (entry, field) => {
+      check.text(`${field}.state`, entry.state);
+      check.number(`${field}.at`, entry.at);
+    }),
+    turns: check.entries("turns", output.turns ?? [], (turn, field) => check.turn(turn, field, length)),
+    ...(output.scoreError === undefined ? {} : { scoreError: check.text("scoreError", output.scoreError) }),
+    ...(error === undefined ? {} : { error }),
+  };
+}
+
+/** Checks values by field; every method gives its value back, or throws. */
+class OutputCheck {
+  constructor(private readonly limits: OutputLimits) {}
+
+  fail(field: string, expected: string, received: unknown): never {
+    const { loop, row } = this.limits;
+    throw new ConfigError("returned something that cannot be trained on", {
+      code: "config/bad-agent-loop",
+      subject: `agent loop "${loop}", row ${row.index}, ${field}`,
+      expected,
+      received: typeof received === "string" ? received : describe(received),
+      remedy: "AgentLoopOutput of @cria/rollout says what a loop returns",
+    });
+  }
+
+  record(field: string, value: unknown): Record<string, unknown> {
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+    return this.fail(field, "an object", value);
+  }
+
+  /** A list of numbers, typed or plain. */
+  list(field: string, value: unknown, expected: string, isValid: (v: unknown) => boolean): ArrayLike<number> {
+    const isList = Array.isArray(value) || (ArrayBuffer.isView(value) && "length" in value);
+    if (!isList) this.fail(field, `a list of ${expected}`, value);
+    const list = value as ArrayLike<number>;
+    for (let i = 0; i < list.length; i++) if (!isValid(list[i])) this.fail(`${field}[${i}]`, expected, list[i]);
+    return list;
+  }
+
+  number(field: string, value: unknown): number {
+    return Number.isFinite(value) ? (value as number) : this.fail(field, "a finite number", value);
+  }
+
+  /** A whole number from 0 to below `end`. */
+  count(field: string, value: unknown, end: number): number {
+    if (Number.isInteger(value) && (value as number) >= 0 && (value as number) < end) return value as number;
+    return this.fail(field, end === Number.POSITIVE_INFINITY ? "a whole number" : `a whole number below ${end}`, value);
+  }
+
+  text(field: string, value: unknown): string {
+    return typeof value === "string" ? value : this.fail(field, "a text", value);
+  }
+
+  score(field: string, value: unknown): number | null {
+    return value === undefined || value === null ? null : this.number(field, value);
+  }
+
+  numbers(field: string, value: unknown): Record<string, number> {
+    const record = this.record(field, value);
+    for (const [name, entry] of Object.entries(record)) this.number(`${field}.${name}`, entry);
+    return record as Record<string, number>;
+  }
+
+  /** What cannot be written to a file would be noticed only after the step, and lose it. */
+  json(field: string, value: unknown): Record<string, unknown> {
+    const record = this.record(field, value);
+    try {
+      JSON.stringify(record);
+      return record;
+    } catch (error) {
+      return this.fail(field, "what JSON can hold", (error as Error).message);
+    }
+  }
+
+  entries<T extends object>(field: string, value: T[], check: (entry: T, field: string) => void): T[] {
+    if (!Array.isArray(value)) this.fail(field, "a list", value);
+    for (const [i, entry] of value.entries()) check(this.record(`${field}[${i}]`, entry) as T, `${field}[${i}]`);
+    return value;
+  }
+
+  /** Where nothing was sampled no step can have earned anything: the record drops such rewards. */
+  rewards(field: string, value: { value: number; tokenIndex: number }[], mask: Uint8Array) {
+    const hasSampled = mask.includes(1);
+    return this.entries(field, value, (entry, place) => {
+      this.number(`${place}.value`, entry.value);
+      if (!hasSampled) return;
+      this.count(`${place}.tokenIndex`, entry.tokenIndex, mask.length);
+      if (mask[entry.tokenIndex] !== 1)
+        this.fail(`${place}.tokenIndex`, "the index of a token with mask 1", `${entry.tokenIndex}, whose mask is 0`);
+    });
+  }
+
+  messages(value: ChatMessage[]): ChatMessage[] {
+    return this.entries("messages", value, (message, field) => {
+      if (!roles.includes(message.role)) this.fail(`${field}.role`, roles.join(", "), message.role);
+      this.text(`${field}.content`, message.content);
+    });
+  }
+
+  turn(turn: NonNullable<AgentLoopOutput["turns"]>[number], field: string, length: number): void {
+    const turnRoles = roles.slice(1);
+    if (!turnRoles.includes(turn.role)) this.fail(`${field}.role`, turnRoles.join(", "), turn.role);
+    for (const [place, span] of [
+      [field, turn],
+      [`${field}.toolCalls`, turn.toolCalls],
+    ] as const) {
+      if (span === undefined) continue;
+      this.count(`${place}.start`, span.start, length + 1);
+      if (this.count(`${place}.end`, span.end, length + 1) < span.start)
+        this.fail(`${place}.end`, `at least its start (${span.start})`, span.end);
+    }
+    this.number(`${field}.startedAt`, turn.startedAt);
+    this.number(`${field}.endedAt`, turn.endedAt);
+  }
+}
+
+function describe(value: unknown): string {
+  try {
+    return (typeof value === "object" ? JSON.stringify(value) : String(value)).slice(0, 200);
+  } catch {
+    return typeof value;
+  }
+}
