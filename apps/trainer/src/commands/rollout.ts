@@ -89,7 +89,8 @@ async function rollOut(
       n,
       temperature: val ? (val_kwargs.do_sample ? val_kwargs.temperature : 0) : rollout.temperature,
       topP: val ? val_kwargs.top_p : rollout.top_p,
-      topK: Math.max(0, rollout.top_k),
+      topK: Math.max(0, val ? val_kwargs.top_k : rollout.top_k),
+      minP: val ? val_kwargs.min_p : rollout.min_p,
       step: 0,
       onTrajectory: (trajectory) => {
         ended.push(trajectory);

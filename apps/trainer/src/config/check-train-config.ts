@@ -1,7 +1,7 @@
 import { advantageEstimators, aggregations, composePolicyLoss, klEstimates, rewardStrategies } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
 import { getAgentLoop } from "@cria/rollout";
-import { getToolParser, listToolParsers } from "@cria/tools";
+import { getToolParser } from "@cria/tools";
 import { countSamples } from "../train/multi-turn-options.js";
 import { makePolicyLossOptions } from "../train/policy-loss-options.js";
 import type { TrainConfig } from "./train-config.js";
@@ -20,15 +20,9 @@ export function checkTrainConfig(config: TrainConfig): void {
   checkAlgorithm(config);
   // A config's own loops are not registered yet.
   if (rollout.agent.agent_loop_config_path === null) getAgentLoop(rollout.agent.default_agent_loop);
-  const format = rollout.multi_turn.format;
-  if (!getToolParser(format)) {
-    throw new ConfigError("is not a tool-call format", {
-      code: "config/unknown-name",
-      subject: "actor_rollout_ref.rollout.multi_turn.format",
-      expected: listToolParsers().join(", "),
-      received: format,
-    });
-  }
+  const { format } = rollout.multi_turn;
+  // A parser of the user's is loaded with the session.
+  if (!format.includes("#")) getToolParser(format);
 }
 
 function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig): void {

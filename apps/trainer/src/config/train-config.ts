@@ -5,6 +5,7 @@ import { targetModulesSchema } from "./target-modules.js";
 /** Config of `cria train`, with the key names that users of the field's frameworks know. Unknown keys are errors. */
 
 const files = z.union([z.string(), z.array(z.string())]).transform((value) => (Array.isArray(value) ? value : [value]));
+const minP = z.number().min(0).lt(1).default(0);
 const turns = z.int().positive().nullable().default(null);
 
 const beta = z.number().min(0).lt(1);
@@ -101,6 +102,7 @@ const multiTurn = z.strictObject({
   max_tool_response_length: z.int().positive().default(256),
   max_tool_response_chars: z.int().min(0).default(0),
   tool_response_truncate_side: z.enum(["left", "middle", "right"]).default("middle"),
+  /** A parser of tool calls (README of @cria/tools), or "./module.ts#parse". */
   format: z.string().default("hermes"),
   tokenization_sanity_check_mode: z.enum(["strict", "ignore_strippable", "disable"]).default("strict"),
   /** Seconds for each call of a tool or an interaction. */
@@ -116,6 +118,18 @@ const rollout = z.strictObject({
   temperature: z.number().positive().default(1),
   top_p: z.number().gt(0).max(1).default(1),
   top_k: z.int().default(-1),
+  /** Tokens less likely than so many times the likeliest are not sampled; 0: all may be. */
+  min_p: minP,
+  /** Texts that end a turn, in training and validation. Each stays in it and is trained on; the end-of-turn token then comes
+   * with what follows, not trained on. */
+  stop: z
+    .union([z.string(), z.array(z.string())])
+    .transform((given) => [given].flat())
+    .refine((texts) => texts.every((text) => text !== ""), "texts that are not empty")
+    .default([]),
+  /** Most tokens of one turn, in training and validation; null: what is left of the response. A turn that is cut is final,
+   * unless it has a complete tool call or an interaction is due. */
+  max_tokens_per_turn: turns,
   prompt_length: z.int().positive().default(512),
   response_length: z.int().positive().default(512),
   /** Tokens of a whole conversation; null: prompt_length + response_length. */
@@ -147,6 +161,7 @@ const rollout = z.strictObject({
       top_p: z.number().gt(0).max(1).default(1),
       /** -1 or 0: all tokens. */
       top_k: z.int().default(-1),
+      min_p: minP,
       n: z.int().positive().default(1),
     })
     .prefault({}),
@@ -156,7 +171,7 @@ const data = z.strictObject({
   train_files: files,
   val_files: files.nullable().default(null),
   train_batch_size: z.int().positive().default(16),
-  /** Columns of the messages, of what routes the reward, and of media. */
+  /** Columns of the messages, of what routes the reward, and of media, which must be empty: policies read text alone. */
   prompt_key: z.string().default("prompt"),
   reward_fn_key: z.string().default("data_source"),
   image_key: z.string().default("images"),

@@ -120,6 +120,7 @@ async function rollOut(
     temperature: options.temperature ?? rollout.temperature,
     topP: rollout.top_p,
     topK: Math.max(0, rollout.top_k),
+    minP: rollout.min_p,
     step: options.step,
     onTrajectory: options.onTrajectory,
   };

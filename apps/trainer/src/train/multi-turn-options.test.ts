@@ -1,8 +1,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { PolicySequence } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
-import { afterAll, describe, expect, it } from "vitest";
+import { getToolParser, type ToolParser } from "@cria/tools";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { openTinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
+import { runValidation } from "./run-validation.js";
 import { openSession } from "./session.js";
 import { runTrainingStep } from "./training-step.js";
 
@@ -27,6 +30,7 @@ export class Mine extends BaseInteraction {
   override async calculateScore() { return 0.25; }
   override async finalizeInteraction() {}
 }
+export const parse = (text: string) => ({ content: "", calls: [{ name: text, arguments: {} }] });
 export function makeLoop(context: AgentLoopContext, config: { mark: number }) {
   const loop = new ToolAgentLoop(context);
   return { run: async (sampling, row) => {
@@ -91,7 +95,45 @@ describe("multi-turn keys of the config", () => {
     });
   });
 
+  it("stop, min_p and max_tokens_per_turn reach the engine, in training and in validation; val_kwargs has its own min_p", async () => {
+    const session = await open(
+      { stop: "Q", min_p: 0.05, max_tokens_per_turn: 3, val_kwargs: { do_sample: true, min_p: 0.2 } },
+      { data: { val_files: "rows.jsonl" } },
+    );
+    const sequence = session.engine.createSequence();
+    const generate = vi.spyOn(Object.getPrototypeOf(sequence) as PolicySequence, "generate");
+    sequence.dispose();
+    await runTrainingStep(session, session.trainRows, 1, 0);
+    const trained = generate.mock.calls.splice(0).map(([, options]) => options);
+    expect(trained.length).toBeGreaterThan(0);
+    for (const options of trained) {
+      expect(options).toMatchObject({ stopStrings: ["Q"], minP: 0.05 });
+      expect(options.maxTokens).toBeLessThanOrEqual(3);
+    }
+    await runValidation(session, { step: 1, file: join(session.folder, "validation.jsonl"), silent: true });
+    const validated = generate.mock.calls.map(([, options]) => options);
+    expect(validated.length).toBeGreaterThan(0);
+    for (const options of validated) {
+      expect(options).toMatchObject({ stopStrings: ["Q"], minP: 0.2 });
+      expect(options.maxTokens).toBeLessThanOrEqual(3);
+    }
+    generate.mockRestore();
+  });
+
+  it("format: a parser of the user's, by module and export", async () => {
+    const { rollout } = await open({ multi_turn: { format: `${join(shared, "mine.ts")}#parse` } });
+    const parse = rollout.multiTurn.format as ToolParser;
+    expect(parse("text")).toEqual({ content: "", calls: [{ name: "text", arguments: {} }] });
+    // A built-in one is found by its name.
+    expect((await open({ multi_turn: { format: "mistral" } })).rollout.multiTurn.format).toBe(getToolParser("mistral"));
+  });
+
   it.each([
+    [{ stop: ["x", ""] }, /rollout\.stop[\s\S]*not empty/],
+    [{ min_p: 1 }, /rollout\.min_p/],
+    [{ max_tokens_per_turn: 0 }, /max_tokens_per_turn/],
+    [{ multi_turn: { format: "./none.ts#parse" } }, /multi_turn\.format[\s\S]*none\.ts/],
+    [{ multi_turn: { format: "hermse" } }, /multi_turn\.format[\s\S]*deepseek_v3[\s\S]*hermse/],
     [{ multi_turn: { interaction_config_path: "none.yaml" } }, /none\.yaml: cannot be read/],
     [{ multi_turn: { interaction_config_path: loops } }, /makeLoop": is not an interaction/],
     [

@@ -1,13 +1,23 @@
 import { dirname } from "node:path";
 import { ConfigError } from "@cria/core";
 import { type AgentLoopConfigEntry, getAgentLoop, loadAgentLoops, type MultiTurnOptions } from "@cria/rollout";
-import { type BaseInteraction, createInteractions, type InteractionConfigEntry, readConfigList } from "@cria/tools";
+import {
+  type BaseInteraction,
+  createInteractions,
+  type InteractionConfigEntry,
+  loadToolParser,
+  readConfigList,
+} from "@cria/tools";
 import { resolvePath } from "../config/load-config.js";
 import type { TrainConfig } from "../config/train-config.js";
 
 type RolloutConfig = TrainConfig["actor_rollout_ref"]["rollout"];
 
-export function makeMultiTurnOptions({ multi_turn: given }: RolloutConfig): MultiTurnOptions {
+/** @throws ConfigError when `format` names no parser. */
+export async function makeMultiTurnOptions(
+  { multi_turn: given }: RolloutConfig,
+  folder: string,
+): Promise<MultiTurnOptions> {
   return {
     maxAssistantTurns: given.enable ? given.max_assistant_turns : 1,
     maxUserTurns: given.max_user_turns,
@@ -15,7 +25,7 @@ export function makeMultiTurnOptions({ multi_turn: given }: RolloutConfig): Mult
     maxToolResponseLength: given.max_tool_response_length,
     maxToolResponseChars: given.max_tool_response_chars,
     toolResponseTruncateSide: given.tool_response_truncate_side,
-    format: given.format,
+    format: await loadToolParser(given.format, folder),
     toolTimeoutS: given.tool_timeout_s,
     tokenizationSanityCheckMode: given.tokenization_sanity_check_mode,
     useInferenceChatTemplate: given.use_inference_chat_template,

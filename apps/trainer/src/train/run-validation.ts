@@ -25,6 +25,7 @@ export async function runValidation(
     temperature: val_kwargs.do_sample ? val_kwargs.temperature : 0,
     topP: val_kwargs.top_p,
     topK: Math.max(0, val_kwargs.top_k),
+    minP: val_kwargs.min_p,
     n: val_kwargs.n,
     step,
     onTrajectory: () => progress.update(++done),

@@ -36,7 +36,7 @@ export interface Session {
   trainRows: DatasetRow[];
   valRows: DatasetRow[];
   /** What all rollouts of the run share; sampling, step and n are added by the caller. */
-  rollout: Omit<RolloutOptions, "n" | "temperature" | "topP" | "topK" | "step">;
+  rollout: Omit<RolloutOptions, "n" | "temperature" | "topP" | "topK" | "minP" | "step">;
   /** Greedy decoding is also a rollout, at temperature 0. */
   dispose(): Promise<void>;
 }

@@ -51,7 +51,7 @@ async function openParts(
   await loadAlgorithms(config, folder);
   checkTrainConfig(config);
   await loadConfiguredLoops(rollout, folder);
-  const multiTurn = rollout.multi_turn;
+  const multiTurn = await makeMultiTurnOptions(rollout, folder);
   const contextSize = readContextSize(config);
   const responseLength = Math.min(rollout.response_length, data.max_response_length);
   if (contextSize < data.max_prompt_length + responseLength) {
@@ -64,8 +64,8 @@ async function openParts(
   }
   const allRows = await openData(data, folder);
   const tools =
-    multiTurn.enable && multiTurn.tool_config_path
-      ? await loadToolConfig(resolvePath(folder, multiTurn.tool_config_path))
+    rollout.multi_turn.enable && rollout.multi_turn.tool_config_path
+      ? await loadToolConfig(resolvePath(folder, rollout.multi_turn.tool_config_path))
       : new Map<string, BaseTool>();
   open.add(() => disposeTools(tools.values()));
   const interactions = await loadInteractions(rollout, folder);
@@ -102,7 +102,9 @@ async function openParts(
       tokenizer,
       tools,
       interactions,
-      multiTurn: makeMultiTurnOptions(rollout),
+      multiTurn,
+      stop: rollout.stop,
+      maxTokensPerTurn: rollout.max_tokens_per_turn,
       reward: judgedRewards ?? rules,
       seed: rollout.seed,
       maxPromptLength: data.max_prompt_length,

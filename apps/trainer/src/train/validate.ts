@@ -22,6 +22,8 @@ export interface ValidateOptions {
   topP?: number;
   /** Default 0: all tokens. */
   topK?: number;
+  /** Default 0: all tokens. */
+  minP?: number;
   n?: number;
   /** Separates the random draws of validations. */
   step: number;
@@ -37,6 +39,7 @@ export async function validate(session: Session, options: ValidateOptions): Prom
     temperature: options.temperature,
     topP: options.topP ?? 1,
     topK: options.topK ?? 0,
+    minP: options.minP,
     // Validations draw alike for every training seed, so that runs can be compared.
     seed: 42,
     step: options.step,

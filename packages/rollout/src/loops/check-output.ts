@@ -3,7 +3,8 @@ import type { DatasetRow } from "../dataset-row.js";
 import type { AgentLoopOutput } from "./agent-loop.js";
 
 /** An agent loop's output that was checked: everything is there but what only the policy can tell. */
-export interface CheckedOutput extends Omit<Required<AgentLoopOutput>, "responseLogprobs" | "messages" | "scoreError" | "error"> {
+export interface CheckedOutput
+  extends Omit<Required<AgentLoopOutput>, "responseLogprobs" | "messages" | "scoreError" | "error"> {
   promptIds: Int32Array;
   responseIds: Int32Array;
   responseMask: Uint8Array;
