@@ -218,6 +218,12 @@ const TABLE: Row[] = [
   ],
   [[`${ROLLOUT}.top_p=0.9`], { "generate.topP": [0.9] }],
   [[`${ROLLOUT}.top_k=7`], { "generate.topK": [7] }],
+  ...(["generate", "validate"] as const).map((call): Row => {
+    const key = call === "generate" ? "" : "val_kwargs.";
+    return [[`${ROLLOUT}.${key}min_p=0.2`], { [`${call}.minP`]: [0.2] }];
+  }),
+  [[`${ROLLOUT}.stop=Q`], { "generate.stopStrings": [["Q"]], "validate.stopStrings": [["Q"]] }],
+  [[`${ROLLOUT}.max_tokens_per_turn=100`], { "generate.maxTokens": [100], "validate.maxTokens": [100] }],
   [[`${ROLLOUT}.seed=5`], { "generate.seed": CHANGED }],
   ...[`${ROLLOUT}.response_length=500`, "data.max_response_length=500"].map((override): Row => {
     const limits = { "generate.maxTokens": CHANGED, "validate.maxTokens": CHANGED };
@@ -354,6 +360,7 @@ describe("every argument of the engines", () => {
       maxTokens: expect.any(Array),
       topP: [1],
       topK: [0],
+      minP: [0],
       seed: expect.any(Array),
       signal: ["signal"],
     };
