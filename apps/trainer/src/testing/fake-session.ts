@@ -45,7 +45,7 @@ export async function openFakeSession(models: TinyModels, options: FakeSessionOp
   ].map((override) => override.replace("{folder}", folder));
   const { values: config } = loadConfig(trainConfigSchema, join(folder, "config.yaml"), overrides);
   const calls: WatchedCalls = { generate: [], score: [], train: [], values: [], trainCritic: [] };
-  const engine = watchEngine(new FakeEngine({ reply: options.reply, contextSize: 8192 }), {
+  const engine = watchEngine(new FakeEngine({ reply: options.reply, contextSize: 8192, referenceScale: 2 }), {
     generate: (_, given) => void calls.generate.push(given),
     score: (...args) => void calls.score.push(args),
     train: (...args) => void calls.train.push(args),

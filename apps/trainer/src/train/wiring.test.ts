@@ -377,15 +377,15 @@ describe("every argument of the engines", () => {
         signal: ["signal"],
       }),
       ...name("values", { sequences: [6], signal: ["signal"] }),
+      // Neither has a signal: an update is finished, whatever ends the run.
       ...name("train", {
         rows,
         learningRate: [1e-2],
         temperature: [1],
         ...optimizer,
-        signal: ["signal"],
         ...columnsOf("train"),
       }),
-      ...name("critic", { rows, learningRate: [1e-3], ...optimizer, signal: ["signal"], ...columnsOf("critic") }),
+      ...name("critic", { rows, learningRate: [1e-3], ...optimizer, ...columnsOf("critic") }),
       ...lossOf({}),
       ...criticLossOf({}),
     });
@@ -496,7 +496,7 @@ describe("what the engines are given for each conversation", () => {
     const { trajectories } = await runTrainingStep(session, session.trainRows, STEP, 0);
     // Old and reference of all, then the mini-batches after the first.
     expect(session.calls.score.map(([sequences]) => sequences.length)).toEqual([6, 6, 2, 4, 2]);
-    for (const [, options] of session.calls.score) expect(options).toMatchObject({ temperature: 0.7, signal });
+    for (const [, options] of session.calls.score) expect(options).toMatchObject({ temperature: 0.7 });
     for (const [sequences, options] of session.calls.score.slice(2)) {
       expect(options!.adapter ?? true).toBe(true);
       for (const { tokenIds, from } of sequences) {

@@ -45,14 +45,16 @@ export interface FakeEngineOptions {
   specialTokens?: readonly string[];
   /** Tokens that end a turn or the text, the one that replies end with first; default `<|im_end|>` and `<|endoftext|>`. */
   endTokens?: readonly string[];
+  /** With the adapter off logprobs are so many times as large. Default 1: adapter and reference are the same. */
+  referenceScale?: number;
 }
 
 const fakeEntropy = 1;
 
 /**
  * An engine without a model: what it says is scripted, its tokens are bytes and ChatML's special tokens. Logprobs are a
- * fixed function of each token and the one before, the same in `generate` and `score`; with the adapter off they are twice
- * as large. `train` runs the loss and counts steps, but changes nothing.
+ * fixed function of each token and the one before, the same in `generate` and `score`. `train` runs the loss and counts
+ * steps, but changes nothing.
  */
 export class FakeEngine implements PolicyEngine {
   readonly tokenizer: FakeTokenizer;
@@ -139,11 +141,12 @@ export class FakeEngine implements PolicyEngine {
     this.checkAlive();
     options.signal?.throwIfAborted();
     this.counts.scoreCalls++;
+    const { referenceScale = 1 } = this.options;
     return sequences.map(({ tokenIds, from = 1 }) => {
       const scored = (value: (at: number) => number) =>
         Float32Array.from({ length: tokenIds.length }, (_, at) => (at >= Math.max(1, from) ? value(at) : 0));
       return {
-        logprobs: scored((at) => this.logprobAt(tokenIds, at) * (options.adapter === false ? 2 : 1)),
+        logprobs: scored((at) => this.logprobAt(tokenIds, at) * (options.adapter === false ? referenceScale : 1)),
         entropy: options.entropy ? scored(() => fakeEntropy) : null,
       };
     });
