@@ -1,5 +1,6 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findRoundedProducts } from "./fused-code.js";
@@ -52,14 +53,14 @@ describe.skipIf(!isX86)(`kernels for AVX2 and AVX-512${isX86 ? "" : " (skipped: 
 describe("findRoundedProducts", () => {
   const compile = (body: string, ...options: string[]) => {
     const source = `typedef float V __attribute__((vector_size(32)));\n${body}`;
-    const file = join(process.env.RUNNER_TEMP ?? "/tmp", `cria-fused-${process.pid}-${Math.random()}.o`);
+    const file = join(tmpdir(), `cria-fused-${process.pid}-${Math.random()}.o`);
     execFileSync(process.env.CXX ?? "c++", ["-x", "c++", "-O3", "-mavx2", "-mfma", ...options, "-c", "-", "-o", file], {
       input: source,
     });
     try {
       return findRoundedProducts(runTool("objdump", ["-d", "-C", "--no-show-raw-insn", file]));
     } finally {
-      execFileSync("rm", ["-f", file]);
+      rmSync(file, { force: true });
     }
   };
   const sum = "V f(V a, V b, V c) { return a * b + c; }";

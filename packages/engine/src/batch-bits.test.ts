@@ -12,8 +12,9 @@ const TYPES = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4
 
 function shapeFor(type: (typeof TYPES)[number]): TinyModelOptions {
   // Blocks of 256 values, or of 32.
-  if (type.endsWith("_K")) return { embedding: 256, heads: 4, kvHeads: 2, headSize: 64, feedForward: 256, layers: 1 };
-  return { embedding: 64, feedForward: 320, layers: 2 };
+  if (type.endsWith("_K"))
+    return { embedding: 256, heads: 4, kvHeads: 2, headSize: 64, feedForward: 256, layers: 1, embeddingScale: 0.1 };
+  return { embedding: 64, feedForward: 320, layers: 2, embeddingScale: 0.3 };
 }
 
 const prompts = Array.from({ length: 64 }, (_, i) => {
@@ -57,7 +58,7 @@ describe("64 conversations at once have the bits of few and of each alone", () =
     for (const adapter of [false, true]) {
       it(`${type}${adapter ? " with an adapter" : ""}`, async () => {
         const model = await models.load(
-          { type, embeddingScale: 0.3, ...shapeFor(type) },
+          { type, ...shapeFor(type) },
           { maxSequences: 64, contextSize: 64, ...(adapter ? { lora: { rank: 4, alpha: 8 } } : {}) },
         );
         if (adapter) await fillAdapter(model);
@@ -73,7 +74,7 @@ describe("64 conversations at once have the bits of few and of each alone", () =
 describe("1 to 4 threads give the same bits", () => {
   for (const type of ["f32", "q8_0", "q4_K"] as const) {
     it(`${type} with an adapter`, async () => {
-      const path = await models.write({ type, embeddingScale: 0.3, ...shapeFor(type), layers: 1 });
+      const path = await models.write({ type, ...shapeFor(type), layers: 1 });
       const results = [];
       for (const threads of [1, 2, 3, 4]) {
         const model = await models.load({}, { path, threads, contextSize: 64, lora: { rank: 4, alpha: 8 } });
