@@ -120,9 +120,12 @@ try {
   // As for a platform without a ready-made addon. A server of its own: pnpm remembers by host what it was told.
   bare = await startRegistry(tarballs.filter((file) => !nameOf(file).startsWith("@cria/native-")));
   const cria = registry.tarballUrl("cria");
+  const readyMade = `@cria/native-${process.platform}-${process.arch}`;
+  // Package managers refuse another processor's addon where it is no optional dependency.
+  const fitting = tarballs.filter((file) => nameOf(file) === readyMade || !nameOf(file).startsWith("@cria/native-"));
 
   await check("ready-made addon: CUDA kernels in it where nvcc is", async () => {
-    const file = tarballs.find((tarball) => nameOf(tarball).startsWith("@cria/native-"));
+    const file = tarballs.find((tarball) => nameOf(tarball) === readyMade);
     const folder = join(work, "ready-made");
     mkdirSync(folder);
     await run("tar", ["-xzf", file, "-C", folder], { cwd: work });
@@ -156,7 +159,7 @@ try {
   const nodeTypes = "@types/node@20.19.25";
   await check("npm, tarballs: ESM, CommonJS, command line", async () => {
     const cwd = makeProject("npm-tarballs", registry.url);
-    await run("npm", ["install", ...tarballs, nodeTypes], { cwd });
+    await run("npm", ["install", ...fitting, nodeTypes], { cwd });
     return useProject(cwd);
   });
   await check("npm, tarballs: types", () => checkTypes(join(work, "npm-tarballs")));
