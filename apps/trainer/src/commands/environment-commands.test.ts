@@ -103,9 +103,10 @@ describe("cria rollout", () => {
     expect(output.stderr).toMatch(/--rows: has a wrong value/);
     expect(await run("rollout", config, "--val")).toBe(1);
     expect(output.stderr).toMatch(/data\.val_files: has no rows/);
+    let signals = 0;
     vi.spyOn(process.stderr, "write").mockImplementation((text) => {
-      // Some conversations have ended when the bar is drawn.
-      if (/rollout.* \d+\/9000/.test(String(text))) process.emit("SIGINT");
+      // Some conversations have ended when the bar is drawn. Once: a second signal would end this process.
+      if (/rollout.* \d+\/9000/.test(String(text)) && signals++ === 0) process.emit("SIGINT");
       return true;
     });
     const out = join(work, "interrupted.jsonl");
