@@ -5,10 +5,11 @@ export default defineConfig(() =>
   publishedBuild(
     { index: "src/index.ts", testing: "src/testing/index.ts" },
     {
-      // The sandboxes start their workers from files of their own.
+      // The sandboxes start their children, and these their watchdogs, from files of their own.
       programs: {
-        "python-worker": "src/sandbox/python-worker.mjs",
-        "quickjs-worker": "src/sandbox/quickjs-worker.mjs",
+        "python-child": "src/sandbox/python-child.mjs",
+        "quickjs-child": "src/sandbox/quickjs-child.mjs",
+        watchdog: "src/sandbox/watchdog.mjs",
       },
       external: [/^@modelcontextprotocol\/sdk/, "pyodide", "quickjs-emscripten-core", /^@jitl\//],
     },

@@ -28,6 +28,11 @@ export interface ExecuteOptions {
   /** Free-form state of the trajectory that the agent loop keeps. */
   agentData?: Record<string, unknown>;
   signal?: AbortSignal;
+  /**
+   * Stops the clock of `tool_timeout_s` while the call waits for its turn; what it gives lets the clock go on. A tool that
+   * pauses must end the wait by itself.
+   */
+  pauseDeadline?: () => () => void;
   /** The row's `tools_kwargs[name].execute_kwargs`. */
   [kwarg: string]: unknown;
 }

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { BaseTool, type ExecuteOptions, type ToolResult } from "./base-tool.js";
 import { JavaScriptSandbox } from "./sandbox/javascript-sandbox.js";
 import { PythonSandbox } from "./sandbox/python-sandbox.js";
-import type { Sandbox } from "./sandbox/sandbox.js";
-import type { SandboxOutcome } from "./sandbox/worker-pool.js";
+import type { Sandbox, SandboxOutcome } from "./sandbox/sandbox.js";
+import { readSandboxOptions, sandboxConfig } from "./sandbox/sandbox-config.js";
 import { defineToolSchema } from "./schema.js";
 
 /** Config of a code tool, in the units of config files. */
@@ -12,20 +12,10 @@ export const codeToolConfig = z.object({
   language: z.enum(["python", "javascript"]).optional(),
   /** The field's name for `language`. */
   default_language: z.enum(["python", "javascript"]).optional(),
-  cpu_s: z.number().positive().optional(),
   timeout_s: z.number().positive().optional(),
   /** The field's name for `timeout_s`. */
   default_timeout: z.number().positive().optional(),
-  memory_mb: z.number().min(16).max(4096).optional(),
-  /** The field's name for `memory_mb`. */
-  memory_limit_mb: z.number().min(16).max(4096).optional(),
-  /** Python's files, which live in memory. */
-  disk_mb: z.number().positive().optional(),
-  output_bytes: z.int().positive().optional(),
-  /** Programs that run at once. */
-  num_workers: z.int().positive().optional(),
-  /** Of Python's random numbers. */
-  seed: z.int().nonnegative().optional(),
+  ...sandboxConfig,
 });
 
 const DESCRIPTION = {
@@ -45,25 +35,19 @@ export class CodeTool extends BaseTool {
     const language = known.language ?? known.default_language ?? "python";
     const code = z.string().describe("The program.");
     super(schema ?? defineToolSchema("code_interpreter", DESCRIPTION[language], z.object({ code })), config);
-    const options = definedOnly({
-      cpuS: known.cpu_s,
-      timeoutS: known.timeout_s ?? known.default_timeout,
-      memoryMb: known.memory_mb ?? known.memory_limit_mb,
-      diskMb: known.disk_mb,
-      outputBytes: known.output_bytes,
-      workers: known.num_workers,
-      seed: known.seed,
-    });
+    const options = readSandboxOptions({ ...known, timeout_s: known.timeout_s ?? known.default_timeout });
     this.sandbox = language === "python" ? new PythonSandbox(options) : new JavaScriptSandbox(options);
   }
 
   async execute(
     _instanceId: string,
     parameters: Record<string, unknown>,
-    { signal, stdin }: ExecuteOptions = {},
+    { signal, stdin, pauseDeadline }: ExecuteOptions = {},
   ): Promise<ToolResult> {
     const input = typeof stdin === "string" ? stdin : undefined;
-    const outcome = await this.sandbox.run(String(parameters.code), { signal, stdin: input });
+    // Waiting for a sandbox is not the program's fault.
+    const onStart = pauseDeadline?.();
+    const outcome = await this.sandbox.run(String(parameters.code), { signal, stdin: input, onStart });
     return {
       response: { text: describeOutcome(outcome) },
       reward: 0,
@@ -82,8 +66,4 @@ export function describeOutcome({ output, truncated, error }: SandboxOutcome): s
   if (error !== undefined) parts.push(error);
   const text = parts.filter((part) => part !== "").join("\n");
   return text === "" ? "(no output)" : text;
-}
-
-function definedOnly<T extends object>(options: T): { [K in keyof T]?: NonNullable<T[K]> } {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as never;
 }

@@ -47,9 +47,15 @@ export {
 } from "./registry.js";
 export { JavaScriptSandbox } from "./sandbox/javascript-sandbox.js";
 export { PythonSandbox, type PythonSandboxOptions } from "./sandbox/python-sandbox.js";
-export type { RunOptions, Sandbox, SandboxOptions } from "./sandbox/sandbox.js";
+export type {
+  RunOptions,
+  Sandbox,
+  SandboxLimits,
+  SandboxOptions,
+  SandboxOutcome,
+  SandboxStatus,
+} from "./sandbox/sandbox.js";
 export { SandboxExecutor } from "./sandbox/sandbox-executor.js";
-export type { SandboxLimits, SandboxOutcome, SandboxStatus } from "./sandbox/worker-pool.js";
 export { defineToolSchema, toJsonSchema } from "./schema.js";
 export { HttpRetriever, type HttpRetrieverOptions } from "./search/http-retriever.js";
 export { LocalRetriever, type LocalRetrieverOptions } from "./search/local-retriever.js";

@@ -56,9 +56,9 @@ export async function createTools(
   return tools;
 }
 
-/** Frees what tools hold beyond trajectories: workers, servers. A tool that fails to is passed over. */
-export async function disposeTools(tools: Iterable<BaseTool>): Promise<void> {
-  await Promise.allSettled([...tools].map((tool) => tool.dispose()));
+/** Frees what tools and interactions hold beyond trajectories: processes, servers. One that fails to is passed over. */
+export async function disposeTools(tools: Iterable<{ dispose?(): Promise<void> }>): Promise<void> {
+  await Promise.allSettled([...tools].map(async (tool) => tool.dispose?.()));
 }
 
 async function createEntry(entry: ToolConfigEntry, baseFolder: string): Promise<readonly BaseTool[]> {

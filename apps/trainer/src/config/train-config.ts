@@ -105,7 +105,7 @@ const multiTurn = z.strictObject({
   /** A parser of tool calls (README of @cria/tools), or "./module.ts#parse". */
   format: z.string().default("hermes"),
   tokenization_sanity_check_mode: z.enum(["strict", "ignore_strippable", "disable"]).default("strict"),
-  /** Seconds for each call of a tool or an interaction. */
+  /** Seconds for each call of a tool or an interaction; the time that it waits for a sandbox does not count. */
   tool_timeout_s: z.number().positive().default(30),
   use_inference_chat_template: z.boolean().default(false),
   train_on_tool_calls: z.boolean().default(true),

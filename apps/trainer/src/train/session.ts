@@ -69,6 +69,7 @@ async function openParts(
       : new Map<string, BaseTool>();
   open.add(() => disposeTools(tools.values()));
   const interactions = await loadInteractions(rollout, folder);
+  open.add(() => disposeTools(interactions?.values() ?? []));
   const rules = await openRewards(config, folder, {
     responseLength,
     rows: [...allRows.train, ...allRows.val],

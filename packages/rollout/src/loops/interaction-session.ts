@@ -4,7 +4,7 @@ import type { BaseInteraction, InteractionReply } from "@cria/tools";
 import { copyData } from "../copy-data.js";
 import type { DatasetRow } from "../dataset-row.js";
 import { hashSeed, makeUniform } from "../hash-seed.js";
-import { describeError, runWithDeadline } from "../run-with-deadline.js";
+import { describeError, type PauseDeadline, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
 import type { LoopMetric } from "./loop-counters.js";
 
@@ -89,12 +89,13 @@ export class InteractionSession {
   /** @throws ToolError when it throws, takes too long or replies with something else. */
   async respond(messages: readonly ChatMessage[], turn: number): Promise<InteractionReply> {
     const { interaction, agentData, seed, addMetric } = this.options;
-    const reply = await this.guard("generateResponse", (signal) =>
+    const reply = await this.guard("generateResponse", (signal, pauseDeadline) =>
       interaction.generateResponse(this.instanceId, copyData(messages), {
         agentData,
         ...this.kwargs(),
         seed: hashSeed(seed, "reply", turn),
         signal,
+        pauseDeadline,
       }),
     );
     if (typeof reply?.content !== "string") {
@@ -159,7 +160,10 @@ export class InteractionSession {
     return 0;
   }
 
-  private async guard<T>(method: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  private async guard<T>(
+    method: string,
+    work: (signal: AbortSignal, pauseDeadline: PauseDeadline) => Promise<T>,
+  ): Promise<T> {
     try {
       return await runWithDeadline(this.options.multiTurn.toolTimeoutS, this.options.signal, work);
     } catch (cause) {

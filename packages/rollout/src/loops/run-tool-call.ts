@@ -49,7 +49,7 @@ export async function runToolCall(call: ParsedToolCall, options: RunToolOptions)
   try {
     const problem = findArgumentError(tool.schema, call.arguments);
     if (problem) return fail("invalid_arguments", `error: invalid arguments (${problem})`);
-    const result = await runWithDeadline(options.timeoutS, options.signal, async (signal) => {
+    const result = await runWithDeadline(options.timeoutS, options.signal, async (signal, pauseDeadline) => {
       // A call that took too long may still be at work on the instance.
       await instance.late;
       signal.throwIfAborted();
@@ -57,6 +57,7 @@ export async function runToolCall(call: ParsedToolCall, options: RunToolOptions)
         agentData: options.agentData,
         ...options.executeKwargs(call.name),
         signal,
+        pauseDeadline,
       });
       return running;
     });

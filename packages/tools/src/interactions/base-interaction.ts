@@ -26,6 +26,11 @@ export interface StartKwargs {
 export interface ReplyKwargs {
   /** Aborts when the run ends or the reply takes too long. */
   signal?: AbortSignal;
+  /**
+   * Stops the clock of `tool_timeout_s` while the reply waits for its turn; what it gives lets the clock go on. An
+   * interaction that pauses must end the wait by itself.
+   */
+  pauseDeadline?: () => () => void;
   /** Decides random draws: the same trajectory gets the same ones. */
   seed?: number;
   /** Free-form state of the trajectory that its tools see too. */
@@ -65,6 +70,9 @@ export abstract class BaseInteraction {
   }
 
   abstract finalizeInteraction(instanceId: string): Promise<void>;
+
+  /** Frees what it holds beyond conversations, such as processes. Called once, when no conversation is left. */
+  async dispose(): Promise<void> {}
 }
 
 /** The text of the last assistant message; "" when there is none. */

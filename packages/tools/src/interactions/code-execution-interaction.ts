@@ -1,6 +1,7 @@
 import { type ChatMessage, ConfigError } from "@cria/core";
 import { z } from "zod";
-import { SandboxExecutor } from "../sandbox/sandbox-executor.js";
+import { readSandboxOptions, sandboxConfig } from "../sandbox/sandbox-config.js";
+import { SandboxExecutor, sandboxLanguages } from "../sandbox/sandbox-executor.js";
 import {
   BaseInteraction,
   findLastAnswer,
@@ -11,18 +12,22 @@ import {
 import { InstanceStore } from "./instance-store.js";
 import { readConfig } from "./read-config.js";
 
-/** Runs a program and says what it printed. Whatever goes wrong in the program is an `error`, not a rejection. */
+/**
+ * Runs a program and says what it printed. Whatever goes wrong in the program is an `error`, not a rejection; `timedOut`
+ * says that it was stopped for its time. Several programs may be asked for at once.
+ */
 export interface CodeExecutor {
   run(
     code: string,
     options: { language: string; input?: string; timeoutS: number; signal?: AbortSignal },
-  ): Promise<{ stdout: string; error?: string }>;
+  ): Promise<{ stdout: string; error?: string; timedOut?: boolean }>;
 }
 
-const configSchema = z.looseObject({
+const configSchema = z.strictObject({
   language: z.string().default("python"),
-  /** Seconds for each test. */
+  /** Seconds for each test, from when a sandbox takes it. */
   timeout: z.number().positive().default(5),
+  ...sandboxConfig,
   max_attempts: z.int().positive().default(5),
   /** Tests that failed and are shown. */
   max_shown: z.int().positive().default(3),
@@ -48,23 +53,37 @@ interface Instance {
 interface Outcome {
   label: string;
   problem: string | null;
+  timedOut: boolean;
 }
 
 /**
  * Runs the code of an answer (its last fenced block, else the whole text) against the row's `test_cases` and shows what
  * failed. A turn's score is the share of tests by which it beats all earlier turns; calculated score: the best share.
+ *
+ * Tests run at once, as far as there are sandboxes, and count as if they ran in order and ended with the first one that
+ * takes too long: it and those after it have failed. So a reply takes at most `timeout` for each test, however long it waits
+ * for sandboxes before.
  */
 export class CodeExecutionInteraction extends BaseInteraction {
   private readonly instances: InstanceStore<Instance>;
   private readonly settings: z.infer<typeof configSchema>;
   private readonly executor: CodeExecutor;
+  /** The executor, where it is our own to end. */
+  private readonly ownExecutor: SandboxExecutor | undefined;
 
   /** @param config may have an `executor` of its own; by default programs run in the sandboxes of the code tool. */
   constructor(config: Record<string, unknown> = {}, name = "code_execution") {
     super(config, name);
-    const { executor = new SandboxExecutor(), ...rest } = config;
+    const { executor, ...rest } = config;
     this.settings = readConfig(configSchema, rest, name);
     this.instances = new InstanceStore(name);
+    if (executor === undefined) {
+      const { language, timeout, cpu_s = timeout } = this.settings;
+      readConfig(z.object({ language: z.enum(sandboxLanguages) }), { language }, name);
+      this.ownExecutor = new SandboxExecutor(readSandboxOptions({ ...this.settings, cpu_s }));
+      this.executor = this.ownExecutor;
+      return;
+    }
     if (typeof (executor as CodeExecutor | null)?.run !== "function") {
       throw new ConfigError("has a wrong value", {
         code: "config/bad-value",
@@ -93,8 +112,9 @@ export class CodeExecutionInteraction extends BaseInteraction {
     const instance = this.instances.get(instanceId);
     instance.attempts++;
     const code = extractCode(findLastAnswer(messages));
-    const outcomes: Outcome[] = [];
-    for (const test of instance.tests) outcomes.push(await this.runTest(code, test, kwargs.signal));
+    // The tests have limits of their own; waiting for a sandbox must not fail the conversation.
+    kwargs.pauseDeadline?.();
+    const outcomes = await this.runTests(code, instance.tests, kwargs.signal);
     const failed = outcomes.filter((outcome) => outcome.problem !== null);
     const passed = outcomes.length - failed.length;
     const share = outcomes.length > 0 ? passed / outcomes.length : 0;
@@ -116,10 +136,38 @@ export class CodeExecutionInteraction extends BaseInteraction {
     this.instances.end(instanceId);
   }
 
-  private async runTest(code: string, test: Instance["tests"][number], signal?: AbortSignal): Promise<Outcome> {
+  override async dispose(): Promise<void> {
+    await this.ownExecutor?.dispose();
+  }
+
+  private async runTests(code: string, tests: Instance["tests"], signal?: AbortSignal): Promise<Outcome[]> {
+    const controllers = tests.map(() => new AbortController());
+    const abort = () => {
+      for (const controller of controllers) controller.abort();
+    };
+    if (signal?.aborted) abort();
+    signal?.addEventListener("abort", abort, { once: true });
+    try {
+      const outcomes = await Promise.all(
+        tests.map(async (test, i) => {
+          const outcome = await this.runTest(code, test, controllers[i]!.signal);
+          if (outcome.timedOut) for (const later of controllers.slice(i + 1)) later.abort();
+          return outcome;
+        }),
+      );
+      const last = outcomes.findIndex(({ timedOut }) => timedOut);
+      const notRun = (outcome: Outcome) => ({ ...outcome, problem: "not run, since a test before took too long" });
+      return last < 0 ? outcomes : outcomes.map((outcome, i) => (i > last ? notRun(outcome) : outcome));
+    } finally {
+      signal?.removeEventListener("abort", abort);
+    }
+  }
+
+  private async runTest(code: string, test: Instance["tests"][number], signal: AbortSignal): Promise<Outcome> {
     const { language, timeout } = this.settings;
     const expression = "input" in test ? String(test.input) : null;
-    const print = language === "javascript" ? `console.log(${expression})` : `print(${expression})`;
+    const isJavaScript = language === "javascript" || language === "js";
+    const print = isJavaScript ? `console.log(${expression})` : `print(${expression})`;
     const input = expression === null ? String(test.stdin) : undefined;
     const result = await this.executor.run(expression === null ? code : `${code}\n\n${print}\n`, {
       language,
@@ -128,10 +176,13 @@ export class CodeExecutionInteraction extends BaseInteraction {
       signal,
     });
     const label = expression ?? `input ${JSON.stringify(this.shorten(input!))}`;
-    if (result.error !== undefined) return { label, problem: this.shorten(result.error) };
+    if (result.error !== undefined) {
+      return { label, problem: this.shorten(result.error), timedOut: result.timedOut === true };
+    }
     const expected = String(test.expected).trim();
     const received = result.stdout.trim();
-    return { label, problem: received === expected ? null : `expected ${expected}, got ${this.shorten(received)}` };
+    const problem = received === expected ? null : `expected ${expected}, got ${this.shorten(received)}`;
+    return { label, problem, timedOut: false };
   }
 
   private describe(failed: readonly Outcome[], passed: number, total: number): string {

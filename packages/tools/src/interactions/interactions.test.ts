@@ -141,6 +141,42 @@ describe("CodeExecutionInteraction", () => {
     expect(lost.replies).toHaveLength(2);
   });
 
+  it("runs tests at once, and counts those after the first one that takes too long as failed, whoever ends first", async () => {
+    const aborted: string[] = [];
+    const slow: CodeExecutor = {
+      run: async (code, { signal }) => {
+        const test = /print\(f\((\d)\)\)/.exec(code)![1]!;
+        // The fourth is done before the second is stopped; the third would never be.
+        if (test === "1") await new Promise((resolve) => setTimeout(resolve, 50));
+        if (test === "2") await new Promise((resolve) => signal!.addEventListener("abort", resolve));
+        if (signal!.aborted) aborted.push(test);
+        return test === "1" ? { stdout: "", error: "error: stopped", timedOut: true } : { stdout: test };
+      },
+    };
+    const tests = [0, 1, 2, 3].map((i) => ({ input: `f(${i})`, expected: i }));
+    const { replies, score } = await play(new CodeExecutionInteraction({ executor: slow }), { test_cases: tests }, [
+      "x",
+    ]);
+    expect(replies[0]).toMatchObject({ score: 0.25, data: { tests_passed: 1, tests_run: 4 } });
+    expect(replies[0]!.content).toMatch(
+      /^1 of 4 tests passed\.\n- f\(1\): error: stopped\n- f\(2\): not run.*\n- f\(3\): not run/,
+    );
+    expect(aborted).toEqual(["2"]);
+    expect(score).toBe(0.25);
+  });
+
+  it("gives its sandboxes their options, ends them, and refuses keys that it does not know", async () => {
+    const interaction = new CodeExecutionInteraction({ language: "js", timeout: 20, output_bytes: 64, num_workers: 2 });
+    const test_cases = [{ input: "'x'.repeat(1000)", expected: "" }];
+    const [reply] = (await play(interaction, { test_cases }, [""])).replies;
+    expect(reply!.content).toContain(`got ${"x".repeat(64)}\n`);
+    await interaction.dispose();
+    await interaction.startInteraction("late", { test_cases });
+    await expect(interaction.generateResponse("late", [])).rejects.toThrow(/closed/);
+    expect(() => new CodeExecutionInteraction({ num_worker: 2 })).toThrow(/code_execution[\s\S]*num_worker/);
+    expect(() => new CodeExecutionInteraction({ language: "perl" })).toThrow(/language/);
+  });
+
   it("says what is missing", async () => {
     expect(() => new CodeExecutionInteraction({ executor: {} })).toThrow(/executor[\s\S]*run\(code, options\)/);
     const interaction = new CodeExecutionInteraction({ executor });

@@ -1,13 +1,21 @@
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { importOptional } from "../import-optional.js";
+import { ProcessPool } from "./process-pool.js";
 import {
+  countWorkers,
   defaultSandbox,
-  locateWorker,
+  locateChild,
   type RunOptions,
   resolvePackage,
   type Sandbox,
   type SandboxOptions,
+  type SandboxOutcome,
 } from "./sandbox.js";
-import { type SandboxOutcome, WorkerPool } from "./worker-pool.js";
+import type { ChildOptions } from "./sandbox-child.js";
+
+/** What a child takes besides its program, in MiB. */
+const CHILD_MB = 100;
 
 /**
  * Runs JavaScript in QuickJS, each program in an interpreter of its own. What it prints, and the value of its last
@@ -16,37 +24,46 @@ import { type SandboxOutcome, WorkerPool } from "./worker-pool.js";
  */
 export class JavaScriptSandbox implements Sandbox {
   private readonly options: Required<SandboxOptions>;
-  private readonly pool: WorkerPool;
+  private readonly pool: ProcessPool;
 
   constructor(options: SandboxOptions = {}) {
-    this.options = { ...defaultSandbox, ...options };
-    this.pool = new WorkerPool({
-      file: locateWorker("quickjs-worker"),
-      workerData: () =>
-        importOptional(
-          async () => ({
-            core: resolvePackage("quickjs-emscripten-core"),
-            variant: resolvePackage("@jitl/quickjs-wasmfile-release-sync"),
-            wasm: resolvePackage("@jitl/quickjs-wasmfile-release-sync/wasm"),
-          }),
-          "quickjs-emscripten-core @jitl/quickjs-wasmfile-release-sync",
-          "running JavaScript",
-        ),
-      size: this.options.workers,
-      reuse: true,
-      resourceLimits: { maxOldGenerationSizeMb: 128 },
-      startTimeoutS: 60,
-    });
+    const memoryMb = options.memoryMb ?? defaultSandbox.memoryMb;
+    this.options = { ...defaultSandbox, workers: countWorkers(memoryMb, CHILD_MB), ...options };
+    this.pool = new ProcessPool({ child: () => describeChild(this.options), size: this.options.workers });
   }
 
   run(
     code: string,
-    { stdin = "", timeoutS = this.options.timeoutS, signal }: RunOptions = {},
+    { stdin = "", timeoutS = this.options.timeoutS, ...options }: RunOptions = {},
   ): Promise<SandboxOutcome> {
-    return this.pool.run({ code, stdin, memoryMb: this.options.memoryMb }, { ...this.options, timeoutS }, signal);
+    return this.pool.run({ code, stdin }, { ...this.options, timeoutS }, options);
   }
 
   dispose(): Promise<void> {
     return this.pool.dispose();
   }
+
+  /** Processes that live, for tests. */
+  get pids(): number[] {
+    return this.pool.pids;
+  }
+}
+
+async function describeChild({ memoryMb, outputBytes }: Required<SandboxOptions>): Promise<ChildOptions> {
+  const packages = "quickjs-emscripten-core @jitl/quickjs-wasmfile-release-sync";
+  const load = async () => ({
+    core: resolvePackage("quickjs-emscripten-core"),
+    variant: resolvePackage("@jitl/quickjs-wasmfile-release-sync"),
+    wasm: resolvePackage("@jitl/quickjs-wasmfile-release-sync/wasm"),
+  });
+  const urls = await importOptional(load, packages, "running JavaScript");
+  // Their files lie in dist/, and the first package imports one more, which is installed inside of it or beside it.
+  const folders = Object.values(urls).map((url) => dirname(dirname(fileURLToPath(url))));
+  return {
+    file: locateChild("quickjs-child"),
+    settings: { ...urls, watchdog: locateChild("watchdog").href, memoryMb, watchedMb: memoryMb, outputBytes },
+    readable: [...folders, join(folders[0]!, "..", "@jitl", "quickjs-ffi-types")],
+    heapMb: 128,
+    startTimeoutS: 60,
+  };
 }

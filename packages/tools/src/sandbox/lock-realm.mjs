@@ -1,4 +1,19 @@
-import { readlinkSync } from "node:fs";
+import { createRequire, syncBuiltinESMExports } from "node:module";
+
+/** Node's doors to the outside. A child reads its programs and writes their output with functions that it already holds. */
+const DOORS = [
+  "child_process",
+  "cluster",
+  "dgram",
+  "dns",
+  "http",
+  "http2",
+  "https",
+  "inspector",
+  "net",
+  "tls",
+  "worker_threads",
+];
 
 /**
  * Takes the ways to make code from text out of this thread's own realm, and its doors to the outside. The programs run
@@ -11,6 +26,18 @@ export function lockRealm() {
   for (const kind of [() => {}, async () => {}, function* () {}, async function* () {}]) {
     Object.defineProperty(Object.getPrototypeOf(kind), "constructor", { value: refuse, configurable: false });
   }
+  const require = createRequire(import.meta.url);
+  for (const door of DOORS) {
+    const exports = require(`node:${door}`);
+    for (const name of Object.keys(exports)) {
+      try {
+        Object.defineProperty(exports, name, { value: undefined });
+      } catch {
+        // An accessor that cannot be changed; the functions can.
+      }
+    }
+  }
+  syncBuiltinESMExports();
   for (const name of [
     "process",
     "fetch",
@@ -22,17 +49,5 @@ export function lockRealm() {
     "EventSource",
   ]) {
     Object.defineProperty(globalThis, name, { value: undefined, configurable: false, writable: false });
-  }
-}
-
-/**
- * The file that tells the CPU time of the calling thread, on Linux.
- * @returns {string | null}
- */
-export function findCpuFile() {
-  try {
-    return `/proc/${readlinkSync("/proc/thread-self")}/stat`;
-  } catch {
-    return null;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Output of a program, in memory that both threads see: what was written survives the end of its worker, and no flood of
- * messages can reach the other thread. Layout: int32 bytes written, int32 1 when something did not fit, then the bytes.
+ * Output of a program, in memory that both threads of its process see: the watchdog can still tell what was written when
+ * the program's own thread does not come back. Layout: int32 bytes written, int32 1 when something did not fit, then the bytes.
  */
 const HEADER = 8;
 
@@ -9,13 +9,20 @@ export function makeOutputBuffer(capacity) {
   return new SharedArrayBuffer(HEADER + capacity);
 }
 
+/** @param {SharedArrayBuffer} buffer */
+export function clearOutput(buffer) {
+  new Int32Array(buffer, 0, 2).fill(0);
+}
+
 /**
- * Appends what fits; a character is never split.
+ * Appends what fits; a character is never split, and nothing follows what was cut.
  * @param {SharedArrayBuffer} buffer
  * @param {string} text
+ * @returns {number} bytes that are left; -1 when something did not fit
  */
 export function writeOutput(buffer, text) {
   const state = new Int32Array(buffer, 0, 2);
+  if (Atomics.load(state, 1) === 1) return -1;
   const used = Atomics.load(state, 0);
   const free = buffer.byteLength - HEADER - used;
   // A byte holds at most one UTF-16 unit: the rest need not be encoded.
@@ -25,7 +32,9 @@ export function writeOutput(buffer, text) {
   const { read, written } = new TextEncoder().encodeInto(head, bytes.subarray(0, Math.min(free, bytes.length)));
   new Uint8Array(buffer, HEADER + used, written).set(bytes.subarray(0, written));
   Atomics.store(state, 0, used + written);
-  if (read < text.length) Atomics.store(state, 1, 1);
+  if (read === text.length) return free - written;
+  Atomics.store(state, 1, 1);
+  return -1;
 }
 
 /**

@@ -3,8 +3,12 @@
  * JavaScript shell. `host` holds the few functions that lead out; they take and give numbers and strings, and write into
  * arrays that were made inside, so that no object of the outer realm ever gets in.
  *
+ * Before a program runs, the realm is sealed: Python's WebAssembly can then call file and clock functions only, and the
+ * bridge to JavaScript is gone, however a program comes by the Python objects that stand for it. So all that a program can
+ * change is Python's memory and the file system, and both can be put back to how they were: `restore`.
+ *
  * This text is evaluated inside. It gives a function that must be called with `host` and the limits, before Pyodide's scripts
- * run, and answers `{ load, seal }`.
+ * run, and answers `{ load }`.
  */
 export const REALM = `((host, limits) => {
   "use strict";
@@ -22,7 +26,6 @@ export const REALM = `((host, limits) => {
   const sizeOf = guard(host.size);
   const fill = guard(host.fill);
   const print = guard(host.print);
-  const stdinLine = guard(host.stdinLine);
 
   global.performance = { now: () => now() };
   global.console = { log: () => {}, warn: () => {}, error: () => {}, info: () => {}, debug: () => {} };
@@ -105,16 +108,28 @@ export const REALM = `((host, limits) => {
     }
   };
 
-  // Python's memory: growing fails beyond the limit, and Python raises MemoryError.
-  const grow = WebAssembly.Memory.prototype.grow;
-  Object.defineProperty(WebAssembly.Memory.prototype, "grow", {
-    value(pages) {
-      if (this.buffer.byteLength + pages * 65536 > limits.memoryBytes) throw new RangeError("memory limit");
-      return grow.call(this, pages);
-    },
-    writable: false,
-    configurable: false,
-  });
+  let isSealed = false;
+  let isMarked = false;
+  /** Called by Pyodide's script with all that its WebAssembly may import, before it is linked. */
+  global.sealImports = (imports) => {
+    const { allowed, marking, refused } = JSON.parse(limits.importRules);
+    const refusals = new Map(refused);
+    for (const name of Object.keys(imports)) {
+      const original = imports[name];
+      if (typeof original !== "function" || allowed.includes(name)) continue;
+      const isMarking = marking.includes(name);
+      const sealed = (...args) => {
+        if (isSealed && !isMarking) {
+          if (refusals.has(name)) return refusals.get(name);
+          throw new Error("JavaScript cannot be reached: " + name);
+        }
+        isMarked = true;
+        return original(...args);
+      };
+      // The linker reads the signature.
+      imports[name] = Object.assign(sealed, original);
+    }
+  };
 
   /** Files and pipes live in this realm's memory, beside Python's: they have a limit of their own. */
   const limitFiles = ({ FS }) => {
@@ -147,7 +162,7 @@ export const REALM = `((host, limits) => {
     limit(MEMFS.stream_ops, "write", writeEnd);
     if (MEMFS.ops_table) MEMFS.ops_table.file.stream.write = MEMFS.stream_ops.write;
     let piped = 0;
-    return (pipeStream) => {
+    const limitPipe = (pipeStream) => {
       const { write } = pipeStream.stream_ops;
       pipeStream.stream_ops.write = function (stream, buffer, offset, length, position) {
         piped += length;
@@ -155,6 +170,70 @@ export const REALM = `((host, limits) => {
         return write.call(this, stream, buffer, offset, length, position);
       };
     };
+    const forget = () => {
+      used = piped = 0;
+      nodes.clear();
+    };
+    return { limitPipe, forget };
+  };
+
+  /** Writes the file system down: directories, contents, open files. What it gives puts all of it back. */
+  const recordFiles = (FS) => {
+    const nodes = [];
+    const visit = (node) => {
+      if (nodes.some((known) => known.node === node)) return;
+      const { contents } = node;
+      const isFolder = FS.isDir(node.mode) && typeof contents === "object";
+      const kept = isFolder ? { ...contents } : (contents?.slice() ?? contents);
+      nodes.push({ node, isFolder, contents: kept, fields: { ...node } });
+      if (isFolder) for (const name of Object.keys(contents)) visit(contents[name]);
+    };
+    visit(FS.root);
+    const chains = FS.nameTable.map((first) => {
+      const chain = [];
+      for (let node = first; node; node = node.name_next) chain.push(node);
+      return chain;
+    });
+    const streams = FS.streams.map((stream) => stream && { stream, fields: { ...stream }, shared: { ...stream.shared } });
+    const { currentPath } = FS;
+    return () => {
+      for (const { node, isFolder, contents, fields } of nodes) {
+        for (const key of Object.keys(node)) if (!(key in fields)) delete node[key];
+        Object.assign(node, fields);
+        node.contents = isFolder ? { ...contents } : (contents?.slice() ?? contents);
+      }
+      FS.nameTable.fill(undefined);
+      chains.forEach((chain, hash) => {
+        FS.nameTable[hash] = chain[0];
+        for (let i = 0; i < chain.length; i++) chain[i].name_next = chain[i + 1];
+      });
+      FS.streams.length = 0;
+      for (const saved of streams) {
+        if (saved) {
+          const { stream, fields, shared } = saved;
+          Object.assign(stream, fields, { shared: Object.assign(fields.shared, shared) });
+        }
+        FS.streams.push(saved && saved.stream);
+      }
+      FS.currentPath = currentPath;
+    };
+  };
+
+  /** Calls a Python function with a text and a number; the text that it gives, or null. */
+  const callPython = (module, target, text, number) => {
+    const bytes = new TextEncoder().encode(text);
+    const place = module._malloc(bytes.length + 16);
+    module.HEAPU8.set(bytes, place + 16);
+    const codeObject = module._PyUnicode_DecodeUTF8(place + 16, bytes.length, 0);
+    module.HEAPU32.set([codeObject, module._PyLong_FromDouble(number)], place >> 2);
+    const result = module._PyObject_Vectorcall(target, place, 2, 0);
+    const start = result && module._PyUnicode_AsUTF8AndSize(result, place + 8);
+    if (!start) {
+      module._PyErr_Clear();
+      return null;
+    }
+    const length = module.HEAPU32[(place + 8) >> 2];
+    return new TextDecoder().decode(module.HEAPU8.subarray(start, start + length));
   };
 
   /** No code from text any more, so no import() either, whose errors would come from the outer realm. */
@@ -166,7 +245,17 @@ export const REALM = `((host, limits) => {
       Object.defineProperty(Object.getPrototypeOf(kind), "constructor", { value: refuse, configurable: false });
     }
     for (const name of ["eval", "Function"]) Object.defineProperty(global, name, { value: refuse, configurable: false });
-    for (const name of ["read", "readbuffer", "load"]) delete global[name];
+    for (const name of ["read", "readbuffer", "load", "sealImports"]) delete global[name];
+  };
+
+  const readAttribute = (module, name) => {
+    const toPointer = (text) => {
+      const bytes = new TextEncoder().encode(text + "\\0");
+      const place = module._malloc(bytes.length);
+      module.HEAPU8.set(bytes, place);
+      return place;
+    };
+    return module._PyObject_GetAttrString(module._PyImport_AddModule(toPointer("__main__")), toPointer(name));
   };
 
   const load = async (create, indexURL, lockFileContents, setup, snapshotSize, makeSnapshot) => {
@@ -181,7 +270,6 @@ export const REALM = `((host, limits) => {
       jsglobals: {},
       lockFileContents,
       env: { HOME: "/home/user", PYTHONINSPECT: "" },
-      stdin: () => stdinLine() ?? undefined,
       ...(makeSnapshot ? { _makeSnapshot: true } : {}),
       ...(snapshot ? { _loadSnapshot: snapshot } : {}),
     });
@@ -190,9 +278,10 @@ export const REALM = `((host, limits) => {
       const made = pyodide.makeMemorySnapshot();
       return { size: made.length, copyTo: (target) => host.take(made, target) };
     }
-    const limitPipes = limitFiles(pyodide);
+    const { FS, _module: module } = pyodide;
+    const { limitPipe, forget } = limitFiles(pyodide);
     const fds = pyodide.runPython("import os as _os\\n_fds = _os.pipe()\\n_fds[0]");
-    limitPipes(pyodide.FS.streams[fds]);
+    limitPipe(FS.streams[fds]);
     pyodide.runPython("[_os.close(fd) for fd in _fds]\\ndel _os, _fds");
     const decoder = new TextDecoder();
     let pending = [];
@@ -214,17 +303,47 @@ export const REALM = `((host, limits) => {
     };
     pyodide.setStdout({ write });
     pyodide.setStderr({ write });
-    const runMain = pyodide.globals.get("_cria_take_main")();
-    pyodide.globals.delete("_cria_take_main");
+    let input = new Uint8Array(0);
+    pyodide.setStdin({
+      read: (target) => {
+        const part = input.subarray(0, target.length);
+        target.set(part);
+        input = input.subarray(part.length);
+        return part.length;
+      },
+    });
+    pyodide.runPython("_cria_main = _cria_take_main()");
+    const main = readAttribute(module, "_cria_main");
+    pyodide.runPython("del _cria_main, _cria_take_main");
     sealRealm();
+    isSealed = true;
+    isMarked = false;
+    forget();
+    const pristine = module.HEAPU8.slice();
+    const restoreFiles = recordFiles(FS);
+    const readState = () => module.wasmTable.length + ":" + module._emscripten_stack_get_current();
+    const state = readState();
+    let hasEnded = true;
+    // Memory cannot shrink: what a large program took goes with its realm.
+    const longest = pristine.length + 64 * 2 ** 20;
     return {
-      run: (code, seed) => {
-        try {
-          const error = runMain(code, seed);
-          return typeof error === "string" ? error : "";
-        } catch (error) {
-          return "error: the interpreter ended (" + String(error && error.message).slice(-300) + ")";
-        }
+      run: (code, seed, stdin) => {
+        input = new TextEncoder().encode(stdin);
+        hasEnded = false;
+        const error = callPython(module, main, code, seed);
+        hasEnded = true;
+        return error ?? "";
+      },
+      /** False when something is left that cannot be put back: then only a new realm will do. */
+      restore: () => {
+        const { HEAPU8 } = module;
+        if (!hasEnded || isMarked || readState() !== state || HEAPU8.length > longest) return false;
+        HEAPU8.set(pristine);
+        HEAPU8.fill(0, pristine.length);
+        restoreFiles();
+        forget();
+        pending = [];
+        return true;
       },
     };
   };

@@ -1,5 +1,6 @@
 import vm from "node:vm";
 import { describe, expect, it } from "vitest";
+import { IMPORT_RULES } from "./python-imports.mjs";
 import { REALM } from "./python-realm.mjs";
 
 /** What is left of Pyodide here: the parts that the realm's own code touches. */
@@ -7,10 +8,21 @@ const FAKE_PYODIDE = `globalThis.loadPyodide = async () => {
   class ErrnoError extends Error { constructor(errno) { super("errno " + errno); } }
   const MEMFS = { expandFileStorage() {}, resizeFileStorage() {}, stream_ops: { write() {} } };
   const stream = { stream_ops: { write() {} } };
-  const FS = { ErrnoError, filesystems: { MEMFS }, streams: [stream] };
-  const globals = new Map([["_cria_take_main", () => (code) => code]]);
-  return { FS, globals, runPython: () => 0, setStdout() {}, setStderr() {} };
+  const FS = {
+    ErrnoError, filesystems: { MEMFS }, streams: [stream], nameTable: [], root: { contents: {} }, isDir: () => true,
+  };
+  const _module = {
+    HEAPU8: new Uint8Array(64), wasmTable: [], _malloc: () => 0,
+    _PyImport_AddModule: () => 0, _PyObject_GetAttrString: () => 0, _emscripten_stack_get_current: () => 0,
+  };
+  return { FS, _module, runPython: () => 0, setStdin() {}, setStdout() {}, setStderr() {} };
 };`;
+
+/** As Pyodide's script hands them over. */
+const LINKED_IMPORTS = `globalThis.imports = {};
+for (const name of ["fd_write", "__syscall_socket", "JsProxy_GetAttr_js", "an_import_of_tomorrow"])
+  imports[name] = Object.assign((value) => "called with " + value, { sig: "i" });
+sealImports(imports);`;
 
 async function makeSealedRealm() {
   const context = vm.createContext(Object.create(null));
@@ -23,10 +35,10 @@ async function makeSealedRealm() {
     fill: () => {},
     take: () => {},
     print: () => {},
-    stdinLine: () => undefined,
   };
-  const realm = vm.runInContext(REALM, context)(host, { memoryBytes: 2 ** 20, diskBytes: 2 ** 20 });
+  const realm = vm.runInContext(REALM, context)(host, { diskBytes: 2 ** 20, importRules: IMPORT_RULES });
   vm.runInContext(FAKE_PYODIDE, context);
+  vm.runInContext(LINKED_IMPORTS, context);
   await realm.load(null, "/", "{}", "", 0, false);
   return (code: string) => vm.runInContext(`try { ${code} } catch (error) { String(error.name) }`, context);
 }
@@ -48,7 +60,18 @@ describe("the realm of Python", () => {
 
   it("names nothing of Node or of the shell it pretended to be", async () => {
     const run = await makeSealedRealm();
-    for (const name of ["process", "require", "module", "fetch", "WebSocket", "Worker", "read", "readbuffer", "load"]) {
+    for (const name of [
+      "process",
+      "require",
+      "module",
+      "fetch",
+      "WebSocket",
+      "Worker",
+      "read",
+      "readbuffer",
+      "load",
+      "sealImports",
+    ]) {
       expect(run(`typeof ${name}`), name).toBe("undefined");
     }
   });
@@ -78,10 +101,12 @@ describe("the realm of Python", () => {
     expect(foreign).toEqual([]);
   });
 
-  it("lets memory grow up to its limit only", async () => {
+  it("lets WebAssembly call files and clocks, and nothing else", async () => {
     const run = await makeSealedRealm();
-    expect(run("globalThis.memory = new WebAssembly.Memory({ initial: 1 }); globalThis.memory.grow(10)")).toBe(1);
-    expect(run("memory.grow(10)")).toBe("RangeError");
-    expect(run("WebAssembly.Memory.prototype.grow = null; memory.grow(10)")).toBe("RangeError");
+    expect(run("imports.fd_write(1)")).toBe("called with 1");
+    expect(run("imports.__syscall_socket()")).toBe(-52);
+    expect(run("imports.JsProxy_GetAttr_js()")).toBe("Error");
+    expect(run("imports.an_import_of_tomorrow()")).toBe("Error");
+    expect(run("imports.fd_write.sig")).toBe("i");
   });
 });

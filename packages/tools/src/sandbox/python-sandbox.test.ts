@@ -31,7 +31,7 @@ if __name__ == "__main__": print("main")
 1 + 1.0`;
     expect(await run(code, "a\nb\nc")).toEqual({
       status: "ok",
-      output: "hi ☃ 💡 éhi ☃ 💡 é\n[3, 3]\na B c\n\nkept\nmain\n2.0\n",
+      output: "hi ☃ 💡 éhi ☃ 💡 é\n[3, 3]\na B c\nkept\nmain\n2.0\n",
       truncated: false,
     });
   });
@@ -137,11 +137,43 @@ describe("walls around Python programs", () => {
       "3 -1",
       refused(4, "OSError"),
       refused(5, "URLError"),
-      refused(6, "OSError"),
+      refused(6, "gaierror"),
       refused(7, "FileNotFoundError"),
       "8 ['dev', 'home', 'lib', 'proc', 'tmp']",
       "9 /",
     ]);
+  });
+
+  it("one process gives each program the Python that it started with", async () => {
+    const one = new PythonSandbox({ workers: 1 });
+    const look = `import builtins, gc, io, locale, math, os, random, signal, sys, time, warnings
+names = sorted(name for name in globals() if not name.startswith("__"))
+state = [
+    names, len(builtins.__dict__), math.pi, os.getcwd(), os.listdir("."), sorted(os.listdir("/tmp")), os.listdir("/home"),
+    sorted(os.environ), os.umask(0o22), sys.getrecursionlimit(), sys.path, len(sys.modules), sys.stdout.encoding,
+    str(signal.getsignal(signal.SIGINT)), gc.isenabled(), os.stat("/lib/python314.zip").st_size, oct(os.stat("/").st_mode),
+    os.open("/dev/null", os.O_RDONLY), hasattr(int, "leak"), len(warnings.filters), sys.stdin.read(),
+]
+print(state)`;
+    const first = await one.run(look);
+    expect(first.status).toBe("ok");
+    const { pids } = one;
+    const changes = [
+      "import builtins, math, sys, json\nbuiltins.len = 7\nmath.pi = 3\nsys.modules['leak'] = math\nleak = 1\nsys.path.append('leak')",
+      "import os\nos.mkdir('/tmp/d'); os.mkdir('d'); os.chdir('d'); open('leak', 'w').write('x'); os.environ['LEAK'] = '1'; os.putenv('L', '1')",
+      "import os\nfor i in range(40): os.open('/dev/null', os.O_RDONLY)\nos.close(0); os.chmod('/', 0); os.umask(0o777)",
+      "import os, shutil\nos.truncate('/lib/python314.zip', 10); shutil.rmtree('/home', ignore_errors=True); os.rename('/tmp', '/other')",
+      "import sys, signal, gc, warnings\nsys.setrecursionlimit(5000); signal.signal(signal.SIGINT, signal.SIG_IGN); gc.disable(); warnings.simplefilter('error')",
+      "import ctypes\nctypes.memset(id(7) + 8, 1, 4)\nx = bytearray(20 * 10 ** 6)",
+      "import sys\nsys.stdout.write('no end of line'); sys.stdout = None",
+      "import sys\nsys.stdin.readline()",
+    ];
+    for (const change of changes) {
+      await one.run(change, { stdin: "left over\nand more" });
+      expect((await one.run(look)).output, change).toBe(first.output);
+    }
+    expect(one.pids).toEqual(pids);
+    await one.dispose();
   });
 
   it("nothing is left of one program for the next", async () => {

@@ -1,16 +1,19 @@
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Worker } from "node:worker_threads";
 import { importOptional } from "../import-optional.js";
+import { ProcessPool } from "./process-pool.js";
+import { takeSnapshot } from "./python-snapshot.js";
 import {
+  countWorkers,
   defaultSandbox,
-  locateWorker,
+  locateChild,
   type RunOptions,
   resolvePackage,
   type Sandbox,
   type SandboxOptions,
+  type SandboxOutcome,
 } from "./sandbox.js";
-import { type SandboxOutcome, WorkerPool } from "./worker-pool.js";
+import type { ChildOptions } from "./sandbox-child.js";
 
 export interface PythonSandboxOptions extends SandboxOptions {
   /** Most bytes in files, in MiB; default 32. */
@@ -19,74 +22,56 @@ export interface PythonSandboxOptions extends SandboxOptions {
   seed?: number;
 }
 
-/** Memory of a Python that has just started, made once for the process. */
-let snapshot: Promise<SharedArrayBuffer> | null = null;
+/** What a child takes besides its program, in MiB. */
+const CHILD_MB = 350;
 
 /**
- * Runs Python in Pyodide, each program in an interpreter of its own, started from a snapshot. What it prints, and the
- * value of its last expression, are its output. The standard library is there; files exist in memory only; there is no
- * network, process, or package to install.
+ * Runs Python in Pyodide, each program in an interpreter that has run none before. What it prints, and the value of its
+ * last expression, are its output. The standard library is there; files exist in memory only; there is no network,
+ * process, or package to install.
  */
 export class PythonSandbox implements Sandbox {
   private readonly options: Required<PythonSandboxOptions>;
-  private readonly pool: WorkerPool;
+  private readonly pool: ProcessPool;
 
   constructor(options: PythonSandboxOptions = {}) {
-    this.options = { ...defaultSandbox, diskMb: 32, seed: -1, ...options };
-    const limits = { memoryBytes: this.options.memoryMb * 2 ** 20, diskBytes: this.options.diskMb * 2 ** 20 };
-    this.pool = new WorkerPool({
-      file: locateWorker("python-worker"),
-      workerData: async () => {
-        const folder = await findPyodide();
-        snapshot ??= makeSnapshot(folder);
-        return { folder, limits, snapshot: await snapshot, makeSnapshot: false };
-      },
-      size: this.options.workers,
-      reuse: false,
-      resourceLimits,
-      startTimeoutS: START_TIMEOUT_S,
-    });
+    const memoryMb = options.memoryMb ?? defaultSandbox.memoryMb;
+    this.options = { ...defaultSandbox, workers: countWorkers(memoryMb, CHILD_MB), diskMb: 32, seed: -1, ...options };
+    const child = async () => {
+      const described = await describeChild(this.options);
+      return { ...described, data: await takeSnapshot(described) };
+    };
+    this.pool = new ProcessPool({ child, size: this.options.workers });
   }
 
   run(
     code: string,
-    { stdin = "", timeoutS = this.options.timeoutS, signal }: RunOptions = {},
+    { stdin = "", timeoutS = this.options.timeoutS, ...options }: RunOptions = {},
   ): Promise<SandboxOutcome> {
-    return this.pool.run({ code, stdin, seed: this.options.seed }, { ...this.options, timeoutS }, signal);
+    return this.pool.run({ code, stdin }, { ...this.options, timeoutS }, options);
   }
 
   dispose(): Promise<void> {
     return this.pool.dispose();
   }
-}
 
-/** Of the worker's JavaScript; Python's memory lies outside of it and is limited by itself. */
-const resourceLimits = { maxOldGenerationSizeMb: 256, stackSizeMb: 8 };
-const START_TIMEOUT_S = 120;
-
-async function findPyodide(): Promise<string> {
-  const url = await importOptional(async () => resolvePackage("pyodide/package.json"), "pyodide", "running Python");
-  return dirname(fileURLToPath(url));
-}
-
-async function makeSnapshot(folder: string): Promise<SharedArrayBuffer> {
-  const limits = { memoryBytes: 2 ** 30, diskBytes: 2 ** 30 };
-  const worker = new Worker(locateWorker("python-worker"), {
-    workerData: { folder, limits, snapshot: null, makeSnapshot: true },
-    env: {},
-    execArgv: [],
-    resourceLimits,
-  });
-  try {
-    return await new Promise<SharedArrayBuffer>((resolve, reject) => {
-      worker.once("message", (message: { snapshot: SharedArrayBuffer }) => resolve(message.snapshot));
-      worker.once("error", reject);
-      worker.once("exit", (code) => reject(new Error(`Python did not start (exit code ${code})`)));
-    });
-  } catch (error) {
-    snapshot = null;
-    throw error;
-  } finally {
-    await worker.terminate();
+  /** Processes that live, for tests. */
+  get pids(): number[] {
+    return this.pool.pids;
   }
+}
+
+async function describeChild(options: Required<PythonSandboxOptions>): Promise<ChildOptions> {
+  const { memoryMb, diskMb, outputBytes, seed } = options;
+  const url = await importOptional(async () => resolvePackage("pyodide/package.json"), "pyodide", "running Python");
+  const folder = dirname(fileURLToPath(url));
+  const watchdog = locateChild("watchdog").href;
+  return {
+    file: locateChild("python-child"),
+    // Files lie in V8's memory, in arrays that grow by doubling.
+    settings: { folder, watchdog, memoryMb, diskMb, watchedMb: memoryMb + 2 * diskMb, outputBytes, seed },
+    readable: [folder],
+    heapMb: 256,
+    startTimeoutS: 120,
+  };
 }

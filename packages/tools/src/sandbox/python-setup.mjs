@@ -3,10 +3,12 @@
  * like a script, with the notebook's addition that the value of a last expression is shown; `await` at the top level works.
  */
 export const SETUP = `
+import __main__, ast, asyncio, gc, inspect, io, linecache, os, random, sys, time, traceback
+from asyncio import events
 import collections, functools, itertools, json, math, re, string, statistics, datetime, decimal, fractions, typing
 
 def _cria_take_main():
-    import __main__, ast, asyncio, inspect, io, linecache, os, random, sys, time, traceback
+    import __main__, ast, asyncio, gc, inspect, io, linecache, os, random, sys, time, traceback
     from asyncio import events
 
     class _Loop(asyncio.BaseEventLoop):
@@ -42,11 +44,14 @@ def _cria_take_main():
             del sys.modules[name]
     space = __main__.__dict__
     for name in ("collections", "functools", "itertools", "json", "math", "re", "string", "statistics", "datetime",
-                 "decimal", "fractions", "typing", "pyodide", "_pyodide"):
+                 "decimal", "fractions", "typing", "pyodide", "_pyodide", "ast", "asyncio", "gc", "inspect", "io", "linecache", "os",
+                 "random", "sys", "time", "traceback", "events", "__main__"):
         space.pop(name, None)
     os.makedirs("/home/user", exist_ok=True)
     os.chdir("/home/user")
     sys.path[:] = ["/home/user", *[path for path in sys.path if path]]
+    umask = os.umask(0o022)
+    os.umask(umask)
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
     def execute(code):
@@ -65,7 +70,8 @@ def _cria_take_main():
                 print(repr(value))
 
     def main(source, seed):
-        random.seed(seed if seed >= 0 else None)
+        random.seed(int(seed) if seed >= 0 else None)
+        os.umask(umask)
         error = None
         try:
             run(source)
@@ -88,5 +94,8 @@ def _cria_take_main():
             pass
         return error if error is None or len(error) < 4000 else error[:2000] + "\\n...\\n" + error[-2000:]
 
+    # What stands here from the start is found by no search through all objects.
+    gc.collect()
+    gc.freeze()
     return main
 `;

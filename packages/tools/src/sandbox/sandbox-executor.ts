@@ -1,32 +1,43 @@
 import { JavaScriptSandbox } from "./javascript-sandbox.js";
-import { PythonSandbox } from "./python-sandbox.js";
-import type { Sandbox, SandboxOptions } from "./sandbox.js";
+import { PythonSandbox, type PythonSandboxOptions } from "./python-sandbox.js";
+import type { RunOptions, Sandbox } from "./sandbox.js";
 
-const makers: Record<string, (options: SandboxOptions) => Sandbox> = {
+const makers: Record<string, (options: PythonSandboxOptions) => Sandbox> = {
   python: (options) => new PythonSandbox(options),
   py: (options) => new PythonSandbox(options),
   javascript: (options) => new JavaScriptSandbox(options),
   js: (options) => new JavaScriptSandbox(options),
 };
 
+/** Languages of `SandboxExecutor`. */
+export const sandboxLanguages: readonly string[] = Object.keys(makers);
+
+export interface ExecutorOptions extends Pick<RunOptions, "signal"> {
+  language: string;
+  input?: string;
+  /** Wall time in seconds, from when a sandbox takes the program. */
+  timeoutS: number;
+}
+
 /** Runs programs of several languages, each in a sandbox that is made when its language first comes up. */
 export class SandboxExecutor {
   private readonly sandboxes = new Map<string, Sandbox>();
 
-  constructor(private readonly options: SandboxOptions = {}) {}
+  constructor(private readonly options: PythonSandboxOptions = {}) {}
 
-  /** What the program printed; whatever goes wrong in it is an `error`. Aborts and an unknown language are errors too. */
-  async run(
-    code: string,
-    options: { language: string; input?: string; timeoutS: number; signal?: AbortSignal },
-  ): Promise<{ stdout: string; error?: string }> {
+  /**
+   * What the program printed; whatever goes wrong in it is an `error`, and `timedOut` says that it was stopped for its
+   * time. Aborts and an unknown language are errors too.
+   */
+  async run(code: string, options: ExecutorOptions): Promise<{ stdout: string; error?: string; timedOut?: boolean }> {
     const { language, input, timeoutS, signal } = options;
     const make = Object.hasOwn(makers, language) ? makers[language] : undefined;
     if (!make) return { stdout: "", error: `error: no sandbox for ${language}` };
     const sandbox = this.sandboxes.get(language) ?? make(this.options);
     this.sandboxes.set(language, sandbox);
-    const { output, error } = await sandbox.run(code, { stdin: input, timeoutS, signal });
-    return { stdout: output, ...(error === undefined ? {} : { error }) };
+    const { status, output, error } = await sandbox.run(code, { stdin: input, timeoutS, signal });
+    if (error === undefined) return { stdout: output };
+    return { stdout: output, error, ...(status === "cpu" || status === "timeout" ? { timedOut: true } : {}) };
   }
 
   async dispose(): Promise<void> {

@@ -1,15 +1,46 @@
 import { createRequire } from "node:module";
+import { availableParallelism, totalmem } from "node:os";
 import { pathToFileURL } from "node:url";
-import type { SandboxLimits, SandboxOutcome } from "./worker-pool.js";
+
+/** How a program ended; anything but `ok` comes with an error text. */
+export type SandboxStatus = "ok" | "error" | "cpu" | "timeout" | "memory" | "aborted" | "crashed";
+
+export interface SandboxOutcome {
+  status: SandboxStatus;
+  /** What the program wrote, up to the output limit, also when it was stopped. */
+  output: string;
+  truncated: boolean;
+  /** Written for the reader of the output: the program's own error, or why it was stopped. */
+  error?: string;
+}
+
+export interface SandboxLimits {
+  /** CPU time of the program in seconds; default 5. */
+  cpuS: number;
+  /** Wall time in seconds, from when a child takes the program; sleeping counts, waiting for a child does not. Default 15. */
+  timeoutS: number;
+  /** Bytes of output and the program's own error together, in UTF-8; default 16,384. */
+  outputBytes: number;
+}
 
 export interface SandboxOptions extends Partial<SandboxLimits> {
   /** Memory of the program in MiB; default 256. */
   memoryMb?: number;
-  /** Programs that run at once; default 1. */
+  /** Programs that run at once, each in a process; default: as many as there are cores, and as half of the memory holds. */
   workers?: number;
 }
 
-export const defaultSandbox = { cpuS: 5, timeoutS: 15, outputBytes: 16_384, memoryMb: 256, workers: 1 } as const;
+export const defaultSandbox = { cpuS: 5, timeoutS: 15, outputBytes: 16_384, memoryMb: 256 } as const;
+
+/**
+ * Children of `childMb` (what one takes besides its program, in MiB) and a program of `memoryMb` that may run at once.
+ */
+export function countWorkers(memoryMb: number, childMb: number): number {
+  // The limit of a container; 0 or a huge number where there is none.
+  const limit = process.constrainedMemory?.() || Number.POSITIVE_INFINITY;
+  const freeMb = Math.min(totalmem(), limit) / 2 ** 20 / 2;
+  return Math.max(1, Math.min(availableParallelism(), Math.floor(freeMb / (memoryMb + childMb))));
+}
 
 export interface RunOptions {
   /** What the program reads as its input. */
@@ -17,6 +48,8 @@ export interface RunOptions {
   /** Wall time of this run in seconds, instead of the sandbox's. */
   timeoutS?: number;
   signal?: AbortSignal;
+  /** Called when a child takes the program: from here on its limits count. */
+  onStart?: () => void;
 }
 
 /** Runs programs that nobody trusts. They share nothing, with each other or with this process. */
@@ -25,13 +58,13 @@ export interface Sandbox {
   dispose(): Promise<void>;
 }
 
-/** A worker's file: beside this module as source, and beside the bundle when built. */
-export function locateWorker(name: string): URL {
+/** A child's program: beside this module as source, and beside the bundle when built. */
+export function locateChild(name: string): URL {
   const extension = import.meta.url.endsWith(".ts") ? "mjs" : "js";
   return new URL(`./${name}.${extension}`, import.meta.url);
 }
 
-/** The URL under which a worker imports a package of ours. */
+/** The URL under which a child imports a package of ours. */
 export function resolvePackage(name: string): string {
   return pathToFileURL(createRequire(import.meta.url).resolve(name)).href;
 }

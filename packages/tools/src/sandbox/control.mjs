@@ -1,0 +1,17 @@
+/**
+ * What the main thread of a child and its watchdog share: an Int32Array with these fields.
+ */
+export const STATE = 0;
+/** Counts programs, so that the watchdog sees when another one has begun. */
+export const JOB = 1;
+/** Limits of the program that runs, in milliseconds. */
+export const CPU_MS = 2;
+export const WALL_MS = 3;
+/** Resident memory in MiB at which the process ends. */
+export const RSS_MB = 4;
+export const FIELDS = 5;
+
+/** States: nobody runs; a program runs; it has been answered for, by whichever thread made this state. */
+export const IDLE = 0;
+export const RUNNING = 1;
+export const ANSWERED = 2;

@@ -1,0 +1,2 @@
+/** @see cut-text.mjs */
+export function cutText(text: string, maxBytes: number): string;

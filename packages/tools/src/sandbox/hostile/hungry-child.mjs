@@ -1,0 +1,9 @@
+/** A child whose program has got out of its interpreter's memory, and takes that of the process. */
+import { readJson } from "../frames.mjs";
+import { servePrograms } from "../serve-programs.mjs";
+
+await servePrograms(readJson(), async () => (_, write) => {
+  write("before");
+  const taken = [];
+  for (;;) taken.push(Buffer.alloc(2 ** 20, 1));
+});

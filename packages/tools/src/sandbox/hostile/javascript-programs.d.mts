@@ -1,0 +1,10 @@
+/** @see javascript-programs.mjs */
+export interface HostileProgram {
+  name: string;
+  language: string;
+  code: string;
+  ends: string;
+  says?: RegExp;
+  isSlow: boolean;
+}
+export const javascriptPrograms: HostileProgram[];

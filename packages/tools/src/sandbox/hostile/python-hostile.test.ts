@@ -1,0 +1,23 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { PythonSandbox } from "../python-sandbox.js";
+import { pythonPrograms } from "./python-programs.mjs";
+import { hostileLimits, runBatch, runHostile } from "./run-hostile.mjs";
+
+const sandbox = new PythonSandbox(hostileLimits.python);
+const pool = new PythonSandbox({ ...hostileLimits.python, workers: 2, cpuS: 0.5 });
+afterAll(() => Promise.all([sandbox.dispose(), pool.dispose()]));
+
+// scripts/nightly/sandbox.mjs runs the slow ones too, and the batch with the limits that are the default.
+describe("hostile programs in Python", () => {
+  it("end themselves only, within their limits, and the next program is right", { timeout: 300_000 }, async () => {
+    const programs = pythonPrograms.filter(({ isSlow }) => !isSlow);
+    expect(programs.length).toBeGreaterThan(60);
+    expect(await runHostile(programs, sandbox)).toEqual([]);
+  });
+
+  it("64 programs at once, 8 of them endless: 56 right answers and 8 that are stopped", {
+    timeout: 120_000,
+  }, async () => {
+    expect(await runBatch("python", pool)).toMatchObject({ right: 56, stopped: 8, wrong: [] });
+  });
+});

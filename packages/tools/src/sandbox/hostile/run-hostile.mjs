@@ -1,0 +1,84 @@
+/**
+ * Runs hostile programs one after the other on one pool and says what went wrong with each: how it ended, what it said, how
+ * large its text was, how much memory its process took as seen from outside, and whether the next program was right. And a
+ * batch of programs at once, some of them endless.
+ */
+import { readFileSync } from "node:fs";
+
+/** The limits that the programs are written for. */
+const common = { cpuS: 1, timeoutS: 20, outputBytes: 2000, workers: 1 };
+export const hostileLimits = {
+  javascript: { ...common, memoryMb: 32 },
+  python: { ...common, memoryMb: 96, diskMb: 8 },
+};
+/** MiB that a program may add to its process: its memory, its files, and what the sandbox allows for garbage. */
+const WATCHED_MB = { javascript: 32 + 96, python: 96 + 2 * 8 + 96 };
+/** What a process may be above that: the 10 ms between two looks of its watchdog, on a machine with other work. */
+const OVERSHOOT_MB = 100;
+
+/** The most memory that a process has held, in MiB, as Linux tells it; null elsewhere and when it is gone. */
+function readPeakMb(pid) {
+  try {
+    return Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))[1]) / 1024;
+  } catch {
+    return null;
+  }
+}
+
+export async function runHostile(programs, sandbox, onResult = () => {}) {
+  let peakMb = 0;
+  const look = () => {
+    for (const pid of sandbox.pids) peakMb = Math.max(peakMb, readPeakMb(pid) ?? 0);
+  };
+  await sandbox.run("1");
+  look();
+  // The interpreter alone: a process that has just started has held as much.
+  const baseMb = peakMb;
+  const problems = [];
+  for (const { name, language, code, ends, says } of programs) {
+    peakMb = 0;
+    const started = performance.now();
+    const timer = setInterval(look, 5);
+    const { status, output, error = "" } = await sandbox.run(code);
+    look();
+    clearInterval(timer);
+    const seconds = (performance.now() - started) / 1000;
+    const next = await sandbox.run("40 + 2");
+    const text = `${output}\n${error}`;
+    const found = [];
+    if (!ends.split("|").includes(status)) found.push(`ended with ${status} (${error.slice(0, 300)})`);
+    if (says && !says.test(text)) found.push(`said ${JSON.stringify(text.slice(0, 300))}`);
+    // The texts of errors that the sandbox makes itself are short, and not counted.
+    const bytes = Buffer.byteLength(output) + (status === "error" ? Buffer.byteLength(error) : 0);
+    if (bytes > common.outputBytes) found.push(`gave ${bytes} bytes`);
+    const mostMb = baseMb + WATCHED_MB[language] + OVERSHOOT_MB;
+    if (peakMb > mostMb) found.push(`took ${Math.round(peakMb)} MiB of ${Math.round(mostMb)}`);
+    if (next.status !== "ok" || next.output !== "42\n") found.push(`the next program gave ${JSON.stringify(next)}`);
+    const problem = found.join("; ");
+    if (problem) problems.push(`${language}, ${name}: ${problem}`);
+    onResult({ name, problem, status, seconds, peakMb: Math.round(peakMb), baseMb: Math.round(baseMb) });
+  }
+  return problems;
+}
+
+const ENDLESS = { javascript: "for (;;);", python: "while True: pass" };
+
+/**
+ * 64 programs at once, 8 of them endless, from a start without any process.
+ * @returns {Promise<{ right: number, stopped: number, wrong: string[], slowestS: number }>}
+ */
+export async function runBatch(language, sandbox) {
+  const started = performance.now();
+  const result = { right: 0, stopped: 0, wrong: [], slowestS: 0 };
+  await Promise.all(
+    Array.from({ length: 64 }, async (_, i) => {
+      const isEndless = i % 8 === 3;
+      const outcome = await sandbox.run(isEndless ? ENDLESS[language] : `${i} * ${i}`);
+      result.slowestS = Math.max(result.slowestS, (performance.now() - started) / 1000);
+      if (isEndless && (outcome.status === "cpu" || outcome.status === "timeout")) result.stopped++;
+      else if (!isEndless && outcome.output === `${i * i}\n`) result.right++;
+      else result.wrong.push(`${i}: ${JSON.stringify(outcome)}`);
+    }),
+  );
+  return result;
+}

@@ -1,0 +1,111 @@
+import type { SandboxLimits, SandboxOutcome } from "./sandbox.js";
+import { type ChildOptions, type Job, SandboxChild } from "./sandbox-child.js";
+
+export interface ProcessPoolOptions {
+  child: () => Promise<ChildOptions>;
+  /** Programs that run at once; the others wait. */
+  size: number;
+}
+
+export interface PoolRunOptions {
+  signal?: AbortSignal;
+  /** Called when a child takes the program: from here on its limits count. */
+  onStart?: () => void;
+}
+
+const ABORTED: SandboxOutcome = { status: "aborted", output: "", truncated: false, error: "error: stopped" };
+
+/**
+ * Runs programs in child processes with hard limits: a child that exceeds one is ended, and another one takes its place
+ * when it is needed. One program at a time has a child to itself. Idle children do not keep this process alive.
+ */
+export class ProcessPool {
+  private readonly idle: SandboxChild[] = [];
+  private readonly waiting: (() => void)[] = [];
+  private readonly children = new Set<SandboxChild>();
+  private running = 0;
+  private disposed = false;
+
+  constructor(private readonly options: ProcessPoolOptions) {}
+
+  /** Never throws for what the program does. @throws Error when no child can be started. */
+  async run(job: Job, limits: SandboxLimits, { signal, onStart }: PoolRunOptions = {}): Promise<SandboxOutcome> {
+    if (!(await this.takePlace(signal))) return ABORTED;
+    let child: SandboxChild | undefined;
+    try {
+      child = this.takeIdle() ?? (await this.start());
+      if (signal?.aborted) return ABORTED;
+      onStart?.();
+      return await child.run(job, limits, signal);
+    } finally {
+      // The answer is not held up while the child prepares for the next program.
+      void this.giveBack(child);
+    }
+  }
+
+  /** Ends all children, and the programs in them. */
+  async dispose(): Promise<void> {
+    this.disposed = true;
+    for (const child of this.children) child.kill();
+    await Promise.all([...this.children].map((child) => child.exited));
+  }
+
+  /** Processes that live, for tests. */
+  get pids(): number[] {
+    return [...this.children].flatMap(({ pid }) => pid ?? []);
+  }
+
+  /** False when the caller gave up before it was its turn. */
+  private async takePlace(signal?: AbortSignal): Promise<boolean> {
+    while (this.running >= this.options.size && !signal?.aborted) {
+      await new Promise<void>((resolve) => {
+        const wake = () => {
+          signal?.removeEventListener("abort", leave);
+          resolve();
+        };
+        const leave = () => {
+          this.waiting.splice(this.waiting.indexOf(wake), 1);
+          resolve();
+        };
+        this.waiting.push(wake);
+        signal?.addEventListener("abort", leave, { once: true });
+      });
+    }
+    if (signal?.aborted) {
+      // It may have been woken for a place that it does not take.
+      this.waiting.shift()?.();
+      return false;
+    }
+    this.running++;
+    return true;
+  }
+
+  private takeIdle(): SandboxChild | undefined {
+    const child = this.idle.pop();
+    return child && this.children.has(child) ? child : child && this.takeIdle();
+  }
+
+  private async start(): Promise<SandboxChild> {
+    const options = await this.options.child();
+    if (this.disposed) throw new Error("the sandbox is closed");
+    const child = new SandboxChild(options);
+    this.children.add(child);
+    void child.exited.then(() => this.children.delete(child));
+    await child.becomeReady();
+    return child;
+  }
+
+  /** The place goes to the next program when the child is ready again, or at its end. */
+  private async giveBack(child: SandboxChild | undefined): Promise<void> {
+    if (child !== undefined) {
+      try {
+        await child.becomeReady();
+        if (!this.disposed) this.idle.push(child);
+      } catch {
+        // It was ended for its program, or by it.
+      }
+    }
+    this.running--;
+    this.waiting.shift()?.();
+  }
+}

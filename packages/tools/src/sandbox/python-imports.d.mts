@@ -1,0 +1,2 @@
+/** @see python-imports.mjs */
+export const IMPORT_RULES: string;

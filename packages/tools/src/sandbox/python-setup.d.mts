@@ -1,0 +1,2 @@
+/** @see python-setup.mjs */
+export const SETUP: string;
