@@ -4,7 +4,7 @@ import { readGguf } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
 import { runCommand as runCitty } from "citty";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { checkConfig } from "../config/load-config.js";
+import { checkConfig } from "../config/check-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import { estimateMemory, readModelShape } from "../doctor/estimate-memory.js";
 import type { Diagnosis } from "../doctor/examine.js";
