@@ -6,23 +6,59 @@ import { listRenamedKeys } from "./renamed-keys.js";
 
 /** @throws ConfigError that names every unknown key, or every wrong value. */
 export function checkConfig<T extends z.ZodType>(schema: T, raw: unknown, file: string): z.infer<T> {
+  const { values, unknown, wrong } = inspectConfig(schema, raw);
+  if (unknown.length > 0) throw refuseUnknown(unknown, file);
+  if (wrong.length > 0) throw refuseWrong(wrong, file);
+  return values as z.infer<T>;
+}
+
+export interface Inspection<T> {
+  /** null when anything is wrong. */
+  values: T | null;
+  unknown: UnknownKey[];
+  wrong: WrongValue[];
+}
+
+export interface UnknownKey {
+  key: string;
+  /** The nearest key that has an effect. */
+  nearest: string | undefined;
+}
+
+export interface WrongValue {
+  key: string;
+  expected: string;
+  received: string;
+}
+
+export function inspectConfig<T extends z.ZodType>(schema: T, raw: unknown): Inspection<z.infer<T>> {
   // What the schema says itself stays; what the library would say is written by describeSchema.
   const result = schema.safeParse(raw, { error: () => "" });
-  if (result.success) return result.data;
-  const unknown = result.error.issues.flatMap((issue) =>
-    issue.code === "unrecognized_keys" ? issue.keys.map((key) => [...issue.path.map(String), key]) : [],
-  );
-  if (unknown.length > 0) throw refuseUnknown(schema, unknown, file);
-  const wrong = result.error.issues.map((issue) => describeWrongValue(schema, issue, raw));
+  if (result.success) return { values: result.data, unknown: [], wrong: [] };
+  const known = [...listLeaves(schema), ...listRenamedKeys()];
+  const unknown: UnknownKey[] = [];
+  const wrong: WrongValue[] = [];
+  for (const issue of result.error.issues) {
+    if (issue.code !== "unrecognized_keys") wrong.push(describeWrongValue(schema, issue, raw));
+    else
+      for (const key of issue.keys) {
+        const path = [...issue.path.map(String), key];
+        unknown.push({ key: path.join("."), nearest: suggestKey(schema, path, known) });
+      }
+  }
+  return { values: null, unknown, wrong };
+}
+
+function refuseWrong(wrong: readonly WrongValue[], file: string): ConfigError {
   const [first] = wrong as [WrongValue];
   if (wrong.length === 1)
-    throw new ConfigError("has a wrong value", {
+    return new ConfigError("has a wrong value", {
       code: "config/bad-value",
       subject: `${file}: ${first.key}`,
       expected: first.expected,
       received: first.received,
     });
-  throw new ConfigError(`has ${wrong.length} wrong values`, {
+  return new ConfigError(`has ${wrong.length} wrong values`, {
     code: "config/bad-value",
     subject: file,
     expected: wrong.map(({ key, expected }) => `\n    ${key}: ${expected}`).join(""),
@@ -30,10 +66,8 @@ export function checkConfig<T extends z.ZodType>(schema: T, raw: unknown, file: 
   });
 }
 
-function refuseUnknown(schema: z.ZodType, unknown: readonly string[][], file: string): ConfigError {
-  const known = [...listLeaves(schema), ...listRenamedKeys()];
-  const entries = unknown.map((path) => ({ key: path.join("."), nearest: suggestKey(schema, path, known) }));
-  const [first] = entries as [(typeof entries)[0]];
+function refuseUnknown(entries: readonly UnknownKey[], file: string): ConfigError {
+  const [first] = entries as [UnknownKey];
   if (entries.length === 1)
     return new ConfigError("is not a key that Cria knows", {
       code: "config/unknown-key",
@@ -61,12 +95,6 @@ function suggestKey(schema: z.ZodType, path: readonly string[], known: readonly 
   const nearest = findNearest(name, [...listKeys(schema, section), ...names]);
   if (nearest !== undefined) return `${prefix}${nearest}`;
   return known.find((key) => key.endsWith(`.${name}`));
-}
-
-interface WrongValue {
-  key: string;
-  expected: string;
-  received: string;
 }
 
 function describeWrongValue(schema: z.ZodType, issue: z.core.$ZodIssue, raw: unknown): WrongValue {
