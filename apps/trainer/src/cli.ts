@@ -1,6 +1,7 @@
 import { defineCommand, runMain } from "citty";
 
 import { checkEnvCommand } from "./commands/check-env.js";
+import { configCommand } from "./commands/config.js";
 import { dataCommand } from "./commands/data.js";
 import { demoCommand } from "./commands/demo.js";
 import { doctorCommand } from "./commands/doctor.js";
@@ -31,6 +32,7 @@ const main = defineCommand({
     cria sft config.yaml                             teach by example first: conversations in, a GGUF out
     cria train config.yaml                           train your agent: a GGUF, tools, rows, a reward
     cria train config.yaml data.train_batch_size=8   any key of the config, set from the command line
+    cria config --from-verl run.sh > config.yaml     a script or config of verl, as Cria's: what was set aside, and why
     (the same command again goes on from the newest checkpoint, after Ctrl-C, a crash or a power cut)
 
   Use what was trained
@@ -50,6 +52,7 @@ done, 1 after an error, 128 + its number after a signal (130 after Ctrl-C): trai
     eval: evalCommand,
     export: exportCommand,
     doctor: doctorCommand,
+    config: configCommand,
     data: dataCommand,
     rollout: rolloutCommand,
     "check-env": checkEnvCommand,

@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { getRuntimeInfo } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
-import { checkConfig } from "../config/load-config.js";
+import { checkConfig } from "../config/check-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";

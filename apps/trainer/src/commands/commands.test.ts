@@ -38,6 +38,13 @@ describe("cria train", () => {
     expect(existsSync(join(folder, "cria", "x", "validation", "2.jsonl"))).toBe(true);
   });
 
+  it("warns of full training at the learning rate of an adapter before it loads anything", async () => {
+    const { folder } = await writeTinyRun(models);
+    const overrides = ["actor_rollout_ref.model.lora_rank=0", "actor_rollout_ref.model.path=none.gguf"];
+    expect(await run("train", join(folder, "config.yaml"), ...overrides)).toBe(1);
+    expect(output.stderr).toMatch(/^warning: actor_rollout_ref\.actor\.optim\.lr: trains all weights[\s\S]*none\.gguf/);
+  });
+
   it("Ctrl-C ends it with code 130, and no error", async () => {
     const { folder } = await writeTinyRun(models, {
       trainer: { total_training_steps: 100_000, val_before_train: false },

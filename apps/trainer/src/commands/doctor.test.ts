@@ -4,7 +4,7 @@ import { readGguf } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
 import { runCommand as runCitty } from "citty";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { checkConfig } from "../config/load-config.js";
+import { checkConfig } from "../config/check-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import { estimateMemory, readModelShape } from "../doctor/estimate-memory.js";
 import type { Diagnosis } from "../doctor/examine.js";
@@ -76,6 +76,29 @@ describe("cria doctor", () => {
       });
     },
   );
+
+  it("full training at the learning rate of an adapter is warned of; the critic counts with gae alone", async () => {
+    const { folder } = await writeTinyRun(models);
+    const check = async (...overrides: string[]) => {
+      stdout = "";
+      const { checks } = await examine(join(folder, "config.yaml"), ...overrides);
+      return checks.filter(({ name }) => name === "learning rate");
+    };
+    const full = ["actor_rollout_ref.model.lora_rank=0", "actor_rollout_ref.model.lora_alpha=null"];
+    expect(await check()).toEqual([]);
+    expect(await check(...full, "actor_rollout_ref.actor.optim.lr=1e-5")).toEqual([]);
+    expect(await check(...full)).toEqual([
+      expect.objectContaining({
+        verdict: "warning",
+        found: "trains all weights of the policy (lora_rank 0) at a learning rate of 0.01",
+        remedy: expect.stringMatching(/^actor_rollout_ref\.actor\.optim\.lr: set it to 1e-5 or less/),
+      }),
+    ]);
+    const rates = [...full, "actor_rollout_ref.actor.optim.lr=1e-6", "algorithm.adv_estimator=gae"];
+    expect((await check(...rates)).map(({ found }) => found)).toEqual([expect.stringMatching(/of the critic/)]);
+    expect(await check(...rates, "critic.model.lora_rank=4")).toEqual([]);
+    expect(await check(...rates, "critic.optim.lr=1e-5")).toEqual([]);
+  });
 
   it("one that does not fit names its largest part and the key to lower; the exit code says it too", async () => {
     const { folder } = await writeTinyRun(models);

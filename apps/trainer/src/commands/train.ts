@@ -1,4 +1,5 @@
 import { defineCommand } from "citty";
+import { listWarnings } from "../config/list-warnings.js";
 import { loadConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import { makeTrackers } from "../trackers/open-trackers.js";
@@ -23,6 +24,8 @@ export const trainCommand = defineCommand({
   run: ({ args: given }) =>
     runCommand(given, Object.keys(args), async (signal) => {
       const { values: config, folder } = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
+      for (const { key, found, remedy } of listWarnings(config))
+        process.stderr.write(`warning: ${key}: ${found}; ${remedy}\n`);
       const trackers = makeTrackers(config);
       const silent = given.json === true || !config.trainer.logger.includes("console");
       const session = await openSession(config, folder, { signal, silent });

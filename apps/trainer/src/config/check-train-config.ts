@@ -2,6 +2,7 @@ import { advantageEstimators, aggregations, composePolicyLoss, klEstimates, rewa
 import { ConfigError } from "@cria/core";
 import { getAgentLoop } from "@cria/rollout";
 import { getToolParser } from "@cria/tools";
+import { makeRolloutCorrectionOptions } from "../train/algorithm-options.js";
 import { countSamples } from "../train/multi-turn-options.js";
 import { makePolicyLossOptions } from "../train/policy-loss-options.js";
 import type { TrainConfig } from "./train-config.js";
@@ -37,6 +38,7 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig): 
       received: String(samples),
     });
   }
+  makeRolloutCorrectionOptions(algorithm);
   const { bypass_mode, rollout_is, rollout_rs, ...more } = algorithm.rollout_correction;
   if (more.rollout_is_batch_normalize && rollout_is === null) {
     throw new ConfigError("has no weights to normalise", {

@@ -5,7 +5,7 @@ export function findNearest(name: string, known: readonly string[]): string | un
     const distance = measureDistance(name, candidate);
     if (!best || distance < best.distance) best = { name: candidate, distance };
   }
-  return best && best.distance <= Math.max(2, name.length / 2) ? best.name : undefined;
+  return best && best.distance <= Math.max(2, name.length / 3) ? best.name : undefined;
 }
 
 /** Levenshtein distance. */

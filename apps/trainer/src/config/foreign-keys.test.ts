@@ -114,9 +114,10 @@ describe("keys of other frameworks", () => {
     expect(config.actor_rollout_ref.model.target_modules).toEqual(["attn_q", "attn_v"]);
   });
 
-  it("are also named when a key is misspelt", () => {
+  it("without effect are not what a misspelt key is told of", () => {
     expect(() => load("trainer.resume_mod=disable")).toThrow(/"trainer\.resume_mode"/);
-    expect(() => load("trainer.n_gpu_per_node=8")).toThrow(/"trainer\.n_gpus_per_node"/);
+    expect(() => load("trainer.n_gpu_per_node=8")).toThrow(/is not a key/);
+    expect(() => load("trainer.n_gpu_per_node=8")).not.toThrow(/perhaps/);
     expect(findNearest("something", ["else"])).toBeUndefined();
   });
 
@@ -175,7 +176,7 @@ describe("overrides", () => {
 
   it("must be YAML, and a wrong union value says what would be right", () => {
     expect(() => load("trainer.seed=[1,")).toThrow(/trainer\.seed=\[1,/);
-    expect(() => load("data.train_files=3")).toThrow(/expected string.*or.*expected array/);
+    expect(() => load("data.train_files=3")).toThrow(/expected: a text; or a list; each entry a text/);
   });
 });
 

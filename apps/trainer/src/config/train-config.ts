@@ -56,7 +56,7 @@ const actor = z.strictObject({
   ppo_epochs: z.int().positive().default(1),
   shuffle: z.boolean().default(true),
   clip_ratio: z.number().positive().default(0.2),
-  clip_ratio_low: z.number().positive().nullable().default(null),
+  clip_ratio_low: z.number().min(0).nullable().default(null),
   clip_ratio_high: z.number().positive().nullable().default(null),
   clip_ratio_c: z.number().gt(1).default(3),
   loss_agg_mode: z.string().default("token-mean"),
@@ -82,10 +82,11 @@ const actor = z.strictObject({
       clip_cov_ub: z.number().default(5),
       kl_cov_ratio: z.number().gt(0).max(1).default(2e-4),
       ppo_kl_coef: z.number().min(0).default(1),
-      tau_pos: z.number().positive().default(1),
-      tau_neg: z.number().positive().default(1),
     })
     .prefault({}),
+  /** Of the loss sapo: temperatures where the advantage is above 0, and elsewhere. */
+  tau_pos: z.number().positive().default(1),
+  tau_neg: z.number().positive().default(1),
 });
 
 const multiTurn = z.strictObject({
@@ -279,12 +280,30 @@ const filterGroups = z.strictObject({
   max_num_gen_batches: z.int().min(0).default(0),
 });
 
+/** Names of verl 0.7, and those of verl 0.9. */
+const olderRejections = { token: "token_k1", sequence: "seq_sum_k1", geometric: "seq_mean_k1" } as const;
+
 const rolloutCorrection = z.strictObject({
   rollout_is: z.enum(["token", "sequence"]).nullable().default(null),
   rollout_is_threshold: z.number().positive().default(2),
-  rollout_rs: z.enum(["token", "sequence", "geometric"]).nullable().default(null),
-  rollout_rs_threshold: z.number().gt(1).nullable().default(null),
-  /** null: 1 / rollout_rs_threshold. */
+  /** What is rejected by its ratio: tokens, sequences by the product of their tokens', or by its geometric mean. */
+  rollout_rs: z
+    .enum(["token_k1", "seq_sum_k1", "seq_mean_k1", "token", "sequence", "geometric"])
+    .transform((name) => olderRejections[name as keyof typeof olderRejections] ?? name)
+    .nullable()
+    .default(null),
+  /**
+   * A number x above 1: ratios outside 1/x to x are rejected. "lower_upper", as "0.5_2.0": bounds of the ratio sampler /
+   * training graph. null: 2.
+   */
+  rollout_rs_threshold: z
+    .union([
+      z.number().gt(1),
+      z.string().regex(/^[\d.eE-]+_[\d.eE-]+$/, 'a number above 1, or "lower_upper", for example "0.5_2.0"'),
+    ])
+    .nullable()
+    .default(null),
+  /** Beside a number in rollout_rs_threshold: the lower bound, both then of the ratio training graph / sampler. */
   rollout_rs_threshold_lower: z.number().positive().nullable().default(null),
   /** Weights are divided by their mean, once they are cut off. */
   rollout_is_batch_normalize: z.boolean().default(false),
@@ -344,7 +363,12 @@ const trainer = z.strictObject({
   /** Native threads; null: all cores. On the CPU no result depends on their number, with `rollout.deterministic`. */
   threads: z.int().positive().nullable().default(null),
   /** console: progress on stderr; file: metrics.jsonl and rollouts/ of the run folder; the others are trackers. */
-  logger: z.array(z.enum(["console", "file", "tensorboard", "mlflow", "wandb"])).default(["console", "file"]),
+  logger: z
+    .preprocess(
+      (value) => (typeof value === "string" ? [value] : value),
+      z.array(z.enum(["console", "file", "tensorboard", "mlflow", "wandb"])),
+    )
+    .default(["console", "file"]),
   /** Validate, print, and train nothing. */
   val_only: z.boolean().default(false),
   /** Folders of the conversations; null: rollouts/ and validation/ of the run folder. From where the command runs. */

@@ -5,6 +5,7 @@ import { dirname, resolve } from "node:path";
 import type { EngineError } from "@cria/core";
 import { type CudaPart, getRuntimeInfo, inspectCuda, readGguf } from "@cria/engine";
 import { findRunPath } from "../checkpoints/open-run.js";
+import { listWarnings } from "../config/list-warnings.js";
 import { resolvePath } from "../config/load-config.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { usesLora } from "../train/load-policy.js";
@@ -56,6 +57,8 @@ export async function examine(given: { config: TrainConfig; folder: string } | n
   checks.push(ok("memory", `${formatBytes(available)} available of ${formatBytes(totalmem())}`));
   if (!given) return { checks, model: null, memory: null, cuda };
   checks.push(await checkDisk(given.config));
+  for (const { key, found, remedy } of listWarnings(given.config))
+    checks.push(bad("warning", "learning rate", found, `${key}: ${remedy}`));
   const path = resolvePath(given.folder, given.config.actor_rollout_ref.model.path);
   let model: ModelShape;
   try {

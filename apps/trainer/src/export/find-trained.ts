@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import { DataError } from "@cria/core";
 import type { Checkpoint } from "../checkpoints/checkpoint-store.js";
 import { findCheckpoint } from "../checkpoints/open-run.js";
-import { checkConfig } from "../config/load-config.js";
+import { checkConfig } from "../config/check-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import type { RunOrigin } from "../train/run-folder.js";
 

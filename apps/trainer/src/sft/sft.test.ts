@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { afterAll, describe, expect, it } from "vitest";
-import { checkConfig } from "../config/load-config.js";
+import { checkConfig } from "../config/check-config.js";
 import { sftConfigSchema } from "../config/sft-config.js";
 import { BucketedBatches } from "./bucketed-batches.js";
 import { readExamples } from "./read-examples.js";

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { OptimizerOptions, ScoreOptions, TrainSequence } from "@cria/core";
 import type { TinyModels } from "@cria/engine/testing";
-import { checkConfig } from "../config/load-config.js";
+import { checkConfig } from "../config/check-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import { openSession } from "../train/session.js";
 import type { Session } from "../train/session-type.js";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { checkConfig } from "../config/load-config.js";
+import { checkConfig } from "../config/check-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import { crc32c } from "./crc32c.js";
 import type { Generation } from "./generation.js";

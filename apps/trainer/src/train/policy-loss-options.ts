@@ -22,8 +22,8 @@ export function makePolicyLossOptions(
     clipCovUb: loss.clip_cov_ub,
     klCovRatio: loss.kl_cov_ratio,
     ppoKlCoef: loss.ppo_kl_coef,
-    tauPos: loss.tau_pos,
-    tauNeg: loss.tau_neg,
+    tauPos: actor.tau_pos,
+    tauNeg: actor.tau_neg,
     entropyCoeff: actor.entropy_coeff,
     kl: actor.use_kl_loss ? { coefficient: actor.kl_loss_coef, type: actor.kl_loss_type } : null,
   };

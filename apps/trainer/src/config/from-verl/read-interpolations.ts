@@ -1,0 +1,40 @@
+import { isMapping } from "../ignored-keys.js";
+import { readKey, type SetAside } from "../renamed-keys.js";
+
+/** What a config may stand for by another key: `${a.b}`, `${oc.select:a.b,default}`, `${oc.env:NAME,default}`. */
+const INTERPOLATION = /^\$\{(?:(oc\.select|oc\.env):)?([\w.@/-]+)(?:,([^}]*))?\}$/;
+
+/**
+ * Replaces a YAML config's interpolations by what they stand for, in place. Those of other kinds, and those that stand for
+ * nothing, are removed.
+ * @returns the removed ones.
+ */
+export function readInterpolations(
+  raw: Record<string, unknown>,
+  environment: Record<string, string | undefined>,
+): SetAside[] {
+  const removed: SetAside[] = [];
+  const resolve = (value: unknown, depth: number): unknown => {
+    if (typeof value !== "string" || !value.includes("${")) return value;
+    const match = INTERPOLATION.exec(value);
+    if (!match || depth > 8) return undefined;
+    const [, kind, path, fallback] = match as unknown as [string, string?, string?, string?];
+    const found = kind === "oc.env" ? environment[path!] : readKey(raw, path!);
+    if (found !== undefined && !(kind && found === null)) return resolve(found, depth + 1);
+    if (fallback === undefined) return undefined;
+    return fallback === "null" || fallback === "" ? null : /^-?[\d.]+$/.test(fallback) ? Number(fallback) : fallback;
+  };
+  const walk = (node: unknown, path: readonly string[]): void => {
+    if (!isMapping(node)) return;
+    for (const [key, value] of Object.entries(node)) {
+      const resolved = resolve(value, 0);
+      if (resolved === undefined && value !== undefined) {
+        removed.push({ key: [...path, key].join("."), reason: `${String(value)} stands for nothing here` });
+        delete node[key];
+      } else if (resolved !== value) node[key] = resolved;
+      walk(node[key], [...path, key]);
+    }
+  };
+  walk(raw, []);
+  return removed;
+}

@@ -1,0 +1,186 @@
+import { ConfigError } from "@cria/core";
+import { OVERRIDE } from "../apply-override.js";
+import { expandValue, expandWord, type Field, type Scope } from "./expand-word.js";
+import { type Item, ShellReader, showWord, type Word } from "./read-words.js";
+
+/** What a training script passes to its trainer. */
+export interface ScriptReading {
+  /** In order, as `key=value`. */
+  overrides: Field[];
+  /** What a reader should know of how it was read. */
+  notes: string[];
+}
+
+export interface ReadScriptOptions {
+  /** Overrides that stand for "$@". */
+  args?: readonly string[];
+  environment?: Record<string, string | undefined>;
+}
+
+interface Command {
+  fields: Field[];
+  line: number;
+  /** Inside an if, a loop or a function: a shell might not come here. */
+  nested: boolean;
+}
+
+const OPENS = new Set(["if", "for", "while", "until", "case", "select"]);
+const CLOSES = new Set(["fi", "done", "esac"]);
+
+/** Reads the overrides of a shell script's training command. The script is never run. @throws ConfigError without one. */
+export function readScript(script: string, file: string, options: ReadScriptOptions = {}): ScriptReading {
+  const { args = [], environment = {} } = options;
+  const scope: Scope = {
+    variables: new Map(),
+    undecided: new Map(),
+    environment,
+    args,
+    doubtful: new Set(),
+    borrowed: new Set(),
+  };
+  const commands = new Interpreter(scope).run(ShellReader.read(script));
+  const trainings = commands.filter(
+    ({ fields }) => fields.some(isOverride) && !/^(echo|printf)$/.test(fields[0]!.text),
+  );
+  const training = trainings.find(({ nested }) => !nested) ?? trainings[0];
+  if (!training)
+    throw new ConfigError("has no command that trains", {
+      code: "config/no-command",
+      subject: file,
+      expected: "python3 -m verl.trainer.main_ppo key.path=value ...",
+      remedy: "give the file that has the overrides, or a YAML config",
+    });
+  const program = training.fields.map(({ text }) => text).find((text) => /\bsft_?trainer|_sft_|\.sft/.test(text));
+  if (program)
+    throw new ConfigError("teaches by example, which is another config", {
+      code: "config/not-supported",
+      subject: `${file}: ${program}`,
+      expected: "a script of reinforcement learning",
+      remedy: "cria sft --help",
+    });
+  const notes: string[] = [];
+  if (training.nested) notes.push(`the command on line ${training.line} stands in an if, a loop or a function`);
+  for (const { line } of trainings.filter((other) => other !== training))
+    notes.push(`the command on line ${line} is left out: one config is one training`);
+  for (const { text } of training.fields)
+    if (/^--?(config-name|config-path|config-dir|cn|cp|cd)\b/.test(text))
+      notes.push(`${text}: the keys of that file are not read; give it to --from-verl too`);
+  for (const name of scope.doubtful)
+    notes.push(`$${name} ${scope.undecided.get(name)}; its value before that is taken`);
+  if (scope.borrowed.size > 0) notes.push(`from the environment: ${[...scope.borrowed].join(", ")}`);
+  const overrides = training.fields.filter(isOverride);
+  // Without "$@" in the script they come last, as if typed behind it.
+  const given = new Set(overrides.map(({ text }) => text));
+  for (const text of args) if (!given.has(text)) overrides.push({ text, unknown: [] });
+  return { overrides, notes };
+}
+
+function isOverride({ text }: Field): boolean {
+  const match = OVERRIDE.exec(text);
+  if (!match || (match[3] === "" && match[1] !== "~")) return false;
+  return match[2]!.includes(".") || match[1] !== "";
+}
+
+/** Follows assignments from top to bottom; what needs a decision is not followed, and remembered. */
+class Interpreter {
+  private readonly commands: Command[] = [];
+  /** Of what is open: keywords, and functions by "{". */
+  private readonly open: string[] = [];
+
+  constructor(private readonly scope: Scope) {}
+
+  run(items: readonly Item[]): Command[] {
+    let at = 0;
+    while (at < items.length) {
+      const end = items.findIndex((item, i) => i >= at && item.kind === "separator");
+      const stop = end < 0 ? items.length : end;
+      const isFunction = items[stop]?.kind === "separator" && showSeparator(items[stop]) === "(" && stop === at + 1;
+      if (isFunction && showSeparator(items[stop + 1]) === ")") {
+        at = this.openFunction(items, stop + 2);
+        continue;
+      }
+      const before = showSeparator(items[at - 1]);
+      this.runCommand(items.slice(at, stop), before === "&&" || before === "||");
+      at = stop + 1;
+    }
+    return this.commands;
+  }
+
+  /** `name() {`: its body counts as nested until the bracket closes. */
+  private openFunction(items: readonly Item[], at: number): number {
+    let next = at;
+    while (showSeparator(items[next]) === "\n") next++;
+    const item = items[next];
+    if (item?.kind !== "word" || showWord(item.word) !== "{") return next;
+    this.open.push("{");
+    return next + 1;
+  }
+
+  private runCommand(items: readonly Item[], isConditional: boolean): void {
+    let rest = items;
+    for (;;) {
+      const [first] = rest;
+      if (first?.kind !== "word") break;
+      const word = showWord(first.word);
+      if (word === "function") {
+        this.open.push("{");
+        return;
+      }
+      if (OPENS.has(word)) {
+        this.open.push(word);
+        this.markLoop(word, rest);
+        // What stands behind `if` is a command of its own; the others say what they go through.
+        if (word === "for" || word === "case" || word === "select") return;
+      } else if (CLOSES.has(word)) this.open.pop();
+      else if (word === "}" && this.open.at(-1) === "{") this.open.pop();
+      else if (!/^(then|else|elif|do|!|\{|export|declare|local|readonly|typeset|-[a-zA-Z]+|time|exec)$/.test(word))
+        break;
+      rest = rest.slice(1);
+    }
+    const words = rest.filter((item) => item.kind === "word");
+    const assignments = rest.filter((item) => item.kind === "assignment");
+    // Before a command they are its environment alone.
+    if (words.length === 0) for (const item of assignments) this.assign(item, isConditional);
+    if (words.length > 0) this.addCommand(words);
+  }
+
+  private addCommand(words: readonly { word: Word; line: number }[]): void {
+    const fields = words.flatMap(({ word }) => expandWord(word, this.scope));
+    if (fields.length > 0) this.commands.push({ fields, line: words[0]!.line, nested: this.open.length > 0 });
+  }
+
+  private markLoop(word: string, items: readonly Item[]): void {
+    const [, name] = items;
+    if (word === "for" && name?.kind === "word") this.remember(showWord(name.word), "for", name.line);
+  }
+
+  private remember(name: string, word: string, line: number): void {
+    const kind = { if: "an if", case: "a case", "&&": "a condition" }[word] ?? "a loop";
+    this.scope.undecided.set(name, `is set in ${kind} (line ${line}), which is not followed`);
+  }
+
+  private assign(item: Extract<Item, { kind: "assignment" }>, isConditional: boolean): void {
+    const { name, append, value, list, line } = item;
+    const inside = this.open.at(-1) ?? (isConditional ? "&&" : undefined);
+    if (inside !== undefined) {
+      // In a function it is likely the function's own.
+      if (inside !== "{") this.remember(name, inside, line);
+      return;
+    }
+    const { variables, undecided } = this.scope;
+    const before = append ? (variables.get(name) ?? []) : [];
+    if (!append) undecided.delete(name);
+    if (list) {
+      variables.set(name, [...before, ...list.flatMap((word) => expandWord(word, this.scope))]);
+      return;
+    }
+    const field = expandValue(value ?? [], this.scope);
+    const [first] = before;
+    const text = `${first?.text ?? ""}${field.text}`;
+    variables.set(name, [{ text, unknown: [...(first?.unknown ?? []), ...field.unknown] }]);
+  }
+}
+
+function showSeparator(item: Item | undefined): string | null {
+  return item?.kind === "separator" ? item.text : null;
+}

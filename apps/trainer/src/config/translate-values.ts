@@ -1,0 +1,50 @@
+import { removeKey } from "./ignored-keys.js";
+import { readKey, type SetAside, writeKey } from "./renamed-keys.js";
+
+const rollout = "actor_rollout_ref.rollout";
+
+/** Keys that other frameworks leave null where Cria has a default. */
+const nullIsDefault = [
+  "data.seed",
+  "critic.ppo_mini_batch_size",
+  "custom_reward_function.name",
+  "reward_model.enable",
+  "reward_model.reward_manager",
+  "reward_model.model.path",
+  "trainer.default_local_dir",
+];
+
+/** Keys whose default is what another one says. */
+const follows: Record<string, string> = {
+  [`${rollout}.prompt_length`]: "data.max_prompt_length",
+  [`${rollout}.response_length`]: "data.max_response_length",
+};
+
+/** The engine's limit of sequences in one KV cache. */
+const MOST_SEQUENCES = 256;
+
+/** Brings values of other frameworks into Cria's form; returns those that cannot have their full effect. */
+export function translateValues(raw: Record<string, unknown>): SetAside[] {
+  const notes: SetAside[] = [];
+  for (const key of nullIsDefault) if (readKey(raw, key) === null) removeKey(raw, key);
+  for (const [key, source] of Object.entries(follows)) {
+    const value = readKey(raw, source);
+    if (readKey(raw, key) === undefined && value !== undefined) writeKey(raw, key, value);
+  }
+  const sequences = readKey(raw, `${rollout}.max_num_seqs`);
+  if (typeof sequences === "number" && Number.isInteger(sequences) && sequences > MOST_SEQUENCES) {
+    writeKey(raw, `${rollout}.max_num_seqs`, MOST_SEQUENCES);
+    notes.push({
+      key: `${rollout}.max_num_seqs`,
+      reason: `${sequences} is taken as ${MOST_SEQUENCES}, the most that one KV cache holds; other conversations wait`,
+    });
+  }
+  if (readKey(raw, "reward_model.reward_manager") === "prime") {
+    writeKey(raw, "reward_model.reward_manager", "naive");
+    notes.push({
+      key: "reward_model.reward_manager",
+      reason: "prime is taken as naive, which judges each conversation as soon as it ends, several at once",
+    });
+  }
+  return notes;
+}
