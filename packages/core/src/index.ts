@@ -5,6 +5,7 @@ export { RaggedColumn } from "./batch/ragged-column.js";
 export { deserializeBatch, serializeBatch } from "./batch/serialize-batch.js";
 export type { Dtype, TypedArray } from "./batch/typed-array.js";
 export { ValueColumn } from "./batch/value-column.js";
+export { describeIssue, describeSchema, findSchema, formatValue, withoutLibraryTexts } from "./describe-schema.js";
 export { ConfigError } from "./errors/config-error.js";
 export { CriaError, type ErrorDetails } from "./errors/cria-error.js";
 export { DataError } from "./errors/data-error.js";

@@ -1,4 +1,4 @@
-import { type ChatMessage, DataError } from "@cria/core";
+import { type ChatMessage, DataError, describeIssue, withoutLibraryTexts } from "@cria/core";
 import { z } from "zod";
 import { copyData } from "./copy-data.js";
 
@@ -101,7 +101,7 @@ export function parseRow(value: unknown, index: number, place: string, options: 
   const record = { ...(value as Record<string, unknown>) };
   const named = Object.entries({ ...columns, ...media }).filter(([name, key]) => key !== undefined && key !== name);
   for (const [name, key] of named) record[name] = (value as Record<string, unknown> | null)?.[key!];
-  const result = rowSchema.safeParse(typeof value === "object" && value !== null ? record : value);
+  const result = rowSchema.safeParse(typeof value === "object" && value !== null ? record : value, withoutLibraryTexts);
   if (!result.success)
     throw describeBadRow(result.error.issues[0]!, record, place, new Map(named as [string, string][]));
   const row = result.data;
@@ -135,12 +135,10 @@ function describeBadRow(
   const [column, ...rest] = issue.path.map(String);
   const path = column === undefined ? "row" : [named.get(column) ?? column, ...rest].join(".");
   const received = issue.path.reduce<unknown>((v, key) => (v as Record<PropertyKey, unknown> | null)?.[key], record);
-  const message =
-    issue.code === "invalid_union" ? issue.errors.map((e) => e[0]?.message).join("; or: ") : issue.message;
   return new DataError("is not a valid row", {
     code: "data/bad-row",
     subject: `${place}, column "${path}"`,
-    expected: message,
+    expected: describeIssue(rowSchema, issue),
     received: describeValue(received),
     remedy:
       /^(images|videos)$/.test(column ?? "") || /"type":"(image|video)/.test(describeValue(received))

@@ -1,6 +1,5 @@
-import { ConfigError } from "@cria/core";
+import { ConfigError, describeIssue, findSchema, formatValue, withoutLibraryTexts } from "@cria/core";
 import { z } from "zod";
-import { describeSchema, findSchema, formatValue } from "./describe-schema.js";
 import { findNearest } from "./find-nearest.js";
 import { listRenamedKeys } from "./renamed-keys.js";
 
@@ -32,8 +31,7 @@ export interface WrongValue {
 }
 
 export function inspectConfig<T extends z.ZodType>(schema: T, raw: unknown): Inspection<z.infer<T>> {
-  // What the schema says itself stays; what the library would say is written by describeSchema.
-  const result = schema.safeParse(raw, { error: () => "" });
+  const result = schema.safeParse(raw, withoutLibraryTexts);
   if (result.success) return { values: result.data, unknown: [], wrong: [] };
   const known = [...listLeaves(schema), ...listRenamedKeys()];
   const unknown: UnknownKey[] = [];
@@ -104,15 +102,7 @@ function describeWrongValue(schema: z.ZodType, issue: z.core.$ZodIssue, raw: unk
     if (part === "0" && node !== undefined && !Array.isArray(node)) return node;
     return (node as Record<string, unknown> | undefined | null)?.[part];
   }, raw);
-  const found = findSchema(schema, path);
-  const expected = findOwnMessage(issue) || (found ? describeSchema(found) : "another value");
-  return { key: path.join("."), expected, received: formatValue(received) };
-}
-
-/** What the schema says itself of what it expects, in one alternative of a union perhaps; else "". */
-function findOwnMessage(issue: z.core.$ZodIssue): string {
-  if (issue.code !== "invalid_union") return issue.message;
-  return issue.errors.flat().map(findOwnMessage).find(Boolean) ?? "";
+  return { key: path.join("."), expected: describeIssue(schema, issue), received: formatValue(received) };
 }
 
 /** Keys that the schema has at a path. */

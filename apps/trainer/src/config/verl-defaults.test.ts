@@ -26,7 +26,13 @@ function compare(version: string): Map<string, unknown> {
   const differing = listLeaves(trainConfigSchema).filter(
     (key) => JSON.stringify(readKey(own, key)) !== JSON.stringify(readKey(verl, key)),
   );
-  return new Map(differing.filter((key) => !noDefaults.includes(key)).map((key) => [key, readKey(verl, key)]));
+  const found = new Map(differing.map((key) => [key, readKey(verl, key)]));
+  // What verl leaves null and Cria does not. 0.9 also leaves sections null that it moved elsewhere.
+  if (version === "v0.7.0")
+    for (const [key, value] of Object.entries(defaults))
+      if (value === null && (readKey(own, key) ?? null) !== null) found.set(key, null);
+  for (const key of noDefaults) found.delete(key);
+  return found;
 }
 
 /** Rows of a Markdown table: the cells of each. */

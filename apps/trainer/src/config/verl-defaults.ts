@@ -10,7 +10,7 @@ export interface VerlDefault {
 const actor = "actor_rollout_ref.actor";
 const rollout = "actor_rollout_ref.rollout";
 
-const asActor = "the critic follows the actor; for a critic that is given nothing else it is the same";
+const asActor = "null: as the actor's";
 const smaller = "sized for one machine: a step should take a minute, not an hour";
 const byMemory = "chosen by model and memory; the result does not depend on it";
 
@@ -47,10 +47,12 @@ const table: [key: string, verl: unknown, adopts: boolean, why: string][] = [
   ["critic.ppo_epochs", 1, false, asActor],
   ["critic.shuffle", false, true, "as the actor's"],
   ["data.val_files", ["~/data/rlhf/gsm8k/test.parquet"], false, "null: no validation"],
+  ["data.seed", null, false, "a run without a seed could not be repeated"],
   ["data.train_batch_size", 1024, true, smaller],
   ["algorithm.adv_estimator", "gae", true, "needs no critic: half the memory"],
   ["reward_model.launch_reward_fn_async", false, false, "the result is the same, sooner; verl 0.9 has no such key"],
   ["custom_reward_function.name", "compute_score", false, "the name in TypeScript's spelling"],
+  ["trainer.default_local_dir", null, false, "the run folder is <default_local_dir>/<project_name>/<experiment_name>"],
   ["trainer.project_name", "verl_examples", false, "a name"],
   ["trainer.experiment_name", "gsm8k", false, "a name"],
   ["trainer.total_epochs", 30, true, smaller],

@@ -1,4 +1,4 @@
-import { type ChatMessage, DataError, type ToolSchema } from "@cria/core";
+import { type ChatMessage, DataError, describeIssue, type ToolSchema, withoutLibraryTexts } from "@cria/core";
 import { readRecords } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { z } from "zod";
@@ -72,14 +72,14 @@ export async function readExamples(
 /** The value as it came: templates print it, so that not even the order of its keys may change. */
 function check(schema: z.ZodType, row: unknown, column: string, place: string): unknown {
   const value = typeof row === "object" && row !== null ? (row as Record<string, unknown>)[column] : undefined;
-  const result = schema.safeParse(value);
+  const result = schema.safeParse(value, withoutLibraryTexts);
   if (result.success) return value;
   const issue = result.error.issues[0]!;
   const received = issue.path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)?.[key], value);
   throw new DataError("is not a valid conversation", {
     code: "data/bad-row",
     subject: `${place}, column "${[column, ...issue.path].map(String).join(".")}"`,
-    expected: issue.message,
+    expected: describeIssue(schema, issue),
     received: JSON.stringify(received)?.slice(0, 200) ?? "nothing",
   });
 }

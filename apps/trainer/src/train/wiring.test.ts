@@ -273,8 +273,8 @@ const TABLE: Row[] = [
   [[`${ACTOR}.kl_loss_coef=0.5`], lossOf({ kl: { coefficient: 0.5, type: "low_var_kl" } })],
   [[`${ACTOR}.kl_loss_type=abs`], lossOf({ kl: { coefficient: 0.001, type: "abs" } })],
   [[`${ACTOR}.policy_loss.loss_mode=sapo`], lossOf({ lossMode: "sapo" })],
-  [[`${ACTOR}.policy_loss.loss_mode=sapo`, `${ACTOR}.policy_loss.tau_pos=2`], lossOf({ lossMode: "sapo", tauPos: 2 })],
-  [[`${ACTOR}.policy_loss.loss_mode=sapo`, `${ACTOR}.policy_loss.tau_neg=2`], lossOf({ lossMode: "sapo", tauNeg: 2 })],
+  [[`${ACTOR}.policy_loss.loss_mode=sapo`, `${ACTOR}.tau_pos=2`], lossOf({ lossMode: "sapo", tauPos: 2 })],
+  [[`${ACTOR}.policy_loss.loss_mode=sapo`, `${ACTOR}.tau_neg=2`], lossOf({ lossMode: "sapo", tauNeg: 2 })],
   [
     [`${ACTOR}.use_kl_loss=false`],
     {
@@ -511,7 +511,10 @@ describe("what the engines are given for each conversation", () => {
 describe("every option of the losses and of the rollout correction", () => {
   const read = (overrides: Record<string, unknown>) => {
     const raw: Record<string, unknown> = {
-      actor_rollout_ref: { model: { path: "m" }, actor: { policy_loss: overrides.policy_loss ?? {} } },
+      actor_rollout_ref: {
+        model: { path: "m" },
+        actor: { policy_loss: overrides.policy_loss ?? {}, ...(overrides.actor ?? {}) },
+      },
       data: { train_files: "f" },
       algorithm: { rollout_correction: overrides.rollout_correction ?? {} },
     };
@@ -529,8 +532,8 @@ describe("every option of the losses and of the rollout correction", () => {
     ["policy_loss", "clip_cov_ub", 0.5, "clipCovUb"],
     ["policy_loss", "kl_cov_ratio", 0.5, "klCovRatio"],
     ["policy_loss", "ppo_kl_coef", 0.5, "ppoKlCoef"],
-    ["policy_loss", "tau_pos", 0.5, "tauPos"],
-    ["policy_loss", "tau_neg", 0.5, "tauNeg"],
+    ["actor", "tau_pos", 0.5, "tauPos"],
+    ["actor", "tau_neg", 0.5, "tauNeg"],
     ["rollout_correction", "rollout_is", "sequence", "rolloutIs"],
     ["rollout_correction", "rollout_is_threshold", 3, "rolloutIsThreshold"],
     ["rollout_correction", "rollout_is_batch_normalize", true, "rolloutIsBatchNormalize"],

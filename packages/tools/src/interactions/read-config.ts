@@ -1,9 +1,9 @@
-import { ConfigError } from "@cria/core";
+import { ConfigError, describeIssue, formatValue, withoutLibraryTexts } from "@cria/core";
 import type { z } from "zod";
 
 /** Checks an interaction's config. @throws ConfigError naming the key, what it should be and what it is. */
 export function readConfig<T extends z.ZodType>(schema: T, config: Record<string, unknown>, owner: string): z.infer<T> {
-  const result = schema.safeParse(config);
+  const result = schema.safeParse(config, withoutLibraryTexts);
   if (result.success) return result.data;
   const issue = result.error.issues[0]!;
   const value = issue.path.reduce<unknown>(
@@ -13,7 +13,7 @@ export function readConfig<T extends z.ZodType>(schema: T, config: Record<string
   throw new ConfigError("has a wrong value", {
     code: "config/bad-value",
     subject: [`config of ${owner}`, ...issue.path.map(String)].join("."),
-    expected: issue.message,
-    received: value === undefined ? "nothing" : JSON.stringify(value),
+    expected: describeIssue(schema, issue),
+    received: formatValue(value),
   });
 }

@@ -20,6 +20,7 @@ export function findSchema(schema: z.ZodType, path: readonly string[]): z.ZodTyp
     while (node instanceof z.ZodNullable) node = unwrap(node.unwrap() as z.ZodType);
     if (node instanceof z.ZodObject) node = node.shape[part] as z.ZodType | undefined;
     else if (node instanceof z.ZodArray) node = node.element as z.ZodType;
+    else if (node instanceof z.ZodRecord) node = node.valueType as z.ZodType;
     else if (node instanceof z.ZodTuple) node = node.def.items[Number(part)] as z.ZodType | undefined;
     else return undefined;
     if (node) node = unwrap(node);
@@ -32,6 +33,7 @@ export function describeSchema(schema: z.ZodType): string {
   const node = unwrap(schema);
   if (node instanceof z.ZodNullable) return `${describeSchema(node.unwrap() as z.ZodType)}, or null`;
   if (node instanceof z.ZodNumber) return describeNumber(node);
+  if (node instanceof z.ZodBigInt) return "a whole number";
   if (node instanceof z.ZodBoolean) return "true or false";
   if (node instanceof z.ZodEnum) return `one of ${node.options.join(", ")}`;
   if (node instanceof z.ZodLiteral) return [...node.values].map(formatValue).join(" or ");
@@ -48,8 +50,8 @@ function describeNumber(node: z.ZodNumber): string {
   const { type, minimum, maximum, exclusiveMinimum, exclusiveMaximum } = z.toJSONSchema(node);
   const bounds: string[] = [];
   // Whole numbers are bounded by what is exact, which nobody needs to be told.
-  const say = (word: string, bound: number | undefined) => {
-    if (bound !== undefined && Math.abs(bound) < Number.MAX_SAFE_INTEGER) bounds.push(`${word} ${bound}`);
+  const say = (word: string, bound: number | boolean | undefined) => {
+    if (typeof bound === "number" && Math.abs(bound) < Number.MAX_SAFE_INTEGER) bounds.push(`${word} ${bound}`);
   };
   say("at least", minimum);
   say("above", exclusiveMinimum);
@@ -62,4 +64,27 @@ function describeNumber(node: z.ZodNumber): string {
 export function formatValue(value: unknown): string {
   if (value === undefined) return "nothing";
   return typeof value === "number" ? String(value) : JSON.stringify(value);
+}
+
+/**
+ * For `safeParse`: what a schema says itself of what it expects stays in its issues; what the library would say is left empty,
+ * for `describeIssue` to write.
+ */
+export const withoutLibraryTexts = { error: () => "" };
+
+/** What an issue's place must hold, in words. @param issue of a parse `withoutLibraryTexts`. */
+export function describeIssue(schema: z.ZodType, issue: z.core.$ZodIssue): string {
+  const own = findOwnMessage(issue);
+  if (own !== "") return own;
+  if (issue.code === "unrecognized_keys") return `no key ${issue.keys.map((key) => `"${key}"`).join(", ")}`;
+  const found = findSchema(schema, issue.path.map(String));
+  const expected = found ? describeSchema(found) : "another value";
+  if (issue.code !== "too_small" || (issue.origin !== "array" && issue.origin !== "string")) return expected;
+  return `${expected}; at least ${issue.minimum} ${issue.origin === "array" ? "of them" : "character"}`;
+}
+
+/** What the schema says itself, in one alternative of a union perhaps; else "". */
+function findOwnMessage(issue: z.core.$ZodIssue): string {
+  if (issue.code !== "invalid_union") return issue.message;
+  return issue.errors.flat().map(findOwnMessage).find(Boolean) ?? "";
 }
