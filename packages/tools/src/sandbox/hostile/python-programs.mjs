@@ -244,7 +244,7 @@ const doors = make("error", false, {
   "http.client": ["import http.client\nhttp.client.HTTPConnection('127.0.0.1').request('GET', '/')", /Errno/],
   "asyncio's network": "import asyncio\nasyncio.run(asyncio.open_connection('127.0.0.1', 22))",
   "a file of the host": ["open('/etc/passwd')", /FileNotFoundError/],
-  "a file of this project": ["open('/work/package.json')", /FileNotFoundError/],
+  "a file of this project": ["open('../../package.json')", /FileNotFoundError/],
   "memory of the process": ["open('/proc/self/mem', 'rb')", /Error/],
   "environment of the process": ["open('/proc/self/environ')", /Error/],
   "a library": "import ctypes\nctypes.CDLL('libc.so.6')",
