@@ -104,7 +104,9 @@ describe("results do not depend on the number of threads, bit for bit", () => {
       const options = { kvType: "f16", flashAttention: true, contextSize: 640, maxSequences: 1 } as const;
       const model = await models.load({}, { path, threads, ...options });
       const prompt = Array.from({ length: 600 }, (_, i) => (i * 37) % 251);
-      const { tokenIds, logprobs } = await model.createSequence().generate(prompt, { maxTokens: 8, seed: 1, stopTokens: [] });
+      const { tokenIds, logprobs } = await model
+        .createSequence()
+        .generate(prompt, { maxTokens: 8, seed: 1, stopTokens: [] });
       results.push({ tokenIds: [...tokenIds], logprobs: [...logprobs] });
       await model.dispose();
     }
