@@ -15,7 +15,8 @@ export function encodeValue(value: unknown, place: string): unknown {
   }
   if (typeof value === "bigint") return { $: "bigint", v: String(value) };
   if (Array.isArray(value)) return Array.from(value, (entry, i) => encodeValue(entry, `${place}[${i}]`));
-  if (value instanceof Date) return { $: "date", v: value.getTime() };
+  // JSON has no NaN: a date that is none is written as a text that is none.
+  if (value instanceof Date) return { $: "date", v: Number.isNaN(value.getTime()) ? "invalid" : value.getTime() };
   const dtype = findDtype(value);
   if (dtype) {
     const { buffer, byteOffset, byteLength } = value as Uint8Array;
@@ -44,7 +45,7 @@ export function decodeValue(value: unknown): unknown {
   if (tagged.$ === "undefined") return undefined;
   if (tagged.$ === "number") return Number(tagged.v);
   if (tagged.$ === "bigint") return BigInt(tagged.v as string);
-  if (tagged.$ === "date") return new Date(tagged.v as number);
+  if (tagged.$ === "date") return new Date(tagged.v as number | "invalid");
   if (tagged.$ === "object") return decodeObject(tagged.v as object);
   const bytes = Buffer.from(tagged.v as string, "base64");
   // Copied, for a Buffer may begin at any byte.
