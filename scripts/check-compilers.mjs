@@ -9,6 +9,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { findLibrary, findPrebuiltBins, nativeRoot, unpackLlamaSource } from "../native/scripts/llama-paths.mjs";
 
@@ -37,7 +38,7 @@ function listDefinitions(compiler) {
 }
 
 /** `{ file, command }` of each source, as CMake would compile it. */
-async function listCommands(compiler, folder) {
+export async function listCommands(compiler, folder) {
   const definitions = Object.entries(listDefinitions(compiler)).map(([key, value]) => `-D${key}=${value}`);
   await run("cmake", ["-S", nativeRoot, "-B", folder, ...definitions]);
   return JSON.parse(readFileSync(join(folder, "compile_commands.json"), "utf8"));
@@ -66,15 +67,21 @@ export async function checkCompiler(compiler) {
   }
 }
 
-for (const compiler of process.argv.slice(2)) {
+async function main() {
+  for (const compiler of process.argv.slice(2)) await report(compiler);
+}
+
+async function report(compiler) {
   const { status, stdout } = spawnSync(compiler, ["--version"], { encoding: "utf8" });
   if (status !== 0) {
     console.error(`${compiler} is not installed; run: scripts/install-test-tools.sh`);
     process.exitCode ||= 2;
-    continue;
+    return;
   }
   const { files, problems } = await checkCompiler(compiler);
   console.log(`${stdout.split("\n")[0]}: ${files} files, ${problems.length} with errors or warnings`);
   for (const problem of problems) console.log(problem);
   if (problems.length > 0) process.exitCode = 1;
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main();

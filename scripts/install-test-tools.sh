@@ -6,6 +6,8 @@ set -euo pipefail
 # program package
 tools="
 clang++ clang
+clang-format-19 clang-format-19
+clang-tidy-19 clang-tidy-19
 aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 objdump binutils
 "

@@ -4,7 +4,7 @@
 //   node scripts/pack.mjs [--out .cache/tarballs]
 //   for file in .cache/tarballs/*.tgz; do npm publish "$file"; done
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -16,10 +16,11 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const native = join(root, "native");
 const readManifest = (folder) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 
-/** Folders of the packages whose tarball is what `pnpm pack` makes of them. */
-export const packages = ["core", "tokenizer-delta", "engine", "tools", "algorithms", "rollout"]
+/** Folders of the packages whose tarball is what `pnpm pack` makes of them: all that are not private. */
+export const packages = readdirSync(join(root, "packages"))
   .map((name) => `packages/${name}`)
-  .concat("apps/trainer");
+  .concat("apps/trainer")
+  .filter((folder) => existsSync(join(root, folder, "package.json")) && !readManifest(join(root, folder)).private);
 
 /** Packs everything into `out`, which is emptied before; gives the tarballs' paths. */
 export function packAll(out) {
@@ -56,7 +57,7 @@ export function listPrebuilds(warn) {
 function packWorkspacePackage(folder, out) {
   const path = join(root, folder);
   const { main } = readManifest(path);
-  if (!existsSync(join(path, main))) throw new Error(`${folder}/${main} is not there; run: npm run bootstrap`);
+  if (main && !existsSync(join(path, main))) throw new Error(`${folder}/${main} is not there; run: npm run bootstrap`);
   const { packageManager } = readManifest(root);
   const args = ["--yes", packageManager, "pack", "--json", "--pack-destination", out];
   const { filename } = JSON.parse(
@@ -77,6 +78,7 @@ function packNative(staging, out) {
     "index.cjs",
     "index.d.mts",
     "index.d.cts",
+    "README.md",
     "CMakeLists.txt",
     "src",
     "include",
@@ -107,6 +109,7 @@ export function packPrebuild(arch, staging, out) {
   const built = join(folder, "Release");
   const files = ["cria.node", "libcria-cuda.so"].filter((name) => existsSync(join(built, name)));
   for (const name of files) cpSync(join(built, name), join(staging, name));
+  writeFileSync(join(staging, "README.md"), describeInReadme(arch));
   return packStaged(staging, out, { ...describePrebuild(arch), files });
 }
 
@@ -128,6 +131,14 @@ export function describePrebuild(arch) {
     engines,
     publishConfig,
   };
+}
+
+function describeInReadme(arch) {
+  return `# ${namePrebuild(arch)}
+
+The native addon of [@cria/engine](https://www.npmjs.com/package/@cria/engine), ready-made for ${process.platform}-${arch}. It comes with
+\`@cria/native\` on such machines; there is nothing to install or import by hand.
+`;
 }
 
 function namePrebuild(arch) {

@@ -1,4 +1,5 @@
 import { execFile, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -22,4 +23,25 @@ describe("native/src compiles without a warning", () => {
       expect(stdout).toMatch(/: [3-9]\d files, 0 with errors or warnings\n$/);
     });
   }
+});
+
+const mistakes = join(import.meta.dirname, "..", "native", "test", "thread_mistakes.cc");
+const include = join(import.meta.dirname, "..", "native", "include");
+const noClang = !process.env.CI && !isThere("clang++");
+
+it.skipIf(noClang)("clang names each mistake with locks, and nothing else", () => {
+  const args = ["-std=gnu++17", "-Wthread-safety", "-Wthread-safety-beta", `-I${include}`, "-fsyntax-only", mistakes];
+  const { stderr } = spawnSync("clang++", args, { encoding: "utf8" });
+  const found = [...stderr.matchAll(/\.cc:(\d+):\d+: warning: (.*) \[-Wthread-safety/g)].map(([, line, text]) => ({
+    line: Number(line),
+    text,
+  }));
+  const expected = readFileSync(mistakes, "utf8")
+    .split("\n")
+    .flatMap((text, i) => {
+      const wrong = / {2}\/\/ wrong: (.*)$/.exec(text)?.[1];
+      return wrong ? [{ line: i + 1, text: expect.stringContaining(wrong) }] : [];
+    });
+  expect(expected.length).toBeGreaterThan(5);
+  expect(found).toEqual(expected);
 });

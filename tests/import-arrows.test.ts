@@ -1,17 +1,22 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import ts from "typescript";
 import { describe, expect, it } from "vitest";
 
-/** Which packages of ours each folder may import. */
+const root = join(import.meta.dirname, "..");
+
+/** Which packages of ours the sources of each folder may import. */
 const arrows: Record<string, string[]> = {
   "packages/core": [],
   "packages/tokenizer-delta": ["@cria/core"],
-  "packages/engine": ["@cria/core", "@cria/native"],
+  "packages/hub": ["@cria/core"],
+  "packages/engine": ["@cria/core", "@cria/hub", "@cria/native"],
   "packages/tools": ["@cria/core"],
   "packages/algorithms": ["@cria/core"],
   "packages/rollout": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools"],
   "apps/trainer": [
     "@cria/core",
+    "@cria/hub",
     "@cria/tokenizer-delta",
     "@cria/engine",
     "@cria/tools",
@@ -20,22 +25,92 @@ const arrows: Record<string, string[]> = {
   ],
 };
 
+/** What users could import too, and nothing else: no addon, no file inside of a package. */
+const published = Object.keys(arrows)
+  .filter((folder) => folder.startsWith("packages/"))
+  .map((folder) => `@cria/${folder.slice("packages/".length)}`)
+  .concat("cria", "@cria/models");
+const consumers = ["benchmarks", "models", "examples"];
+
+/** All imports of a file, `import type` and `import()` too. */
+const listImports = (file: string): string[] =>
+  ts.preProcessFile(readFileSync(file, "utf8"), true, true).importedFiles.map(({ fileName }) => fileName);
+
 function listSources(folder: string): string[] {
-  return readdirSync(folder, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts") && !entry.name.endsWith(".test.ts"))
-    .map((entry) => join(entry.parentPath, entry.name));
+  return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
+    .filter(
+      (entry) =>
+        entry.isFile() && /\.m?ts$/.test(entry.name) && !/\.test\.ts$|\.config\.ts$|\.d\.m?ts$/.test(entry.name),
+    )
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((file) => !/\/(node_modules|dist)\//.test(file));
+}
+
+const isOurs = (name: string) => name.startsWith("@cria/") || name === "cria" || name.startsWith("cria/");
+
+/** Imports of ours that are not allowed, and imports that leave the folder by a relative path. */
+function findWrong(folder: string, allowed: readonly string[]): string[] {
+  return listSources(folder).flatMap((file) =>
+    listImports(file)
+      .filter((name) =>
+        name.startsWith(".")
+          ? relative(join(root, folder), resolve(dirname(file), name)).startsWith("..")
+          : isOurs(name) && !allowed.includes(name.replace(/\/testing$/, "")),
+      )
+      .map((name) => `${relative(root, file)} imports ${name}`),
+  );
 }
 
 describe.each(Object.entries(arrows))("%s", (folder, allowed) => {
   it("imports only what its arrow allows", () => {
-    const sources = listSources(join(import.meta.dirname, "..", folder, "src"));
-    expect(sources.length).toBeGreaterThan(0);
-    const wrong = sources.flatMap((file) => {
-      const imports = [...readFileSync(file, "utf8").matchAll(/from "((?:@cria\/[a-z-]+|cria)(?:\/[a-z]+)?)"/g)].map(
-        (m) => m[1]!.replace(/\/testing$/, ""),
-      );
-      return imports.filter((name) => !allowed.includes(name)).map((name) => `${file} imports ${name}`);
-    });
-    expect(wrong).toEqual([]);
+    expect(listSources(join(folder, "src")).length).toBeGreaterThan(0);
+    expect(findWrong(join(folder, "src"), allowed)).toEqual([]);
+  });
+
+  it("has no circle of imports", () => {
+    expect(findCircles(listSources(join(folder, "src")))).toEqual([]);
   });
 });
+
+describe.each(consumers)("%s", (folder) => {
+  it("imports only what is published", () => {
+    expect(listSources(folder).length).toBeGreaterThan(0);
+    expect(findWrong(folder, published)).toEqual([]);
+  });
+
+  it("has no circle of imports", () => {
+    expect(findCircles(listSources(folder))).toEqual([]);
+  });
+});
+
+it("every package has its arrows", () => {
+  const folders = ["packages", "apps"].flatMap((parent) =>
+    readdirSync(join(root, parent)).map((name) => join(parent, name)),
+  );
+  const withSources = folders.filter((folder) => existsSync(join(root, folder, "src")));
+  expect(withSources.sort()).toEqual(Object.keys(arrows).sort());
+});
+
+/** Circles of relative imports, each as a path that ends where it begins (depth first). */
+function findCircles(files: readonly string[]): string[] {
+  const edges = new Map(
+    files.map((file) => [
+      file,
+      listImports(file)
+        .filter((name) => name.startsWith("."))
+        .map((name) => resolve(dirname(file), name).replace(/\.(m?)js$/, ".$1ts"))
+        .filter((target) => files.includes(target)),
+    ]),
+  );
+  const circles: string[] = [];
+  const done = new Set<string>();
+  const walk = (file: string, path: readonly string[]) => {
+    const at = path.indexOf(file);
+    if (at >= 0) circles.push([...path.slice(at), file].map((name) => relative(root, name)).join(" -> "));
+    if (at >= 0 || done.has(file)) return;
+    for (const next of edges.get(file) ?? []) walk(next, [...path, file]);
+    done.add(file);
+  };
+  for (const file of files) walk(file, []);
+  return circles;
+}

@@ -1,15 +1,33 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { describePrebuild, listPrebuilds, packages } from "../scripts/pack.mjs";
+import { installPacked } from "./install-packed.js";
 
 // That packed packages install and work is checked by scripts/nightly/packages.mjs; it needs a registry and minutes.
 const root = join(import.meta.dirname, "..");
 const readManifest = (folder: string) => JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8"));
 
-describe.each(packages)("manifest of %s", (folder) => {
+const listFiles = (path: string): string[] =>
+  statSync(path).isDirectory() ? readdirSync(path).flatMap((name) => listFiles(join(path, name))) : [path];
+
+/** Packages that are imported; the others are programs alone. */
+const libraries = packages.filter((folder) => readManifest(folder).exports !== undefined);
+
+describe.each(libraries)("exports of %s", (folder) => {
   const manifest = readManifest(folder);
 
   it("publishes what the workspace has, without the sources", () => {
@@ -34,13 +52,68 @@ describe.each(packages)("manifest of %s", (folder) => {
       });
     }
   });
+});
+
+describe.each(packages)("manifest of %s", (folder) => {
+  const manifest = readManifest(folder);
 
   it("names every package that it needs, by one version for all", () => {
     const { version } = readManifest("native");
     expect(manifest.version).toBe(version);
     expect(manifest.private).toBeUndefined();
     for (const [name, range] of Object.entries<string>(manifest.dependencies))
-      if (name.startsWith("@cria/")) expect(range, name).toBe("workspace:*");
+      if (/^(@cria\/|cria$)/.test(name)) expect(range, name).toBe("workspace:*");
+  });
+
+  it("brings its README, and the repository's LICENSE", () => {
+    expect(manifest.files).toContain("README.md");
+    // pnpm packs the repository's LICENSE unless the path of any other file looks like one.
+    const files = manifest.files.flatMap((name: string) => listFiles(join(root, folder, name)));
+    expect(files.filter((path: string) => /licen[cs]e/i.test(path.slice(root.length)))).toEqual([]);
+  });
+});
+
+describe("installed in an empty folder", () => {
+  const work = mkdtempSync(join(tmpdir(), "cria-installed-"));
+  beforeAll(() => installPacked(work));
+  afterAll(() => rmSync(work, { recursive: true, force: true }));
+
+  const run = (command: string, args: string[], cwd = work) => {
+    const { status, stdout, stderr } = spawnSync(command, args, { cwd, encoding: "utf8", timeout: 60_000 });
+    expect(status, stdout + stderr).toBe(0);
+    return stdout;
+  };
+  const bin = (name: string) => join(work, "node_modules", ".bin", name);
+
+  it("cria demo finds its policy and its example", () => {
+    const few = ["data.val_max_samples=4", "data.train_batch_size=2", "trainer.threads=1"];
+    const summary = JSON.parse(run(bin("cria"), ["demo", "--json", "--steps=1", ...few]));
+    expect(summary.steps).toBe(1);
+    expect(existsSync(join(work, "runs", "demo", "adapter.gguf"))).toBe(true);
+  });
+
+  it("npm create cria passes its options on; tsc and npm run check find nothing wrong there", () => {
+    const { name, files } = JSON.parse(run(bin("create-cria"), ["my-task", "--json"]));
+    expect(name).toBe("my-task");
+    expect(files).toContain("models/cria-tiny.gguf");
+    const task = join(work, "my-task");
+    run(bin("tsc"), [], task);
+    const said = run("npm", ["run", "check"], task);
+    expect(said).toMatch(/tool calculator: ok[\s\S]*interaction my-task: ok/);
+  });
+});
+
+describe("in the repository", () => {
+  const task = join(root, ".cache", `task-${process.pid}`);
+  afterAll(() => rmSync(task, { recursive: true, force: true }));
+
+  it("tsc finds nothing wrong with what cria init writes, without an installation", () => {
+    const run = (args: string[], cwd: string) => {
+      const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd, encoding: "utf8", timeout: 60_000 });
+      expect(status, stdout + stderr).toBe(0);
+    };
+    run([join(root, "apps", "trainer", "bin", "cria.mjs"), "init", task], root);
+    run([join(root, "node_modules", "typescript", "bin", "tsc")], task);
   });
 });
 

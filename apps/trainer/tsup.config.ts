@@ -1,4 +1,26 @@
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { defineConfig } from "tsup";
 import { publishedBuild } from "../../tsup.base.js";
+import { writeReferenceFiles } from "./src/config/reference/reference-files.js";
 
-export default defineConfig(() => publishedBuild({ index: "src/index.ts" }, { programs: { cli: "src/cli.ts" } }));
+/** What travels with the package, besides its code: src/assets/embedded-policy.ts finds it. */
+const ASSETS = ["models/cria-tiny.gguf"].concat(
+  ["config.yaml", "tools.yaml", "data/train.jsonl", "data/val.jsonl"].map((name) => `examples/calculator/${name}`),
+);
+
+/** YAML files name their schema by where it lies in the package. */
+function copyAsset(path: string): void {
+  const target = join("dist", "assets", path);
+  cpSync(join("..", "..", path), target);
+  if (!path.endsWith(".yaml")) return;
+  const schemas = relative(dirname(target), "schema");
+  writeFileSync(target, readFileSync(target, "utf8").replace(/(\$schema=)\S*(?=\/)/, `$1${schemas}`));
+}
+
+export default defineConfig(() => {
+  writeReferenceFiles(".");
+  const builds = publishedBuild({ index: "src/index.ts" }, { programs: { cli: "src/cli.ts" } });
+  for (const path of ASSETS) copyAsset(path);
+  return builds;
+});

@@ -9,22 +9,44 @@ export function alignTable([head, ...lines]: readonly Line[]): string {
   return [draw(head!), draw(widths.map((width) => "-".repeat(width))), ...lines.map(draw)].join("\n");
 }
 
-/** A line for each row; the ratio is ours over the peer's. */
-export function formatRows({ rows }: Report): string {
-  const lines = rows.map(({ case: title, metric, ours, peers, settings, ratio, target, met }) => {
-    const beside = Object.keys(peers).map((name) => {
-      const value = [formatNumber(peers[name]!), shortenSetting(settings?.[name]?.used)].filter(Boolean).join(", ");
-      return `${name}: ${value} (${formatRatio(ratio[name]!, "ratio ")})`;
-    });
-    const mine = [formatNumber(ours), shortenSetting(settings?.ours?.used)].filter(Boolean).join(", ");
-    return [title, metric, mine, beside.join("<br>"), formatTarget(target, met)];
-  });
-  return alignTable([["case", "metric", "ours", "peers (ours / theirs)", "target"], ...lines]);
+/**
+ * A table for each metric, with a line for each case and a column for each peer: its number, and ours over it.
+ * @param shows metrics that have a table: those that begin with one of these, or all.
+ */
+export function formatRows({ rows }: Report, shows: readonly string[] = [""]): string {
+  const chosen = rows.filter(({ metric }) => shows.some((start) => metric.startsWith(start)));
+  const metrics = [...new Set(chosen.map(({ metric }) => shortenMetric(metric)))];
+  return metrics
+    .map((metric) =>
+      formatMetric(
+        metric,
+        chosen.filter((row) => shortenMetric(row.metric) === metric),
+      ),
+    )
+    .join("\n\n");
 }
 
-export function formatTarget(target: string | null, met: boolean | null): string {
-  if (target === null) return "";
-  return `${met === null ? "not judged" : met ? "met" : "**missed**"}: ${target}`;
+function formatMetric(metric: string, rows: Report["rows"]): string {
+  const peers = [...new Set(rows.flatMap((row) => Object.keys(row.peers)))];
+  const lines = rows.map((row) => {
+    const describe = (value: number, name: string) =>
+      [formatNumber(value), shortenSetting(row.settings?.[name]?.used)].filter(Boolean).join(", ");
+    const beside = peers.map((name) => {
+      const value = row.peers[name];
+      return value === undefined ? "" : `${describe(value, name)} (${formatRatio(row.ratio[name]!, "")})`;
+    });
+    return [row.case, `${describe(row.ours, "ours")}${formatMiss(row.target, row.met)}`, ...beside];
+  });
+  return alignTable([[metric, "ours", ...peers], ...lines]);
+}
+
+/** What one run adds in brackets is no part of the metric. */
+const shortenMetric = (metric: string) => metric.replace(/ \(.*\)$/, "");
+
+/** Whether a row reached its target is worth a word only where it did not. */
+function formatMiss(target: string | null, met: boolean | null): string {
+  if (target === null || met) return "";
+  return met === null ? ` (not judged: ${target})` : ` (**missed**: ${target})`;
 }
 
 /** "flash attention off, 2 threads" -> "fa off, 2 t". */

@@ -18,6 +18,8 @@ const root = join(import.meta.dirname, "..", "..");
 interface Presentation {
   /** Section of the machine's results; none for what has a page of its own. */
   title?: string;
+  /** Beginnings of the metrics that its table shows; all where it has none. `results/` holds every number. */
+  shows?: readonly string[];
   // biome-ignore lint/suspicious/noExplicitAny: each knows its own rows.
   formatTable?(report: Report<any>): string;
   /** An SVG, kept as `docs/<name>.svg`, of the machine whose table a page shows. */
@@ -28,10 +30,10 @@ interface Presentation {
 /** In the order of the sections. */
 const presentations: Record<string, Presentation> = {
   decode: { title: "Decode", formatTable: formatDecode },
-  "multi-turn": { title: "Multi-turn" },
-  train: { title: "Train" },
-  step: { title: "Step" },
-  tokenize: { title: "Tokenize" },
+  "multi-turn": { title: "Multi-turn", shows: ["sampled tokens"] },
+  train: { title: "Train", shows: ["tokens per second", "peak resident", "memory added"] },
+  step: { title: "Step", shows: ["steps per second", "share of everything else"] },
+  tokenize: { title: "Tokenize", shows: ["microseconds per delta", "growth"] },
   algorithms: { formatTable: formatAlgorithms, drawFigure: drawAlgorithms },
 };
 
@@ -93,6 +95,6 @@ const renderHeadline = (reports: readonly Report[]) =>
     .join("\n");
 
 function renderTable(report: Report): string {
-  const { formatTable = formatRows } = presentations[report.name]!;
-  return `${describeProvenance(report)}\n\n${formatTable(report)}`;
+  const { formatTable, shows } = presentations[report.name]!;
+  return `${describeProvenance(report)}\n\n${formatTable?.(report) ?? formatRows(report, shows)}`;
 }

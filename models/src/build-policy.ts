@@ -1,5 +1,5 @@
 // Rebuilds models/cria-tiny.gguf: corpora, vocabulary, random weights, then two stages of supervised training by
-// `cria sft`. Arguments (trainer.threads=1, ...) go to both stages.
+// `cria sft`. Arguments (trainer.threads=1, ...) go to both stages. Run again after a kill, it goes on where it was.
 import { spawnSync } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -20,7 +20,8 @@ async function writeCorpus(name: string, corpus: readonly Dialog[]): Promise<voi
 
 function runSft(config: string): void {
   const cria = join(root, "..", "apps", "trainer", "bin", "cria.mjs");
-  const { status } = spawnSync(process.execPath, [cria, "sft", join(root, config), ...process.argv.slice(2)], {
+  const runs = `trainer.default_local_dir=${join(work, "runs")}`;
+  const { status } = spawnSync(process.execPath, [cria, "sft", join(root, config), runs, ...process.argv.slice(2)], {
     stdio: "inherit",
   });
   if (status !== 0) process.exit(status ?? 1);

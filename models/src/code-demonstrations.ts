@@ -1,5 +1,5 @@
 import type { ChatMessage } from "@cria/core";
-import { hashSeed } from "@cria/rollout";
+import { hashSeed } from "@cria/core";
 import { answerGuess } from "@cria/tools";
 import type { Random } from "./random.js";
 

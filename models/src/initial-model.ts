@@ -1,5 +1,5 @@
+import { makeUniform } from "@cria/core";
 import type { GgufFile, GgufTensor, GgufValue } from "@cria/engine";
-import { makeUniform } from "@cria/rollout";
 import { specialTokens, type Vocabulary } from "./bpe.js";
 import { chatTemplate } from "./policy-prompt.js";
 

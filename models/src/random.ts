@@ -1,4 +1,4 @@
-import { makeUniform } from "@cria/rollout";
+import { makeUniform } from "@cria/core";
 
 /** A seeded source of the random choices that problems and demonstrations need. */
 export class Random {

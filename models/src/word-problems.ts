@@ -1,4 +1,4 @@
-import { hashSeed } from "@cria/rollout";
+import { hashSeed } from "@cria/core";
 import { calculate, formatNumber } from "@cria/tools";
 import type { Random } from "./random.js";
 

@@ -87,6 +87,8 @@ function buildLlamaFromSource() {
     out,
     "-DCMAKE_BUILD_TYPE=Release",
     "-DBUILD_SHARED_LIBS=ON",
+    // Its libraries find each other in a folder that was moved.
+    "-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON",
     "-DGGML_NATIVE=ON",
     "-DLLAMA_CURL=OFF",
     "-DLLAMA_BUILD_COMMON=OFF",

@@ -9,8 +9,8 @@
 
 #include "assertions.h"
 #include "cria/error.h"
+#include "cria/gguf_file.h"
 #include "cria/runtime.h"
-#include "gguf_file.h"
 #include "llama-adapter.h"
 #include "llama-model.h"
 
@@ -74,7 +74,7 @@ std::vector<HostTensor> make_initial_pairs(const Model & model, const LoraOption
     return pairs;
 }
 
-std::vector<float> to_floats(const ggml_tensor * tensor) {
+std::vector<float> copy_as_floats(const ggml_tensor * tensor) {
     std::vector<float> values(size_t(ggml_nelements(tensor)));
     if (tensor->type == GGML_TYPE_F32) {
         std::memcpy(values.data(), tensor->data, values.size() * sizeof(float));
@@ -116,8 +116,8 @@ class AdapterReader {
             const ggml_tensor * b = find(base + ".lora_b");
             check_pair(base, t, b, options);
             targets.insert(short_name(base));
-            file.pairs.push_back({name, {t->ne[0], t->ne[1]}, to_floats(t)});
-            file.pairs.push_back({b->name, {b->ne[0], b->ne[1]}, to_floats(b)});
+            file.pairs.push_back({name, {t->ne[0], t->ne[1]}, copy_as_floats(t)});
+            file.pairs.push_back({b->name, {b->ne[0], b->ne[1]}, copy_as_floats(b)});
         }
         if (file.pairs.empty()) throw mismatch("holds no LoRA pair").expected("tensors <weight>.lora_a and <weight>.lora_b");
         if (options.alpha && std::fabs(*options.alpha - file.alpha) > 1e-6f * *options.alpha) {

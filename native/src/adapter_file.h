@@ -12,10 +12,4 @@ namespace cria {
 // Creates an adapter (options.path empty) or loads one; its A and B are F32 either way. Throws Error.
 llama_adapter_lora * load_or_create_adapter(const Model & model, const LoraOptions & options, uint32_t seed);
 
-// Writes the adapter's present values as a GGUF that llama.cpp's --lora loads.
-void save_adapter(const Model & model, const std::string & path);
-
-// Writes the base model's present weights with the metadata of the file that it came from.
-void save_model(const Model & model, const std::string & path);
-
 }  // namespace cria

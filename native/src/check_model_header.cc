@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "cria/error.h"
-#include "gguf_file.h"
+#include "cria/gguf_file.h"
 #include "llama-hparams.h"
 
 namespace cria {

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 
 #include <cstring>
-#include <mutex>
 
 #include "cria/error.h"
+#include "cria/mutex.h"
 #include "cria/runtime.h"
 #include "ggml-backend.h"
 
@@ -92,8 +92,8 @@ CudaPart find_devices() {
 }  // namespace
 
 std::vector<CudaPart> load_cuda_backend(const std::string & folder, const std::vector<std::string> & search) {
-    static std::mutex mutex;
-    const std::lock_guard<std::mutex> lock(mutex);
+    static Mutex mutex;  // of the process: backends register there
+    const Locked lock(mutex);
     std::vector<CudaPart> parts;
     parts.push_back(find_driver(search));
     parts.push_back(find_library("cudart", "libcudart.so.13", "cudaGetDeviceCount", search));

@@ -1,4 +1,4 @@
-#include "gguf_file.h"
+#include "cria/gguf_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -19,10 +19,17 @@ Error cannot_read(const std::string & path, const char * code, const std::string
     return Error(code, summary).subject(path).expected("a readable GGUF file");
 }
 
+// Callers that know another start than the working directory pass absolute paths.
+std::string describe_start(const std::string & path) {
+    char folder[4096];
+    if (path.empty() || path[0] == '/' || !getcwd(folder, sizeof folder)) return "check the path";
+    return std::string("check the path: a relative one starts at the working directory, ") + folder;
+}
+
 void check_signature(const std::string & path) {
     struct stat info {};
     if (stat(path.c_str(), &info) != 0) {
-        throw cannot_read(path, "file-not-found", std::strerror(errno)).remedy("check the path (relative paths start at the working directory)");
+        throw cannot_read(path, "file-not-found", std::strerror(errno)).remedy(describe_start(path));
     }
     if (!S_ISREG(info.st_mode)) throw cannot_read(path, "file-not-found", "is not a regular file");
     FILE * file = std::fopen(path.c_str(), "rb");

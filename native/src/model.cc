@@ -14,8 +14,8 @@
 #include "check_model_header.h"
 #include "cria/cuda.h"
 #include "cria/error.h"
+#include "cria/gguf_file.h"
 #include "cria/runtime.h"
-#include "gguf_file.h"
 #include "llama-model.h"
 #include "llama.h"
 

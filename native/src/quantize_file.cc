@@ -1,4 +1,4 @@
-#include "quantize_file.h"
+#include "cria/quantize_file.h"
 
 #include <algorithm>
 #include <cctype>
@@ -7,8 +7,8 @@
 #include "assertions.h"
 #include "check_model_header.h"
 #include "cria/error.h"
+#include "cria/gguf_file.h"
 #include "cria/runtime.h"
-#include "gguf_file.h"
 #include "llama.h"
 
 namespace cria {

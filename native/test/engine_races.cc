@@ -11,9 +11,8 @@
 #include <random>
 #include <thread>
 
-#include "adapter_file.h"
+#include "cria/engine.h"
 #include "cria/runtime.h"
-#include "engine.h"
 #include "kernel_parts.h"
 
 namespace {

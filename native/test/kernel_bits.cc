@@ -120,10 +120,10 @@ Digest run_rows(const RowKernel & kernel) {
         results.push_back(float(kernel.replace_by_exp_times(b.data(), n, 0.7f, max, weighted)));
         results.push_back(float(weighted));
         kernel.exp_of(c.data(), n, 0.7f, max + 1.0f, c.data());
-        kernel.multiply(c.data(), n, 0.3f);
+        kernel.scale_row(c.data(), n, 0.3f);
         kernel.backward(d.data(), p.data(), n, 0.7f, 0.1f);
         kernel.gradient(e.data(), n, 0.7f, max + 1.0f, 2.0f, 0.4f, -0.2f);
-        kernel.swiglu(x.data(), up.data(), p.data(), f.data(), g.data(), n);
+        kernel.swiglu_gradient(x.data(), up.data(), p.data(), f.data(), g.data(), n);
         for (const auto & values : {results, sums, a, b, c, d, e, f, g}) digest.add(values);
     }
     return digest;

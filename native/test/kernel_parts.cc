@@ -133,11 +133,11 @@ bool check_attention() {
         const AttentionGradients gradients{many(d_out), many(out[2]), few(out[3]), few(out[4])};
         run_at_once(parts, [&](int part, int) {
             AttentionWorkspace workspace;
-            attention_forward(plan, tensors, part, parts, workspace);
+            run_attention(plan, tensors, part, parts, workspace);
         });
         run_at_once(parts, [&](int part, int) {
             AttentionWorkspace workspace;
-            attention_backward(plan, tensors, gradients, part, parts, workspace);
+            run_attention_backward(plan, tensors, gradients, part, parts, workspace);
         });
         return out;
     });
@@ -148,15 +148,16 @@ void race_head() {
     const int64_t rows = 5, width = 64, vocab = 2000;
     const auto x = draw(rows * width), w = draw(vocab * width);
     const std::vector<int32_t> targets = {0, 700, 1999, 3, 1400};
-    const StreamedHead head{rows, width, vocab, x.data(), w.data(), GGML_TYPE_F32, int64_t(width * sizeof(float)), 1.0f, targets.data(), true};
+    const StreamedHead head{rows, width, vocab, x.data(), w.data(), GGML_TYPE_F32, int64_t(width * sizeof(float)), 1.0f, targets.data(), true, true};
     std::vector<HeadShare> shares(kParts);
     run_at_once(kParts, [&](int part, int parts) {
         HeadWorkspace workspace;
         run_head_share(head, part, parts, shares[size_t(part)], workspace);
     });
-    std::vector<float> logprobs(size_t(rows), 0.0f), entropies(size_t(rows), 0.0f), slopes(size_t(rows * width), 0.0f);
+    std::vector<HeadRow> merged(static_cast<size_t>(rows));
+    std::vector<float> slopes(size_t(rows * width), 0.0f);
     run_at_once(kParts, [&](int part, int parts) {
-        for (int64_t i = part; i < rows; i += parts) merge_head_row(head, shares, i, logprobs[size_t(i)], entropies[size_t(i)], slopes.data() + i * width);
+        for (int64_t i = part; i < rows; i += parts) merged[size_t(i)] = merge_head_row(head, shares, i, slopes.data() + i * width);
     });
 }
 

@@ -1,7 +1,7 @@
-// Ends `cria train` at random instants, half of them while a checkpoint is being written, by SIGKILL or (one in three) by
+// Ends `cria train` and `cria sft` (of an adapter and of all weights) at random instants, half of them while a checkpoint is being written, by SIGKILL or (one in three) by
 // SIGINT, SIGTERM or SIGHUP, resumes it, and compares metrics and weights with a run that nobody disturbed. Needs a build.
 //
-//   node scripts/nightly/kill-resume.mjs [--kills 50] [--seed <n>] [--out scripts/nightly/kill-resume]
+//   node scripts/nightly/kill-resume.mjs [--kills 50] [--seed <n>] [--kinds train,sft,sft-full] [--out scripts/nightly/kill-resume]
 //
 // With --out it writes <out>.json and <out>.md. The exit code is 1 when any resumed run differs.
 import { spawn, spawnSync } from "node:child_process";
@@ -18,6 +18,7 @@ const { values } = parseArgs({
   options: {
     kills: { type: "string", default: "50" },
     steps: { type: "string", default: "30" },
+    kinds: { type: "string", default: "train,sft,sft-full" },
     seed: { type: "string", default: String(Date.now() % 1e6) },
     out: { type: "string" },
   },
@@ -32,27 +33,31 @@ const work = mkdtempSync(join(tmpdir(), "cria-kill-"));
 const started = performance.now();
 const commit = spawnSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, encoding: "utf8" }).stdout.trim();
 try {
-  const config = await writeRun(work);
-  const wholeStarted = performance.now();
-  const child = startTraining(config, "whole");
-  const whole = await child.ended;
-  if (whole.code !== 0) throw new Error(`the undisturbed run failed: ${whole.stderr}`);
-  const lifetime = performance.now() - wholeStarted;
-  const expected = readRun("whole");
+  await writeFiles(work);
+  const kinds = [];
+  for (const name of values.kinds.split(",")) {
+    const kind = { name, ...writeConfig(work, name) };
+    const wholeStarted = performance.now();
+    const whole = await startTraining(kind, "whole").ended;
+    if (whole.code !== 0) throw new Error(`the undisturbed run failed: ${whole.stderr}`);
+    kinds.push({ ...kind, lifetime: performance.now() - wholeStarted, expected: readRun(kind, "whole") });
+  }
 
   const kills = [];
   const failures = [];
   let rounds = 0;
   while (kills.length < wanted) {
+    const kind = kinds[rounds % kinds.length];
     const name = `killed-${++rounds}`;
     while (kills.length < wanted) {
-      const kill = await trainAndKill(config, name, lifetime);
+      const kill = await trainAndKill(kind, name);
       if (kill.finished) break;
-      kills.push({ round: rounds, ...kill });
+      kills.push({ round: rounds, kind: kind.name, ...kill });
     }
-    const last = await startTraining(config, name).ended;
-    if (last.code !== 0) failures.push({ round: rounds, what: `resume failed: ${last.stderr}` });
-    else failures.push(...compare(expected, readRun(name)).map((what) => ({ round: rounds, what })));
+    const last = await startTraining(kind, name).ended;
+    const failure = (what) => ({ round: rounds, kind: kind.name, what });
+    if (last.code !== 0) failures.push(failure(`resume failed: ${last.stderr}`));
+    else failures.push(...compare(kind.expected, readRun(kind, name)).map(failure));
   }
   const count = (phase) => kills.filter((kill) => kill.phase === phase).length;
   report({
@@ -61,7 +66,7 @@ try {
     node: process.version,
     cpu: cpus()[0]?.model ?? "unknown",
     seed: Number(values.seed),
-    steps_of_each_run: steps,
+    steps_of_each_run: Object.fromEntries(kinds.map(({ name, steps: of }) => [name, of])),
     runs: rounds,
     kills: kills.length,
     while_starting: count("starting"),
@@ -76,8 +81,8 @@ try {
   rmSync(work, { recursive: true, force: true });
 }
 
-/** A random policy of a few thousand weights, five prompts, a reward that it can learn. */
-async function writeRun(folder) {
+/** A random policy of a few thousand weights, five prompts with a reward that it can learn, and ten conversations. */
+async function writeFiles(folder) {
   await makeTinyModel(join(folder, "model.gguf"), { seed: 5, embeddingScale: 0.25 });
   const rows = ["a", "bb", "ccc", "dddd", "eeeee"].map((content, index) => ({
     data_source: "test",
@@ -86,12 +91,41 @@ async function writeRun(folder) {
     extra_info: { index },
   }));
   writeFileSync(join(folder, "rows.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  const talks = Array.from({ length: 10 }, (_, i) => ({
+    messages: [
+      { role: "user", content: `${i}?` },
+      { role: "assistant", content: "no ".repeat(i + 1) },
+    ],
+  }));
+  writeFileSync(join(folder, "talks.jsonl"), talks.map((row) => `${JSON.stringify(row)}\n`).join(""));
   writeFileSync(
     join(folder, "reward.mjs"),
     "export const computeScore = (source, text) => [...text].filter((c) => c.charCodeAt(0) < 128).length / Math.max(1, [...text].length);\n",
   );
-  const file = join(folder, "config.yaml");
-  const config = {
+}
+
+/** A config, which command it is of, how many steps its runs have, and what they leave where. */
+function writeConfig(folder, kind) {
+  const isSft = kind.startsWith("sft");
+  // Its steps are shorter.
+  const count = isSft ? 2 * steps : steps;
+  const trainer = {
+    default_local_dir: folder,
+    project_name: kind,
+    threads: 1,
+    total_training_steps: count,
+    save_freq: 1,
+    test_freq: 4,
+    max_actor_ckpt_to_keep: 3,
+  };
+  const file = join(folder, `${kind}.yaml`);
+  writeFileSync(file, JSON.stringify(isSft ? makeSftConfig(trainer, kind) : makeTrainConfig(trainer)));
+  const weights = kind === "sft-full" ? "model.gguf" : "adapter.gguf";
+  return { command: isSft ? "sft" : "train", config: file, steps: count, runs: join(folder, kind), weights };
+}
+
+function makeTrainConfig(trainer) {
+  return {
     actor_rollout_ref: {
       model: { path: "model.gguf", lora_rank: 4, lora_alpha: 8 },
       actor: { optim: { lr: 1e-2, lr_warmup_steps: 5 }, ppo_mini_batch_size: 1 },
@@ -105,22 +139,22 @@ async function writeRun(folder) {
       max_response_length: 8,
     },
     custom_reward_function: { path: "reward.mjs" },
-    trainer: {
-      default_local_dir: folder,
-      threads: 1,
-      total_training_steps: steps,
-      save_freq: 1,
-      test_freq: 4,
-      max_actor_ckpt_to_keep: 3,
-    },
+    trainer,
   };
-  writeFileSync(file, JSON.stringify(config));
-  return file;
 }
 
-function startTraining(config, name) {
+function makeSftConfig(trainer, kind) {
+  return {
+    model: { path: "model.gguf", lora_rank: kind === "sft-full" ? 0 : 4 },
+    data: { train_files: "talks.jsonl", val_files: "talks.jsonl", train_batch_size: 4 },
+    optim: { lr: 1e-3 },
+    trainer,
+  };
+}
+
+function startTraining({ command, config }, name) {
   const bin = join(root, "apps", "trainer", "bin", "cria.mjs");
-  const child = spawn(process.execPath, [bin, "train", config, "--json", `trainer.experiment_name=${name}`], {
+  const child = spawn(process.execPath, [bin, command, config, "--json", `trainer.experiment_name=${name}`], {
     stdio: ["ignore", "ignore", "pipe"],
   });
   let stderr = "";
@@ -134,21 +168,21 @@ function startTraining(config, name) {
 }
 
 /** One process, killed at a random instant of its life, or shortly after it began to write a checkpoint. */
-async function trainAndKill(config, name, lifetime) {
-  const checkpoints = join(work, "cria", name, "checkpoints");
+async function trainAndKill(kind, name) {
+  const checkpoints = join(kind.runs, name, "checkpoints");
   const isSaving = () => list(checkpoints).some((entry) => entry.endsWith(".tmp"));
-  const { child, ended } = startTraining(config, name);
+  const { child, ended } = startTraining(kind, name);
   const start = performance.now();
   let running = true;
   ended.then(() => {
     running = false;
   });
-  await sleep(random() * lifetime);
+  await sleep(random() * kind.lifetime);
   if (random() < 0.5) {
     while (running && !isSaving()) await sleep(0.5);
     await sleep(random() * 12);
   }
-  const done = readSteps(name);
+  const done = readSteps(kind, name);
   const phase = isSaving() ? "saving" : done.length > 0 ? "training" : "starting";
   const by = random() < 1 / 3 ? Object.keys(exitCodes)[Math.floor(3 * random())] : "SIGKILL";
   child.kill(by);
@@ -167,16 +201,16 @@ function list(folder) {
   }
 }
 
-function readSteps(name) {
+function readSteps(kind, name) {
   try {
-    return readMetrics(name).map((line) => line["training/global_step"]);
+    return readMetrics(kind, name).map((line) => line["training/global_step"]);
   } catch {
     return [];
   }
 }
 
-function readMetrics(name) {
-  const text = readFileSync(join(work, "cria", name, "metrics.jsonl"), "utf8");
+function readMetrics(kind, name) {
+  const text = readFileSync(join(kind.runs, name, "metrics.jsonl"), "utf8");
   return text
     .slice(0, text.lastIndexOf("\n"))
     .split("\n")
@@ -184,12 +218,12 @@ function readMetrics(name) {
 }
 
 /** What a run computed, without what the clock says. */
-function readRun(name) {
-  const timed = /^(timing_|perf\/(throughput|time_per_step))/;
-  const metrics = readMetrics(name).map((line) =>
+function readRun(kind, name) {
+  const timed = /^(timing_|perf\/(throughput|time_per_step|.*memory.*))/;
+  const metrics = readMetrics(kind, name).map((line) =>
     Object.fromEntries(Object.entries(line).filter(([key]) => !timed.test(key))),
   );
-  return { metrics, adapter: readFileSync(join(work, "cria", name, "adapter.gguf")) };
+  return { metrics, weights: readFileSync(join(kind.runs, name, kind.weights)) };
 }
 
 function compare(expected, actual) {
@@ -202,7 +236,7 @@ function compare(expected, actual) {
       if (other !== value) differences.push(`line ${i}: ${key} is ${other}, ${value} expected`);
     }
   });
-  if (!actual.adapter.equals(expected.adapter)) differences.push("the adapter has other bytes");
+  if (!actual.weights.equals(expected.weights)) differences.push("the trained weights have other bytes");
   return differences;
 }
 
@@ -212,7 +246,7 @@ function report(result) {
   mkdirSync(dirname(values.out), { recursive: true });
   writeFileSync(`${values.out}.json`, `${JSON.stringify(result, null, 2)}\n`);
   const table = result.instants
-    .map((kill) => `| ${kill.round} | ${kill.by} | ${kill.ms} | ${kill.steps_done} | ${kill.phase} |`)
+    .map((kill) => `| ${kill.round} | ${kill.kind} | ${kill.by} | ${kill.ms} | ${kill.steps_done} | ${kill.phase} |`)
     .join("\n");
   writeFileSync(
     `${values.out}.md`,
@@ -222,12 +256,16 @@ function report(result) {
 Node ${result.node}, ${result.cpu}.
 
 ${result.kills} processes ended by a signal, two in three by SIGKILL (${result.while_starting} while starting, ${result.while_training} while training,
-${result.while_saving} while a checkpoint was being written), over ${result.runs} runs of ${steps} steps with a checkpoint after each.
-Metrics of every step and the bytes of the adapter, compared with an undisturbed run: **${result.failures.length} differences**.
+${result.while_saving} while a checkpoint was being written), over ${result.runs} runs (steps: ${Object.entries(
+      result.steps_of_each_run,
+    )
+      .map(([kind, of]) => `${kind} ${of}`)
+      .join(", ")}) with a checkpoint after each step.
+Metrics of every step and the bytes of the trained weights, compared with an undisturbed run: **${result.failures.length} differences**.
 It took ${result.seconds} s.
 
-| run | by | ended after, ms | steps done | phase |
-| --- | --- | --- | --- | --- |
+| run | of | by | ended after, ms | steps done | phase |
+| --- | --- | --- | --- | --- | --- |
 ${table}
 `,
   );

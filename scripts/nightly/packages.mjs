@@ -1,13 +1,25 @@
 // Packs everything, checks the tarballs (publint, are-the-types-wrong), installs them into empty projects outside the
-// repository with npm and pnpm, and uses them there: ESM, CommonJS, types, the command line, the ready-made addon, the build
-// at install, and what is said where neither works. Needs a build, the npm registry, a C++ compiler and CMake.
+// repository with npm and pnpm, and uses them there: ESM, CommonJS, types, the command line (demo, init and what it writes), the
+// ready-made addon, the build at install, and what is said where neither works; then goes a newcomer's way to a trained task.
+// Needs a build, the npm registry, a C++ compiler and CMake.
 //
 //   node scripts/nightly/packages.mjs [--tarballs <folder packed before>] [--only npm] [--out scripts/nightly/packages]
 //
 // --only takes the checks whose name begins so. With --out it writes <out>.json and <out>.md. The exit code is 1 when anything fails.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
 import { cpus, tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,7 +27,9 @@ import { parseArgs } from "node:util";
 import { findNvcc } from "../../native/scripts/build-kernels.mjs";
 import { packAll } from "../pack.mjs";
 import { cjsConsumer, esmConsumer, typedConsumer } from "./packages/consumers.mjs";
+import { walk } from "./packages/newcomer.mjs";
 import { readPackedManifest, startRegistry } from "./packages/registry.mjs";
+import { agentModule, useTask } from "./packages/tasks.mjs";
 import { collectChecks } from "./run-checks.mjs";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -107,6 +121,7 @@ async function makeBarePath() {
 
 let registry;
 let bare;
+let newcomer = null;
 try {
   let tarballs = [];
   await check("pack", () => {
@@ -141,9 +156,19 @@ try {
     return `libcria-cuda.so ${Math.ceil(statSync(library).size / 1024)} KiB`;
   });
 
+  await check("license and README in every tarball", async () => {
+    for (const file of tarballs) {
+      const paths = (await run("tar", ["-tzf", file], { cwd: work })).split("\n");
+      for (const path of ["package/LICENSE", "package/README.md"])
+        expect(paths.includes(path), `${basename(file)} has no ${path}`);
+    }
+    return `${tarballs.length} tarballs`;
+  });
+
   for (const file of tarballs) {
     const name = nameOf(file);
-    if (name.startsWith("@cria/native-")) continue;
+    // A program alone has no types.
+    if (name.startsWith("@cria/native-") || name === "create-cria") continue;
     await check(`publint, ${name}`, async () => {
       await run(join(root, "node_modules", ".bin", "publint"), ["run", file, "--strict"], { cwd: work });
     });
@@ -157,12 +182,64 @@ try {
   }
 
   const nodeTypes = "@types/node@20.19.25";
+  const typescript = "typescript@5.9.3";
   await check("npm, tarballs: ESM, CommonJS, command line", async () => {
     const cwd = makeProject("npm-tarballs", registry.url);
     await run("npm", ["install", ...fitting, nodeTypes], { cwd });
     return useProject(cwd);
   });
   await check("npm, tarballs: types", () => checkTypes(join(work, "npm-tarballs")));
+  for (const scripts of [[], ["--ignore-scripts"]])
+    await check(`first steps, npm install${scripts.map((flag) => ` ${flag}`)}: demo, init, create`, async () => {
+      const cwd = makeProject(`first${scripts.join("")}`, registry.url);
+      await run("npm", ["install", ...scripts, ...fitting, nodeTypes, typescript], { cwd });
+      const demo = JSON.parse(await run("npx", ["cria", "demo", "--steps", "3", "--json"], { cwd }));
+      expect(demo.steps === 3, JSON.stringify(demo));
+      await run("npx", ["cria", "init", "second"], { cwd });
+      // Nobody is asked where no terminal is.
+      await run("npm", ["create", "cria"], { cwd });
+      const named = await run("npm", ["create", "cria", "passed", "--", "--json", "--model", model], { cwd });
+      expect(named.includes('"name":"passed"'), named);
+      return useTask(join(cwd, "my-task"), run);
+    });
+  await check("init --model: fitted, checked, trained", async () => {
+    const cwd = join(work, "first");
+    cpSync(model, join(cwd, "my.gguf"));
+    await run("npx", ["cria", "init", "fitted", "--model", "my.gguf"], { cwd });
+    return useTask(join(cwd, "fitted"), run);
+  });
+  await check("init --from-mcp: checked, trained", async () => {
+    const cwd = join(work, "first");
+    const server = createRequire(join(root, "packages", "tools", "package.json")).resolve(
+      "@modelcontextprotocol/server-everything/dist/index.js",
+    );
+    await run("npx", ["cria", "init", "mcp", "--from-mcp", `node ${server}`, "--tools", "echo,get-sum"], { cwd });
+    return useTask(join(cwd, "mcp"), run);
+  });
+  await check("init --from-ai-sdk: checked, trained", async () => {
+    const cwd = join(work, "first");
+    await run("npm", ["install", "ai@6.0.322", "zod@4.6.7"], { cwd });
+    writeFileSync(join(cwd, "agent.ts"), agentModule);
+    await run("npx", ["cria", "init", "sdk", "--from-ai-sdk", "./agent.ts"], { cwd });
+    return useTask(join(cwd, "sdk"), run);
+  });
+  await check("init inside of the repository: checked, trained, without an installation", async () => {
+    const cwd = join(root, ".cache", "nightly-task");
+    rmSync(cwd, { recursive: true, force: true });
+    await run(process.execPath, [join(root, "apps", "trainer", "bin", "cria.mjs"), "init", cwd], { cwd: root });
+    const said = await useTask(cwd, run);
+    rmSync(cwd, { recursive: true, force: true });
+    return said;
+  });
+  await check("newcomer: from an empty folder to a trained task", async () => {
+    // Nothing is cached: as on the first day.
+    const env = { npm_config_registry: registry.url, npm_config_cache: join(work, "npm-cache") };
+    newcomer = await walk(join(work, "newcomer"), run, env);
+    const seconds = newcomer.steps.reduce((sum, step) => sum + (step.seconds ?? 0), 0);
+    expect(seconds < 600, `${Math.round(seconds)} s`);
+    expect(newcomer.after > newcomer.before, `success ${newcomer.before} -> ${newcomer.after}`);
+    return `${Math.round(seconds)} s, success ${newcomer.before.toFixed(3)} -> ${newcomer.after.toFixed(3)}`;
+  });
   await check("npm, registry: `npm install @cria/engine` alone", async () => {
     const cwd = makeProject("npm-registry", registry.url);
     await run("npm", ["install", "@cria/engine"], { cwd });
@@ -229,6 +306,7 @@ async function report() {
     cpu: cpus()[0]?.model ?? "unknown",
     seconds: Math.round((performance.now() - started) / 1000),
     checks,
+    newcomer,
   };
   console.log(`${checks.length - failures.length} passed, ${failures.length} failed`);
   if (!values.out) return;
@@ -247,6 +325,26 @@ ${result.cpu}. **${failures.length} failures**, ${result.seconds} s.
 | check | result | s | |
 | --- | --- | --- | --- |
 ${rows.join("\n")}
-`,
+${describeNewcomer()}`,
   );
+}
+
+/** The newcomer's log: every command with its time. */
+function describeNewcomer() {
+  if (!newcomer) return "";
+  const { steps, before, after } = newcomer;
+  const total = steps.reduce((sum, { seconds }) => sum + (seconds ?? 0), 0);
+  const rows = steps.map(({ command, seconds }) =>
+    seconds === null ? `| ${command} | a person's own |` : `| \`${command}\` | ${seconds} |`,
+  );
+  return `
+## From an empty folder to a task of one's own
+
+Nothing is cached, no documentation but \`--help\`. **${Math.round(total)} s in all; held-out success ${before.toFixed(3)} before, ${after.toFixed(3)} after.**
+The task: a shop's prices, with rows, a tool and feedback of its own (\`packages/newcomer.mjs\`).
+
+| command | s |
+| --- | --- |
+${rows.join("\n")}
+`;
 }

@@ -25,11 +25,36 @@ describe("cria", () => {
     for (const name of ["train", "sft", "demo", "eval", "export", "doctor"]) expect(stdout).toContain(name);
   });
 
+  it("commands and options that do not exist: the nearest one, and exit code 2", () => {
+    for (const [args, message] of [
+      [["trian", config], /^\nerror cria trian: is not a command\n {2}expected: perhaps "cria train"/],
+      [["init", "--modle", "m.gguf"], /perhaps --model/],
+      [["config", "trainer.save_frq"], /perhaps "trainer\.save_freq"/],
+    ] as const) {
+      const { stderr, stdout, status } = cria(...args);
+      expect(stderr).toMatch(message);
+      expect(stdout).toBe("");
+      expect(status).toBe(2);
+    }
+  });
+
+  it("keys are explained: the most used ones by train --help, each by cria config", () => {
+    const { stdout: help } = cria("train", "--help");
+    for (const text of ["actor_rollout_ref.model.path", "trainer.total_training_steps", "cria config"])
+      expect(help).toContain(text);
+    const { stdout, status } = cria("config", "trainer.save_freq", "--json");
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject([{ key: "trainer.save_freq", type: "a whole number", default: -1 }]);
+  });
+
   it("errors are for people: what, where, what to do; exit code 1, no stack", () => {
     for (const [args, message] of [
       [["train", "none.yaml"], /none\.yaml: cannot be read/],
       [["train", config, "trainer.totl_epochs=1"], /perhaps "trainer\.total_epochs"/],
-      [["train", config, "actor_rollout_ref.model.path=none.gguf"], /none\.gguf: No such file/],
+      [
+        ["train", config, "actor_rollout_ref.model.path=none.gguf"],
+        /model\.path: does not exist[\s\S]*none\.gguf[\s\S]*working directory/,
+      ],
       [["train", config, `actor_rollout_ref.model.path=${config}`], /is not a GGUF file/],
       [
         ["train", config, "actor_rollout_ref.rollout.max_model_len=60", "actor_rollout_ref.rollout.response_length=8"],
@@ -60,7 +85,7 @@ describe("cria", () => {
       );
       expect(stderr).toBe("");
       expect(status).toBe(0);
-      return JSON.parse(stdout) as Record<string, number>;
+      return (JSON.parse(stdout) as { metrics: Record<string, number> }).metrics;
     });
     const folder = join(work, "runs", "calculator", "run-1");
     for (const file of [

@@ -1,5 +1,7 @@
-import { defineCommand, runMain } from "citty";
+import { defineCommand } from "citty";
 
+import { version } from "./assets/version.js";
+import { chatCommand, chatNotes } from "./commands/chat.js";
 import { checkEnvCommand } from "./commands/check-env.js";
 import { configCommand } from "./commands/config.js";
 import { dataCommand } from "./commands/data.js";
@@ -8,45 +10,61 @@ import { doctorCommand } from "./commands/doctor.js";
 import { evalCommand } from "./commands/eval.js";
 import { exportCommand } from "./commands/export.js";
 import { initCommand } from "./commands/init.js";
+import { describeMostUsedKeys } from "./commands/most-used-keys.js";
 import { rolloutCommand } from "./commands/rollout.js";
-import { sftCommand } from "./commands/sft.js";
+import { runProgram } from "./commands/run-program.js";
+import { sftCommand, sftNotes } from "./commands/sft.js";
+import { showCommand, showNotes } from "./commands/show.js";
 import { trainCommand } from "./commands/train.js";
 
 const main = defineCommand({
   meta: {
     name: "cria",
-    version: "0.1.0",
+    version,
     description: `Raise your own llama: multi-turn, tool-using reinforcement learning for llama.cpp models.
 
-  See it work
+  See it work (npm install cria, and npx before each command; in a checkout too)
+    cria chat                                        talk to the embedded policy, which has a calculator
     cria demo                                        train the embedded policy; a few minutes on a laptop
     cria doctor config.yaml                          is all well here, and will this config fit into memory?
 
   Make an environment
-    cria init my-env                                 a new environment: tool, interaction, config, data, test
-    cria check-env my-env/my-tool.ts#MyTool          a scripted model tries a tool or interaction: what is wrong with it?
-    cria data gsm8k --source <folder> --out <folder> GSM8K as Parquet, ready to train on
+    npm create cria my-env                           a new environment: tool, interaction, config, data, test; or, where
+    cria init my-env                                 cria is installed. Also from what you have, and they go together:
+    cria init my-env --model my.gguf                   lengths and tool format that fit a model
+    cria init my-env --from-mcp "npx -y server"        the tools of an MCP server, rows and a reward to begin with
+    cria init my-env --from-ai-sdk ./agent.ts          tools of the AI SDK
+    cria check-env my-env/tool.ts#MyTool             a scripted model tries a tool or interaction: what is wrong with it?
+    cria data gsm8k --out <folder>                   GSM8K from the hub as Parquet, ready to train on
     cria rollout my-env/config.yaml                  conversations alone, as JSONL
+    cria rollout my-env/config.yaml --keep 'reward>=1' --as messages   the good ones, for cria sft
 
   Train
     cria sft config.yaml                             teach by example first: conversations in, a GGUF out
     cria train config.yaml                           train your agent: a GGUF, tools, rows, a reward
     cria train config.yaml data.train_batch_size=8   any key of the config, set from the command line
+    cria train config.yaml actor_rollout_ref.model.path=hf:Qwen/Qwen3-0.6B-GGUF:Q8_0   a model of the hub, downloaded once
+    cria config trainer                              what the keys of a section, or one key, mean; none: all keys
     cria config --from-verl run.sh > config.yaml     a script or config of verl, as Cria's: what was set aside, and why
     (the same command again goes on from the newest checkpoint, after Ctrl-C, a crash or a power cut)
+    cria show <run folder> --step 20 --worst 5       conversations: what was sampled, calls, errors, rewards part by part
+    cria show <run folder> --filter 'reward<1 && tool_errors>0'
 
   Use what was trained
+    cria chat <run folder>                           talk to it, tools included; also <model.gguf> or <adapter.gguf>
     cria eval config.yaml --checkpoint <run folder>  held-out success of a checkpoint, --adapter or --model
     cria export --run <run folder> --adapter a.gguf  for stock llama.cpp: the LoRA adapter,
     cria export --run <run folder> --merged m.gguf --quantize Q8_0   or the whole model
 
 Every run leaves config.json, metrics.jsonl, rollouts/<step>.jsonl, checkpoints and the trained weights in
 runs/<project>/<experiment>. Every command takes --json (the result alone, on stdout) and --help. The exit code is 0 when
-done, 1 after an error, 128 + its number after a signal (130 after Ctrl-C): training saves what is done first.
+done, 1 after an error, 2 when there is no such command or option, 128 + its number after a signal (130 after Ctrl-C):
+training saves what is done first.
 `,
   },
   subCommands: {
     demo: demoCommand,
+    chat: chatCommand,
     train: trainCommand,
     sft: sftCommand,
     eval: evalCommand,
@@ -55,9 +73,18 @@ done, 1 after an error, 128 + its number after a signal (130 after Ctrl-C): trai
     config: configCommand,
     data: dataCommand,
     rollout: rolloutCommand,
+    show: showCommand,
     "check-env": checkEnvCommand,
     init: initCommand,
   },
 });
 
-await runMain(main);
+// What stands below a command's options in its help.
+await runProgram(main, {
+  show: showNotes,
+  train: describeMostUsedKeys(),
+  sft: sftNotes,
+  chat: chatNotes,
+});
+// A tool that was checked may have left a timer or a socket, which would keep the process alive for ever.
+if (process.argv[2] === "check-env") setTimeout(() => process.exit(), 500).unref();

@@ -1,3 +1,18 @@
+// What tools, interactions and rewards are written with.
+export type { ChatMessage, JsonSchema, ToolSchema } from "@cria/core";
+export type { RewardFunction, RewardInfo, RewardResult } from "@cria/rollout";
+export {
+  BaseInteraction,
+  BaseTool,
+  type CreateOptions,
+  defineToolSchema,
+  type ExecuteOptions,
+  findLastAnswer,
+  type InteractionReply,
+  type StartKwargs,
+  type ToolResponse,
+  type ToolResult,
+} from "@cria/tools";
 export { type Checkpoint, CheckpointStore, type TrainingState } from "./checkpoints/checkpoint-store.js";
 export { findCheckpoint, type OpenedRun, openRun } from "./checkpoints/open-run.js";
 export { type LoadedConfig, loadConfig } from "./config/load-config.js";

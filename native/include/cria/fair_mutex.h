@@ -1,29 +1,29 @@
 // A mutex that serves in order of arrival: one thread that locks again and again cannot starve another.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
+
+#include "cria/mutex.h"
 
 namespace cria {
 
-class FairMutex {
+class CRIA_CAPABILITY("mutex") FairMutex {
    public:
-    void lock() {
-        std::unique_lock<std::mutex> guard(mutex_);
+    void lock() CRIA_ACQUIRE() {
+        const Locked lock(mutex_);
         const uint64_t ticket = next_++;
-        turn_.wait(guard, [&] { return serving_ == ticket; });
+        while (serving_ != ticket) turn_.wait(mutex_);
     }
-    void unlock() {
-        const std::lock_guard<std::mutex> guard(mutex_);
+    void unlock() CRIA_RELEASE() {
+        const Locked lock(mutex_);
         serving_++;
         turn_.notify_all();
     }
 
    private:
-    std::mutex mutex_;
-    std::condition_variable turn_;
-    uint64_t next_ = 0, serving_ = 0;
+    Mutex mutex_;
+    Condition turn_;
+    uint64_t next_ CRIA_GUARDED_BY(mutex_) = 0, serving_ CRIA_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace cria

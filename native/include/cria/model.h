@@ -5,9 +5,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -90,7 +89,7 @@ class Model {
 
     // Held while the scheduler decodes and samples, and for each optimizer step or other write to weights. A step may take
     // long, so nobody may wait for it while holding a lock that the event loop needs.
-    FairMutex & compute_mutex() { return compute_mutex_; }
+    FairMutex & compute_mutex() CRIA_RETURN_CAPABILITY(compute_mutex_) { return compute_mutex_; }
 
     std::vector<int32_t> tokenize(const std::string & text, bool parse_special) const;
     std::vector<SpecialToken> special_tokens() const;
@@ -112,5 +111,27 @@ class Model {
     std::unique_ptr<GgufHeader> header_;
     FairMutex compute_mutex_;
 };
+
+// What a loaded model says of itself.
+struct ModelFacts {
+    std::string architecture, name;  // of the metadata; empty when it lacks them
+    int64_t parameter_count = 0;
+    int vocab_size = 0, embedding_size = 0, layer_count = 0, head_count = 0, kv_head_count = 0, head_size = 0;
+    int training_context_size = 0;
+    std::optional<int32_t> bos_token, eos_token;
+    std::vector<int32_t> end_of_generation_tokens;
+    bool adds_bos = false;
+    std::map<std::string, int> weight_types;  // tensors of each type, by ggml's name
+    std::optional<std::string> chat_template;
+};
+
+ModelFacts describe_model(const Model & model);
+
+// Writes the adapter's present values as a GGUF that llama.cpp's --lora loads. Throws Error("no-adapter" | "write-failed").
+void save_adapter(const Model & model, const std::string & path);
+
+// Writes the base model's present weights with the metadata of the file that it came from. Throws
+// Error("unsupported-tensor" | "write-failed").
+void save_model(const Model & model, const std::string & path);
 
 }  // namespace cria

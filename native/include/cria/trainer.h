@@ -55,8 +55,8 @@ class Trainer {
     Trainer(std::shared_ptr<Model> model, const TrainerOptions & options);
     ~Trainer();
 
-    // Logprob and entropy (nats) of each target. With `keep`, what backward needs is kept until the next forward.
-    void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy);
+    // Logprob and entropy (nats) of each target; sum of the squared probabilities at it unless null. With `keep`, what backward needs is kept until the next forward.
+    void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares = nullptr);
     // Adds the gradient of sum_i d_logprob[i] logprob[i] + d_entropy[i] entropy[i] to the accumulated gradients.
     // Throws Error("no-forward") unless forward(keep) came before.
     void backward(const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy);

@@ -8,11 +8,11 @@
 #include "binding/environment.h"
 #include "binding/native_model.h"
 #include "cria/cuda.h"
+#include "cria/file_lock.h"
+#include "cria/gguf_file.h"
+#include "cria/quantize_file.h"
 #include "cria/runtime.h"
-#include "file_lock.h"
-#include "gguf_file.h"
-#include "infer/scheduler_defaults.h"
-#include "quantize_file.h"
+#include "cria/scheduler_defaults.h"
 
 namespace cria {
 

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "binding/convert.h"
+#include "cria/mutex.h"
 
 namespace cria {
 
@@ -13,8 +14,8 @@ namespace {
 // cleanup hooks and goes straight to the C library's exit handlers, and llama.cpp's libraries must not be torn down under
 // running threads. Never freed: exit handlers may come in any order.
 struct LiveEnvironments {
-    std::mutex mutex;
-    std::unordered_set<Environment *> all;
+    Mutex mutex;
+    std::unordered_set<Environment *> all CRIA_GUARDED_BY(mutex);
 
     static LiveEnvironments & get() {
         static auto * live = new LiveEnvironments();
@@ -30,7 +31,7 @@ Environment & Environment::install(Napi::Env env) {
     env.SetInstanceData<Environment>(environment);
     {
         LiveEnvironments & live = LiveEnvironments::get();
-        const std::lock_guard<std::mutex> lock(live.mutex);
+        const Locked lock(live.mutex);
         live.all.insert(environment);
     }
     // For workers, and for a main thread that ends by itself. Runs before the settler's own teardown (hooks run last in,
@@ -38,7 +39,7 @@ Environment & Environment::install(Napi::Env env) {
     env.AddCleanupHook([environment] {
         environment->shut_down();
         LiveEnvironments & live = LiveEnvironments::get();
-        const std::lock_guard<std::mutex> lock(live.mutex);
+        const Locked lock(live.mutex);
         live.all.erase(environment);
     });
     shut_down_on_exit_event(env);
@@ -49,8 +50,9 @@ void Environment::handle_process_exit() {
     static std::once_flag once;
     std::call_once(once, [] {
         std::atexit([] {
-            const std::lock_guard<std::mutex> lock(LiveEnvironments::get().mutex);
-            for (Environment * environment : LiveEnvironments::get().all) environment->shut_down();
+            LiveEnvironments & live = LiveEnvironments::get();
+            const Locked lock(live.mutex);
+            for (Environment * environment : live.all) environment->shut_down();
         });
     });
 }

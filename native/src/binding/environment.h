@@ -12,7 +12,7 @@
 #include <napi.h>
 
 #include "binding/settler.h"
-#include "engine.h"
+#include "cria/engine.h"
 
 namespace cria {
 

@@ -1,13 +1,7 @@
 #include "binding/native_model.h"
 
-#include <map>
-#include <set>
-
-#include "adapter_file.h"
 #include "binding/convert.h"
 #include "cria/runtime.h"
-#include "llama-model.h"
-#include "llama.h"
 
 namespace cria {
 
@@ -124,55 +118,41 @@ Napi::Value NativeModel::info(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         const Napi::Env env = info.Env();
         const Model & m = engine_->model();
-        const llama_model * model = m.llama();
-        const llama_vocab * vocab = m.vocab();
-        const int n_vocab = llama_vocab_n_tokens(vocab);
-        Napi::Object o = Napi::Object::New(env);
-        const auto meta = [&](const char * key) {
-            char text[512];
-            return llama_model_meta_val_str(model, key, text, sizeof text) >= 0 ? std::string(text) : std::string();
-        };
-        o.Set("path", m.options().path);
-        o.Set("architecture", meta("general.architecture"));
-        o.Set("name", meta("general.name"));
-        // Each tensor once: llama.cpp's own count has a tied embedding twice.
-        double parameters = 0;
-        std::set<std::string> counted;
-        for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) {
-            if (counted.insert(name).second) parameters += double(ggml_nelements(tensor));
-        }
-        o.Set("parameterCount", parameters);
-        o.Set("vocabSize", n_vocab);
-        o.Set("embeddingSize", llama_model_n_embd(model));
-        o.Set("layerCount", llama_model_n_layer(model));
-        o.Set("headCount", llama_model_n_head(model));
-        o.Set("kvHeadCount", llama_model_n_head_kv(model));
-        o.Set("headSize", model->hparams.n_embd_head_k());
-        o.Set("contextSize", engine_->scheduler_options().context_size);
-        o.Set("flashAttention", *engine_->scheduler_options().flash_attention);
-        o.Set("trainingContextSize", llama_model_n_ctx_train(model));
-        o.Set("maxSequences", engine_->scheduler_options().max_sequences);
-        o.Set("device", m.device_kind());
-        o.Set("notice", m.notice.empty() ? env.Null() : Napi::Value(Napi::String::New(env, m.notice)));
-        o.Set("threads", m.threads());
+        const ModelFacts facts = describe_model(m);
+        const SchedulerOptions & scheduler = engine_->scheduler_options();
         const RuntimeInfo runtime = start_runtime();
+        const auto token = [&](const std::optional<int32_t> & id) { return id ? Napi::Value(Napi::Number::New(env, *id)) : env.Null(); };
+        const auto text_or_null = [&](bool is_there, const std::string & text) { return is_there ? Napi::Value(Napi::String::New(env, text)) : env.Null(); };
+        Napi::Object o = Napi::Object::New(env);
+        o.Set("path", m.options().path);
+        o.Set("architecture", facts.architecture);
+        o.Set("name", facts.name);
+        o.Set("parameterCount", double(facts.parameter_count));
+        o.Set("vocabSize", facts.vocab_size);
+        o.Set("embeddingSize", facts.embedding_size);
+        o.Set("layerCount", facts.layer_count);
+        o.Set("headCount", facts.head_count);
+        o.Set("kvHeadCount", facts.kv_head_count);
+        o.Set("headSize", facts.head_size);
+        o.Set("contextSize", scheduler.context_size);
+        o.Set("flashAttention", *scheduler.flash_attention);
+        o.Set("trainingContextSize", facts.training_context_size);
+        o.Set("maxSequences", scheduler.max_sequences);
+        o.Set("device", m.device_kind());
+        o.Set("notice", text_or_null(!m.notice.empty(), m.notice));
+        o.Set("threads", m.threads());
         o.Set("cpuKernel", runtime.cpu_kernel);
         o.Set("ggmlBuild", runtime.ggml_build);
-        const auto token = [&](llama_token t) -> Napi::Value { return t < 0 ? env.Null() : Napi::Value(Napi::Number::New(env, t)); };
-        o.Set("bosToken", token(llama_vocab_bos(vocab)));
-        o.Set("eosToken", token(llama_vocab_eos(vocab)));
+        o.Set("bosToken", token(facts.bos_token));
+        o.Set("eosToken", token(facts.eos_token));
         Napi::Array ends = Napi::Array::New(env);
-        for (int t = 0; t < n_vocab; t++) {
-            if (llama_vocab_is_eog(vocab, t)) ends.Set(ends.Length(), t);
-        }
+        for (const int32_t end : facts.end_of_generation_tokens) ends.Set(ends.Length(), end);
         o.Set("endOfGenerationTokens", ends);
-        o.Set("addBos", llama_vocab_get_add_bos(vocab));
+        o.Set("addBos", facts.adds_bos);
         const Trainable trainable = m.options().trainable;
         o.Set("trainable", trainable == Trainable::full ? "full" : trainable == Trainable::lora ? "lora" : "none");
-        std::map<std::string, int> types;
-        for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) types[ggml_type_name(tensor->type)]++;
         Napi::Object weight_types = Napi::Object::New(env);
-        for (const auto & [type, count] : types) weight_types.Set(type, count);
+        for (const auto & [type, count] : facts.weight_types) weight_types.Set(type, count);
         o.Set("weightTypes", weight_types);
         double trained = 0;
         if (trainable != Trainable::none) {
@@ -183,8 +163,7 @@ Napi::Value NativeModel::info(Info info) {
             }
         }
         o.Set("trainableParameterCount", trained);
-        const char * chat = llama_model_chat_template(model, nullptr);
-        o.Set("chatTemplate", chat ? Napi::Value(Napi::String::New(env, chat)) : env.Null());
+        o.Set("chatTemplate", text_or_null(facts.chat_template.has_value(), facts.chat_template.value_or("")));
         return o;
     });
 }
@@ -327,19 +306,20 @@ Napi::Value NativeModel::scheduler_stats(Info info) {
     });
 }
 
-// forward(microBatch, keep) -> { logprobs, entropy }
+// forward(microBatch, keep, withSumSquares) -> { logprobs, entropy, sumSquares? }
 Napi::Value NativeModel::forward(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         auto batch = std::make_shared<MicroBatch>(read_micro_batch(info[0]));
-        const bool keep = info[1].ToBoolean();
+        const bool keep = info[1].ToBoolean(), with_squares = info[2].ToBoolean();
         engine_->trainer();
-        return run_job(info, [this, batch, keep] {
-            auto logprobs = std::make_shared<std::vector<float>>(), entropy = std::make_shared<std::vector<float>>();
-            engine_->trainer().forward(*batch, keep, *logprobs, *entropy);
-            return [logprobs, entropy](Napi::Env env) -> Napi::Value {
+        return run_job(info, [this, batch, keep, with_squares] {
+            auto logprobs = std::make_shared<std::vector<float>>(), entropy = std::make_shared<std::vector<float>>(), squares = std::make_shared<std::vector<float>>();
+            engine_->trainer().forward(*batch, keep, *logprobs, *entropy, with_squares ? squares.get() : nullptr);
+            return [logprobs, entropy, squares, with_squares](Napi::Env env) -> Napi::Value {
                 Napi::Object o = Napi::Object::New(env);
                 o.Set("logprobs", from_floats(env, *logprobs));
                 o.Set("entropy", from_floats(env, *entropy));
+                if (with_squares) o.Set("sumSquares", from_floats(env, *squares));
                 return o;
             };
         });

@@ -16,7 +16,7 @@ struct Operand {
     int64_t row, step;
 };
 
-void multiply(int64_t m, int64_t n, int64_t k, Operand a, Operand b, float * c, int64_t c_row, bool accumulate, AttentionWorkspace & w) {
+void multiply_operands(int64_t m, int64_t n, int64_t k, Operand a, Operand b, float * c, int64_t c_row, bool accumulate, AttentionWorkspace & w) {
     if (m == 0 || n == 0 || k == 0) return;
     run_gemm({m, n, k, a.data, a.row, a.step, b.data, GGML_TYPE_F32, b.row, b.step, c, c_row, accumulate}, 0, 1, w.gemm);
 }
@@ -38,7 +38,7 @@ int64_t visible_keys(const AttentionBlock & b, int64_t row) { return b.prefix + 
 void score_block(const AttentionTensors & t, const AttentionBlock & b, const BlockKeys & keys, int64_t head, int64_t kv, float * scores, AttentionWorkspace & w) {
     const int64_t rows = b.end - b.begin;
     for (const KeyRun & run : keys.runs) {
-        multiply(rows, run.count, t.head_size, {t.q.at(b.query, head, t.head_size), t.q.token_step, 1},
+        multiply_operands(rows, run.count, t.head_size, {t.q.at(b.query, head, t.head_size), t.q.token_step, 1},
                  {t.k.at(b.offset + run.begin, kv, t.head_size), 1, t.k.token_step}, scores + run.column, keys.columns, false, w);
     }
 }
@@ -87,7 +87,7 @@ AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows
     return plan;
 }
 
-void attention_forward(const AttentionPlan & plan, const AttentionTensors & t, int thread, int threads, AttentionWorkspace & w) {
+void run_attention(const AttentionPlan & plan, const AttentionTensors & t, int thread, int threads, AttentionWorkspace & w) {
     const int64_t D = t.head_size, group = t.q.heads / t.k.heads;
     for (int64_t row = thread; row < int64_t(plan.rows.size()) - 1; row += threads) {
         zero_padding(plan, row, t.out, D);
@@ -108,14 +108,14 @@ void attention_forward(const AttentionPlan & plan, const AttentionTensors & t, i
         }
         bool written = false;
         for (const KeyRun & run : keys.runs) {
-            multiply(rows, D, run.count, {w.scores.data() + run.column, keys.columns, 1}, {t.v.at(b.offset + run.begin, kv, D), t.v.token_step, 1},
+            multiply_operands(rows, D, run.count, {w.scores.data() + run.column, keys.columns, 1}, {t.v.at(b.offset + run.begin, kv, D), t.v.token_step, 1},
                      t.out.at(b.query, head, D), t.out.token_step, written, w);
             written = written || run.count > 0;
         }
     }
 }
 
-void attention_backward(const AttentionPlan & plan, const AttentionTensors & t, const AttentionGradients & g, int thread, int threads, AttentionWorkspace & w) {
+void run_attention_backward(const AttentionPlan & plan, const AttentionTensors & t, const AttentionGradients & g, int thread, int threads, AttentionWorkspace & w) {
     const int64_t D = t.head_size, group = t.q.heads / t.k.heads, rows_of_batch = int64_t(plan.rows.size()) - 1;
     for (int64_t row = thread; row < rows_of_batch; row += threads) zero_padding(plan, row, g.d_q, D);
     // Queries of one row and KV head all add to the same keys' gradients: one thread has them all.
@@ -136,7 +136,7 @@ void attention_backward(const AttentionPlan & plan, const AttentionTensors & t, 
                 const Operand d_out{g.d_out.at(first, head, D), g.d_out.token_step, 1};
                 score_block(t, b, keys, head, kv, p, w);
                 for (const KeyRun & run : keys.runs) {
-                    multiply(rows, run.count, D, d_out, {t.v.at(b.offset + run.begin, kv, D), 1, t.v.token_step}, d + run.column, keys.columns, false, w);
+                    multiply_operands(rows, run.count, D, d_out, {t.v.at(b.offset + run.begin, kv, D), 1, t.v.token_step}, d + run.column, keys.columns, false, w);
                 }
                 for (int64_t r = 0; r < rows; r++) {
                     const int64_t seen = visible_keys(b, r);
@@ -154,9 +154,9 @@ void attention_backward(const AttentionPlan & plan, const AttentionTensors & t, 
                 bool written = false;
                 for (const KeyRun & run : keys.runs) {
                     const int64_t key = b.offset + run.begin;
-                    multiply(run.count, D, rows, {p + run.column, 1, keys.columns}, {d_out.data, d_out.row, 1}, g.d_v.at(key, kv, D), g.d_v.token_step, true, w);
-                    multiply(run.count, D, rows, {d + run.column, 1, keys.columns}, {t.q.at(first, head, D), t.q.token_step, 1}, g.d_k.at(key, kv, D), g.d_k.token_step, true, w);
-                    multiply(rows, D, run.count, {d + run.column, keys.columns, 1}, {t.k.at(key, kv, D), t.k.token_step, 1}, g.d_q.at(first, head, D), g.d_q.token_step, written, w);
+                    multiply_operands(run.count, D, rows, {p + run.column, 1, keys.columns}, {d_out.data, d_out.row, 1}, g.d_v.at(key, kv, D), g.d_v.token_step, true, w);
+                    multiply_operands(run.count, D, rows, {d + run.column, 1, keys.columns}, {t.q.at(first, head, D), t.q.token_step, 1}, g.d_k.at(key, kv, D), g.d_k.token_step, true, w);
+                    multiply_operands(rows, D, run.count, {d + run.column, keys.columns, 1}, {t.k.at(key, kv, D), t.k.token_step, 1}, g.d_q.at(first, head, D), g.d_q.token_step, written, w);
                     written = written || run.count > 0;
                 }
             }

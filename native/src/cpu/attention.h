@@ -52,9 +52,9 @@ struct AttentionWorkspace {
 };
 
 // This thread's part. `out` and `log_sums` of padding become 0.
-void attention_forward(const AttentionPlan & plan, const AttentionTensors & t, int thread, int threads, AttentionWorkspace & w);
+void run_attention(const AttentionPlan & plan, const AttentionTensors & t, int thread, int threads, AttentionWorkspace & w);
 
 // This thread's part; every gradient is written, none added to.
-void attention_backward(const AttentionPlan & plan, const AttentionTensors & t, const AttentionGradients & g, int thread, int threads, AttentionWorkspace & w);
+void run_attention_backward(const AttentionPlan & plan, const AttentionTensors & t, const AttentionGradients & g, int thread, int threads, AttentionWorkspace & w);
 
 }  // namespace cria

@@ -28,9 +28,11 @@ void absorb_row(const StreamedHead & head, HeadShare & share, int64_t row, float
         const double factor = std::isinf(old) ? 0.0 : std::exp(double(old) - double(max));
         weighted = sum > 0.0 ? factor * (weighted + (double(old) - double(max)) * sum) : 0.0;
         sum *= factor;
+        share.squares[size_t(row)] *= factor * factor;
         if (head.with_slopes) multiply_by(share.mean.data() + row * head.width, head.width, float(factor));
         share.max[size_t(row)] = max;
     }
+    if (head.with_squares) share.squares[size_t(row)] += sum_exp_squares(logits, int(count), head.scale, max);
     const ExpSums sums = exp_in_place(logits, int(count), head.scale, max);
     share.sum[size_t(row)] += sums.sum;
     share.weighted[size_t(row)] += sums.weighted;
@@ -45,6 +47,7 @@ void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & 
     share.target.assign(size_t(head.rows), -INFINITY);
     share.sum.assign(size_t(head.rows), 0.0);
     share.weighted.assign(size_t(head.rows), 0.0);
+    share.squares.assign(size_t(head.rows), 0.0);
     share.mean.assign(head.with_slopes ? size_t(head.rows * head.width) : 0, 0.0f);
     workspace.tile.resize(size_t(kTileRows * kTileColumns));
     const int64_t tiles = (head.vocab + kTileColumns - 1) / kTileColumns;
@@ -75,9 +78,9 @@ void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & 
     }
 }
 
-void merge_head_row(const StreamedHead & head, const std::vector<HeadShare> & shares, int64_t i, float & logprob, float & entropy, float * slope) {
+HeadRow merge_head_row(const StreamedHead & head, const std::vector<HeadShare> & shares, int64_t i, float * slope) {
     const size_t row = size_t(i);
-    double max = -INFINITY, target = -INFINITY, sum = 0.0, weighted = 0.0;
+    double max = -INFINITY, target = -INFINITY, sum = 0.0, weighted = 0.0, squares = 0.0;
     for (const HeadShare & s : shares) {
         max = std::max(max, double(s.max[row]));
         target = std::max(target, double(s.target[row]));
@@ -87,10 +90,10 @@ void merge_head_row(const StreamedHead & head, const std::vector<HeadShare> & sh
         const double shift = double(s.max[row]) - max, factor = std::exp(shift);
         sum += factor * s.sum[row];
         weighted += factor * (s.weighted[row] + shift * s.sum[row]);
+        squares += factor * factor * s.squares[row];
     }
-    logprob = float(target - max - std::log(sum));
-    entropy = float(std::log(sum) - weighted / sum);
-    if (!slope) return;
+    const HeadRow merged{float(target - max - std::log(sum)), float(std::log(sum) - weighted / sum), float(squares / (sum * sum))};
+    if (!slope) return merged;
     const char * w = static_cast<const char *>(head.w) + int64_t(head.targets[i]) * head.w_row;
     if (head.w_type == GGML_TYPE_F32) std::memcpy(slope, w, size_t(head.width) * sizeof(float));
     else gemm_kernel().to_float(head.w_type, w, slope, head.width);
@@ -101,6 +104,7 @@ void merge_head_row(const StreamedHead & head, const std::vector<HeadShare> & sh
         for (int64_t j = 0; j < head.width; j++) slope[j] -= factor * mean[j];
     }
     for (int64_t j = 0; j < head.width; j++) slope[j] *= head.scale;
+    return merged;
 }
 
 }  // namespace cria

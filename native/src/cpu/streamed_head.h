@@ -21,6 +21,7 @@ struct StreamedHead {
     float scale;
     const int32_t * targets;
     bool with_slopes;
+    bool with_squares;  // also sum the squared probabilities
 };
 
 bool can_stream_head(ggml_type type);
@@ -28,7 +29,7 @@ bool can_stream_head(ggml_type type);
 // What a share of the vocabulary holds for the rows.
 struct HeadShare {
     std::vector<float> max, target;  // [rows]: the largest z; z of the target, -inf where another share has it
-    std::vector<double> sum, weighted;  // [rows]: over e = exp(z - max), of e and of e (z - max)
+    std::vector<double> sum, weighted, squares;  // [rows]: over e = exp(z - max), of e, of e (z - max) and of e^2 (0 when not asked for)
     std::vector<float> mean;  // [rows, width]: sum of e w_j; empty without slopes
 };
 
@@ -41,7 +42,12 @@ struct HeadWorkspace {
 // Share `part` of `parts`. How many there are decides in which order sums are added; a row's bits do not depend on the others.
 void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & share, HeadWorkspace & workspace);
 
+// What is read of a row: logprob of its target; entropy, and sum of the squares (0 when not asked for), of its probabilities.
+struct HeadRow {
+    float logprob, entropy, sum_squares;
+};
+
 // Row `i` of all shares together. `slope` [width] may be null.
-void merge_head_row(const StreamedHead & head, const std::vector<HeadShare> & shares, int64_t i, float & logprob, float & entropy, float * slope);
+HeadRow merge_head_row(const StreamedHead & head, const std::vector<HeadShare> & shares, int64_t i, float * slope);
 
 }  // namespace cria

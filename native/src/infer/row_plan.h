@@ -1,4 +1,4 @@
-// Which slots a decode step evaluates: sequences in neighbouring slots share a physical batch (see scheduler.cc), so those
+// Which slots a decode step evaluates: sequences in neighbouring slots share a physical batch (see scheduler_impl.h), so those
 // that decode are brought together, and the holes that remain between them get rows of padding. Pure functions.
 #pragma once
 

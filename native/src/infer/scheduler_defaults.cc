@@ -1,4 +1,4 @@
-#include "infer/scheduler_defaults.h"
+#include "cria/scheduler_defaults.h"
 
 #include <algorithm>
 

@@ -22,12 +22,12 @@ struct RowKernel {
     float (*replace_by_exp)(float * x, int n, float scale, float max);
     // The same; `weighted` grows by the sum of exp(z - max) (z - max).
     double (*replace_by_exp_times)(float * x, int n, float scale, float max, double & weighted);
-    void (*multiply)(float * x, int n, float factor);
+    void (*scale_row)(float * x, int n, float factor);
     // d becomes p (d - delta) scale.
     void (*backward)(float * d, const float * p, int n, float scale, float delta);
     // x becomes -p (c + e (log p + entropy)) scale for p = exp(z - offset).
     void (*gradient)(float * x, int n, float scale, float offset, float entropy, float c, float e);
-    void (*swiglu)(const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n);
+    void (*swiglu_gradient)(const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n);
 };
 
 // The process's (cpu/kernel_choice.h).

@@ -168,7 +168,7 @@ double replace_by_exp_times(float * x, int n, float scale, float max, double & w
     return total;
 }
 
-void multiply(float * x, int n, float factor) {
+void scale_row(float * x, int n, float factor) {
     for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) { store(x + i, load(x + i, count) * splat<Vec>(factor), count); });
 }
 
@@ -186,7 +186,7 @@ void gradient(float * x, int n, float scale, float offset, float entropy, float 
     });
 }
 
-void swiglu(const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n) {
+void swiglu_gradient(const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n) {
     const Vec one = splat<Vec>(1.0f);
     for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) {
         const Vec x = load(gate + i, count), d = load(dy + i, count);
@@ -199,6 +199,6 @@ void swiglu(const float * gate, const float * up, const float * dy, float * d_ga
 
 }  // namespace
 
-const RowKernel CRIA_KERNEL_NAME = {largest, sum_exp, block_sums, sum_exp_times, exp_of, replace_by_exp, replace_by_exp_times, multiply, backward, gradient, swiglu};
+const RowKernel CRIA_KERNEL_NAME = {largest, sum_exp, block_sums, sum_exp_times, exp_of, replace_by_exp, replace_by_exp_times, scale_row, backward, gradient, swiglu_gradient};
 
 }  // namespace cria

@@ -17,6 +17,12 @@ RowStats softmax_stats(const float * logits, int n, float scale, bool with_entro
     return stats;
 }
 
+double sum_exp_squares(const float * logits, int n, float scale, float max) { return row_kernel().sum_exp(logits, n, 2.0f * scale, 2.0f * max); }
+
+float sum_squared_probabilities(const float * logits, int n, float scale, const RowStats & stats) {
+    return float(sum_exp_squares(logits, n, scale, stats.max) * std::exp(-2.0 * double(stats.log_sum)));
+}
+
 RowStats softmax_block_sums(const float * logits, int n, float scale, float * sums) {
     RowStats stats;
     stats.max = row_kernel().largest(logits, n, scale);
@@ -46,7 +52,7 @@ ExpSums exp_in_place(float * x, int n, float scale, float max) {
 float softmax_in_place(float * x, int n, float scale) {
     const float max = row_kernel().largest(x, n, scale);
     const float sum = row_kernel().replace_by_exp(x, n, scale, max);
-    row_kernel().multiply(x, n, 1.0f / sum);
+    row_kernel().scale_row(x, n, 1.0f / sum);
     return max + std::log(sum);
 }
 

@@ -12,7 +12,12 @@ struct RowStats {
 
 RowStats softmax_stats(const float * logits, int n, float scale, bool with_entropy);
 
-// The same, with the sums of exp(z - max) over blocks of kSumBlock entries each, the last one shorter: a token is then
+// Sum of exp(z - max)^2. Over the square of the sum of exp(z - max) it is the sum of the squared probabilities.
+double sum_exp_squares(const float * logits, int n, float scale, float max);
+// Sum of the squared probabilities of softmax(z), within (0, 1].
+float sum_squared_probabilities(const float * logits, int n, float scale, const RowStats & stats);
+
+// softmax_stats without the entropy, and the sums of exp(z - max) over blocks of kSumBlock entries each, the last one shorter: a token is then
 // drawn by searching the blocks' sums and the entries of one block alone.
 constexpr int kSumBlock = 64;
 RowStats softmax_block_sums(const float * logits, int n, float scale, float * sums);

@@ -10,7 +10,7 @@ HeadVectors head_vectors(const ggml_tensor * t, int64_t heads, int64_t first_flo
     return {static_cast<float *>(t->data) + first_float, heads, int64_t(t->nb[1] / sizeof(float))};
 }
 
-AttentionTensors describe(const Architecture & arch, const ggml_tensor * q, const ggml_tensor * k, const ggml_tensor * v, const ggml_tensor * kept) {
+AttentionTensors describe_for_cpu(const Architecture & arch, const ggml_tensor * q, const ggml_tensor * k, const ggml_tensor * v, const ggml_tensor * kept) {
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
     return {D, arch.attention_scale, head_vectors(q, H), head_vectors(k, KV), head_vectors(v, KV), head_vectors(kept, H), head_vectors(kept, H, D * H)};
 }
@@ -112,7 +112,7 @@ void attention_forward(Graph & g, const Architecture & arch, const BatchShape & 
     const int64_t D = arch.head_size, H = arch.n_head;
     const AttentionPlan * plan = inputs.plan;
     a.kept = g.custom({D * H + H, a.q->ne[1]}, {a.q, a.k, a.v}, [&arch, plan](ggml_tensor * node, int thread, int threads, Compute & compute) {
-        attention_forward(*plan, describe(arch, node->src[0], node->src[1], node->src[2], node), thread, threads, compute.workspace(thread));
+        run_attention(*plan, describe_for_cpu(arch, node->src[0], node->src[1], node->src[2], node), thread, threads, compute.workspace(thread));
     });
     a.out = view_rows(g, a.kept, 0, D * H);
 }
@@ -126,7 +126,7 @@ AttentionGradient attention_backward(Graph & g, const Architecture & arch, const
     ggml_tensor * all = g.custom({D * (H + 2 * KV), s.tokens()}, {a.q, a.k, a.v, a.kept, d_out}, [&arch, plan](ggml_tensor * node, int thread, int threads, Compute & compute) {
         const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
         const AttentionGradients gradients{head_vectors(node->src[4], H), head_vectors(node, H), head_vectors(node, KV, D * H), head_vectors(node, KV, D * (H + KV))};
-        attention_backward(*plan, describe(arch, node->src[0], node->src[1], node->src[2], node->src[3]), gradients, thread, threads, compute.workspace(thread));
+        run_attention_backward(*plan, describe_for_cpu(arch, node->src[0], node->src[1], node->src[2], node->src[3]), gradients, thread, threads, compute.workspace(thread));
     });
     // There are no more queries than tokens.
     return {ggml_view_2d(g.ctx(), all, D * H, a.q->ne[1], all->nb[1], 0), view_rows(g, all, D * H, D * KV), ggml_cont(g.ctx(), view_rows(g, all, D * (H + KV), D * KV))};

@@ -8,7 +8,7 @@ namespace cria {
 
 namespace {
 
-void require(const char * error, const char * kernel) {
+void check_call(const char * error, const char * kernel) {
     if (error) throw Error("compute-failed", "a kernel could not be run").subject(kernel).received(error).remedy("train on the CPU (device \"cpu\")");
 }
 
@@ -47,23 +47,23 @@ std::unique_ptr<DeviceKernels> DeviceKernels::load(const std::string & path, int
     return k;
 }
 
-void DeviceKernels::enter() const { require(start_(device_), "start"); }
-void DeviceKernels::wait() const { require(wait_(), "wait"); }
+void DeviceKernels::enter() const { check_call(start_(device_), "start"); }
+void DeviceKernels::wait() const { check_call(wait_(), "wait"); }
 
 void DeviceKernels::logprobs(const cria_logit_rows & rows, float * logprobs, float * entropy) const {
-    require(logprobs_(&rows, logprobs, entropy), "logprobs");
+    check_call(logprobs_(&rows, logprobs, entropy), "logprobs");
 }
 
 void DeviceKernels::logit_gradient(const cria_logit_rows & rows, const float * d_logprobs, const float * d_entropy) const {
-    require(logit_gradient_(&rows, d_logprobs, d_entropy), "logit gradient");
+    check_call(logit_gradient_(&rows, d_logprobs, d_entropy), "logit gradient");
 }
 
-void DeviceKernels::multiply_transposed(const cria_transposed_product & product) const { require(multiply_transposed_(&product), "transposed product"); }
+void DeviceKernels::multiply_transposed(const cria_transposed_product & product) const { check_call(multiply_transposed_(&product), "transposed product"); }
 
-void DeviceKernels::attention_forward(const cria_attention & attention) const { require(attention_forward_(&attention), "attention"); }
+void DeviceKernels::attention_forward(const cria_attention & attention) const { check_call(attention_forward_(&attention), "attention"); }
 
 void DeviceKernels::attention_backward(const cria_attention & attention, const cria_attention_gradients & gradients) const {
-    require(attention_backward_(&attention, &gradients), "attention backward");
+    check_call(attention_backward_(&attention, &gradients), "attention backward");
 }
 
 }  // namespace cria

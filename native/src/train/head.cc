@@ -126,7 +126,7 @@ bool Head::can_stream(const Compute & compute, bool adapter) const {
 }
 
 void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature, bool keep,
-                  std::vector<float> & logprobs, std::vector<float> & entropy) {
+                  std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares) {
     const ggml_tensor * w = parameters_.output().weight;
     const int64_t R = hidden->ne[1], d = hidden->ne[0];
     TensorPool inputs(1);
@@ -135,14 +135,14 @@ void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int
     if (!allocator_) allocator_ = compute.make_allocator();
     Graph g(compute);
     ggml_tensor * normed = norm_forward(g, parameters_.output_norm(), g.ref(hidden), arch_.norm_eps);
-    g.write(w->type == GGML_TYPE_F16 ? round_to_f16(g, normed) : normed, x);
+    g.write(w->type == GGML_TYPE_F16 ? add_rounding_to_f16(g, normed) : normed, x);
     g.run(allocator_.get());
     if (keep) {
         slopes_pool_ = std::make_unique<TensorPool>(1);
         slopes_ = slopes_pool_->add(GGML_TYPE_F32, {d, R});
         slopes_pool_->allocate(compute, "gradients of logprobs");
     }
-    const StreamedHead head{R, d, arch_.n_vocab, static_cast<const float *>(x->data), w->data, w->type, int64_t(w->nb[1]), 1.0f / temperature, targets.data(), keep};
+    const StreamedHead head{R, d, arch_.n_vocab, static_cast<const float *>(x->data), w->data, w->type, int64_t(w->nb[1]), 1.0f / temperature, targets.data(), keep, sum_squares != nullptr};
     std::vector<HeadWorkspace> workspaces(size_t(compute.threads()));
     std::vector<RowPart> parts;
     for (int64_t begin = 0; begin < R; begin += kRowsTogether) {
@@ -159,7 +159,10 @@ void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int
         compute.parallel(end - begin, [&](int64_t from, int64_t to) {
             for (const RowPart & part : parts) {
                 for (int64_t i = std::max(begin + from, part.first); i < std::min(begin + to, part.first + part.head.rows); i++) {
-                    merge_head_row(part.head, part.shares, i - part.first, logprobs[size_t(i)], entropy[size_t(i)], keep ? static_cast<float *>(slopes_->data) + i * d : nullptr);
+                    const HeadRow row = merge_head_row(part.head, part.shares, i - part.first, keep ? static_cast<float *>(slopes_->data) + i * d : nullptr);
+                    logprobs[size_t(i)] = row.logprob;
+                    entropy[size_t(i)] = row.entropy;
+                    if (sum_squares) (*sum_squares)[size_t(i)] = row.sum_squares;
                 }
             }
         });
@@ -192,25 +195,29 @@ void Head::compute_logits(Compute & compute, ggml_tensor * hidden, int64_t begin
 }
 
 void Head::forward(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature, bool adapter, bool keep,
-                   std::vector<float> & logprobs, std::vector<float> & entropy) {
+                   std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares) {
     const int64_t R = hidden->ne[1], chunk = chunk_rows(R);
     logprobs.resize(size_t(R));
     entropy.resize(size_t(R));
+    if (sum_squares) sum_squares->resize(size_t(R));
     slopes_ = nullptr;
     slopes_pool_.reset();
     logits_kept_ = false;
-    if (can_stream(compute, adapter)) return stream(compute, hidden, targets, temperature, keep, logprobs, entropy);
+    if (can_stream(compute, adapter)) return stream(compute, hidden, targets, temperature, keep, logprobs, entropy, sum_squares);
     for (int64_t begin = 0; begin < R; begin += chunk) {
         const int64_t count = std::min(chunk, R - begin);
         compute_logits(compute, hidden, begin, count, adapter);
         if (compute.kernels()) {
             DeviceRows(compute, logits_, targets.data() + begin, count, 1.0f / temperature).score(logprobs.data() + begin, entropy.data() + begin);
-            continue;
+            // The library has no kernel for the squares: the logits come to the host for them.
+            if (!sum_squares) continue;
         }
         const HostLogits host(logits_);
         compute.parallel(count, [&](int64_t from, int64_t to) {
             for (int64_t i = from; i < to; i++) {
                 const RowStats stats = softmax_stats(host.row(i), int(arch_.n_vocab), 1.0f / temperature, true);
+                if (sum_squares) (*sum_squares)[size_t(begin + i)] = sum_squared_probabilities(host.row(i), int(arch_.n_vocab), 1.0f / temperature, stats);
+                if (compute.kernels()) continue;
                 logprobs[size_t(begin + i)] = row_logprob(stats, host.row(i)[targets[size_t(begin + i)]], 1.0f / temperature);
                 entropy[size_t(begin + i)] = stats.entropy;
             }

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <mutex>
 #include <optional>
 
 #include "architecture.h"
@@ -104,7 +103,7 @@ struct Trainer::Impl {
         batch.sources = batch.targets = {0, 4};
         compute.only_ask = true;
         std::vector<float> logprobs, entropy;
-        forward(batch, true, logprobs, entropy);
+        forward(batch, true, logprobs, entropy, nullptr);
         backward({0, 0}, {0, 0});
         parameters.step(AdamW{}, compute);
         compute.only_ask = false;
@@ -241,8 +240,9 @@ struct Trainer::Impl {
         g.run(tape ? tape->allocator.get() : scratch.get());
     }
 
-    void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy) {
+    void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares) {
         check(batch);
+        require(!sum_squares || !options.value_head, "has a value head: there are no probabilities whose squares could be summed");
         require(!keep || batch.adapter || !model->adapter(), "cannot be trained with its adapter off");
         start_session(batch);
         embed();
@@ -259,7 +259,7 @@ struct Trainer::Impl {
             value_head.forward(compute, session.picked, logprobs);
             entropy.assign(logprobs.size(), 0.0f);
         } else {
-            head.forward(compute, session.picked, session.targets, session.temperature, session.adapter, keep, logprobs, entropy);
+            head.forward(compute, session.picked, session.targets, session.temperature, session.adapter, keep, logprobs, entropy, sum_squares);
         }
         session.kept = keep;
     }
@@ -325,9 +325,9 @@ Trainer::Trainer(std::shared_ptr<Model> model, const TrainerOptions & options) {
 
 Trainer::~Trainer() = default;
 
-void Trainer::forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy) {
+void Trainer::forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares) {
     impl_->compute.abort_flag() = false;
-    impl_->forward(batch, keep, logprobs, entropy);
+    impl_->forward(batch, keep, logprobs, entropy, sum_squares);
 }
 
 void Trainer::backward(const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy) {
@@ -337,7 +337,7 @@ void Trainer::backward(const std::vector<float> & d_logprobs, const std::vector<
 
 StepResult Trainer::step(const AdamW & options) {
     impl_->compute.abort_flag() = false;
-    const std::lock_guard<FairMutex> lock(impl_->model->compute_mutex());
+    const Locked lock(impl_->model->compute_mutex());
     return impl_->parameters.step(options, impl_->compute);
 }
 
@@ -377,7 +377,7 @@ void Trainer::write_tensor(const std::string & name, const std::string & what, c
         throw Error("bad-tensor", "cannot be written").subject(name).expected("a trained F32 tensor and " + std::to_string(ggml_nelements(t)) + " values")
             .received(std::string(trainable ? "a trained " : "a frozen ") + ggml_type_name(t->type) + " tensor and " + std::to_string(values.size()) + " values");
     }
-    const std::lock_guard<FairMutex> lock(impl_->model->compute_mutex());
+    const Locked lock(impl_->model->compute_mutex());
     ggml_backend_tensor_set(t, values.data(), 0, values.size() * sizeof(float));
 }
 

@@ -106,7 +106,7 @@ ggml_tensor * multiply_transposed_by_kernel(Graph & g, ggml_tensor * w, ggml_ten
 
 }  // namespace
 
-ggml_tensor * round_to_f16(Graph & g, ggml_tensor * x) {
+ggml_tensor * add_rounding_to_f16(Graph & g, ggml_tensor * x) {
     return g.once(x, Derived::f16, [&] {
         return g.custom({x->ne[0], x->ne[1]}, {x}, [](ggml_tensor * node, int thread, int threads, Compute &) {
             const ggml_tensor * in = node->src[0];
@@ -121,7 +121,7 @@ ggml_tensor * round_to_f16(Graph & g, ggml_tensor * x) {
 ggml_tensor * multiply_weight(Graph & g, ggml_tensor * w, ggml_tensor * x) {
     if (!g.on_cpu()) return w->type == GGML_TYPE_F32 ? multiply(g, w, x) : ggml_mul_mat(g.ctx(), w, contiguous(g, x));
     if (w->type == GGML_TYPE_F32) return multiply_in_floats(g, w, false, x, nullptr);
-    if (w->type == GGML_TYPE_F16) return multiply_in_floats(g, w, false, round_to_f16(g, x), nullptr);
+    if (w->type == GGML_TYPE_F16) return multiply_in_floats(g, w, false, add_rounding_to_f16(g, x), nullptr);
     if (fits_integers(w->type, false, w->ne[0])) return multiply_in_integers(g, w, false, x, nullptr);
     return ggml_mul_mat(g.ctx(), w, x);
 }

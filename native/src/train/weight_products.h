@@ -6,7 +6,7 @@
 namespace cria {
 
 // x [n, T] with every value rounded to F16, as ggml rounds activations before it multiplies F16 weights. On the CPU.
-ggml_tensor * round_to_f16(Graph & g, ggml_tensor * x);
+ggml_tensor * add_rounding_to_f16(Graph & g, ggml_tensor * x);
 
 // W [in, out], x [in, T] -> [out, T]. For other types than F32 the operation that decoding uses, which rounds
 // activations as decoding does.

@@ -1,5 +1,4 @@
-import { ConfigError } from "@cria/core";
-import { Registry } from "./registry.js";
+import { ConfigError, Registry } from "@cria/core";
 
 export interface AggregateInputs {
   /** Tokens of the micro-batch's i-th sequence are `[offsets[i], offsets[i + 1])`. */
@@ -41,9 +40,13 @@ export const aggregateSeqMeanTokenSumNorm: Aggregation = ({ offsets, totals, los
   return weighTokens(offsets, () => 1 / (lossScaleFactor * Math.max(1, totals.sequences)));
 };
 
+/** Sum over all tokens: the step's size grows with their number. */
+export const aggregateTokenSum: Aggregation = ({ offsets }) => weighTokens(offsets, () => 1);
+
 /** By `actor_rollout_ref.actor.loss_agg_mode`. */
 export const aggregations = new Registry<Aggregation>("loss_agg_mode", {
   "token-mean": aggregateTokenMean,
+  "token-sum": aggregateTokenSum,
   "seq-mean-token-sum": aggregateSeqMeanTokenSum,
   "seq-mean-token-mean": aggregateSeqMeanTokenMean,
   "seq-mean-token-sum-norm": aggregateSeqMeanTokenSumNorm,

@@ -3,6 +3,7 @@ import { aggregations } from "./aggregate.js";
 import { klEstimates } from "./kl.js";
 import type { PolicyLossParameters } from "./losses/policy-loss.js";
 import { policyLosses } from "./losses/policy-losses.js";
+import { correctRollout, type RolloutCorrectionOptions } from "./rollout-correction.js";
 
 export interface PolicyLossOptions extends PolicyLossParameters {
   /** Name of a policy loss. */
@@ -15,6 +16,12 @@ export interface PolicyLossOptions extends PolicyLossParameters {
   entropyCoeff: number;
   /** null: no KL term; else the batch needs a column `refLogprobs`. */
   kl: { coefficient: number; type: string } | null;
+  /**
+   * For batches whose `oldLogprobs` are the sampler's: weights and rejections of the policy as it is now against the sampler,
+   * made in the loss. What is rejected has loss 0, and stays in the denominators: no micro-batch knows what others reject.
+   * null: the batch was corrected beforehand, if at all.
+   */
+  currentCorrection: RolloutCorrectionOptions | null;
 }
 
 export const defaultPolicyLoss: PolicyLossOptions = {
@@ -31,9 +38,14 @@ export const defaultPolicyLoss: PolicyLossOptions = {
   ppoKlCoef: 1,
   tauPos: 1,
   tauNeg: 1,
+  droBeta: null,
   entropyCoeff: 0,
   kl: null,
+  currentCorrection: null,
 };
+
+/** Column of `preparePolicyLoss`: the factor that brings weights of the current correction to a mean of 1. */
+export const CURRENT_SCALE = "currentCorrectionScale";
 
 /**
  * Policy loss - entropyCoeff * entropy + kl.coefficient * KL, as the engine's `train` takes it. Columns of the batch:
@@ -42,7 +54,8 @@ export const defaultPolicyLoss: PolicyLossOptions = {
  *
  * Each token's weight comes from the whole mini-batch's `totals` and from its own sequence, which is never cut: loss and
  * gradient add up over micro-batches. Metrics `pg_loss`, `entropy` and `kl_loss` are aggregated like their losses; those
- * of the policy loss are means over the mini-batch's tokens.
+ * of the policy loss are means over the mini-batch's tokens. With `currentCorrection` also `rollout_corr/<name>`, those metrics of
+ * `correctRollout` that are means over tokens or over sequences.
  * @throws ConfigError for an unknown name.
  */
 export function composePolicyLoss(options: PolicyLossOptions): LossFunction {
@@ -50,7 +63,7 @@ export function composePolicyLoss(options: PolicyLossOptions): LossFunction {
   const aggregate = aggregations.get(options.lossAggMode);
   const aggregatePolicy = policyLoss.aggregation ? aggregations.get(policyLoss.aggregation) : aggregate;
   const estimateKl = options.kl ? klEstimates.get(options.kl.type) : null;
-  const { entropyCoeff, lossScaleFactor } = options;
+  const { entropyCoeff, lossScaleFactor, currentCorrection } = options;
   return ({ logprobs, entropy, columns, offsets, totals }) => {
     const oldLogprobs = readColumn(columns, "oldLogprobs");
     const advantages = readColumn(columns, "advantages");
@@ -58,17 +71,18 @@ export function composePolicyLoss(options: PolicyLossOptions): LossFunction {
     const token = policyLoss.evaluate({ logprobs, oldLogprobs, advantages, offsets, columns }, options);
     const weights = aggregate({ offsets, totals, lossScaleFactor });
     const policyWeights = policyLoss.aggregation ? aggregatePolicy({ offsets, totals, lossScaleFactor }) : weights;
-    const corrections =
-      columns.rolloutIsWeights && policyLoss.correction === "sequence"
-        ? averageGeometrically(columns.rolloutIsWeights, offsets)
-        : columns.rolloutIsWeights;
+    const current = currentCorrection
+      ? correctNow({ oldLogprobs: logprobs, rolloutLogprobs: oldLogprobs, offsets }, currentCorrection, columns)
+      : null;
+    const given = current?.weights ?? columns.rolloutIsWeights;
+    const corrections = given && policyLoss.correction === "sequence" ? averageGeometrically(given, offsets) : given;
     const n = logprobs.length;
     const dLogprobs = new Float32Array(n);
     const dEntropy = new Float32Array(n);
     const sums: Record<string, number> = { pg_loss: 0, entropy: 0 };
     if (estimateKl) sums.kl_loss = 0;
     for (let i = 0; i < n; i++) {
-      const policyWeight = policyWeights[i]! * (corrections?.[i] ?? 1);
+      const policyWeight = policyWeights[i]! * (corrections?.[i] ?? 1) * (current?.lossMask[i] ?? 1);
       let gradient = policyWeight * token.gradients[i]!;
       sums.pg_loss! += policyWeight * token.losses[i]!;
       sums.entropy! += weights[i]! * entropy[i]!;
@@ -82,6 +96,7 @@ export function composePolicyLoss(options: PolicyLossOptions): LossFunction {
     }
     for (const [name, values] of Object.entries(token.metrics))
       sums[name] = values.reduce((sum, value) => sum + value, 0) / Math.max(1, totals.tokens);
+    if (current) Object.assign(sums, shareMetrics(current.metrics, offsets, totals));
     const loss =
       sums.pg_loss! - entropyCoeff * sums.entropy! + (options.kl ? options.kl.coefficient * sums.kl_loss! : 0);
     return { loss, dLogprobs, dEntropy: entropyCoeff !== 0 ? dEntropy : undefined, metrics: sums };
@@ -110,4 +125,42 @@ function averageGeometrically(weights: Float32Array, offsets: Int32Array): Float
     means.fill(Math.exp(sum / (to - from)), from, to);
   }
   return means;
+}
+
+/** The correction of a micro-batch, whose tokens all take part. Its weights are normalised by what was prepared. */
+function correctNow(
+  tokens: { oldLogprobs: Float32Array; rolloutLogprobs: Float32Array; offsets: Int32Array },
+  options: RolloutCorrectionOptions,
+  columns: Record<string, Float32Array>,
+) {
+  const responseMask = new Uint8Array(tokens.oldLogprobs.length).fill(1);
+  const result = correctRollout({ ...tokens, responseMask }, { ...options, rolloutIsBatchNormalize: false });
+  if (!options.rolloutIsBatchNormalize || !result.weights) return result;
+  const scale = readColumn(columns, CURRENT_SCALE);
+  return { ...result, weights: result.weights.map((weight, i) => weight * scale[i]!) };
+}
+
+const tokenMeans = ["kl", "k3_kl", "chi2_token", "rollout_is_mean", "rollout_rs_masked_fraction"].concat([
+  "rollout_is_ratio_fraction_high",
+  "rollout_is_ratio_fraction_low",
+  "rollout_is_catastrophic_token_fraction",
+]);
+const sequenceMeans = ["training_ppl", "training_log_ppl", "rollout_ppl", "rollout_log_ppl", "log_ppl_diff"].concat(
+  ["log_ppl_abs_diff", "ppl_ratio", "chi2_seq", "rollout_is_seq_mean", "rollout_is_seq_fraction_high"],
+  ["rollout_is_seq_fraction_low", "rollout_rs_seq_masked_fraction", "rollout_is_veto_fraction"],
+);
+
+/** This micro-batch's share of the mini-batch's means; extremes and spreads do not add up. */
+function shareMetrics(
+  metrics: Record<string, number>,
+  offsets: Int32Array,
+  totals: { tokens: number; sequences: number },
+): Record<string, number> {
+  const shares: Record<string, number> = {};
+  const add = (names: readonly string[], share: number) => {
+    for (const name of names) if (metrics[name] !== undefined) shares[`rollout_corr/${name}`] = metrics[name] * share;
+  };
+  add(tokenMeans, (offsets.at(-1) ?? 0) / Math.max(1, totals.tokens));
+  add(sequenceMeans, (offsets.length - 1) / Math.max(1, totals.sequences));
+  return shares;
 }

@@ -6,6 +6,7 @@ export {
   aggregateSeqMeanTokenSum,
   aggregateSeqMeanTokenSumNorm,
   aggregateTokenMean,
+  aggregateTokenSum,
   aggregations,
 } from "./aggregate.js";
 export {
@@ -22,9 +23,10 @@ export { KlController, type KlControllerOptions } from "./kl-controller.js";
 export { type KlInRewardInputs, type KlInRewardOutputs, penalizeRewards } from "./kl-in-reward.js";
 export * from "./losses/index.js";
 export { maskedMean, maskedVariance, maskedWhiten } from "./masked.js";
+export { type PolicyFiltration, resampleByScore, reweightMethods } from "./pf-ppo.js";
 export { type PlaceRewardsInputs, placeRewards, type StepReward } from "./place-rewards.js";
 export { needsPreparation, preparePolicyLoss } from "./prepare-policy-loss.js";
-export { Registry } from "./registry.js";
+export { parseRejectionRules, type RejectionRule } from "./rejection-rules.js";
 export { type RewardStrategy, type RewardStrategyInputs, rewardStrategies } from "./reward-strategies.js";
 export {
   correctRollout,

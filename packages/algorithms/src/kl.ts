@@ -1,4 +1,4 @@
-import { Registry } from "./registry.js";
+import { Registry } from "@cria/core";
 
 /** An estimate of KL(policy || reference) at one token from d = logprob - refLogprob, and its derivative. */
 export type KlEstimate = (d: number) => { value: number; gradient: number };

@@ -1,10 +1,16 @@
 import type { TrainSequence } from "@cria/core";
-import type { PolicyLossOptions } from "./compose-policy-loss.js";
+import { CURRENT_SCALE, type PolicyLossOptions } from "./compose-policy-loss.js";
+import type { MiniBatch } from "./losses/policy-loss.js";
 import { policyLosses } from "./losses/policy-losses.js";
+import { correctRollout } from "./rollout-correction.js";
 
 /** Whether the loss looks at the whole mini-batch first, so that it must go through `preparePolicyLoss`. */
 export function needsPreparation(options: PolicyLossOptions): boolean {
-  return policyLosses.get(options.lossMode).prepare !== undefined;
+  return policyLosses.get(options.lossMode).prepare !== undefined || normalizesCurrent(options);
+}
+
+function normalizesCurrent({ currentCorrection: correction }: PolicyLossOptions): boolean {
+  return correction !== null && correction.rolloutIs !== null && correction.rolloutIsBatchNormalize;
 }
 
 /**
@@ -21,8 +27,7 @@ export function preparePolicyLoss(
   logprobs: readonly ArrayLike<number>[],
   random: () => number,
 ): TrainSequence[] {
-  const { prepare } = policyLosses.get(options.lossMode);
-  if (!prepare) return [...sequences];
+  if (!needsPreparation(options)) return [...sequences];
   const gather = (pick: (sequence: number) => ArrayLike<number>) => {
     const values: number[] = [];
     sequences.forEach(({ lossMask }, s) => {
@@ -31,15 +36,14 @@ export function preparePolicyLoss(
     });
     return Float32Array.from(values);
   };
-  const prepared = prepare(
-    {
-      logprobs: gather((s) => logprobs[s]!),
-      oldLogprobs: gather((s) => sequences[s]!.columns!.oldLogprobs!),
-      advantages: gather((s) => sequences[s]!.columns!.advantages!),
-      random,
-    },
-    options,
-  );
+  const miniBatch: MiniBatch = {
+    logprobs: gather((s) => logprobs[s]!),
+    oldLogprobs: gather((s) => sequences[s]!.columns!.oldLogprobs!),
+    advantages: gather((s) => sequences[s]!.columns!.advantages!),
+    random,
+  };
+  const prepared = { ...policyLosses.get(options.lossMode).prepare?.(miniBatch, options) };
+  if (normalizesCurrent(options)) prepared[CURRENT_SCALE] = scaleCurrent(options, miniBatch, sequences);
   let at = 0;
   return sequences.map((sequence) => {
     const columns: Record<string, ArrayLike<number>> = { ...sequence.columns };
@@ -51,4 +55,25 @@ export function preparePolicyLoss(
     at = next;
     return { ...sequence, columns };
   });
+}
+
+/** One over the mean of the current correction's weights, on every token of the mini-batch. */
+function scaleCurrent(
+  { currentCorrection }: PolicyLossOptions,
+  { logprobs, oldLogprobs }: MiniBatch,
+  sequences: readonly TrainSequence[],
+): Float32Array {
+  const offsets = [0];
+  for (const { lossMask } of sequences)
+    offsets.push(offsets.at(-1)! + Array.from(lossMask).reduce((sum, bit) => sum + (bit ? 1 : 0), 0));
+  const { metrics } = correctRollout(
+    {
+      oldLogprobs: logprobs,
+      rolloutLogprobs: oldLogprobs,
+      responseMask: new Uint8Array(logprobs.length).fill(1),
+      offsets,
+    },
+    currentCorrection!,
+  );
+  return new Float32Array(logprobs.length).fill(1 / (metrics.rollout_is_batch_norm_factor ?? 1));
 }

@@ -10,8 +10,10 @@ import {
   maskedMean,
   maskedWhiten,
   type PolicyLossOptions,
+  parseRejectionRules,
   penalizeRewards,
   policyLosses,
+  type RewardPart,
 } from "./index.js";
 
 /** Values that the scripts in fixtures/ gave: numpy and PyTorch in double precision, from the formulas. */
@@ -32,6 +34,10 @@ interface AdvantageCase {
   advantages: number[];
   returns: number[];
   explained: number | null;
+  parts?: RewardPart[];
+  old_logprobs?: number[];
+  sum_pi_squared?: number[];
+  is_weights?: number[] | null;
 }
 
 interface PolicyLossCase {
@@ -69,10 +75,10 @@ interface TrainingTerms {
   }[];
   rollout_correction: {
     rollout_is: "token" | "sequence" | null;
-    rollout_is_threshold: number;
-    rollout_rs: "token" | "sequence" | "geometric" | null;
-    rollout_rs_threshold: number;
-    rollout_rs_threshold_lower: number | null;
+    /** Two numbers are IcePop's bounds. */
+    rollout_is_threshold: number | [number, number];
+    /** rollout_rs, rollout_rs_threshold, rollout_rs_threshold_lower. */
+    config: [string | null, number | string | null, number | null];
     width: number;
     mask: number[];
     rollout_logprobs: number[];
@@ -137,6 +143,10 @@ describe("advantages of an independent numpy reference", () => {
       groups: c.groups,
       values: c.values,
       baselines: c.baselines,
+      rewardParts: c.parts,
+      oldLogprobs: c.old_logprobs,
+      sumPiSquared: c.sum_pi_squared,
+      rolloutIsWeights: c.is_weights ?? undefined,
       gamma: c.gamma,
       lam: c.lam,
       normalizeByStd: c.by_std,
@@ -169,8 +179,10 @@ describe("policy losses and gradients of an independent PyTorch reference", () =
       ppoKlCoef: p.ppo_kl_coef!,
       tauPos: p.tau_pos!,
       tauNeg: p.tau_neg!,
+      droBeta: p.dro_beta ?? null,
       entropyCoeff: c.entropy_coeff,
       kl: c.kl_type ? { coefficient: c.kl_coef, type: c.kl_type } : null,
+      currentCorrection: null,
     };
     const logprobs = Float32Array.from(c.logprobs);
     const oldLogprobs = Float32Array.from(c.old_logprobs);
@@ -212,11 +224,17 @@ describe("other terms of an independent reference", () => {
       totals: { tokens: c.values.length, sequences: c.lengths.length },
     });
     expectClose(result.dValues, c.d_values, 1e-5);
-    expectMetrics({ loss: result.loss, ...result.metrics }, { loss: c.loss, vf_loss: c.loss, vf_clipfrac: c.clipfrac });
+    const vpred_mean = c.values.reduce((a, b) => a + b, 0) / c.values.length;
+    expectMetrics(
+      { loss: result.loss, ...result.metrics },
+      { loss: c.loss, vf_loss: c.loss, vf_clipfrac: c.clipfrac, vpred_mean },
+    );
     expect(c.clipfrac).toBeGreaterThan(0);
   });
 
-  it.each(terms.rollout_correction)("rollout correction, is $rollout_is, rs $rollout_rs", (c) => {
+  it.each(terms.rollout_correction)("rollout correction, is $rollout_is $rollout_is_threshold, rs $config", (c) => {
+    const [names, threshold, lower] = c.config;
+    const [least, most] = [null, c.rollout_is_threshold].flat().slice(-2) as [number | null, number];
     const result = correctRollout(
       {
         oldLogprobs: c.old_logprobs,
@@ -226,10 +244,9 @@ describe("other terms of an independent reference", () => {
       },
       {
         rolloutIs: c.rollout_is,
-        rolloutIsThreshold: c.rollout_is_threshold,
-        rolloutRs: c.rollout_rs,
-        rolloutRsThreshold: c.rollout_rs_threshold,
-        rolloutRsThresholdLower: c.rollout_rs_threshold_lower,
+        rolloutIsThreshold: most,
+        rolloutIsThresholdLower: least,
+        rolloutRs: names === null ? [] : parseRejectionRules(names, threshold, lower),
         rolloutIsBatchNormalize: false,
         rolloutTokenVetoThreshold: null,
       },

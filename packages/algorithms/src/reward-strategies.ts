@@ -1,4 +1,4 @@
-import { Registry } from "./registry.js";
+import { Registry } from "@cria/core";
 
 export interface RewardStrategyInputs {
   /** 1 = sampled by the policy; as long as the trajectory's tokens. */

@@ -10,8 +10,10 @@ import {
   KlController,
   keepVaryingGroups,
   klEstimates,
+  type PolicyFiltration,
+  parseRejectionRules,
   penalizeRewards,
-  Registry,
+  resampleByScore,
 } from "./index.js";
 
 fc.configureGlobal({ numRuns: 50 });
@@ -126,7 +128,7 @@ describe("value loss", () => {
       columns: { oldValues: returns, returns },
       totals: { tokens: 3, sequences: 1 },
     });
-    expect({ loss, ...metrics }).toEqual({ loss: 0, vf_loss: 0, vf_clipfrac: 0 });
+    expect({ loss, ...metrics }).toEqual({ loss: 0, vf_loss: 0, vf_clipfrac: 0, vpred_mean: expect.closeTo(7 / 3, 6) });
     expect(explainVariance(returns, returns, [1, 1, 1])).toBe(1);
     expect(explainVariance([2, 2, 2], returns, [1, 1, 1])).toBeCloseTo(0, 4);
     expect(explainVariance([2, 99, 2], returns, [1, 0, 1])).toBeCloseTo(0, 4);
@@ -156,7 +158,10 @@ describe("rollout correction", () => {
     fc.assert(
       fc.property(batch, fc.constantFrom("token", "sequence"), (tokens, rolloutIs) => {
         const same = tokens.map((t) => ({ ...t, rollout: t.old }));
-        const { weights, lossMask, metrics } = correct(same, { rolloutIs, rolloutRs: rolloutIs });
+        const { weights, lossMask, metrics } = correct(same, {
+          rolloutIs,
+          rolloutRs: parseRejectionRules(rolloutIs, null),
+        });
         expect([...weights!]).toEqual(tokens.map((t) => t.mask));
         expect([...lossMask]).toEqual(tokens.map((t) => t.mask));
         if (!tokens.some((t) => t.mask)) return;
@@ -211,9 +216,8 @@ describe("rollout correction", () => {
         const options = {
           rolloutIs,
           rolloutIsThreshold: 1.5,
-          rolloutRs: "geometric",
-          rolloutRsThreshold: 1.2,
-        } as const;
+          rolloutRs: parseRejectionRules("seq_mean_k1,token_k3", "0.8_1.3,0.5"),
+        };
         const plain = correct(tokens, options);
         expect(plain.weights!.every((w) => w <= 1.5)).toBe(true);
         const disturbed = correct(
@@ -223,6 +227,100 @@ describe("rollout correction", () => {
         expect(disturbed).toEqual(plain);
       }),
     );
+  });
+});
+
+describe("rejection rules", () => {
+  const bounds = (names: string, threshold: string | number | null, lower: number | null = null) =>
+    parseRejectionRules(names, threshold, lower).map((rule) => [
+      rule.name,
+      rule.estimate === "k1" ? Math.exp(rule.lower) : rule.lower,
+      rule.estimate === "k1" ? Math.exp(rule.upper) : rule.upper,
+    ]);
+  const near = (x: number) => expect.closeTo(x, 12);
+
+  it("bound sampler / training graph; with verl 0.7's names training graph / sampler", () => {
+    expect(bounds("token_k1", "0.5_4")).toEqual([["token_k1", near(0.5), near(4)]]);
+    expect(bounds("token", 4, 0.5)).toEqual([["token_k1", near(0.25), near(2)]]);
+    expect(bounds("sequence", "0.5_4")).toEqual([["seq_sum_k1", near(0.25), near(2)]]);
+    expect(bounds("seq_mean_k1", 4, 0.5)).toEqual([["seq_mean_k1", near(0.5), near(4)]]);
+    for (const name of ["geometric", "seq_mean_k1"]) {
+      expect(bounds(name, 1.25)).toEqual([["seq_mean_k1", near(0.8), near(1.25)]]);
+      expect(bounds(name, null)).toEqual([["seq_mean_k1", near(0.5), near(2)]]);
+    }
+  });
+
+  it("are several with commas in between, with a threshold for each or one for all", () => {
+    expect(bounds("token_k1 , seq_max_k2", "0.5_2, 0.1")).toEqual([
+      ["token_k1", near(0.5), near(2)],
+      ["seq_max_k2", Number.NEGATIVE_INFINITY, 0.1],
+    ]);
+    expect(bounds("token_k2,seq_sum_k3", "0.3").map(([, , upper]) => upper)).toEqual([0.3, 0.3]);
+  });
+
+  it.each([
+    ["seq_max_k1", 2, /is not a way to reject[\s\S]*seq_max_k2/],
+    ["", 2, /is not a way to reject/],
+    ["token_k1,token_k2,token_k3", "1.5,2", /one threshold for each of token_k1, token_k2, token_k3/],
+    ["token_k2", null, /a number above 0 for token_k2/],
+    ["token_k3", "0.5_2", /a number above 0 for token_k3/],
+    ["token_k1", "2_0.5", /"lower_upper" with 0 < lower < upper/],
+    ["token_k1", "0_2", /lower_upper/],
+    ["token_k1", "1_1", /lower_upper/],
+    ["token_k1", "x_2", /lower_upper/],
+    ["token_k1", "_2", /lower_upper/],
+    ["token_k1", "1_2_3", /lower_upper/],
+    ["token_k1", 0.5, /a number above 1/],
+    ["token_k1", "", /lower_upper/],
+  ])("%s with %s are refused", (names, threshold, message) => {
+    expect(() => parseRejectionRules(names, threshold)).toThrow(message);
+  });
+
+  it("take IcePop's bounds as a mask of weights, not of tokens", () => {
+    const inputs = {
+      oldLogprobs: [0.3, 0, 1, -1].map(Math.log).map((x) => (Number.isFinite(x) ? x : 0)),
+      rolloutLogprobs: [0, 0, 0, 0],
+      responseMask: [1, 1, 1, 1],
+      offsets: [0, 4],
+    };
+    const { weights, lossMask } = correctRollout(inputs, {
+      ...defaultRolloutCorrection,
+      rolloutIs: "token",
+      rolloutIsThresholdLower: 0.5,
+    });
+    expect([...weights!]).toEqual([0, 1, 1, 1]);
+    expect([...lossMask]).toEqual([1, 1, 1, 1]);
+  });
+});
+
+describe("policy filtration", () => {
+  const draw = (scores: number[], method: PolicyFiltration["method"], times = 200) => {
+    let state = 1;
+    const random = () => {
+      state = (state * 48271) % 2147483647;
+      return state / 2147483647;
+    };
+    const counts = scores.map(() => 0);
+    for (let k = 0; k < times; k++) {
+      const drawn = resampleByScore(scores, { method, weightPow: 2 }, random);
+      expect(drawn).toHaveLength(scores.length);
+      expect(drawn).toEqual([...drawn].sort((a, b) => a - b));
+      for (const i of drawn) counts[i]!++;
+    }
+    return counts.map((count) => count / (times * scores.length));
+  };
+  const shares = (...expected: number[]) => expected.map((share) => expect.closeTo(share, 1));
+
+  it("draws by the power of scores, by extremes, or the best more often than others", () => {
+    expect(draw([0, 1, -2, 0], "pow")).toEqual(shares(0, 0.2, 0.8, 0));
+    expect(draw([0, 1, -2, 0.5], "max_min")).toEqual(shares(0, 0.5, 0.5, 0));
+    expect(draw([1, 1, 3, 0], "max_random")).toEqual(shares(1 / 7, 1 / 7, 4 / 7, 1 / 7));
+  });
+
+  it("draws evenly where scores say nothing, and survives scores that overflow", () => {
+    expect(draw([0, 0], "pow")).toEqual(shares(0.5, 0.5));
+    expect(draw([1e200, 1], "pow")).toEqual([1, 0]);
+    expect(draw([], "pow")).toEqual([]);
   });
 });
 
@@ -245,14 +343,5 @@ describe("weighted cross entropy", () => {
     });
     expect(result.loss).toBeCloseTo((1 + 2) / 4, 6);
     expect([...result.dLogprobs]).toEqual([-0.25, -0, -0.125]);
-  });
-});
-
-describe("registries", () => {
-  it("take entries of users, and name what there is", () => {
-    const registry = new Registry<number>("size", { small: 1 });
-    registry.register("large", 9);
-    expect(registry.get("large")).toBe(9);
-    expect(() => registry.get("huge")).toThrow(/large, small/);
   });
 });

@@ -17,7 +17,7 @@ export const defaultValueLoss: ValueLossOptions = {
 /**
  * Clipped value loss (Schulman et al. 2015, arXiv:1506.02438, with PPO's clip): half of
  * max((v - R)^2, (clip(v, vOld - range, vOld + range) - R)^2), aggregated like a policy loss. `vf_clipfrac` is the share of
- * tokens whose clipped term is the larger. Columns: `oldValues` (before the update) and `returns`.
+ * tokens whose clipped term is the larger, `vpred_mean` the mean value. Columns: `oldValues` (before the update) and `returns`.
  * @throws ConfigError for an unknown aggregation.
  */
 export function composeValueLoss(options: ValueLossOptions = defaultValueLoss): ValueLossFunction {
@@ -30,6 +30,7 @@ export function composeValueLoss(options: ValueLossOptions = defaultValueLoss): 
     const dValues = new Float32Array(values.length);
     let loss = 0;
     let clippedTokens = 0;
+    let sum = 0;
     for (let i = 0; i < values.length; i++) {
       const clipped = Math.max(oldValues[i]! - range, Math.min(oldValues[i]! + range, values[i]!));
       const error = values[i]! - returns[i]!;
@@ -39,7 +40,10 @@ export function composeValueLoss(options: ValueLossOptions = defaultValueLoss): 
       // A clipped value does not move with v.
       dValues[i] = isClipped ? 0 : weights[i]! * error;
       if (isClipped) clippedTokens++;
+      sum += values[i]!;
     }
-    return { loss, dValues, metrics: { vf_loss: loss, vf_clipfrac: clippedTokens / Math.max(1, totals.tokens) } };
+    const tokens = Math.max(1, totals.tokens);
+    const metrics = { vf_loss: loss, vf_clipfrac: clippedTokens / tokens, vpred_mean: sum / tokens };
+    return { loss, dValues, metrics };
   };
 }

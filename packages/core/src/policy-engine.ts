@@ -136,6 +136,8 @@ export interface ScoreOptions {
   adapter?: boolean;
   /** Also return the entropy of each distribution. */
   entropy?: boolean;
+  /** Also return the sum of the squared probabilities of each distribution. */
+  sumPiSquared?: boolean;
   signal?: AbortSignal;
 }
 
@@ -144,6 +146,8 @@ export interface ScoreResult {
   logprobs: Float32Array;
   /** As long as `tokenIds`, in nats; only when asked for. */
   entropy: Float32Array | null;
+  /** As long as `tokenIds`, above 0 and at most 1 where scored; only when asked for. */
+  sumPiSquared: Float32Array | null;
 }
 
 /** One sequence of a training batch. */

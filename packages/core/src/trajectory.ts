@@ -26,6 +26,8 @@ export interface TurnRecord {
   endedAt: number;
   /** Tool calls of an assistant's turn, and the tokens from the first one's beginning to the last one's end. */
   toolCalls?: { count: number; start: number; end: number };
+  /** Of a tools' turn, a message each: why the call gave no ordinary answer; null where it gave one. */
+  failures?: (string | null)[];
 }
 
 /** How a conversation went, in time. */
@@ -49,6 +51,16 @@ export interface RewardParts {
   tokenLevel: Float64Array;
 }
 
+/** What one judge says of a trajectory. Its `score` is the sum of weight times value over such parts. */
+export interface ScorePart {
+  /** Unique among the parts of a score. */
+  name: string;
+  value: number;
+  weight: number;
+  /** Who gave it, in words: a reward function, a data source's rule, a reward model, the interaction, the tools. */
+  by: string;
+}
+
 /** What was judged, and the reward that was made of it. Nothing but `reward` itself (their sum) is trained on. */
 export interface TrajectoryRewards extends RewardParts {
   /**
@@ -56,6 +68,8 @@ export interface TrajectoryRewards extends RewardParts {
    * conversation failed or could not be judged.
    */
   score: number | null;
+  /** What `score` is made of, and who gave it. Empty when it is null. */
+  parts: readonly ScorePart[];
   /** Whether the goal was reached: `acc` of the reward function, else a score above 0. Null when `score` is. */
   success: boolean | null;
   /** Sum over the tools of calcReward; null when no tool has one, or one failed. */

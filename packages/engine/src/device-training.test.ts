@@ -103,6 +103,24 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
     expect(Object.entries(differences).filter(([, difference]) => !(difference < 2e-3))).toEqual([]);
     await Promise.all([ours.dispose(), cpu.dispose()]);
   });
+
+  it("sums squared probabilities as the CPU does, and changes no other number for it", async () => {
+    const path = await write({ embeddingScale: 0.3 });
+    const ours = await loadEmulated({ path, ...small, trainable: "full" }, device());
+    const cpu = await loadModel({ path, ...small, trainable: "full", device: "cpu" });
+    const options = { temperature: 0.8, entropy: true };
+    const asked = await ours.score(makeBatch(), { ...options, sumPiSquared: true });
+    const wanted = await cpu.score(makeBatch(), { ...options, sumPiSquared: true });
+    asked.forEach(({ sumPiSquared }, i) => {
+      expect(Math.max(...wanted[i]!.sumPiSquared!)).toBeGreaterThan(1 / 256);
+      sumPiSquared!.forEach((sum, t) => {
+        expect(sum).toBeCloseTo(wanted[i]!.sumPiSquared![t]!, 5);
+      });
+    });
+    const plain = await ours.score(makeBatch(), options);
+    expect(asked.map((score) => ({ ...score, sumPiSquared: null }))).toEqual(plain);
+    await Promise.all([ours.dispose(), cpu.dispose()]);
+  });
 });
 
 // As "Devices" of the README has it: on the CPU forward products over quantised weights round activations too.

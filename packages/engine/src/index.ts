@@ -1,3 +1,4 @@
+export { isAddress, type ResolveModelOptions, resolveModel } from "@cria/hub";
 export { type CudaPart, inspectCuda } from "./cuda.js";
 export { writeGguf } from "./gguf.js";
 export { type ExportModelOptions, type ExportModelResult, exportModel } from "./gguf-files/export-model.js";

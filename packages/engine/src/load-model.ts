@@ -4,7 +4,7 @@ import { type LoadModelOptions, loadNative } from "./load-native.js";
 /**
  * Loads a GGUF model for generation and, if asked, training. One process may hold several.
  * @throws EngineError when the file is missing, damaged or not trainable as asked, or memory does not suffice;
- *   ConfigError for an unknown option.
+ *   HubError when its address cannot be followed; ConfigError for an unknown option.
  */
 export async function loadModel(options: LoadModelOptions): Promise<LlamaModel> {
   return new LlamaModel(await loadNative(options));

@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { ConfigError } from "@cria/core";
+import { resolveModel } from "@cria/hub";
 import { prepareDevice } from "./cuda.js";
 import { callNative, getAddon } from "./native.js";
 import type { NativeLoadOptions, NativeModel } from "./native-types.js";
@@ -19,7 +20,7 @@ export interface LoraOptions {
 }
 
 export interface LoadModelOptions {
-  /** A GGUF file. */
+  /** A GGUF file, or its address on a hub, as `hf:Qwen/Qwen3-0.6B-GGUF:Q8_0`: see `resolveModel`. */
   path: string;
   /**
    * "auto" (default) takes CUDA when its driver, cuBLAS, a GPU and the package @node-llama-cpp/linux-x64-cuda are there and
@@ -103,7 +104,7 @@ const KNOWN_OPTIONS = new Set([
 
 /**
  * `emulatedDevice` is for checks alone.
- * @throws EngineError, ConfigError for an unknown option.
+ * @throws EngineError, HubError for an address that cannot be followed, ConfigError for an unknown option.
  */
 export async function loadNative(
   options: LoadModelOptions,
@@ -121,11 +122,13 @@ export async function loadNative(
   const addon = getAddon();
   const trainable = options.trainable ?? (options.lora ? "lora" : "none");
   prepareDevice(options.device ?? "auto");
+  const path = await resolveModel(options.path);
   const model = await callNative(() =>
     addon.loadModel({
       threads: availableParallelism(),
       kvType: trainable === "none" ? "f16" : "f32",
       ...dropUndefined(options),
+      path,
       trainable,
       valueHead,
       emulatedDevice,

@@ -105,6 +105,8 @@ export interface NativeMicroBatch {
 export interface NativeScores {
   logprobs: Float32Array;
   entropy: Float32Array;
+  /** Of the squared probabilities of each distribution, when asked for. */
+  sumSquares?: Float32Array;
 }
 
 export interface NativeOptimizer {
@@ -172,7 +174,7 @@ export interface NativeModel {
   flush(): Promise<void>;
   schedulerStats(): SchedulerStats;
   /** With `keep`, backward may follow. */
-  forward(batch: NativeMicroBatch, keep: boolean): Promise<NativeScores>;
+  forward(batch: NativeMicroBatch, keep: boolean, withSumSquares?: boolean): Promise<NativeScores>;
   backward(dLogprobs: Float32Array, dEntropy: Float32Array): Promise<void>;
   step(optimizer: NativeOptimizer): Promise<{ gradNorm: number; stepped: boolean }>;
   zeroGradients(): Promise<void>;

@@ -229,7 +229,10 @@ describe("bad input", () => {
   });
 
   it("files and options", async () => {
-    await expect(loadModel({ path: "/no/such/model.gguf" })).rejects.toThrow(/No such file/);
+    const start = `relative one starts at the working directory, ${process.cwd()}`;
+    await expect(loadModel({ path: "no/such/model.gguf" })).rejects.toThrow(start);
+    const absolute = await loadModel({ path: "/no/such/model.gguf" }).catch((error: Error) => error.message);
+    expect(absolute).toMatch(/No such file[\s\S]*check the path$/);
     await expect(loadModel({ path: import.meta.filename })).rejects.toThrow(/not a GGUF file/);
     const path = await models.write();
     const { readFileSync, writeFileSync } = await import("node:fs");

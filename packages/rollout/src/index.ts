@@ -1,4 +1,5 @@
-export { batchTrajectories } from "./data/batch-trajectories.js";
+export { DataLoader, type DataLoaderPlace, type DataLoaderState } from "./data/data-loader.js";
+export { type DatasetRow, type ParseRowOptions, parseRow } from "./data/dataset-row.js";
 export { filterOverlongPrompts } from "./data/filter-overlong-prompts.js";
 export {
   type ConvertedFile,
@@ -8,18 +9,18 @@ export {
   type Gsm8kSplit,
   gsm8kShapes,
 } from "./data/gsm8k.js";
+export { type LoadDatasetOptions, loadDataset } from "./data/load-dataset.js";
 export { loadExport } from "./data/load-export.js";
+export { mapRecord, type RowMap } from "./data/map-record.js";
 export { type MeasureOptions, measurePrompts } from "./data/prompt-lengths.js";
 export { type DatasetRecord, readRecords } from "./data/read-records.js";
 export { checkDatasetClass, type DatasetClass, RolloutDataset } from "./data/rollout-dataset.js";
-export { writeFileAtomically } from "./data/write-atomically.js";
 export { type ParquetField, type ParquetFields, writeParquet } from "./data/write-parquet.js";
-export { DataLoader, type DataLoaderPlace, type DataLoaderState } from "./data-loader.js";
-export { type DatasetRow, type ParseRowOptions, parseRow } from "./dataset-row.js";
-export { fitPrompt, type Truncation } from "./fit-prompt.js";
-export { hashSeed, makeUniform, shuffleIndices } from "./hash-seed.js";
-export { type LoadDatasetOptions, loadDataset } from "./load-dataset.js";
+export * from "./dump/index.js";
+export * from "./filter/index.js";
+export { fitPrompt, type Truncation } from "./loops/fit-prompt.js";
 export * from "./loops/index.js";
+export { describeData, toPlainData } from "./plain-data.js";
 export {
   averageExtras,
   type BatchRewardFunction,
@@ -31,6 +32,7 @@ export {
   findReward,
   findToolCalls,
   type Judgement,
+  listRewardManagers,
   makeRewardManager,
   makeRewardRequest,
   makeUnknownSource,
@@ -51,4 +53,4 @@ export {
   registerRewardManager,
   routeReward,
   scoreFinalAnswer,
-} from "./reward.js";
+} from "./rewards/index.js";

@@ -1,6 +1,15 @@
 /** The work took longer than it may. */
 export class DeadlineExceeded extends Error {}
 
+/** Never throws: what was thrown may be anything. */
+export function isDeadlineExceeded(error: unknown): boolean {
+  try {
+    return error instanceof DeadlineExceeded;
+  } catch {
+    return false;
+  }
+}
+
 const longestTimer = 2 ** 31 - 1;
 
 /** Stops the clock of a deadline; what it gives lets the clock go on, once. Pauses may overlap. */

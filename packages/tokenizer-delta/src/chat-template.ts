@@ -1,5 +1,6 @@
 import { type ChatMessage, TokenizerError, type ToolSchema } from "@cria/core";
 import { parseTemplate } from "./parse-template.js";
+import { defaultRenderLimits, type RenderLimits, TemplateLimitError } from "./render-limits.js";
 import { callForms, type MessageForm, pairCallsWithAnswers, toTemplateMessage } from "./template-message.js";
 
 export interface RenderOptions {
@@ -9,10 +10,15 @@ export interface RenderOptions {
   kwargs?: Record<string, unknown>;
 }
 
-/** A model's chat template (Jinja, as GGUF files carry it). */
+/** Characters of a template's own complaint that an error shows. */
+const longestComplaint = 1000;
+
+/** A model's chat template (Jinja, as GGUF files carry it), rendered under limits of time and size. */
 export class ChatTemplate {
   private readonly template: ReturnType<typeof parseTemplate>;
   private form: MessageForm | undefined;
+  /** A template that met a limit is not tried again: each time would take as long. */
+  private exceeded: TemplateLimitError | undefined;
 
   /**
    * @param specialTokens texts of the model's own tokens, "" where it has none; `DeltaTokenizer.forModel` knows them.
@@ -21,6 +27,7 @@ export class ChatTemplate {
   constructor(
     readonly source: string,
     private readonly specialTokens: { bos_token?: string; eos_token?: string } = {},
+    limits: RenderLimits = defaultRenderLimits,
   ) {
     for (const name of ["bos_token", "eos_token"] as const) {
       if (specialTokens[name] !== undefined || !new RegExp(`\\b${name}\\b`).test(source)) continue;
@@ -32,30 +39,42 @@ export class ChatTemplate {
       });
     }
     try {
-      this.template = parseTemplate(source);
+      this.template = parseTemplate(source, limits);
     } catch (cause) {
+      if (cause instanceof TemplateLimitError) throw cause;
       throw new TokenizerError("does not parse", {
         code: "tokenizer/bad-template",
         subject: "chat template",
         expected: "a Jinja template",
-        received: (cause as Error).message,
+        received: cut((cause as Error).message),
         cause,
       });
     }
   }
 
-  /** @throws TokenizerError with the template's own complaint, for example about the order of roles. */
+  /** @throws TokenizerError with the template's own complaint, for example about the order of roles, or with a limit. */
   render(messages: readonly ChatMessage[], options: RenderOptions = {}): string {
     try {
-      return this.template.render(this.makeVariables(messages, options));
+      return this.renderVariables(this.makeVariables(messages, options));
     } catch (cause) {
+      if (cause instanceof TemplateLimitError) throw cause;
       throw new TokenizerError("cannot render this conversation", {
         code: "tokenizer/render-failed",
         subject: "chat template",
         expected: "messages that the template accepts",
-        received: `${(cause as Error).message} (roles: ${messages.map((m) => m.role).join(", ")})`,
+        received: cut(`${(cause as Error).message} (roles: ${messages.map((m) => m.role).join(", ")})`),
         cause,
       });
+    }
+  }
+
+  private renderVariables(variables: Record<string, unknown>): string {
+    if (this.exceeded) throw this.exceeded;
+    try {
+      return this.template.render(variables);
+    } catch (cause) {
+      if (cause instanceof TemplateLimitError) this.exceeded = cause;
+      throw cause;
     }
   }
 
@@ -93,7 +112,7 @@ export class ChatTemplate {
     ];
     const works = (form: MessageForm) => {
       try {
-        const text = this.template.render(this.fillVariables(messages, {}, form));
+        const text = this.renderVariables(this.fillVariables(messages, {}, form));
         return ["probe_name_7f3a", "probe_key_7f3a", "probe-value-7f3a"].every((part) => text.includes(part));
       } catch {
         return false;
@@ -102,4 +121,8 @@ export class ChatTemplate {
     this.form = callForms.find(works) ?? callForms[0]!;
     return this.form;
   }
+}
+
+function cut(text: string): string {
+  return text.length > longestComplaint ? `${text.slice(0, longestComplaint)}...` : text;
 }

@@ -10,5 +10,6 @@ export {
   type TokenizedModel,
 } from "./delta-tokenizer.js";
 export { type EncodedTurn, InferenceConversation } from "./inference-conversation.js";
+export { defaultRenderLimits, type RenderLimits } from "./render-limits.js";
 export type { RenderedText } from "./rendered-text.js";
 export type { TextTokenizer } from "./text-tokenizer.js";

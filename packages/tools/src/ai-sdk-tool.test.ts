@@ -1,7 +1,8 @@
-import { jsonSchema, tool } from "ai";
+import { jsonSchema, ToolLoopAgent, tool } from "ai";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { fromAiSdkTool, fromAiSdkTools } from "./ai-sdk-tool.js";
+import { findAiSdkTools, fromAiSdkTool, fromAiSdkTools } from "./ai-sdk-tool.js";
+import { createTools, registerToolClass } from "./registry.js";
 import { findArgumentError } from "./validate-arguments.js";
 
 const weather = tool({
@@ -97,6 +98,25 @@ describe("AI SDK tools", () => {
     expect((await made.execute("i", { n: 3 })).response.text).toMatch(
       /^error: invalid arguments \(.*must be even.*\)$/s,
     );
+  });
+
+  it("are found in an export: one, a record of them, an agent's; nothing else is taken for one", () => {
+    const agent = new ToolLoopAgent({ model: "any/model" as never, tools: { weather } });
+    expect(findAiSdkTools("export", weather)).toEqual({ export: weather });
+    expect(findAiSdkTools("export", { weather, limit: 3, none: null })).toEqual({ weather });
+    expect(findAiSdkTools("export", agent)).toEqual({ weather });
+    for (const other of [null, 5, "x", {}, { tools: {} }, [1], () => weather])
+      expect(findAiSdkTools("export", other)).toBeNull();
+  });
+
+  it("of a record or an agent are chosen by config.tools", async () => {
+    registerToolClass("kit", { weather, again: weather } as never);
+    const load = async (tools?: string[]) => [
+      ...(await createTools([{ class_name: "kit", config: { ...(tools ? { tools } : {}) } }], ".")).keys(),
+    ];
+    expect(await load()).toEqual(["weather", "again"]);
+    expect(await load(["again"])).toEqual(["again"]);
+    await expect(load(["rain"])).rejects.toThrow(/tools rain of class_name "kit": are not there[\s\S]*weather, again/);
   });
 
   it("without execute or a readable schema are an error", async () => {

@@ -28,6 +28,22 @@ export function isAiSdkTool(value: unknown): value is AiSdkTool {
 }
 
 /**
+ * The AI SDK tools that a value holds, by what the model calls them: one tool, called `name`; a record of tools; or an agent,
+ * by its `tools`. Whatever else a record holds is passed over; null when there is no tool in it.
+ */
+export function findAiSdkTools(name: string, value: unknown): Record<string, AiSdkTool> | null {
+  if (isAiSdkTool(value)) return { [name]: value };
+  const record = isRecord(value) && isRecord(value["tools"]) ? value["tools"] : value;
+  if (!isRecord(record) || record instanceof BaseTool) return null;
+  const tools = Object.entries(record).filter((entry): entry is [string, AiSdkTool] => isAiSdkTool(entry[1]));
+  return tools.length > 0 ? Object.fromEntries(tools) : null;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
+/**
  * Makes an AI SDK tool a tool of an agent. It keeps no state for a trajectory; `agentData` and the row's
  * `execute_kwargs` reach it as `experimental_context`.
  * @throws ToolError when it cannot run here or its schema cannot be read.
@@ -59,6 +75,10 @@ class AiSdkToolAdapter extends BaseTool {
   ) {
     const { $schema: _, ...parameters } = jsonSchema;
     super(defineToolSchema(name, tool.description ?? "", parameters));
+  }
+
+  override get origin() {
+    return "ai-sdk" as const;
   }
 
   async execute(

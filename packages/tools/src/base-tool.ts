@@ -37,6 +37,8 @@ export interface ExecuteOptions {
   [kwarg: string]: unknown;
 }
 
+export type ToolOrigin = "own" | "mcp" | "ai-sdk";
+
 /**
  * A tool of an agent. One instance lives for each trajectory: `create` before its first turn, `execute` for each call,
  * `calcReward` at its end, and `release` always, also after errors and aborts. Kwargs and arguments are the trajectory's
@@ -53,6 +55,11 @@ export abstract class BaseTool {
 
   get name(): string {
     return this.schema.function.name;
+  }
+
+  /** Who wrote it: tools of MCP servers and of the AI SDK follow rules of their own. */
+  get origin(): ToolOrigin {
+    return "own";
   }
 
   /**

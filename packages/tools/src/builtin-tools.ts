@@ -2,8 +2,8 @@ import { CalculatorTool } from "./calculator-tool.js";
 import { CodeTool } from "./code-tool.js";
 import { Gsm8kTool } from "./gsm8k-tool.js";
 import { createMcpTools } from "./mcp/create-mcp-tools.js";
-import type { ToolClass, ToolFactory } from "./registry.js";
 import { createSearchTool } from "./search/search-tool.js";
+import type { ToolClass, ToolFactory } from "./tool-config-entry.js";
 
 /** Built-in tools, by the names that configs use: ours, and the Python paths of the field's shipped examples. */
 export const builtinTools: ReadonlyMap<string, ToolClass | ToolFactory> = new Map<string, ToolClass | ToolFactory>([

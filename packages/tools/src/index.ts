@@ -1,8 +1,17 @@
-export { type AiSdkTool, fromAiSdkTool, fromAiSdkTools, isAiSdkTool } from "./ai-sdk-tool.js";
-export { BaseTool, type CreateOptions, type ExecuteOptions, type ToolResponse, type ToolResult } from "./base-tool.js";
+export { type AiSdkTool, findAiSdkTools, fromAiSdkTool, fromAiSdkTools, isAiSdkTool } from "./ai-sdk-tool.js";
+export {
+  BaseTool,
+  type CreateOptions,
+  type ExecuteOptions,
+  type ToolOrigin,
+  type ToolResponse,
+  type ToolResult,
+} from "./base-tool.js";
 export { calculate, formatNumber } from "./calculate.js";
 export { CalculatorTool } from "./calculator-tool.js";
+export { checkToolSchema, findSchemaProblem } from "./check-tool-schema.js";
 export { CodeTool, describeOutcome } from "./code-tool.js";
+export { interactionEntrySchema, toolEntrySchema } from "./config-entries.js";
 export {
   type A2aExtension,
   type A2aSkill,
@@ -18,7 +27,8 @@ export { Gsm8kTool } from "./gsm8k-tool.js";
 export * from "./interactions/index.js";
 export { loadToolConfig } from "./load-tool-config.js";
 export { connectMcpServer, createMcpTools, type McpToolOptions } from "./mcp/create-mcp-tools.js";
-export { McpConnection, type McpConnectionOptions, type McpServerConfig } from "./mcp/mcp-connection.js";
+export { McpConnection, type McpConnectionOptions } from "./mcp/mcp-connection.js";
+export type { McpServerConfig } from "./mcp/mcp-server-config.js";
 export { McpTool } from "./mcp/mcp-tool.js";
 export { parseChatmlJson } from "./parsers/chatml-json.js";
 export { parseDeepseekV3 } from "./parsers/deepseek-v3.js";
@@ -37,14 +47,7 @@ export {
 } from "./parsers/registry.js";
 export type { ParsedToolCall, ParsedTurn, ToolParser } from "./parsers/tool-parser.js";
 export { readConfigList } from "./read-config-list.js";
-export {
-  createTools,
-  disposeTools,
-  registerToolClass,
-  type ToolClass,
-  type ToolConfigEntry,
-  type ToolFactory,
-} from "./registry.js";
+export { createTools, disposeTools, registerToolClass } from "./registry.js";
 export { JavaScriptSandbox } from "./sandbox/javascript-sandbox.js";
 export { PythonSandbox, type PythonSandboxOptions } from "./sandbox/python-sandbox.js";
 export type {
@@ -61,4 +64,7 @@ export { HttpRetriever, type HttpRetrieverOptions } from "./search/http-retrieve
 export { LocalRetriever, type LocalRetrieverOptions } from "./search/local-retriever.js";
 export { formatPassages, type Passage, type Retriever } from "./search/passage.js";
 export { createSearchTool, SearchTool } from "./search/search-tool.js";
-export { checkToolSchema, findArgumentError } from "./validate-arguments.js";
+export type { ToolClass, ToolConfigEntry, ToolFactory } from "./tool-config-entry.js";
+export { provideHostModules } from "./user-code/host-modules.js";
+export { importExport, importModule } from "./user-code/import-export.js";
+export { findArgumentError } from "./validate-arguments.js";

@@ -1,7 +1,8 @@
 import { dirname, resolve } from "node:path";
 import type { BaseTool } from "./base-tool.js";
+import { toolEntrySchema } from "./config-entries.js";
 import { readConfigList } from "./read-config-list.js";
-import { createTools, type ToolConfigEntry } from "./registry.js";
+import { createTools } from "./registry.js";
 
 /**
  * Makes the tools of a config file, YAML or JSON: `tools: [{ class_name, config?, tool_schema? }]`. Relative names in it
@@ -9,5 +10,5 @@ import { createTools, type ToolConfigEntry } from "./registry.js";
  * @throws ConfigError when the file cannot be read or does not list tools; ToolError when a tool cannot be made.
  */
 export async function loadToolConfig(file: string): Promise<Map<string, BaseTool>> {
-  return createTools(await readConfigList<ToolConfigEntry>(file, "tools"), dirname(resolve(file)));
+  return createTools(await readConfigList(file, "tools", toolEntrySchema), dirname(resolve(file)));
 }

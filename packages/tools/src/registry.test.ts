@@ -2,7 +2,16 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { BaseTool, CalculatorTool, createTools, disposeTools, loadToolConfig, registerToolClass } from "./index.js";
+import * as tools from "./index.js";
+import {
+  BaseTool,
+  CalculatorTool,
+  createTools,
+  disposeTools,
+  loadToolConfig,
+  provideHostModules,
+  registerToolClass,
+} from "./index.js";
 
 let folder: string;
 const myTool = `
@@ -56,14 +65,15 @@ afterAll(() => rm(folder, { recursive: true }));
 
 describe("class_name", () => {
   it("./my-tool.ts#MyTool loads TypeScript without a build step, anywhere, with our own BaseTool", async () => {
-    const tools = await loadToolConfig(join(folder, "tools.yaml"));
-    expect([...tools.keys()]).toEqual(["my_tool", "calc"]);
-    expect(tools.get("my_tool")).toBeInstanceOf(BaseTool);
-    expect(await tools.get("my_tool")!.execute("i", { x: 3 })).toMatchObject({
+    provideHostModules({ "@cria/tools": tools });
+    const loaded = await loadToolConfig(join(folder, "tools.yaml"));
+    expect([...loaded.keys()]).toEqual(["my_tool", "calc"]);
+    expect(loaded.get("my_tool")).toBeInstanceOf(BaseTool);
+    expect(await loaded.get("my_tool")!.execute("i", { x: 3 })).toMatchObject({
       response: { text: "left3!" },
       reward: 0.5,
     });
-    expect(tools.get("calc")!.schema.function.description).toBe("Counts.");
+    expect(loaded.get("calc")!.schema.function.description).toBe("Counts.");
   });
 
   it("may be an AI SDK tool or a factory of several tools", async () => {
@@ -95,6 +105,52 @@ describe("class_name", () => {
     await expect(createTools([{ class_name: "mine", tool_schema: schema }], folder)).rejects.toThrow(/tool "bad"/);
     await expect(loadToolConfig(join(folder, "my-tool.ts"))).rejects.toThrow(/cannot be read|does not list tools/);
     await expect(loadToolConfig(join(folder, "none.yaml"))).rejects.toThrow(/cannot be read/);
+  });
+
+  it("each kind of tool takes the tool_schema of its entry", async () => {
+    await writeFile(
+      join(folder, "kinds.mjs"),
+      `
+export class Fixed {
+  schema = { type: "function", function: { name: "fixed", description: "", parameters: { type: "object" } } };
+  get name() { return this.schema.function.name; }
+  async execute() { return { response: { text: this.name }, reward: 0, metrics: {} }; }
+}
+export const instance = new Fixed();
+export const make = () => new Fixed();
+export const two = () => ["a", "b"].map((name) => {
+  const tool = new Fixed();
+  tool.schema = { type: "function", function: { name, description: "", parameters: { type: "object" } } };
+  return tool;
+});
+export const sdk = { description: "Long.", inputSchema: { jsonSchema: { type: "object" } }, execute: () => "sdk" };
+export const tools = { sdk };
+export const frozen = Object.freeze(new Fixed());
+`,
+    );
+    const schemaOf = (name: string) => ({
+      type: "function" as const,
+      function: { name, description: "Short.", parameters: { type: "object", properties: { x: { type: "string" } } } },
+    });
+    const entryOf = (name: string, schema = name) => ({
+      class_name: `./kinds.mjs#${name}`,
+      tool_schema: schemaOf(schema),
+    });
+    const names = ["Fixed", "instance", "make", "sdk", "tools"];
+    const tools = await createTools([...names.map((name) => entryOf(name)), entryOf("two", "b")], folder);
+    expect([...tools.keys()]).toEqual([...names, "a", "b"]);
+    for (const name of [...names, "b"]) {
+      expect(tools.get(name)!.schema, name).toEqual(schemaOf(name));
+      expect(tools.get(name)!.name, name).toBe(name);
+    }
+    expect(tools.get("a")!.schema.function.description).toBe("");
+    expect((await tools.get("sdk")!.execute("i", {})).response.text).toBe("sdk");
+    await expect(createTools([entryOf("two", "c")], folder)).rejects.toThrow(/tool_schema "c": .*[\s\S]*a, b/);
+    await expect(createTools([entryOf("instance", "again")], folder)).rejects.toThrow(/has one already/);
+    await expect(createTools([entryOf("frozen", "again")], folder)).rejects.toThrow(/cannot be given/);
+    await expect(createTools([{ class_name: "mine", tool_schema: 5 as never }], folder)).rejects.toThrow(
+      /is no function schema[\s\S]*received: 5/,
+    );
   });
 
   it("tools are disposed together, also when one fails to", async () => {

@@ -1,26 +1,11 @@
-import { ConfigError, ToolError, type ToolSchema } from "@cria/core";
-import { fromAiSdkTool, isAiSdkTool } from "./ai-sdk-tool.js";
+import { type ConfigError, findNearest, ToolError } from "@cria/core";
+import { findAiSdkTools, fromAiSdkTool, fromAiSdkTools, isAiSdkTool } from "./ai-sdk-tool.js";
 import type { BaseTool } from "./base-tool.js";
 import { builtinTools } from "./builtin-tools.js";
-import { importExport } from "./interactions/import-export.js";
-import { checkToolSchema } from "./validate-arguments.js";
-
-export type ToolClass = new (config?: Record<string, unknown>, schema?: ToolSchema) => BaseTool;
-
-/** Makes the tools of one config entry where they are not one class: those of a server, for example. */
-export type ToolFactory = (
-  entry: ToolConfigEntry,
-  baseFolder: string,
-) => BaseTool | readonly BaseTool[] | Promise<BaseTool | readonly BaseTool[]>;
-
-/** One entry of a tool config file. */
-export interface ToolConfigEntry {
-  class_name: string;
-  config?: Record<string, unknown>;
-  tool_schema?: ToolSchema;
-  /** Only of entries that name an MCP server, in the field's form. */
-  mcp?: { mcp_servers_config_path: string; tool_selected_list?: string[] };
-}
+import { checkToolSchema } from "./check-tool-schema.js";
+import { overrideSchema } from "./override-schema.js";
+import type { ToolClass, ToolConfigEntry, ToolFactory } from "./tool-config-entry.js";
+import { importExport } from "./user-code/import-export.js";
 
 const registered = new Map<string, ToolClass | ToolFactory>();
 
@@ -30,9 +15,10 @@ export function registerToolClass(className: string, tool: ToolClass | ToolFacto
 }
 
 /**
- * Makes the tools of a config. `class_name` is a built-in name or `module#Export`; relative modules start at `baseFolder`.
- * The export is a tool class, a factory, a tool that is already made, or an AI SDK tool, which is called by the name in
- * its `tool_schema`, else by its export's.
+ * Makes the tools of a config; each takes the `tool_schema` of its entry. `class_name` is a built-in name or `module#Export`; relative modules start at `baseFolder`.
+ * The export is a tool class, a factory, a tool that is already made, an AI SDK tool, which is called by the name in
+ * its `tool_schema`, else by its export's, or a record of AI SDK tools, or an agent with `tools`, of which `config.tools`
+ * chooses some.
  * @throws ToolError when a class cannot be found or is not a tool.
  */
 export async function createTools(
@@ -40,20 +26,32 @@ export async function createTools(
   baseFolder: string,
 ): Promise<Map<string, BaseTool>> {
   const tools = new Map<string, BaseTool>();
-  for (const entry of entries) {
-    for (const tool of await createEntry(entry, baseFolder)) {
-      checkToolSchema(tool.schema);
-      if (tools.has(tool.name)) {
-        throw new ToolError("is defined twice", {
-          code: "tool/duplicate",
-          subject: `tool "${tool.name}"`,
-          remedy: "give each tool its own name",
-        });
-      }
-      tools.set(tool.name, tool);
+  const made: BaseTool[] = [];
+  try {
+    for (const entry of entries) {
+      const ofEntry = await createEntry(entry, baseFolder);
+      made.push(...ofEntry);
+      overrideSchema(ofEntry, entry.tool_schema);
+      for (const tool of ofEntry) addTool(tools, tool);
     }
+    return tools;
+  } catch (error) {
+    // Servers that were started for them would keep the process alive.
+    await disposeTools(made);
+    throw error;
   }
-  return tools;
+}
+
+function addTool(tools: Map<string, BaseTool>, tool: BaseTool): void {
+  checkToolSchema(tool.schema);
+  if (tools.has(tool.name)) {
+    throw new ToolError("is defined twice", {
+      code: "tool/duplicate",
+      subject: `tool "${tool.name}"`,
+      remedy: "give each tool its own name",
+    });
+  }
+  tools.set(tool.name, tool);
 }
 
 /** Frees what tools and interactions hold beyond trajectories: processes, servers. One that fails to is passed over. */
@@ -70,6 +68,8 @@ async function createEntry(entry: ToolConfigEntry, baseFolder: string): Promise<
   }
   if (isTool(target)) return [target];
   if (isToolClass(target)) return [new target(entry.config ?? {}, entry.tool_schema)];
+  const aiSdkTools = findAiSdkTools("", target);
+  if (aiSdkTools) return [...(await fromAiSdkTools(selectTools(aiSdkTools, entry))).values()];
   const made = typeof target === "function" ? await (target as ToolFactory)(entry, baseFolder) : target;
   const tools = Array.isArray(made) ? made : [made];
   if (tools.every(isTool)) return tools;
@@ -81,24 +81,47 @@ async function createEntry(entry: ToolConfigEntry, baseFolder: string): Promise<
   });
 }
 
+/** Those that `config.tools` names; all where it names none. */
+function selectTools<T>(tools: Record<string, T>, { class_name, config }: ToolConfigEntry): Record<string, T> {
+  const wanted = config?.["tools"] as string[] | undefined;
+  if (wanted === undefined) return tools;
+  const missing = wanted.filter((name) => !Object.hasOwn(tools, name));
+  if (missing.length === 0) return Object.fromEntries(wanted.map((name) => [name, tools[name]!]));
+  throw new ToolError("are not there", {
+    code: "tool/not-found",
+    subject: `tools ${missing.join(", ")} of class_name "${class_name}"`,
+    expected: Object.keys(tools).join(", "),
+  });
+}
+
 async function load({ class_name }: ToolConfigEntry, baseFolder: string): Promise<unknown> {
   try {
     return await importExport(class_name, baseFolder, "class_name");
   } catch (cause) {
-    const isPython = /^[\w]+(\.\w+)+$/.test(class_name);
+    const { received, expected, remedy } = cause as ConfigError;
+    const details = { code: "tool/not-found", subject: `class_name "${class_name}"`, cause };
+    if (class_name.includes("#")) throw new ToolError("cannot be loaded", { ...details, expected, received, remedy });
+    const ours = [...builtinTools.keys()].filter((name) => name.startsWith("@cria/"));
+    const nearest = findNearest(class_name, [...builtinTools.keys()]) ?? findByExport(class_name, ours);
+    const isPython = /^\w+(\.\w+)+$/.test(class_name);
     throw new ToolError("cannot be loaded", {
-      code: "tool/not-found",
-      subject: `class_name "${class_name}"`,
-      expected: `"./my-tool.ts#Export", "package#Export", or one of ${[...builtinTools.keys()].join(", ")}`,
-      received: isPython
-        ? "the path of a Python class that has no counterpart here"
-        : cause instanceof ConfigError
-          ? cause.received
-          : (cause as Error).message,
+      ...details,
+      expected: nearest
+        ? `perhaps "${nearest}"`
+        : `"./my-tool.ts#Export", "package#Export", or one of ${ours.join(", ")}`,
+      received: isPython ? "the path of a Python class that has no counterpart here" : received,
       remedy: isPython ? "write the tool as a subclass of BaseTool and name its file" : undefined,
-      cause,
     });
   }
+}
+
+/** The class of this name, given without its package. */
+function findByExport(name: string, known: readonly string[]): string | undefined {
+  const exported = findNearest(
+    name,
+    known.map((entry) => entry.slice(entry.indexOf("#") + 1)),
+  );
+  return known.find((entry) => entry.endsWith(`#${exported}`));
 }
 
 /** By shape, not by instanceof: the module may have imported another copy of this package. */

@@ -2,8 +2,9 @@ import { ToolError } from "@cria/core";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { checkToolSchema } from "./check-tool-schema.js";
 import { defineToolSchema } from "./schema.js";
-import { checkToolSchema, findArgumentError } from "./validate-arguments.js";
+import { findArgumentError } from "./validate-arguments.js";
 
 describe("defineToolSchema", () => {
   it("writes the OpenAI function format from zod, defaults optional", () => {
@@ -114,5 +115,77 @@ describe("argument errors", () => {
     const wrong = defineToolSchema("broken", "", { type: "objekt" });
     expect(() => checkToolSchema(wrong)).toThrow(ToolError);
     expect(() => checkToolSchema(wrong)).toThrow(/parameters of tool "broken"/);
+  });
+});
+
+describe("a schema that is none", () => {
+  const object = (properties: unknown, more: object = {}) => ({ type: "object", properties, ...more });
+  it.each<[string, unknown, string, string]>([
+    ["objct", { type: "objct" }, 'type: "objct"', 'perhaps "object"'],
+    ["numbr", object({ x: { type: "numbr" } }), 'properties.x.type: "numbr"', 'perhaps "number"'],
+    [
+      "a type deep inside",
+      object({ list: { type: "array", items: object({ a: { type: ["strng", "null"] } }) } }),
+      'properties.list.items.properties.a.type.0: "strng"',
+      'perhaps "string"',
+    ],
+    ["no type at all", object({ x: { type: 5 } }), "properties.x.type: 5", "one of array, boolean, integer"],
+    ["properties that are a list", object(["x"]), 'properties: ["x"]', "an object"],
+    ["a property that is a text", object({ x: "string" }), 'properties.x: "string"', "an object or true or false"],
+    ["required that is a text", object({ x: {} }, { required: "x" }), 'required: "x"', "a list"],
+    [
+      "required that properties does not have",
+      object({ path: {} }, { required: ["paht"] }),
+      'required: "paht"',
+      'perhaps "path"',
+    ],
+    [
+      "the same deep inside",
+      object({ o: object({ a: {} }, { required: ["b"] }) }),
+      'properties.o.required: "b"',
+      "names that properties has (a)",
+    ],
+    ["enum that is no list", object({ x: { enum: "a" } }), 'properties.x.enum: "a"', "a list"],
+    [
+      "a length that is negative",
+      object({ x: { minLength: -1 } }),
+      "properties.x.minLength: -1",
+      "what JSON Schema allows there",
+    ],
+    [
+      "a reference to nothing",
+      object({ x: { $ref: "#/$defs/no" } }),
+      '$ref: "#/$defs/no", which leads nowhere',
+      "references",
+    ],
+    ["arguments without names", { type: "string" }, 'type: "string"', 'type "object"'],
+    ["parameters that are a text", "object", '"object"', "an object"],
+  ])("%s: says where, and what would be right", (_, parameters, received, expected) => {
+    let error: unknown;
+    try {
+      checkToolSchema({ type: "function", function: { name: "broken", parameters: parameters as never } });
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(error).toBeInstanceOf(ToolError);
+    const told = error as ToolError;
+    expect(told.message).toMatch(/parameters of tool "broken": is not a valid JSON Schema/);
+    expect(told.received).toBe(received);
+    expect(told.expected).toContain(expected);
+    // No text of the validator.
+    expect(told.message).not.toMatch(/must be|data\/|schema is invalid/);
+  });
+
+  it("is not what real tools use", () => {
+    for (const parameters of [
+      {},
+      { type: "object" },
+      object({}),
+      object({ a: { type: ["string", "null"], format: "made-up", "x-note": 1, nullable: true } }, { required: ["a"] }),
+      { type: "object", properties: {}, required: ["a"], patternProperties: { "^a": {} } },
+      { type: "object", $defs: { p: { type: "integer" } }, properties: { a: { $ref: "#/$defs/p" } } },
+      { type: "object", allOf: [object({ a: {} })], properties: { b: {} }, required: ["a"] },
+    ])
+      expect(() => checkToolSchema({ type: "function", function: { name: "fine", parameters } })).not.toThrow();
   });
 });

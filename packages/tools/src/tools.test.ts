@@ -1,6 +1,17 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { CalculatorTool, calculate, createTools, findArgumentError, formatNumber, Gsm8kTool } from "./index.js";
+import {
+  CalculatorTool,
+  calculate,
+  createTools,
+  findArgumentError,
+  formatNumber,
+  Gsm8kTool,
+  loadToolConfig,
+} from "./index.js";
 
 describe("calculate", () => {
   it("agrees with JavaScript on random expressions", () => {
@@ -74,5 +85,44 @@ describe("tools", () => {
     expect([...tools.keys()]).toEqual(["calc_gsm8k_reward", "calculator"]);
     await expect(createTools([{ class_name: "./missing.js#Tool" }], "/")).rejects.toThrow(/cannot be loaded/);
     await expect(createTools([{ class_name: "Nothing" }], "/")).rejects.toThrow(/@cria\/tools#CalculatorTool/);
+    for (const [name, nearest] of [
+      ["@cria/tools#CalcluatorTool", "@cria/tools#CalculatorTool"],
+      ["CalculatorTool", "@cria/tools#CalculatorTool"],
+      ["verl.tools.gsm8k_tool.GSM8kTool", "verl.tools.gsm8k_tool.Gsm8kTool"],
+    ])
+      await expect(createTools([{ class_name: name! }], "/")).rejects.toThrow(`perhaps "${nearest}"`);
+  });
+
+  it("what is wrong inside of a module is told alone, without the names of others", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "cria-tools-"));
+    writeFileSync(join(folder, "tool.ts"), "export class Tool { constructor( { }\n");
+    const refused = createTools([{ class_name: "./tool.ts#Tool" }], folder);
+    await expect(refused).rejects.toThrow(
+      /^class_name ".\/tool\.ts#Tool": cannot be loaded\n {2}received: [\s\S]*tool\.ts/,
+    );
+    await expect(refused).rejects.not.toThrow(/CalculatorTool|check the path/);
+    await expect(createTools([{ class_name: "./tol.ts#Tool" }], folder)).rejects.toThrow(/try: check the path/);
+    rmSync(folder, { recursive: true });
+  });
+
+  it("a file's entries are checked: unknown keys and wrong values, with their place", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "cria-tools-"));
+    const load = (text: string) => {
+      writeFileSync(join(folder, "tools.yaml"), text);
+      return loadToolConfig(join(folder, "tools.yaml"));
+    };
+    const tool = '"@cria/tools#CalculatorTool"';
+    expect([...(await load(`[{ _target_: ${tool} }]`)).keys()]).toEqual(["calculator"]);
+    await expect(load(`tools: [{ class_name: ${tool}, confg: {} }]`)).rejects.toThrow(
+      /tools\.yaml: tools\[0\]\.confg: is not a key that is known here\n {2}expected: class_name, config, tool_schema, mcp/,
+    );
+    await expect(load(`tools: [{ class_name: ${tool}, config: 3 }]`)).rejects.toThrow(
+      /tools\[0\]\.config: has a wrong value\n {2}expected: a mapping of keys and values\n {2}received: 3/,
+    );
+    await expect(load("tools: [{ config: {} }]")).rejects.toThrow(
+      /tools\[0\]\.class_name[\s\S]*expected: a text\n {2}received: nothing/,
+    );
+    await expect(load("tool: []")).rejects.toThrow(/does not list tools/);
+    rmSync(folder, { recursive: true });
   });
 });

@@ -25,23 +25,9 @@ export function findArgumentError(schema: ToolSchema, args: unknown): string | n
   return shown.join("; ");
 }
 
-/** @throws ToolError when the parameters of a tool are no valid JSON Schema. */
-export function checkToolSchema(schema: ToolSchema): void {
-  getValidator(schema);
-}
-
-function getValidator(schema: ToolSchema): ValidateFunction {
-  const { name, parameters } = schema.function;
-  const known = validators.get(parameters);
-  if (known) return known;
+function getValidator({ function: { name, parameters } }: ToolSchema): ValidateFunction {
   try {
-    const { $schema: dialect, ...plain } = parameters;
-    const ajv = getDialect(/draft-0[4-7]/.test(String(dialect)) ? "draft7" : "draft2020");
-    const validate = ajv.compile(plain);
-    // Two schemas may carry the same $id.
-    ajv.removeSchema(plain);
-    validators.set(parameters, validate);
-    return validate;
+    return compileParameters(parameters);
   } catch (cause) {
     throw new ToolError("is not a valid JSON Schema", {
       code: "tool/bad-schema",
@@ -53,7 +39,22 @@ function getValidator(schema: ToolSchema): ValidateFunction {
   }
 }
 
-function getDialect(name: keyof typeof makeDialect): Ajv | Ajv2020 {
+/** The validator of a tool's parameters, made once for each object. @throws Error for what is no JSON Schema. */
+export function compileParameters(parameters: JsonSchema): ValidateFunction {
+  const known = validators.get(parameters);
+  if (known) return known;
+  const { $schema: _, ...plain } = parameters;
+  const ajv = getAjv(parameters);
+  const validate = ajv.compile(plain);
+  // Two schemas may carry the same $id.
+  ajv.removeSchema(plain);
+  validators.set(parameters, validate);
+  return validate;
+}
+
+/** For the dialect that a schema names. */
+export function getAjv({ $schema }: JsonSchema): Ajv | Ajv2020 {
+  const name = /draft-0[4-7]/.test(String($schema)) ? "draft7" : "draft2020";
   const ajv = dialects.get(name) ?? makeDialect[name]();
   dialects.set(name, ajv);
   return ajv;
@@ -102,13 +103,13 @@ function describeError(error: ErrorObject): string {
 }
 
 /** "/options/0/x" as "options.0.x". */
-function nameOf(pointer: string): string {
+export function nameOf(pointer: string): string {
   if (pointer === "") return "arguments";
   const keys = pointer.slice(1).split("/");
   return keys.map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~")).join(".");
 }
 
-function preview(value: unknown): string {
+export function preview(value: unknown): string {
   const text = JSON.stringify(value) ?? "nothing";
   return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }

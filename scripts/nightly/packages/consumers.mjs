@@ -1,6 +1,8 @@
 // Programs of a user who installed the packages, as text.
 
-const names = ["core", "tokenizer-delta", "engine", "tools", "algorithms", "rollout"].map((name) => `@cria/${name}`);
+const names = ["core", "hub", "tokenizer-delta", "engine", "tools", "algorithms", "rollout"].map(
+  (name) => `@cria/${name}`,
+);
 // Helpers of tokenizer-delta's tests need the optional node-llama-cpp; algorithms has none.
 const testing = ["core", "engine", "tools", "rollout"].map((name) => `@cria/${name}/testing`);
 const all = [...names, "cria", ...testing];

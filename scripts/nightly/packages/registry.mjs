@@ -1,4 +1,5 @@
-// A registry of our own tarballs on the loopback interface: what npm and pnpm ask of one, and nothing else.
+// A registry of our own tarballs on the loopback interface: what npm and pnpm ask of one, and nothing else. What it does not
+// have it sends to the usual one.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -12,6 +13,7 @@ export function readPackedManifest(file) {
 
 /** Serves /<name> (a package's versions) and /tarballs/<name> (its file). */
 export async function startRegistry(tarballs) {
+  const upstream = execFileSync("npm", ["config", "get", "registry"], { encoding: "utf8" }).trim();
   const packages = new Map(
     tarballs.map((file) => {
       const manifest = readPackedManifest(file);
@@ -26,7 +28,9 @@ export async function startRegistry(tarballs) {
   const server = createServer((request, response) => {
     const [, wantsFile, name] = /^\/(tarballs\/)?([^?]*)/.exec(decodeURIComponent(request.url));
     const found = packages.get(name);
-    if (!found) {
+    if (!found && !wantsFile && !name.startsWith("@cria/")) {
+      response.writeHead(302, { location: new URL(request.url.slice(1), upstream).href }).end();
+    } else if (!found) {
       response.writeHead(404, { "content-type": "application/json" }).end('{"error":"not found"}');
     } else if (wantsFile) {
       response.writeHead(200, { "content-type": "application/octet-stream" }).end(found.bytes);

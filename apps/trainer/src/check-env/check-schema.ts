@@ -1,12 +1,24 @@
 import type { JsonSchema, ToolSchema } from "@cria/core";
-import { findArgumentError } from "@cria/tools";
+import { findSchemaProblem, type ToolOrigin } from "@cria/tools";
 import type { Findings } from "./finding.js";
 
-/** A tool's OpenAI function schema: what templates print and what arguments are checked against. Returns whether it is usable. */
-export function checkSchema(schema: ToolSchema | undefined, findings: Findings): boolean {
+/**
+ * A tool's OpenAI function schema: what templates print and what arguments are checked against. Returns whether it is usable.
+ * @param origin what a server does not tell is nothing that its user can repair there.
+ */
+export function checkSchema(schema: ToolSchema | undefined, findings: Findings, origin: ToolOrigin = "own"): boolean {
   const fail = (problem: string, remedy?: string): false => {
     findings.error("schema", problem, remedy);
     return false;
+  };
+  const missing = (problem: string) => {
+    if (origin !== "mcp") findings.warning("schema", problem);
+    else
+      findings.hint(
+        "schema",
+        `${problem}, and the server is not yours`,
+        "give one as tool_schema in the config, if the model needs it",
+      );
   };
   const remedy = "use defineToolSchema(name, description, zodObject)";
   const definition = schema?.function;
@@ -14,22 +26,25 @@ export function checkSchema(schema: ToolSchema | undefined, findings: Findings):
     return fail(`is not { type: "function", function: { name, description, parameters } }`, remedy);
   if (typeof definition.name !== "string" || !/^[\w-]{1,64}$/.test(definition.name))
     return fail(`name ${JSON.stringify(definition.name)} is not 1 to 64 letters, digits, _ or -`);
-  if (!definition.description) findings.warning("schema", "has no description: the model learns of the tool by it");
+  if (!definition.description)
+    missing(origin === "mcp" ? "has no description" : "has no description: the model learns of the tool by it");
   const { parameters } = definition;
-  if (typeof parameters !== "object" || parameters === null || parameters.type !== "object")
-    return fail(`parameters is not a JSON Schema of type "object"`, remedy);
-  const properties = (parameters.properties ?? {}) as Record<string, JsonSchema>;
-  for (const name of Array.isArray(parameters.required) ? parameters.required : []) {
-    if (!Object.hasOwn(properties, String(name))) return fail(`requires "${name}", which properties does not have`);
+  if (typeof parameters !== "object" || parameters === null || (parameters.type ?? "object") !== "object") {
+    const problem = findSchemaProblem(schema);
+    return fail(
+      `parameters is not a JSON Schema of type "object"${problem ? `: ${problem.received}; expected ${problem.expected}` : ""}`,
+      remedy,
+    );
   }
-  for (const [name, property] of Object.entries(properties)) {
-    if (!property?.description) findings.warning("schema", `parameter "${name}" has no description`);
-  }
+  const problem = findSchemaProblem(schema);
+  if (problem) return fail(`is not a valid JSON Schema: ${problem.received}; expected ${problem.expected}`);
   try {
-    findArgumentError(schema, {});
     JSON.stringify(schema);
   } catch (error) {
-    return fail(`is not a JSON Schema that arguments can be checked against: ${(error as Error).message}`);
+    return fail(`cannot be written as JSON: ${(error as Error).message}`);
   }
+  const properties = (parameters.properties ?? {}) as Record<string, JsonSchema>;
+  for (const [name, property] of Object.entries(properties))
+    if (!property?.description) missing(`parameter "${name}" has no description`);
   return true;
 }

@@ -1,5 +1,6 @@
+import { describeData } from "@cria/rollout";
 import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
-import { type BaseTool, findArgumentError, type ToolResult } from "@cria/tools";
+import { type BaseTool, findArgumentError, type ToolOrigin, type ToolResult } from "@cria/tools";
 import { checkSchema } from "./check-schema.js";
 import { countHandles, findGrown, measureState } from "./find-leftovers.js";
 import { type EnvReport, Findings } from "./finding.js";
@@ -29,7 +30,7 @@ export async function checkTool(
   givenArguments?: Record<string, unknown>,
 ): Promise<EnvReport> {
   const findings = new Findings();
-  const usable = checkSchema(tool.schema, findings);
+  const usable = checkSchema(tool.schema, findings, tool.origin);
   const name = tool.schema?.function?.name ?? "?";
   const report = (calls: readonly CallRecord[]): EnvReport => ({
     kind: "tool",
@@ -64,13 +65,22 @@ export async function checkTool(
   const trajectories = await run([makeRow({ extra_info: kwargs })]);
 
   for (const { error } of trajectories) if (error !== undefined) findings.error("conversation", `failed: ${error}`);
-  for (const call of calls) checkCall(call, options, findings);
+  for (const call of calls) checkCall(call, options, findings, tool.origin);
   checkLeftovers(tool, before, "release", findings);
   return report(calls);
 }
 
-function checkCall(call: CallRecord, options: CheckOptions, findings: Findings): void {
+function checkCall(call: CallRecord, options: CheckOptions, findings: Findings, origin?: ToolOrigin): void {
   const { method } = call;
+  const refusal = method === "execute" ? readRefusal(call, origin) : undefined;
+  if (refusal !== undefined) {
+    findings.hint(
+      method,
+      `refuses the scripted model's arguments: ${refusal}`,
+      "the model reads this text; give --args to see an answer",
+    );
+    return;
+  }
   const value = checkOutcome(call, options, findings);
   if (call.outcome.kind !== "returned") return;
   if (method === "create") {
@@ -99,6 +109,25 @@ function checkCall(call: CallRecord, options: CheckOptions, findings: Findings):
   }
 }
 
+/** JSON-RPC: invalid request, method, parameters, and internal error: the server lives, and said no. */
+const refusals = [-32600, -32601, -32602, -32603];
+
+/**
+ * What a tool of the AI SDK throws, and a server says to arguments that it does not want: there this is how a tool answers.
+ * Undefined for anything else.
+ */
+function readRefusal({ outcome }: CallRecord, origin: ToolOrigin | undefined): string | undefined {
+  if (outcome.kind !== "threw") return undefined;
+  const { error } = outcome;
+  const { code } = ((error as Error | undefined)?.cause ?? {}) as { code?: unknown };
+  const isRefusal = origin === "ai-sdk" || (origin === "mcp" && refusals.includes(code as number));
+  return isRefusal ? describeThrown(error) : undefined;
+}
+
+function describeThrown(error: unknown): string {
+  return error instanceof Error ? error.message : show(error);
+}
+
 /** What every call has to do: end in time, without an error, and let others run. Returns its value. */
 export function checkOutcome(call: CallRecord, options: CheckOptions, findings: Findings): unknown {
   const { method, outcome } = call;
@@ -112,8 +141,7 @@ export function checkOutcome(call: CallRecord, options: CheckOptions, findings: 
   if (call.changedArguments) findings.error(method, "changed the messages that it was given");
   if (outcome.kind === "pending") findings.error(method, `hangs: no answer within ${options.timeoutS} s`);
   if (outcome.kind === "threw") {
-    const { error } = outcome;
-    findings.error(method, `throws: ${error instanceof Error ? error.message : String(error)}`, remedy);
+    findings.error(method, `throws: ${describeThrown(outcome.error)}`, remedy);
   }
   return outcome.kind === "returned" ? outcome.value : undefined;
 }
@@ -149,7 +177,5 @@ export function checkLeftovers(
 }
 
 export function show(value: unknown): string {
-  const text = typeof value === "string" ? JSON.stringify(value) : (JSON.stringify(value) ?? String(value));
-  const plain = typeof value === "number" ? String(value) : text;
-  return plain.length > 80 ? `${plain.slice(0, 80)}...` : plain;
+  return describeData(value, 80);
 }

@@ -1,6 +1,9 @@
-/** Something wrong with a tool or an interaction. An error breaks training; a warning may be meant. */
+/**
+ * Something about a tool or an interaction. An error breaks training; a warning may be meant; a hint is about what others wrote,
+ * and that works as it is.
+ */
 export interface Finding {
-  level: "error" | "warning";
+  level: "error" | "warning" | "hint";
   /** What was looked at: a method or "schema". */
   subject: string;
   problem: string;
@@ -27,6 +30,10 @@ export class Findings {
 
   warning(subject: string, problem: string, remedy?: string): void {
     this.add({ level: "warning", subject, problem, remedy });
+  }
+
+  hint(subject: string, problem: string, remedy?: string): void {
+    this.add({ level: "hint", subject, problem, remedy });
   }
 
   private add(finding: Finding): void {

@@ -1,16 +1,23 @@
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { dirname, extname, resolve } from "node:path";
+import { basename, dirname, extname } from "node:path";
 import { ConfigError } from "@cria/core";
 import {
   type BaseInteraction,
   type BaseTool,
   createInteractions,
-  type InteractionConfigEntry,
+  createTools,
+  findAiSdkTools,
+  fromAiSdkTools,
   importModule,
+  interactionEntrySchema,
   loadToolConfig,
   readConfigList,
 } from "@cria/tools";
 import { parse as parseYaml } from "yaml";
+import { checkArgument } from "../config/paths.js";
+import { parseServer } from "../init/from-mcp.js";
+import { providePackages } from "../user-code/provide-packages.js";
 
 /** Tools and interactions to look at. */
 export interface EnvSubjects {
@@ -18,19 +25,26 @@ export interface EnvSubjects {
   interactions: BaseInteraction[];
 }
 
+const mcpTools = "@cria/tools#McpTools";
+
 /**
- * What a path names: a YAML file with `tools` or `interaction`, a module's export (`my-tool.ts#MyTool`), or all tools
- * and interactions that a module exports.
+ * What a path names: a YAML file with `tools` or `interaction`; a module's export (`my-tool.ts#MyTool`), or all that a module
+ * exports: tools, interactions, tools of the AI SDK, records of them, agents with tools; an MCP server by its URL or its command
+ * line, or a JSON file of `mcpServers`.
  * @throws ConfigError or ToolError when it cannot be loaded or has nothing to check.
  */
 export async function loadSubjects(path: string, config: Record<string, unknown>): Promise<EnvSubjects> {
-  if ([".yaml", ".yml"].includes(extname(path))) return loadConfigFile(resolve(path));
+  providePackages();
+  if ([".yaml", ".yml"].includes(extname(path))) return loadConfigFile(checkArgument(path, path));
+  if (extname(path) === ".json") return loadServers({ mcpServers: await readServers(checkArgument(path, path)) });
+  if (/^https?:\/\//.test(path) || (/\s/.test(path.trim()) && !existsSync(path)))
+    return loadServers({ mcpServers: { [path]: parseServer(path, "check-env") } });
   const [module, name] = path.split("#") as [string, string | undefined];
   const isPackage = !module.startsWith(".") && extname(module) === "";
+  const target = isPackage ? module : checkArgument(path, module);
   let exports: Record<string, unknown>;
   try {
-    const hostModules = { "@cria/rollout": await import("@cria/rollout") };
-    exports = await importModule(isPackage ? module : resolve(module), process.cwd(), hostModules);
+    exports = await importModule(target, process.cwd());
   } catch (cause) {
     throw new ConfigError("cannot be loaded", {
       code: "config/unreadable",
@@ -43,6 +57,20 @@ export async function loadSubjects(path: string, config: Record<string, unknown>
   const found: EnvSubjects = { tools: [], interactions: [] };
   for (const [key, value] of Object.entries(exports)) {
     if (name !== undefined && key !== name) continue;
+    // Before what has an `execute` of its own: so have they.
+    const aiSdkTools = findAiSdkTools(key, value);
+    if (aiSdkTools) {
+      const known = found.tools.map((tool) => tool.name);
+      // Modules often export a tool, and again the agent that has it.
+      for (const tool of (await fromAiSdkTools(aiSdkTools)).values())
+        if (!known.includes(tool.name)) found.tools.push(tool);
+      continue;
+    }
+    if (name !== undefined && typeof value === "function" && !isEnvironmentClass(value)) {
+      const class_name = `${target}#${name}`;
+      found.tools.push(...(await createTools([{ class_name, config }], process.cwd())).values());
+      continue;
+    }
     const made = make(value, config);
     if (hasMethod(made, "execute")) found.tools.push(made as BaseTool);
     else if (hasMethod(made, "generateResponse")) found.interactions.push(made as BaseInteraction);
@@ -51,7 +79,7 @@ export async function loadSubjects(path: string, config: Record<string, unknown>
   throw new ConfigError("has no tool and no interaction", {
     code: "config/nothing-to-check",
     subject: path,
-    expected: "a class that extends BaseTool or BaseInteraction",
+    expected: "a class that extends BaseTool or BaseInteraction, or tools of the AI SDK",
     received: Object.keys(exports).join(", ") || "no exports",
   });
 }
@@ -59,9 +87,34 @@ export async function loadSubjects(path: string, config: Record<string, unknown>
 /** An instance, where the export is a class of ours or an instance already. */
 function make(value: unknown, config: Record<string, unknown>): unknown {
   if (typeof value !== "function") return value;
-  const { prototype } = value;
-  if (!hasMethod(prototype, "execute") && !hasMethod(prototype, "generateResponse")) return undefined;
+  if (!isEnvironmentClass(value)) return undefined;
   return new (value as new (config: Record<string, unknown>) => unknown)(config);
+}
+
+function isEnvironmentClass({ prototype }: { prototype?: unknown }): boolean {
+  return hasMethod(prototype, "execute") || hasMethod(prototype, "generateResponse");
+}
+
+async function loadServers(config: Record<string, unknown>): Promise<EnvSubjects> {
+  const tools = await createTools([{ class_name: mcpTools, config }], process.cwd());
+  return { tools: [...tools.values()], interactions: [] };
+}
+
+/** The `mcpServers` of a file that MCP hosts share. */
+async function readServers(file: string): Promise<object> {
+  let received = "no mcpServers in it";
+  try {
+    const { mcpServers } = JSON.parse(await readFile(file, "utf8"));
+    if (typeof mcpServers === "object" && mcpServers !== null) return mcpServers;
+  } catch (cause) {
+    received = (cause as Error).message;
+  }
+  throw new ConfigError("names no MCP servers", {
+    code: "config/nothing-to-check",
+    subject: basename(file),
+    expected: '{ "mcpServers": { "<name>": { "command", "args" } } }',
+    received,
+  });
 }
 
 function hasMethod(value: unknown, name: string): boolean {
@@ -71,7 +124,7 @@ function hasMethod(value: unknown, name: string): boolean {
 async function loadConfigFile(file: string): Promise<EnvSubjects> {
   const content = await readFile(file, "utf8").then(parseYaml, () => undefined);
   if (content?.interaction !== undefined) {
-    const entries = await readConfigList<InteractionConfigEntry>(file, "interaction");
+    const entries = await readConfigList(file, "interaction", interactionEntrySchema);
     return { tools: [], interactions: [...(await createInteractions(entries, dirname(file))).values()] };
   }
   return { tools: [...(await loadToolConfig(file)).values()], interactions: [] };

@@ -3,13 +3,18 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 
 // The built command line, as a user runs it: `npm test` builds first. `scripts/nightly` does it 50 times.
-it("killed five times at random instants, a run goes on as if it had never stopped", () => {
-  const script = join(import.meta.dirname, "..", "..", "..", "..", "scripts", "nightly", "kill-resume.mjs");
-  const args = [script, "--kills", "5", "--steps", "12"];
-  const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 60_000 });
-  expect(stderr).toBe("");
-  const result = JSON.parse(stdout) as { kills: number; failures: unknown[]; seed: number };
-  expect(result.failures, `seed ${result.seed}`).toEqual([]);
-  expect(result.kills).toBe(5);
-  expect(status).toBe(0);
-});
+for (const [kinds, kills] of [
+  ["train", 5],
+  ["sft,sft-full", 3],
+] as const) {
+  it(`${kinds}: killed ${kills} times at random instants, a run goes on as if it had never stopped`, () => {
+    const script = join(import.meta.dirname, "..", "..", "..", "..", "scripts", "nightly", "kill-resume.mjs");
+    const args = [script, "--kills", String(kills), "--steps", "12", "--kinds", kinds];
+    const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 60_000 });
+    expect(stderr).toBe("");
+    const result = JSON.parse(stdout) as { kills: number; failures: unknown[]; seed: number };
+    expect(result.failures, `seed ${result.seed}`).toEqual([]);
+    expect(result.kills).toBe(kills);
+    expect(status).toBe(0);
+  });
+}

@@ -2,8 +2,10 @@ import { existsSync } from "node:fs";
 import { readFile, rename } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { ConfigError, DataError } from "@cria/core";
+import { isMapping } from "../config/raw-config.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { guardWrite, RunFolder } from "../train/run-folder.js";
+import type { Unvalidated } from "../train/run-steps.js";
 import { type Checkpoint, CheckpointStore, readCheckpoint } from "./checkpoint-store.js";
 import { compareConfigs, formatDifferences } from "./compare-configs.js";
 import { compareMachines, describeMachine } from "./machine.js";
@@ -17,16 +19,33 @@ export interface OpenedRun {
   close(): void;
 }
 
-/** Keys that decide what the saved tensors mean: with another value the run would go on from nonsense. */
+/** The part of a config that says where a run lies and what it goes on from. */
+export interface RunConfig {
+  trainer: Pick<
+    TrainConfig["trainer"],
+    | "project_name"
+    | "experiment_name"
+    | "default_local_dir"
+    | "resume_mode"
+    | "resume_from_path"
+    | "max_actor_ckpt_to_keep"
+  >;
+}
+
+/** Keys that decide what the saved tensors mean: with another value the run would go on from nonsense. Those of sft last. */
 const FIXED_KEYS = [
   "actor_rollout_ref.model.path",
   "actor_rollout_ref.model.lora_rank",
   "actor_rollout_ref.model.lora_alpha",
   "actor_rollout_ref.model.target_modules",
   "actor_rollout_ref.model.lora_adapter_path",
+  "model.path",
+  "model.lora_rank",
+  "model.lora_alpha",
+  "model.target_modules",
 ];
 
-export function findRunPath({ trainer }: TrainConfig): string {
+export function findRunPath({ trainer }: RunConfig): string {
   return join(trainer.default_local_dir, trainer.project_name, trainer.experiment_name);
 }
 
@@ -37,7 +56,7 @@ export function findRunPath({ trainer }: TrainConfig): string {
  * @throws DataError when the folder is in use or cannot be written, or no checkpoint is whole; ConfigError when the config
  *   does not fit the checkpoint.
  */
-export async function openRun(config: TrainConfig, say: (text: string) => void): Promise<OpenedRun> {
+export async function openRun(config: RunConfig, say: (text: string) => void): Promise<OpenedRun> {
   const path = findRunPath(config);
   const lock = await RunLock.acquire(path);
   try {
@@ -68,7 +87,7 @@ export async function openRun(config: TrainConfig, say: (text: string) => void):
 }
 
 /** The checkpoint that `trainer.resume_mode` names; null: none. @throws ConfigError or DataError */
-export async function findResume(config: TrainConfig, say: (text: string) => void): Promise<Checkpoint | null> {
+export async function findResume(config: RunConfig, say: (text: string) => void): Promise<Checkpoint | null> {
   const { trainer } = config;
   if (trainer.resume_mode === "disable") return null;
   if (trainer.resume_mode === "auto") return new CheckpointStore(findRunPath(config)).findNewest(say);
@@ -97,7 +116,7 @@ export async function findCheckpoint(path: string, say: (text: string) => void):
 }
 
 /** @throws ConfigError for a key that must not change; others are told. */
-async function checkConfigOf(checkpoint: Checkpoint, config: TrainConfig, say: (text: string) => void): Promise<void> {
+async function checkConfigOf(checkpoint: Checkpoint, config: RunConfig, say: (text: string) => void): Promise<void> {
   const file = join(dirname(dirname(checkpoint.path)), "config.json");
   if (!existsSync(file)) return;
   let before: unknown;
@@ -106,6 +125,16 @@ async function checkConfigOf(checkpoint: Checkpoint, config: TrainConfig, say: (
   } catch (error) {
     say(`${file} cannot be read, so the configs were not compared: ${(error as Error).message}`);
     return;
+  }
+  const [command, other] = [nameCommand(config), nameCommand(before)];
+  if (other !== null && other !== command) {
+    throw new ConfigError("is a checkpoint of another command", {
+      code: "config/other-command",
+      subject: checkpoint.path,
+      expected: `a run of ${command}`,
+      received: `a run of ${other}`,
+      remedy: "set another trainer.project_name or trainer.experiment_name; weights go from one to the other as a GGUF",
+    });
   }
   // The machine is compared by what the checkpoint itself says.
   const differences = compareConfigs(before, JSON.parse(JSON.stringify(config)));
@@ -129,9 +158,16 @@ async function checkConfigOf(checkpoint: Checkpoint, config: TrainConfig, say: (
     say(`the config has changed since ${basename(checkpoint.path)}:\n${formatDifferences(changed)}`);
 }
 
+/** The command whose config it is; null: neither's. */
+export function nameCommand(config: unknown): "cria train" | "cria sft" | null {
+  if (!isMapping(config)) return null;
+  if ("actor_rollout_ref" in config) return "cria train";
+  return "model" in config ? "cria sft" : null;
+}
+
 /** Whether the metrics of the checkpoint's step are complete: a validation may have been interrupted. */
 function isValidated({ data }: Checkpoint): boolean {
-  return (data as { unvalidated?: unknown } | null)?.unvalidated === undefined;
+  return (data as Unvalidated | null)?.unvalidated === undefined;
 }
 
 /** Whether a folder holds something of a run that must not be lost. */

@@ -88,7 +88,7 @@ describe("an adapter of llama.cpp's converter", () => {
 
   it("is where `cria train` starts; `cria export` writes what stock llama.cpp applies alike", async () => {
     const { config, path } = writeRun({ lora_rank: 4, lora_alpha: 12 });
-    const metrics = await run<Record<string, number>>(trainCommand, config, "--json");
+    const { metrics } = await run<{ metrics: Record<string, number> }>(trainCommand, config, "--json");
     expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
     const trained = join(models.folder, "trained.gguf");
     await run(exportCommand, "--run", path, "--adapter", trained, "--json");

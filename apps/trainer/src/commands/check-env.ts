@@ -11,7 +11,8 @@ import { commonArgs, runCommand } from "./run-command.js";
 const args = {
   file: {
     type: "positional",
-    description: "my-tool.ts#MyTool, a module (all that it exports), or a YAML file of tools or interactions",
+    description:
+      "my-tool.ts#MyTool, agent.ts#tools, a module (all that it exports), a YAML file of tools or interactions, or an MCP server: its URL, its command line in quotes, or a JSON file of mcpServers",
     required: true,
   },
   config: { type: "string", description: "JSON: the config that the class is made with" },
@@ -36,7 +37,7 @@ export const checkEnvCommand = defineCommand({
   },
   args,
   run: ({ args: given }) =>
-    runCommand(given, Object.keys(args), async (signal) => {
+    runCommand(given, async (signal) => {
       const options: CheckOptions = {
         ...defaultCheckOptions,
         timeoutS: readSeconds(given.timeout),
@@ -67,7 +68,8 @@ function print({ kind, name, conversations, calls, findings }: EnvReport): void 
   const verdict = errors > 0 ? pc.red(`${errors} errors`) : pc.green("ok");
   console.log(`${kind} ${pc.bold(name)}: ${verdict} (${calls} calls in ${conversations} conversations)`);
   for (const { level, subject, problem, remedy } of findings) {
-    console.log(`  ${level === "error" ? pc.red("error  ") : pc.yellow("warning")} ${subject}: ${problem}`);
+    const label = { error: pc.red("error  "), warning: pc.yellow("warning"), hint: pc.dim("hint   ") }[level];
+    console.log(`  ${label} ${subject}: ${problem}`);
     if (remedy) console.log(`          try: ${remedy}`);
   }
 }

@@ -2,33 +2,58 @@ import { ConfigError } from "@cria/core";
 import { defineCommand } from "citty";
 import { convertVerlFile } from "../config/from-verl/from-verl.js";
 import { printConversion } from "../config/from-verl/print-conversion.js";
+import { configFiles } from "../config/reference/config-files.js";
+import { findConfigFile, findKeys } from "../config/reference/find-keys.js";
+import { formatKey, formatKeys } from "../terminal/print-keys.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
-  "from-verl": { type: "string", description: "A script (.sh) that trains with verl, or a YAML config of verl" },
-  overrides: {
+  key: {
     type: "positional",
-    description: 'Any number of key.path=value; they stand for "$@" in a script',
+    description:
+      "A key (trainer.save_freq), a section (trainer), or a last name (save_freq); none: all. With --from-verl any number of key.path=value",
     required: false,
+  },
+  of: {
+    type: "string",
+    description: `Whose keys: ${configFiles.map(({ name }) => name).join(", ")}`,
+    default: "train",
+  },
+  "from-verl": {
+    type: "string",
+    description:
+      'Convert a script (.sh) that trains with verl, or a YAML config of verl: YAML on stdout; key.path=value stand for "$@"',
   },
   ...commonArgs,
 } as const;
 
 export const configCommand = defineCommand({
-  meta: { name: "config", description: "Convert a config of verl: YAML on stdout, with what was set aside and why" },
+  meta: { name: "config", description: "What each key of a config means, and its default; configs of verl as Cria's" },
   args,
   run: ({ args: given }) =>
-    runCommand(given, [...Object.keys(args), "fromVerl"], async () => {
-      const file = given["from-verl"];
-      if (file === undefined || file === "")
-        throw new ConfigError("is missing", {
-          code: "config/bad-argument",
+    runCommand(given, async () => {
+      const verl = given["from-verl"];
+      if (verl === "")
+        throw new ConfigError("names no file", {
+          code: "config/missing-argument",
           subject: "--from-verl",
           expected: "a script (.sh) that trains with verl, or a YAML config of verl",
           remedy: "cria config --from-verl run.sh > config.yaml",
         });
-      const conversion = convertVerlFile(file, given._.map(String));
-      if (given.json) console.log(JSON.stringify(conversion));
-      else process.stdout.write(printConversion(conversion, file));
+      if (verl !== undefined) return convert(verl, given._.map(String), given.json);
+      const file = findConfigFile(given.of);
+      const query = given.key ?? "";
+      const { keys, note } = findKeys(file, query);
+      if (given.json) return console.log(JSON.stringify(note === null ? keys : { note, keys }));
+      if (note !== null) console.log(`${note}${keys.length > 0 ? "\n" : ""}`);
+      const command = file.name === "sft" ? "cria sft sft.yaml" : "cria train config.yaml";
+      if (keys.length === 1) console.log(formatKey(keys[0]!, file.list === null ? command : null));
+      else if (keys.length > 1) console.log(formatKeys(keys));
     }),
 });
+
+function convert(file: string, overrides: readonly string[], json: boolean | undefined): void {
+  const conversion = convertVerlFile(file, overrides);
+  if (json) console.log(JSON.stringify(conversion));
+  else process.stdout.write(printConversion(conversion, file));
+}

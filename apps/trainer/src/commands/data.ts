@@ -1,12 +1,19 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigError } from "@cria/core";
+import { isAddress } from "@cria/hub";
 import { convertGsm8k, type Gsm8kShape, gsm8kShapes } from "@cria/rollout";
 import { defineCommand } from "citty";
+import { checkArgument } from "../config/paths.js";
+import { type FetchAddressesOptions, fetchData } from "../hub/fetch-addresses.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
-  source: { type: "string", description: "Folder with GSM8K's train.jsonl and test.jsonl", required: true },
+  source: {
+    type: "string",
+    description: "Folder with GSM8K's train.jsonl and test.jsonl, or an address of a hub",
+    default: "hf:openai/gsm8k/main",
+  },
   out: { type: "string", description: "Folder for train.parquet and test.parquet", required: true },
   shape: {
     type: "string",
@@ -20,9 +27,10 @@ export const gsm8kCommand = defineCommand({
   meta: { name: "gsm8k", description: "GSM8K as Parquet, in the format of the field's trainers" },
   args,
   run: ({ args: given }) =>
-    runCommand(given, Object.keys(args), async () => {
+    runCommand(given, async (signal) => {
       const shape = parseShape(given.shape);
-      const files = Object.values(await convertGsm8k(given.source, given.out, shape));
+      const source = await findSource(given.source, { silent: given.json, signal });
+      const files = Object.values(await convertGsm8k(source, given.out, shape));
       const sizes = await Promise.all(files.map(async ({ file }) => (await stat(file)).size));
       if (given.json) console.log(JSON.stringify(files.map((entry, i) => ({ ...entry, bytes: sizes[i] }))));
       else {
@@ -32,6 +40,14 @@ export const gsm8kCommand = defineCommand({
       }
     }),
 });
+
+/** A folder as it was typed; of an address the files of its two splits. */
+async function findSource(source: string, options: FetchAddressesOptions) {
+  if (!isAddress(source)) return checkArgument("--source", source);
+  const [set, revision] = source.split("@");
+  const fetch = (split: string) => fetchData(`${set}/${split}${revision ? `@${revision}` : ""}`, options);
+  return { train: await fetch("train"), test: await fetch("test") };
+}
 
 function parseShape(text: string): Gsm8kShape {
   const shape = gsm8kShapes.find((name) => name === text);

@@ -8,7 +8,7 @@ const args = {
   steps: { type: "string", description: "Training steps (default: the config's)" },
   overrides: {
     type: "positional",
-    description: "Any number of key.path=value for examples/calculator/config.yaml",
+    description: "Any number of key.path=value for its config (examples/calculator/config.yaml)",
     required: false,
   },
   ...commonArgs,
@@ -21,7 +21,7 @@ export const demoCommand = defineCommand({
   },
   args,
   run: ({ args: given }) =>
-    runCommand(given, Object.keys(args), async (signal) => {
+    runCommand(given, async (signal) => {
       const summary = await runDemo({
         seed: parseCount("--seed", given.seed, 0),
         steps: given.steps === undefined ? null : parseCount("--steps", given.steps, 1),

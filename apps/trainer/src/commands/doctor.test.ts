@@ -67,6 +67,12 @@ describe("cria doctor", () => {
     "a config that asks for a GPU which is not there (skipped with a GPU)",
     async () => {
       const { folder } = await writeTinyRun(models);
+      await runCitty(doctorCommand, { rawArgs: [join(folder, "config.yaml")] });
+      expect(stdout).toMatch(/GPU +no NVIDIA driver that can be used; the CPU computes/);
+      expect(stdout).not.toMatch(/what a GPU needs/);
+      await runCitty(doctorCommand, { rawArgs: [join(folder, "config.yaml"), "trainer.device=cuda"] });
+      expect(stdout).toMatch(/what a GPU needs\n {2}driver/);
+      stdout = "";
       const diagnosis = await examine(join(folder, "config.yaml"), "trainer.device=cuda");
       expect(diagnosis.code).toBe(1);
       expect(find(diagnosis, "GPU")).toMatchObject({
@@ -112,6 +118,34 @@ describe("cria doctor", () => {
       verdict: "problem",
       remedy: expect.stringMatching(/KV cache \(.* GB\): lower actor_rollout_ref\.rollout\.max_num_seqs/),
     });
+  });
+
+  it("lengths beyond what a model was trained with: policy, critic, reward model", async () => {
+    const { folder } = await writeTinyRun(models);
+    const config = join(folder, "config.yaml");
+    const check = async (...overrides: string[]) => {
+      stdout = "";
+      const { checks } = await examine(config, ...overrides);
+      return checks.filter(({ name }) => name === "context");
+    };
+    const [own] = await check();
+    expect(own).toMatchObject({ verdict: "ok", found: expect.stringMatching(/trained with \d+$/) });
+    const context = Number(/\d+$/.exec(own!.found)![0]);
+    const key = "actor_rollout_ref.rollout.max_model_len";
+    expect(await check(`${key}=${context}`)).toMatchObject([{ verdict: "ok" }]);
+    expect(await check(`${key}=${context + 1}`)).toMatchObject([
+      { verdict: "warning", key, remedy: `lower ${key}, so that they are ${context} at most` },
+    ]);
+    const long = await check("actor_rollout_ref.rollout.response_length=9000", `${key}=null`);
+    expect(long[0]!.found).toMatch(/prompt_length \d+ \+ response_length 9000/);
+    const path = await models.write({});
+    const judged = [`reward_model.enable=true`, `reward_model.model={path: ${path}, max_model_len: ${context + 1}}`];
+    expect((await check(...judged)).map(({ key }) => key)).toEqual([undefined, "reward_model.model[0].max_model_len"]);
+    const critic = [`algorithm.adv_estimator=gae`, `critic.model.path=${path}`, `${key}=${context + 1}`];
+    expect((await check(...critic)).map(({ found }) => /the (model|critic) was/.exec(found)?.[1])).toEqual([
+      "model",
+      "critic",
+    ]);
   });
 
   it("a model that is missing, or cannot be trained as asked", async () => {

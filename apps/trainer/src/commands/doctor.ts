@@ -1,7 +1,9 @@
 import { defineCommand } from "citty";
 import { loadConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
-import { type Diagnosis, examine, formatBytes, type Verdict } from "../doctor/examine.js";
+import { formatBytes } from "../doctor/available-memory.js";
+import type { Verdict } from "../doctor/check.js";
+import { type Diagnosis, examine } from "../doctor/examine.js";
 import { colors as pc } from "../terminal/colors.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
@@ -15,10 +17,10 @@ export const doctorCommand = defineCommand({
   meta: { name: "doctor", description: "Libraries, devices, memory: is all well here, and will a config fit?" },
   args,
   run: ({ args: given }) =>
-    runCommand(given, Object.keys(args), async () => {
+    runCommand(given, async () => {
       const [file, ...overrides] = given._.map(String);
       const loaded = file === undefined ? null : loadConfig(trainConfigSchema, file, overrides);
-      const diagnosis = await examine(loaded && { config: loaded.values, folder: loaded.folder });
+      const diagnosis = await examine(loaded);
       if (given.json) console.log(JSON.stringify(diagnosis));
       else print(diagnosis);
       if (diagnosis.checks.some(({ verdict }) => verdict === "problem")) process.exitCode = 1;
@@ -32,9 +34,12 @@ function print({ checks, memory, cuda }: Diagnosis): void {
     console.log(`${marks[verdict]}  ${name.padEnd(12)} ${found}`);
     if (remedy) console.log(`${" ".repeat(17)}${pc.bold("try:")} ${remedy}`);
   }
-  console.log(`\n${pc.bold("what a GPU needs")}`);
-  for (const { name, found, problem } of cuda)
-    console.log(`  ${name.padEnd(10)} ${found ?? pc.dim(problem ?? "not reached")}`);
+  // Without a driver there is hardly a GPU: what else it needs matters to who asked for one.
+  if (cuda[0]?.found || checks.some(({ name, verdict }) => name === "GPU" && verdict !== "ok")) {
+    console.log(`\n${pc.bold("what a GPU needs")}`);
+    for (const { name, found, problem } of cuda)
+      console.log(`  ${name.padEnd(10)} ${found ?? pc.dim(problem ?? "not reached")}`);
+  }
   if (!memory) return;
   console.log(`\n${pc.bold("memory at its peak, estimated")}`);
   for (const { name, bytes, detail } of memory.items)

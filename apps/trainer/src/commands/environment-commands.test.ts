@@ -200,7 +200,12 @@ export class It extends ${base} {
     [
       "requires what it does not have",
       `constructor() { super(defineToolSchema("it", "x", { type: "object", properties: {}, required: ["a"] })); } ${good}`,
-      /^error schema: requires "a"/,
+      /^error schema: .*required: "a"; expected no name, for properties is empty/,
+    ],
+    [
+      "has a mistyped type",
+      `constructor() { super(defineToolSchema("it", "x", { type: "object", properties: { n: { type: "numbr" } } })); } ${good}`,
+      /^error schema: .*properties\.n\.type: "numbr"; expected .*perhaps "number"/,
     ],
   ])("a tool that %s", async (_, body, message) => {
     const { code, told } = await check("BaseTool", body);
@@ -307,11 +312,98 @@ export class It extends ${base} {
     expect(stdout).toMatch(/tool echo:/);
   });
 
+  it("takes tools of the AI SDK, in any form; what they throw is how they answer", async () => {
+    const file = join(work, "agent.mjs");
+    writeFileSync(
+      file,
+      `const schema = (properties, required) => ({ jsonSchema: { type: "object", properties, required } });
+      const city = { city: { type: "string", description: "Which one." } };
+      export const weather = { description: "Tells it.", inputSchema: schema(city, ["city"]), execute: ({ city }) => {
+        if (city !== "Bonn") throw new Error("no such city: " + city);
+        return "clear";
+      } };
+      export const clock = { description: "Tells the time.", inputSchema: schema({}), execute: () => "noon" };
+      export const tools = { weather, clock };
+      export const agent = { tools, generate() {} };
+      export const helper = () => { throw new Error("nobody calls it"); };
+      export const make = () => ({ schema: { type: "function", function: { name: "made", description: "Made.", parameters: { type: "object" } } },
+        name: "made", create: async (instanceId) => ({ instanceId }), execute: async () => ({ response: { text: "x" }, reward: 0 }),
+        calcReward: async () => 0, release: async () => {}, dispose: async () => {} });`,
+    );
+    const check = async (name: string, ...more: string[]) => {
+      const { code, result } = await runJson<{ reports: EnvReport[] }>("check-env", `${file}${name}`, ...more);
+      return { code, names: result.reports.map((report) => report.name), reports: result.reports };
+    };
+    const alone = await check("#weather");
+    expect([alone.code, alone.names]).toEqual([0, ["weather"]]);
+    expect(alone.reports[0]!.findings).toEqual([
+      expect.objectContaining({ level: "hint", problem: expect.stringMatching(/refuses .*no such city: example/) }),
+    ]);
+    expect((await check("#weather", '--args={"city":"Bonn"}')).reports[0]!.findings).toEqual([]);
+    for (const name of ["#tools", "#agent", ""]) {
+      const { code, names } = await check(name);
+      expect([code, names], name).toEqual([0, ["weather", "clock"]]);
+    }
+    expect(await check("#make")).toMatchObject({ code: 0, names: ["made"] });
+    const file2 = join(work, "agent.yaml");
+    writeFileSync(file2, JSON.stringify({ tools: [{ class_name: `${file}#tools` }] }));
+    const { code } = await runJson("check-env", file2);
+    expect(code).toBe(0);
+  });
+
+  it("takes MCP servers, by command line or from a file; what they do not tell is a hint", async () => {
+    const server = join(work, "server.cjs");
+    writeFileSync(
+      server,
+      `const answer = (id, result) => console.log(JSON.stringify({ jsonrpc: "2.0", id, result }));
+      require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+        const { id, method } = JSON.parse(line);
+        if (method === "initialize")
+          answer(id, { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "x", version: "1" } });
+        if (method === "tools/list")
+          answer(id, { tools: [{ name: "bare", inputSchema: { type: "object", properties: { a: { type: "string" } } } }] });
+        if (method === "tools/call")
+          console.log(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32602, message: "a must be a date" } }));
+      });`,
+    );
+    const servers = join(work, "servers.json");
+    writeFileSync(servers, JSON.stringify({ mcpServers: { x: { command: process.execPath, args: [server] } } }));
+    for (const subject of [`${process.execPath} ${server}`, servers]) {
+      const { code, result } = await runJson<{ reports: EnvReport[] }>("check-env", subject);
+      expect([code, result.reports.map((report) => report.name)]).toEqual([0, ["bare"]]);
+      const { findings } = result.reports[0]!;
+      expect(findings.map(({ level, problem }) => `${level}: ${problem}`)).toEqual([
+        "hint: has no description, and the server is not yours",
+        'hint: parameter "a" has no description, and the server is not yours',
+        expect.stringMatching(/^hint: refuses the scripted model's arguments: [\s\S]*a must be a date/),
+      ]);
+    }
+    output.stdout = "";
+    await run("check-env", servers);
+    expect(output.stdout).toMatch(/ok.*\n {2}hint .*no description/);
+  });
+
+  it("ends, also when a tool leaves a timer", () => {
+    const file = join(work, "ticking.mjs");
+    writeFileSync(
+      file,
+      `setInterval(() => {}, 1000);
+      export const clock = { description: "Ticks.", inputSchema: { jsonSchema: { type: "object" } }, execute: () => "tick" };`,
+    );
+    const bin = join(import.meta.dirname, "..", "..", "bin", "cria.mjs");
+    const { stdout, signal } = spawnSync(process.execPath, [bin, "check-env", file], {
+      encoding: "utf8",
+      timeout: 30_000,
+    });
+    expect(signal).toBeNull();
+    expect(stdout).toMatch(/tool clock: ok/);
+  });
+
   it("says what it cannot load", async () => {
     for (const [args, message] of [
       [["none.ts#X"], /none\.ts/],
       [[join(work, "subject-0.ts#Other")], /has no tool and no interaction[\s\S]*It/],
-      [["none.yaml"], /none\.yaml: cannot be read/],
+      [["none.yaml"], /none\.yaml: does not exist/],
       [["x.ts", "--timeout=soon"], /--timeout/],
       [["x.ts", "--say=hello"], /--say: [\s\S]*a list of texts as JSON/],
     ] as const) {

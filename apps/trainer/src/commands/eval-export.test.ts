@@ -31,7 +31,7 @@ async function makeRun(overrides: string[] = []) {
   const { folder } = await writeTinyRun(models, options);
   const config = join(folder, "config.yaml");
   const steps = ["trainer.total_training_steps=3", "trainer.save_freq=1", ...overrides];
-  const metrics = await run<Record<string, number>>("train", config, "--json", ...steps);
+  const { metrics } = await run<{ metrics: Record<string, number> }>("train", config, "--json", ...steps);
   return { config, folder, metrics, path: join(folder, "cria", "default") };
 }
 

@@ -4,8 +4,11 @@ import type { LlamaModel } from "@cria/engine";
 import { defineCommand } from "citty";
 import { type Checkpoint, restoreEngines } from "../checkpoints/checkpoint-store.js";
 import { findCheckpoint } from "../checkpoints/open-run.js";
+import { checkTrainPaths } from "../config/check-train-paths.js";
 import { loadConfig } from "../config/load-config.js";
+import { checkArgument } from "../config/paths.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
+import { type FetchAddressesOptions, fetchModel, fetchTrainAddresses } from "../hub/fetch-addresses.js";
 import { formatCount, formatSeconds } from "../terminal/progress.js";
 import { loadPolicy } from "../train/load-policy.js";
 import { runValidation } from "../train/run-validation.js";
@@ -23,7 +26,10 @@ const args = {
   },
   checkpoint: { type: "string", description: "A checkpoint global_step_<N>, or a run folder: its newest" },
   adapter: { type: "string", description: "A LoRA adapter (GGUF) on the config's model" },
-  model: { type: "string", description: "A whole model (GGUF) instead of the config's" },
+  model: {
+    type: "string",
+    description: "A whole model instead of the config's: a GGUF or an address, hf:<owner>/<model>:<quantisation>",
+  },
   out: { type: "string", description: "File for the conversations (default: eval.jsonl here)" },
   ...commonArgs,
 } as const;
@@ -32,11 +38,15 @@ export const evalCommand = defineCommand({
   meta: { name: "eval", description: "Held-out success of a model, an adapter or a checkpoint" },
   args,
   run: ({ args: given }) =>
-    runCommand(given, Object.keys(args), async (signal) => {
-      const { values, folder } = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
-      const config = leaveTrainingOut(values);
+    runCommand(given, async (signal) => {
+      const loaded = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
+      const { folder } = loaded;
+      const config = leaveTrainingOut(loaded.values);
+      const without = ["data.train_files", ...(given.model === undefined ? [] : ["actor_rollout_ref.model.path"])];
+      checkTrainPaths(loaded, without);
       const silent = given.json === true;
-      const policy = await openPolicy(config, folder, given);
+      await fetchTrainAddresses(config, { silent, signal }, without);
+      const policy = await openPolicy(config, folder, given, { silent, signal });
       // The session disposes of the policy with everything else.
       const session = await openSession(config, folder, { engine: policy.engine, signal, silent });
       try {
@@ -87,6 +97,7 @@ async function openPolicy(
   config: TrainConfig,
   folder: string,
   given: { checkpoint?: string; adapter?: string; model?: string },
+  options: FetchAddressesOptions,
 ): Promise<Policy> {
   const named = (["checkpoint", "adapter", "model"] as const).filter((name) => given[name] !== undefined);
   if (named.length > 1) {
@@ -97,15 +108,18 @@ async function openPolicy(
     });
   }
   if (given.checkpoint !== undefined) {
-    const checkpoint = await findCheckpoint(given.checkpoint, (text) => process.stderr.write(`${text}\n`));
+    const checkpoint = await findCheckpoint(checkArgument("--checkpoint", given.checkpoint), (text) =>
+      process.stderr.write(`${text}\n`),
+    );
     return { engine: await loadCheckpoint(config, folder, checkpoint), name: checkpoint.path, step: checkpoint.step };
   }
   // The KV cache as in training, so that the numbers are too.
   const fixed = { trainable: "none", kvType: "f32" } as const;
   const adapter = given.adapter ?? null;
   if (given.model !== undefined || adapter !== null) {
-    const path = given.model === undefined ? {} : { path: resolve(given.model) };
-    const lora = adapter === null ? null : { path: resolve(adapter) };
+    const fetch = (option: string, path: string) => fetchModel(checkArgument(option, path), options);
+    const path = given.model === undefined ? {} : { path: await fetch("--model", given.model) };
+    const lora = adapter === null ? null : { path: await fetch("--adapter", adapter) };
     const engine = await loadPolicy(config, folder, { ...fixed, ...path, lora });
     return { engine, name: given.model ?? adapter!, step: null };
   }

@@ -2,8 +2,10 @@ import { resolve } from "node:path";
 import { ConfigError } from "@cria/core";
 import { listQuantizeTypes } from "@cria/engine";
 import { defineCommand } from "citty";
+import { checkArgument } from "../config/paths.js";
 import { exportRun } from "../export/export-run.js";
 import { findTrained } from "../export/find-trained.js";
+import { fetchModel } from "../hub/fetch-addresses.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
@@ -22,7 +24,7 @@ export const exportCommand = defineCommand({
   meta: { name: "export", description: "What a run trained, as GGUF files for stock llama.cpp" },
   args,
   run: ({ args: given }) =>
-    runCommand(given, Object.keys(args), async () => {
+    runCommand(given, async (signal) => {
       const { adapter, merged } = given;
       if (!adapter && !merged) {
         throw new ConfigError("is missing", {
@@ -32,7 +34,11 @@ export const exportCommand = defineCommand({
         });
       }
       const quantize = readQuantize(given.quantize, merged !== undefined);
-      const trained = await findTrained(given.run, given.base ?? null, (text) => process.stderr.write(`${text}\n`));
+      const options = { silent: given.json, signal };
+      const base = given.base === undefined ? null : await fetchModel(checkArgument("--base", given.base), options);
+      const trained = await findTrained(checkArgument("--run", given.run), base, (text) =>
+        process.stderr.write(`${text}\n`),
+      );
       const result = await exportRun(trained, {
         adapter: adapter ? resolve(adapter) : null,
         merged: merged ? resolve(merged) : null,

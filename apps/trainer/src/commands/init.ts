@@ -1,28 +1,95 @@
+import { createRequire } from "node:module";
+import { join, relative } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { ConfigError } from "@cria/core";
 import { defineCommand } from "citty";
-import { scaffoldEnvironment } from "../init/scaffold-environment.js";
+import { type Scaffold, scaffoldEnvironment } from "../init/scaffold-environment.js";
 import { colors as pc } from "../terminal/colors.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
+const DEFAULT_NAME = "my-task";
+
 const args = {
-  dir: { type: "positional", description: "A new folder; its name is the environment's", required: true },
+  dir: {
+    type: "positional",
+    description: `A new folder; its name is the environment's (default: ${DEFAULT_NAME}; a terminal is asked)`,
+    required: false,
+  },
+  model: {
+    type: "string",
+    description:
+      "A GGUF, or hf:<owner>/<model>:<quantisation>, to fit lengths, tool format and layers to (default: the embedded policy, a toy)",
+  },
+  "from-mcp": {
+    type: "string",
+    description: 'Start from the tools of an MCP server: "npx -y server args", or its URL',
+  },
+  "from-ai-sdk": {
+    type: "string",
+    description: "Start from the AI SDK tools that a module exports: ./agent.ts, or ./agent.ts#export",
+  },
+  tools: { type: "string", description: "Which of those tools, as a,b (default: all that may be called)" },
   ...commonArgs,
 } as const;
 
 export const initCommand = defineCommand({
-  meta: { name: "init", description: "A new environment that runs at once: tool, interaction, config, data, test" },
+  meta: { name: "init", description: "A new environment that runs at once: tools, rows, a judge, config, test" },
   args,
   run: ({ args: given }) =>
-    runCommand(given, Object.keys(args), async () => {
-      const made = await scaffoldEnvironment(given.dir);
-      if (given.json) return console.log(JSON.stringify(made));
-      const folder = given.dir;
-      console.log(`${pc.bold(made.name)} is in ${folder}: ${made.files.join(", ")}\n`);
-      console.log("next");
-      for (const [command, what] of [
-        [`cria check-env ${folder}/tools.yaml`, "a scripted model tries the tool"],
-        [`cria rollout ${folder}/config.yaml --val`, "conversations of the embedded policy"],
-        [`cria train ${folder}/config.yaml`, "training, a few minutes"],
-      ])
-        console.log(`  ${command!.padEnd(44)} ${pc.dim(what!)}`);
+    runCommand(given, async (signal) => {
+      const { model, "from-mcp": fromMcp, "from-ai-sdk": fromAiSdk } = given;
+      checkSources(fromMcp, fromAiSdk, given.tools);
+      const folder = given.dir ?? (await askName(signal));
+      const tools = given.tools === undefined ? null : given.tools.split(",").map((name) => name.trim());
+      const made = await scaffoldEnvironment(folder, { model, fromMcp, fromAiSdk, tools });
+      if (given.json) console.log(JSON.stringify(made));
+      else print(made);
     }),
 });
+
+function checkSources(fromMcp: string | undefined, fromAiSdk: string | undefined, tools: string | undefined): void {
+  const fail = (problem: string, subject: string, remedy: string) =>
+    new ConfigError(problem, { code: "config/bad-argument", subject, remedy });
+  if (fromMcp !== undefined && fromAiSdk !== undefined)
+    throw fail("exclude each other", "--from-mcp and --from-ai-sdk", "start from one, and add the other to tools.yaml");
+  if (tools !== undefined && fromMcp === undefined && fromAiSdk === undefined)
+    throw fail("chooses among tools that exist", "--tools", "give --from-mcp or --from-ai-sdk with it");
+}
+
+/** What a person types, where there is one. */
+async function askName(signal: AbortSignal): Promise<string> {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return DEFAULT_NAME;
+  const reader = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await reader.question(`name of the new environment (${DEFAULT_NAME}): `, { signal });
+    return answer.trim() || DEFAULT_NAME;
+  } finally {
+    reader.close();
+  }
+}
+
+function print({ name, folder, files, remarks }: Scaffold): void {
+  const place = relative(process.cwd(), folder) || ".";
+  console.log(`${pc.bold(name)} is in ${place}: ${files.join(", ")}`);
+  for (const remark of remarks) console.log(`  ${remark}`);
+  console.log("\nnext");
+  const steps = [
+    [`cd ${place}`, ""],
+    ...(isInstalled(folder) ? [] : [["npm install", "cria, and TypeScript for the editor"]]),
+    ["npm run check", "a scripted model tries the tools"],
+    ["npm run rollout", "conversations of the model"],
+    ["npm run train", "training"],
+  ];
+  for (const [command, what] of steps) console.log(`  ${command!.padEnd(18)} ${pc.dim(what!)}`.trimEnd());
+}
+
+/** Whether npm finds there what the environment's package asks for: a folder above may have it. */
+function isInstalled(folder: string): boolean {
+  const { resolve } = createRequire(join(folder, "package.json"));
+  try {
+    for (const name of ["cria", "typescript"]) resolve(`${name}/package.json`);
+    return true;
+  } catch {
+    return false;
+  }
+}

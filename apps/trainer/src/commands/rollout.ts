@@ -1,14 +1,16 @@
 import { join, resolve } from "node:path";
 import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
-import { runRollouts } from "@cria/rollout";
+import { type DatasetRow, parseFilter, runRollouts } from "@cria/rollout";
 import { defineCommand } from "citty";
+import { checkTrainPaths } from "../config/check-train-paths.js";
 import { loadConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
-import { describeRollout, type RolloutSummary, summarizeRollouts } from "../rollout/summarize-rollouts.js";
+import { fetchTrainAddresses } from "../hub/fetch-addresses.js";
+import { type RolloutSummary, summarizeRollouts } from "../rollout/summarize-rollouts.js";
+import { type RolloutForm, rolloutForms, type WrittenRollouts, writeRollouts } from "../rollout/write-rollouts.js";
 import { colors as pc } from "../terminal/colors.js";
 import { formatCount, formatSeconds, Progress } from "../terminal/progress.js";
 import { countSamples } from "../train/multi-turn-options.js";
-import { writeAtomically } from "../train/run-folder.js";
 import { openSession } from "../train/session.js";
 import type { Session } from "../train/session-type.js";
 import { commonArgs, runCommand } from "./run-command.js";
@@ -22,7 +24,17 @@ const args = {
   },
   out: {
     type: "string",
-    description: "File for the trajectories (default: <default_local_dir>/<project>/<experiment>/trajectories.jsonl)",
+    description: "File to write (default: trajectories.jsonl or messages.jsonl in <local_dir>/<project>/<experiment>)",
+  },
+  output: { type: "string", description: "The same as --out" },
+  keep: {
+    type: "string",
+    description:
+      "Which conversations to write, as a filter: 'reward>=1 && turns<6' (cria show --help lists the fields)",
+  },
+  as: {
+    type: "string",
+    description: "What to write: trajectories (default; cria show reads them), or messages (cria sft reads them)",
   },
   rows: { type: "string", description: "How many rows, from the first (default: all)" },
   val: { type: "boolean", description: "Rows of data.val_files, sampled as val_kwargs say" },
@@ -33,22 +45,30 @@ export const rolloutCommand = defineCommand({
   meta: { name: "rollout", description: "Rollouts alone: trajectories as JSONL, and how they went" },
   args,
   run: ({ args: given }) =>
-    runCommand(given, Object.keys(args), async (signal) => {
-      const { values: config, folder } = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
+    runCommand(given, async (signal) => {
+      const loaded = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
+      const { values: config, folder } = loaded;
+      checkTrainPaths(loaded);
       const { default_local_dir, project_name, experiment_name } = config.trainer;
-      const file = resolve(given.out ?? join(default_local_dir, project_name, experiment_name, "trajectories.jsonl"));
+      const form = readForm(given.as);
+      const file = resolve(
+        given.out ?? given.output ?? join(default_local_dir, project_name, experiment_name, `${form}.jsonl`),
+      );
       const limit = readLimit(given.rows);
+      const keep = given.keep === undefined ? null : parseFilter(given.keep, "--keep");
+      await fetchTrainAddresses(config, { silent: given.json, signal });
       const session = await openSession(config, folder, { signal, silent: given.json === true });
       try {
-        const { trajectories, seconds } = await rollOut(session, {
-          limit,
+        const rows = pickRows(session, { limit, val: given.val === true });
+        const { trajectories, seconds } = await rollOut(session, rows, {
           val: given.val === true,
           silent: given.json === true,
         });
-        await writeAtomically(file, trajectories.map((t) => `${JSON.stringify(describeRollout(t))}\n`).join(""));
-        const summary = summarizeRollouts(trajectories, seconds, file);
-        if (given.json) console.log(JSON.stringify(summary));
-        else print(summary);
+        const summary = summarizeRollouts(trajectories, seconds);
+        if (!given.json) print(summary);
+        const written = await writeRollouts(session, trajectories, { rows, keep, form, file });
+        if (given.json) console.log(JSON.stringify({ ...summary, ...written }));
+        else printWritten(written);
         // What had ended by then is written; the exit code still says that it was interrupted.
         signal.throwIfAborted();
       } finally {
@@ -57,27 +77,25 @@ export const rolloutCommand = defineCommand({
     }),
 });
 
-interface RollOutOptions {
-  limit: number;
-  val: boolean;
-  silent: boolean;
+/** @throws ConfigError when there are none. */
+function pickRows(session: Session, { limit, val }: { limit: number; val: boolean }): DatasetRow[] {
+  const rows = (val ? session.valRows : session.trainRows).slice(0, limit);
+  if (rows.length > 0) return rows;
+  throw new ConfigError("has no rows", {
+    code: "config/no-rows",
+    subject: val ? "data.val_files" : "data.train_files",
+    expected: "at least one row",
+  });
 }
 
 /** After an interruption: the conversations that had ended. */
 async function rollOut(
   session: Session,
-  { limit, val, silent }: RollOutOptions,
+  rows: readonly DatasetRow[],
+  { val, silent }: { val: boolean; silent: boolean },
 ): Promise<{ trajectories: Trajectory[]; seconds: number }> {
   const { rollout } = session.config.actor_rollout_ref;
   const { val_kwargs } = rollout;
-  const rows = (val ? session.valRows : session.trainRows).slice(0, limit);
-  if (rows.length === 0) {
-    throw new ConfigError("has no rows", {
-      code: "config/no-rows",
-      subject: val ? "data.val_files" : "data.train_files",
-      expected: "at least one row",
-    });
-  }
   const n = val ? val_kwargs.n : countSamples(rollout);
   const progress = new Progress({ label: "rollout", total: rows.length * n, silent });
   const started = performance.now();
@@ -121,6 +139,17 @@ function readLimit(rows: string | undefined): number {
   });
 }
 
+function readForm(form: string | undefined): RolloutForm {
+  if (form === undefined) return "trajectories";
+  if ((rolloutForms as readonly string[]).includes(form)) return form as RolloutForm;
+  throw new ConfigError("is no form of conversations", {
+    code: "config/bad-argument",
+    subject: "--as",
+    expected: rolloutForms.join(" or "),
+    received: form,
+  });
+}
+
 function print(summary: RolloutSummary): void {
   const { reward, finish_reasons, metrics } = summary;
   const counts = Object.entries(finish_reasons).map(([reason, count]) => `${reason} ${count}`);
@@ -137,11 +166,23 @@ function print(summary: RolloutSummary): void {
     ["ended by", counts.join(", ")],
     ["tools", `${metrics.tool_calls ?? 0} calls, ${metrics.tool_errors ?? 0} errors`],
     ["time", `${formatSeconds(summary.seconds)}, ${formatCount(summary.tokens_per_second)} tokens/s`],
-    ["written to", summary.file],
   ];
   if (summary.failed > 0) {
     lines.splice(1, 0, ["failed", pc.red(`${summary.failed}; first: ${summary.first_error?.replace(/\s+/g, " ")}`)]);
   }
   console.log(`${pc.bold(`${summary.trajectories} trajectories`)} of ${summary.rows} rows`);
   for (const [name, text] of lines) console.log(`  ${name.padEnd(12)} ${text}`);
+}
+
+function printWritten({ file, form, written, unusable, inexact }: WrittenRollouts): void {
+  const line = (name: string, text: string) => console.log(`  ${name.padEnd(12)} ${text}`);
+  line("written", `${written} as ${form}: ${file}`);
+  if (unusable > 0) line("left out", `${unusable} that failed, or whose last turn was cut`);
+  if (inexact > 0)
+    line(
+      "note",
+      `${inexact} have other tokens or masks when cria sft reads them (README of cria: From rollouts to sft)`,
+    );
+  if (form === "messages") line("next", `cria sft <config> data.train_files=${file}`);
+  else line("next", `cria show ${file} --worst 3`);
 }

@@ -1,7 +1,9 @@
-import { ConfigError, CriaError } from "@cria/core";
-import { findNearest } from "../config/find-nearest.js";
+import { CriaError } from "@cria/core";
 import { colors as pc } from "../terminal/colors.js";
+import { quoteWord } from "../terminal/quote-word.js";
 import { TrainingInterrupted } from "../train/training-interrupted.js";
+import { provideCria } from "../user-code/provide-cria.js";
+import { isUsageError } from "./check-command-line.js";
 import { type Interrupted, listenForSignals } from "./listen-for-signals.js";
 
 /** Options that every command has. */
@@ -17,17 +19,12 @@ export interface ParsedArgs {
 
 /**
  * Runs a command's work: a signal aborts it, errors are printed for people, and the exit code tells scripts: 0 done,
- * 1 failed, 128 + the signal's number interrupted. A second signal ends the process at once.
- * @param known names of the command's options; any other is an error.
+ * 1 failed, 2 wrong words, 128 + the signal's number interrupted. A second signal ends the process at once.
  */
-export async function runCommand(
-  args: ParsedArgs,
-  known: readonly string[],
-  work: (signal: AbortSignal) => Promise<void>,
-): Promise<void> {
+export async function runCommand(args: ParsedArgs, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const interruption = listenForSignals();
+  provideCria();
   try {
-    checkOptions(args, known);
     await work(interruption.signal);
   } catch (error) {
     const { signal } = interruption;
@@ -36,7 +33,7 @@ export async function runCommand(
       process.stderr.write(`\n${error.message}\n  go on: ${describeResume()}\n`);
     else if (!interrupted || args.verbose)
       process.stderr.write(`\n${pc.red("error")} ${describe(error, args.verbose)}\n`);
-    process.exitCode = interrupted ? (signal.reason as Interrupted).exitCode : 1;
+    process.exitCode = interrupted ? (signal.reason as Interrupted).exitCode : isUsageError(error) ? 2 : 1;
   } finally {
     interruption.stop();
   }
@@ -46,25 +43,11 @@ export async function runCommand(
 function describeResume(): string {
   const words = process.argv.slice(2).filter((word) => !word.startsWith("trainer.resume_mode="));
   const mode = words.length < process.argv.length - 2 ? ["trainer.resume_mode=auto"] : [];
-  const quote = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
-  return ["cria", ...words, ...mode].map(quote).join(" ");
+  return ["cria", ...words, ...mode].map(quoteWord).join(" ");
 }
 
 /** Errors made on purpose explain themselves; of others the stack is all there is. */
 function describe(error: unknown, verbose: boolean | undefined): string {
   if (error instanceof CriaError && !verbose) return error.message;
   return (error as Error)?.stack ?? String(error);
-}
-
-function checkOptions(args: ParsedArgs, known: readonly string[]): void {
-  for (const key of Object.keys(args)) {
-    if (key === "_" || known.includes(key)) continue;
-    const nearest = findNearest(key, known);
-    throw new ConfigError("is not an option of this command", {
-      code: "config/unknown-option",
-      subject: `--${key}`,
-      expected: nearest ? `perhaps --${nearest}` : known.map((name) => `--${name}`).join(", "),
-      remedy: "see --help; keys of the config are given as key.path=value, without dashes",
-    });
-  }
 }

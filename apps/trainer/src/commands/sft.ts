@@ -1,12 +1,14 @@
 import { defineCommand } from "citty";
 import { loadConfig } from "../config/load-config.js";
+import { listAddresses, listMissingPaths } from "../config/paths.js";
 import { sftConfigSchema } from "../config/sft-config.js";
-import { runSft } from "../sft/run-sft.js";
+import { fetchAddresses } from "../hub/fetch-addresses.js";
+import { runSft, type SftResult } from "../sft/run-sft.js";
 import { formatCount, formatSeconds } from "../terminal/progress.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
-  config: { type: "positional", description: "YAML config; see models/sft-1.yaml", required: true },
+  config: { type: "positional", description: "YAML config; every key: cria config --of sft", required: true },
   overrides: {
     type: "positional",
     description: "Any number of key.path=value, for example optim.lr=1e-4",
@@ -15,17 +17,48 @@ const args = {
   ...commonArgs,
 } as const;
 
+/** Below the options in its help. */
+export const sftNotes = `A config needs two sections; model.lora_rank above 0 trains an adapter:
+
+  model: { path: model.gguf, lora_rank: 16 }
+  data: { train_files: talks.jsonl, val_files: held-out.jsonl }
+
+talks.jsonl has a conversation a line; what the assistant says, and calls, is learned (README of cria, "Conversations"):
+
+  {"messages": [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}], "tools": []}
+
+The same command again goes on from the newest checkpoint. Other keys: optim.lr, trainer.total_epochs, trainer.save_freq,
+trainer.test_freq, trainer.logger, trainer.output_path, as in cria train.
+
+Keys of the config: cria config --of sft; one in full: cria config --of sft optim.lr`;
+
 export const sftCommand = defineCommand({
-  meta: { name: "sft", description: "Supervised fine-tuning on conversations, of all weights or of a LoRA adapter" },
+  meta: {
+    name: "sft",
+    description: "Supervised fine-tuning on conversations, of all weights or of a LoRA adapter",
+  },
   args,
   run: ({ args: given }) =>
-    runCommand(given, Object.keys(args), async (signal) => {
-      const { values, folder } = loadConfig(sftConfigSchema, given.config, given._.slice(1).map(String));
-      const result = await runSft(values, folder, { silent: given.json, signal });
+    runCommand(given, async (signal) => {
+      const loaded = loadConfig(sftConfigSchema, given.config, given._.slice(1).map(String));
+      const { values, folder } = loaded;
+      for (const missing of listMissingPaths(loaded)) throw missing;
+      await fetchAddresses(listAddresses(values), { silent: given.json, signal });
+      const result = await runSft(values, folder, {
+        silent: given.json,
+        signal,
+        // Also with --json: stdout stays clean, and what happens to an earlier run must not go unseen.
+        say: (text) => process.stderr.write(`${text}\n`),
+      });
       if (given.json) console.log(JSON.stringify(result));
-      else
-        console.log(
-          `${result.output}: ${result.steps} steps, loss ${result.loss.toFixed(4)}, ${formatSeconds(result.seconds)}, ${formatCount(result.tokensPerSecond)} tok/s`,
-        );
+      else print(result);
     }),
 });
+
+function print({ output, steps, loss, valLoss, seconds, tokensPerSecond, path }: SftResult): void {
+  const heldOut = valLoss === null ? "" : `, held-out loss ${valLoss.toFixed(4)}`;
+  const speed = tokensPerSecond > 0 ? `, ${formatSeconds(seconds)}, ${formatCount(tokensPerSecond)} tok/s` : "";
+  console.log(`${output}: ${steps} steps, loss ${loss.toFixed(4)}${heldOut}${speed}`);
+  console.log(`run folder: ${path}`);
+  console.log(`talk to it: cria chat ${path}`);
+}

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TinyModels } from "@cria/engine/testing";
@@ -13,8 +13,13 @@ afterAll(() => models.cleanUp());
 // The built command line, as a user runs it: `npm test` builds first.
 const bin = join(import.meta.dirname, "..", "..", "bin", "cria.mjs");
 
-async function train(folder: string, overrides: string[], signalAfter?: { steps: number; name: NodeJS.Signals }) {
-  const args = [bin, "train", join(folder, "config.yaml"), "--json", ...overrides];
+async function train(
+  folder: string,
+  overrides: string[],
+  signalAfter?: { steps: number; name: NodeJS.Signals },
+  command = "train",
+) {
+  const args = [bin, command, join(folder, "config.yaml"), "--json", ...overrides];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   let stderr = "";
   child.stderr.on("data", (text) => {
@@ -57,4 +62,27 @@ describe("cria train that gets a signal", () => {
       expect(countSteps(folder)).toBe(step + 1);
     });
   }
+});
+
+it("cria sft that gets a signal does the same", async () => {
+  const folder = mkdtempSync(join(models.folder, "sft-"));
+  const talk = [
+    { role: "user", content: "a" },
+    { role: "assistant", content: "b" },
+  ];
+  writeFileSync(join(folder, "talks.jsonl"), JSON.stringify({ messages: talk }));
+  const config = {
+    model: { path: await models.write(), lora_rank: 4 },
+    data: { train_files: "talks.jsonl", train_batch_size: 2 },
+    trainer: { default_local_dir: folder, project_name: "cria", total_training_steps: 100_000, threads: 1 },
+  };
+  writeFileSync(join(folder, "config.yaml"), JSON.stringify(config));
+  const { code, stderr } = await train(folder, [], { steps: 2, name: "SIGTERM" }, "sft");
+  expect(code).toBe(143);
+  const step = Number(/stopped after step (\d+) of 100000/.exec(stderr)?.[1]);
+  expect(stderr).toMatch(new RegExp(`saved: .*global_step_${step}\\n`));
+  expect(stderr).toMatch(/go on: cria sft \S+config\.yaml --json\n/);
+  const again = await train(folder, [`trainer.total_training_steps=${step + 1}`], undefined, "sft");
+  expect(again.stderr).toMatch(new RegExp(`resuming after step ${step}`));
+  expect(again.code).toBe(0);
 });

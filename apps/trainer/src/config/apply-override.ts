@@ -1,7 +1,6 @@
 import { ConfigError } from "@cria/core";
 import { parse as parseYaml } from "yaml";
-import { removeKey } from "./ignored-keys.js";
-import { writeKey } from "./renamed-keys.js";
+import { removeKey, writeKey } from "./raw-config.js";
 
 /** An override as Hydra writes it: `key.path=value`, `+key=value`, `++key=value`, and `~key`, which removes the key. */
 export const OVERRIDE = /^(\+{0,2}|~)([A-Za-z_][\w@/-]*(?:\.[\w@/-]+)*)(=|$)/;

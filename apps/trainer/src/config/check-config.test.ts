@@ -86,6 +86,6 @@ describe("wrong values", () => {
   });
 
   it("of `cria sft` are told in the same words", () => {
-    expect(() => checkConfig(sftConfigSchema, {}, "s.yaml")).toThrow(/has 3 wrong values[\s\S]*model: a mapping/);
+    expect(() => checkConfig(sftConfigSchema, {}, "s.yaml")).toThrow(/has 2 wrong values[\s\S]*model: a mapping/);
   });
 });

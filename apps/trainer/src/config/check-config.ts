@@ -1,14 +1,27 @@
-import { ConfigError, describeIssue, findSchema, formatValue, withoutLibraryTexts } from "@cria/core";
+import { ConfigError, describeIssue, findNearest, findSchema, formatValue, withoutLibraryTexts } from "@cria/core";
 import { z } from "zod";
-import { findNearest } from "./find-nearest.js";
 import { listRenamedKeys } from "./renamed-keys.js";
 
+/** Where a key was written, in words, as "line 3"; undefined where nobody knows. */
+export type FindPlace = (key: string) => string | undefined;
+
 /** @throws ConfigError that names every unknown key, or every wrong value. */
-export function checkConfig<T extends z.ZodType>(schema: T, raw: unknown, file: string): z.infer<T> {
+export function checkConfig<T extends z.ZodType>(
+  schema: T,
+  raw: unknown,
+  file: string,
+  findPlace: FindPlace = () => undefined,
+): z.infer<T> {
   const { values, unknown, wrong } = inspectConfig(schema, raw);
-  if (unknown.length > 0) throw refuseUnknown(unknown, file);
-  if (wrong.length > 0) throw refuseWrong(wrong, file);
+  if (unknown.length > 0) throw refuseUnknown(unknown, file, findPlace);
+  if (wrong.length > 0) throw refuseWrong(wrong, file, findPlace);
   return values as z.infer<T>;
+}
+
+/** A key as the subject of an error. */
+export function namePlace(key: string, file: string, findPlace: FindPlace): string {
+  const place = findPlace(key);
+  return `${file}${place ? `, ${place}` : ""}: ${key}`;
 }
 
 export interface Inspection<T> {
@@ -47,12 +60,12 @@ export function inspectConfig<T extends z.ZodType>(schema: T, raw: unknown): Ins
   return { values: null, unknown, wrong };
 }
 
-function refuseWrong(wrong: readonly WrongValue[], file: string): ConfigError {
+function refuseWrong(wrong: readonly WrongValue[], file: string, findPlace: FindPlace): ConfigError {
   const [first] = wrong as [WrongValue];
   if (wrong.length === 1)
     return new ConfigError("has a wrong value", {
       code: "config/bad-value",
-      subject: `${file}: ${first.key}`,
+      subject: namePlace(first.key, file, findPlace),
       expected: first.expected,
       received: first.received,
     });
@@ -60,27 +73,33 @@ function refuseWrong(wrong: readonly WrongValue[], file: string): ConfigError {
     code: "config/bad-value",
     subject: file,
     expected: wrong.map(({ key, expected }) => `\n    ${key}: ${expected}`).join(""),
-    received: wrong.map(({ key, received }) => `\n    ${key}: ${received}`).join(""),
+    received: wrong.map(({ key, received }) => `\n    ${key}: ${received}${inBrackets(findPlace(key))}`).join(""),
   });
 }
 
-function refuseUnknown(entries: readonly UnknownKey[], file: string): ConfigError {
+function refuseUnknown(entries: readonly UnknownKey[], file: string, findPlace: FindPlace): ConfigError {
   const [first] = entries as [UnknownKey];
   if (entries.length === 1)
     return new ConfigError("is not a key that Cria knows", {
       code: "config/unknown-key",
-      subject: `${file}: ${first.key}`,
+      subject: namePlace(first.key, file, findPlace),
       expected: first.nearest ? `perhaps "${first.nearest}"` : undefined,
       received: first.key,
       remedy: "correct or remove it",
     });
-  const list = entries.map(({ key, nearest }) => `\n    ${key}${nearest ? `, perhaps "${nearest}"` : ""}`);
+  const list = entries.map(
+    ({ key, nearest }) => `\n    ${key}${inBrackets(findPlace(key))}${nearest ? `, perhaps "${nearest}"` : ""}`,
+  );
   return new ConfigError(`has ${entries.length} keys that Cria does not know`, {
     code: "config/unknown-key",
     subject: file,
     received: list.join(""),
     remedy: "correct or remove them",
   });
+}
+
+function inBrackets(place: string | undefined): string {
+  return place === undefined ? "" : ` (${place})`;
 }
 
 /** The nearest key that has an effect: misspelt in its section, or of the same name in another one. */

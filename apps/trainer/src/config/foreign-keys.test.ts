@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findNearest } from "@cria/core";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { openSession } from "../train/session.js";
-import { findNearest } from "./find-nearest.js";
 import { listIgnoredKeys } from "./ignored-keys.js";
 import { loadConfig } from "./load-config.js";
 import { listPendingKeys } from "./pending-keys.js";
@@ -53,14 +53,14 @@ describe("keys of other frameworks", () => {
     const warnings = listenToStderr();
     expect(
       load(
-        "algorithm.use_pf_ppo=False",
+        "actor_rollout_ref.rollout.skip_rollout=False",
         "actor_rollout_ref.rollout.calculate_log_probs=true",
         "trainer.default_hdfs_dir=null",
       ),
     ).toEqual(load());
     expect(warnings).toEqual([]);
     for (const [override, expected] of [
-      ["algorithm.use_pf_ppo=true", "false"],
+      ["actor_rollout_ref.rollout.skip_rollout=true", "false"],
       ["actor_rollout_ref.rollout.ignore_eos=true", "false"],
       ["trainer.default_hdfs_dir=hdfs://x", "null"],
     ] as const) {
@@ -137,16 +137,37 @@ describe("names that only registries know", () => {
     ["critic.loss_agg_mode=token_mean", /token-mean/],
     ["algorithm.adv_estimator=gropo", /grpo_passk/],
     ["algorithm.kl_penalty=k9", /low_var_kl/],
-    ["algorithm.rollout_correction={bypass_mode: true, rollout_is: token}", /nothing to correct/],
-    ["algorithm.rollout_correction={bypass_mode: true, rollout_token_veto_threshold: 0.1}", /nothing to correct/],
+    ["algorithm.rollout_correction={rollout_rs: token_k9}", /seq_max_k2/],
+    ["algorithm.rollout_correction={rollout_rs: token_k2}", /a number above 0 for token_k2/],
+    ["algorithm.rollout_correction={loss_type: reinforce}", /bypass_mode alone/],
+    [
+      [
+        "algorithm.rollout_correction={bypass_mode: true, loss_type: reinforce}",
+        "actor_rollout_ref.actor.policy_loss.loss_mode=gspo",
+      ],
+      /says another loss/,
+    ],
+    ["actor_rollout_ref.actor.policy_loss.loss_mode=bypass_mode", /bypass_mode true/],
+    ["actor_rollout_ref.actor.policy_loss.loss_mode=dro", /dro_beta/],
+    [
+      ["algorithm.rollout_correction.bypass_mode=true", "algorithm.adv_estimator=tir_optimal_token_baseline"],
+      /forward pass/,
+    ],
+    ["algorithm.adv_estimator=gdpo", /gdpo_reward_keys[\s\S]*parts of the reward/],
+    ["algorithm.gdpo_reward_weights=[1]", /one weight for each key/],
+    [
+      ["algorithm.adv_estimator=gdpo", "algorithm.gdpo_reward_keys=[score]", "algorithm.use_kl_in_reward=true"],
+      /of which the KL is none/,
+    ],
     ["algorithm.rollout_correction={rollout_is_batch_normalize: true}", /no weights to normalise/],
     ["actor_rollout_ref.actor.policy_loss.loss_mode=gspoo", /vanilla/],
     ["actor_rollout_ref.actor.loss_agg_mode=seq-mean", /token-mean/],
     ["actor_rollout_ref.actor.kl_loss_type=k9", /low_var_kl/],
     ["actor_rollout_ref.rollout.agent.default_agent_loop=react", /tool_agent/],
-  ])("%s is refused before a model is loaded", async (override, message) => {
+  ])("%s is refused before a model is loaded", async (given, message) => {
     // The model does not exist: a complaint about it would come first if it were loaded first.
-    const { values } = loadConfig(trainConfigSchema, example, [override, "actor_rollout_ref.model.path=none.gguf"]);
+    const overrides = [given].flat();
+    const { values } = loadConfig(trainConfigSchema, example, [...overrides, "actor_rollout_ref.model.path=none.gguf"]);
     await expect(openSession(values, folder)).rejects.toThrow(message);
   });
 });
@@ -177,6 +198,34 @@ describe("overrides", () => {
   it("must be YAML, and a wrong union value says what would be right", () => {
     expect(() => load("trainer.seed=[1,")).toThrow(/trainer\.seed=\[1,/);
     expect(() => load("data.train_files=3")).toThrow(/expected: a text; or a list; each entry a text/);
+  });
+});
+
+describe("keys of verl's supervised trainer", () => {
+  it("of both versions have their effect, or are set aside with a reason", () => {
+    const warnings = listenToStderr();
+    const file = join(folder, "sft.yaml");
+    writeFileSync(file, "trainer: { nnodes: 1, n_gpus_per_node: 8, total_epochs: 2 }");
+    const { values } = loadConfig(sftConfigSchema, file, [
+      "model.partial_pretrain=m.gguf",
+      "model.fsdp_config.cpu_offload=true",
+      "data.train_files=a.parquet",
+      "data.val_files=b.parquet",
+      "data.multiturn.enable=true",
+      "data.multiturn.messages_key=talk",
+      "data.micro_batch_size=4",
+      "optim.lr_scheduler=cosine",
+      "optim.warmup_steps_ratio=0.2",
+      "trainer.max_ckpt_to_keep=3",
+      "use_remove_padding=true",
+    ]);
+    expect(values).toMatchObject({
+      model: { path: join(process.cwd(), "m.gguf") },
+      data: { messages_key: "talk" },
+      optim: { lr_scheduler_type: "cosine", lr_warmup_steps_ratio: 0.2 },
+      trainer: { max_actor_ckpt_to_keep: 3, total_epochs: 2 },
+    });
+    expect(warnings.join("")).toMatch(/data\.multiturn\.enable has no effect: a row is always a conversation/);
   });
 });
 

@@ -1,4 +1,4 @@
-import type { SetAside } from "./renamed-keys.js";
+import { isMapping, removeKey, type SetAside } from "./raw-config.js";
 
 const noRay = "there is no Ray: everything runs in one process";
 const notSharded = "weights are not sharded";
@@ -57,6 +57,21 @@ const ignored: Record<string, string> = {
   "critic.use_dynamic_bsz": byBudget,
   "critic.ulysses_sequence_parallel_size": notSharded,
   "trainer.nnodes": "there is one machine",
+  "data.micro_batch_size": byBudget,
+  "data.micro_batch_size_per_gpu": byBudget,
+  "data.max_token_len_per_gpu": byBudget,
+  "data.use_dynamic_bsz": byBudget,
+  "data.balance_dp_token": notSharded,
+  "data.pad_mode": "rows of similar length share a micro-batch",
+  "data.multiturn.enable": "a row is always a conversation, of as many turns as it has",
+  "model.enable_gradient_checkpointing": byMemory,
+  "model.fsdp_config": notSharded,
+  "model.strategy": notSharded,
+  "model.trust_remote_code": "a GGUF holds no code",
+  "model.use_liger": noTorch,
+  "model.use_shm": "the file is read directly",
+  ulysses_sequence_parallel_size: notSharded,
+  use_remove_padding: "rows of similar length share a micro-batch",
   "algorithm.filter_groups.max_inflight_gen_batches": "batches of prompts are rolled out one after the other",
   "trainer.n_gpus_per_node": "one device runs a model whole; trainer.device says which",
   "trainer.ray_wait_register_center_timeout": noRay,
@@ -207,6 +222,14 @@ export function listIgnoredKeys(): string[] {
   return Object.keys(ignored);
 }
 
+/** Why a key has no effect; undefined for any other. */
+export function findIgnoredReason(key: string): string | undefined {
+  return Object.hasOwn(ignored, key) ? ignored[key] : undefined;
+}
+
+/** Hydra's name of a Python class, in any section. */
+export const PYTHON_TARGET = "_target_";
+
 /** Removes such keys from a raw config; returns them with their reasons. */
 export function dropIgnoredKeys(raw: Record<string, unknown>): SetAside[] {
   return Object.entries(ignored)
@@ -218,35 +241,7 @@ export function dropIgnoredKeys(raw: Record<string, unknown>): SetAside[] {
 export function dropPythonTargets(node: unknown, path: readonly string[] = []): SetAside[] {
   if (!isMapping(node)) return [];
   const found = Object.entries(node).flatMap(([key, value]) => dropPythonTargets(value, [...path, key]));
-  if (!Object.hasOwn(node, "_target_")) return found;
-  delete node._target_;
-  return [{ key: [...path, "_target_"].join("."), reason: hydra }, ...found];
-}
-
-/** Removes a dotted key from a raw config, and tells what stood there. */
-export function removeKey(raw: Record<string, unknown>, path: string): { found: boolean; value?: unknown } {
-  const parts = path.split(".");
-  const last = parts.pop()!;
-  let node: unknown = raw;
-  for (const part of parts) node = isMapping(node) ? node[part] : undefined;
-  if (!isMapping(node) || !Object.hasOwn(node, last)) return { found: false };
-  const value = node[last];
-  delete node[last];
-  dropEmptySections(raw, parts);
-  return { found: true, value };
-}
-
-/** Sections of which nothing is left would be unknown keys where Cria has none of that name. */
-function dropEmptySections(raw: Record<string, unknown>, parts: readonly string[]): void {
-  for (let depth = parts.length; depth > 0; depth--) {
-    let node: unknown = raw;
-    for (const part of parts.slice(0, depth - 1)) node = isMapping(node) ? node[part] : undefined;
-    const last = parts[depth - 1]!;
-    if (!isMapping(node) || !isMapping(node[last]) || Object.keys(node[last]).length > 0) return;
-    delete node[last];
-  }
-}
-
-export function isMapping(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  if (!Object.hasOwn(node, PYTHON_TARGET)) return found;
+  delete node[PYTHON_TARGET];
+  return [{ key: [...path, PYTHON_TARGET].join("."), reason: hydra }, ...found];
 }

@@ -1,5 +1,6 @@
 import { ConfigError } from "@cria/core";
-import { removeKey } from "./ignored-keys.js";
+import { type FindPlace, namePlace } from "./check-config.js";
+import { removeKey } from "./raw-config.js";
 
 /** Whatever it says, nothing reads it while the switch beside it has its only accepted value. */
 const any = Symbol("any value");
@@ -14,9 +15,6 @@ const model = "actor_rollout_ref.model";
  * its switch.
  */
 const pending: Record<string, readonly unknown[] | typeof any> = {
-  "algorithm.use_pf_ppo": [false],
-  "algorithm.pf_ppo": any,
-  "algorithm.rollout_correction.loss_type": ["ppo_clip"],
   "data.sampler.class_path": [null],
   "data.sampler": any,
   "data.datagen.path": [null],
@@ -31,11 +29,11 @@ const pending: Record<string, readonly unknown[] | typeof any> = {
   [`${model}.lora`]: any,
   [`${model}.mtp.enable`]: [false],
   [`${model}.mtp`]: any,
-  [`${actor}.calculate_sum_pi_squared`]: [false],
+  // Computed for the estimators that need it, and for no other.
+  [`${actor}.calculate_sum_pi_squared`]: [true, false],
   [`${actor}.optim.optimizer`]: ["AdamW"],
   [`${actor}.optim.optimizer_impl`]: ["torch.optim"],
   [`${actor}.optim.override_optimizer_config`]: [null],
-  [`${actor}.policy_loss.dro_beta`]: [null],
   [`${actor}.qat.enable`]: [false],
   [`${actor}.qat`]: any,
   [`${actor}.router_replay.mode`]: ["disabled"],
@@ -102,6 +100,12 @@ export function listPendingKeys(): string[] {
   return Object.keys(pending);
 }
 
+/** Values that such a key may have; null: any. */
+export function listAccepted(key: string): readonly unknown[] | null {
+  const accepted = pending[key];
+  return accepted === undefined || accepted === any ? null : accepted;
+}
+
 /** A key whose value asks for what does not exist yet. */
 export interface Refusal {
   key: string;
@@ -122,14 +126,14 @@ export function removePendingKeys(raw: Record<string, unknown>): Refusal[] {
 }
 
 /** @throws ConfigError that names all of them. */
-export function refuseKeys(refusals: readonly Refusal[], file: string): void {
+export function refuseKeys(refusals: readonly Refusal[], file: string, findPlace: FindPlace = () => undefined): void {
   const [first] = refusals;
   if (!first) return;
   const list = (refusal: Refusal) => refusal.accepted.map((entry) => JSON.stringify(entry)).join(" or ");
   if (refusals.length === 1)
     throw new ConfigError("is not supported yet", {
       code: "config/not-supported",
-      subject: `${file}: ${first.key}`,
+      subject: namePlace(first.key, file, findPlace),
       expected: list(first),
       received: JSON.stringify(first.received),
       remedy: ["remove the key, or set it to the expected value", first.remedy].filter(Boolean).join("; "),

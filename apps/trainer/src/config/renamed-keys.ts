@@ -1,4 +1,4 @@
-import { isMapping, removeKey } from "./ignored-keys.js";
+import { readKey, removeKey, type SetAside, writeKey } from "./raw-config.js";
 
 const actor = "actor_rollout_ref.actor";
 const rollout = "actor_rollout_ref.rollout";
@@ -10,6 +10,7 @@ const renamed: Record<string, string> = {
   [`${actor}.optim.clip_grad`]: `${actor}.grad_clip`,
   [`${actor}.policy_loss.tau_pos`]: `${actor}.tau_pos`,
   [`${actor}.policy_loss.tau_neg`]: `${actor}.tau_neg`,
+  [`${actor}.use_rollout_log_probs`]: "algorithm.rollout_correction.bypass_mode",
   "critic.ppo_max_token_len_per_gpu": "critic.ppo_max_token_len",
   "critic.optim.warmup_style": "critic.optim.lr_scheduler_type",
   "critic.optim.clip_grad": "critic.grad_clip",
@@ -21,7 +22,23 @@ const renamed: Record<string, string> = {
   "reward.custom_reward_function.path": "custom_reward_function.path",
   "reward.custom_reward_function.name": "custom_reward_function.name",
   "reward.custom_reward_function.reward_kwargs": "custom_reward_function.reward_kwargs",
+  // Of the trainer that teaches by example.
+  "model.partial_pretrain": "model.path",
+  "data.multiturn.messages_key": "data.messages_key",
+  "data.multiturn.tools_key": "data.tools_key",
+  "optim.lr_scheduler": "optim.lr_scheduler_type",
+  "optim.warmup_steps_ratio": "optim.lr_warmup_steps_ratio",
+  "trainer.max_ckpt_to_keep": "trainer.max_actor_ckpt_to_keep",
 };
+// The loss of bypass_mode has them from here in verl 0.9.
+for (const key of [
+  "bypass_mode",
+  "loss_type",
+  "rollout_is",
+  "rollout_is_threshold",
+  "rollout_is_batch_normalize",
+].concat(["rollout_rs", "rollout_rs_threshold", "rollout_rs_threshold_lower", "rollout_token_veto_threshold"]))
+  renamed[`${actor}.policy_loss.rollout_correction.${key}`] = `algorithm.rollout_correction.${key}`;
 for (const section of ["reward_model", "reward"])
   for (const key of ["enable", "len", "penalty_factor", "log"])
     renamed[`${section}.reward_kwargs.overlong_buffer_cfg.${key}`] = `reward_model.overlong_buffer.${key}`;
@@ -30,10 +47,14 @@ export function listRenamedKeys(): string[] {
   return Object.keys(renamed);
 }
 
-/** A key that has no effect, and why. */
-export interface SetAside {
-  key: string;
-  reason: string;
+/** The key that another name means; undefined for any other. */
+export function findRenamed(key: string): string | undefined {
+  return Object.hasOwn(renamed, key) ? renamed[key] : undefined;
+}
+
+/** Other names of a key. */
+export function listOtherNames(key: string): string[] {
+  return listRenamedKeys().filter((name) => renamed[name] === key);
 }
 
 /** Takes such keys over in a raw config; returns those that Cria's own name, given beside them, overrules. */
@@ -48,28 +69,4 @@ export function renameKeys(raw: Record<string, unknown>): SetAside[] {
       overruled.push({ key: from, reason: `${to} says it: ${JSON.stringify(present)}` });
   }
   return overruled;
-}
-
-/** What stands at a dotted key; undefined when nothing does. */
-export function readKey(raw: unknown, path: string): unknown {
-  let node = raw;
-  for (const part of path.split(".")) node = isMapping(node) && Object.hasOwn(node, part) ? node[part] : undefined;
-  return node;
-}
-
-/** Sets a dotted key, with the sections above it. */
-export function writeKey(raw: Record<string, unknown>, path: string, value: unknown): void {
-  const parts = path.split(".");
-  const last = parts.pop()!;
-  let node = raw;
-  for (const part of parts) {
-    if (!Object.hasOwn(node, part) || !isMapping(node[part])) define(node, part, {});
-    node = node[part] as Record<string, unknown>;
-  }
-  define(node, last, value);
-}
-
-/** Plain assignment would reach Object.prototype through a key named __proto__. */
-function define(node: Record<string, unknown>, key: string, value: unknown): void {
-  Object.defineProperty(node, key, { value, writable: true, enumerable: true, configurable: true });
 }

@@ -1,6 +1,7 @@
 import { dropIgnoredKeys, dropPythonTargets } from "./ignored-keys.js";
 import { type Refusal, removePendingKeys } from "./pending-keys.js";
-import { renameKeys, type SetAside } from "./renamed-keys.js";
+import type { SetAside } from "./raw-config.js";
+import { renameKeys } from "./renamed-keys.js";
 import { translateValues } from "./translate-values.js";
 
 export interface ForeignKeys {

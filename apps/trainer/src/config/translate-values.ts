@@ -1,5 +1,4 @@
-import { removeKey } from "./ignored-keys.js";
-import { readKey, type SetAside, writeKey } from "./renamed-keys.js";
+import { readKey, removeKey, type SetAside, writeKey } from "./raw-config.js";
 
 const rollout = "actor_rollout_ref.rollout";
 
@@ -20,8 +19,24 @@ const follows: Record<string, string> = {
   [`${rollout}.response_length`]: "data.max_response_length",
 };
 
+/** Reward managers of which naive does the work. */
+const asNaive: Record<string, string> = {
+  prime: "judges each conversation as soon as it ends, several at once",
+  gdpo: "keeps all numbers that the reward function returns",
+};
+
 /** The engine's limit of sequences in one KV cache. */
 const MOST_SEQUENCES = 256;
+
+/** Keys that may be null, which then is as if they were not there. */
+export function listNullableKeys(): string[] {
+  return nullIsDefault;
+}
+
+/** Keys whose values may be above Cria's limit, which then counts. */
+export function listUnboundedKeys(): string[] {
+  return [`${rollout}.max_num_seqs`];
+}
 
 /** Brings values of other frameworks into Cria's form; returns those that cannot have their full effect. */
 export function translateValues(raw: Record<string, unknown>): SetAside[] {
@@ -39,12 +54,11 @@ export function translateValues(raw: Record<string, unknown>): SetAside[] {
       reason: `${sequences} is taken as ${MOST_SEQUENCES}, the most that one KV cache holds; other conversations wait`,
     });
   }
-  if (readKey(raw, "reward_model.reward_manager") === "prime") {
+  const manager = readKey(raw, "reward_model.reward_manager");
+  const reason = typeof manager === "string" && Object.hasOwn(asNaive, manager) ? asNaive[manager] : undefined;
+  if (reason) {
     writeKey(raw, "reward_model.reward_manager", "naive");
-    notes.push({
-      key: "reward_model.reward_manager",
-      reason: "prime is taken as naive, which judges each conversation as soon as it ends, several at once",
-    });
+    notes.push({ key: "reward_model.reward_manager", reason: `${manager} is taken as naive, which ${reason}` });
   }
   return notes;
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { checkConfig, listLeaves } from "./check-config.js";
-import { readKey, writeKey } from "./renamed-keys.js";
+import { readKey, writeKey } from "./raw-config.js";
 import { setAsideForeignKeys } from "./set-aside-keys.js";
 import { trainConfigSchema } from "./train-config.js";
 import { listVerlDefaults } from "./verl-defaults.js";

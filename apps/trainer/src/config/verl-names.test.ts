@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { makeRolloutCorrectionOptions } from "../train/algorithm-options.js";
 import { makePolicyLossOptions } from "../train/policy-loss-options.js";
 import { checkConfig } from "./check-config.js";
-import { writeKey } from "./renamed-keys.js";
+import { writeKey } from "./raw-config.js";
 import { describeSetAside, setAsideForeignKeys } from "./set-aside-keys.js";
 import { trainConfigSchema } from "./train-config.js";
 
@@ -57,8 +57,8 @@ describe("names of other versions", () => {
   it("tau_pos and tau_neg stand in actor, as in verl 0.9; in policy_loss they are the same", () => {
     const section = "actor_rollout_ref.actor";
     for (const prefix of [section, `${section}.policy_loss`]) {
-      const { actor } = parse({ [`${prefix}.tau_pos`]: 1.5, [`${prefix}.tau_neg`]: 2.5 }).config.actor_rollout_ref;
-      expect(makePolicyLossOptions(actor, 8)).toMatchObject({ tauPos: 1.5, tauNeg: 2.5 });
+      const { config } = parse({ [`${prefix}.tau_pos`]: 1.5, [`${prefix}.tau_neg`]: 2.5 });
+      expect(makePolicyLossOptions(config, 8)).toMatchObject({ tauPos: 1.5, tauNeg: 2.5 });
     }
   });
 
@@ -86,8 +86,26 @@ describe("names of other versions", () => {
     expect(notes.join()).toMatch(/forward_max_token_len_per_gpu[\s\S]*1024 is taken as 256/);
   });
 
-  it("prime judges as naive does", () => {
-    expect(parse({ "reward_model.reward_manager": "prime" }).config.reward_model.reward_manager).toBe("naive");
+  it.each(["prime", "gdpo"])("%s judges as naive does", (name) => {
+    const { config, notes } = parse({ "reward.reward_manager.name": name });
+    expect(config.reward_model.reward_manager).toBe("naive");
+    expect(notes.join()).toContain(`${name} is taken as naive`);
+  });
+
+  it("the correction that verl 0.9 gives to the loss is the algorithm's", () => {
+    const { config, notes } = parse({
+      "actor_rollout_ref.actor.policy_loss.loss_mode": "bypass_mode",
+      "actor_rollout_ref.actor.policy_loss.rollout_correction": { loss_type: "reinforce", rollout_is: "token" },
+      "actor_rollout_ref.actor.use_rollout_log_probs": true,
+      "actor_rollout_ref.actor.calculate_sum_pi_squared": false,
+    });
+    const correction = { bypass_mode: true, loss_type: "reinforce", rollout_is: "token" };
+    expect(config.algorithm.rollout_correction).toMatchObject(correction);
+    expect(makePolicyLossOptions(config, 8)).toMatchObject({
+      lossMode: "gpg",
+      currentCorrection: { rolloutIs: "token" },
+    });
+    expect(notes).toEqual([]);
   });
 
   it("names of Python classes and Hydra's own sections are set aside", () => {
@@ -101,39 +119,59 @@ describe("names of other versions", () => {
   });
 });
 
-describe("rollout_rs", () => {
+describe("rollout_correction", () => {
   const section = "algorithm.rollout_correction";
   const make = (keys: Record<string, unknown>) => {
     const given = Object.fromEntries(Object.entries(keys).map(([key, value]) => [`${section}.${key}`, value]));
     return makeRolloutCorrectionOptions(parse(given).config.algorithm);
   };
+  const ratios = (keys: Record<string, unknown>) =>
+    make(keys).rolloutRs.map(({ name, lower, upper }) => [name, Math.exp(lower), Math.exp(upper)]);
+  const near = (x: number) => expect.closeTo(x, 12);
 
   it.each([
-    ["token", "token_k1", "token"],
-    ["sequence", "seq_sum_k1", "sequence"],
-    ["geometric", "seq_mean_k1", "geometric"],
-  ])("%s and %s are the same with one bound", (older, newer, rolloutRs) => {
+    ["token", "token_k1"],
+    ["sequence", "seq_sum_k1"],
+    ["geometric", "seq_mean_k1"],
+  ])("%s and %s are the same with one bound", (older, newer) => {
     for (const name of [older, newer]) {
-      expect(make({ rollout_rs: name, rollout_rs_threshold: 1.5 })).toMatchObject({
-        rolloutRs,
-        rolloutRsThreshold: 1.5,
-        rolloutRsThresholdLower: null,
-      });
-      expect(make({ rollout_rs: name }).rolloutRsThreshold).toBe(2);
+      expect(ratios({ rollout_rs: name, rollout_rs_threshold: 1.5 })).toEqual([[newer, near(1 / 1.5), near(1.5)]]);
+      expect(ratios({ rollout_rs: name })).toEqual([[newer, near(0.5), near(2)]]);
     }
   });
 
-  it("two bounds in one text are of sampler / training graph, rollout_rs_threshold_lower of the inverse", () => {
-    const text = make({ rollout_rs: "token_k1", rollout_rs_threshold: "0.8_4" });
-    expect(text.rolloutRsThreshold).toBeCloseTo(1.25, 12);
-    expect(text.rolloutRsThresholdLower).toBeCloseTo(0.25, 12);
-    expect(make({ rollout_rs: "token", rollout_rs_threshold: 1.5, rollout_rs_threshold_lower: 0.9 })).toMatchObject({
-      rolloutRsThreshold: 1.5,
-      rolloutRsThresholdLower: 0.9,
-    });
+  it("two bounds are of sampler / training graph, with the older names of the inverse", () => {
+    expect(ratios({ rollout_rs: "token_k1", rollout_rs_threshold: "0.8_4" })).toEqual([
+      ["token_k1", near(0.8), near(4)],
+    ]);
+    const older = { rollout_rs: "token", rollout_rs_threshold: 1.5, rollout_rs_threshold_lower: 0.9 };
+    expect(ratios(older)).toEqual([["token_k1", near(1 / 1.5), near(1 / 0.9)]]);
   });
 
-  it.each(["2_0.5", "0_2", "1_1", "x_2"])("%s leaves nothing", (text) => {
-    expect(() => make({ rollout_rs: "token_k1", rollout_rs_threshold: text })).toThrow(/lower_upper/);
+  it("several rules with commas, a threshold for each", () => {
+    const rules = make({ rollout_rs: "token_k1,seq_max_k2", rollout_rs_threshold: "0.5_2.0,0.1" }).rolloutRs;
+    expect(rules.map(({ name }) => name)).toEqual(["token_k1", "seq_max_k2"]);
+    expect(rules[1]!.upper).toBe(0.1);
+  });
+
+  it("rollout_is_threshold has one bound, or IcePop's two", () => {
+    const weights = (rollout_is_threshold: unknown) => {
+      const options = make({ rollout_is: "token", rollout_is_threshold });
+      return [options.rolloutIsThresholdLower, options.rolloutIsThreshold];
+    };
+    expect(weights(3)).toEqual([null, 3]);
+    expect(weights("3.5")).toEqual([null, 3.5]);
+    expect(weights("0.5_5.0")).toEqual([0.5, 5]);
+    for (const wrong of ["5_0.5", "1_2_3", "x", "-1_2"]) expect(() => weights(wrong), wrong).toThrow(/lower_upper/);
+  });
+
+  it.each([
+    ["token_k1", "2_0.5"],
+    ["token_k1", "0_2"],
+    ["token_k1", "1_1"],
+    ["token_k2", null],
+    ["seq_max_k1", 2],
+  ])("%s with %s is refused", (rollout_rs, rollout_rs_threshold) => {
+    expect(() => make({ rollout_rs, rollout_rs_threshold })).toThrow(/expected/);
   });
 });

@@ -1,14 +1,13 @@
-import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { ConfigError, type Trajectory } from "@cria/core";
+import type { Trajectory } from "@cria/core";
+import { demoConfigPath } from "../assets/embedded-policy.js";
 import { loadConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import { colors as pc } from "../terminal/colors.js";
 import { formatCount, formatSeconds, Progress } from "../terminal/progress.js";
 import { countSteps } from "../train/count-steps.js";
+import { dumpTrajectories } from "../train/dump-trajectories.js";
 import { RunFolder, writeAtomically } from "../train/run-folder.js";
-import { describeTrajectory, runTraining } from "../train/run-training.js";
+import { runTraining } from "../train/run-training.js";
 import { openSession } from "../train/session.js";
 import type { Session } from "../train/session-type.js";
 import { readSuccess, validate } from "../train/validate.js";
@@ -44,14 +43,13 @@ export interface DemoSummary {
 /** Trains the embedded policy to use its calculator, and shows held-out success before and after. */
 export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
   const started = performance.now();
-  const configFile = findExampleConfig();
   const overrides = [
     `actor_rollout_ref.rollout.seed=${options.seed}`,
     `data.seed=${options.seed}`,
     ...(options.overrides ?? []),
   ];
   if (options.steps !== null) overrides.push(`trainer.total_training_steps=${options.steps}`);
-  const { values: config, folder } = loadConfig(trainConfigSchema, configFile, overrides);
+  const { values: config, folder } = loadConfig(trainConfigSchema, demoConfigPath, overrides);
   const session = await openSession(config, folder, { signal: options.signal, silent: options.silent });
   const say = (text: string) => {
     if (!options.silent) console.log(text);
@@ -94,28 +92,14 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
       },
     };
     await run.writeJson("summary.json", summary);
-    await run.writeLines("validation/after.jsonl", after.sampled.map(describeTrajectory));
+    const validated = dumpTrajectories(session, after.sampled, { step: history.length, rows: session.valRows });
+    await run.writeLines("validation/after.jsonl", validated);
     const scores = history.map((m) => m["reward/score/mean"] ?? 0);
     await writeAtomically(run.file("success.svg"), drawDemoChart(scores, before.success, after.success));
     if (!options.silent) report(summary, scores, after.sampled, run.path);
     return summary;
   } finally {
     await session.dispose();
-  }
-}
-
-/** Searched upwards: the sources and the built file lie at different depths. */
-function findExampleConfig(): string {
-  const path = join("examples", "calculator", "config.yaml");
-  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
-    if (existsSync(join(folder, path))) return join(folder, path);
-    if (folder !== dirname(folder)) continue;
-    throw new ConfigError("is not here", {
-      code: "config/demo-missing",
-      subject: "the demo's example",
-      expected: `${path} in a folder above this program`,
-      remedy: "run the demo in a checkout of the repository",
-    });
   }
 }
 
@@ -171,6 +155,6 @@ function report(summary: DemoSummary, scores: readonly number[], sampled: readon
   );
   console.log(`${pc.bold("run folder")} ${folder}: summary.json, metrics.jsonl, rollouts/, adapter.gguf, success.svg`);
   console.log(
-    `${pc.bold("next")} copy examples/calculator, change its tools and data, then: npx cria train your/config.yaml`,
+    `${pc.bold("next")} npx cria init my-task: an environment of your own, with a tool, an interaction and rows to change`,
   );
 }

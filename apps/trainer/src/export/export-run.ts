@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { ConfigError } from "@cria/core";
 import { type ExportModelResult, exportModel, type LlamaModel } from "@cria/engine";
 import { restoreEngines } from "../checkpoints/checkpoint-store.js";
-import { loadPolicy, usesLora } from "../train/load-policy.js";
 import { guardWrite } from "../train/run-folder.js";
 import type { Trained } from "./find-trained.js";
 
@@ -26,12 +25,12 @@ export interface ExportResult {
 
 /** Writes what a run trained as GGUF files that stock llama.cpp loads. @throws ConfigError, DataError or EngineError */
 export async function exportRun(trained: Trained, options: ExportOptions): Promise<ExportResult> {
-  const lora = usesLora(trained.config);
+  const { lora } = trained;
   if (options.adapter && !lora) {
     throw new ConfigError("was trained in full", {
       code: "config/no-adapter",
       subject: "--adapter: the run",
-      expected: "a run with actor_rollout_ref.model.lora_rank above 0",
+      expected: "a run with model.lora_rank above 0",
       received: "lora_rank 0",
       remedy: "export the whole model: --merged out.gguf",
     });
@@ -39,7 +38,7 @@ export async function exportRun(trained: Trained, options: ExportOptions): Promi
   const folder = await mkdtemp(join(tmpdir(), "cria-export-"));
   try {
     const weights = join(folder, "weights.gguf");
-    await writeWeights(trained, lora, weights);
+    await writeWeights(trained, weights);
     if (options.adapter) await guardWrite(options.adapter, () => copyFile(weights, options.adapter!));
     const { merged, quantize } = options;
     return {
@@ -62,14 +61,9 @@ export async function exportRun(trained: Trained, options: ExportOptions): Promi
 }
 
 /** The trained adapter (or with full training the model), from the checkpoint or as the run left it. */
-async function writeWeights({ config, configFolder, base, checkpoint, weights }: Trained, lora: boolean, file: string) {
+async function writeWeights({ lora, load, checkpoint, weights }: Trained, file: string) {
   if (!checkpoint) return copyFile(weights!, file);
-  const model: LlamaModel = await loadPolicy(config, configFolder, {
-    path: base,
-    device: "cpu",
-    contextSize: 64,
-    maxSequences: 1,
-  });
+  const model: LlamaModel = await load({ device: "cpu", contextSize: 64, maxSequences: 1 });
   try {
     await restoreEngines(checkpoint, { actor: model });
     await (lora ? model.saveAdapter(file) : model.saveModel(file));

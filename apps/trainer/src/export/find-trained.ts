@@ -1,17 +1,28 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { DataError } from "@cria/core";
+import type { LlamaModel, LoadModelOptions } from "@cria/engine";
+import { isAddress } from "@cria/hub";
 import type { Checkpoint } from "../checkpoints/checkpoint-store.js";
-import { findCheckpoint } from "../checkpoints/open-run.js";
+import { findCheckpoint, nameCommand } from "../checkpoints/open-run.js";
 import { checkConfig } from "../config/check-config.js";
+import { type SftConfig, sftConfigSchema } from "../config/sft-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
+import { loadSftModel } from "../sft/open-sft.js";
+import { loadPolicy, usesLora } from "../train/load-policy.js";
 import type { RunOrigin } from "../train/run-folder.js";
 
 /** What a run trained, found by its folder or by one of its checkpoints. */
 export interface Trained {
-  config: TrainConfig;
+  /** What the run's command was given; `train` is null for a run of `cria sft`, and the other way round. */
+  train: TrainConfig | null;
+  sft: SftConfig | null;
   /** Where relative paths of the config start. */
   configFolder: string;
+  /** Whether a LoRA adapter was trained, rather than all weights. */
+  lora: boolean;
+  /** Loads the base model with a new adapter (or to be trained in full), as the run did: for its checkpoints. */
+  load: (overrides: Partial<LoadModelOptions>) => Promise<LlamaModel>;
   /** The model that the run started from. */
   base: string;
   /** null: the run has saved weights (`adapter` or `model`) and no checkpoint, as the demo's. */
@@ -31,25 +42,35 @@ export async function findTrained(path: string, base: string | null, say: (text:
   if (!existsSync(file)) throw makeNoRun(path, "no config.json");
   // What the run notes beside its config is no key of it.
   const { machine: _, ...values } = readJson(file) as Record<string, unknown>;
-  const config = checkConfig(trainConfigSchema, values, file);
+  const isSft = nameCommand(values) === "cria sft";
+  const sft = isSft ? checkConfig(sftConfigSchema, values, file) : null;
+  const train = isSft ? null : checkConfig(trainConfigSchema, values, file);
   const hasCheckpoints = isCheckpoint || existsSync(join(run, "checkpoints"));
   const weights =
     ["adapter.gguf", "model.gguf"].map((name) => join(run, name)).find((name) => existsSync(name)) ?? null;
   if (!hasCheckpoints && !weights) throw makeNoRun(path, "neither checkpoints nor weights");
   const origin = existsSync(join(run, "run.json")) ? (readJson(join(run, "run.json")) as RunOrigin) : null;
   const model = base ?? origin?.model;
+  const written = sft ? sft.model.path : train!.actor_rollout_ref.model.path;
   if (!model || !existsSync(model)) {
     throw new DataError("is not there", {
       code: "data/no-base-model",
       subject: model ?? "the run's model",
       expected: "the GGUF that the run started from",
       received: model ? "no such file" : "the run did not note where it was",
-      remedy: "name it: --base model.gguf",
+      remedy: `name it: --base ${isAddress(written) ? written : "model.gguf"}`,
     });
   }
+  const configFolder = origin?.config_folder ?? process.cwd();
   return {
-    config,
-    configFolder: origin?.config_folder ?? process.cwd(),
+    train,
+    sft,
+    configFolder,
+    lora: sft ? sft.model.lora_rank > 0 : usesLora(train!),
+    load: (overrides) => {
+      const given = { path: model, ...overrides };
+      return sft ? loadSftModel(sft, configFolder, given) : loadPolicy(train!, configFolder, given);
+    },
     base: model,
     checkpoint: hasCheckpoints ? await findCheckpoint(path, say) : null,
     weights,

@@ -1,4 +1,4 @@
-import { hashSeed, makeUniform } from "@cria/rollout";
+import { hashSeed, makeUniform } from "@cria/core";
 
 // Words that the embedded policy knows.
 const things = ["marbles", "balls", "stamps", "oranges", "flowers", "apples"];

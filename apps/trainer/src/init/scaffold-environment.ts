@@ -1,56 +1,126 @@
 import { existsSync } from "node:fs";
-import { mkdir, readdir } from "node:fs/promises";
-import { basename, dirname, join, relative, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
-import { ConfigError } from "@cria/core";
-import { writeAtomically } from "../train/run-folder.js";
-import { makeRows } from "./make-rows.js";
-import { makeConfig, makeInteractionsFile, toolsTemplate } from "./templates/config.js";
-import { interactionTemplate } from "./templates/interaction.js";
-import { gitignoreTemplate, makePackage, testTemplate } from "./templates/package-files.js";
-import { makeReadme } from "./templates/readme.js";
-import { toolTemplate } from "./templates/tool.js";
+import { copyFile, mkdir, readdir } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { type ChatMessage, ConfigError, writeFileAtomically } from "@cria/core";
+import { isAddress } from "@cria/hub";
+import { embeddedPolicyPath } from "../assets/embedded-policy.js";
+import { version } from "../assets/version.js";
+import { guardWrite } from "../train/run-folder.js";
+import { fitConfig, type ModelFit } from "./fit-config.js";
+import { nameSchemas } from "./name-schemas.js";
+import { type ReadModel, readModel } from "./read-model.js";
+import { showPath } from "./show-path.js";
+import { makeTaskParts, type TaskParts, type TaskSource } from "./task-parts.js";
+import { makeConfig } from "./templates/config.js";
+import { gitignoreTemplate, makePackage, makeTest, tsconfigTemplate } from "./templates/package-files.js";
+
+export interface ScaffoldOptions extends Partial<TaskSource> {
+  /** A GGUF, from the working directory; default: the embedded policy, which is copied into the environment. */
+  model?: string;
+}
 
 export interface Scaffold {
   /** Name of the environment: its data source and its interaction. */
   name: string;
   folder: string;
   files: string[];
+  /** What the user should know of the model, a sentence each. */
+  remarks: string[];
 }
 
+/** Where the copy of the embedded policy lies in an environment. */
+const POLICY = "models/cria-tiny.gguf";
+
 /**
- * Writes a new environment that runs as it is on the embedded policy.
- * @throws ConfigError when the folder holds something, or its name cannot be a data source; DataError when it cannot be
- * written.
+ * Writes a new environment that runs as it is: on the embedded policy or fitted to a model, with a tool of its own or with
+ * those of an MCP server or of an AI SDK module.
+ * @throws ConfigError when the folder holds something, or its name cannot be a data source; EngineError, ConfigError or
+ * ToolError when model or tools cannot be used; DataError when it cannot be written. Nothing is written then.
  */
-export async function scaffoldEnvironment(folder: string): Promise<Scaffold> {
+export async function scaffoldEnvironment(folder: string, options: ScaffoldOptions = {}): Promise<Scaffold> {
   const target = resolve(folder);
   const name = readName(target);
-  if (existsSync(target) && (await readdir(target)).length > 0) {
-    throw new ConfigError("is not empty", {
-      code: "config/folder-not-empty",
-      subject: folder,
-      expected: "a new or empty folder",
-      remedy: "choose another name: nothing is overwritten",
-    });
-  }
+  await checkEmpty(target, folder);
+  const parts = await makeTaskParts(name, target, { ...options, tools: options.tools ?? null });
+  const isTemplate = options.fromMcp === undefined && options.fromAiSdk === undefined;
+  const isEmbedded = options.model === undefined;
+  const usesDefaults = isEmbedded && isTemplate;
+  const model = usesDefaults ? null : await measure(options.model ?? embeddedPolicyPath, parts);
+  const fit = model ? fitConfig(model) : embeddedFit;
+  const remarks = model ? listRemarks(model, fit, isEmbedded) : [];
+  const modelPath = isEmbedded ? POLICY : showModel(model!, target);
   const lines = (rows: readonly unknown[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join("");
   const files: Record<string, string> = {
-    "README.md": makeReadme(name),
-    "package.json": makePackage(name),
+    ...parts.files,
+    "config.yaml": makeConfig({ name, modelPath, fit, remarks, judge: parts.judge }),
+    "data/train.jsonl": lines(parts.train),
+    "data/val.jsonl": lines(parts.val),
+    "environment.test.mjs": makeTest(parts.checked, usesDefaults),
+    "package.json": makePackage(name, parts.checked, version),
+    "tsconfig.json": tsconfigTemplate,
     ".gitignore": gitignoreTemplate,
-    "tool.ts": toolTemplate,
-    "tools.yaml": toolsTemplate,
-    "interaction.ts": interactionTemplate,
-    "interaction.yaml": makeInteractionsFile(name),
-    "config.yaml": makeConfig(name, findEmbeddedPolicy(target)),
-    "data/train.jsonl": lines(makeRows(name, 256, "train")),
-    "data/val.jsonl": lines(makeRows(name, 32, "val")),
-    "environment.test.mjs": testTemplate,
   };
-  await mkdir(target, { recursive: true });
-  for (const [file, text] of Object.entries(files)) await writeAtomically(join(target, file), text);
-  return { name, folder: target, files: Object.keys(files) };
+  for (const [file, text] of Object.entries(nameSchemas(files, target)))
+    await write(join(target, file), (path) => writeFileAtomically(path, text));
+  if (isEmbedded) await write(join(target, POLICY), (path) => copyFile(embeddedPolicyPath, path));
+  return { name, folder: target, files: [...Object.keys(files), ...(isEmbedded ? [POLICY] : [])], remarks };
+}
+
+/** What the embedded policy does well with: its own prompts, and short answers. */
+const embeddedFit: ModelFit = {
+  promptLength: 120,
+  responseLength: 160,
+  toolResponseLength: 40,
+  maxNumSeqs: 64,
+  learningRate: 1.5e-3,
+  format: "hermes",
+  targets: ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"],
+  templateKwargs: {},
+};
+
+async function measure(address: string, { train, val, schemas }: TaskParts): Promise<ReadModel> {
+  const prompts = [...train, ...val].map((row) => row["prompt"] as ChatMessage[]);
+  return readModel(address, prompts, schemas);
+}
+
+function listRemarks({ name, shape, ...model }: ReadModel, fit: ModelFit, isEmbedded: boolean): string[] {
+  const remarks = [
+    `For ${name}: ${shape.architecture}, trained with ${shape.contextLength} tokens; the longest prompt has ${model.promptTokens}.`,
+  ];
+  if (isEmbedded)
+    remarks.push(
+      "The embedded policy shows that all of it runs; to learn these tools it takes a model of yours: --model.",
+    );
+  if (model.format === null)
+    remarks.push(
+      `No built-in parser reads the calls that its chat template prints: name your own, as ./parser.ts#parse, in place of ${fit.format}.`,
+    );
+  if (!model.listsTools)
+    remarks.push(
+      "Its chat template does not tell the model which tools there are: say so in the rows' system messages.",
+    );
+  return remarks;
+}
+
+function showModel({ path }: ReadModel, target: string): string {
+  return isAddress(path) ? path : showPath(target, path);
+}
+
+async function checkEmpty(target: string, folder: string): Promise<void> {
+  if (!existsSync(target) || (await readdir(target)).length === 0) return;
+  throw new ConfigError("is not empty", {
+    code: "config/folder-not-empty",
+    subject: folder,
+    expected: "a new or empty folder",
+    remedy: "choose another name: nothing is overwritten",
+  });
+}
+
+async function write(path: string, make: (path: string) => Promise<unknown>): Promise<void> {
+  await guardWrite(path, async () => {
+    await mkdir(dirname(path), { recursive: true });
+    await make(path);
+  });
 }
 
 function readName(folder: string): string {
@@ -61,23 +131,4 @@ function readName(folder: string): string {
     subject: basename(folder),
     expected: "letters, digits, - and _",
   });
-}
-
-/** The policy that comes with Cria, seen from a folder; searched upwards from this program. */
-function findEmbeddedPolicy(from: string): string {
-  const path = join("models", "cria-tiny.gguf");
-  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
-    const file = join(folder, path);
-    if (existsSync(file)) {
-      const near = relative(from, file);
-      // A path through the root says less than the whole one, and breaks as easily.
-      return near.split("..").length > 4 ? file : near;
-    }
-    if (folder !== dirname(folder)) continue;
-    throw new ConfigError("is not here", {
-      code: "config/policy-missing",
-      subject: "the embedded policy",
-      expected: `${path} in a folder above this program`,
-    });
-  }
 }

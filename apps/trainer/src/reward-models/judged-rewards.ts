@@ -1,3 +1,4 @@
+import type { ScorePart } from "@cria/core";
 import type { Judgement, RewardManager, RewardRequest } from "@cria/rollout";
 import type { CombinedScore, RewardModels } from "./reward-models.js";
 
@@ -31,6 +32,12 @@ export class JudgedRewards implements RewardManager {
   }
 }
 
+/** A part of the rules' score as one of the whole, named apart from the models' parts. */
+function weigh(part: ScorePart, ruleWeight: number): ScorePart {
+  const name = part.name === "score" ? "rule" : `rule_${part.name}`;
+  return { ...part, name, weight: ruleWeight * part.weight };
+}
+
 function chooseGranularity({ rules, ruleWeight }: JudgedRewardsOptions): RewardManager["granularity"] {
   return ruleWeight === 0 ? "sample" : rules.granularity;
 }
@@ -50,5 +57,6 @@ function combine(rule: Judgement, models: CombinedScore, ruleWeight: number): Ju
   return {
     score: ruleWeight * rule.score + models.score,
     extra: { ...(ruleWeight === 0 ? {} : { rule_score: rule.score }), ...extra },
+    parts: [...(rule.parts ?? []).map((part) => weigh(part, ruleWeight)), ...models.parts],
   };
 }

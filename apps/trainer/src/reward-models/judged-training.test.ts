@@ -8,7 +8,7 @@ import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { type ChatServer, startChatServer } from "../testing/chat-server.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { openTinySession, type TinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
-import { describeTrajectory } from "../train/run-training.js";
+import { dumpTrajectories } from "../train/dump-trajectories.js";
 import { openSession } from "../train/session.js";
 import { runTrainingStep } from "../train/training-step.js";
 import { validate } from "../train/validate.js";
@@ -146,7 +146,7 @@ describe("a training step with reward models", () => {
     expect(failed.map((t) => t.uid.at(-1)).sort()).toEqual(["1", "2", "2", "2"]);
     for (const t of failed) {
       expect(t.error).toMatch(/^reward model rm: (no score in the verdict "no idea"|.*HTTP 500)/);
-      expect(describeTrajectory(t)).toMatchObject({
+      expect(dumpTrajectories(session, [t], { step: 1, rows: session.trainRows })[0]).toMatchObject({
         reward: null,
         score: null,
         extra: { rm_error: expect.any(String) },

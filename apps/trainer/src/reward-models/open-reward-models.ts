@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { ConfigError, type PolicyEngine } from "@cria/core";
 import { type LoadModelOptions, loadModel, loadValueModel } from "@cria/engine";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { resolvePath } from "../config/load-config.js";
+import { resolvePath } from "../config/paths.js";
 import type { RewardModelEntry } from "../config/reward-models-config.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { ChatEndpoint } from "./chat-endpoint.js";

@@ -223,9 +223,16 @@ describe("models together", () => {
     expect(judgement).toEqual({
       score: 30 + 1 - 0.25,
       extra: { acc: true, rule_score: 3, a_score: 0.5, b_score: -1 },
+      parts: [
+        { name: "rule", value: 3, weight: 10, by: "the reward function" },
+        { name: "a", value: 0.5, weight: 2, by: "reward model a" },
+        { name: "b", value: -1, weight: 0.25, by: "reward model b" },
+      ],
     });
     const alone = new JudgedRewards({ rules: makeRewardManager("naive", {}), ruleWeight: 0, models });
-    expect(await alone.judge([makeRequest()])).toEqual([{ score: 0.75, extra: { a_score: 0.5, b_score: -1 } }]);
+    expect(await alone.judge([makeRequest()])).toMatchObject([
+      { score: 0.75, extra: { a_score: 0.5, b_score: -1 }, parts: [{ name: "a" }, { name: "b" }] },
+    ]);
     await models.dispose();
   });
 

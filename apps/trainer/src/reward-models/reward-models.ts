@@ -1,4 +1,4 @@
-import { TokenizerError } from "@cria/core";
+import { type ScorePart, TokenizerError } from "@cria/core";
 import { type RewardRequest, Semaphore } from "@cria/rollout";
 import { JudgementError, type ModelScore, type RewardModel } from "./reward-model.js";
 
@@ -15,6 +15,8 @@ export interface WeightedRewardModel {
 export interface CombinedScore {
   /** Sum of weight times score; what a model could not score is left out of it. */
   score: number;
+  /** Each model's part of it. */
+  parts: ScorePart[];
   /** Why a model could not score; a sum without it would be no score. */
   error?: string;
   /** Of each model `<name>_score`, or `<name>_error`; where it wrote one, `<name>_verdict`. */
@@ -44,6 +46,10 @@ export class RewardModels {
       const errors = scores.flatMap(({ error }) => error ?? []);
       return {
         score: scores.reduce((sum, { score }, i) => sum + this.models[i]!.weight * score, 0),
+        parts: scores.flatMap(({ score, error }, i) => {
+          const { name, weight } = this.models[i]!;
+          return error === undefined ? [{ name, value: score, weight, by: `reward model ${name}` }] : [];
+        }),
         extra: Object.assign({}, ...scores.map(({ extra }) => extra)) as Record<string, unknown>,
         ...(errors.length > 0 ? { error: errors.join("; ") } : {}),
       };
@@ -64,7 +70,11 @@ export class RewardModels {
     return work;
   }
 
-  private async ask(entry: WeightedRewardModel, request: RewardRequest, stop: AbortSignal): Promise<CombinedScore> {
+  private async ask(
+    entry: WeightedRewardModel,
+    request: RewardRequest,
+    stop: AbortSignal,
+  ): Promise<Omit<CombinedScore, "parts">> {
     const { name, model, timeoutS } = entry;
     const slot = this.slots.get(entry)!;
     await slot.acquire();
@@ -88,7 +98,7 @@ export class RewardModels {
   }
 }
 
-function describe(name: string, outcome: ModelScore | JudgementError): CombinedScore {
+function describe(name: string, outcome: ModelScore | JudgementError): Omit<CombinedScore, "parts"> {
   const verdict = outcome.verdict === undefined ? {} : { [`${name}_verdict`]: outcome.verdict };
   if (!(outcome instanceof JudgementError))
     return { score: outcome.score, extra: { [`${name}_score`]: outcome.score, ...verdict } };

@@ -1,5 +1,4 @@
 import { type FinishReason, hasFailed, type Trajectory } from "@cria/core";
-import { describeTrajectory } from "../train/run-training.js";
 
 interface Spread {
   mean: number;
@@ -24,10 +23,9 @@ export interface RolloutSummary {
   seconds: number;
   /** Sampled tokens. */
   tokens_per_second: number;
-  file: string;
 }
 
-export function summarizeRollouts(trajectories: readonly Trajectory[], seconds: number, file: string): RolloutSummary {
+export function summarizeRollouts(trajectories: readonly Trajectory[], seconds: number): RolloutSummary {
   const metrics: Record<string, number> = {};
   const finish_reasons: RolloutSummary["finish_reasons"] = {};
   const sources: Record<string, { mean: number; count: number }> = {};
@@ -55,28 +53,6 @@ export function summarizeRollouts(trajectories: readonly Trajectory[], seconds: 
     response_tokens: trajectories.reduce((sum, t) => sum + t.tokenIds.length - t.promptLength, 0),
     seconds,
     tokens_per_second: (metrics.decode_tokens ?? 0) / Math.max(1e-9, seconds),
-    file,
-  };
-}
-
-/** A trajectory as one line of JSON, with its states and turns in time. */
-export function describeRollout(trajectory: Trajectory): Record<string, unknown> {
-  const { timeline } = trajectory;
-  return {
-    ...describeTrajectory(trajectory),
-    row: trajectory.rowIndex,
-    turn_scores: trajectory.turnScores.map(({ value, tokenIndex }) => ({ value, token_index: tokenIndex })),
-    tool_rewards: trajectory.toolRewards.map(({ value, tokenIndex }) => ({ value, token_index: tokenIndex })),
-    loop_states: timeline?.loop,
-    request_states: timeline?.request,
-    turns: timeline?.turns.map(({ role, start, end, startedAt, endedAt, toolCalls }) => ({
-      role,
-      start,
-      end,
-      started_at: startedAt,
-      ended_at: endedAt,
-      ...(toolCalls ? { tool_calls: toolCalls } : {}),
-    })),
   };
 }
 

@@ -1,6 +1,17 @@
-import { hashSeed, shuffleIndices } from "@cria/rollout";
+import { createHash } from "node:crypto";
+import { DataError, hashSeed, shuffleIndices } from "@cria/core";
 
 const BATCHES_A_BUCKET = 8;
+
+/** How many batches were handed out, and of what. Plain JSON, for checkpoints. */
+export interface BatchesState {
+  batches: number;
+  batchSize: number;
+  seed: number;
+  examples: number;
+  /** Hash of the examples' tokens, in order. */
+  tokens: string;
+}
 
 /**
  * Endless batches of examples of similar length, so that little is padded: eight batches' worth are drawn in an order that
@@ -12,6 +23,8 @@ export class BucketedBatches<Example extends { tokenIds: ArrayLike<number> }> {
   private position = 0;
   private epoch = 0;
   private round = 0;
+  private handedOut = 0;
+  private hash: string | undefined;
 
   constructor(
     private readonly examples: readonly Example[],
@@ -21,7 +34,48 @@ export class BucketedBatches<Example extends { tokenIds: ArrayLike<number> }> {
 
   next(): Example[] {
     if (this.queue.length === 0) this.fill();
+    this.handedOut++;
     return this.queue.pop()!;
+  }
+
+  /** @param batches how many had been handed out; default: as many as were. */
+  save(batches = this.handedOut): BatchesState {
+    return { batches, ...this.describe() };
+  }
+
+  /**
+   * Goes on where `state` was saved, on batches of which none was handed out yet.
+   * @throws DataError when it was saved over other conversations, or with another batch size or seed.
+   */
+  restore(state: BatchesState): void {
+    for (const [name, value] of Object.entries(this.describe())) {
+      const saved = state[name as keyof BatchesState];
+      if (saved === value) continue;
+      throw new DataError("was saved over others", {
+        code: "data/other-loader",
+        subject: `the order of the conversations: ${name}`,
+        expected: `${value} (of this run)`,
+        received: `${saved} (saved)`,
+        remedy:
+          "resume with the same files, data.max_length, data.train_batch_size and trainer.seed, or start anew: trainer.resume_mode=disable",
+      });
+    }
+    // The order is cheap to make again; a batch is a list of references.
+    while (this.handedOut < state.batches) this.next();
+  }
+
+  private describe(): Omit<BatchesState, "batches"> {
+    this.hash ??= this.hashTokens();
+    return { batchSize: this.batchSize, seed: this.seed, examples: this.examples.length, tokens: this.hash };
+  }
+
+  private hashTokens(): string {
+    const hash = createHash("sha256");
+    for (const { tokenIds } of this.examples) {
+      hash.update(Int32Array.of(tokenIds.length));
+      hash.update(Int32Array.from(tokenIds));
+    }
+    return hash.digest("hex").slice(0, 16);
   }
 
   private fill(): void {

@@ -1,116 +1,173 @@
 import { constants, existsSync, statSync } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import { crossEntropyLoss } from "@cria/algorithms";
-import { ConfigError, type LossFunction } from "@cria/core";
-import { loadModel } from "@cria/engine";
-import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { resolvePath } from "../config/load-config.js";
+import { ConfigError } from "@cria/core";
+import { type OpenedRun, openRun } from "../checkpoints/open-run.js";
+import { resolvePath } from "../config/paths.js";
 import type { SftConfig } from "../config/sft-config.js";
-import { listTargets } from "../config/target-modules.js";
 import { formatCount, Progress } from "../terminal/progress.js";
-import { BucketedBatches } from "./bucketed-batches.js";
-import { readExamples, type SftExample } from "./read-examples.js";
+import { makeTrackers, startTrackers, type Trackers } from "../trackers/open-trackers.js";
+import type { Tracker } from "../trackers/tracker.js";
+import { TrainingInterrupted } from "../train/training-interrupted.js";
+import { openSft, type SftSession } from "./open-sft.js";
+import { countSftSteps, trainConversations, validateSft } from "./train-conversations.js";
 
 export interface SftResult {
+  /** The run folder. */
+  path: string;
+  /** The trained GGUF: a model, or with LoRA an adapter. */
+  output: string;
+  /** Steps of the whole run. */
   steps: number;
+  /** Moving average over the last steps, each the mean over its batch's tokens. */
   loss: number;
+  /** On held-out conversations, at the end; null where there are none, or nothing was left to train. */
+  valLoss: number | null;
+  /** Of this process, loading aside. */
   seconds: number;
   tokensPerSecond: number;
-  output: string;
 }
 
-/** Supervised fine-tuning on conversations: the loss is on assistant tokens and their end-of-turn tokens. */
-export async function runSft(
-  config: SftConfig,
-  folder: string,
-  options: { silent?: boolean; signal?: AbortSignal } = {},
-): Promise<SftResult> {
-  const { model: modelConfig, data, optim, trainer } = config;
-  const lora =
-    modelConfig.lora_rank > 0
-      ? { rank: modelConfig.lora_rank, alpha: modelConfig.lora_alpha, targets: listTargets(modelConfig.target_modules) }
-      : null;
-  const output = resolvePath(folder, trainer.output_path);
-  await checkWritable(output);
-  const model = await loadModel({
-    path: resolvePath(folder, modelConfig.path),
-    trainable: lora ? "lora" : "full",
-    lora,
-    contextSize: 64,
-    maxSequences: 2,
-    seed: trainer.seed,
-    device: trainer.device,
-    threads: trainer.threads ?? undefined,
-  });
+export interface RunSftOptions {
+  silent?: boolean;
+  signal?: AbortSignal;
+  /** Told of what happens to earlier runs, of damaged checkpoints, and of failing trackers. */
+  say?: (text: string) => void;
+  /** Default: what `trainer.logger` names. */
+  trackers?: readonly Tracker[];
+}
+
+/**
+ * A run of `cria sft`: supervised fine-tuning on conversations, with run folder, validation, trackers, checkpoints and resume
+ * as `cria train` has them.
+ * @throws TrainingInterrupted when the signal aborts once training has begun.
+ */
+export async function runSft(config: SftConfig, folder: string, options: RunSftOptions = {}): Promise<SftResult> {
+  const { trainer } = config;
+  const say = options.say ?? (() => undefined);
+  const output = trainer.output_path === null ? null : resolvePath(folder, trainer.output_path);
+  if (output) await checkWritable(output);
+  const made = options.trackers ?? makeTrackers(config);
+  const silent = options.silent === true || !trainer.logger.includes("console");
+  const session = await openWithProgress(config, folder, { silent, signal: options.signal });
   try {
-    const tokenizing = new Progress({ label: "tokenize", total: 1, silent: options.silent });
-    const { examples, dropped, unsplit } = await readExamples(
-      data.train_files.map((file) => resolvePath(folder, file)),
-      DeltaTokenizer.forModel(model, { allowControlTokens: data.allow_control_tokens }),
-      {
-        messagesKey: data.messages_key,
-        toolsKey: data.tools_key,
-        maxLength: data.max_length,
-        onProgress: (done, total) => {
-          options.signal?.throwIfAborted();
-          tokenizing.update(done, "", total);
-        },
-      },
-    );
-    const notes = [
-      dropped > 0 ? `${dropped} longer than data.max_length left out` : "",
-      unsplit > 0 ? `${unsplit} with control tokens that users or tools spelled` : "",
-    ];
-    tokenizing.finish(notes.filter((note) => note !== "").join("; "));
-    const batches = new BucketedBatches(examples, data.train_batch_size, trainer.seed);
-    // Batches hold dialogs of like length. Were each divided by its own tokens, those of short dialogs would weigh more,
-    // and the model would prefer what is said in them.
-    const tokensPerBatch = data.train_batch_size * averageLossTokens(examples);
-    const loss: LossFunction = (inputs) =>
-      crossEntropyLoss({ ...inputs, totals: { ...inputs.totals, tokens: tokensPerBatch } });
-    const progress = new Progress({ label: "sft", total: trainer.total_training_steps, silent: options.silent });
-    const started = performance.now();
-    let average = Number.NaN;
-    let tokens = 0;
-    for (let step = 1; step <= trainer.total_training_steps; step++) {
-      const batch = batches.next();
-      const result = await model.train(
-        batch,
-        loss,
-        {
-          learningRate:
-            optim.lr * scheduleRate(step, trainer.total_training_steps, optim.lr_warmup_steps, optim.min_lr_ratio),
-          betas: optim.betas,
-          weightDecay: optim.weight_decay,
-          maxGradNorm: optim.clip_grad,
-        },
-        { signal: options.signal },
-      );
-      average = step === 1 ? result.loss : 0.98 * average + 0.02 * result.loss;
-      for (const example of batch) tokens += example.tokenIds.length;
-      const rate = tokens / ((performance.now() - started) / 1000);
-      progress.update(step, `loss ${average.toFixed(4)} · ${formatCount(rate)} tok/s`);
+    const run = await openRun(config, say);
+    try {
+      await run.folder.writeOrigin(session.engine.info.path, folder);
+      const trackers = await startTrackers(made, config, {
+        folder: run.folder.path,
+        resumedStep: run.resume?.step ?? null,
+        warn: say,
+      });
+      try {
+        const result = await train(session, run, trackers, { silent, signal: options.signal, say });
+        await trackers.finish("finished");
+        if (output) await saveTo(session, output);
+        const { lora_rank } = config.model;
+        const own = run.folder.file(lora_rank > 0 ? "adapter.gguf" : "model.gguf");
+        return { path: run.folder.path, output: output ?? own, ...result };
+      } catch (error) {
+        await trackers.finish(options.signal?.aborted ? "interrupted" : "failed");
+        throw error;
+      }
+    } finally {
+      await run.close();
     }
-    progress.finish();
-    const seconds = (performance.now() - started) / 1000;
-    await (lora ? model.saveAdapter(output) : model.saveModel(output));
-    return { steps: trainer.total_training_steps, loss: average, seconds, tokensPerSecond: tokens / seconds, output };
   } finally {
-    await model.dispose();
+    await session.engine.dispose();
   }
 }
 
-function averageLossTokens(examples: readonly SftExample[]): number {
-  let tokens = 0;
-  for (const { lossMask } of examples) for (const bit of lossMask) tokens += bit;
-  return tokens / examples.length;
+async function openWithProgress(
+  config: SftConfig,
+  folder: string,
+  { silent, signal }: { silent: boolean; signal?: AbortSignal },
+): Promise<SftSession> {
+  const progress = new Progress({ label: "tokenize", total: 1, silent });
+  const notes: string[] = [];
+  const session = await openSft(config, folder, {
+    signal,
+    onProgress: (done, total) => progress.update(done, "", total),
+    onNote: (note) => notes.push(note),
+  });
+  progress.finish(notes.join("; "));
+  return session;
 }
 
-/** Linear warm-up, then a cosine down to `floor`. */
-export function scheduleRate(step: number, total: number, warmup: number, floor: number): number {
-  const warm = Math.min(1, step / Math.max(1, warmup));
-  return warm * (floor + (1 - floor) * 0.5 * (1 + Math.cos((Math.PI * (step - 1)) / total)));
+async function train(
+  session: SftSession,
+  { folder, checkpoints, resume }: OpenedRun,
+  trackers: Trackers,
+  { silent, signal, say }: { silent: boolean; signal?: AbortSignal; say: (text: string) => void },
+): Promise<Omit<SftResult, "path" | "output">> {
+  const { trainer } = session.config;
+  const total = countSftSteps(session);
+  const started = performance.now();
+  let tokens = 0;
+  const validating = makeValidationProgress(silent);
+  if (trainer.val_before_train && !resume && session.valExamples.length > 0) {
+    const first = await validateFirst(session, total, { signal, onValidation: validating.update });
+    validating.finish(first);
+    const metrics = { "training/global_step": 0, ...first };
+    if (trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
+    trackers.log(0, metrics);
+  }
+  if (resume && resume.step >= total)
+    say(`nothing left to train: ${resume.step} steps are done, and the config asks for ${total}`);
+  const progress = new Progress({ label: "sft", total, silent, start: resume?.step });
+  const { history, average } = await trainConversations(session, folder, {
+    signal,
+    checkpoints,
+    resume,
+    onStep: (step, metrics, mean) => {
+      tokens += metrics["perf/total_num_tokens"]!;
+      const loss = `loss ${metrics["train/loss"]!.toFixed(4)} (average ${mean.toFixed(4)})`;
+      progress.update(step, `${loss} · ${formatCount(metrics["perf/throughput"]!)} tok/s`);
+    },
+    onValidation: validating.update,
+    onMetrics: (step, metrics) => {
+      validating.finish(metrics);
+      trackers.log(step, metrics);
+    },
+  });
+  progress.finish();
+  const seconds = (performance.now() - started) / 1000;
+  return {
+    steps: total,
+    loss: average,
+    valLoss: history.at(-1)?.["val/loss"] ?? null,
+    seconds,
+    tokensPerSecond: tokens / seconds,
+  };
+}
+
+async function validateFirst(session: SftSession, total: number, options: Parameters<typeof validateSft>[1]) {
+  try {
+    return await validateSft(session, options);
+  } catch (cause) {
+    if (!options.signal?.aborted) throw cause;
+    const lost = "the validation before training";
+    throw new TrainingInterrupted({ step: 0, total, checkpoint: null, lost }, { cause });
+  }
+}
+
+/** A bar for each validation. */
+function makeValidationProgress(silent: boolean) {
+  let progress: Progress | null = null;
+  return {
+    update: (done: number, total: number) => {
+      progress ??= new Progress({ label: "validate", total, silent });
+      progress.update(done, "", total);
+    },
+    finish: (metrics: Record<string, number>) => {
+      if (metrics["val/loss"] !== undefined) progress?.finish(`held-out loss ${metrics["val/loss"].toFixed(4)}`);
+      progress = null;
+    },
+  };
+}
+
+async function saveTo({ engine }: SftSession, file: string): Promise<void> {
+  await (engine.info.trainable === "lora" ? engine.saveAdapter(file) : engine.saveModel(file));
 }
 
 /** Found out before the training, not after it. @throws ConfigError */

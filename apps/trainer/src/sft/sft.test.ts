@@ -7,7 +7,7 @@ import { checkConfig } from "../config/check-config.js";
 import { sftConfigSchema } from "../config/sft-config.js";
 import { BucketedBatches } from "./bucketed-batches.js";
 import { readExamples } from "./read-examples.js";
-import { runSft, scheduleRate } from "./run-sft.js";
+import { runSft } from "./run-sft.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -27,6 +27,8 @@ function writeRows(name: string, rows: unknown[]): string {
 
 const rows = writeRows("talks.jsonl", [talk("a?", "yes"), talk("b?", "no"), talk("cc?", "yes"), talk("dd?", "no no")]);
 
+let count = 0;
+
 async function configure(more: { model?: object; data?: object; trainer?: object } = {}) {
   return checkConfig(
     sftConfigSchema,
@@ -34,7 +36,15 @@ async function configure(more: { model?: object; data?: object; trainer?: object
       model: { path: await models.write(), ...more.model },
       data: { train_files: rows, train_batch_size: 4, ...more.data },
       optim: { lr: 1e-2, lr_warmup_steps: 2 },
-      trainer: { total_training_steps: 1, output_path: "out/trained.gguf", threads: 1, ...more.trainer },
+      trainer: {
+        default_local_dir: models.folder,
+        // Each run from the start, unless a test names one.
+        experiment_name: `run-${count++}`,
+        total_training_steps: 1,
+        output_path: "out/trained.gguf",
+        threads: 1,
+        ...more.trainer,
+      },
     },
     "test",
   );
@@ -130,16 +140,6 @@ describe("what users and tools say", () => {
       expect(unsplit).toBe(0);
       expect([...examples[0]!.tokenIds].filter((id) => id === end)).toHaveLength(allowControlTokens ? 3 : 2);
     }
-  });
-});
-
-describe("scheduleRate", () => {
-  it("warms up linearly and follows a cosine to its floor", () => {
-    const at = (step: number) => scheduleRate(step, 100, 10, 0.1);
-    expect(at(1)).toBeCloseTo(0.1, 6);
-    expect(at(51)).toBeCloseTo(0.55, 6);
-    expect(at(100)).toBeCloseTo(0.1, 3);
-    for (let step = 11; step < 100; step++) expect(at(step + 1)).toBeLessThan(at(step));
   });
 });
 

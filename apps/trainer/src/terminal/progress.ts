@@ -1,4 +1,5 @@
 import { colors as pc } from "./colors.js";
+import { wrapText } from "./wrap-text.js";
 
 export interface ProgressOptions {
   label: string;
@@ -7,6 +8,8 @@ export interface ProgressOptions {
   silent?: boolean;
   /** Done before this process began, and so no part of its speed. Default 0. */
   start?: number;
+  /** How done and total are written; default: as numbers. */
+  format?: (count: number) => string;
 }
 
 /** A progress bar with ETA on stderr: redrawn on a terminal, a plain line every few seconds elsewhere. */
@@ -38,19 +41,27 @@ export class Progress {
     if (this.isTty) process.stderr.write("\n");
   }
 
+  /** Takes the bar away from where other text is about to be written; the next update draws it again. */
+  clear(): void {
+    if (!this.options.silent && this.isTty) process.stderr.write("\r\x1b[2K");
+    this.lastDrawn = Number.NEGATIVE_INFINITY;
+  }
+
   private draw(note: string): void {
-    const { label } = this.options;
+    const { label, format = String } = this.options;
     const total = this.total;
     const share = total > 0 ? Math.min(1, this.done / total) : 1;
     const elapsed = (performance.now() - this.started) / 1000;
     const here = this.done - (this.options.start ?? 0);
     const left = here > 0 ? (elapsed / here) * (total - this.done) : Number.NaN;
-    const width = 24;
+    // A line that is too long for the terminal would be redrawn below itself.
+    const columns = this.isTty ? (process.stderr.columns ?? 80) - 1 : Number.POSITIVE_INFINITY;
+    const width = columns < 100 ? 12 : 24;
     const filled = Math.round(share * width);
     const bar = pc.cyan("█".repeat(filled)) + pc.dim("░".repeat(width - filled));
     const time = share >= 1 ? formatSeconds(elapsed) : `ETA ${formatSeconds(left)}`;
-    const line = `${pc.bold(label)} ${bar} ${this.done}/${total} ${pc.dim(time)} ${note}`;
-    process.stderr.write(this.isTty ? `\r\x1b[2K${line}` : `${line}\n`);
+    const line = `${pc.bold(label)} ${bar} ${format(this.done)}/${format(total)} ${pc.dim(time)} ${note}`;
+    process.stderr.write(this.isTty ? `\r\x1b[2K${wrapText(line, columns)[0]}` : `${line}\n`);
   }
 }
 

@@ -22,6 +22,11 @@ const makers: Record<string, (environment: NodeJS.ProcessEnv) => Tracker> = {
   wandb: (environment) => new WandbTracker(environment),
 };
 
+/** The part of a config that names trackers and the run. */
+interface TrackedConfig {
+  trainer: Pick<TrainConfig["trainer"], "logger" | "project_name" | "experiment_name">;
+}
+
 export interface OpenTrackersOptions {
   /** The run folder. */
   folder: string;
@@ -32,14 +37,14 @@ export interface OpenTrackersOptions {
 }
 
 /** Makes what `trainer.logger` names, console and file aside. @throws ConfigError when a tracker lacks address or key. */
-export function makeTrackers(config: TrainConfig, environment: NodeJS.ProcessEnv = process.env): Tracker[] {
+export function makeTrackers(config: TrackedConfig, environment: NodeJS.ProcessEnv = process.env): Tracker[] {
   return [...new Set(config.trainer.logger)].flatMap((name) => makers[name]?.(environment) ?? []);
 }
 
 /** Starts them in the background. Ids of their runs are kept in `trackers.json`, so that a resumed run goes on with them. */
 export async function startTrackers(
   trackers: readonly Tracker[],
-  config: TrainConfig,
+  config: TrackedConfig,
   { folder, resumedStep, warn, queue }: OpenTrackersOptions,
 ): Promise<Trackers> {
   const file = join(folder, "trackers.json");
@@ -60,7 +65,7 @@ export async function startTrackers(
           project: config.trainer.project_name,
           experiment: config.trainer.experiment_name,
           folder,
-          config,
+          config: { ...config },
           resumedStep,
           saved: saved[tracker.name] ?? null,
         },

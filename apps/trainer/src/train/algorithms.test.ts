@@ -28,6 +28,18 @@ const take = (session: TinySession, step = 1) => runTrainingStep(session, sessio
 /** Whose rewards differ inside a group by the first prompt alone; the others' are all 1. */
 const ONE_GROUP_DIFFERS = 'if (truth !== "a") return 1; return [...text].filter((c) => c.charCodeAt(0) < 128).length;';
 
+/** Registers "spy on <name>", which does what the estimator does; returns the inputs that it is given. */
+function spyOn(name: string): AdvantageInputs[] {
+  const inputs: AdvantageInputs[] = [];
+  const estimate = advantageEstimators.get(name);
+  const spy = (given: AdvantageInputs) => {
+    inputs.push(given);
+    return estimate(given);
+  };
+  advantageEstimators.register(`spy on ${name}`, Object.assign(spy, estimate));
+  return inputs;
+}
+
 function expectColumns(
   session: TinySession,
   name: string,
@@ -42,9 +54,10 @@ function expectColumns(
 }
 
 describe("every advantage estimator trains", () => {
-  const perToken = ["gae", "reinforce_plus_plus", "remax"];
+  const perToken = ["gae", "reinforce_plus_plus", "remax", "optimal_token_baseline", "tir_optimal_token_baseline"];
   it.each(advantageEstimators.names())("%s", async (adv_estimator) => {
-    const session = await open({ algorithm: { adv_estimator, gamma: 0.9 } });
+    const gdpo_reward_keys = adv_estimator === "gdpo" ? ["score"] : null;
+    const session = await open({ algorithm: { adv_estimator, gamma: 0.9, gdpo_reward_keys } });
     const { trajectories, metrics } = await take(session);
     expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
     for (const name of ["advantages", "returns"])
@@ -52,6 +65,53 @@ describe("every advantage estimator trains", () => {
     if (!perToken.includes(adv_estimator)) {
       // An outcome's advantage is the same on every token.
       expectColumns(session, "advantages", (values) => expect(new Set(values).size).toBe(1), trajectories);
+    }
+  });
+
+  const TWO_PARTS = "return { score: text.length, short: -text.length, ascii: /^[ -~]*$/.test(text) };";
+
+  it("gdpo takes the parts that gdpo_reward_keys names, and gdpo_reward_weights weighs them", async () => {
+    const inputs = spyOn("gdpo");
+    const session = await open({
+      reward: TWO_PARTS,
+      algorithm: {
+        adv_estimator: "spy on gdpo",
+        gdpo_reward_keys: ["score", "short", "ascii"],
+        gdpo_reward_weights: [2, 1, 0.5],
+      },
+    });
+    const { trajectories } = await take(session);
+    expect(inputs[0]!.rewardParts).toEqual([
+      { values: trajectories.map((t) => t.rewards.score), weight: 2 },
+      { values: trajectories.map((t) => -t.rewards.score!), weight: 1 },
+      { values: trajectories.map((t) => Number(t.extraFields.ascii)), weight: 0.5 },
+    ]);
+    const wrong = await open({ reward: TWO_PARTS, algorithm: { adv_estimator: "gdpo", gdpo_reward_keys: ["long"] } });
+    await expect(take(wrong)).rejects.toThrow(/gdpo_reward_keys "long"[\s\S]*only score.*, short, ascii/);
+  });
+
+  it("optimal_token_baseline has probabilities of the policy, and the weights of the rollout correction", async () => {
+    const inputs = spyOn("optimal_token_baseline");
+    for (const rollout_is of [null, "token"]) {
+      const rollout_correction = { rollout_is, rollout_is_threshold: 1e-3 };
+      const session = await open({
+        reward: ONE_GROUP_DIFFERS,
+        algorithm: { adv_estimator: "spy on optimal_token_baseline", rollout_correction },
+      });
+      const { metrics } = await take(session);
+      // One pass over all, though most have no advantage.
+      expect(session.scores).toEqual([expect.objectContaining({ count: 12, entropy: true, sumPiSquared: true })]);
+      expect(metrics["training/evaluated_ratio"]).toBe(1);
+      const { oldLogprobs, sumPiSquared, rolloutIsWeights, responseMask } = inputs.pop()!;
+      const sampled = Array.from(responseMask).flatMap((bit, t) => (bit ? [t] : []));
+      for (const t of sampled) {
+        const p = Math.exp(oldLogprobs![t]!);
+        // At least what the sampled token alone gives, and the other ones evenly.
+        expect(sumPiSquared![t]!).toBeGreaterThanOrEqual(p * p + (1 - p) ** 2 / 256 - 1e-6);
+        expect(sumPiSquared![t]!).toBeLessThanOrEqual(1);
+        if (rollout_is) expect(rolloutIsWeights![t]).toBeCloseTo(1e-3, 9);
+      }
+      if (!rollout_is) expect(rolloutIsWeights).toBeUndefined();
     }
   });
 
@@ -97,7 +157,7 @@ describe("every policy loss trains, whatever the size of micro-batches", () => {
           ppo_max_token_len,
           ppo_epochs: 2,
           optim: { lr: 1e-2 },
-          policy_loss: { loss_mode, clip_cov_ratio: 0.1, clip_cov_lb: 0.01, kl_cov_ratio: 0.1 },
+          policy_loss: { loss_mode, clip_cov_ratio: 0.1, clip_cov_lb: 0.01, kl_cov_ratio: 0.1, dro_beta: 0.05 },
         },
       });
       const { metrics } = await take(session);
@@ -268,10 +328,16 @@ describe("rollout correction", () => {
       algorithm: { rollout_correction },
       actor: { optim: { lr: 1e-2 }, ...actor },
     });
-    const { metrics } = await runTrainingStep(session, session.trainRows, 1, 0, ({ rowIndex, rolloutLogprobs }) => {
-      if (rowIndex === 1) for (let t = 0; t < rolloutLogprobs.length; t++) rolloutLogprobs[t]! += t % 2 ? 12 : 0;
-    });
-    return { session, metrics };
+    const { trajectories, metrics } = await runTrainingStep(
+      session,
+      session.trainRows,
+      1,
+      0,
+      ({ rowIndex, rolloutLogprobs }) => {
+        if (rowIndex === 1) for (let t = 0; t < rolloutLogprobs.length; t++) rolloutLogprobs[t]! += t % 2 ? 12 : 0;
+      },
+    );
+    return { session, trajectories, metrics };
   };
 
   it.each([
@@ -317,6 +383,27 @@ describe("rollout correction", () => {
     expect(session.batches.map((batch) => batch.length <= 4)).toEqual([true]);
   });
 
+  it("and the differences of probabilities have an unbiased spread", async () => {
+    const { session, trajectories, metrics } = await takeWithOddGroup({}, { skip_zero_advantage: false });
+    const differences: number[] = [];
+    for (const { tokenIds, columns } of session.batches.flat()) {
+      const t = trajectories.find((other) => other.tokenIds.join() === Array.from(tokenIds).join())!;
+      t.responseMask.forEach((bit, k) => {
+        if (bit) differences.push(Math.abs(Math.exp(columns!.oldLogprobs![k]!) - Math.exp(t.rolloutLogprobs[k]!)));
+      });
+    }
+    const mean = differences.reduce((a, b) => a + b, 0) / differences.length;
+    const squares = differences.reduce((sum, d) => sum + (d - mean) ** 2, 0);
+    expect(metrics["training/rollout_probs_diff_mean"]! / mean).toBeCloseTo(1, 9);
+    const ratio = metrics["training/rollout_probs_diff_std"]! / Math.sqrt(squares / (differences.length - 1));
+    expect(ratio).toBeCloseTo(1, 9);
+    expect(metrics["training/rollout_probs_diff_valid"]).toBe(1);
+    // Nothing was evaluated where nothing has an advantage.
+    const { metrics: none } = await take(await open({ reward: "return 1;" }));
+    expect(none["training/rollout_probs_diff_valid"]).toBe(0);
+    expect(none["training/rollout_probs_diff_std"]).toBeUndefined();
+  });
+
   it("with bypass_mode takes the sampler's logprobs as they are, and evaluates nothing before the update", async () => {
     const session = await open({ algorithm: { rollout_correction: { bypass_mode: true } } });
     const { trajectories, metrics } = await take(session);
@@ -328,9 +415,76 @@ describe("rollout correction", () => {
       trajectories,
     );
     expect(metrics["actor/entropy"]).toBeGreaterThan(0);
-    expect(metrics["rollout_corr/kl"]).toBeUndefined();
+    // The policy as it is now against the sampler, by the loss.
+    expect(Math.abs(metrics["rollout_corr/kl"]!)).toBeLessThan(1e-4);
+    expect(metrics["rollout_corr/training_ppl"]! / metrics["rollout_corr/rollout_ppl"]!).toBeCloseTo(1, 4);
+    expect(metrics["rollout_corr/rollout_is_mean"]).toBeUndefined();
     const usual = (await take(await open())).metrics;
     expect(metrics["actor/grad_norm"]! / usual["actor/grad_norm"]!).toBeCloseTo(1, 3);
+  });
+
+  it.each([
+    ["ppo_clip", { rollout_rs: "seq_mean_k2", rollout_rs_threshold: 1e-7 }],
+    ["reinforce", { rollout_is: "sequence" }],
+    ["reinforce", { rollout_is: "token", rollout_is_batch_normalize: true, rollout_rs: "token_k3,token_k1" }],
+  ] as const)(
+    "with bypass_mode and loss_type %s corrects by %j, whatever the size of micro-batches",
+    async (...row) => {
+      const [loss_type, correction] = row;
+      const rollout_rs_threshold = "rollout_is_batch_normalize" in correction ? "1e-6,0.5_2" : null;
+      const rollout_correction = { bypass_mode: true, loss_type, rollout_rs_threshold, ...correction };
+      const results = [];
+      for (const ppo_max_token_len of [64, 100_000]) {
+        const session = await open({
+          // In the second update the policy is no longer the sampler.
+          actor: { ppo_max_token_len, ppo_epochs: 2, optim: { lr: 3e-3 } },
+          algorithm: { rollout_correction },
+        });
+        const { metrics } = await take(session);
+        // Normalised weights take a pass over the mini-batch before each update; nothing else does.
+        expect(session.scores).toHaveLength("rollout_is_batch_normalize" in correction ? 2 : 0);
+        expect(metrics["rollout_corr/k3_kl"]).toBeGreaterThan(0);
+        if ("rollout_rs" in correction) {
+          const share = metrics["rollout_corr/rollout_rs_masked_fraction"]!;
+          expect(share).toBeGreaterThan(0.1);
+          expect(share).toBeLessThan(0.95);
+        }
+        expect("rollout_corr/rollout_is_mean" in metrics).toBe("rollout_is" in correction);
+        expect(Object.keys(metrics).filter((name) => name.startsWith("actor/rollout_corr"))).toEqual([]);
+        results.push(metrics);
+      }
+      for (const name of ["actor/grad_norm", "actor/pg_loss", "rollout_corr/k3_kl", "rollout_corr/chi2_seq"]) {
+        const [a, b] = results.map((metrics) => metrics[name]!);
+        expect(Math.abs(a! - b!) / (Math.abs(b!) + 1e-3), name).toBeLessThan(1e-4);
+      }
+    },
+  );
+});
+
+describe("policy filtration", () => {
+  it("trains on as many conversations, drawn by their scores, the critic as well", async () => {
+    const session = await open({
+      reward: 'return truth === "bb" ? 0 : text.length % 2;',
+      algorithm: { adv_estimator: "gae", use_pf_ppo: true, pf_ppo: { weight_pow: 1 } },
+    });
+    const { trajectories, metrics } = await take(session);
+    const batch = session.batches.flat();
+    const rewards = batch.map(
+      ({ tokenIds }) => trajectories.find((t) => t.tokenIds.join() === Array.from(tokenIds).join())!.reward,
+    );
+    // Scores of 0 have no weight.
+    expect(new Set(rewards)).toEqual(new Set([1]));
+    expect(batch).toHaveLength(12);
+    const kept = metrics["train/pf_ppo_kept_ratio"]!;
+    expect(kept).toBeLessThan(1);
+    expect(kept).toBeCloseTo(new Set(batch.map(({ tokenIds }) => Array.from(tokenIds).join())).size / 12, 9);
+    expect(metrics["critic/vpred_mean"]).toBe(0);
+    const again = await open({
+      reward: 'return truth === "bb" ? 0 : text.length % 2;',
+      algorithm: { adv_estimator: "gae", use_pf_ppo: true, pf_ppo: { reweight_method: "max_min" } },
+    });
+    const other = (await take(again)).metrics;
+    expect(other["train/pf_ppo_kept_ratio"]).not.toBe(kept);
   });
 });
 
@@ -449,7 +603,7 @@ describe("algorithms of one's own", () => {
       await session.dispose();
     }
     for (const [name, message] of [
-      ["./mine.ts#greedy", /is of another kind[\s\S]*`needs`, if any, of values, baselines/],
+      ["./mine.ts#greedy", /is of another kind[\s\S]*`needs`, if any, of values, baselines, sumPiSquared, rewardParts/],
       ["./mine.ts#oops", /is of another kind[\s\S]*a function/],
       ["./mine.ts#missing", /cannot be loaded[\s\S]*halved/],
       ["./none.ts#x", /cannot be loaded/],

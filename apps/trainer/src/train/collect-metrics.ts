@@ -29,6 +29,8 @@ export interface MetricInputs {
   penalty: { kl: number; coefficient: number } | null;
   /** Of the rollout correction. */
   correction: Record<string, number>;
+  /** Indices of the conversations that were trained on, some of them twice; null without PF-PPO. */
+  taught: readonly number[] | null;
   /** Batches of prompts rolled out; null without dynamic sampling. */
   genBatches: number | null;
   updates: readonly TrainResult[];
@@ -77,6 +79,15 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
     "response_length/clip_ratio",
     trajectories.map((t) => (t.finishReason === "length" ? 1 : 0)),
   );
+  const whole = trajectories.filter((t) => t.finishReason !== "aborted");
+  spread(
+    "response_length_non_aborted",
+    whole.map((t) => t.tokenIds.length - t.promptLength),
+  );
+  share(
+    "response_length_non_aborted/clip_ratio",
+    whole.map((t) => (t.finishReason === "length" ? 1 : 0)),
+  );
   spread("prompt_length", promptLengths);
   share(
     "prompt_length/clip_ratio",
@@ -102,6 +113,8 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
   addRolloutComparison(metrics, inputs);
   for (const [name, value] of Object.entries(inputs.correction)) metrics[`rollout_corr/${name}`] = value;
   if (inputs.genBatches !== null) metrics["train/num_gen_batches"] = inputs.genBatches;
+  if (inputs.taught)
+    metrics["train/pf_ppo_kept_ratio"] = new Set(inputs.taught).size / Math.max(1, inputs.taught.length);
 
   for (const [name, value] of Object.entries(seconds)) metrics[`timing_s/${name}`] = value;
   for (const [name, key] of [
@@ -128,7 +141,19 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
   metrics["perf/total_num_tokens"] = totalTokens;
   metrics["perf/time_per_step"] = seconds.step ?? 0;
   metrics["perf/throughput"] = totalTokens / Math.max(1e-9, seconds.step ?? 0);
+  Object.assign(metrics, measureMemory());
   return metrics;
+}
+
+/**
+ * Memory of this process in GiB: the most that was resident so far, and what is resident now. On the CPU all that a run needs
+ * is in it; what lies on a GPU is not.
+ */
+function measureMemory(): StepMetrics {
+  return {
+    "perf/max_memory_allocated_gb": process.resourceUsage().maxRSS / 2 ** 20,
+    "perf/cpu_memory_used_gb": process.memoryUsage.rss() / 2 ** 30,
+  };
 }
 
 /** Means of the score and of what rewards are made of; they add up to `critic/score/mean`, but for the score itself. */
@@ -149,7 +174,11 @@ function addActorMetrics(
   if (updates.length > 0) {
     const names = new Set(["pg_loss", "pg_clipfrac", "pg_clipfrac_lower", "ppo_kl"]);
     for (const update of updates) for (const name of Object.keys(update.metrics)) names.add(name);
-    for (const name of names) metrics[`actor/${name}`] = mean(updates.map((u) => u.metrics[name] ?? 0));
+    for (const name of names) {
+      // The correction that bypass_mode makes in the loss has the names of the one before it.
+      const path = name.startsWith("rollout_corr/") ? name : `actor/${name}`;
+      metrics[path] = mean(updates.map((u) => u.metrics[name] ?? 0));
+    }
     if (actor.use_kl_loss) metrics["actor/kl_coef"] = actor.kl_loss_coef;
     metrics["actor/grad_norm"] = mean(updates.map((u) => u.gradNorm));
   }
@@ -172,7 +201,7 @@ function addCriticMetrics(
 ): void {
   if (values) metrics["critic/vf_explained_var"] = explainVariance(values, estimated.returns, responseMask);
   if (criticUpdates.length === 0) return;
-  for (const name of ["vf_loss", "vf_clipfrac"])
+  for (const name of ["vf_loss", "vf_clipfrac", "vpred_mean"])
     metrics[`critic/${name}`] = mean(criticUpdates.map((u) => u.metrics[name] ?? 0));
   metrics["critic/grad_norm"] = mean(criticUpdates.map((u) => u.gradNorm));
 }
@@ -194,12 +223,14 @@ function addRolloutComparison(
     }
   }
   metrics["training/evaluated_ratio"] = actor.length / Math.max(1, countOnes(responseMask));
+  metrics["training/rollout_probs_diff_valid"] = actor.length > 0 ? 1 : 0;
   if (actor.length === 0) return;
   const differences = actor.map((p, i) => Math.abs(p - rollout[i]!));
   const average = mean(differences);
   metrics["training/rollout_probs_diff_mean"] = average;
   metrics["training/rollout_probs_diff_max"] = differences.reduce((a, b) => Math.max(a, b), 0);
-  metrics["training/rollout_probs_diff_std"] = Math.sqrt(mean(differences.map((d) => (d - average) ** 2)));
+  const squares = differences.reduce((sum, d) => sum + (d - average) ** 2, 0);
+  metrics["training/rollout_probs_diff_std"] = Math.sqrt(squares / Math.max(1, differences.length - 1));
   metrics["training/rollout_actor_probs_pearson_corr"] = correlate(actor, rollout);
 }
 

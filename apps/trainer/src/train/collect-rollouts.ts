@@ -1,5 +1,5 @@
 import { type AdvantageEstimator, advantageEstimators, keepVaryingGroups } from "@cria/algorithms";
-import { DataError, hasFailed, type Trajectory } from "@cria/core";
+import { hasFailed, type Trajectory } from "@cria/core";
 import {
   type DatasetRow,
   makeAllFailedError,
@@ -9,6 +9,7 @@ import {
 } from "@cria/rollout";
 import { addFailures, type Learnable, leaveOutFailures } from "./leave-out-failures.js";
 import { countSamples } from "./multi-turn-options.js";
+import { readReward } from "./read-reward.js";
 import type { Session } from "./session-type.js";
 import type { Stopwatch } from "./stopwatch.js";
 
@@ -146,7 +147,7 @@ function describeRollouts(
 
 function keepVarying(rollouts: Rollouts, metric: string | null): Rollouts {
   const learnable = rollouts.indices.map((i) => rollouts.trajectories[i]!);
-  const values = learnable.map((t) => readMetric(t, metric));
+  const values = learnable.map((t) => readReward(t, metric, "algorithm.filter_groups.metric"));
   const uids = new Set(
     keepVaryingGroups(
       learnable.map((t) => t.uid),
@@ -157,20 +158,6 @@ function keepVarying(rollouts: Rollouts, metric: string | null): Rollouts {
     rollouts,
     rollouts.rows.filter((row) => uids.has(row.uid)),
   );
-}
-
-/** The value that `filter_groups.metric` names. @throws DataError when a trajectory has no such number. */
-function readMetric({ reward, rewards, extraFields, rowIndex }: Trajectory, metric: string | null): number {
-  if (metric === null || metric === "seq_reward" || metric === "seq_final_reward") return reward;
-  if (metric === "score") return rewards.score!;
-  const value = extraFields[metric];
-  if (typeof value === "number" || typeof value === "boolean") return Number(value);
-  throw new DataError("is not what groups can be filtered by", {
-    code: "data/bad-metric",
-    subject: `algorithm.filter_groups.metric "${metric}" of row ${rowIndex}`,
-    expected: "seq_reward, seq_final_reward, score, or a number that the reward function returns beside its score",
-    received: value === undefined ? `only ${["score", ...Object.keys(extraFields)].join(", ")}` : String(value),
-  });
 }
 
 function takeGroups(rollouts: Rollouts, rows: readonly DatasetRow[]): Rollouts {

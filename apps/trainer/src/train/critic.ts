@@ -1,6 +1,6 @@
 import { composeValueLoss } from "@cria/algorithms";
 import type { TrainResult, TrainSequence, Trajectory } from "@cria/core";
-import { hashSeed } from "@cria/rollout";
+import { hashSeed } from "@cria/core";
 import { countOnes } from "./flat-tokens.js";
 import { cutMiniBatches } from "./mini-batches.js";
 import type { Critic, Session } from "./session-type.js";

@@ -21,7 +21,10 @@ type Judge = (row: number, sample: number, request: RewardRequest) => number | n
 
 /** A session whose judge is scripted. */
 async function open(judge: Judge, options: TinySessionOptions = {}): Promise<TinySession> {
-  const session = await openTinySession(models, options);
+  // gdpo wants to be told the parts of the reward, here the score alone.
+  const { algorithm } = options;
+  const parts = algorithm?.adv_estimator === "gdpo" ? { gdpo_reward_keys: ["score"] } : {};
+  const session = await openTinySession(models, { ...options, algorithm: { ...algorithm, ...parts } });
   const reward: RewardManager = {
     granularity: "sample",
     judge: async (requests) =>
@@ -43,7 +46,19 @@ function expectNothingOf(session: TinySession, failed: readonly Trajectory[]): v
   for (const t of failed) expect(trained).not.toContain(name(t.tokenIds));
 }
 
-const comparing = ["grpo", "grpo_passk", "rloo", "opo", "gpg", "reinforce_plus_plus_baseline"];
+const comparing = [
+  "gdpo",
+  "gpg",
+  "grpo",
+  "grpo_passk",
+  "grpo_vectorized",
+  "opo",
+  "optimal_token_baseline",
+  "reinforce_plus_plus_baseline",
+  "rloo",
+  "rloo_vectorized",
+  "tir_optimal_token_baseline",
+];
 
 describe("a failed sample moves nobody's baseline", () => {
   it("estimators that compare inside a group say so", () => {

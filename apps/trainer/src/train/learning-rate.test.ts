@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { openTinySession, type TinySession } from "../testing/tiny-session.js";
@@ -17,6 +18,8 @@ const plain: LearningRateOptions = {
 };
 const list = (options: Partial<LearningRateOptions>, total: number) =>
   Array.from({ length: total }, (_, i) => computeLearningRate({ ...plain, ...options }, i + 1, total));
+const hashFloats = (values: number[]) =>
+  createHash("sha256").update(Float64Array.from(values)).digest("hex").slice(0, 16);
 const expectClose = (actual: number[], expected: number[]) => {
   expect(actual).toHaveLength(expected.length);
   for (const [i, value] of actual.entries()) expect(value, `step ${i + 1}`).toBeCloseTo(expected[i]!, 12);
@@ -41,6 +44,22 @@ describe("the learning rate", () => {
     const warm = { lr_scheduler_type: "cosine", lr_warmup_steps: 2, min_lr_ratio: 0.5 } as const;
     // Up from lr / 2 to lr, then between the two.
     expectClose(list(warm, 6), [1.5, 2, 2, 1.5 + half / 2, 1.5, 1.5 - half / 2]);
+  });
+
+  it("falls from the start, the warm-up being a factor: the rates that the embedded policy was made with", () => {
+    const recipe = {
+      lr: 3e-3,
+      lr_scheduler_type: "cosine_from_start",
+      lr_warmup_steps: 100,
+      min_lr_ratio: 0.05,
+    } as const;
+    const rates = list(recipe, 4500);
+    expect(rates[49]! / 3e-3).toBeCloseTo(0.5, 3);
+    expect(rates.indexOf(Math.max(...rates))).toBe(99);
+    expect(rates[2250]! / 3e-3).toBeCloseTo(0.525, 12);
+    expect(rates.at(-1)! / 3e-3).toBeCloseTo(0.05, 6);
+    // Bit by bit: another last bit anywhere would make another policy.
+    expect(hashFloats(rates)).toBe("e18857926342772d");
   });
 
   it("of a whole cycle comes back, and never goes below min_lr_ratio", () => {

@@ -2,8 +2,8 @@ import type { TrainConfig } from "../config/train-config.js";
 
 export type LearningRateOptions = Pick<
   TrainConfig["critic"]["optim"],
-  "lr" | "lr_scheduler_type" | "lr_warmup_steps" | "lr_warmup_steps_ratio" | "min_lr_ratio" | "num_cycles"
->;
+  "lr" | "lr_warmup_steps" | "lr_warmup_steps_ratio" | "min_lr_ratio" | "num_cycles"
+> & { lr_scheduler_type: "constant" | "cosine" | "cosine_from_start" };
 
 /** Steps over which the learning rate rises: as given, or their share of all (-1), rounded down. */
 export function countWarmupSteps(
@@ -19,6 +19,8 @@ export function countWarmupSteps(
  *     constant   lr · min(1, step / w)
  *     cosine     lr · (m + (1 - m) step / w)                                          up to step w, then
  *                lr · max(m, (1 + m) / 2 + (1 - m) / 2 · cos(2π · num_cycles · p))     with p = (step - 1 - w) / (total - w)
+ *     cosine_from_start
+ *                lr · min(1, step / w) · (m + (1 - m) / 2 · (1 + cos(2π · num_cycles · p)))   with p = (step - 1) / total
  *
  * With half a cycle, as by default, the cosine falls from lr to nearly m · lr (Loshchilov & Hutter 2017,
  * arXiv:1608.03983); more cycles rise again.
@@ -28,6 +30,10 @@ export function computeLearningRate(options: LearningRateOptions, step: number, 
   const warmup = countWarmupSteps(options, total);
   const risen = Math.min(1, step / Math.max(1, warmup));
   if (lr_scheduler_type === "constant") return lr * risen;
+  if (lr_scheduler_type === "cosine_from_start") {
+    const wave = Math.cos((Math.PI * 2 * num_cycles * (step - 1)) / total);
+    return lr * (risen * (least + (1 - least) * 0.5 * (1 + wave)));
+  }
   if (step <= warmup) return lr * (least + (1 - least) * risen);
   const progress = (step - 1 - warmup) / Math.max(1, total - warmup);
   const wave = Math.cos(2 * Math.PI * num_cycles * progress);

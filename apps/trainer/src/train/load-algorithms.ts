@@ -1,5 +1,5 @@
 import * as algorithms from "@cria/algorithms";
-import { ConfigError } from "@cria/core";
+import { ConfigError, type Registry } from "@cria/core";
 import { importExport } from "@cria/tools";
 import type { TrainConfig } from "../config/train-config.js";
 
@@ -11,14 +11,14 @@ import type { TrainConfig } from "../config/train-config.js";
 export async function loadAlgorithms({ algorithm, actor_rollout_ref }: TrainConfig, folder: string): Promise<void> {
   const { actor } = actor_rollout_ref;
   const load = async <T>(
-    registry: algorithms.Registry<T>,
+    registry: Registry<T>,
     key: string,
     name: string,
     expected: string,
     isValid: (value: unknown) => boolean,
   ) => {
     if (!name.includes("#")) return;
-    const value = await importExport(name, folder, key, { "@cria/algorithms": algorithms });
+    const value = await importExport(name, folder, key);
     if (!isValid(value)) {
       throw new ConfigError("is of another kind", {
         code: "config/bad-value",

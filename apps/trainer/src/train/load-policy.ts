@@ -1,5 +1,5 @@
 import { type LlamaModel, type LoadModelOptions, loadModel } from "@cria/engine";
-import { resolvePath } from "../config/load-config.js";
+import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
 

@@ -14,7 +14,12 @@ afterAll(() => models.cleanUp());
 
 /** The field's names, as people's dashboards have them. */
 const NAMES = `
-critic/{score,rewards,advantages,returns,values}/{mean,max,min} critic/{vf_loss,vf_clipfrac,vf_explained_var,grad_norm}
+critic/{score,rewards,advantages,returns,values}/{mean,max,min}
+critic/{vf_loss,vf_clipfrac,vf_explained_var,vpred_mean,grad_norm} response_length_non_aborted/{mean,max,min,clip_ratio}
+perf/{max_memory_allocated_gb,cpu_memory_used_gb} training/rollout_probs_diff_valid val-aux/num_turns/{mean,max,min}
+rollout_corr/{training_ppl,rollout_ppl,log_ppl_diff,log_ppl_abs_diff,ppl_ratio,chi2_token,chi2_seq}
+rollout_corr/rollout_is_{mean,std,max,min,ratio_fraction_high,ratio_fraction_low}
+rollout_corr/rollout_is_seq_{mean,std,max,min,max_deviation,fraction_high,fraction_low}
 actor/{pg_loss,kl_loss,kl_coef,entropy,pg_clipfrac,pg_clipfrac_lower,ppo_kl,grad_norm,lr}
 actor/{reward_kl_penalty,reward_kl_penalty_coeff} response_length/{mean,max,min,clip_ratio}
 prompt_length/{mean,max,min,clip_ratio} response/aborted_ratio num_turns/{mean,max,min} tool_call_counts/{mean,max,min}
@@ -131,7 +136,7 @@ describe("a step with tools and an interaction", () => {
         "actor_rollout_ref.rollout.multi_turn.tool_config_path={folder}/tools.yaml",
         "actor_rollout_ref.rollout.multi_turn.interaction_config_path={folder}/interactions.yaml",
         "actor_rollout_ref.actor.skip_zero_advantage=false",
-        "data.val_files=rows.jsonl",
+        "data.val_files={folder}/rows.jsonl",
       ],
     });
     metrics = (await runTrainingStep(session, session.trainRows, 1, 0)).metrics;
@@ -191,9 +196,9 @@ describe("a step with tools and an interaction", () => {
 });
 
 it("docs/metrics.md explains nothing that no run writes", () => {
-  // Other tests have runs with these: dynamic sampling, and every kind of rollout correction.
+  // Other tests have runs with these: dynamic sampling, every kind of rollout correction, and supervised fine-tuning.
   const others =
-    /^(train\/num_gen_batches|rollout_corr\/(rollout_rs_|rollout_is_(batch|veto|catastrophic)).*|val-core\/.*reward\/.*)$/;
+    /^(train\/(num_gen_batches|pf_ppo_kept_ratio|loss|loss_tokens|grad_norm|lr)|val\/.*|rollout_corr\/(rollout_rs_|rollout_is_(batch|veto|catastrophic)).*|val-core\/.*reward\/.*)$/;
   const unseen = documented.filter(({ pattern }) => ![...written].some((name) => pattern.test(name)));
   expect(unseen.map(({ name }) => name).filter((name) => !others.test(name))).toEqual([]);
 });

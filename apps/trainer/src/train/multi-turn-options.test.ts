@@ -140,7 +140,10 @@ describe("multi-turn keys of the config", () => {
       { multi_turn: { interaction_config_path: file("empty.yaml", "a: 1") } },
       /does not list interaction[\s\S]*class_name/,
     ],
-    [{ agent: { agent_loop_config_path: file("nameless.yaml", "- class_name: ./mine.ts#makeLoop") } }, /has no name/],
+    [
+      { agent: { agent_loop_config_path: file("nameless.yaml", "- class_name: ./mine.ts#makeLoop") } },
+      /agent_loops\[0\]\.name: has a wrong value/,
+    ],
     [{ agent: { agent_loop_config_path: loops, default_agent_loop: "unmarked" } }, /unmarked/],
     [{ multi_turn: { interaction_prob: 2 } }, /interaction_prob/],
   ])("%j is refused before a model is loaded", async (rollout, message) => {

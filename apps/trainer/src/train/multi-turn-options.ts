@@ -1,14 +1,14 @@
 import { dirname } from "node:path";
-import { ConfigError } from "@cria/core";
-import { type AgentLoopConfigEntry, getAgentLoop, loadAgentLoops, type MultiTurnOptions } from "@cria/rollout";
+import { getAgentLoop, loadAgentLoops, type MultiTurnOptions } from "@cria/rollout";
 import {
   type BaseInteraction,
   createInteractions,
-  type InteractionConfigEntry,
+  interactionEntrySchema,
   loadToolParser,
   readConfigList,
 } from "@cria/tools";
-import { resolvePath } from "../config/load-config.js";
+import { agentLoopEntrySchema } from "../config/agent-loops-config.js";
+import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 
 type RolloutConfig = TrainConfig["actor_rollout_ref"]["rollout"];
@@ -48,22 +48,14 @@ export async function loadInteractions(
   if (!multi_turn.enable) return null;
   if (multi_turn.interaction_config_path === null) return new Map();
   const file = resolvePath(folder, multi_turn.interaction_config_path);
-  return createInteractions(await readConfigList<InteractionConfigEntry>(file, "interaction"), dirname(file));
+  return createInteractions(await readConfigList(file, "interaction", interactionEntrySchema), dirname(file));
 }
 
 /** Registers the config's own agent loops, and checks the default one. @throws ConfigError */
 export async function loadConfiguredLoops({ agent }: RolloutConfig, folder: string): Promise<void> {
   if (agent.agent_loop_config_path !== null) {
     const file = resolvePath(folder, agent.agent_loop_config_path);
-    const entries = await readConfigList<AgentLoopConfigEntry>(file, "agent_loops");
-    const nameless = entries.find((entry) => typeof entry.name !== "string");
-    if (nameless) {
-      throw new ConfigError("has no name", {
-        code: "config/bad-value",
-        subject: `${file}: ${nameless.class_name}`,
-        expected: "name: what agent_name in rows calls it",
-      });
-    }
+    const entries = await readConfigList(file, "agent_loops", agentLoopEntrySchema);
     await loadAgentLoops(entries, dirname(file));
   }
   getAgentLoop(agent.default_agent_loop);

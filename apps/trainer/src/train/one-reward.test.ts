@@ -8,7 +8,8 @@ import { placeAsEarned, runRollouts } from "@cria/rollout";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { loadConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
-import { describeRollout, summarizeRollouts } from "../rollout/summarize-rollouts.js";
+import { summarizeRollouts } from "../rollout/summarize-rollouts.js";
+import { dumpTrajectories } from "./dump-trajectories.js";
 import { openSession } from "./session.js";
 import type { Session } from "./session-type.js";
 import { trainSession } from "./train-session.js";
@@ -85,8 +86,8 @@ it("what is trained on is what the dump, metrics, validation and `cria rollout` 
   const rows = session.trainRows.slice(0, 4);
   const options = { ...session.rollout, n: 2, temperature: 1, topP: 1, topK: 0, step: 2 };
   const trajectories = await runRollouts(session.engine, rows, options);
-  const lines = trajectories.map((t) => describeRollout(t) as unknown as Line);
-  const summary = summarizeRollouts(trajectories, 1, "none");
+  const lines = dumpTrajectories(session, trajectories, { step: null, rows, times: true });
+  const summary = summarizeRollouts(trajectories, 1);
   expect(summary.reward!.mean).toBeCloseTo(
     mean(lines.map((line) => line.token_level_rewards.reduce((a, b) => a + b, 0))),
     12,

@@ -1,6 +1,6 @@
 import { advantageEstimators } from "@cria/algorithms";
 import { loadValueModel } from "@cria/engine";
-import { resolvePath } from "../config/load-config.js";
+import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { usesLora } from "./load-policy.js";

@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { aggregateReward, type RewardAggregation } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
 import {
@@ -11,7 +12,7 @@ import {
   type RewardFunction,
   type RewardManager,
 } from "@cria/rollout";
-import { resolvePath } from "../config/load-config.js";
+import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { JudgedRewards } from "../reward-models/judged-rewards.js";
 import { openRewardModels } from "../reward-models/open-reward-models.js";
@@ -42,6 +43,7 @@ export async function openRewards(
     });
   return makeRewardManager(reward_model.reward_manager, {
     reward: reward as RewardFunction | BatchRewardFunction | null,
+    rewardName: path === null ? undefined : `${name} of ${basename(path)}`,
     kwargs: reward_kwargs,
     timeoutS: reward_model.timeout_s,
     responseLength,

@@ -1,5 +1,4 @@
-import { hasFailed, type Trajectory } from "@cria/core";
-import { hashSeed } from "@cria/rollout";
+import { hasFailed, hashSeed, type Trajectory } from "@cria/core";
 import type { Generation } from "../trackers/generation.js";
 import type { Session } from "./session-type.js";
 

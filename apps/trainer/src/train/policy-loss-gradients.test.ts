@@ -21,7 +21,7 @@ function makeSequences(): Omit<TrainSequence, "columns">[] {
 }
 
 /**
- * cispo's ratio is a constant to its gradient: its old logprobs move along with the logprobs, so that finite differences
+ * The ratio of cispo and dppo is a constant to the gradient: their old logprobs move along with the logprobs, so that finite differences
  * see one too.
  */
 function freezeRatio(loss: LossFunction): LossFunction {
@@ -56,6 +56,7 @@ describe("gradients of policy losses through the native trainer", () => {
       clipCovRatio: 0.2,
       clipCovLb: -1,
       klCovRatio: 0.3,
+      droBeta: 0.3,
       entropyCoeff: 0.01,
       kl: { coefficient: 0.05, type: "k3" },
     };
@@ -76,7 +77,8 @@ describe("gradients of policy losses through the native trainer", () => {
     });
     const prepared = preparePolicyLoss(options, batch, logprobs, () => 0.5);
     const loss = composePolicyLoss(options);
-    const checks = await checkGradients(model, prepared, lossMode === "cispo" ? freezeRatio(loss) : loss, {
+    const isFrozen = /^(cispo|dppo_.*)$/.test(lossMode);
+    const checks = await checkGradients(model, prepared, isFrozen ? freezeRatio(loss) : loss, {
       temperature: 0.9,
     });
     expect(checks.length).toBeGreaterThan(6);

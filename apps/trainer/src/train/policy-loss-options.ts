@@ -1,17 +1,22 @@
 import { type PolicyLossOptions, policyLosses } from "@cria/algorithms";
 import type { TrainConfig } from "../config/train-config.js";
+import { makeRolloutCorrectionOptions } from "./algorithm-options.js";
 
 /**
- * The loss that a config's `actor` describes. `clip_ratio` stands for both sides unless they are set.
+ * The loss that a config describes. `clip_ratio` stands for both sides unless they are set. With bypass_mode the sampler is
+ * corrected for in the loss: of weights the ratio of ppo_clip has no need.
  * @param responseLength the longest response allowed: the default of `loss_scale_factor`.
  */
 export function makePolicyLossOptions(
-  actor: TrainConfig["actor_rollout_ref"]["actor"],
+  config: Pick<TrainConfig, "actor_rollout_ref" | "algorithm">,
   responseLength: number,
 ): PolicyLossOptions {
+  const { actor } = config.actor_rollout_ref;
   const { policy_loss: loss } = actor;
+  const { bypass_mode, loss_type } = config.algorithm.rollout_correction;
+  const correction = bypass_mode ? makeRolloutCorrectionOptions(config.algorithm) : null;
   return {
-    lossMode: loss.loss_mode,
+    lossMode: resolveLossMode(config),
     lossAggMode: actor.loss_agg_mode,
     lossScaleFactor: actor.loss_scale_factor ?? responseLength,
     clipRatioLow: actor.clip_ratio_low ?? actor.clip_ratio,
@@ -24,9 +29,22 @@ export function makePolicyLossOptions(
     ppoKlCoef: loss.ppo_kl_coef,
     tauPos: actor.tau_pos,
     tauNeg: actor.tau_neg,
+    droBeta: loss.dro_beta,
     entropyCoeff: actor.entropy_coeff,
     kl: actor.use_kl_loss ? { coefficient: actor.kl_loss_coef, type: actor.kl_loss_type } : null,
+    currentCorrection: correction && loss_type === "ppo_clip" ? { ...correction, rolloutIs: null } : correction,
   };
+}
+
+/** The registered loss that is meant: with bypass_mode `loss_type` may say it. */
+function resolveLossMode({
+  actor_rollout_ref,
+  algorithm,
+}: Pick<TrainConfig, "actor_rollout_ref" | "algorithm">): string {
+  const { loss_mode } = actor_rollout_ref.actor.policy_loss;
+  const { bypass_mode, loss_type } = algorithm.rollout_correction;
+  if (bypass_mode && loss_type === "reinforce") return "gpg";
+  return loss_mode === "bypass_mode" ? "vanilla" : loss_mode;
 }
 
 /**
@@ -44,6 +62,6 @@ export function needsEveryTrajectory(config: TrainConfig): boolean {
     correction.rollout_rs !== null ||
     correction.rollout_token_veto_threshold !== null ||
     (correction.rollout_is !== null && correction.rollout_is_batch_normalize) ||
-    !policyLosses.get(actor.policy_loss.loss_mode).vanishesWithoutAdvantage
+    !policyLosses.get(resolveLossMode(config)).vanishesWithoutAdvantage
   );
 }

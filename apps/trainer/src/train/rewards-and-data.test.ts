@@ -4,7 +4,7 @@ import { TinyModels } from "@cria/engine/testing";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import type { TrainConfig } from "../config/train-config.js";
 import { openTinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
-import { describeTrajectory } from "./run-training.js";
+import { dumpTrajectories } from "./dump-trajectories.js";
 import { openSession } from "./session.js";
 import { runTrainingStep } from "./training-step.js";
 
@@ -210,15 +210,15 @@ describe("data.* in a session", () => {
   });
 
   it("return_full_prompt gives the rendered prompt to reward functions and dumps", async () => {
-    const { trajectories } = await step({
+    const { session, trajectories } = await step({
       reward: "return { score: 1, seen: arguments[3].full_prompt.length };",
       data: { return_full_prompt: true },
     });
-    for (const t of trajectories) {
-      const dumped = describeTrajectory(t) as { score: number; extra: { seen: number; full_prompt: string } };
-      expect(dumped.extra.full_prompt).toHaveLength(dumped.extra.seen);
-      expect(dumped.extra.full_prompt).toContain(t.messages[0]!.content);
-      expect(dumped.score).toBe(1);
+    const lines = dumpTrajectories(session, trajectories, { step: 1, rows: session.trainRows });
+    for (const { extra, messages, score } of lines) {
+      expect(extra.full_prompt).toHaveLength(extra.seen as number);
+      expect(extra.full_prompt).toContain(messages[0]!.content);
+      expect(score).toBe(1);
     }
   });
 

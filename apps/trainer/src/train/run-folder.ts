@@ -1,7 +1,6 @@
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { DataError } from "@cria/core";
-import { writeFileAtomically } from "@cria/rollout";
+import { DataError, writeFileAtomically } from "@cria/core";
 import { describeMachine } from "../checkpoints/machine.js";
 
 /** Where a run writes: resolved config, metrics, trajectories, adapters. */
@@ -32,6 +31,14 @@ export class RunFolder {
       for (const name of await readdir(this.file(folder)).catch(() => []))
         if (Number.parseInt(name, 10) > step) await rm(this.file(folder, name), { force: true });
     }
+  }
+
+  /** The metrics of steps and validations that were written; none where there is no such file. */
+  async readMetrics(): Promise<Record<string, number>[]> {
+    const lines = (await readFile(this.file("metrics.jsonl"), "utf8").catch(() => "")).split("\n");
+    return lines
+      .filter((line) => Number.isFinite(readStep(line)))
+      .map((line) => JSON.parse(line) as Record<string, number>);
   }
 
   file(...parts: string[]): string {

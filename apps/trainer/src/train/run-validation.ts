@@ -1,7 +1,7 @@
 import { colors as pc } from "../terminal/colors.js";
 import { Progress } from "../terminal/progress.js";
+import { dumpTrajectories } from "./dump-trajectories.js";
 import { writeLines } from "./run-folder.js";
-import { describeTrajectory } from "./run-training.js";
 import type { Session } from "./session-type.js";
 import { type Validation, validate } from "./validate.js";
 
@@ -32,6 +32,6 @@ export async function runValidation(
   });
   const failed = result.failed > 0 ? `, ${result.failed} of ${result.trajectories.length} conversations failed` : "";
   progress.finish(`${pc.green(`success ${result.success?.toFixed(3) ?? "unknown"}`)}${pc.red(failed)}`);
-  await writeLines(file, result.trajectories.map(describeTrajectory));
+  await writeLines(file, dumpTrajectories(session, result.trajectories, { step, rows: session.valRows }));
   return result;
 }

@@ -1,3 +1,4 @@
+import { advantageEstimators } from "@cria/algorithms";
 import type { Trajectory } from "@cria/core";
 import type { Session } from "./session-type.js";
 import type { Stopwatch } from "./stopwatch.js";
@@ -8,6 +9,8 @@ export interface TokenScores {
   oldLogprobs: Float32Array;
   /** null with bypass_mode: nothing was evaluated. */
   entropy: Float32Array | null;
+  /** Of the squared probabilities of each distribution; null where the advantage estimator does not need it. */
+  sumPiSquared: Float32Array | null;
   /** By the reference policy; null where no KL term needs it. */
   refLogprobs: Float32Array | null;
 }
@@ -25,9 +28,11 @@ export async function scoreTrajectories(
   if (missing.length === 0) return;
   const sequences = missing.map((i) => ({ tokenIds: trajectories[i]!.tokenIds, from: trajectories[i]!.promptLength }));
   const options = { temperature: config.actor_rollout_ref.rollout.temperature, signal: session.rollout.signal };
+  const { needs } = advantageEstimators.get(config.algorithm.adv_estimator);
+  const squares = needs?.includes("sumPiSquared") ? { sumPiSquared: true } : {};
   const old = config.algorithm.rollout_correction.bypass_mode
-    ? missing.map((i) => ({ logprobs: trajectories[i]!.rolloutLogprobs, entropy: null }))
-    : await clock.time("old_log_prob", () => engine.score(sequences, { ...options, entropy: true }));
+    ? missing.map((i) => ({ logprobs: trajectories[i]!.rolloutLogprobs, entropy: null, sumPiSquared: null }))
+    : await clock.time("old_log_prob", () => engine.score(sequences, { ...options, entropy: true, ...squares }));
   const ref = reference
     ? await clock.time("ref", () => reference.score(sequences, { ...options, adapter: false }))
     : null;
@@ -35,6 +40,7 @@ export async function scoreTrajectories(
     scores.set(index, {
       oldLogprobs: old[k]!.logprobs,
       entropy: old[k]!.entropy,
+      sumPiSquared: old[k]!.sumPiSquared,
       refLogprobs: ref ? ref[k]!.logprobs : null,
     });
   });

@@ -4,8 +4,9 @@ import { loadModel } from "@cria/engine";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { type BaseTool, disposeTools, loadToolConfig } from "@cria/tools";
 import { checkTrainConfig } from "../config/check-train-config.js";
-import { resolvePath } from "../config/load-config.js";
+import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
+import { providePackages } from "../user-code/provide-packages.js";
 import { makeKlControllerOptions } from "./algorithm-options.js";
 import { Disposables } from "./disposables.js";
 import { loadAlgorithms } from "./load-algorithms.js";
@@ -30,6 +31,7 @@ export async function openSession(
   folder: string,
   overrides: SessionOverrides = {},
 ): Promise<Session> {
+  providePackages();
   const open = new Disposables();
   try {
     return await openParts(config, folder, overrides, open);

@@ -1,7 +1,8 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
+import type { Problem } from "../diagnose/find-problems.js";
 import { openTinySession, type TinySession } from "../testing/tiny-session.js";
 import type { TrackedStep, Tracker } from "../trackers/tracker.js";
 import { trainSession } from "./train-session.js";
@@ -31,10 +32,15 @@ const open = (trainer: Record<string, unknown>, signal?: AbortSignal) =>
 
 async function train(session: TinySession, tracker = new TestTracker()) {
   const said: string[] = [];
-  const say = (text: string) => said.push(text);
-  const configFolder = session.folder;
-  const summary = await trainSession(session, { configFolder, silent: true, say, trackers: [tracker] });
-  return { ...summary, said, tracker };
+  const told: Problem[] = [];
+  const summary = await trainSession(session, {
+    configFolder: session.folder,
+    silent: true,
+    say: (text) => said.push(text),
+    onProblem: (problem) => told.push(problem),
+    trackers: [tracker],
+  });
+  return { ...summary, said, told, tracker };
 }
 
 const readMetrics = (path: string) =>
@@ -105,6 +111,70 @@ describe("validation", () => {
     expect(only.tracker.seen).toEqual([]);
     expect(readFileSync(join(path, "metrics.jsonl"), "utf8")).toBe(before);
     expect(existsSync(join(path, "validation", "val_only-3.jsonl"))).toBe(true);
+  });
+});
+
+describe("the end of a run", () => {
+  const again = async (first: TinySession, trainer: Record<string, unknown>) => {
+    const session = await open(trainer);
+    session.config.trainer.default_local_dir = first.config.trainer.default_local_dir;
+    session.config.actor_rollout_ref.model.path = first.config.actor_rollout_ref.model.path;
+    return session;
+  };
+
+  it("says how good the policy was before and after, of the whole run when it was resumed", async () => {
+    const session = await open({ total_training_steps: 2 });
+    const { progress, tracker } = await train(session);
+    const success = (index: number) => tracker.seen[index]!.metrics["val-core/test/reward/mean@1"]!;
+    const before = { step: 0, success: expect.closeTo(success(0), 12) };
+    expect(progress).toEqual({
+      measured: "held_out",
+      before,
+      after: { step: 2, success: expect.closeTo(success(2), 12) },
+    });
+    const resumed = await train(await again(session, { total_training_steps: 3 }));
+    expect(resumed.progress!.before).toEqual(before);
+    expect(resumed.progress!.after.step).toBe(3);
+  });
+
+  it("measures by the training where nothing is held out, and not at all where there is one step", async () => {
+    const alone = (steps: number) => openTinySession(models, { trainer: { total_training_steps: steps } });
+    const { progress, tracker } = await train(await alone(3));
+    const [, first, , last] = tracker.seen.map(({ step, metrics }) => ({
+      step,
+      success: metrics["reward/score/mean"],
+    }));
+    expect(progress).toEqual({ measured: "training", before: first, after: last });
+    expect((await train(await alone(1))).progress).toBeNull();
+  });
+
+  it("says once why a run does not learn, as soon as that is seen, and at its end", async () => {
+    const hopeless = (steps: number) =>
+      openTinySession(models, { reward: "return 0;", trainer: { total_training_steps: steps } });
+    const { told, problems, path } = await train(await hopeless(8));
+    // A random model never stops by itself, and would not learn to without a reward either.
+    expect(told).toMatchObject([{ rule: "truncated", step: 5, seen: expect.stringMatching(/^In steps 1 to 5 no/) }]);
+    expect(problems).toMatchObject([
+      { rule: "truncated", step: 8 },
+      { rule: "no_reward", step: 8 },
+    ]);
+    // The step that it names has conversations to show.
+    expect(existsSync(join(path, "rollouts", "5.jsonl"))).toBe(true);
+    const short = await train(await hopeless(3));
+    expect([short.told, short.problems.map(({ rule }) => rule)]).toEqual([[], ["truncated", "no_reward"]]);
+    const healthy = await train(await openTinySession(models, { trainer: { total_training_steps: 8 } }));
+    expect([healthy.told, healthy.problems]).toEqual([[], []]);
+  });
+
+  it("a resumed run that had learned all there is learns nothing, and that is no problem", async () => {
+    const session = await open({ total_training_steps: 3 });
+    const { path } = await train(session);
+    const file = join(path, "metrics.jsonl");
+    const poor = readMetrics(path).map((m) => JSON.stringify({ ...m, "critic/score/mean": 0.1 }));
+    writeFileSync(file, poor.map((line) => `${line}\n`).join(""));
+    const more = await again(session, { total_training_steps: 10 });
+    const solved = { ...more, rollout: { ...more.rollout, reward: () => 1 } };
+    expect((await train(solved)).problems).toEqual([]);
   });
 });
 

@@ -1,12 +1,21 @@
 import { join } from "node:path";
 import { restoreEngines } from "../checkpoints/checkpoint-store.js";
 import { findResume, findRunPath, type OpenedRun, openRun } from "../checkpoints/open-run.js";
+import { findProblems, type Problem } from "../diagnose/find-problems.js";
 import { formatCount, Progress } from "../terminal/progress.js";
 import type { Generation } from "../trackers/generation.js";
 import { startTrackers, type Trackers } from "../trackers/open-trackers.js";
 import type { Tracker } from "../trackers/tracker.js";
 import type { StepMetrics } from "./collect-metrics.js";
 import { countSteps } from "./count-steps.js";
+import {
+  compareEnds,
+  type Measurement,
+  type Measurements,
+  measureStep,
+  type RunProgress,
+  readFirstValidation,
+} from "./measure-progress.js";
 import { pickGenerations } from "./pick-generations.js";
 import { listEngines, runTraining } from "./run-training.js";
 import { runValidation } from "./run-validation.js";
@@ -20,6 +29,8 @@ export interface TrainSessionOptions {
   silent: boolean;
   /** Told of what happens to earlier runs, of damaged checkpoints, and of failing trackers. */
   say: (text: string) => void;
+  /** Told once, as soon as a run is seen to learn nothing, of why. */
+  onProblem?: (problem: Problem, runPath: string) => void;
   /** Made beforehand, so that a missing key is found before the model is loaded. */
   trackers: readonly Tracker[];
 }
@@ -29,6 +40,10 @@ export interface TrainSummary {
   path: string;
   /** Of the last step, or of the validation with `val_only`. */
   metrics: StepMetrics;
+  /** Null where there is nothing to compare: one validation, or none and fewer than two steps. */
+  progress: RunProgress | null;
+  /** Why the run does not learn, as far as its last steps tell; the likeliest cause first. Empty when it does. */
+  problems: Problem[];
 }
 
 /** A run of `cria train`: run folder, resume, validations before, during and after, trackers, end. */
@@ -43,9 +58,9 @@ export async function trainSession(session: Session, options: TrainSessionOption
       warn: options.say,
     });
     try {
-      const metrics = await trainAndValidate(session, run, trackers, options);
+      const result = await trainAndValidate(session, run, trackers, options);
       await trackers.finish("finished");
-      return { path: run.folder.path, metrics };
+      return { path: run.folder.path, ...result };
     } catch (error) {
       await trackers.finish(session.rollout.signal?.aborted ? "interrupted" : "failed");
       throw error;
@@ -59,10 +74,18 @@ async function trainAndValidate(
   session: Session,
   { folder, checkpoints, resume }: OpenedRun,
   trackers: Trackers,
-  { silent, say }: TrainSessionOptions,
-): Promise<StepMetrics> {
+  { silent, say, onProblem }: TrainSessionOptions,
+): Promise<Omit<TrainSummary, "path">> {
   const { trainer } = session.config;
   const total = countSteps(session);
+  const validations = trainer.validation_data_dir ?? folder.file("validation");
+  // What a resumed run did before counts: it may have learned all that there is.
+  const history = resume ? await folder.readMetrics() : [];
+  const measurements: Measurements = { heldOut: [], training: history.flatMap((m) => measureStep(m) ?? []) };
+  const first = resume ? await readFirstValidation(validations) : null;
+  if (first) measurements.heldOut.push(first);
+  const hasTools = session.rollout.tools.size > 0;
+  let isTold = false;
   // Of the last validation, until its step is logged.
   let generations: Generation[] | undefined;
   const log = (step: number, metrics: StepMetrics) => {
@@ -70,9 +93,10 @@ async function trainAndValidate(
     generations = undefined;
   };
   const validateAt = async (step: number): Promise<StepMetrics> => {
-    const file = join(trainer.validation_data_dir ?? folder.file("validation"), `${step}.jsonl`);
+    const file = join(validations, `${step}.jsonl`);
     const result = await runValidation(session, { step, file, silent });
     generations = result ? pickGenerations(session, result.trajectories, trainer.log_val_generations) : undefined;
+    if (result?.success != null) measurements.heldOut.push({ step, success: result.success });
     return result ? { ...result.metrics, "timing_s/testing": result.seconds } : {};
   };
   if (trainer.val_before_train && !resume) {
@@ -83,22 +107,46 @@ async function trainAndValidate(
   if (resume && resume.step >= total)
     say(`nothing left to train: ${resume.step} steps are done, and the config asks for ${total}`);
   const progress = new Progress({ label: "train", total, silent, start: resume?.step });
-  const history = await runTraining(session, folder, {
+  const taken = await runTraining(session, folder, {
     checkpoints,
     resume,
-    onStep: (step, _, m) =>
-      progress.update(
-        step,
-        `reward ${m["critic/rewards/mean"]?.toFixed(3) ?? "none"} · ${formatCount(m["perf/throughput"]!)} tok/s · grad ${(m["actor/grad_norm"] ?? 0).toFixed(2)}`,
-      ),
+    onStep: (step, _, m) => progress.update(step, describeStep(m, measurements.heldOut)),
     validate: async (step) => {
       const due = step === total || (trainer.test_freq > 0 && step % trainer.test_freq === 0);
       return due ? validateAt(step) : {};
     },
-    onMetrics: log,
+    onMetrics: (step, metrics) => {
+      log(step, metrics);
+      history.push(metrics);
+      const measured = measureStep(metrics);
+      if (measured) measurements.training.push(measured);
+      if (isTold) return;
+      const [problem] = findProblems(history, { hasTools });
+      if (!problem) return;
+      isTold = true;
+      progress.clear();
+      onProblem?.(problem, folder.path);
+    },
   });
   progress.finish();
-  return history.at(-1) ?? {};
+  return {
+    metrics: taken.at(-1) ?? {},
+    progress: compareEnds(measurements),
+    // At its end a short run has said all that it will.
+    problems: findProblems(history, { hasTools, fewest: 3 }),
+  };
+}
+
+/** What stands behind the progress bar. */
+function describeStep(metrics: StepMetrics, heldOut: readonly Measurement[]): string {
+  const show = (name: string, digits: number) => metrics[name]?.toFixed(digits) ?? "none";
+  const last = heldOut.at(-1);
+  return [
+    `reward ${show("critic/rewards/mean", 3)}`,
+    `success ${show("reward/score/mean", 2)}${last ? ` (held out ${last.success.toFixed(2)})` : ""}`,
+    `${formatCount(metrics["perf/throughput"]!)} tok/s`,
+    `grad ${(metrics["actor/grad_norm"] ?? 0).toFixed(2)}`,
+  ].join(" · ");
 }
 
 async function validateBefore(
@@ -130,5 +178,5 @@ async function validateOnly(session: Session, { silent, say }: TrainSessionOptio
   const file = join(trainer.validation_data_dir ?? join(path, "validation"), `val_only-${step}.jsonl`);
   const result = await runValidation(session, { step, file, silent });
   if (result) readSuccess(result, `the validation of step ${step}`);
-  return { path, metrics: { "training/global_step": step, ...result?.metrics } };
+  return { path, metrics: { "training/global_step": step, ...result?.metrics }, progress: null, problems: [] };
 }

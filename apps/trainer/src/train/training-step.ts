@@ -2,20 +2,22 @@ import {
   type AdvantageInputs,
   type AdvantageOutputs,
   advantageEstimators,
-  correctRollout,
   penalizeRewards,
+  type RewardPart,
+  resampleByScore,
 } from "@cria/algorithms";
-import type { TrainSequence, Trajectory } from "@cria/core";
+import { hashSeed, makeUniform, type TrainSequence, type Trajectory } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
-import { makeRolloutCorrectionOptions } from "./algorithm-options.js";
 import { collectMetrics, type StepMetrics } from "./collect-metrics.js";
 import { collectRollouts, rollOutGreedily } from "./collect-rollouts.js";
+import { type CorrectedRollouts, correctRollouts } from "./correct-rollouts.js";
 import { countSteps } from "./count-steps.js";
 import { scoreValues, updateCritic } from "./critic.js";
 import { joinTokens, layOutTokens, sumTokens } from "./flat-tokens.js";
 import { computeLearningRate } from "./learning-rate.js";
 import { leaveOutGroupsWithoutBaseline } from "./leave-out-failures.js";
 import { makePolicyLossOptions, needsEveryTrajectory } from "./policy-loss-options.js";
+import { readReward } from "./read-reward.js";
 import { scoreTrajectories, type TokenScores } from "./score-trajectories.js";
 import type { Session } from "./session-type.js";
 import { Stopwatch } from "./stopwatch.js";
@@ -24,6 +26,8 @@ import { updateActor } from "./update-actor.js";
 export interface StepResult {
   /** Of the step's prompts, those that failed too. */
   trajectories: Trajectory[];
+  /** Of each, the mean over its sampled tokens; null where the step learned nothing from it. */
+  advantages: (number | null)[];
   metrics: StepMetrics;
 }
 
@@ -107,6 +111,12 @@ export async function runTrainingStep(
   // 5. Advantages of every sampled token, from a critic's values where there is one.
   const values =
     critic && !isEmpty ? await clock.time("values", () => scoreValues(session, critic, trajectories)) : null;
+  let correction: CorrectedRollouts | null = null;
+  if (estimate.needs?.includes("sumPiSquared") && !isEmpty) {
+    await score(() => true);
+    correction = correctRollouts(trajectories, scores, algorithm);
+  }
+  const { weights: isWeights } = correction ?? {};
   const estimateOf = (inputs: AdvantageInputs) => (isEmpty ? nothing : estimate(inputs));
   const estimated = clock.timeSync("adv", () =>
     estimateOf({
@@ -116,6 +126,10 @@ export async function runTrainingStep(
       groups,
       values: values ? join(values) : undefined,
       baselines: greedyRewards ? trajectories.map((t) => greedyRewards.get(t.uid)!) : undefined,
+      oldLogprobs: correction ? join(trajectories.map((_, i) => scores.get(i)?.oldLogprobs)) : undefined,
+      sumPiSquared: correction ? join(trajectories.map((_, i) => scores.get(i)?.sumPiSquared)) : undefined,
+      rolloutIsWeights: isWeights ? join(trajectories.map((_, i) => isWeights.get(i))) : undefined,
+      rewardParts: estimate.needs?.includes("rewardParts") ? readRewardParts(trajectories, algorithm) : undefined,
       gamma: algorithm.gamma,
       lam: algorithm.lam,
       normalizeByStd: algorithm.norm_adv_by_std_in_grpo,
@@ -129,33 +143,18 @@ export async function runTrainingStep(
   const needsAll = needsEveryTrajectory(config);
   const used = new Set(await score((i) => isWarm && (needsAll || advantages[i]!.some((a) => Math.abs(a) > 1e-8))));
 
-  // 7. Weights and rejections for what separates the sampler from the training graph, over all that was evaluated.
-  const scored = [...scores.keys()].sort((a, b) => a - b);
-  const scoredOffsets = layOutTokens(scored.map((i) => trajectories[i]!));
-  const joinScored = (pick: (index: number) => ArrayLike<number>) => joinTokens(scoredOffsets, scored.map(pick));
-  const correction = correctRollout(
-    {
-      oldLogprobs: joinScored((i) => scores.get(i)!.oldLogprobs),
-      rolloutLogprobs: joinScored((i) => trajectories[i]!.rolloutLogprobs),
-      responseMask: joinScored((i) => trajectories[i]!.responseMask),
-      offsets: scoredOffsets,
-    },
-    makeRolloutCorrectionOptions(algorithm),
-  );
+  // 7. Weights and rejections for what separates the sampler from the training graph.
+  correction ??= correctRollouts(trajectories, scores, algorithm);
 
   // 8. The batch: per-token columns for the loss.
-  const lossMasks: ArrayLike<number>[] = trajectories.map((t) => t.responseMask);
   const batch = new Map<number, TrainSequence>();
-  scored.forEach((index, k) => {
-    const { tokenIds } = trajectories[index]!;
+  for (const index of used) {
     const { oldLogprobs, refLogprobs } = scores.get(index)!;
-    const [from, to] = [scoredOffsets[k]!, scoredOffsets[k + 1]!];
-    const lossMask = correction.lossMask.subarray(from, to);
-    const rolloutIsWeights = correction.weights?.subarray(from, to);
-    lossMasks[index] = lossMask;
-    if (!used.has(index) || !lossMask.includes(1)) return;
+    const lossMask = correction.lossMasks.get(index)!;
+    const rolloutIsWeights = correction.weights?.get(index);
+    if (!lossMask.includes(1)) continue;
     batch.set(index, {
-      tokenIds,
+      tokenIds: trajectories[index]!.tokenIds,
       lossMask,
       columns: {
         advantages: advantages[index]!,
@@ -164,32 +163,46 @@ export async function runTrainingStep(
         ...(rolloutIsWeights ? { rolloutIsWeights } : {}),
       },
     });
-  });
+  }
 
-  // 9. Updates in mini-batches of prompts: the critic's, then the actor's once the critic is warm.
+  // 9. What is trained on: all, or with PF-PPO as many, drawn anew by their scores.
+  const taught = algorithm.use_pf_ppo ? drawByScore(session, trajectories, step) : [...trajectories.keys()];
+  const lossMasks = taught.map((i): ArrayLike<number> => correction.lossMasks.get(i) ?? trajectories[i]!.responseMask);
+  const taughtBatch = new Map(taught.flatMap((i, k) => (batch.has(i) ? [[k, batch.get(i)!]] : [])));
+
+  // 10. Updates in mini-batches of prompts: the critic's, then the actor's once the critic is warm.
   const total = countSteps(session);
   const criticLearningRate = computeLearningRate(config.critic.optim, step, total);
   // The actor's schedule begins with its first update, after the critic's warm-up, and ends with the run.
   const frozen = critic?.warmup ?? 0;
   const learningRate = isWarm ? computeLearningRate(actor.optim, step - frozen, total - frozen) : null;
+  const returns = cut(estimated.returns);
   const criticUpdates =
     critic && values
       ? await clock.time("update_critic", () =>
           updateCritic(session, critic, {
             step,
             learningRate: criticLearningRate,
-            trajectories,
-            values,
-            returns: cut(estimated.returns),
+            trajectories: taught.map((i) => trajectories[i]!),
+            values: taught.map((i) => values[i]!),
+            returns: taught.map((i) => returns[i]!),
           }),
         )
       : [];
-  const options = makePolicyLossOptions(actor, session.rollout.responseLength);
+  const options = makePolicyLossOptions(config, session.rollout.responseLength);
   const isOnPolicy = !algorithm.rollout_correction.bypass_mode;
   const updates =
     learningRate !== null
       ? await clock.time("update_actor", () =>
-          updateActor(session, { step, learningRate, groups, lossMasks, batch, options, isOnPolicy }),
+          updateActor(session, {
+            step,
+            learningRate,
+            groups: taught.map((i) => groups[i]!),
+            lossMasks,
+            batch: taughtBatch,
+            options,
+            isOnPolicy,
+          }),
         )
       : [];
 
@@ -203,8 +216,8 @@ export async function runTrainingStep(
     values: values ? join(values) : null,
     scores,
     penalty,
-    // With bypass_mode the sampler was compared with itself.
-    correction: algorithm.rollout_correction.bypass_mode ? {} : correction.metrics,
+    correction: correction.metrics,
+    taught: algorithm.use_pf_ppo ? taught : null,
     genBatches: algorithm.filter_groups.enable ? collected.genBatches : null,
     updates,
     criticUpdates,
@@ -215,5 +228,35 @@ export async function runTrainingStep(
     config,
   });
   if (critic) metrics["critic/lr"] = criticLearningRate;
-  return { trajectories: rollouts.trajectories, metrics };
+  const meanAdvantages: (number | null)[] = rollouts.trajectories.map(() => null);
+  indices.forEach((original, i) => {
+    meanAdvantages[original] = averageSampled(advantages[i]!, trajectories[i]!.responseMask);
+  });
+  return { trajectories: rollouts.trajectories, advantages: meanAdvantages, metrics };
+}
+
+function averageSampled(values: Float32Array, responseMask: Uint8Array): number | null {
+  const sampled = values.filter((_, t) => responseMask[t] === 1);
+  return sampled.length > 0 ? sampled.reduce((sum, value) => sum + value, 0) / sampled.length : null;
+}
+
+/** The values that gdpo_reward_keys names, each with its weight. */
+function readRewardParts(
+  trajectories: readonly Trajectory[],
+  { gdpo_reward_keys: keys, gdpo_reward_weights: weights }: Session["config"]["algorithm"],
+): RewardPart[] {
+  return (keys ?? []).map((name, k) => ({
+    values: trajectories.map((t) => readReward(t, name, "algorithm.gdpo_reward_keys")),
+    weight: weights?.[k] ?? 1,
+  }));
+}
+
+function drawByScore({ config }: Session, trajectories: readonly Trajectory[], step: number): number[] {
+  const { reweight_method: method, weight_pow: weightPow } = config.algorithm.pf_ppo;
+  const random = makeUniform(hashSeed(config.actor_rollout_ref.rollout.seed, step, "pf_ppo"));
+  return resampleByScore(
+    trajectories.map((t) => t.reward),
+    { method, weightPow },
+    random,
+  );
 }

@@ -1,6 +1,6 @@
 import { composePolicyLoss, needsPreparation, type PolicyLossOptions, preparePolicyLoss } from "@cria/algorithms";
 import type { TrainResult, TrainSequence } from "@cria/core";
-import { hashSeed, makeUniform } from "@cria/rollout";
+import { hashSeed, makeUniform } from "@cria/core";
 import { countOnes } from "./flat-tokens.js";
 import { cutMiniBatches } from "./mini-batches.js";
 import type { Session } from "./session-type.js";

@@ -4,12 +4,13 @@ import {
   composeValueLoss,
   defaultPolicyLoss,
   type PolicyLossOptions,
+  parseRejectionRules,
   type ValueLossOptions,
 } from "@cria/algorithms";
 import type { LossFunction, TrainSequence, ValueLossFunction } from "@cria/core";
+import { hashSeed } from "@cria/core";
 import { FakeTokenizer, FakeValueEngine } from "@cria/core/testing";
 import { TinyModels } from "@cria/engine/testing";
-import { hashSeed } from "@cria/rollout";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { trainConfigSchema } from "../config/train-config.js";
 import { type FakeSession, openFakeSession } from "../testing/fake-session.js";
@@ -35,7 +36,7 @@ const BASE = [
   "critic.shuffle=false",
   "actor_rollout_ref.rollout.n=2",
   "actor_rollout_ref.rollout.multi_turn.tool_config_path={folder}/tools.yaml",
-  "data.val_files=rows.jsonl",
+  "data.val_files={folder}/rows.jsonl",
   "trainer.total_training_steps=10",
 ];
 const STEP = 2;
@@ -323,8 +324,8 @@ const ELSEWHERE: Record<string, string[]> = {
       .filter((key) => key !== "num_repeat_rollouts")
       .map((key) => `${ROLLOUT}.multi_turn.${key}`),
   ],
-  "the two tests of options below": [
-    ...["clip_cov_ratio", "clip_cov_lb", "clip_cov_ub", "kl_cov_ratio", "ppo_kl_coef"].map(
+  "the tests of options below": [
+    ...["clip_cov_ratio", "clip_cov_lb", "clip_cov_ub", "kl_cov_ratio", "ppo_kl_coef", "dro_beta"].map(
       (key) => `${ACTOR}.policy_loss.${key}`,
     ),
     ...["rollout_is_threshold", "rollout_is_batch_normalize", "rollout_rs", "rollout_rs_threshold"].map(
@@ -332,6 +333,7 @@ const ELSEWHERE: Record<string, string[]> = {
     ),
     "algorithm.rollout_correction.rollout_rs_threshold_lower",
     "algorithm.rollout_correction.rollout_token_veto_threshold",
+    "algorithm.rollout_correction.loss_type",
   ],
   "failures.test.ts": [`${ROLLOUT}.on_failure`],
   "algorithms.test.ts, on a real model": [
@@ -342,6 +344,8 @@ const ELSEWHERE: Record<string, string[]> = {
     "algorithm.kl_penalty",
     ...["type", "kl_coef", "target_kl", "horizon"].map((key) => `algorithm.kl_ctrl.${key}`),
     ...["enable", "metric", "max_num_gen_batches"].map((key) => `algorithm.filter_groups.${key}`),
+    ...["gdpo_reward_keys", "gdpo_reward_weights", "use_pf_ppo"].map((key) => `algorithm.${key}`),
+    ...["reweight_method", "weight_pow"].map((key) => `algorithm.pf_ppo.${key}`),
   ],
 };
 
@@ -520,7 +524,7 @@ describe("every option of the losses and of the rollout correction", () => {
     };
     const { actor_rollout_ref, algorithm } = trainConfigSchema.parse(raw);
     return {
-      ...makePolicyLossOptions(actor_rollout_ref.actor, 1000),
+      ...makePolicyLossOptions({ actor_rollout_ref, algorithm }, 1000),
       ...makeRolloutCorrectionOptions(algorithm),
     } as Arguments;
   };
@@ -532,16 +536,37 @@ describe("every option of the losses and of the rollout correction", () => {
     ["policy_loss", "clip_cov_ub", 0.5, "clipCovUb"],
     ["policy_loss", "kl_cov_ratio", 0.5, "klCovRatio"],
     ["policy_loss", "ppo_kl_coef", 0.5, "ppoKlCoef"],
+    ["policy_loss", "dro_beta", 0.5, "droBeta"],
     ["actor", "tau_pos", 0.5, "tauPos"],
     ["actor", "tau_neg", 0.5, "tauNeg"],
     ["rollout_correction", "rollout_is", "sequence", "rolloutIs"],
     ["rollout_correction", "rollout_is_threshold", 3, "rolloutIsThreshold"],
     ["rollout_correction", "rollout_is_batch_normalize", true, "rolloutIsBatchNormalize"],
-    ["rollout_correction", "rollout_rs", "geometric", "rolloutRs"],
-    ["rollout_correction", "rollout_rs_threshold", 3, "rolloutRsThreshold"],
-    ["rollout_correction", "rollout_rs_threshold_lower", 0.5, "rolloutRsThresholdLower"],
     ["rollout_correction", "rollout_token_veto_threshold", 0.5, "rolloutTokenVetoThreshold"],
   ])("%s.%s=%s", (section, key, value, option) => {
     expect(read({ [section]: { [key]: value } })).toEqual({ ...read({}), [option]: value });
+  });
+
+  it("rollout_rs with its thresholds, and IcePop's two bounds", () => {
+    const correction = (rollout_correction: Record<string, unknown>) => read({ rollout_correction });
+    const rollout_rs = { rollout_rs: "geometric", rollout_rs_threshold: 3, rollout_rs_threshold_lower: 0.5 };
+    const rolloutRs = parseRejectionRules("geometric", 3, 0.5);
+    expect(correction(rollout_rs)).toEqual({ ...read({}), rolloutRs });
+    const icePop = { rolloutIsThreshold: 5, rolloutIsThresholdLower: 0.5 };
+    expect(correction({ rollout_is_threshold: "0.5_5" })).toEqual({ ...read({}), ...icePop });
+  });
+
+  it("with bypass_mode the loss corrects: with weights where it is reinforce, else by rejection alone", () => {
+    const given = { bypass_mode: true, rollout_is: "token", rollout_rs: "seq_max_k3", rollout_rs_threshold: 0.2 };
+    const rolloutRs = parseRejectionRules("seq_max_k3", 0.2);
+    const clipped = read({ rollout_correction: given });
+    expect(clipped).toMatchObject({ lossMode: "vanilla", currentCorrection: { rolloutIs: null, rolloutRs } });
+    const weighted = read({ rollout_correction: { ...given, loss_type: "reinforce" } });
+    expect(weighted).toMatchObject({ lossMode: "gpg", currentCorrection: { rolloutIs: "token", rolloutRs } });
+    for (const loss_mode of ["bypass_mode", "gspo"])
+      expect(read({ rollout_correction: given, policy_loss: { loss_mode } }).lossMode).toBe(
+        loss_mode === "gspo" ? "gspo" : "vanilla",
+      );
+    expect(read({}).currentCorrection).toBeNull();
   });
 });

@@ -14,12 +14,27 @@ export interface AdvantageInputs {
   values?: ArrayLike<number>;
   /** Reward of a greedy rollout of each trajectory's prompt; there for estimators that need "baselines" (remax). */
   baselines?: ArrayLike<number>;
+  /** By the policy that the update starts from; there for estimators that need "sumPiSquared" (optimal_token_baseline). */
+  oldLogprobs?: ArrayLike<number>;
+  /** Sum of the squared probabilities of the distribution that each token was drawn from; there with `oldLogprobs`. */
+  sumPiSquared?: ArrayLike<number>;
+  /** Importance weights of the rollout correction, there with `oldLogprobs` where weights are asked for. Default 1. */
+  rolloutIsWeights?: ArrayLike<number>;
+  /** Parts of the reward, each with its weight; there for estimators that need "rewardParts" (gdpo). */
+  rewardParts?: readonly RewardPart[];
   /** Discount of each later sampled token, 0 to 1. Default 1. */
   gamma?: number;
   /** GAE's bias-variance trade, 0 to 1. Default 1. */
   lam?: number;
-  /** false leaves out the division by the group's standard deviation (grpo, grpo_passk). Default true. */
+  /** false leaves out the division by the group's standard deviation (grpo, grpo_passk, gdpo). Default true. */
   normalizeByStd?: boolean;
+}
+
+/** One of several rewards, kept apart. */
+export interface RewardPart {
+  /** One for each trajectory. */
+  values: ArrayLike<number>;
+  weight: number;
 }
 
 /** Per-token arrays as long as the inputs', 0 where the mask is 0. */
@@ -30,8 +45,8 @@ export interface AdvantageOutputs {
   metrics: Record<string, number>;
 }
 
-/** Inputs that cost a model or rollouts of their own, so that they are made for those who ask. */
-export const costlyInputs = ["values", "baselines"] as const;
+/** Inputs that cost a model, rollouts or a forward pass of their own, or keys of the config: made for those who ask. */
+export const costlyInputs = ["values", "baselines", "sumPiSquared", "rewardParts"] as const;
 
 export type CostlyInput = (typeof costlyInputs)[number];
 
@@ -41,7 +56,11 @@ export type CostlyInput = (typeof costlyInputs)[number];
  */
 export interface AdvantageEstimator {
   (inputs: AdvantageInputs): AdvantageOutputs;
-  /** "values": a critic is trained beside the actor. "baselines": one greedy rollout more for each prompt. Default none. */
+  /**
+   * "values": a critic is trained beside the actor. "baselines": one greedy rollout more for each prompt. "sumPiSquared": every
+   * trajectory is evaluated before the advantages, for `oldLogprobs` and `sumPiSquared`. "rewardParts": the values that
+   * `algorithm.gdpo_reward_keys` names. Default none.
+   */
   readonly needs?: readonly CostlyInput[];
   /**
    * Whether a trajectory's advantage comes from its group's other rewards. Where failures leave fewer than two of a group

@@ -1,23 +1,30 @@
-import { Registry } from "../registry.js";
+import { Registry } from "@cria/core";
 import type { AdvantageEstimator } from "./advantage-estimator.js";
 import { estimateGae } from "./gae.js";
+import { estimateGdpo } from "./gdpo.js";
 import { estimateGpg } from "./gpg.js";
 import { estimateGrpo } from "./grpo.js";
 import { estimateGrpoPassk } from "./grpo-passk.js";
 import { estimateOpo } from "./opo.js";
+import { estimateOptimalTokenBaseline } from "./optimal-token-baseline.js";
 import { estimateReinforcePlusPlus, estimateReinforcePlusPlusBaseline } from "./reinforce-plus-plus.js";
 import { estimateRemax } from "./remax.js";
 import { estimateRloo } from "./rloo.js";
 
-/** By `algorithm.adv_estimator`. */
+/** By `algorithm.adv_estimator`. `_vectorized` says in verl how an estimator is computed, not what: the same numbers. */
 export const advantageEstimators = new Registry<AdvantageEstimator>("advantage estimator", {
   gae: estimateGae,
   grpo: estimateGrpo,
+  grpo_vectorized: estimateGrpo,
   grpo_passk: estimateGrpoPassk,
   rloo: estimateRloo,
+  rloo_vectorized: estimateRloo,
   reinforce_plus_plus: estimateReinforcePlusPlus,
   reinforce_plus_plus_baseline: estimateReinforcePlusPlusBaseline,
   remax: estimateRemax,
   opo: estimateOpo,
   gpg: estimateGpg,
+  gdpo: estimateGdpo,
+  optimal_token_baseline: estimateOptimalTokenBaseline,
+  tir_optimal_token_baseline: estimateOptimalTokenBaseline,
 });

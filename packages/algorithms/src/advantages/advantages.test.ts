@@ -1,17 +1,30 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type AdvantageInputs, advantageEstimators, estimateGae, estimateGrpo, estimateRloo } from "../index.js";
+import {
+  type AdvantageInputs,
+  advantageEstimators,
+  estimateGae,
+  estimateGdpo,
+  estimateGrpo,
+  estimateOptimalTokenBaseline,
+  estimateRloo,
+} from "../index.js";
 
 /** Multiples of 1/16: no two sums are closer than that without being equal. */
 const finite = (min: number, max: number) => fc.integer({ min: 16 * min, max: 16 * max }).map((x) => x / 16);
 
 interface Row {
   group: string;
-  tokens: { reward: number; mask: number; value: number }[];
+  tokens: { reward: number; mask: number; value: number; logprob: number }[];
   baseline: number;
 }
 
-const token = fc.record({ reward: finite(-2, 2), mask: fc.constantFrom(0, 1, 1), value: finite(-2, 2) });
+const token = fc.record({
+  reward: finite(-2, 2),
+  mask: fc.constantFrom(0, 1, 1),
+  value: finite(-2, 2),
+  logprob: finite(-3, -1),
+});
 const row = fc.record({
   tokens: fc.array(token, { minLength: 1, maxLength: 6 }),
   baseline: finite(-2, 2),
@@ -41,6 +54,13 @@ function flatten(rows: readonly Row[]): AdvantageInputs {
     groups: rows.map((r) => r.group),
     values: tokens.map((t) => t.value),
     baselines: rows.map((r) => r.baseline),
+    oldLogprobs: tokens.map((t) => t.logprob),
+    // Two tokens are possible.
+    sumPiSquared: tokens.map(({ logprob }) => Math.exp(logprob) ** 2 + (1 - Math.exp(logprob)) ** 2),
+    rewardParts: [
+      { values: rows.map((r) => r.tokens.reduce((sum, t) => sum + t.mask * t.reward, 0)), weight: 1 },
+      { values: rows.map((r) => r.tokens.reduce((sum, t) => sum + t.mask * t.value, 0)), weight: 0.5 },
+    ],
     gamma: 0.95,
     lam: 0.9,
   };
@@ -81,7 +101,7 @@ describe.each(advantageEstimators.names())("advantage estimator %s", (name) => {
         const disturbed = estimate(
           rows.map((r) => ({
             ...r,
-            tokens: r.tokens.map((t) => (t.mask ? t : { reward: noise, value: noise, mask: 0 })),
+            tokens: r.tokens.map((t) => (t.mask ? t : { reward: noise, value: noise, logprob: -1, mask: 0 })),
           })),
         );
         expect([...disturbed.advantages]).toEqual([...plain.advantages]);
@@ -113,9 +133,9 @@ describe.each(advantageEstimators.names())("advantage estimator %s", (name) => {
     );
   });
 
-  const shiftFree = ["grpo", "grpo_passk", "rloo", "reinforce_plus_plus_baseline", "opo"];
+  const shiftFree = ["grpo", "grpo_passk", "rloo", "reinforce_plus_plus_baseline", "opo", "gdpo"];
   const scaleFree = ["grpo", "grpo_passk", "reinforce_plus_plus", "reinforce_plus_plus_baseline"];
-  const scaled = ["rloo", "opo", "gpg"];
+  const scaled = ["rloo", "opo", "gpg", "optimal_token_baseline"];
 
   if (shiftFree.includes(name))
     it("ignores a shift of all rewards", () => {
@@ -174,7 +194,7 @@ describe.each(advantageEstimators.names())("advantage estimator %s", (name) => {
       );
     });
 
-  if (["gae", "reinforce_plus_plus", "reinforce_plus_plus_baseline"].includes(name))
+  if (["gae", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "gdpo"].includes(name))
     it("is white over the mask", () => {
       fc.assert(
         fc.property(batches, (rows) => {
@@ -189,8 +209,8 @@ describe.each(advantageEstimators.names())("advantage estimator %s", (name) => {
     });
 
   it("has a finite answer for trajectories without a sampled token, and for none at all", () => {
-    const empty = { group: "g", baseline: 1, tokens: [{ reward: 1, mask: 0, value: 1 }] };
-    const one = { group: "g", baseline: 0.5, tokens: [{ reward: 1, mask: 1, value: 0.25 }] };
+    const empty = { group: "g", baseline: 1, tokens: [{ reward: 1, mask: 0, value: 1, logprob: -1 }] };
+    const one = { group: "g", baseline: 0.5, tokens: [{ reward: 1, mask: 1, value: 0.25, logprob: -1 }] };
     const { advantages } = estimate([empty, one, empty]);
     expect([advantages[0], advantages[2]]).toEqual([0, 0]);
     expect(Number.isFinite(advantages[1])).toBe(true);
@@ -219,6 +239,33 @@ describe("hand-computed advantages", () => {
     expectNear(estimateRloo(inputs([1, 0, 5], ["a", "a", "a"])).advantages, [-1.5, -3, 4.5], 1e-6);
   });
 
+  it("optimal_token_baseline: weighs by what was uncertain so far, counts sampled tokens alone, and stops with the second", () => {
+    const sure = Math.log(1 - 1e-9);
+    const { advantages } = estimateOptimalTokenBaseline({
+      // A tool speaks inside of the first trajectory; the second one is shorter.
+      tokenLevelRewards: [0, 9, 0, 1, 0, 4],
+      responseMask: [1, 0, 1, 1, 1, 1],
+      offsets: [0, 4, 6],
+      groups: ["a", "a"],
+      // Squared norms: 1/2 for a fair coin of two, 0 where nothing else was possible.
+      oldLogprobs: [Math.log(0.5), 0, sure, sure, sure, Math.log(0.5)],
+      sumPiSquared: [0.5, 0, 1, 1, 1, 0.5],
+    });
+    // First tokens: all energy is the first trajectory's. Second tokens: 1/2 each, baseline 2.5. Third: nobody to compare with.
+    expectNear(advantages, [0, 0, 1 - 2.5, 1, 3, 4 - 2.5], 1e-5);
+  });
+
+  it("gdpo: rewards of the same sum keep apart, and a part that is constant says nothing", () => {
+    const parts = (...values: number[][]) => values.map((part) => ({ values: part, weight: 1 }));
+    const rewards = inputs([0, 0, 0], ["a", "a", "a"]);
+    const { advantages } = estimateGdpo({ ...rewards, rewardParts: parts([1, 0, 0], [0, 1, 2]) });
+    // Normalised: (2, -1, -1) / sqrt 3 and (-1, 0, 1): the sums of the first two rewards are equal, these are not.
+    expect(advantages[0]).toBeGreaterThan(0.1);
+    expect(advantages[1]).toBeLessThan(-0.1);
+    const more = estimateGdpo({ ...rewards, rewardParts: parts([1, 0, 0], [0, 1, 2], [7, 7, 7]) });
+    expect([...more.advantages]).toEqual([...advantages]);
+  });
+
   it("gae carries value and advantage through a tool's text, at no discount", () => {
     const { returns } = estimateGae({
       tokenLevelRewards: [0, 9, 9, 1],
@@ -235,11 +282,15 @@ describe("hand-computed advantages", () => {
 });
 
 describe("missing inputs", () => {
-  const inputs = flatten([{ group: "g", baseline: 0, tokens: [{ reward: 1, mask: 1, value: 0 }] }]);
+  const inputs = flatten([{ group: "g", baseline: 0, tokens: [{ reward: 1, mask: 1, value: 0, logprob: -1 }] }]);
 
   it("are named", () => {
     expect(() => advantageEstimators.get("gae")({ ...inputs, values: undefined })).toThrow(/needs a critic/);
     expect(() => advantageEstimators.get("remax")({ ...inputs, baselines: undefined })).toThrow(/greedy rollout/);
+    expect(() => advantageEstimators.get("gdpo")({ ...inputs, rewardParts: undefined })).toThrow(/gdpo_reward_keys/);
+    expect(() => advantageEstimators.get("optimal_token_baseline")({ ...inputs, sumPiSquared: undefined })).toThrow(
+      /sumPiSquared/,
+    );
     expect(() => advantageEstimators.get("gropo")).toThrow(/grpo, grpo_passk/);
   });
 

@@ -4,13 +4,16 @@ export {
   type AdvantageOutputs,
   type CostlyInput,
   costlyInputs,
+  type RewardPart,
 } from "./advantage-estimator.js";
 export { advantageEstimators } from "./advantage-estimators.js";
 export { estimateGae, explainVariance } from "./gae.js";
+export { estimateGdpo } from "./gdpo.js";
 export { estimateGpg } from "./gpg.js";
 export { estimateGrpo } from "./grpo.js";
 export { estimateGrpoPassk } from "./grpo-passk.js";
 export { estimateOpo } from "./opo.js";
+export { estimateOptimalTokenBaseline } from "./optimal-token-baseline.js";
 export { listGroups } from "./outcome.js";
 export { estimateReinforcePlusPlus, estimateReinforcePlusPlusBaseline } from "./reinforce-plus-plus.js";
 export { estimateRemax } from "./remax.js";

@@ -1,5 +1,7 @@
 export { cispoLoss } from "./cispo.js";
 export { clipCovLoss } from "./clip-cov.js";
+export { dppoKlLoss, dppoTvLoss } from "./dppo.js";
+export { droLoss } from "./dro.js";
 export { geoMeanLoss } from "./geo-mean.js";
 export { gpgLoss } from "./gpg.js";
 export { gspoLoss } from "./gspo.js";

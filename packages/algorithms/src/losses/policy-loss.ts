@@ -21,9 +21,10 @@ export interface MiniBatch {
 
 /** Parameters of all losses, under the names of `actor` and `actor.policy_loss`. */
 export interface PolicyLossParameters {
+  /** Of ratios; of geo_mean: of log-ratios; of dppo: of divergences. */
   clipRatioLow: number;
   clipRatioHigh: number;
-  /** vanilla: dual clip's bound for negative advantages; above 1. */
+  /** vanilla: dual clip's bound for negative advantages; dppo: where ratios are cut off. Above 1. */
   clipRatioC: number;
   /** clip_cov: share of tokens left out, and the range of covariances that they are drawn from. */
   clipCovRatio: number;
@@ -35,6 +36,8 @@ export interface PolicyLossParameters {
   /** sapo: temperatures where A > 0, and elsewhere. */
   tauPos: number;
   tauNeg: number;
+  /** dro: weight of the squared log-ratio, 0 or above; null: there is no default. */
+  droBeta: number | null;
 }
 
 export interface TokenLoss {

@@ -1,12 +1,15 @@
-import type { LossFunction, LossInputs } from "@cria/core";
+import type { LossFunction, LossInputs, LossOutputs } from "@cria/core";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   aggregations,
   composePolicyLoss,
+  correctRollout,
   defaultPolicyLoss,
+  defaultRolloutCorrection,
   needsPreparation,
   type PolicyLossOptions,
+  parseRejectionRules,
   policyLosses,
   preparePolicyLoss,
 } from "../index.js";
@@ -66,6 +69,7 @@ const withOptions = (options: Partial<PolicyLossOptions>): PolicyLossOptions => 
   clipCovRatio: 0.5,
   clipCovLb: 0.05,
   klCovRatio: 0.3,
+  droBeta: 0.35,
   ...options,
 });
 
@@ -120,8 +124,8 @@ describe.each(policyLosses.names())("policy loss %s", (lossMode) => {
         const at = pick % inputs.logprobs.length;
         const { dLogprobs, dEntropy } = loss(prepared);
         const value = () => loss(prepared).loss;
-        // cispo stops the ratio's gradient: it must stand still, so the old logprob moves along.
-        const alongside = lossMode === "cispo" ? prepared.columns.oldLogprobs! : undefined;
+        // These stop the ratio's gradient: it must stand still, so the old logprob moves along.
+        const alongside = /^(cispo|dppo_.*)$/.test(lossMode) ? prepared.columns.oldLogprobs! : undefined;
         const numeric = differentiate(value, prepared.logprobs, at, alongside);
         if (numeric !== null) {
           compared++;
@@ -184,7 +188,7 @@ describe.each(policyLosses.names())("policy loss %s", (lossMode) => {
   });
 
   it("is linear in the advantages' scale", () => {
-    const options = withOptions({ lossMode, ppoKlCoef: 0 });
+    const options = withOptions({ lossMode, ppoKlCoef: 0, droBeta: 0 });
     const loss = composePolicyLoss(options);
     fc.assert(
       fc.property(batches, finite(0.5, 3), ({ inputs }, scale) => {
@@ -196,7 +200,7 @@ describe.each(policyLosses.names())("policy loss %s", (lossMode) => {
     );
   });
 
-  if (lossMode !== "gpg" && lossMode !== "cispo")
+  if (!/^(gpg|cispo|dro|dppo_.*)$/.test(lossMode))
     it("sees ratios alone: a shift of both logprobs changes nothing", () => {
       const options = withOptions({ lossMode });
       const loss = composePolicyLoss(options);
@@ -274,8 +278,11 @@ function evaluateOne(loss: LossFunction, logprob: number, old: number, advantage
   });
 }
 
+/** Typed arrays are matched entry by entry, bit for bit; lists need not be. */
+const listGradients = (result: LossOutputs) => ({ ...result, dLogprobs: [...result.dLogprobs] });
+
 describe("single tokens", () => {
-  const compose = (lossMode: string) => composePolicyLoss({ ...defaultPolicyLoss, lossMode });
+  const compose = (lossMode: string) => composePolicyLoss({ ...defaultPolicyLoss, lossMode, droBeta: 0.05 });
 
   it("vanilla clips on the side that the advantage rewards, and bounds negative advantages", () => {
     const loss = compose("vanilla");
@@ -294,6 +301,37 @@ describe("single tokens", () => {
     const { loss, dLogprobs } = evaluateOne(compose("gspo"), 15, 0, -1);
     expect(loss / Math.exp(10)).toBeCloseTo(1, 6);
     expect(dLogprobs[0]).toBe(0);
+  });
+
+  it("dppo lets unlikely tokens move by large ratios, and stops likely ones: only on the way out", () => {
+    for (const lossMode of ["dppo_tv", "dppo_kl"]) {
+      const loss = composePolicyLoss(withOptions({ lossMode, clipRatioLow: 0.1, clipRatioHigh: 0.1, clipRatioC: 20 }));
+      const at = (now: number, old: number, advantage: number) =>
+        listGradients(evaluateOne(loss, Math.log(now), Math.log(old), advantage));
+      // A hundredfold of nearly nothing is near: kept, its ratio cut off.
+      expect(at(0.01, 1e-4, 1)).toMatchObject({ dLogprobs: [expect.closeTo(-20, 4)], metrics: { pg_clipfrac: 0 } });
+      // From 0.5 to 0.95 is far, though the ratio is 1.9.
+      expect(at(0.95, 0.5, 1)).toMatchObject({ loss: 0, dLogprobs: [0], metrics: { pg_clipfrac: 1 } });
+      // On the way back it is not stopped.
+      expect(at(0.95, 0.5, -1).dLogprobs[0]).toBeCloseTo(1.9, 5);
+      expect(at(0.05, 0.5, -1)).toMatchObject({ dLogprobs: [0], metrics: { pg_clipfrac: 1 } });
+      expect(at(0.05, 0.5, 1).dLogprobs[0]).toBeCloseTo(-0.1, 5);
+    }
+    // KL of Bernoulli(0.5) and Bernoulli(0.7) is 0.0872, their total variation 0.2: the bounds are of the divergence itself.
+    const kept = ["dppo_tv", "dppo_kl"].map((lossMode) => {
+      const loss = composePolicyLoss(withOptions({ lossMode, clipRatioHigh: 0.1 }));
+      return evaluateOne(loss, Math.log(0.7), Math.log(0.5), 1).metrics!.pg_clipfrac;
+    });
+    expect(kept).toEqual([1, 0]);
+  });
+
+  it("dro pulls back to the old policy with any advantage, and must be told how hard", () => {
+    expect(listGradients(evaluateOne(compose("dro"), -1, -3, 0))).toMatchObject({
+      loss: expect.closeTo(0.1, 6),
+      dLogprobs: [expect.closeTo(0.1, 6)],
+    });
+    const untold = composePolicyLoss({ ...defaultPolicyLoss, lossMode: "dro" });
+    expect(() => evaluateOne(untold, -1, -1, 1)).toThrow(/dro_beta/);
   });
 
   it("every loss with a ratio starts from the policy gradient, -A, where the policy is the old one", () => {
@@ -346,6 +384,96 @@ describe("losses with statistics over the mini-batch", () => {
     }
     expect(needsPreparation(defaultPolicyLoss)).toBe(false);
     expect(preparePolicyLoss(defaultPolicyLoss, tokens(2), logprobs(2), Math.random)).toEqual(tokens(2));
+  });
+});
+
+describe("correction by the policy as it is now", () => {
+  const correction = {
+    ...defaultRolloutCorrection,
+    rolloutIs: "token",
+    rolloutRs: parseRejectionRules("token_k1,seq_mean_k2", "0.5_2,0.3"),
+  } as const;
+  const options = (lossMode: string, more: object = {}) =>
+    withOptions({ lossMode, currentCorrection: { ...correction, ...more } });
+  /** Flat over a batch: what correctRollout says of logprobs against old logprobs. */
+  const correct = ({ inputs }: Batch, more: object = {}) =>
+    correctRollout(
+      {
+        oldLogprobs: inputs.logprobs,
+        rolloutLogprobs: inputs.columns.oldLogprobs!,
+        responseMask: new Uint8Array(inputs.logprobs.length).fill(1),
+        offsets: inputs.offsets,
+      },
+      { ...correction, ...more },
+    );
+  const without = ({ rolloutIsWeights: _, ...columns }: LossInputs["columns"]) => columns;
+
+  it.each(["vanilla", "gpg"])("%s: has the gradient of the loss with these weights, 0 where rejected", (lossMode) => {
+    let rejections = 0;
+    fc.assert(
+      fc.property(batches, (batch) => {
+        const { inputs } = batch;
+        const { weights, lossMask } = correct(batch);
+        rejections += lossMask.filter((bit) => bit === 0).length;
+        const given = {
+          ...inputs,
+          columns: { ...inputs.columns, rolloutIsWeights: weights!.map((w, i) => w * lossMask[i]!) },
+        };
+        const expected = composePolicyLoss(withOptions({ lossMode }))(given);
+        const actual = composePolicyLoss(options(lossMode))({ ...inputs, columns: without(inputs.columns) });
+        expect([...actual.dLogprobs]).toEqual([...expected.dLogprobs]);
+        expect(actual.loss).toBeCloseTo(expected.loss, 6);
+      }),
+    );
+    expect(rejections).toBeGreaterThan(10);
+  });
+
+  it.each([false, true])("does not depend on how the mini-batch is cut, normalised %s", (rolloutIsBatchNormalize) => {
+    const loss = composePolicyLoss(options("gpg", { rolloutIsBatchNormalize }));
+    expect(needsPreparation(options("gpg", { rolloutIsBatchNormalize }))).toBe(rolloutIsBatchNormalize);
+    fc.assert(
+      fc.property(batches, (batch) => {
+        const { sequences, inputs } = batch;
+        const sequencesOf = sequences.map((tokens, s) => ({
+          tokenIds: [0, ...tokens.map(() => 1)],
+          lossMask: [0, ...tokens.map(() => 1)],
+          columns: Object.fromEntries(
+            ["oldLogprobs", "advantages", "refLogprobs"].map((name) => [
+              name,
+              [0, ...inputs.columns[name]!.slice(inputs.offsets[s]!, inputs.offsets[s + 1]!)],
+            ]),
+          ),
+        }));
+        const logprobs = sequences.map((tokens) => [0, ...tokens.map((t) => Math.fround(t.logprob))]);
+        const prepared = preparePolicyLoss(options("gpg", { rolloutIsBatchNormalize }), sequencesOf, logprobs, () => 0);
+        const run = (indices: number[]) => {
+          const layout = layOut(
+            indices.map((s) => sequences[s]!),
+            inputs.totals,
+          ).inputs;
+          const names = Object.keys(prepared[0]!.columns!);
+          const join = (name: string) =>
+            Float32Array.from(indices.flatMap((s) => [...Array.from(prepared[s]!.columns![name]!)].slice(1)));
+          return loss({ ...layout, columns: Object.fromEntries(names.map((name) => [name, join(name)])) });
+        };
+        const whole = run([...sequences.keys()]);
+        const parts = [...sequences.keys()].map((s) => run([s]));
+        expect(parts.flatMap((part) => [...part.dLogprobs])).toEqual([...whole.dLogprobs]);
+        for (const [name, value] of Object.entries(whole.metrics!))
+          expect(
+            parts.reduce((sum, part) => sum + (part.metrics![name] ?? 0), 0),
+            name,
+          ).toBeCloseTo(value, 5);
+        expect(whole.metrics).toHaveProperty("rollout_corr/kl");
+        const { weights, lossMask } = correct(batch, { rolloutIsBatchNormalize });
+        const expected = inputs.columns.advantages!.map(
+          (a, i) => (-a * weights![i]! * lossMask[i]!) / inputs.totals.tokens,
+        );
+        whole.dLogprobs.forEach((gradient, i) => {
+          expect(gradient).toBeCloseTo(expected[i]!, 5);
+        });
+      }),
+    );
   });
 });
 

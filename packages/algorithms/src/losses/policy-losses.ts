@@ -1,6 +1,8 @@
-import { Registry } from "../registry.js";
+import { Registry } from "@cria/core";
 import { cispoLoss } from "./cispo.js";
 import { clipCovLoss } from "./clip-cov.js";
+import { dppoKlLoss, dppoTvLoss } from "./dppo.js";
+import { droLoss } from "./dro.js";
 import { geoMeanLoss } from "./geo-mean.js";
 import { gpgLoss } from "./gpg.js";
 import { gspoLoss } from "./gspo.js";
@@ -19,4 +21,7 @@ export const policyLosses = new Registry<PolicyLoss>("policy loss", {
   geo_mean: geoMeanLoss,
   clip_cov: clipCovLoss,
   kl_cov: klCovLoss,
+  dppo_tv: dppoTvLoss,
+  dppo_kl: dppoKlLoss,
+  dro: droLoss,
 });

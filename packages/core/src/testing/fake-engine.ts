@@ -1,6 +1,5 @@
 import { EngineError } from "../errors/engine-error.js";
 import type {
-  GenerateOptions,
   LossFunction,
   ModelInfo,
   OptimizerOptions,
@@ -13,41 +12,9 @@ import type {
   TrainResult,
   TrainSequence,
 } from "../policy-engine.js";
+import type { FakeContext, FakeEngineOptions, FakeHost } from "./fake-script.js";
 import { FakeSequence } from "./fake-sequence.js";
 import { FakeTokenizer, fakeChatTemplate } from "./fake-tokenizer.js";
-
-/** What the script of a fake model sees when it has to speak. */
-export interface FakeContext {
-  /** Everything so far, special tokens written out. */
-  text: string;
-  tokenIds: Int32Array;
-  /** Turns that this sequence (and what it was forked from) has sampled before. */
-  turn: number;
-  options: GenerateOptions;
-}
-
-/** `end: false` leaves the end-of-turn token out: the turn then ends by length. */
-export type FakeReply = string | { text: string; end?: boolean };
-
-export interface FakeEngineOptions {
-  /** The script: what the model says next. */
-  reply: (context: FakeContext) => FakeReply | Promise<FakeReply>;
-  /** Milliseconds that a turn takes; default 0 (still asynchronous). */
-  latencyMs?: number | ((context: FakeContext) => number);
-  prefillLatencyMs?: number;
-  /** Default 4096. */
-  contextSize?: number;
-  /** Default 16. */
-  maxSequences?: number;
-  /** Default: ChatML with Hermes tools. */
-  chatTemplate?: string | null;
-  /** Special tokens beside ChatML's. */
-  specialTokens?: readonly string[];
-  /** Tokens that end a turn or the text, the one that replies end with first; default `<|im_end|>` and `<|endoftext|>`. */
-  endTokens?: readonly string[];
-  /** With the adapter off logprobs are so many times as large. Default 1: adapter and reference are the same. */
-  referenceScale?: number;
-}
 
 const fakeEntropy = 1;
 
@@ -56,7 +23,7 @@ const fakeEntropy = 1;
  * fixed function of each token and the one before, the same in `generate` and `score`. `train` runs the loss and counts
  * steps, but changes nothing.
  */
-export class FakeEngine implements PolicyEngine {
+export class FakeEngine implements PolicyEngine, FakeHost {
   readonly tokenizer: FakeTokenizer;
   readonly info: ModelInfo;
   readonly chatTemplate: string | null;
@@ -148,6 +115,13 @@ export class FakeEngine implements PolicyEngine {
       return {
         logprobs: scored((at) => this.logprobAt(tokenIds, at) * (options.adapter === false ? referenceScale : 1)),
         entropy: options.entropy ? scored(() => fakeEntropy) : null,
+        // As if the token had a rival, and nothing else were possible.
+        sumPiSquared: options.sumPiSquared
+          ? scored((at) => {
+              const p = Math.exp(this.logprobAt(tokenIds, at));
+              return p * p + (1 - p) ** 2;
+            })
+          : null,
       };
     });
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError } from "../errors/engine-error.js";
 import type { GenerateOptions, GenerateResult, PolicySequence } from "../policy-engine.js";
-import type { FakeEngine } from "./fake-engine.js";
+import type { FakeHost } from "./fake-script.js";
 
 /** A sequence of the fake engine: it holds tokens, and counts what a real one would have evaluated. */
 export class FakeSequence implements PolicySequence {
@@ -12,7 +12,7 @@ export class FakeSequence implements PolicySequence {
   private evaluated = 0;
 
   constructor(
-    private readonly engine: FakeEngine,
+    private readonly engine: FakeHost,
     private readonly ids: number[] = [],
   ) {}
 

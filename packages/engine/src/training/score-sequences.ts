@@ -5,7 +5,7 @@ import { checkTemperature, checkTokens } from "./check-batch.js";
 import { chooseMicroBatchTokens, estimateCost } from "./micro-batch-size.js";
 import { planMicroBatches } from "./plan-micro-batches.js";
 
-/** Logprobs (and entropies) of given tokens by the training graph. */
+/** Logprobs (entropies, sums of squared probabilities) of given tokens by the training graph. */
 export async function scoreSequences(
   native: NativeModel,
   info: ModelInfo,
@@ -21,6 +21,7 @@ export async function scoreSequences(
   const results: ScoreResult[] = inputs.map(({ tokenIds }) => ({
     logprobs: new Float32Array(tokenIds.length),
     entropy: options.entropy ? new Float32Array(tokenIds.length) : null,
+    sumPiSquared: options.sumPiSquared ? new Float32Array(tokenIds.length) : null,
   }));
   const plans = planMicroBatches(inputs, {
     maxTokens: chooseMicroBatchTokens(info),
@@ -30,13 +31,15 @@ export async function scoreSequences(
   });
   for (const plan of plans) {
     options.signal?.throwIfAborted();
-    const { logprobs, entropy } = await callNative(() => native.forward(plan.native, false));
+    const withSquares = options.sumPiSquared ?? false;
+    const { logprobs, entropy, sumSquares } = await callNative(() => native.forward(plan.native, false, withSquares));
     plan.sequenceIndices.forEach((index, i) => {
       const { scored } = inputs[index]!;
       const base = plan.offsets[i]!;
       for (let k = 0; k < scored.length; k++) {
         results[index]!.logprobs[scored[k]!] = logprobs[base + k]!;
         if (options.entropy) results[index]!.entropy![scored[k]!] = entropy[base + k]!;
+        if (sumSquares) results[index]!.sumPiSquared![scored[k]!] = sumSquares[base + k]!;
       }
     });
   }

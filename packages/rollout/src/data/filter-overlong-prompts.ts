@@ -1,5 +1,5 @@
 import { DataError } from "@cria/core";
-import type { DatasetRow } from "../dataset-row.js";
+import type { DatasetRow } from "./dataset-row.js";
 import { type MeasureOptions, measurePrompts } from "./prompt-lengths.js";
 
 /**

@@ -84,17 +84,18 @@ export interface ConvertedFile {
 }
 
 /**
- * Writes `<out>/train.parquet` and `<out>/test.parquet` from `<source>/{train,test}.jsonl`, as GSM8K is published: one
- * object with `question` and `answer` a line.
+ * Writes `<out>/train.parquet` and `<out>/test.parquet` from records with `question` and `answer`, as GSM8K is published.
+ * @param source a folder with train.jsonl and test.jsonl, or the files of each split.
  * @throws DataError when a file is missing or a record is malformed; nothing is written for that split then.
  */
 export async function convertGsm8k(
-  source: string,
+  source: string | Readonly<Record<Gsm8kSplit, readonly string[]>>,
   out: string,
   shape: Gsm8kShape,
 ): Promise<Record<Gsm8kSplit, ConvertedFile>> {
   const convert = async (split: Gsm8kSplit): Promise<ConvertedFile> => {
-    const records = await readRecords(join(source, `${split}.jsonl`));
+    const files = typeof source === "string" ? [join(source, `${split}.jsonl`)] : source[split];
+    const records = (await Promise.all(files.map(readRecords))).flat();
     const rows = records.map(({ value, place }, i) => convertGsm8kRecord(value, i, place, { shape, split }));
     const file = join(out, `${split}.parquet`);
     await writeParquet(file, describeColumns(shape), rows);

@@ -3,15 +3,15 @@ import { ConfigError } from "@cria/core";
 import { importModule } from "@cria/tools";
 
 /**
- * One export of a user's module. TypeScript runs without a build step, through jiti; in it `@cria/rollout` and `@cria/core`
- * are this very copy, wherever the file lies.
+ * One export of a user's module. TypeScript runs without a build step, through jiti; in it `cria` and
+ * the packages of Cria are those that run it, wherever the file lies (`provideHostModules` of @cria/tools).
  * @param key the config key that names the module, for error messages.
  * @throws ConfigError when the file cannot be loaded or does not export a function or class of this name.
  */
 export async function loadExport(file: string, name: string, key: string): Promise<unknown> {
   let module: Record<string, unknown>;
   try {
-    module = await importModule(file, dirname(file), { "@cria/rollout": await import("../index.js") });
+    module = await importModule(file, dirname(file));
   } catch (cause) {
     throw new ConfigError("cannot be loaded", {
       code: "config/unreadable",

@@ -1,12 +1,11 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Batch, DenseColumn, deserializeBatch, type PolicyEngine, serializeBatch } from "@cria/core";
+import { type PolicyEngine, writeFileAtomically } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseTool } from "@cria/tools";
-import type { DatasetRow } from "../dataset-row.js";
 import { listToolSchemas } from "../loops/tool-session.js";
-import { writeFileAtomically } from "./write-atomically.js";
+import type { DatasetRow } from "./dataset-row.js";
 
 export interface MeasureOptions {
   engine: Pick<PolicyEngine, "info" | "chatTemplate" | "tokenize" | "detokenize">;
@@ -28,7 +27,7 @@ export interface MeasureOptions {
  * damaged or cannot be written costs time, and nothing else.
  */
 export async function measurePrompts(rows: readonly DatasetRow[], options: MeasureOptions): Promise<Int32Array> {
-  const file = options.cacheFolder === null ? null : join(options.cacheFolder, `${makeKey(rows, options)}.lengths`);
+  const file = options.cacheFolder === null ? null : join(options.cacheFolder, `${makeKey(rows, options)}.json`);
   const known = file === null ? null : await readLengths(file, rows.length);
   if (known) return known;
   const lengths = new Int32Array(rows.length);
@@ -39,17 +38,15 @@ export async function measurePrompts(rows: readonly DatasetRow[], options: Measu
     await new Promise((resolve) => setImmediate(resolve));
     options.signal?.throwIfAborted();
   }
-  if (file !== null) {
-    const bytes = serializeBatch(new Batch({ lengths: new DenseColumn(lengths) }));
-    await writeFileAtomically(file, bytes).catch(() => undefined);
-  }
+  if (file !== null) await writeFileAtomically(file, JSON.stringify([...lengths])).catch(() => undefined);
   return lengths;
 }
 
 async function readLengths(file: string, rows: number): Promise<Int32Array | null> {
   try {
-    const { values } = deserializeBatch(await readFile(file), file).dense("lengths");
-    return values instanceof Int32Array && values.length === rows ? values : null;
+    const lengths: unknown = JSON.parse(await readFile(file, "utf8"));
+    const isWhole = Array.isArray(lengths) && lengths.length === rows && lengths.every(Number.isInteger);
+    return isWhole ? Int32Array.from(lengths) : null;
   } catch {
     // Not there, or damaged: measured again, and replaced.
     return null;
@@ -59,7 +56,7 @@ async function readLengths(file: string, rows: number): Promise<Int32Array | nul
 function makeKey(rows: readonly DatasetRow[], options: MeasureOptions): string {
   const hash = createHash("sha256");
   const add = (value: unknown) => hash.update(`${JSON.stringify(value)}\n`);
-  add("prompt lengths, version 2");
+  add("prompt lengths, version 3");
   add(describeTokenizer(options.engine));
   add([options.templateKwargs ?? {}, options.allowControlTokens ?? false]);
   for (const row of rows) add([row.prompt, listToolSchemas(options.tools, row)]);

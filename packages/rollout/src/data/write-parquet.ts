@@ -1,6 +1,6 @@
+import { writeFileAtomically } from "@cria/core";
 import type { SchemaElement } from "hyparquet";
 import { parquetWriteBuffer } from "hyparquet-writer";
-import { writeFileAtomically } from "./write-atomically.js";
 
 /** Type of a Parquet column. Every value may be null; a struct's missing keys are written as null. */
 export type ParquetField =

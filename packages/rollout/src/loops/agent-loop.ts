@@ -10,7 +10,7 @@ import type {
 } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool, ToolParser } from "@cria/tools";
-import type { DatasetRow } from "../dataset-row.js";
+import type { DatasetRow } from "../data/dataset-row.js";
 import type { StateLog } from "./state-log.js";
 import type { TruncateSide } from "./truncate-text.js";
 

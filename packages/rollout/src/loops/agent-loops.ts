@@ -28,6 +28,10 @@ const loops = new Map<string, Entry>([
   ],
 ]);
 
+export function listAgentLoops(): string[] {
+  return [...loops.keys()];
+}
+
 /** A later loop of the same name replaces the earlier one. */
 export function registerAgentLoop(name: string, factory: AgentLoopFactory, traits: AgentLoopTraits = {}): void {
   loops.set(name, { factory, traits: { tools: true, interactions: true, scores: true, ...traits } });

@@ -1,5 +1,6 @@
 import { type ChatMessage, ConfigError, type FinishReason, type ModelInfo } from "@cria/core";
-import type { DatasetRow } from "../dataset-row.js";
+import type { DatasetRow } from "../data/dataset-row.js";
+import { describeData, isUsableNumber, toPlainRecord, usableNumber } from "../plain-data.js";
 import type { AgentLoopOutput } from "./agent-loop.js";
 
 /** An agent loop's output that was checked: everything is there but what only the policy can tell. */
@@ -104,7 +105,7 @@ class OutputCheck {
       code: "config/bad-agent-loop",
       subject: `agent loop "${loop}", row ${row.index}, ${field}`,
       expected,
-      received: typeof received === "string" ? received : describe(received),
+      received: typeof received === "string" ? received : describeData(received),
       remedy: "AgentLoopOutput of @cria/rollout says what a loop returns",
     });
   }
@@ -124,7 +125,7 @@ class OutputCheck {
   }
 
   number(field: string, value: unknown): number {
-    return Number.isFinite(value) ? (value as number) : this.fail(field, "a finite number", value);
+    return isUsableNumber(value) ? value : this.fail(field, usableNumber, value);
   }
 
   /** A whole number from 0 to below `end`. */
@@ -143,8 +144,9 @@ class OutputCheck {
 
   numbers(field: string, value: unknown): Record<string, number> {
     const record = this.record(field, value);
-    for (const [name, entry] of Object.entries(record)) this.number(`${field}.${name}`, entry);
-    return record as Record<string, number>;
+    return Object.fromEntries(
+      Object.entries(record).map(([name, entry]) => [name, this.number(`${field}.${name}`, entry)]),
+    );
   }
 
   /** What cannot be written to a file would be noticed only after the step, and lose it. */
@@ -152,7 +154,7 @@ class OutputCheck {
     const record = this.record(field, value);
     try {
       JSON.stringify(record);
-      return record;
+      return toPlainRecord(record);
     } catch (error) {
       return this.fail(field, "what JSON can hold", (error as Error).message);
     }
@@ -197,13 +199,5 @@ class OutputCheck {
     }
     this.number(`${field}.startedAt`, turn.startedAt);
     this.number(`${field}.endedAt`, turn.endedAt);
-  }
-}
-
-function describe(value: unknown): string {
-  try {
-    return (typeof value === "object" ? JSON.stringify(value) : String(value)).slice(0, 200);
-  } catch {
-    return typeof value;
   }
 }

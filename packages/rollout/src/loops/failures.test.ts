@@ -1,7 +1,6 @@
-import { hasFailed, type Trajectory } from "@cria/core";
+import { hasFailed, hashSeed, type Trajectory } from "@cria/core";
 import { BaseInteraction, type InteractionReply } from "@cria/tools";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { hashSeed } from "../hash-seed.js";
 import type { RewardFunction } from "../rewards/reward-function.js";
 import type { RewardManager } from "../rewards/reward-manager.js";
 import { makeFakeRollout, makeRow } from "../testing/index.js";
@@ -164,7 +163,7 @@ describe("on_failure", () => {
     await expect(broken.run()).rejects.toThrow(/^row 0 .*, sample \d: failed, .*on_failure is error[\s\S]*503/);
     expect(broken.engine.counts.disposed).toBe(broken.engine.counts.created);
     const reward: RewardFunction = () => new Promise(() => undefined);
-    const { makeRewardManager } = await import("../rewards/reward-manager.js");
+    const { makeRewardManager } = await import("../rewards/make-reward-manager.js");
     const late = makeRewardManager("naive", { reward, timeoutS: 0.02 });
     const judged = makeFakeRollout({ reply: () => "hi", reward: late, onFailure: "error" });
     await expect(judged.run()).rejects.toThrow(/row 0 .*sample 0[\s\S]*no answer within 0.02 s/);

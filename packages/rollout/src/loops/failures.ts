@@ -1,5 +1,5 @@
 import { ToolError, type Trajectory } from "@cria/core";
-import type { DatasetRow } from "../dataset-row.js";
+import type { DatasetRow } from "../data/dataset-row.js";
 import { nameSample } from "../rewards/reward-request.js";
 
 /**

@@ -8,15 +8,16 @@ export {
   type MultiTurnOptions,
   type SamplingParams,
 } from "./agent-loop.js";
-export { getAgentLoop, getAgentLoopTraits, registerAgentLoop } from "./agent-loops.js";
+export { getAgentLoop, getAgentLoopTraits, listAgentLoops, registerAgentLoop } from "./agent-loops.js";
 export { makeAllFailedError, type OnFailure } from "./failures.js";
 export { selectInteraction } from "./interaction-session.js";
 export { type AgentLoopConfigEntry, loadAgentLoops } from "./load-agent-loops.js";
 export { loopCounters } from "./loop-counters.js";
 export type { UnjudgedTrajectory } from "./record-trajectory.js";
 export { type EndedRollouts, type RolloutOptions, runRollouts, startRollouts } from "./run-rollouts.js";
+export type { ToolOutcome } from "./run-tool-call.js";
 export { Semaphore } from "./semaphore.js";
 export { createAgentLog, createRequestLog, StateLog } from "./state-log.js";
 export { ToolAgentLoop } from "./tool-agent-loop.js";
-export { listToolSchemas, selectTools } from "./tool-session.js";
+export { listToolSchemas, selectTools, ToolSession } from "./tool-session.js";
 export { type TruncateSide, truncateText } from "./truncate-text.js";

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { type ChatMessage, ConfigError, ToolError } from "@cria/core";
+import { type ChatMessage, ConfigError, hashSeed, makeUniform, ToolError } from "@cria/core";
 import type { BaseInteraction, InteractionReply } from "@cria/tools";
-import { copyData } from "../copy-data.js";
-import type { DatasetRow } from "../dataset-row.js";
-import { hashSeed, makeUniform } from "../hash-seed.js";
+import type { DatasetRow } from "../data/dataset-row.js";
+import { describeData, isUsableNumber, keepData, toPlainRecord, usableNumber } from "../plain-data.js";
+import { copyData } from "../rewards/copy-data.js";
 import { describeError, type PauseDeadline, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
 import type { LoopMetric } from "./loop-counters.js";
@@ -87,9 +87,9 @@ export class InteractionSession {
   }
 
   /** @throws ToolError when it throws, takes too long or replies with something else. */
-  async respond(messages: readonly ChatMessage[], turn: number): Promise<InteractionReply> {
+  async respond(messages: readonly ChatMessage[], turn: number): Promise<Omit<InteractionReply, "data">> {
     const { interaction, agentData, seed, addMetric } = this.options;
-    const reply = await this.guard("generateResponse", (signal, pauseDeadline) =>
+    const given = await this.guard("generateResponse", (signal, pauseDeadline) =>
       interaction.generateResponse(this.instanceId, copyData(messages), {
         agentData,
         ...this.kwargs(),
@@ -98,23 +98,34 @@ export class InteractionSession {
         pauseDeadline,
       }),
     );
-    if (typeof reply?.content !== "string") {
-      throw this.fail("generateResponse", "{ shouldTerminate, content: string, score }", describeData(reply));
-    }
+    const reply = this.readReply(given);
     addMetric(`interaction_answers/${interaction.name}`, 1);
     const data: [string, unknown][] = [];
-    for (const [name, value] of Object.entries(reply.data ?? {})) {
-      if (typeof value === "number" && Number.isFinite(value))
-        addMetric(`interaction/${interaction.name}/${name}`, value);
-      else data.push([name, keepData(value)]);
+    for (const [name, value] of Object.entries(reply.data)) {
+      if (isUsableNumber(value)) addMetric(`interaction/${interaction.name}/${name}`, value);
+      else data.push([name, keepData(value, longestData)]);
     }
-    const shouldTerminate = Boolean(reply.shouldTerminate);
-    if (shouldTerminate) this.record.interactionFinalText = reply.content;
+    const { content, shouldTerminate, score } = reply;
+    if (shouldTerminate) this.record.interactionFinalText = content;
     if (data.length > 0) {
       this.record.interactionData ??= [];
       this.record.interactionData.push({ turn, ...Object.fromEntries(data) });
     }
-    return { ...reply, shouldTerminate, score: this.readScore(reply.score ?? 0) };
+    return { content, shouldTerminate, score: this.readScore(score ?? 0) };
+  }
+
+  /** Each field read once: others made the reply. @throws ToolError when it is none. */
+  private readReply(reply: unknown) {
+    const expected = "{ shouldTerminate, content: string, score }";
+    try {
+      const { content, shouldTerminate, score, data } = reply as Partial<Record<keyof InteractionReply, unknown>>;
+      if (typeof content === "string")
+        return { content, shouldTerminate: Boolean(shouldTerminate), score, data: toPlainRecord(data) };
+    } catch (cause) {
+      if (reply !== null && reply !== undefined)
+        throw this.fail("generateResponse", expected, `a reply that cannot be read: ${describeError(cause)}`, cause);
+    }
+    throw this.fail("generateResponse", expected, describeData(reply));
   }
 
   /** @throws ToolError when it throws, takes too long or gives no number. */
@@ -129,9 +140,9 @@ export class InteractionSession {
       addMetric("interaction_score_exception", 1);
       throw this.fail("calculateScore", "a number in time", describeError(cause), cause);
     }
-    if (typeof score === "number" && Number.isFinite(score)) return score;
+    if (isUsableNumber(score)) return score;
     addMetric("interaction_bad_score", 1);
-    throw this.fail("calculateScore", "a finite number", String(score));
+    throw this.fail("calculateScore", usableNumber, describeData(score));
   }
 
   /** Once for each start, as soon as that is over; a failure is a metric. */
@@ -155,7 +166,7 @@ export class InteractionSession {
   }
 
   private readScore(score: unknown): number {
-    if (typeof score === "number" && Number.isFinite(score)) return score;
+    if (isUsableNumber(score)) return score;
     this.options.addMetric("interaction_bad_score", 1);
     return 0;
   }
@@ -184,22 +195,3 @@ export class InteractionSession {
 
 /** Characters of JSON beyond which a value of `data` is kept as the beginning of its text. */
 const longestData = 10_000;
-
-/** A value as the record can hold it: what JSON cannot say, or too much of it, becomes a text. */
-function keepData(value: unknown): unknown {
-  const text = describeData(value);
-  if (text.length > longestData) return `${text.slice(0, longestData)} (cut)`;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
-
-function describeData(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? String(value);
-  } catch {
-    return "a value that JSON cannot hold";
-  }
-}

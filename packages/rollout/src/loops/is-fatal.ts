@@ -5,5 +5,10 @@ import { CriaError, TokenizerError, ToolError } from "@cria/core";
  * code that others wrote. Errors of the config, the data and the engine, and broken invariants, do.
  */
 export function isFatal(error: unknown): boolean {
-  return error instanceof CriaError && !(error instanceof ToolError) && !(error instanceof TokenizerError);
+  try {
+    return error instanceof CriaError && !(error instanceof ToolError) && !(error instanceof TokenizerError);
+  } catch {
+    // Others threw an object that cannot be looked at.
+    return false;
+  }
 }

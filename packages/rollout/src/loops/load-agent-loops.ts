@@ -23,9 +23,8 @@ type LoopFunction = (context: AgentLoopContext, config: Record<string, unknown>)
  * @throws ConfigError when one cannot be loaded or is not an agent loop.
  */
 export async function loadAgentLoops(entries: readonly AgentLoopConfigEntry[], baseFolder: string): Promise<void> {
-  const hostModules = { "@cria/rollout": await import("../index.js") };
   for (const { name, class_name, config = {}, tools } of entries) {
-    const found = await importExport(class_name, baseFolder, "class_name", hostModules);
+    const found = await importExport(class_name, baseFolder, "class_name");
     if (typeof found !== "function") {
       throw new ConfigError("is not an agent loop", {
         code: "config/bad-value",

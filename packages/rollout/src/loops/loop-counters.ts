@@ -46,10 +46,12 @@ type LoopMeasure = "generate_s" | "tool_s" | "interaction_s" | "prefill_tokens" 
 
 /**
  * Names in `Trajectory.metrics`. What tools and interactions return stands under their own names, added up over their
- * answers, and can hide no counter of the loop: `tool/<tool>/<metric>`, beside the number of answers, `tool_answers/<tool>`.
+ * answers, and can hide no counter of the loop: `tool/<tool>/<metric>`, beside the number of answers, `tool_answers/<tool>`, and of
+ * errors, `tool_errors/<tool>`.
  */
 export type LoopMetric =
   | (typeof loopCounters)[number]
   | LoopMeasure
+  | `tool_errors/${string}`
   | `${"tool" | "interaction"}_answers/${string}`
   | `${"tool" | "interaction"}/${string}/${string}`;

@@ -1,5 +1,5 @@
 import { hasFailed, type RequestState, type Trajectory, type TurnRecord } from "@cria/core";
-import type { DatasetRow } from "../dataset-row.js";
+import type { DatasetRow } from "../data/dataset-row.js";
 import type { CompleteOutput } from "./complete-output.js";
 import type { StateLog } from "./state-log.js";
 

@@ -1,11 +1,9 @@
 import { setMaxListeners } from "node:events";
-import { ConfigError, hasFailed, type PolicyEngine, type PolicySequence, type Trajectory } from "@cria/core";
+import { ConfigError, hasFailed, hashSeed, type PolicyEngine, type PolicySequence, type Trajectory } from "@cria/core";
 import type { DeltaTokenizer, TokenizationCheck } from "@cria/tokenizer-delta";
 import { type BaseInteraction, type BaseTool, resolveToolParser } from "@cria/tools";
-import { freezeData } from "../copy-data.js";
-import { copyRow, type DatasetRow } from "../dataset-row.js";
-import { fitPrompt, type Truncation } from "../fit-prompt.js";
-import { hashSeed } from "../hash-seed.js";
+import { copyRow, type DatasetRow } from "../data/dataset-row.js";
+import { freezeData } from "../rewards/copy-data.js";
 import {
   checkRowHasReward,
   failTrajectory,
@@ -19,13 +17,14 @@ import {
   type RewardFunction,
   type RewardManager,
   RewardQueue,
-} from "../reward.js";
+} from "../rewards/index.js";
 import { describeError } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
 import { getAgentLoop, getAgentLoopTraits } from "./agent-loops.js";
 import { checkOutput } from "./check-output.js";
 import { type CompleteOutput, completeOutput } from "./complete-output.js";
 import { makeFailureError, type OnFailure } from "./failures.js";
+import { fitPrompt, type Truncation } from "./fit-prompt.js";
 import { selectInteraction } from "./interaction-session.js";
 import { isFatal } from "./is-fatal.js";
 import { recordTrajectory, type UnjudgedTrajectory } from "./record-trajectory.js";

@@ -1,6 +1,7 @@
 import { type BaseTool, findArgumentError, type ParsedToolCall, type ToolResponse, type ToolResult } from "@cria/tools";
-import { copyData } from "../copy-data.js";
-import { DeadlineExceeded, describeError, runWithDeadline } from "../run-with-deadline.js";
+import { isUsableNumber } from "../plain-data.js";
+import { copyData } from "../rewards/copy-data.js";
+import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
 import type { ToolFailure } from "./loop-counters.js";
 
 export interface ToolOutcome {
@@ -8,7 +9,7 @@ export interface ToolOutcome {
   reward: number;
   /** As the tool named them. */
   metrics: Record<string, number>;
-  /** The tool's reward was no number, and counts as 0. */
+  /** The tool's reward was no number, or too large for sums, and counts as 0. */
   hasBadReward?: boolean;
   failure?: ToolFailure;
   /** Stands behind the text, whatever is cut off of that: media that the answer had and the policy cannot see. */
@@ -40,7 +41,7 @@ export async function runToolCall(call: ParsedToolCall, options: RunToolOptions)
   if (call.error) return fail("invalid_call", call.error);
   const tool = options.tools.get(call.name);
   const instance = options.instances.get(call.name);
-  if (!tool || !instance) return fail("unknown_tool", `error: unknown tool "${call.name}"`);
+  if (!tool || !instance) return fail("unknown_tool", describeUnknownTool(call.name, [...options.instances.keys()]));
   if (instance.problem !== undefined) {
     return fail("unavailable", `error: ${call.name} is not available (${instance.problem})`);
   }
@@ -64,7 +65,7 @@ export async function runToolCall(call: ParsedToolCall, options: RunToolOptions)
     return readResult(result) ?? fail("bad_response", `error: ${call.name} gave no text`);
   } catch (error) {
     if (running) instance.late = Promise.allSettled([instance.late, running]);
-    if (error instanceof DeadlineExceeded) {
+    if (isDeadlineExceeded(error)) {
       if (isBusy && !running) return fail("timeout", `error: ${call.name} is still busy with an earlier call`);
       return fail("timeout", `error: ${call.name} did not answer within ${options.timeoutS} s`);
     }
@@ -72,24 +73,45 @@ export async function runToolCall(call: ParsedToolCall, options: RunToolOptions)
   }
 }
 
+/** Characters of the model's own word, and of the list, that an answer repeats: it must not push the rest out. */
+const longestName = 64;
+const longestList = 500;
+
+/** For the model to read: a small one calls what it has seen in other prompts, and cannot guess what there is. */
+export function describeUnknownTool(called: string, known: readonly string[]): string {
+  const name = called.length > longestName ? `${called.slice(0, longestName)}...` : called;
+  if (known.length === 0) return `error: unknown tool "${name}"; there are no tools`;
+  const shown: string[] = [];
+  let length = 0;
+  for (const each of known) {
+    length += each.length + 2;
+    if (length > longestList && shown.length > 0) break;
+    shown.push(each);
+  }
+  const more = known.length - shown.length;
+  return `error: unknown tool "${name}"; the tools are: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
 /** Null when it is not what a tool may return. */
 function readResult(result: Partial<ToolResult> | null | undefined): ToolOutcome | null {
-  const text = result?.response?.text ?? "";
-  if (!result?.response || typeof text !== "string") return null;
+  const response = result?.response;
+  const text = response?.text ?? "";
+  if (!response || typeof text !== "string") return null;
   const metrics: Record<string, number> = {};
   for (const [name, value] of Object.entries(result.metrics ?? {})) {
-    if (typeof value === "number" && Number.isFinite(value)) metrics[name] = value;
+    if (isUsableNumber(value)) metrics[name] = value;
   }
-  const outcome = { text, reward: 0, metrics, omitted: markMedia(result.response) };
+  const outcome = { text, reward: 0, metrics, omitted: markMedia(response) };
   const reward = result.reward ?? 0;
-  if (typeof reward === "number" && Number.isFinite(reward)) return { ...outcome, reward };
+  if (isUsableNumber(reward)) return { ...outcome, reward };
   return { ...outcome, hasBadReward: true };
 }
 
 /** Says what the policy cannot see of an answer; undefined when it sees all. */
 function markMedia(response: ToolResponse): ToolOutcome["omitted"] {
   const counts = (["image", "video", "audio"] as const)
-    .map((kind) => ({ kind, count: [response[kind] ?? []].flat().length }))
+    .map((kind) => ({ kind, given: response[kind] as unknown }))
+    .map(({ kind, given }) => ({ kind, count: Array.isArray(given) ? given.length : Number(given != null) }))
     .filter(({ count }) => count > 0);
   if (counts.length === 0) return undefined;
   return {

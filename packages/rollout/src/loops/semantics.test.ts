@@ -140,7 +140,12 @@ describe("semantics of agent loops", () => {
 
   it.each([
     ["a call beyond max_parallel_calls", `${call()}${call()}`, "only 1 calls at a time", "too_many_calls"],
-    ["an unknown tool", call({}, "nothing"), 'unknown tool "nothing"', "tool_unknown_tool"],
+    [
+      "an unknown tool",
+      call({}, "nothing"),
+      'error: unknown tool "nothing"; the tools are: lookup',
+      "tool_unknown_tool",
+    ],
     ["bad JSON", "<tool_call>{name}</tool_call>", "invalid call", "tool_invalid_call"],
     ["a schema violation", call({ key: 3 }), "invalid arguments", "tool_invalid_arguments"],
     ["an exception", call({ key: "throw" }), "lookup failed (broken)", "tool_exception"],

@@ -1,8 +1,8 @@
-import type { ChatMessage, FinishReason, GenerateResult, PolicySequence, ToolSchema } from "@cria/core";
+import type { ChatMessage, FinishReason, GenerateResult, PolicySequence, ToolSchema, TurnRecord } from "@cria/core";
+import { hashSeed } from "@cria/core";
 import { checkConversation, type DeltaTokenizer, InferenceConversation } from "@cria/tokenizer-delta";
 import { type ParsedToolCall, type ParsedTurn, resolveToolParser, type ToolParser } from "@cria/tools";
-import type { DatasetRow } from "../dataset-row.js";
-import { hashSeed } from "../hash-seed.js";
+import type { DatasetRow } from "../data/dataset-row.js";
 import { describeError } from "../run-with-deadline.js";
 import type { AgentLoop, AgentLoopContext, AgentLoopOutput, SamplingParams } from "./agent-loop.js";
 import { findCallTokens } from "./find-call-tokens.js";
@@ -19,7 +19,9 @@ import { exceedsTokens, type TextCodec, truncateText } from "./truncate-text.js"
 import { findTurnForm, nameId, structureTurn, type TurnForm } from "./turn-form.js";
 
 /** Whose turn follows an assistant's, and what it says; or why there is none. */
-type NextTurn = { role: "tool" | "user"; messages: ChatMessage[]; startedAt: number } | FinishReason;
+type NextTurn =
+  | { role: "tool" | "user"; messages: ChatMessage[]; startedAt: number; failures?: TurnRecord["failures"] }
+  | FinishReason;
 
 /**
  * How an assistant's turn ended: with its end-of-turn token; with a stop string, `stopped`; at `max_tokens_per_turn`, `cut`;
@@ -240,7 +242,10 @@ export class ToolAgentLoop implements AgentLoop {
       const { name, id } = calls[i]!;
       return { role: "tool", ...(name ? { name } : {}), ...nameId(id, "tool_call_id"), content: outcome.text };
     });
-    return { role: "tool", messages, startedAt };
+    const failures = outcomes.map(({ failure }, i) =>
+      i < this.context.multiTurn.maxParallelCalls ? (failure ?? null) : "too_many_calls",
+    );
+    return { role: "tool", messages, startedAt, failures };
   }
 
   private async runCall(call: ParsedToolCall, index: number, tools: ToolSession): Promise<ToolOutcome> {
@@ -270,6 +275,8 @@ export class ToolAgentLoop implements AgentLoop {
     if (failure) {
       this.addMetric("tool_errors", 1);
       this.addMetric(`tool_${failure}`, 1);
+      // Not of a name that the model made up: there is no end to these.
+      if (this.context.tools.has(tool)) this.addMetric(`tool_errors/${tool}`, 1);
       return;
     }
     if (hasBadReward) this.addMetric("tool_bad_reward", 1);
@@ -306,7 +313,8 @@ export class ToolAgentLoop implements AgentLoop {
    * Adds what others said to the trajectory; null when it does not fit, with one token more to reply.
    * @param ended whether the turn before has its end-of-turn token; else that comes with what follows, mask 0.
    */
-  private observe({ role, messages, startedAt }: Exclude<NextTurn, string>, ended: boolean): Int32Array | null {
+  private observe(turn: Exclude<NextTurn, string>, ended: boolean): Int32Array | null {
+    const { messages } = turn;
     const { tokenizer } = this.context;
     const { remaining } = this.builder;
     // Without this a text of a megabyte would be tokenized, only to be left out.
@@ -314,7 +322,7 @@ export class ToolAgentLoop implements AgentLoop {
     if (!this.production) {
       const delta = tokenizer.encodeDelta(messages, ended, this.countUnsplit);
       if (delta.length + 1 > remaining) return null;
-      this.accept(role, messages, delta, startedAt);
+      this.accept(turn, delta);
       return delta;
     }
     const before = this.builder.tokenIds.length;
@@ -325,12 +333,13 @@ export class ToolAgentLoop implements AgentLoop {
       this.addMetric("rewritten_turns", 1);
       this.addMetric("rewritten_tokens", this.builder.cutFrom(next.keep));
     }
-    this.accept(role, messages, next.observed, startedAt);
+    this.accept(turn, next.observed);
     return next.delta;
   }
 
-  private accept(role: "tool" | "user", messages: ChatMessage[], delta: Int32Array, startedAt: number): void {
-    this.builder.addObserved(role, delta, startedAt);
+  private accept(turn: Exclude<NextTurn, string>, delta: Int32Array): void {
+    const { role, messages, startedAt, failures } = turn;
+    this.builder.addObserved(role, delta, startedAt, failures);
     this.messages.push(...messages);
     this.rendered.push(...messages);
     this.userTurns++;

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { ToolError, type ToolSchema } from "@cria/core";
 import { BaseTool, type ParsedToolCall } from "@cria/tools";
-import type { DatasetRow } from "../dataset-row.js";
+import type { DatasetRow } from "../data/dataset-row.js";
+import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
 import { describeError, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
 import type { LoopMetric } from "./loop-counters.js";
@@ -79,9 +80,9 @@ export class ToolSession {
         this.options.addMetric("tool_reward_exception", 1);
         throw makeScoreError(name, describeError(cause), cause);
       }
-      if (typeof reward !== "number" || !Number.isFinite(reward)) {
+      if (!isUsableNumber(reward)) {
         this.options.addMetric("tool_bad_reward", 1);
-        throw makeScoreError(name, String(reward));
+        throw makeScoreError(name, describeData(reward));
       }
       total = (total ?? 0) + reward;
     }
@@ -116,7 +117,7 @@ export class ToolSession {
       instance.isCreated = true;
     };
     instance.created = creating.then((created) => {
-      instance.id = created?.instanceId ?? id;
+      instance.id = readInstanceId(created) ?? id;
       settle();
     }, settle);
     this.instances.set(name, instance);
@@ -151,11 +152,21 @@ export class ToolSession {
   }
 }
 
+/** The id that a tool chose for its instance, if it chose one. Never throws. */
+function readInstanceId(created: unknown): string | undefined {
+  try {
+    const id = (created as { instanceId?: unknown } | null | undefined)?.instanceId;
+    return typeof id === "string" ? id : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 function makeScoreError(name: string, received: string, cause?: unknown): ToolError {
   return new ToolError("gave no score", {
     code: "tool/no-score",
     subject: `calcReward of tool "${name}"`,
-    expected: "a finite number in time",
+    expected: `${usableNumber}, in time`,
     received: received.slice(0, 500),
     cause,
   });

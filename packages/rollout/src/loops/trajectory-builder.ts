@@ -63,13 +63,19 @@ export class TrajectoryBuilder {
       this.push(result.tokenIds[i]!, trained ? 1 : 0, trained ? result.logprobs[i]! : 0);
     }
     const placed = toolCalls && { ...toolCalls, start: start + toolCalls.start, end: start + toolCalls.end };
-    this.endTurn("assistant", start, startedAt, placed);
+    this.endTurn({ role: "assistant", start, startedAt, ...(placed ? { toolCalls: placed } : {}) });
   }
 
-  addObserved(role: "tool" | "user", ids: ArrayLike<number>, startedAt: number): void {
+  /** @param failures of a tools' turn, see TurnRecord. */
+  addObserved(
+    role: "tool" | "user",
+    ids: ArrayLike<number>,
+    startedAt: number,
+    failures?: TurnRecord["failures"],
+  ): void {
     const start = this.ids.length;
     for (let i = 0; i < ids.length; i++) this.push(ids[i]!, 0, 0);
-    this.endTurn(role, start, startedAt);
+    this.endTurn({ role, start, startedAt, ...(failures ? { failures } : {}) });
   }
 
   /** Forgets all tokens from `start` (prompt included) on, for others to take their place. Returns how many were sampled. */
@@ -128,8 +134,7 @@ export class TrajectoryBuilder {
     this.logprobs.push(logprob);
   }
 
-  private endTurn(role: TurnRecord["role"], start: number, startedAt: number, toolCalls?: TurnRecord["toolCalls"]) {
-    const turn = { role, start, end: this.ids.length, startedAt, endedAt: now() };
-    this.turns.push(toolCalls ? { ...turn, toolCalls } : turn);
+  private endTurn(turn: Omit<TurnRecord, "end" | "endedAt">): void {
+    this.turns.push({ ...turn, end: this.ids.length, endedAt: now() });
   }
 }

@@ -1,14 +1,15 @@
 import type { Trajectory } from "@cria/core";
+import { isUsableNumber } from "../plain-data.js";
 
 /**
  * Means of what reward functions gave besides the score: numbers, and booleans as 0 and 1. Keys may be ragged: each mean is
- * over the trajectories that have the key.
+ * over the trajectories that have the key. A number that is too large for sums is none.
  */
 export function averageExtras(trajectories: readonly Pick<Trajectory, "extraFields">[]): Record<string, number> {
   const sums = new Map<string, { sum: number; count: number }>();
   for (const { extraFields } of trajectories) {
     for (const [key, value] of Object.entries(extraFields)) {
-      if (typeof value !== "number" && typeof value !== "boolean") continue;
+      if (!isUsableNumber(value) && typeof value !== "boolean") continue;
       const entry = sums.get(key) ?? { sum: 0, count: 0 };
       entry.sum += Number(value);
       entry.count++;

@@ -1,5 +1,5 @@
 import { ConfigError, DataError } from "@cria/core";
-import { callReward, judgeOne, readResult } from "./judge-one.js";
+import { callReward, judgeOne, nameReward, readResult } from "./judge-one.js";
 import type { BatchRewardFunction } from "./reward-function.js";
 import type { Judgement, RewardManager, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
 
@@ -39,6 +39,6 @@ export class BatchRewardManager implements RewardManager {
         expected: `${requests.length} results from the reward function`,
         received: String(results.length),
       });
-    return results.map(readResult);
+    return results.map((result) => readResult(result, nameReward(this.options)));
   }
 }

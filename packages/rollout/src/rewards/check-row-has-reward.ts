@@ -1,5 +1,5 @@
 import type { BaseInteraction, BaseTool } from "@cria/tools";
-import type { DatasetRow } from "../dataset-row.js";
+import type { DatasetRow } from "../data/dataset-row.js";
 import { getAgentLoopTraits } from "../loops/agent-loops.js";
 import { selectInteraction } from "../loops/interaction-session.js";
 import { scoresConversations, selectTools } from "../loops/tool-session.js";

@@ -29,7 +29,14 @@ export class DapoRewardManager implements RewardManager {
         const logged = overlongBuffer.log ? { overlong_reward: penalty, overlong: penalty < 0 ? 1 : 0 } : {};
         // Accuracy is the answer's, whatever it cost to find: `success` must not depend on the length.
         const acc = judgement.extra.acc ?? (judgement.score > 0 ? 1 : 0);
-        return { score: judgement.score + penalty, extra: { ...judgement.extra, acc, ...logged } };
+        return {
+          score: judgement.score + penalty,
+          extra: { ...judgement.extra, acc, ...logged },
+          parts: [
+            ...(judgement.parts ?? []),
+            { name: "overlong", value: penalty, weight: 1, by: "reward_model.overlong_buffer" },
+          ],
+        };
       }),
     );
   }

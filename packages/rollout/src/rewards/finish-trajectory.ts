@@ -1,5 +1,6 @@
-import { DataError, type RewardParts, type Trajectory } from "@cria/core";
+import type { RewardParts, ScorePart, Trajectory } from "@cria/core";
 import type { UnjudgedTrajectory } from "../loops/record-trajectory.js";
+import { largestNumber } from "../plain-data.js";
 import { type FoundToolCalls, maskToolCalls } from "./find-tool-calls.js";
 import type { Judgement } from "./reward-manager.js";
 
@@ -24,7 +25,7 @@ export type RewardAggregator = (earned: EarnedRewards) => RewardParts;
 /**
  * The trajectory with its reward; without, when it failed or its judge did.
  * @param findCalls reads the tool calls from the tokens.
- * @throws DataError when a tool or an interaction gave a step reward that is not a finite number.
+ * A reward that single precision cannot hold is none: the judge has failed.
  */
 export function finishTrajectory(
   ended: UnjudgedTrajectory,
@@ -37,11 +38,20 @@ export function finishTrajectory(
   const { score, extra } = judgement;
   const success = typeof extra.acc === "number" || typeof extra.acc === "boolean" ? Number(extra.acc) > 0 : score > 0;
   const parts = aggregate(describeEarnings(ended, score, success, findCalls));
-  if (!parts.tokenLevel.every(Number.isFinite)) throw makeBadReward(ended, score);
+  const reward = parts.tokenLevel.reduce((sum, value) => sum + value, 0);
+  if (![...parts.tokenLevel, reward].every((value) => Number.isFinite(Math.fround(value))))
+    return failTrajectory(ended, { error: describeBadReward(ended, score, reward), extra });
   return {
     ...record,
-    reward: parts.tokenLevel.reduce((sum, value) => sum + value, 0),
-    rewards: { score, success, toolScore, interactionScore, ...parts },
+    reward,
+    rewards: {
+      score,
+      parts: judgement.parts ?? [makeDefaultPart(score)],
+      success,
+      toolScore,
+      interactionScore,
+      ...parts,
+    },
     extraFields: { ...ended.extraFields, ...extra },
   };
 }
@@ -59,6 +69,7 @@ export function failTrajectory(ended: UnjudgedTrajectory, judgement?: Judgement 
     reward: 0,
     rewards: {
       score: null,
+      parts: [],
       success: null,
       toolScore,
       interactionScore,
@@ -76,6 +87,10 @@ export function failTrajectory(ended: UnjudgedTrajectory, judgement?: Judgement 
           error: judgement.error,
         }),
   };
+}
+
+function makeDefaultPart(value: number): ScorePart {
+  return { name: "score", value, weight: 1, by: "the reward manager" };
 }
 
 function describeEarnings(
@@ -105,12 +120,7 @@ function describeEarnings(
   };
 }
 
-function makeBadReward({ rowIndex, dataSource, sampleIndex, ...ended }: UnjudgedTrajectory, score: number): DataError {
-  return new DataError("has a reward that is not a number", {
-    code: "data/bad-reward",
-    subject: `row ${rowIndex} (data_source "${dataSource}"), sample ${sampleIndex}`,
-    expected: "finite numbers from the reward function, from tools and from interactions",
-    received: `score ${score}; tools ${ended.toolRewards.map((r) => r.value)}; turns ${ended.turnScores.map((s) => s.value)}`,
-    remedy: "check tools and interactions with this row",
-  });
+function describeBadReward({ toolRewards, turnScores }: UnjudgedTrajectory, score: number, reward: number): string {
+  const list = (steps: readonly { value: number }[]) => steps.map((step) => step.value).join(", ") || "none";
+  return `the reward is ${reward}: expected the score and each step reward at most ${largestNumber} in size, and weights that leave their sum finite; received score ${score}, tools ${list(toolRewards)}, turns ${list(turnScores)}`;
 }

@@ -1,5 +1,7 @@
+import type { ScorePart } from "@cria/core";
 import { isFatal } from "../loops/is-fatal.js";
-import { DeadlineExceeded, describeError, runWithDeadline } from "../run-with-deadline.js";
+import { describeData, isUsableNumber, largestNumber, toPlainRecord } from "../plain-data.js";
+import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
 import type { RewardFunction, RewardResult } from "./reward-function.js";
 import type { Judgement, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
 import { findReward, makeUnknownSource, routeReward } from "./reward-registry.js";
@@ -20,7 +22,13 @@ export async function judgeOne(
     options,
     signal,
   );
-  return "error" in outcome ? { ...outcome, extra: {} } : readResult(outcome.result);
+  if ("error" in outcome) return { ...outcome, extra: {} };
+  return readResult(outcome.result, own ? nameReward(options) : `the reward of data_source "${dataSource}"`);
+}
+
+/** How a function of the user's is called where scores are shown. */
+export function nameReward({ rewardName = "the reward function" }: RewardManagerOptions): string {
+  return rewardName;
 }
 
 /**
@@ -41,35 +49,50 @@ export async function callReward<T>(
     const isLate = timeoutS !== null && performance.now() - started > timeoutS * 1000;
     return isLate ? late : { result };
   } catch (cause) {
-    if (cause instanceof DeadlineExceeded) return late;
+    if (isDeadlineExceeded(cause)) return late;
     if (signal?.aborted || isFatal(cause)) throw cause;
     return { error: `the reward function failed: ${describeError(cause)}${findPlace(cause)}` };
   }
 }
 
-/** A result's score, when it is a finite number or has one. */
-export function readResult(result: RewardResult): Judgement {
-  const { score, ...extra } = typeof result === "object" && result !== null ? result : { score: result };
-  if (typeof score === "number" && Number.isFinite(score)) return { score, extra };
-  const received = typeof score === "number" ? String(score) : (JSON.stringify(result)?.slice(0, 200) ?? typeof result);
-  return {
-    error: `the reward function gave no score: expected a finite number, or { score, ...extra } with one; received ${received}`,
-    extra: {},
-  };
+/** A result's score, when it is a usable number or has one. Never throws: others made the result. @param by who did. */
+export function readResult(result: RewardResult, by: string): Judgement {
+  try {
+    const { score, ...extra } = typeof result === "object" && result !== null ? result : { score: result };
+    if (isUsableNumber(score)) return { score, extra: toPlainRecord(extra), parts: [makePart(score, by)] };
+    const received = typeof score === "number" ? String(score) : describeData(result);
+    return {
+      error: `the reward function gave no score: expected a finite number (at most ${largestNumber} in size), or { score, ...extra } with one; received ${received}`,
+      extra: {},
+    };
+  } catch (cause) {
+    return { error: `the reward function's result cannot be read: ${describeError(cause)}`, extra: {} };
+  }
 }
 
 function judgeWithoutFunction({ dataSource, extraInfo, scoreError, place }: RewardRequest): Judgement {
   const { interactionScore, toolScore } = extraInfo;
   // A tool's score stands for no interaction's.
   const score = interactionScore ?? (scoreError === undefined ? toolScore : null);
-  if (score !== null && Number.isFinite(score)) return { score, extra: {} };
+  if (isUsableNumber(score)) {
+    const by = interactionScore === null ? "calcReward of the tools" : "calculateScore of the interaction";
+    return { score, extra: {}, parts: [makePart(score, by)] };
+  }
   if (scoreError !== undefined) return { error: scoreError, extra: {} };
   if (score !== null) return { error: `the agent loop gave a score of ${score}`, extra: {} };
   throw makeUnknownSource(dataSource, place);
 }
 
+function makePart(value: number, by: string): ScorePart {
+  return { name: "score", value, weight: 1, by };
+}
+
 /** Where in the user's code an error was thrown: the run goes on, so nobody sees its stack. */
 function findPlace(cause: unknown): string {
-  const frame = cause instanceof Error ? /^\s+at .*$/m.exec(cause.stack ?? "")?.[0].trim() : undefined;
-  return frame === undefined ? "" : ` (${frame})`;
+  try {
+    const frame = cause instanceof Error ? /^\s+at .*$/m.exec(String(cause.stack))?.[0].trim() : undefined;
+    return frame === undefined ? "" : ` (${frame})`;
+  } catch {
+    return "";
+  }
 }

@@ -1,7 +1,4 @@
-import { ConfigError } from "@cria/core";
-import { BatchRewardManager } from "./batch-reward-manager.js";
-import { DapoRewardManager } from "./dapo-reward-manager.js";
-import { NaiveRewardManager } from "./naive-reward-manager.js";
+import type { ScorePart } from "@cria/core";
 import type { OverlongBuffer } from "./overlong-buffer.js";
 import type { BatchRewardFunction, RewardFunction, RewardInfo } from "./reward-function.js";
 
@@ -23,10 +20,11 @@ export interface RewardRequest {
 
 /**
  * A score, or why there is none: a judge that broke or took too long says nothing about the policy, and its conversation
- * counts as failed. `extra` is what the judge gave besides: ragged, free-form.
+ * counts as failed. `extra` is what the judge gave besides: ragged, free-form. `parts` say who gave what of the score;
+ * default: the reward manager gave all of it.
  */
 export type Judgement =
-  | { score: number; extra: Record<string, unknown> }
+  | { score: number; extra: Record<string, unknown>; parts?: readonly ScorePart[] }
   | { error: string; extra: Record<string, unknown> };
 
 /** Turns finished trajectories into scores. */
@@ -43,6 +41,8 @@ export interface RewardManager {
 export interface RewardManagerOptions {
   /** A function of the user's; null (default): by `data_source`, else calculateScore, else the sum of calcReward. */
   reward?: RewardFunction | BatchRewardFunction | null;
+  /** What to call that function where scores are shown; default "the reward function". */
+  rewardName?: string;
   /** Last argument of the reward function. */
   kwargs?: Record<string, unknown>;
   /** Seconds for each call of the reward function; what takes longer has not judged. Null: no limit. */
@@ -50,29 +50,4 @@ export interface RewardManagerOptions {
   /** Most tokens after the prompt; the overlong buffer ends there. */
   responseLength?: number;
   overlongBuffer?: OverlongBuffer | null;
-}
-
-export type RewardManagerFactory = (options: RewardManagerOptions) => RewardManager;
-
-const factories = new Map<string, RewardManagerFactory>([
-  ["naive", (options) => new NaiveRewardManager(options)],
-  ["dapo", (options) => new DapoRewardManager(options)],
-  ["batch", (options) => new BatchRewardManager(options)],
-]);
-
-export function registerRewardManager(name: string, factory: RewardManagerFactory): void {
-  factories.set(name, factory);
-}
-
-/** @throws ConfigError when no manager has this name, or its options contradict each other. */
-export function makeRewardManager(name: string, options: RewardManagerOptions = {}): RewardManager {
-  const factory = factories.get(name);
-  if (factory) return factory(options);
-  throw new ConfigError("is not a reward manager", {
-    code: "config/unknown-name",
-    subject: "reward_model.reward_manager",
-    expected: [...factories.keys()].join(", "),
-    received: name,
-    remedy: "use one of these, or call registerRewardManager",
-  });
 }

@@ -1,5 +1,6 @@
-import { DataError } from "@cria/core";
+import { DataError, type ScorePart } from "@cria/core";
 import { isFatal } from "../loops/is-fatal.js";
+import { describeData, isUsableNumber, toPlainData, toPlainRecord } from "../plain-data.js";
 import { describeError } from "../run-with-deadline.js";
 import type { Judgement, RewardManager, RewardRequest } from "./reward-manager.js";
 
@@ -68,17 +69,32 @@ export class RewardQueue {
       const error = `the reward manager failed: ${describeError(cause)}`;
       return requests.map(() => ({ error, extra: {} }));
     }
-    if (judgements.length === requests.length) return judgements.map(checkScore);
+    if (judgements?.length === requests.length) return judgements.map(readJudgement);
     throw new DataError("has another number of judgements than trajectories", {
       code: "data/bad-reward",
       subject: `batch of ${requests.length} trajectories`,
       expected: `${requests.length} judgements from the reward manager`,
-      received: String(judgements.length),
+      received: describeData(judgements?.length),
     });
   }
 }
 
-function checkScore(judgement: Judgement): Judgement {
-  if ("error" in judgement || Number.isFinite(judgement.score)) return judgement;
-  return { error: `the reward manager gave a score of ${judgement.score}`, extra: judgement.extra };
+/** What a manager said, copied: it may be the user's, as the function that it asked. Never throws. */
+function readJudgement(judgement: Judgement): Judgement {
+  try {
+    const extra = toPlainRecord(judgement.extra);
+    if ("error" in judgement) return { error: String(judgement.error), extra };
+    const { score, parts } = judgement;
+    const known = toPlainData(parts);
+    if (isUsableNumber(score)) return { score, extra, ...(isParts(known) ? { parts: known } : {}) };
+    return { error: `the reward manager gave a score of ${describeData(score)}`, extra };
+  } catch (cause) {
+    return { error: `the reward manager's judgement cannot be read: ${describeError(cause)}`, extra: {} };
+  }
+}
+
+function isParts(value: unknown): value is ScorePart[] {
+  const isPart = ({ name, value, weight, by }: Partial<Record<keyof ScorePart, unknown>>) =>
+    typeof name === "string" && typeof by === "string" && isUsableNumber(value) && isUsableNumber(weight);
+  return Array.isArray(value) && value.every((part) => typeof part === "object" && part !== null && isPart(part));
 }

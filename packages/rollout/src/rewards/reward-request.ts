@@ -1,6 +1,6 @@
-import { copyData } from "../copy-data.js";
-import type { DatasetRow } from "../dataset-row.js";
+import type { DatasetRow } from "../data/dataset-row.js";
 import type { UnjudgedTrajectory } from "../loops/record-trajectory.js";
+import { copyData } from "./copy-data.js";
 import type { RewardRequest } from "./reward-manager.js";
 
 /** How a reward function gets to see a trajectory. */
@@ -35,5 +35,5 @@ export function makeRewardRequest(row: DatasetRow, trajectory: UnjudgedTrajector
 
 /** For errors and warnings. */
 export function nameSample(row: DatasetRow, sampleIndex: number): string {
-  return `row ${row.index} (${row.place}, data_source "${row.dataSource}"), sample ${sampleIndex}`;
+  return `row ${row.index} (${row.place}, data_source "${row.dataSource}", uid "${row.uid}"), sample ${sampleIndex}`;
 }

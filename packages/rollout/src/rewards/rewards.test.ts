@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ConfigError, deserializeBatch, hasFailed, RaggedColumn, serializeBatch, type Trajectory } from "@cria/core";
+import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
 import { FakeEngine } from "@cria/core/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { CalculatorTool, getToolParser } from "@cria/tools";
@@ -8,7 +8,6 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import {
   averageExtras,
   type BatchRewardFunction,
-  batchTrajectories,
   computeOverlongPenalty,
   defaultMultiTurn,
   extractFinalAnswer,
@@ -52,10 +51,16 @@ describe("semantic 12: reward functions", () => {
     const async: RewardFunction = async (_s, text) => ({ score: text.length, length: text.length });
     const kwargs = { strict: true };
     const options = { reward: sync, kwargs };
-    expect(await makeRewardManager("naive", options).judge([request()])).toEqual([{ score: 0.5, extra: {} }]);
+    expect(await makeRewardManager("naive", options).judge([request()])).toEqual([
+      { score: 0.5, extra: {}, parts: [{ name: "score", value: 0.5, weight: 1, by: "the reward function" }] },
+    ]);
     expect(seen).toEqual([["test", "#### 7", "7", info, kwargs]]);
     expect(await makeRewardManager("naive", { reward: async }).judge([request()])).toEqual([
-      { score: 6, extra: { length: 6 } },
+      {
+        score: 6,
+        extra: { length: 6 },
+        parts: [{ name: "score", value: 6, weight: 1, by: "the reward function" }],
+      },
     ]);
   });
 
@@ -66,9 +71,13 @@ describe("semantic 12: reward functions", () => {
     const both = { interactionScore: 0.5, toolScore: 0.25 };
     expect(await judge({}, { dataSource: "openai/gsm8k" })).toMatchObject({ score: 1 });
     expect(await judge({}, { dataSource: "openai/gsm8k", solutionText: "#### 8" })).toMatchObject({ score: 0 });
-    expect(await judge(both, { dataSource: "routed" })).toMatchObject({ score: 3 });
-    expect(await judge(both)).toMatchObject({ score: 0.5 });
-    expect(await judge({ toolScore: 0.25 })).toMatchObject({ score: 0.25 });
+    const by = (judge: string) => [expect.objectContaining({ by: judge })];
+    expect(await judge(both, { dataSource: "routed" })).toMatchObject({
+      score: 3,
+      parts: by('the reward of data_source "routed"'),
+    });
+    expect(await judge(both)).toMatchObject({ score: 0.5, parts: by("calculateScore of the interaction") });
+    expect(await judge({ toolScore: 0.25 })).toMatchObject({ score: 0.25, parts: by("calcReward of the tools") });
     await expect(judge({})).rejects.toThrow(
       /row 3, sample 1: data_source "test": has no reward[\s\S]*custom_reward_function/,
     );
@@ -113,7 +122,7 @@ describe("semantic 12: reward functions", () => {
     for (const [reward, expected] of [
       [hangs, late],
       [blocks, late],
-      [quick, { score: 1, extra: {} }],
+      [quick, { score: 1, extra: {}, parts: expect.anything() }],
     ] as const)
       expect(await makeRewardManager("naive", { reward, timeoutS: 0.02 }).judge([request()])).toEqual([expected]);
     const hangsForAll: BatchRewardFunction = () => new Promise(() => undefined);
@@ -149,6 +158,10 @@ describe("reward managers", () => {
       expect(judged).toEqual({
         score: expect.closeTo(1 + penalty, 12),
         extra: { acc: 1, overlong: penalty < 0 ? 1 : 0, overlong_reward: expect.closeTo(penalty, 12) },
+        parts: [
+          { name: "score", value: 1, weight: 1, by: "the reward function" },
+          { name: "overlong", value: expect.closeTo(penalty, 12), weight: 1, by: "reward_model.overlong_buffer" },
+        ],
       });
     }
   });
@@ -165,9 +178,11 @@ describe("reward managers", () => {
       return texts.map((text, i) => (i === 0 ? text.length : { score: 2, why: "because" }));
     };
     const requests = [request({ dataSource: "a" }), request({ dataSource: "b" })];
-    expect(await makeRewardManager("batch", { reward, kwargs: {} }).judge(requests)).toEqual([
-      { score: 6, extra: {} },
-      { score: 2, extra: { why: "because" } },
+    const options = { reward, rewardName: "computeScores of mine.ts", kwargs: {} };
+    const part = { name: "score", weight: 1, by: "computeScores of mine.ts" };
+    expect(await makeRewardManager("batch", options).judge(requests)).toEqual([
+      { score: 6, extra: {}, parts: [{ ...part, value: 6 }] },
+      { score: 2, extra: { why: "because" }, parts: [{ ...part, value: 2 }] },
     ]);
     await expect(makeRewardManager("batch", { reward: () => [1] }).judge(requests)).rejects.toThrow(
       /2 results[\s\S]*received: 1/,
@@ -248,26 +263,6 @@ describe("rollouts and their rewards", () => {
     expect(trajectories.map((t) => t.rewards.score)).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
-  it("come as a batch whose per-token columns fit together, and survive as bytes", async () => {
-    const trajectories = await runRollouts(
-      engine,
-      rows,
-      options(() => 1),
-    );
-    const batch = deserializeBatch(serializeBatch(batchTrajectories(trajectories)));
-    expect(batch.size).toBe(6);
-    trajectories.forEach((t, i) => {
-      expect(batch.ragged("tokenIds").row(i)).toEqual(t.tokenIds);
-      expect(batch.ragged("rolloutLogprobs").row(i)).toEqual(t.rolloutLogprobs);
-    });
-    expect([...batch.dense("reward").values]).toEqual(trajectories.map((t) => t.reward));
-    const advantages = RaggedColumn.fromRows(trajectories.map((t) => new Float32Array(t.tokenIds.length)));
-    expect(() => batch.with({ advantages }).checkAligned(["tokenIds", "advantages"])).not.toThrow();
-    const broken = { ...trajectories[2]!, responseMask: new Uint8Array(1) };
-    expect(() => batchTrajectories([trajectories[0]!, broken])).toThrow(/"responseMask", sample 1/);
-    expect(batchTrajectories([]).size).toBe(0);
-  });
-
   it("a conversation that fails does not leave the others waiting for it", async () => {
     const manager: RewardManager = {
       granularity: "batch",
@@ -330,7 +325,14 @@ describe("semantic 10: the reward of a trajectory", () => {
     const { responseMask, toolRewards, turnScores } = ended;
     expect(seen).toEqual([{ responseMask, score: 0.25, success: true, toolRewards, turnScores }]);
     expect(judged.reward).toBe(12.5);
-    expect(judged.rewards).toEqual({ score: 0.25, success: true, toolScore: 2, interactionScore: null, ...parts });
+    expect(judged.rewards).toEqual({
+      score: 0.25,
+      parts: [{ name: "score", value: 0.25, weight: 1, by: "the reward manager" }],
+      success: true,
+      toolScore: 2,
+      interactionScore: null,
+      ...parts,
+    });
     expect(judged.extraFields).toEqual({ mark: 7, acc: 1, why: "because" });
     expect(Object.keys(judged)).not.toContain("toolScore");
   });
@@ -351,16 +353,17 @@ describe("semantic 10: the reward of a trajectory", () => {
     ]);
   });
 
-  it("a step reward that is no number names the row; a judge that broke leaves nothing to learn from", () => {
+  it("a reward that is no number is none; a judge that broke leaves nothing to learn from", () => {
     const broken = { ...parts, tokenLevel: Float64Array.of(Number.NaN, 0, 0) };
-    const finish = () =>
-      finishTrajectory(
-        ended,
-        { score: 1, extra: {} },
-        () => broken,
-        () => [],
-      );
-    expect(finish).toThrow(/has a reward that is not a number[\s\S]*tools -0.5; turns 1.5/);
+    const unusable = finishTrajectory(
+      ended,
+      { score: 1, extra: {} },
+      () => broken,
+      () => [],
+    );
+    expect(hasFailed(unusable)).toBe(true);
+    expect(unusable).toMatchObject({ reward: 0, metrics: { reward_failed: 1 }, rewards: { score: null } });
+    expect(unusable.error).toMatch(/the reward is NaN: .*received score 1, tools -0.5, turns 1.5/);
     const failed = finishTrajectory(
       ended,
       { error: "offline", extra: { rm_error: "x" } },

@@ -2,7 +2,7 @@ import type { Trajectory } from "@cria/core";
 import { FakeEngine, type FakeEngineOptions } from "@cria/core/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
-import { type DatasetRow, parseRow } from "../dataset-row.js";
+import { type DatasetRow, parseRow } from "../data/dataset-row.js";
 import { defaultMultiTurn, type MultiTurnOptions } from "../loops/agent-loop.js";
 import { type RolloutOptions, runRollouts } from "../loops/run-rollouts.js";
 

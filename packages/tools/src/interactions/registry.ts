@@ -1,9 +1,9 @@
 import { ToolError } from "@cria/core";
+import { importExport } from "../user-code/import-export.js";
 import type { BaseInteraction } from "./base-interaction.js";
 import { CodeExecutionInteraction } from "./code-execution-interaction.js";
 import { CodeGameInteraction } from "./code-game-interaction.js";
 import { Gsm8kInteraction } from "./gsm8k-interaction.js";
-import { importExport } from "./import-export.js";
 import { NumberGuessingInteraction } from "./number-guessing-interaction.js";
 import { SimulatedUserInteraction } from "./simulated-user-interaction.js";
 

@@ -1,10 +1,11 @@
 import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { ToolError } from "@cria/core";
 import type { BaseTool } from "../base-tool.js";
 import { fromMcpTool } from "../converters/mcp.js";
-import type { ToolConfigEntry } from "../registry.js";
-import { McpConnection, type McpConnectionOptions, type McpServerConfig } from "./mcp-connection.js";
+import type { ToolConfigEntry } from "../tool-config-entry.js";
+import { McpConnection, type McpConnectionOptions } from "./mcp-connection.js";
+import type { McpServerConfig } from "./mcp-server-config.js";
 import { McpTool } from "./mcp-tool.js";
 
 export interface McpToolOptions extends McpConnectionOptions {
@@ -57,7 +58,7 @@ interface McpEntryConfig {
  */
 export async function createMcpTools(entry: ToolConfigEntry, baseFolder: string): Promise<BaseTool[]> {
   const config = (entry.config ?? {}) as McpEntryConfig;
-  const servers = await listServers(entry, config, baseFolder);
+  const servers = mapServers(await listServers(entry, config, baseFolder), baseFolder);
   const { prefix = "" } = config;
   const wanted = config.tools ?? entry.mcp?.tool_selected_list;
   const options = { connectTimeoutS: config.connect_timeout_s, callTimeoutS: config.timeout, prefix };
@@ -72,6 +73,13 @@ export async function createMcpTools(entry: ToolConfigEntry, baseFolder: string)
     throw error;
   }
   return made.filter((tool) => wanted?.includes(tool.name.slice(prefix.length)) ?? true);
+}
+
+/** A server's relative working directory starts at the config's folder. */
+function mapServers(servers: Record<string, McpServerConfig>, baseFolder: string): Record<string, McpServerConfig> {
+  const place = (server: McpServerConfig) =>
+    "command" in server && server.cwd !== undefined ? { ...server, cwd: resolve(baseFolder, server.cwd) } : server;
+  return Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, place(server)]));
 }
 
 function checkPresence(wanted: readonly string[] | undefined, present: readonly string[], subject: string): void {
@@ -89,8 +97,8 @@ async function listServers(
   config: McpEntryConfig,
   baseFolder: string,
 ): Promise<Record<string, McpServerConfig>> {
-  if (config.mcpServers) return config.mcpServers;
-  if ("command" in config || "url" in config) return { mcp: config as McpServerConfig };
+  if (config.mcpServers) return startAt(config.mcpServers, baseFolder);
+  if ("command" in config || "url" in config) return startAt({ mcp: config as McpServerConfig }, baseFolder);
   const fail = (received: string, cause?: unknown) =>
     new ToolError("names no MCP server", {
       code: "tool/bad-config",
@@ -103,9 +111,19 @@ async function listServers(
   const file = resolve(baseFolder, entry.mcp.mcp_servers_config_path);
   try {
     const { mcpServers } = JSON.parse(await readFile(file, "utf8"));
-    if (typeof mcpServers === "object" && mcpServers !== null) return mcpServers;
+    if (typeof mcpServers === "object" && mcpServers !== null) return startAt(mcpServers, dirname(file));
   } catch (cause) {
     throw fail(`${file}: ${(cause as Error).message}`, cause);
   }
   throw fail(`${file} has no mcpServers`);
+}
+
+/** A server runs in the folder of the file that names it: paths in a file, those of its arguments too, start there. */
+function startAt(servers: Record<string, McpServerConfig>, folder: string): Record<string, McpServerConfig> {
+  return Object.fromEntries(
+    Object.entries(servers).map(([name, server]) => [
+      name,
+      "command" in server ? { ...server, cwd: resolve(folder, server.cwd ?? ".") } : server,
+    ]),
+  );
 }

@@ -1,13 +1,12 @@
+import type { ChildProcess } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 import { ToolError } from "@cria/core";
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { CallToolResult, Tool } from "@modelcontextprotocol/sdk/types.js";
 import { importOptional } from "../import-optional.js";
-
-/** How to reach a server: the entries of the `mcpServers` object that MCP hosts share. */
-export type McpServerConfig =
-  | { command: string; args?: string[]; env?: Record<string, string>; cwd?: string }
-  | { url: string; headers?: Record<string, string> };
+import { describeCause, describeServer, LastWords } from "./describe-server.js";
+import type { McpServerConfig } from "./mcp-server-config.js";
 
 export interface McpConnectionOptions {
   /** For starting and shaking hands; default 30. */
@@ -23,6 +22,10 @@ interface Live {
 
 /** How long a server that gave an error may take to prove that it lives. */
 const PING_TIMEOUT_MS = 2000;
+/** How long an error waits for what a server wrote to stderr before it died. */
+const LAST_WORDS_MS = 50;
+/** The SDK's code for a connection that ended under a request. */
+const CONNECTION_CLOSED = -32000;
 
 /**
  * One MCP server over stdio or streamable HTTP, shared by all trajectories: its protocol matches answers to calls. When
@@ -33,7 +36,8 @@ export class McpConnection {
   private live: Promise<Live> | null = null;
   private closed = false;
   private lastPid: number | null = null;
-  private stderr = "";
+  /** Of a stdio server that was started last. */
+  private lastWords = new LastWords();
 
   constructor(
     readonly name: string,
@@ -51,12 +55,16 @@ export class McpConnection {
     const { client } = await this.connect();
     const tools: Tool[] = [];
     let cursor: string | undefined;
-    do {
-      const page = await client.listTools({ cursor }, { timeout: this.connectTimeoutMs });
-      tools.push(...page.tools);
-      cursor = page.nextCursor;
-    } while (cursor !== undefined);
-    return tools;
+    try {
+      do {
+        const page = await client.listTools({ cursor }, { timeout: this.connectTimeoutMs });
+        tools.push(...page.tools);
+        cursor = page.nextCursor;
+      } while (cursor !== undefined);
+      return tools;
+    } catch (cause) {
+      throw await this.fail("does not list its tools", cause);
+    }
   }
 
   /** @throws ToolError when the server cannot be reached, dies during the call, or refuses it. */
@@ -66,7 +74,7 @@ export class McpConnection {
     try {
       return (await client.callTool({ name: tool, arguments: args }, undefined, { signal, timeout })) as CallToolResult;
     } catch (cause) {
-      throw this.fail(`call of ${tool} failed`, cause);
+      throw await this.fail(`call of ${tool} failed`, cause);
     }
   }
 
@@ -85,11 +93,11 @@ export class McpConnection {
     return (this.options.connectTimeoutS ?? 30) * 1000;
   }
 
-  private connect(): Promise<Live> {
-    if (this.closed) throw this.fail("is closed", new Error("a call after dispose"));
-    this.live ??= this.open().catch((cause) => {
+  private async connect(): Promise<Live> {
+    if (this.closed) throw await this.fail("is closed", new Error("a call after dispose"));
+    this.live ??= this.open().catch(async (cause) => {
       this.live = null;
-      throw this.fail("cannot be reached", cause);
+      throw await this.fail("cannot be reached", cause);
     });
     return this.live;
   }
@@ -117,10 +125,16 @@ export class McpConnection {
     if ("command" in this.server) {
       const { StdioClientTransport } = await import("@modelcontextprotocol/sdk/client/stdio.js");
       const transport = new StdioClientTransport({ ...this.server, stderr: "pipe" });
-      this.stderr = "";
-      transport.stderr?.on("data", (chunk: Buffer) => {
-        this.stderr = (this.stderr + chunk.toString()).slice(-1000);
-      });
+      const words = new LastWords();
+      this.lastWords = words;
+      transport.stderr?.on("data", (chunk: Buffer) => words.hear(chunk));
+      const start = transport.start.bind(transport);
+      transport.start = async () => {
+        await start();
+        // The SDK tells nobody how its process ended.
+        const { _process } = transport as unknown as { _process?: ChildProcess };
+        _process?.once("exit", (code, signal) => words.end(code, signal));
+      };
       return transport;
     }
     const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
@@ -153,14 +167,27 @@ export class McpConnection {
     }
   }
 
-  private fail(summary: string, cause: unknown): ToolError {
-    const message = cause instanceof Error ? cause.message : String(cause);
-    const stderr = this.stderr.trim();
+  private async fail(summary: string, cause: unknown): Promise<ToolError> {
+    const words = this.lastWords;
+    const isClosed = (cause as { code?: unknown } | null)?.code === CONNECTION_CLOSED;
+    // What it wrote last may still be on its way.
+    if (isClosed) await sleep(LAST_WORDS_MS);
+    const tells = isClosed || words.hasEnded || summary === "cannot be reached" ? words.describe() : [];
     return new ToolError(summary, {
       code: "tool/mcp",
       subject: `MCP server "${this.name}"`,
-      received: summary === "cannot be reached" && stderr ? `${message}; it wrote: ${stderr}` : message,
+      expected: `an answer of ${describeServer(this.server)}`,
+      received: [describeCause(cause, this.server), ...tells].join("; "),
+      ...(summary === "cannot be reached" ? { remedy: this.describeRemedy(cause) } : {}),
       cause,
     });
+  }
+
+  private describeRemedy(cause: unknown): string {
+    if ("url" in this.server) return "check the URL, the headers, and that the server runs";
+    const { code } = cause as { code?: unknown };
+    return code === "ENOENT"
+      ? `install ${this.server.command}, or write its path; a cwd must exist too`
+      : "run the command by itself: it must stay and wait for messages on stdin";
   }
 }

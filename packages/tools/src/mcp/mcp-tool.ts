@@ -14,6 +14,10 @@ export class McpTool extends BaseTool {
     super(schema);
   }
 
+  override get origin() {
+    return "mcp" as const;
+  }
+
   async execute(
     _instanceId: string,
     parameters: Record<string, unknown>,

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -131,8 +132,55 @@ describe("a server that dies", () => {
     await expect(connectMcpServer("broken", broken)).rejects.toThrow(
       /MCP server "broken": cannot be reached.*no licence/s,
     );
-    await expect(connectMcpServer("none", { command: "/no/such/program" })).rejects.toThrow(/ENOENT/);
-    await expect(connectMcpServer("none", { url: "http://localhost:1/mcp" })).rejects.toThrow(/cannot be reached/);
+    await expect(connectMcpServer("none", { command: "/no/such/program" })).rejects.toThrow(
+      /ENOENT[\s\S]*install \/no\/such\/program/,
+    );
+    const nobody = await findPort();
+    await expect(connectMcpServer("none", { url: `http://localhost:${nobody}/mcp` })).rejects.toThrow(
+      /cannot be reached\n {2}expected: an answer of http:\/\/localhost:\d+\/mcp\n {2}received: fetch failed \(.*ECONNREFUSED/,
+    );
+  });
+
+  it("at its start says by which command, how it ended, and the last lines that it wrote, but no secret", async () => {
+    const noisy = 'for (let i = 0; i < 500; i++) console.error("line " + i); process.exitCode = 3';
+    const args = ["-e", noisy, "--", "--api-key", "s3cret", "--token=s3cret"];
+    const error = String(await connectMcpServer("noisy", { command: process.execPath, args }).catch((e: unknown) => e));
+    expect(error).toContain(`${process.execPath} -e "for (let i = 0;`);
+    expect(error).toMatch(/it ended with exit code 3; the last that it wrote:\n {4}line 490\n[\s\S]* {4}line 499\n/);
+    expect(error).toContain("-- --api-key *** --token=***");
+    expect(error).not.toMatch(/s3cret|line 489/);
+  });
+
+  it("in the middle of a call says so too", async () => {
+    const lines = `
+      const answer = (id, result) => console.log(JSON.stringify({ jsonrpc: "2.0", id, result }));
+      require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+        const { id, method } = JSON.parse(line);
+        if (method === "initialize")
+          answer(id, { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "x", version: "1" } });
+        if (method === "tools/list") answer(id, { tools: [{ name: "die", inputSchema: { type: "object" } }] });
+        if (method === "tools/call") { console.error("disk full"); process.exit(28); }
+      });`;
+    const [tool] = await connectMcpServer("dying", { command: process.execPath, args: ["-e", lines] });
+    const error = String(await tool!.execute("i", {}).catch((e: unknown) => e));
+    expect(error).toMatch(/MCP server "dying": call of die failed/);
+    expect(error).toMatch(/Connection closed; it ended with exit code 28; the last that it wrote:\n {4}disk full/);
+    await tool!.dispose();
+  });
+
+  it("over HTTP with status and the head of the body", async () => {
+    const page = createHttpServer((_, response) => {
+      response.writeHead(503, { "content-type": "text/html" }).end(`<h1>Under repair</h1>${"x".repeat(5000)}`);
+    }).listen(0);
+    await new Promise((done) => page.once("listening", done));
+    const { port: own } = page.address() as { port: number };
+    const url = `http://me:s3cret@localhost:${own}/mcp?api_key=s3cret`;
+    const plain = `http://localhost:${own}/mcp`;
+    const error = String(await connectMcpServer("web", { url: plain }).catch((e: unknown) => e));
+    expect(error).toMatch(/received: HTTP status 503: <h1>Under repair<\/h1>x+\.\.\.\n {2}try: check the URL/);
+    expect(error.length).toBeLessThan(700);
+    expect(String(await connectMcpServer("web", { url }).catch((e: unknown) => e))).not.toContain("s3cret");
+    await new Promise((done) => page.close(done));
   });
 });
 
@@ -148,6 +196,16 @@ describe("config of MCP tools", () => {
     const tools = await createTools([entry], folder);
     expect([...tools.keys()]).toEqual(["echo"]);
     expect(tools.get("echo")).toBeInstanceOf(McpTool);
+    await disposeTools(tools.values());
+    await rm(folder, { recursive: true });
+  });
+
+  it("starts a server in the folder of the file that names it", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "cria-mcp-"));
+    await writeFile(join(folder, "server.mjs"), `await import(${JSON.stringify(everything)});\n`);
+    const config = { command: process.execPath, args: ["server.mjs", "stdio"], tools: ["echo"] };
+    const tools = await createTools([{ class_name: "@cria/tools#McpTools", config }], folder);
+    expect([...tools.keys()]).toEqual(["echo"]);
     await disposeTools(tools.values());
     await rm(folder, { recursive: true });
   });

@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { importExport } from "../interactions/import-export.js";
+import { importExport } from "../user-code/import-export.js";
 import { parseChatmlJson } from "./chatml-json.js";
 import { parseDeepseekV3 } from "./deepseek-v3.js";
 import { parseGptOss } from "./gpt-oss.js";

@@ -1,8 +1,7 @@
 import type { CriaError } from "@cria/core";
 import { applyOverride, OVERRIDE } from "../apply-override.js";
 import { inspectConfig } from "../check-config.js";
-import { isMapping, removeKey } from "../ignored-keys.js";
-import { readKey, type SetAside, writeKey } from "../renamed-keys.js";
+import { isMapping, readKey, removeKey, type SetAside, writeKey } from "../raw-config.js";
 import { setAsideForeignKeys } from "../set-aside-keys.js";
 import { trainConfigSchema } from "../train-config.js";
 import { listVerlDefaults } from "../verl-defaults.js";

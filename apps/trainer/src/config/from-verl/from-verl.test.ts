@@ -36,7 +36,7 @@ python3 -m verl.trainer.main_ppo \\
   actor_rollout_ref.rollout.tensor_model_parallel_size=2 \\
   actor_rollout_ref.actor.ppo_max_token_len_per_gpu=4096 \\
   trainer.logger='["console","swanlab"]' trainer.nnodes=1 \\
-  algorithm.use_pf_ppo=True trainer.total_epoch=3 "$@"
+  actor_rollout_ref.model.mtp.enable=True trainer.total_epoch=3 "$@"
 `;
 
 describe("a script of verl", () => {
@@ -56,7 +56,7 @@ describe("a script of verl", () => {
       { key: "actor_rollout_ref.model.path", reason: "Qwen/Qwen3-8B: must be a GGUF file of that model" },
     ]);
     expect(unsupported).toEqual([
-      { key: "algorithm.use_pf_ppo", reason: "true is not supported yet" },
+      { key: "actor_rollout_ref.model.mtp.enable", reason: "true is not supported yet" },
       {
         key: "trainer.total_epoch",
         reason: expect.stringMatching(/not a key that Cria knows; perhaps trainer\.total_epochs/),

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { ConfigError } from "@cria/core";
 import { parse as parseYaml } from "yaml";
-import { isMapping } from "../ignored-keys.js";
+import { isMapping } from "../raw-config.js";
 import { type Conversion, convertConfig } from "./convert-config.js";
 import { readInterpolations } from "./read-interpolations.js";
 import { readScript } from "./read-script.js";

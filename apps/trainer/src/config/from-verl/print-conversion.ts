@@ -1,5 +1,5 @@
 import { Document, isScalar } from "yaml";
-import type { SetAside } from "../renamed-keys.js";
+import type { SetAside } from "../raw-config.js";
 import type { Conversion } from "./convert-config.js";
 
 const WIDTH = 118;

@@ -1,5 +1,4 @@
-import { isMapping } from "../ignored-keys.js";
-import { readKey, type SetAside } from "../renamed-keys.js";
+import { isMapping, readKey, type SetAside } from "../raw-config.js";
 
 /** What a config may stand for by another key: `${a.b}`, `${oc.select:a.b,default}`, `${oc.env:NAME,default}`. */
 const INTERPOLATION = /^\$\{(?:(oc\.select|oc\.env):)?([\w.@/-]+)(?:,([^}]*))?\}$/;

@@ -1,5 +1,4 @@
-export const interactionTemplate = `import { BaseInteraction, findLastAnswer, type InteractionReply, type StartKwargs } from "@cria/tools";
-import type { ChatMessage } from "@cria/core";
+export const interactionTemplate = `import { BaseInteraction, type ChatMessage, findLastAnswer, type InteractionReply, type StartKwargs } from "cria";
 
 interface State {
   truth: number;

@@ -1,16 +1,60 @@
-export function makePackage(name: string): string {
-  const scripts = {
-    check: "cria check-env tools.yaml && cria check-env interaction.yaml",
-    rollout: "cria rollout config.yaml --val",
-    train: "cria train config.yaml",
-    test: "node --test",
+/** Versions that the scaffold asks for; Cria's own is that of the running program. */
+const TYPESCRIPT = "^5.9.3";
+const NODE_TYPES = "^20.19.25";
+
+/** @param files of tools and interactions that `npm run check` looks at. */
+export function makePackage(name: string, files: readonly string[], version: string): string {
+  const run = `runs/${name}/first`;
+  const manifest = {
+    name,
+    private: true,
+    type: "module",
+    scripts: {
+      check: files.map((file) => `cria check-env ${file}`).join(" && "),
+      types: "tsc",
+      rollout: "cria rollout config.yaml --val",
+      train: "cria train config.yaml",
+      eval: `cria eval config.yaml --checkpoint ${run}`,
+      export: `cria export --run ${run} --adapter adapter.gguf`,
+      test: "node --test",
+    },
+    dependencies: { cria: `^${version}` },
+    devDependencies: { "@types/node": NODE_TYPES, typescript: TYPESCRIPT },
   };
-  return `${JSON.stringify({ name, private: true, type: "module", scripts }, null, 2)}\n`;
+  return `${JSON.stringify(manifest, null, 2)}\n`;
 }
+
+/** For the editor and `tsc` alone: Cria runs TypeScript as it is. */
+export const tsconfigTemplate = `${JSON.stringify(
+  {
+    compilerOptions: {
+      target: "ES2023",
+      module: "NodeNext",
+      strict: true,
+      verbatimModuleSyntax: true,
+      skipLibCheck: true,
+      noEmit: true,
+      types: ["node"],
+    },
+    include: ["*.ts"],
+  },
+  null,
+  2,
+)}\n`;
 
 export const gitignoreTemplate = "runs/\nnode_modules/\n";
 
-export const testTemplate = `import assert from "node:assert/strict";
+/**
+ * @param files of tools and interactions to check.
+ * @param expectCalls whether the policy uses tools and feedback from the start.
+ */
+export function makeTest(files: readonly string[], expectCalls: boolean): string {
+  const calls = expectCalls
+    ? `  assert.ok(result.metrics.tool_calls > 0);
+  assert.ok(result.metrics.interaction_turns > 0);
+`
+    : "";
+  return `import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,14 +63,17 @@ import { test } from "node:test";
 
 /** The cria to test with: CRIA may name another one, for example "node /path/to/cria.mjs". */
 const [command, ...before] = (process.env.CRIA ?? "npx cria").split(" ");
+/** Milliseconds for each command. */
+const timeout = 600_000;
 
 function cria(...args) {
-  const options = { cwd: import.meta.dirname, encoding: "utf8" };
-  const { status, stdout, stderr } = spawnSync(command, [...before, ...args, "--json"], options);
+  const options = { cwd: import.meta.dirname, encoding: "utf8", timeout };
+  const { status, stdout, stderr, error } = spawnSync(command, [...before, ...args, "--json"], options);
+  if (error) throw error;
   return { status, stderr, result: stdout ? JSON.parse(stdout) : undefined };
 }
 
-for (const file of ["tools.yaml", "interaction.yaml"]) {
+for (const file of ${JSON.stringify(files).replaceAll(",", ", ")}) {
   test(\`\${file}: a scripted model finds nothing wrong\`, () => {
     const { status, stderr, result } = cria("check-env", file);
     assert.equal(status, 0, stderr || JSON.stringify(result, null, 2));
@@ -34,15 +81,14 @@ for (const file of ["tools.yaml", "interaction.yaml"]) {
   });
 }
 
-test("the policy has conversations that end, with the tool and with feedback", () => {
+test("the policy has conversations that end", () => {
   const folder = mkdtempSync(join(tmpdir(), "environment-"));
   const out = join(folder, "trajectories.jsonl");
   const { status, stderr, result } = cria("rollout", "config.yaml", "--rows", "8", "--out", out, "trainer.threads=1");
   assert.equal(status, 0, stderr);
   assert.equal(result.failed, 0);
-  assert.ok(result.metrics.tool_calls > 0);
-  assert.ok(result.metrics.interaction_turns > 0);
-  assert.equal(readFileSync(out, "utf8").trim().split("\\n").length, result.trajectories);
+${calls}  assert.equal(readFileSync(out, "utf8").trim().split("\\n").length, result.trajectories);
   rmSync(folder, { recursive: true });
 });
 `;
+}

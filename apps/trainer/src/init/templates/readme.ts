@@ -1,27 +1,71 @@
-export function makeReadme(name: string): string {
+interface ReadmeParts {
+  name: string;
+  /** What the task is made of, in a sentence or two. */
+  story: string;
+  /** Files and what they are. */
+  files: readonly (readonly [string, string])[];
+  /** What to change, and how conversations are judged. */
+  ending: string;
+}
+
+export function makeReadme({ name, story, files, ending }: ReadmeParts): string {
   return `# ${name}
 
-An environment for [Cria](https://www.npmjs.com/package/cria): word problems, a calculator, and somebody who says when an
-answer is wrong. It runs as it is on the embedded policy; replace it piece by piece with your own.
+An environment for [Cria](https://www.npmjs.com/package/cria): ${story}
 
 | file | what it is |
 | --- | --- |
-| \`tool.ts\`, \`tools.yaml\` | what the model can do |
-| \`interaction.ts\`, \`interaction.yaml\` | who answers the model, and judges |
-| \`data/*.jsonl\` | the problems: prompt, ground truth, data source |
-| \`config.yaml\` | model, rollouts, training |
-| \`environment.test.mjs\` | what must stay true |
+${files.map(([file, what]) => `| ${file} | ${what} |`).join("\n")}
 
 \`\`\`sh
-cria check-env tools.yaml          # a scripted model tries the tool: what is wrong with it?
-cria check-env interaction.yaml    # and the interaction
-cria rollout config.yaml --val     # conversations of the policy, as JSONL
-cria train config.yaml             # training; a few minutes on a laptop
-node --test                        # all of it
+npm install            # cria, and TypeScript for the editor; not needed where a folder above has them
+npm run check          # a scripted model tries the tools: what is wrong with them?
+npm run rollout        # conversations of the policy, as JSONL
+npm run train          # training; the same command again goes on from the newest checkpoint
+npm run eval           # success of the trained model on data/val.jsonl
+npm run export         # the trained adapter, for stock llama.cpp
+npm run types          # tsc
+npm test               # all of it
 \`\`\`
 
-Rows whose \`data_source\` is \`${name}\` talk to the interaction of that name. A conversation's reward is the interaction's
-\`calculateScore\`; to judge in another way, set \`custom_reward_function.path\`. With another model, set
-\`actor_rollout_ref.model.path\` and the lengths.
+${ending}
 `;
+}
+
+const common = [
+  ["`config.yaml`", "model, rollouts, training"],
+  ["`environment.test.mjs`", "what must stay true"],
+] as const;
+
+export function makeTemplateReadme(name: string): string {
+  return makeReadme({
+    name,
+    story: `word problems, a calculator, and somebody who says when an
+answer is wrong. It runs as it is; replace it piece by piece with your own.`,
+    files: [
+      ["`tool.ts`, `tools.yaml`", "what the model can do"],
+      ["`interaction.ts`, `interaction.yaml`", "who answers the model, and judges"],
+      ["`data/*.jsonl`", "the problems: prompt, ground truth, data source"],
+      ...common,
+    ],
+    ending: `Rows whose \`data_source\` is \`${name}\` talk to the interaction of that name. A conversation's reward is the interaction's
+\`calculateScore\`; to judge in another way, set \`custom_reward_function.path\`. Another model: \`cria init --model my.gguf\` writes
+the lengths, the tool format and the rest that fit it.`,
+  });
+}
+
+export function makeToolsReadme(name: string, origin: string): string {
+  return makeReadme({
+    name,
+    story: `the tools of ${origin}, rows that ask for
+calls of them, and a reward. It runs as it is; what you fill in is the rows and the reward.`,
+    files: [
+      ["`tools.yaml`", `which tools, and how they are reached`],
+      ["`data/*.jsonl`", "FILL IN the tasks: prompt, ground truth, data source"],
+      ["`reward.ts`", "FILL IN what a good answer is"],
+      ...common,
+    ],
+    ending: `A row may carry what its tools need (\`extra_info.tools_kwargs\`) and anything that the reward wants to know. Rollouts call
+tools for real, many at once: give them a copy of what they may change, and name in tools.yaml only those that may be called.`,
+  });
 }

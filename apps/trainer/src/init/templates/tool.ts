@@ -1,11 +1,27 @@
-export const toolTemplate = `import { BaseTool, defineToolSchema, type ToolResult } from "@cria/tools";
-import { z } from "zod";
+import type { ToolSchema } from "@cria/core";
 
-const schema = defineToolSchema(
-  "calculator",
-  "Evaluates an arithmetic expression.",
-  z.object({ expression: z.string().describe("Numbers with + - * / and parentheses") }),
-);
+/** As the template below says it. */
+export const templateSchema: ToolSchema = {
+  type: "function",
+  function: {
+    name: "calculator",
+    description: "Evaluates an arithmetic expression.",
+    parameters: {
+      type: "object",
+      properties: { expression: { type: "string", description: "Numbers with + - * / and parentheses" } },
+      required: ["expression"],
+    },
+  },
+};
+
+export const toolTemplate = `import { BaseTool, defineToolSchema, type ToolResult } from "cria";
+
+/** Name, description and arguments (JSON Schema, or a zod object): what the model is told of the tool. */
+const schema = defineToolSchema("calculator", "Evaluates an arithmetic expression.", {
+  type: "object",
+  properties: { expression: { type: "string", description: "Numbers with + - * / and parentheses" } },
+  required: ["expression"],
+});
 
 /** What the model can do in this environment. One object serves all conversations: keep state by instanceId. */
 export class MyTool extends BaseTool {

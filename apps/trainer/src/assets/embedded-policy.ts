@@ -1,0 +1,15 @@
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+// The build copies what travels with the package into dist/assets, laid out as in the repository (tsup.config.ts). This file
+// runs either in dist or, from sources, in src/assets: there is nothing built to find then, and the repository has the files.
+const here = dirname(fileURLToPath(import.meta.url));
+const built = join(here, "assets");
+const root = existsSync(built) ? built : join(here, "..", "..", "..", "..");
+
+/** Absolute path of the policy that comes with Cria, in a checkout and in an installed package alike. */
+export const embeddedPolicyPath = join(root, "models", "cria-tiny.gguf");
+
+/** Absolute path of the config that `cria demo` trains by. */
+export const demoConfigPath = join(root, "examples", "calculator", "config.yaml");

@@ -1,0 +1,68 @@
+import { findNearest } from "@cria/core";
+import type { ChatSession } from "./chat-session.js";
+
+/** What a person may type instead of a message. */
+export const chatCommands = {
+  help: "what may be typed",
+  reset: "begin the conversation anew",
+  undo: "take back the last message and its answer",
+  retry: "another answer to the last message",
+  tools: "the tools, with their parameters",
+  system: "the system message; /system <text> sets another and begins anew, /system - none",
+  quit: "end (also Ctrl-D)",
+} as const;
+
+export type ChatCommand = keyof typeof chatCommands;
+
+/** A line that a person typed. */
+export type ChatInput =
+  | { kind: "message"; text: string }
+  | { kind: "command"; name: ChatCommand; argument: string }
+  | { kind: "unknown"; text: string };
+
+/** `/name` is a command, `//text` the message `/text`. */
+export function readInput(line: string): ChatInput {
+  if (line.startsWith("//")) return { kind: "message", text: line.slice(1) };
+  const match = /^\/(\w*)(?:\s+([\s\S]*))?$/.exec(line.trim());
+  if (!match) return { kind: "message", text: line };
+  const name = match[1] === "exit" ? "quit" : match[1]!;
+  if (Object.hasOwn(chatCommands, name))
+    return { kind: "command", name: name as ChatCommand, argument: match[2]?.trim() ?? "" };
+  const nearest = findNearest(name, Object.keys(chatCommands));
+  const advice = nearest ? `perhaps /${nearest}` : "/help lists them";
+  return { kind: "unknown", text: `/${name} is no command: ${advice}; //${name} says it to the model` };
+}
+
+/** Runs a command that makes no answer. @returns what to tell; it may hold text of tools. */
+export async function runChatCommand(session: ChatSession, name: ChatCommand, argument: string): Promise<string> {
+  switch (name) {
+    case "reset":
+      await session.reset();
+      return "the conversation begins anew";
+    case "undo": {
+      const message = session.undo();
+      return message === null ? "there is nothing to take back" : `taken back: ${message}`;
+    }
+    case "tools":
+      return session.schemas.length === 0 ? "there are no tools: --tools tools.yaml" : listTools(session);
+    case "system":
+      if (argument === "") return session.system ?? "there is no system message";
+      await session.reset(argument === "-" ? null : argument);
+      return "the conversation begins anew, with that system message";
+    case "help":
+      return Object.entries(chatCommands)
+        .map(([command, meaning]) => `/${command.padEnd(7)} ${meaning}`)
+        .concat("Ctrl-C   stops an answer; at the prompt it ends", "a line that ends with \\ goes on in the next")
+        .join("\n");
+    default:
+      return "";
+  }
+}
+
+function listTools({ schemas }: ChatSession): string {
+  return schemas
+    .map(({ function: { name, description, parameters } }) =>
+      [`${name}: ${description ?? "no description"}`, `  ${JSON.stringify(parameters)}`].join("\n"),
+    )
+    .join("\n");
+}

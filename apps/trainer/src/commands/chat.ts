@@ -1,0 +1,131 @@
+import { ConfigError } from "@cria/core";
+import { defineCommand } from "citty";
+import { ChatSession } from "../chat/chat-session.js";
+import { type Chat, openChat } from "../chat/open-chat.js";
+import { chatByLines } from "../chat/piped-chat.js";
+import { chatInTerminal } from "../chat/terminal-chat.js";
+import { fetchModel } from "../hub/fetch-addresses.js";
+import { colors as pc } from "../terminal/colors.js";
+import { makePrintable } from "../terminal/printable-text.js";
+import { commonArgs, runCommand } from "./run-command.js";
+
+const args = {
+  target: {
+    type: "positional",
+    description:
+      "A model or adapter (GGUF, or hf:<owner>/<model>), a run or checkpoint, a config (default: the embedded policy)",
+    required: false,
+  },
+  step: { type: "string", description: "Of a run: its checkpoint after this step (default: the newest)" },
+  adapter: { type: "string", description: "A LoRA adapter (GGUF) on the model" },
+  base: { type: "string", description: "The model of an adapter, or of a run that was moved" },
+  tools: { type: "string", description: "tools.yaml (default: those of the run or config)" },
+  format: { type: "string", description: "How the model writes calls (default: the run's, or by its template)" },
+  system: { type: "string", description: 'System message (default: that of the run\'s first row; "": none)' },
+  temperature: { type: "string", description: "0 is greedy (default: the run's, else 0.7)" },
+  "top-p": { type: "string", description: "Sample from the likeliest tokens of this share alone (default: the run's)" },
+  "max-tokens": { type: "string", description: "Most tokens of an answer (default: what the context leaves)" },
+  seed: { type: "string", description: "The same seed and messages give the same answers (default: drawn)" },
+  context: { type: "string", description: "Most tokens of the conversation (default: the model's, at most 4096)" },
+  device: { type: "string", description: "auto, cpu or cuda (default: the run's, else auto)" },
+  threads: { type: "string", description: "Native threads (default: all cores)" },
+  ...commonArgs,
+  json: { type: "boolean", description: "An object a turn on stdout; messages come from stdin, one a line" },
+} as const;
+
+/** Below the options in its help. */
+export const chatNotes = `cria chat                                        the embedded policy with its calculator
+cria chat model.gguf --tools tools.yaml
+cria chat runs/my-task/default --step 20         with the run's model, tools, sampling and system message
+echo "2+2?" | cria chat model.gguf --json        a message a line, for scripts
+
+In a terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends.`;
+
+export const chatCommand = defineCommand({
+  meta: {
+    name: "chat",
+    description: "Talk to a model, an adapter or what a run trained, tools included",
+  },
+  args,
+  run: ({ args: given }) =>
+    runCommand(given, async (signal) => {
+      const isTalk = process.stdin.isTTY === true && process.stdout.isTTY === true && !given.json;
+      if (isTalk) process.stderr.write(pc.dim("loading ...\r"));
+      const chat = await openChat({
+        target: given.target,
+        step: readNumber("step", given.step, { whole: true, least: 0 }),
+        adapter: given.adapter,
+        base: given.base,
+        tools: given.tools,
+        format: given.format,
+        system: given.system,
+        temperature: readNumber("temperature", given.temperature, { least: 0 }),
+        topP: readNumber("top-p", given["top-p"], { least: 0, most: 1 }),
+        maxTokens: readNumber("max-tokens", given["max-tokens"], { whole: true, least: 1 }),
+        seed: readNumber("seed", given.seed, { whole: true, least: 0 }),
+        context: readNumber("context", given.context, { whole: true, least: 16 }),
+        device: readDevice(given.device),
+        threads: readNumber("threads", given.threads, { whole: true, least: 1 }),
+        say: (text) => process.stderr.write(`${text}\n`),
+        fetch: (address) => fetchModel(address, { silent: given.json, signal }),
+      });
+      try {
+        const session = new ChatSession(chat);
+        try {
+          if (isTalk) {
+            introduce(chat);
+            process.exitCode = await chatInTerminal(session, { input: process.stdin, output: process.stdout, signal });
+            signal.throwIfAborted();
+          } else {
+            const write = (text: string) => void process.stdout.write(text);
+            await chatByLines(session, { input: process.stdin, write, json: given.json === true, signal });
+          }
+        } finally {
+          await session.close();
+        }
+      } finally {
+        await chat.dispose();
+      }
+    }),
+});
+
+function introduce({ name, engine, tools, system, sampling }: Chat): void {
+  const { contextSize, device } = engine.info;
+  const line = (label: string, text: string) => console.log(`${pc.dim(label.padEnd(7))} ${makePrintable(text)}`);
+  console.log(`${pc.bold("cria chat")} with ${makePrintable(name)}`);
+  line("model", `${engine.info.name}, ${contextSize} tokens, ${device}`);
+  line("sampled", `temperature ${sampling.temperature}, top-p ${sampling.topP}, seed ${sampling.seed}`);
+  if (tools.size > 0) line("tools", [...tools.keys()].join(", "));
+  if (system !== null) line("system", system.length > 300 ? `${system.slice(0, 300)} ...` : system);
+  if (name.startsWith("the embedded policy")) {
+    line("try", "There are 70 marbles in a box and 28 marbles in a bag. How many marbles in total?");
+    line("", "It hardly uses its tool yet: cria demo trains it, then cria chat runs/demo");
+  }
+  console.log(pc.dim("/help lists the commands; Ctrl-C stops an answer, Ctrl-D ends"));
+}
+
+function readNumber(
+  option: string,
+  text: string | undefined,
+  { whole = false, least, most = Number.POSITIVE_INFINITY }: { whole?: boolean; least: number; most?: number },
+): number | undefined {
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (text.trim() !== "" && value >= least && value <= most && (!whole || Number.isSafeInteger(value))) return value;
+  throw new ConfigError("has a wrong value", {
+    code: "config/bad-argument",
+    subject: `--${option}`,
+    expected: `a ${whole ? "whole " : ""}number ${most === Number.POSITIVE_INFINITY ? `of at least ${least}` : `from ${least} to ${most}`}`,
+    received: text,
+  });
+}
+
+function readDevice(text: string | undefined): "auto" | "cpu" | "cuda" | undefined {
+  if (text === undefined || text === "auto" || text === "cpu" || text === "cuda") return text;
+  throw new ConfigError("has a wrong value", {
+    code: "config/bad-argument",
+    subject: "--device",
+    expected: "auto, cpu or cuda",
+    received: text,
+  });
+}

@@ -1,0 +1,26 @@
+import { listKeys } from "../config/reference/list-keys.js";
+import { trainConfigSchema } from "../config/train-config.js";
+
+const MOST_USED = [
+  "actor_rollout_ref.model.path",
+  "data.train_files",
+  "actor_rollout_ref.rollout.n",
+  "actor_rollout_ref.actor.optim.lr",
+  "trainer.total_training_steps",
+];
+
+/** What `cria train --help` says of the config. */
+export function describeMostUsedKeys(): string {
+  const keys = listKeys(trainConfigSchema);
+  const rows = MOST_USED.map((name) => {
+    const { meaning, default: value } = keys.find(({ key }) => key === name)!;
+    return `  ${name.padEnd(34)} ${meaning}${value === undefined ? "" : ` (${JSON.stringify(value)})`}`;
+  });
+  return [
+    "KEYS OF THE CONFIG",
+    "",
+    ...rows,
+    "",
+    "All of them: cria config; one in full: cria config trainer.save_freq.",
+  ].join("\n");
+}

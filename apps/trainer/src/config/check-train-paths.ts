@@ -1,0 +1,34 @@
+import type { ConfigError } from "@cria/core";
+import type { LoadedConfig } from "./load-config.js";
+import { listMissingPaths } from "./paths.js";
+import type { TrainConfig } from "./train-config.js";
+
+/** Errors for the files that a training needs and that are not there. `except`: keys that a command does without. */
+export function listMissingTrainPaths(
+  loaded: LoadedConfig<TrainConfig>,
+  except: readonly string[] = [],
+): ConfigError[] {
+  return listMissingPaths(loaded, [...except, ...listUnusedKeys(loaded.values)]);
+}
+
+/** Looks for every file before anything is loaded. @throws ConfigError for the first that is not there. */
+export function checkTrainPaths(loaded: LoadedConfig<TrainConfig>, except: readonly string[] = []): void {
+  const [first] = listMissingTrainPaths(loaded, except);
+  if (first) throw first;
+}
+
+/** Keys whose paths nobody opens, as configs of other frameworks have them. */
+export function listUnusedKeys({ algorithm, actor_rollout_ref, data, reward_model, trainer }: TrainConfig): string[] {
+  const { multi_turn } = actor_rollout_ref.rollout;
+  const section = "actor_rollout_ref.rollout.multi_turn";
+  return [
+    ...(multi_turn.enable ? [] : [`${section}.tool_config_path`, `${section}.interaction_config_path`]),
+    // Rows of a class of the user's may lie anywhere.
+    ...(data.custom_cls.path === null ? [] : ["data.train_files", "data.val_files"]),
+    ...(trainer.resume_mode === "resume_path" ? [] : ["trainer.resume_from_path"]),
+    ...(algorithm.adv_estimator === "gae" ? [] : ["critic.model.path"]),
+    ...(reward_model.enable
+      ? []
+      : ["path", "head_path", "prompt_template_path"].map((key) => `reward_model.model.*.${key}`)),
+  ];
+}

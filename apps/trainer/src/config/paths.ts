@@ -1,0 +1,203 @@
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { isAbsolute, join, resolve } from "node:path";
+import { ConfigError } from "@cria/core";
+import { isAddress } from "@cria/hub";
+import { isMapping } from "./raw-config.js";
+
+/**
+ * Where relative paths start, for every command. What was typed in a shell, as an argument or as key=value, starts at the
+ * working directory; what stands in a file starts at that file's folder. What nobody wrote, as the default of
+ * `trainer.default_local_dir`, starts at the working directory. `~/` is the home folder; an address (`hf:...`) is no path.
+ */
+
+/**
+ * model, rows: files to read, or addresses of a hub. file: a file to read. module: `./file.ts#export`, or a name that is no path.
+ * output: what is written, or read where there is one. run: a run folder or checkpoint to read.
+ */
+type PathKind = "model" | "rows" | "file" | "module" | "output" | "run";
+
+const rollout = "actor_rollout_ref.rollout";
+
+/** Every key of a config that may hold paths: of `cria train`, then of `cria sft`. `*` is each entry of a list. */
+export const pathKeys: Readonly<Record<string, PathKind>> = {
+  "actor_rollout_ref.model.path": "model",
+  "actor_rollout_ref.model.lora_adapter_path": "file",
+  "critic.model.path": "model",
+  [`${rollout}.multi_turn.tool_config_path`]: "file",
+  [`${rollout}.multi_turn.interaction_config_path`]: "file",
+  [`${rollout}.multi_turn.format`]: "module",
+  [`${rollout}.agent.agent_loop_config_path`]: "file",
+  "actor_rollout_ref.actor.policy_loss.loss_mode": "module",
+  "actor_rollout_ref.actor.loss_agg_mode": "module",
+  "actor_rollout_ref.actor.kl_loss_type": "module",
+  "algorithm.adv_estimator": "module",
+  "algorithm.kl_penalty": "module",
+  "data.train_files": "rows",
+  "data.val_files": "rows",
+  "data.map": "module",
+  "data.cache_dir": "output",
+  "data.custom_cls.path": "file",
+  "custom_reward_function.path": "file",
+  "reward_model.model.path": "model",
+  "reward_model.model.head_path": "file",
+  "reward_model.model.prompt_template_path": "file",
+  "reward_model.model.*.path": "model",
+  "reward_model.model.*.head_path": "file",
+  "reward_model.model.*.prompt_template_path": "file",
+  "trainer.default_local_dir": "output",
+  "trainer.resume_from_path": "run",
+  "trainer.rollout_data_dir": "output",
+  "trainer.validation_data_dir": "output",
+  "model.path": "model",
+  "trainer.output_path": "output",
+};
+
+/** A path as a config has it. */
+interface Place {
+  /** With the position, where a list stands: data.train_files.0. */
+  id: string;
+  key: string;
+  kind: PathKind;
+  value: string;
+  holder: Record<string, unknown>;
+  name: string;
+}
+
+/** Keys whose paths were typed in the shell; of lists with the position. */
+export type TypedPaths = ReadonlySet<string>;
+
+/** A path that starts at a folder, absolute; addresses and names that are no paths as they are. */
+export function resolvePath(folder: string, path: string): string {
+  if (isAddress(path) || isAbsolute(path)) return path;
+  return path.startsWith("~/") ? join(homedir(), path.slice(2)) : resolve(folder, path);
+}
+
+/** A path that was typed in the shell. */
+export function resolveTyped(path: string): string {
+  return resolvePath(process.cwd(), path);
+}
+
+/**
+ * Makes paths of a raw config absolute, in place: those that were typed, for their file does not say where they start, and those
+ * of runs. Other paths of the file stay as they are written, so that a run's config is the same in a moved folder.
+ * @param typed what the overrides alone say.
+ */
+export function resolveRawPaths(
+  raw: Record<string, unknown>,
+  typed: Record<string, unknown>,
+  folder: string,
+): TypedPaths {
+  const typedValues = new Map(listPlaces(typed).map(({ id, value }) => [id, value]));
+  const resolved = new Set<string>();
+  for (const { id, kind, value, holder, name } of listPlaces(raw)) {
+    const isTyped = typedValues.get(id) === value;
+    if (isTyped) resolved.add(id);
+    if (isTyped || kind === "output" || kind === "run")
+      holder[name] = resolveAs(kind, isTyped ? process.cwd() : folder, value);
+  }
+  return resolved;
+}
+
+/** The addresses of a hub that a checked config names, without those of `except`. */
+export function listAddresses(
+  values: object,
+  except: readonly string[] = [],
+): { kind: "model" | "rows"; address: string }[] {
+  return listPlaces(values).flatMap(({ key, kind, value }) =>
+    (kind === "model" || kind === "rows") && isAddress(value) && !except.includes(key)
+      ? [{ kind, address: value }]
+      : [],
+  );
+}
+
+/** What a checked config names and is not there, an error for each. Keys of `except` are not looked at. */
+export function listMissingPaths(
+  { values, folder, typed, file }: { values: object; folder: string; typed: TypedPaths; file: string },
+  except: readonly string[] = [],
+): ConfigError[] {
+  return listPlaces(values).flatMap(({ id, key, kind, value }) => {
+    if (kind === "output" || except.includes(key) || isAddress(value) || isName(kind, value)) return [];
+    const resolved = resolveAs(kind, folder, value);
+    const path = kind === "module" ? resolved.slice(0, resolved.lastIndexOf("#")) : resolved;
+    if (existsSync(path)) return [];
+    // A single value that a schema makes a list of.
+    const isTyped = typed.has(id) || typed.has(id.replace(/\.0(?=\.|$)/, ""));
+    if (isTyped) return [makeMissing({ kind, subject: key, written: path, path, folder: null })];
+    return [makeMissing({ kind, subject: `${file}: ${key}`, written: value, path, folder })];
+  });
+}
+
+/** Looks for what an argument names. @returns its path, or the address. @throws ConfigError when it is not there. */
+export function checkArgument(option: string, path: string): string {
+  const found = resolveTyped(path);
+  if (isAddress(path) || existsSync(found)) return found;
+  throw makeMissing({ subject: option, written: path, path: found, folder: null });
+}
+
+interface Missing {
+  kind?: PathKind;
+  subject: string;
+  written: string;
+  path: string;
+  /** Of the file that names the path; null: it was typed. */
+  folder: string | null;
+}
+
+function makeMissing({ kind, subject, written, path, folder }: Missing): ConfigError {
+  const rule = folder === null ? describeShellRule() : `a path in a file starts at that file's folder, ${folder}`;
+  const other = folder === null ? null : resolve(process.cwd(), written);
+  const elsewhere = other !== null && other !== path && existsSync(other) ? `; ${other} is there` : "";
+  // Other frameworks take names of a hub as they are.
+  const name = /(?:^|\/)([\w.-]+\/[\w.-]+)$/.exec(written)?.[1];
+  const isName = name !== undefined && !/\.(gguf|parquet|jsonl?)$/i.test(name);
+  const address = { model: `hf:${name}:<quantisation>`, rows: `hf:${name}/<config>/<split>` }[kind as "model" | "rows"];
+  const hub = isName && address !== undefined ? `; what lies on a hub is named ${address}` : "";
+  return new ConfigError("does not exist", {
+    code: "config/path-missing",
+    subject,
+    expected: "a path of something that is there",
+    received: written === path ? path : `${written}, that is ${path}`,
+    remedy: `check the path: ${rule}${elsewhere}${hub}`,
+  });
+}
+
+export function describeShellRule(): string {
+  return `what is typed in a shell starts at the working directory, ${process.cwd()}`;
+}
+
+function resolveAs(kind: PathKind, folder: string, value: string): string {
+  return isName(kind, value) ? value : resolvePath(folder, value);
+}
+
+/** Whether a value names no file: an algorithm that is registered, or an export of a package. */
+function isName(kind: PathKind, value: string): boolean {
+  return kind === "module" && !/^(\.{1,2}|~)?\/.*#/.test(value);
+}
+
+function listPlaces(config: object): Place[] {
+  return Object.entries(pathKeys).flatMap(([key, kind]) =>
+    listTexts(config, key.split(".")).map((found) => ({ key, kind, ...found })),
+  );
+}
+
+/** The texts at a key, lists entry by entry, with what holds them. */
+function listTexts(
+  node: unknown,
+  [name, ...rest]: readonly string[],
+  above = "",
+): Pick<Place, "id" | "value" | "holder" | "name">[] {
+  if (name === "*") {
+    if (!Array.isArray(node)) return [];
+    return node.flatMap((entry, i) => listTexts(entry, rest, `${above}${i}.`));
+  }
+  if (!isMapping(node) || !Object.hasOwn(node, name!)) return [];
+  const value = node[name!];
+  if (rest.length > 0) return listTexts(value, rest, `${above}${name}.`);
+  if (typeof value === "string") return [{ id: `${above}${name}`, value, holder: node, name: name! }];
+  if (!Array.isArray(value)) return [];
+  return value.flatMap((entry, i) => {
+    const holder = value as unknown as Record<string, unknown>;
+    return typeof entry === "string" ? [{ id: `${above}${name}.${i}`, value: entry, holder, name: String(i) }] : [];
+  });
+}

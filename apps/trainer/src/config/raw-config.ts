@@ -1,0 +1,59 @@
+// A config as it was read: nested mappings, whose keys are named by dotted paths.
+
+/** A key that has no effect, and why. */
+export interface SetAside {
+  key: string;
+  reason: string;
+}
+
+/** What stands at a dotted key; undefined when nothing does. */
+export function readKey(raw: unknown, path: string): unknown {
+  let node = raw;
+  for (const part of path.split(".")) node = isMapping(node) && Object.hasOwn(node, part) ? node[part] : undefined;
+  return node;
+}
+
+/** Sets a dotted key, with the sections above it. */
+export function writeKey(raw: Record<string, unknown>, path: string, value: unknown): void {
+  const parts = path.split(".");
+  const last = parts.pop()!;
+  let node = raw;
+  for (const part of parts) {
+    if (!Object.hasOwn(node, part) || !isMapping(node[part])) define(node, part, {});
+    node = node[part] as Record<string, unknown>;
+  }
+  define(node, last, value);
+}
+
+/** Plain assignment would reach Object.prototype through a key named __proto__. */
+function define(node: Record<string, unknown>, key: string, value: unknown): void {
+  Object.defineProperty(node, key, { value, writable: true, enumerable: true, configurable: true });
+}
+
+/** Removes a dotted key from a raw config, and tells what stood there. */
+export function removeKey(raw: Record<string, unknown>, path: string): { found: boolean; value?: unknown } {
+  const parts = path.split(".");
+  const last = parts.pop()!;
+  let node: unknown = raw;
+  for (const part of parts) node = isMapping(node) ? node[part] : undefined;
+  if (!isMapping(node) || !Object.hasOwn(node, last)) return { found: false };
+  const value = node[last];
+  delete node[last];
+  dropEmptySections(raw, parts);
+  return { found: true, value };
+}
+
+/** Sections of which nothing is left would be unknown keys where Cria has none of that name. */
+function dropEmptySections(raw: Record<string, unknown>, parts: readonly string[]): void {
+  for (let depth = parts.length; depth > 0; depth--) {
+    let node: unknown = raw;
+    for (const part of parts.slice(0, depth - 1)) node = isMapping(node) ? node[part] : undefined;
+    const last = parts[depth - 1]!;
+    if (!isMapping(node) || !isMapping(node[last]) || Object.keys(node[last]).length > 0) return;
+    delete node[last];
+  }
+}
+
+export function isMapping(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import { findConfigFile, findKeys } from "./find-keys.js";
+
+const train = findConfigFile("train");
+const names = (query: string, file = train) => findKeys(file, query).keys.map(({ key }) => key);
+
+describe("cria config", () => {
+  it("all keys, a section's, one, or all of a last name", () => {
+    expect(names("").length).toBeGreaterThan(180);
+    expect(names("algorithm.kl_ctrl")).toEqual(
+      ["type", "kl_coef", "target_kl", "horizon"].map((name) => `algorithm.kl_ctrl.${name}`),
+    );
+    expect(names("trainer.save_freq")).toEqual(["trainer.save_freq"]);
+    expect(names("temperature")).toEqual([
+      "actor_rollout_ref.rollout.temperature",
+      "actor_rollout_ref.rollout.val_kwargs.temperature",
+      "reward_model.model.temperature",
+    ]);
+    expect(names("reward_model.model")).toContain("reward_model.model.base_url");
+    expect(names("class_name", findConfigFile("tools"))).toEqual(["class_name"]);
+  });
+
+  it("one in full: what it may be, its default, its meaning, verl's, other names, registered names", () => {
+    expect(findKeys(train, "actor_rollout_ref.actor.grad_clip").keys).toEqual([
+      {
+        key: "actor_rollout_ref.actor.grad_clip",
+        type: "a number, at least 0",
+        default: 1,
+        meaning: "Longest gradient, by its norm; 0: no limit.",
+        required: false,
+        verl: null,
+        other_names: ["actor_rollout_ref.actor.optim.clip_grad"],
+      },
+    ]);
+    expect(findKeys(train, "trainer.total_epochs").keys[0]).toMatchObject({ verl: { default: 30 } });
+    expect(findKeys(train, "algorithm.adv_estimator").keys[0]!.names).toContain("grpo");
+    expect(findKeys(train, "actor_rollout_ref.model.path").keys[0]).toMatchObject({ required: true });
+    expect(findKeys(train, "actor_rollout_ref.model.path").keys[0]).not.toHaveProperty("default");
+  });
+
+  it("other frameworks' keys: what became of them", () => {
+    const renamed = findKeys(train, "actor_rollout_ref.actor.optim.clip_grad");
+    expect(renamed.note).toBe(
+      "actor_rollout_ref.actor.optim.clip_grad is another name of actor_rollout_ref.actor.grad_clip",
+    );
+    expect(renamed.keys.map(({ key }) => key)).toEqual(["actor_rollout_ref.actor.grad_clip"]);
+    expect(findKeys(train, "critic.fsdp.offload")).toEqual({
+      keys: [],
+      note: "critic.fsdp has no effect: weights are not sharded",
+    });
+    expect(findKeys(train, "data.sampler.class_path").note).toBe(
+      "data.sampler.class_path is not supported yet; it may be null",
+    );
+  });
+
+  it("an unknown one is told the nearest, or where there is one of its name", () => {
+    expect(() => findKeys(train, "trainer.save_frq")).toThrow(/perhaps "trainer\.save_freq"/);
+    expect(() => findKeys(train, "temprature")).toThrow(/perhaps "temperature"/);
+    expect(() => findKeys(train, "algoritm")).toThrow(/perhaps "algorithm"/);
+    expect(() => findKeys(train, "messages_key")).toThrow(/cria config messages_key --of sft/);
+    expect(() => findKeys(train, "zzzzzzzzzzzzz")).toThrow(/cria config lists all keys/);
+    expect(() => findConfigFile("tool")).toThrow(/train, sft, tools, interactions, agent-loops/);
+  });
+});

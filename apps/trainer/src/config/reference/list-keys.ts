@@ -1,0 +1,53 @@
+import { describeSchema, findSchema } from "@cria/core";
+import { z } from "zod";
+
+/** One key of a config, as its schema says it. */
+export interface ConfigKey {
+  /** Dotted. */
+  key: string;
+  /** What its value must be, in words. */
+  type: string;
+  /** undefined: it must be given. */
+  default?: unknown;
+  meaning: string;
+  /** Names that it may have beside those of your own modules. */
+  names?: readonly string[];
+}
+
+/** All keys of a config, in its order. Keys of a list's entries stand after the list, as `<list>.<key>`. */
+export function listKeys(schema: z.ZodObject, prefix = ""): ConfigKey[] {
+  return Object.entries(schema.shape).flatMap(([name, field]) => {
+    const key = `${prefix}${name}`;
+    const value = findSchema(field as z.ZodType, [])!;
+    if (value instanceof z.ZodObject && isStrict(value)) return listKeys(value, `${key}.`);
+    const entry = value instanceof z.ZodArray ? findSchema(value.element as z.ZodType, [])! : null;
+    return [
+      describeKey(key, field as z.ZodType),
+      ...(entry instanceof z.ZodObject && isStrict(entry) ? listKeys(entry, `${key}.`) : []),
+    ];
+  });
+}
+
+/** Whether its keys are all that it may have. */
+function isStrict(schema: z.ZodObject): boolean {
+  return schema.def.catchall instanceof z.ZodNever;
+}
+
+function describeKey(key: string, field: z.ZodType): ConfigKey {
+  const { description = "", examples } = z.globalRegistry.get(field) ?? {};
+  const absent = field.safeParse(undefined);
+  const described: ConfigKey = { key, type: describeSchema(field), meaning: description };
+  if (absent.success) described.default = absent.data ?? null;
+  if (Array.isArray(examples)) described.names = examples as string[];
+  return described;
+}
+
+/** Keys by what stands before their last dot, sections in the order of their first key. */
+export function groupBySection<T extends ConfigKey>(keys: readonly T[]): Map<string, T[]> {
+  const sections = new Map<string, T[]>();
+  for (const entry of keys) {
+    const section = entry.key.slice(0, Math.max(0, entry.key.lastIndexOf(".")));
+    sections.set(section, [...(sections.get(section) ?? []), entry]);
+  }
+  return sections;
+}

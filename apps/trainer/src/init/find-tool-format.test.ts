@@ -1,0 +1,54 @@
+import { ChatTemplate } from "@cria/tokenizer-delta";
+import { readBundledTemplate } from "@cria/tokenizer-delta/testing";
+import { describe, expect, it } from "vitest";
+import { probeTemplate } from "./find-tool-format.js";
+
+const ends = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "</s>", "<|call|>", "<|return|>", "<｜end▁of▁sentence｜>"];
+
+function probe(source: string, kwargs: Record<string, unknown> = {}, eos = "</s>") {
+  const template = new ChatTemplate(source, { bos_token: "<s>", eos_token: eos });
+  const render = (messages: never, tools: never, addGenerationPrompt: boolean) =>
+    template.render(messages, { tools, addGenerationPrompt, kwargs });
+  return probeTemplate(render as never, ends);
+}
+
+describe("a model's tool format", () => {
+  it.each([
+    ["Qwen-Qwen2.5-7B-Instruct", "hermes"],
+    ["Qwen-Qwen3-0.6B", "hermes"],
+    ["Qwen-QwQ-32B", "hermes"],
+    ["Qwen3-Coder", "qwen3_coder"],
+    ["Qwen3.5-4B", "qwen3_coder"],
+    ["NousResearch-Hermes-3-Llama-3.1-8B-tool_use", "hermes"],
+    ["meta-llama-Llama-3.1-8B-Instruct", "llama3_json"],
+    ["meta-llama-Llama-3.2-3B-Instruct", "llama3_json"],
+    ["mistralai-Mistral-Nemo-Instruct-2407", "mistral"],
+    ["Mistral-Small-3.2-24B-Instruct-2506", "mistral"],
+    ["unsloth-mistral-Devstral-Small-2507", "mistral"],
+    ["openai-gpt-oss-120b", "gpt_oss"],
+    ["deepseek-ai-DeepSeek-V3.1", "deepseek_v3"],
+  ])("%s: %s", (name, format) => {
+    const eos = name.startsWith("deepseek") ? "<｜end▁of▁sentence｜>" : "</s>";
+    expect(probe(readBundledTemplate(name), { date_string: "26 Jul 2024" }, eos)).toEqual({
+      format,
+      // DeepSeek's leaves that to the system message.
+      listsTools: !name.startsWith("deepseek"),
+      showsAnswers: true,
+    });
+  });
+
+  it("is the same where the prompt opens thinking that a whole turn leaves out", () => {
+    expect(probe(readBundledTemplate("Qwen-Qwen3-0.6B"), { enable_thinking: false }).format).toBe("hermes");
+  });
+
+  it("is none where the template knows no tools, or prints calls as no parser reads them", () => {
+    expect(probe(readBundledTemplate("google-gemma-2-2b-it"))).toEqual({
+      format: null,
+      listsTools: false,
+      showsAnswers: false,
+    });
+    const own =
+      "{% for m in messages %}{{ m.role }}: {{ m.content }}{% for c in m.tool_calls or [] %}CALL {{ c.function.name }} WITH {{ c.function.arguments | tojson }}{% endfor %}\n{% endfor %}";
+    expect(probe(own)).toEqual({ format: null, listsTools: false, showsAnswers: true });
+  });
+});

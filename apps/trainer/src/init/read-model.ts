@@ -1,0 +1,69 @@
+import { ConfigError, type ToolSchema } from "@cria/core";
+import { type GgufHeader, loadModel, readGguf } from "@cria/engine";
+import { isAddress } from "@cria/hub";
+import type { DatasetRow } from "@cria/rollout";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { checkArgument } from "../config/paths.js";
+import { type ModelShape, readModelShape } from "../doctor/estimate-memory.js";
+import { TRAINABLE } from "../doctor/examine-config.js";
+import { fetchModel } from "../hub/fetch-addresses.js";
+import { probeTemplate, type TemplateAbilities } from "./find-tool-format.js";
+
+/** What a task must know of the model that it is written for. */
+export interface ReadModel extends TemplateAbilities {
+  /** As the config names it: an absolute path, or an address. */
+  path: string;
+  /** Of the GGUF, else the file's. */
+  name: string;
+  shape: ModelShape;
+  /** Tokens of the longest prompt among the rows, its tools included. */
+  promptTokens: number;
+  /** Whether its chat template has a switch for thinking. */
+  canThink: boolean;
+}
+
+/** Variables that the template is given, here and by the config that is written: thinking takes more than a first task has. */
+export const QUIET = { enable_thinking: false };
+
+/**
+ * Reads a model's header, and what its tokenizer and chat template make of the prompts.
+ * @param address a GGUF file, from the working directory, or an address of a hub.
+ * @throws EngineError or ConfigError when it cannot be read, trained, or used with tools.
+ */
+export async function readModel(
+  address: string,
+  prompts: readonly DatasetRow["prompt"][],
+  tools: readonly ToolSchema[],
+): Promise<ReadModel> {
+  const path = await fetchModel(checkArgument("--model", address));
+  const header = await readGguf(path);
+  const shape = readModelShape(header);
+  const refuse = (problem: string, expected: string, received: string) =>
+    new ConfigError(problem, { code: "config/model-unfit", subject: address, expected, received, remedy: OTHER });
+  if (!TRAINABLE.includes(shape.architecture))
+    throw refuse("cannot be trained", `an architecture among ${TRAINABLE.join(", ")}`, shape.architecture);
+  const source = readText(header, "tokenizer.chat_template");
+  if (source === null)
+    throw refuse("has no chat template", "the key tokenizer.chat_template in the GGUF", "a model without it");
+  const canThink = /\benable_thinking\b/.test(source);
+  const model = await loadModel({ path, device: "cpu", contextSize: 256, maxSequences: 1, trainable: "none" });
+  try {
+    const tokenizer = DeltaTokenizer.forModel(model, { kwargs: canThink ? QUIET : {} });
+    const ends = model.info.endOfGenerationTokens.map((token) => model.detokenize([token]));
+    const abilities = probeTemplate((...given) => tokenizer.render(...given), ends);
+    if (!abilities.showsAnswers)
+      throw refuse("cannot use tools", "a chat template that prints the answers of tools", "one that does not");
+    const promptTokens = Math.max(...prompts.map((prompt) => tokenizer.encodePrompt(prompt, tools).length));
+    const name = readText(header, "general.name") ?? path;
+    return { path: isAddress(address) ? address : path, name, shape, promptTokens, canThink, ...abilities };
+  } finally {
+    await model.dispose();
+  }
+}
+
+const OTHER = "choose an instruction-tuned model of a trainable architecture, as Qwen2.5, Qwen3 or Llama 3";
+
+function readText({ metadata }: GgufHeader, key: string): string | null {
+  const value = metadata.get(key)?.value;
+  return typeof value === "string" && value !== "" ? value : null;
+}

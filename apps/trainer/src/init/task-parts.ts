@@ -1,0 +1,73 @@
+import type { ToolSchema } from "@cria/core";
+import { readAiSdkTools } from "./from-ai-sdk.js";
+import { readMcpTools } from "./from-mcp.js";
+import { makeRows } from "./make-rows.js";
+import { makeToolRows } from "./make-tool-rows.js";
+import { makeInteractionsFile, toolsTemplate } from "./templates/config.js";
+import { interactionTemplate } from "./templates/interaction.js";
+import { makeTemplateReadme, makeToolsReadme } from "./templates/readme.js";
+import { rewardTemplate } from "./templates/reward.js";
+import { templateSchema, toolTemplate } from "./templates/tool.js";
+import type { ToolSource } from "./tool-source.js";
+
+type Row = ReturnType<typeof makeRows>[number];
+
+/** What a task is made of besides its model. */
+export interface TaskParts {
+  /** Text of files, by name. */
+  files: Record<string, string>;
+  train: Row[];
+  val: Row[];
+  schemas: readonly ToolSchema[];
+  /** Who judges: interaction.yaml, or reward.ts. */
+  judge: "interaction" | "reward";
+  /** What `npm run check` looks at. */
+  checked: readonly string[];
+}
+
+export interface TaskSource {
+  /** A command line or URL of an MCP server. */
+  fromMcp?: string;
+  /** A module that exports tools of the AI SDK. */
+  fromAiSdk?: string;
+  /** Names of those tools to take; null: all. */
+  tools: readonly string[] | null;
+}
+
+/** @throws ConfigError or ToolError when the tools cannot be had. */
+export async function makeTaskParts(name: string, folder: string, source: TaskSource): Promise<TaskParts> {
+  if (source.fromMcp !== undefined) return wrapTools(name, await readMcpTools(source.fromMcp, folder, source.tools));
+  if (source.fromAiSdk !== undefined)
+    return wrapTools(name, await readAiSdkTools(source.fromAiSdk, folder, source.tools));
+  return makeTemplate(name);
+}
+
+/** A task that the embedded policy can learn: word problems, a calculator, and somebody who says what is wrong. */
+function makeTemplate(name: string): TaskParts {
+  return {
+    files: {
+      "README.md": makeTemplateReadme(name),
+      "tool.ts": toolTemplate,
+      "tools.yaml": toolsTemplate,
+      "interaction.ts": interactionTemplate,
+      "interaction.yaml": makeInteractionsFile(name),
+    },
+    train: makeRows(name, 256, "train"),
+    val: makeRows(name, 32, "val"),
+    schemas: [templateSchema],
+    judge: "interaction",
+    checked: ["tools.yaml", "interaction.yaml"],
+  };
+}
+
+/** A task around tools that exist: rows and a reward to begin with. */
+function wrapTools(name: string, { toolsFile, schemas, origin }: ToolSource): TaskParts {
+  return {
+    files: { "README.md": makeToolsReadme(name, origin), "tools.yaml": toolsFile, "reward.ts": rewardTemplate },
+    train: makeToolRows(name, schemas, Math.max(32, schemas.length), "train"),
+    val: makeToolRows(name, schemas, Math.max(8, schemas.length), "val"),
+    schemas,
+    judge: "reward",
+    checked: ["tools.yaml"],
+  };
+}

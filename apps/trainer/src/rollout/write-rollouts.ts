@@ -1,0 +1,72 @@
+import { DataError, type Trajectory } from "@cria/core";
+import { type DatasetRow, type Filter, makeTrainingMessages } from "@cria/rollout";
+import { resolveToolParser } from "@cria/tools";
+import { dumpTrajectories } from "../train/dump-trajectories.js";
+import { writeLines } from "../train/run-folder.js";
+import type { Session } from "../train/session-type.js";
+
+/** trajectories: the lines of a dump. messages: the rows that `cria sft` reads. */
+export const rolloutForms = ["trajectories", "messages"] as const;
+export type RolloutForm = (typeof rolloutForms)[number];
+
+export interface WriteRolloutsOptions {
+  rows: readonly DatasetRow[];
+  /** Which conversations; null: all. */
+  keep: Filter | null;
+  form: RolloutForm;
+  file: string;
+}
+
+export interface WrittenRollouts {
+  file: string;
+  form: RolloutForm;
+  /** Conversations in the file. */
+  written: number;
+  /** Kept, but with nothing to learn from: they failed, or their last turn was cut. Of messages alone. */
+  unusable: number;
+  /** Of the written ones those that `cria sft` sees with other tokens or masks than the rollout had. Of messages alone. */
+  inexact: number;
+}
+
+/** Writes the conversations that are kept. @throws DataError when there are none: nothing is written then. */
+export async function writeRollouts(
+  session: Session,
+  trajectories: readonly Trajectory[],
+  { rows, keep, form, file }: WriteRolloutsOptions,
+): Promise<WrittenRollouts> {
+  const dump = (some: readonly Trajectory[]) => dumpTrajectories(session, some, { step: null, rows, times: true });
+  const lines = dump(trajectories);
+  const kept = trajectories.filter((_, i) => keep === null || keep(lines[i]!));
+  if (kept.length === 0) throw makeNothingKept(trajectories, file);
+  // Once more: the file's first line must describe its tools.
+  const keptLines = dump(kept);
+  if (form === "trajectories") {
+    await writeLines(file, keptLines);
+    return { file, form, written: kept.length, unusable: 0, inexact: 0 };
+  }
+  const { tokenizer, tools, multiTurn } = session.rollout;
+  const parse = resolveToolParser(multiTurn.format);
+  const made = keptLines.flatMap((line) => {
+    const schemas = line.tools.map((name) => tools.get(name)!.schema);
+    return makeTrainingMessages(line, { tokenizer, parse, schemas }) ?? [];
+  });
+  if (made.length === 0) throw makeNothingKept(kept, file);
+  await writeLines(
+    file,
+    made.map(({ row }) => row),
+  );
+  const inexact = made.filter(({ isExact }) => !isExact).length;
+  return { file, form, written: made.length, unusable: kept.length - made.length, inexact };
+}
+
+function makeNothingKept(trajectories: readonly Trajectory[], file: string): DataError {
+  const rewards = trajectories.filter((t) => t.rewards.score !== null).map((t) => t.reward);
+  const [lowest, highest] = [Math.min(...rewards), Math.max(...rewards)];
+  return new DataError("is not written, for no conversation is to be kept", {
+    code: "data/nothing-kept",
+    subject: file,
+    expected: "conversations that --keep is true of, which ended by themselves and did not fail",
+    received: `${trajectories.length} conversations, ${rewards.length > 0 ? `rewards from ${lowest} to ${highest}` : "all failed"}`,
+    remedy: "ask for less in --keep, or roll out more: actor_rollout_ref.rollout.n, --rows",
+  });
+}

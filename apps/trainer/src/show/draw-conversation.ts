@@ -1,0 +1,174 @@
+import type { DumpLine } from "@cria/rollout";
+import { colors as pc } from "../terminal/colors.js";
+import { makePrintable, makePrintableLine } from "../terminal/printable-text.js";
+import { wrapText } from "../terminal/wrap-text.js";
+import type { SelectedConversation } from "./select-conversations.js";
+import { type Origin, type ShownMessage, splitTurns } from "./split-turns.js";
+
+export interface DrawOptions {
+  /** Columns. */
+  width: number;
+  /** Every token as text, template included, instead of messages. */
+  raw?: boolean;
+}
+
+/** What stands in front of each line of text, so that masks can be seen without colours too. */
+const marks: Record<Origin, string> = { trained: "▌", sampled: "┆", given: " " };
+const paint: Record<Origin, (text: string) => string> = {
+  trained: pc.green,
+  sampled: pc.yellow,
+  given: (text) => text,
+};
+/** Width of the column of speakers. */
+const MARGIN = 11;
+/** Characters of the ground truth, and of what a judge told, that are shown. */
+const LONGEST_VALUE = 300;
+
+/** What the marks and colours of `drawConversation` mean. */
+export function drawLegend(): string {
+  return [
+    paint.trained(`${marks.trained} sampled, trained on`),
+    paint.sampled(`${marks.sampled} sampled, not trained on`),
+    pc.red("✗ a call that failed"),
+  ].join("   ");
+}
+
+/** A conversation as lines for a terminal; nothing of its text can do anything there. */
+export function drawConversation(conversation: SelectedConversation, { width, raw = false }: DrawOptions): string[] {
+  const { line } = conversation;
+  return [
+    ...drawTitle(line, width),
+    ...drawFacts(conversation, width),
+    "",
+    ...(raw ? drawSpans(line, width) : splitTurns(line).flatMap((message) => drawMessage(message, width))),
+    "",
+  ];
+}
+
+function drawTitle(line: DumpLine, width: number): string[] {
+  const step = line.step === null ? "" : ` · step ${line.step}`;
+  const title = `── ${makePrintableLine(line.uid)} · sample ${line.sample}${step} `;
+  return wrapText(title + "─".repeat(Math.max(0, width - title.length)), width).map((part) => pc.bold(part));
+}
+
+function drawFacts({ line, group, schemas }: SelectedConversation, width: number): string[] {
+  const facts: [string, string][] = [];
+  const reward = line.reward === null ? pc.red("none, it failed") : pc.bold(formatNumber(line.reward));
+  const advantage = line.advantage === null ? "" : `   advantage ${formatSigned(line.advantage)}`;
+  facts.push(["reward", `${reward}${advantage}`]);
+  if (line.error !== null) facts.push(["error", makePrintable(line.error)]);
+  for (const text of describeReward(line)) facts.push(["", text]);
+  if (group.length > 1) facts.push(["group", describeGroup(line, group)]);
+  if (line.ground_truth !== null) facts.push(["truth", formatValue(line.ground_truth)]);
+  const tokens = `${line.token_ids.length - line.prompt_length} tokens`;
+  facts.push(["ended by", `${line.finish_reason}${explainEnd(line)}; ${line.num_turns} turns, ${tokens}`]);
+  if (line.tools.length > 0) {
+    const described = line.tools.map((name) => describeTool(name, schemas));
+    facts.push(["tools", makePrintableLine(described.join(", "))]);
+  }
+  if (line.place !== null) facts.push(["row", makePrintableLine(line.place)]);
+  return facts.flatMap(([name, text]) => drawBlock(pc.dim(name.padEnd(MARGIN)), text, width));
+}
+
+/** The parameters too: what a call may hold is what is asked when one failed. */
+function describeTool(name: string, schemas: SelectedConversation["schemas"]): string {
+  const schema = schemas.find((entry) => entry.function.name === name);
+  const { properties } = (schema?.function.parameters ?? {}) as { properties?: Record<string, unknown> };
+  return schema ? `${name}(${Object.keys(properties ?? {}).join(", ")})` : name;
+}
+
+function explainEnd({ finish_reason }: DumpLine): string {
+  if (finish_reason === "length") return " (no token was left)";
+  if (finish_reason === "tool_calls") return " (a call, and no turn was left)";
+  return "";
+}
+
+/** Part by part: what the reward is the sum of, what the score is made of, and what judges told beside it. */
+function describeReward(line: DumpLine): string[] {
+  if (line.reward === null) return [];
+  const { outcome, length, tools, turns, tool_score, interaction_score } = line.rewards;
+  const summands = Object.entries({ outcome, length, tools, turns }).filter(
+    ([name, value]) => name === "outcome" || value !== 0,
+  );
+  const texts = [`= ${summands.map(([name, value]) => `${name} ${formatNumber(value)}`).join(" + ")}`];
+  for (const { name, value, weight, by } of line.parts) {
+    const weighed = weight === 1 ? "" : ` × ${formatNumber(weight)}`;
+    texts.push(`${makePrintableLine(name)} ${formatNumber(value)}${weighed}, by ${makePrintableLine(by)}`);
+  }
+  if (line.parts.length === 0 && line.score !== null) texts.push(`score ${formatNumber(line.score)}`);
+  const isNews = (by: string) => !line.parts.some((part) => part.by === by);
+  if (tool_score !== null && isNews("calcReward of the tools"))
+    texts.push(`the tools' own score ${formatNumber(tool_score)}`);
+  if (interaction_score !== null && isNews("calculateScore of the interaction"))
+    texts.push(`the interaction's own score ${formatNumber(interaction_score)}`);
+  const told = Object.entries(line.extra).filter(([name]) => name !== "full_prompt" && name !== "tokenization");
+  if (told.length > 0)
+    texts.push(`told: ${told.map(([name, value]) => `${makePrintableLine(name)} ${formatValue(value)}`).join(", ")}`);
+  return texts;
+}
+
+function describeGroup(line: DumpLine, group: SelectedConversation["group"]): string {
+  const show = (reward: number | null) => (reward === null ? "failed" : formatNumber(reward));
+  if (group.length <= 16)
+    return group
+      .map(({ sample, reward }) => (sample === line.sample ? pc.bold(`[${show(reward)}]`) : show(reward)))
+      .join(" ");
+  const rewards = group.flatMap(({ reward }) => reward ?? []);
+  const mean = rewards.reduce((sum, value) => sum + value, 0) / Math.max(1, rewards.length);
+  return `${group.length} conversations, mean ${formatNumber(mean)}, ${formatNumber(Math.min(...rewards))} to ${formatNumber(Math.max(...rewards))}`;
+}
+
+function drawMessage({ role, name, pieces, failure, rewards }: ShownMessage, width: number): string[] {
+  const speaker = failure ? pc.red(`✗ ${role}`.padEnd(MARGIN)) : pc.cyan(role.padEnd(MARGIN));
+  const lines: string[] = [];
+  const add = (text: string, origin: Origin, colour = paint[origin]) => {
+    for (const part of wrapText(text, width - MARGIN - 2)) {
+      const label = lines.length === 0 ? speaker : " ".repeat(MARGIN);
+      lines.push(`${label}${colour(`${marks[origin]} ${part}`)}`.trimEnd());
+    }
+  };
+  const about = [name, failure && failure !== "error" ? failure : undefined].filter((text) => text !== undefined);
+  if (about.length > 0) add(makePrintableLine(about.join(": ")), "given", failure ? pc.red : pc.dim);
+  for (const { origin, text } of pieces) add(prepareText(text), origin, failure ? pc.red : paint[origin]);
+  for (const { from, value } of rewards)
+    add(
+      `${formatSigned(value)} ${from === "tool" ? "step reward of a tool" : "score of the interaction"}`,
+      "given",
+      pc.dim,
+    );
+  return lines;
+}
+
+function drawSpans({ spans, messages }: DumpLine, width: number): string[] {
+  // Dumps of version 1 have none.
+  const pieces = spans.length > 0 ? spans : messages.map(({ content }) => ({ mask: 0 as const, text: content }));
+  return pieces.flatMap(({ mask, text }) => {
+    const origin: Origin = mask === 1 ? "trained" : "given";
+    return wrapText(prepareText(text), width - 2).map((part) => paint[origin](`${marks[origin]} ${part}`).trimEnd());
+  });
+}
+
+/** A message's text for lines that are wrapped: a tab has no width of its own. */
+function prepareText(text: string): string {
+  return makePrintable(text).replaceAll("\t", "    ").replace(/\n$/, "");
+}
+
+/** A name, and text beside it that keeps to its column. Colours in the text end on their line. */
+function drawBlock(label: string, text: string, width: number): string[] {
+  return wrapText(text, width - MARGIN).map((part, i) => (i === 0 ? label : " ".repeat(MARGIN)) + part);
+}
+
+function formatValue(value: unknown): string {
+  const text =
+    typeof value === "string" ? value : typeof value === "number" ? formatNumber(value) : JSON.stringify(value);
+  return makePrintableLine(text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text);
+}
+
+/** At most three decimals; 1 as "1". */
+function formatNumber(value: number): string {
+  return String(Number(value.toFixed(3)));
+}
+
+function formatSigned(value: number): string {
+  return `${value > 0 ? "+" : ""}${formatNumber(value)}`;
+}

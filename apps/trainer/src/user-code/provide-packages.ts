@@ -1,0 +1,18 @@
+import * as algorithms from "@cria/algorithms";
+import * as core from "@cria/core";
+import * as engine from "@cria/engine";
+import * as rollout from "@cria/rollout";
+import * as tokenizerDelta from "@cria/tokenizer-delta";
+import * as tools from "@cria/tools";
+
+/** What users' modules import of Cria is then what runs here. Called before the first of them is loaded. */
+export function providePackages(): void {
+  tools.provideHostModules({
+    "@cria/algorithms": algorithms,
+    "@cria/core": core,
+    "@cria/engine": engine,
+    "@cria/rollout": rollout,
+    "@cria/tokenizer-delta": tokenizerDelta,
+    "@cria/tools": tools,
+  });
+}

@@ -1,0 +1,66 @@
+// The llama_context: a batch is filled, evaluated, and sampled from. Not thread-safe: the scheduler's thread alone uses it, with
+// the model's compute mutex held.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "cria/model.h"
+#include "cria/scheduler.h"
+#include "infer/batch_rules.h"
+#include "infer/decode_batch.h"
+#include "infer/own_products.h"
+#include "infer/sampler.h"
+#include "infer/sequence.h"
+#include "infer/thread_pool.h"
+
+namespace cria {
+
+// What a request gets after an evaluation: a token, or the logits that somebody will sample from later.
+struct Drawn {
+    SampledToken token{};
+    std::shared_ptr<std::vector<float>> logits;
+    std::shared_ptr<std::vector<float>> prompt_end;  // the logits that the first token came from, for the same prompt again
+};
+
+// A sequence in a batch, the output row after its last token (-1: none), and what was drawn there.
+struct Output {
+    std::shared_ptr<Sequence> sequence;
+    int row;
+    Drawn drawn{};
+};
+
+class Evaluator {
+   public:
+    // `stopping` interrupts an evaluation. Throws Error when the context cannot be created (memory, sizes).
+    Evaluator(const Model & model, const SchedulerOptions & options, const BatchRules & rules, std::atomic<bool> & stopping);
+    Evaluator(const Evaluator &) = delete;
+    Evaluator & operator=(const Evaluator &) = delete;
+
+    llama_context * context() const { return context_.get(); }
+    // What the next evaluation evaluates.
+    DecodeBatch & batch() { return *batch_; }
+    // Evaluates the batch and draws what follows each output row. Reads nothing of the sequences that other threads write.
+    // False: llama.cpp could not evaluate it. `seconds` is what llama.cpp took.
+    bool run(std::vector<Output> & outputs, double & seconds);
+    // What follows the last token of an admitted sequence: a sampled token, or for a request that only wanted the evaluation
+    // the logits themselves.
+    Drawn draw(const Sequence & sequence, const float * logits);
+
+   private:
+    struct FreeContext {
+        void operator()(llama_context * context) const;
+    };
+
+    const Model & model_;
+    const bool keeps_prompt_ends_;
+    const int n_vocab_;
+    Sampler sampler_;
+    std::unique_ptr<OwnProducts> products_;
+    std::unique_ptr<ThreadPool> pool_;
+    std::unique_ptr<DecodeBatch> batch_;
+    std::unique_ptr<llama_context, FreeContext> context_;  // last: the first to go, for it uses the others
+};
+
+}  // namespace cria

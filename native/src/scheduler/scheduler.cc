@@ -1,0 +1,124 @@
+#include "cria/scheduler.h"
+
+#include <algorithm>
+
+#include "cria/error.h"
+#include "llama.h"
+#include "scheduler/scheduler_impl.h"
+
+namespace cria {
+
+Scheduler::Scheduler(std::shared_ptr<Model> model, const SchedulerOptions & options) : impl_(std::make_unique<Impl>(std::move(model), options)) {}
+
+Scheduler::~Scheduler() = default;
+
+SequenceId Scheduler::create_sequence() {
+    const Locked lock(impl_->mutex);
+    return impl_->store.create()->id;
+}
+
+SequenceId Scheduler::fork(SequenceId source) {
+    const Locked lock(impl_->mutex);
+    const auto original = impl_->store.find(source);
+    if (original->request) throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call before forking");
+    return impl_->store.fork(*original)->id;
+}
+
+void Scheduler::dispose(SequenceId id) {
+    const Locked lock(impl_->mutex);
+    const auto it = impl_->store.all().find(id);
+    if (it == impl_->store.all().end()) return;
+    if (it->second->request) {
+        it->second->disposed = true;
+        it->second->request->aborted = true;
+        impl_->wake.notify_all();
+    } else {
+        const auto sequence = it->second;
+        impl_->store.release(*sequence);
+        impl_->wake.notify_all();
+    }
+}
+
+void Scheduler::reset(SequenceId id) {
+    const Locked lock(impl_->mutex);
+    const auto sequence = impl_->store.find(id);
+    if (sequence->request) throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call before resetting");
+    impl_->store.reset(*sequence);
+}
+
+int Scheduler::token_count(SequenceId id) const {
+    const Locked lock(impl_->mutex);
+    return int(impl_->store.find(id)->tokens.size());
+}
+
+std::vector<int32_t> Scheduler::tokens(SequenceId id) const {
+    const Locked lock(impl_->mutex);
+    return impl_->store.find(id)->tokens;
+}
+
+RequestId Scheduler::submit(SequenceId id, std::vector<int32_t> delta, GenerateParams params, std::function<void(GenerateResult)> done,
+                            std::function<void(std::string)> on_text) {
+    const Locked lock(impl_->mutex);
+    const auto sequence = impl_->store.find(id);
+    if (sequence->disposed) throw Error("unknown-sequence", "was disposed").subject("sequence");
+    impl_->check_request(*sequence, delta, params);
+    auto request = std::make_unique<Request>();
+    request->id = impl_->store.take_id();
+    request->stream = TextStream(params.stop_strings);
+    request->params = std::move(params);
+    request->done = std::move(done);
+    request->on_text = std::move(on_text);
+    request->submitted = Clock::now();
+    if (!delta.empty()) sequence->next_logits.reset();
+    sequence->tokens.insert(sequence->tokens.end(), delta.begin(), delta.end());
+    const RequestId request_id = request->id;
+    impl_->requests.submit(sequence, std::move(request));
+    impl_->wake.notify_all();
+    return request_id;
+}
+
+void Scheduler::abort(RequestId id) {
+    const Locked lock(impl_->mutex);
+    for (auto & [key, sequence] : impl_->store.all()) {
+        if (sequence->request && sequence->request->id == id) sequence->request->aborted = true;
+    }
+    impl_->wake.notify_all();
+}
+
+void Scheduler::flush(std::function<void()> done) {
+    const Locked lock(impl_->mutex);
+    impl_->flushes.push_back(std::move(done));
+    impl_->wake.notify_all();
+}
+
+SchedulerStats Scheduler::stats() const {
+    const Locked lock(impl_->mutex);
+    SchedulerStats stats = impl_->totals;
+    stats.sequences = impl_->store.all().size();
+    for (const auto & [id, sequence] : impl_->store.all()) stats.resident_sequences += sequence->slot >= 0 ? 1 : 0;
+    stats.requests = impl_->requests.count();
+    stats.swapped_bytes = impl_->store.swapped_bytes();
+    return stats;
+}
+
+void Scheduler::Impl::check_request(const Sequence & sequence, const std::vector<int32_t> & delta, const GenerateParams & params) const {
+    if (sequence.request) throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call first");
+    const int n_vocab = llama_vocab_n_tokens(model->vocab());
+    for (const int32_t token : delta) {
+        if (token < 0 || token >= n_vocab) {
+            throw Error("bad-token", "is not a token of this vocabulary").subject("deltaTokenIds").expected("0 to " + std::to_string(n_vocab - 1)).received(std::to_string(token));
+        }
+    }
+    const size_t total = sequence.tokens.size() + delta.size();
+    if (total == 0) throw Error("empty-request", "has no tokens to continue").subject("generate").expected("at least one token in the sequence or the delta");
+    const size_t needed = total + size_t(std::max(0, params.max_tokens));
+    if (needed > size_t(options.context_size)) {
+        throw Error("context-exceeded", "the request does not fit into the context").subject("generate")
+            .expected("at most " + std::to_string(options.context_size) + " tokens")
+            .received(std::to_string(sequence.tokens.size()) + " in the sequence + " + std::to_string(delta.size()) + " new + " + std::to_string(params.max_tokens) +
+                      " to sample = " + std::to_string(needed))
+            .remedy("lower maxTokens, shorten the prompt, or load the model with a larger contextSize");
+    }
+}
+
+}  // namespace cria

@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <chrono>
+
+#include "cria/error.h"
+#include "scheduler/scheduler_impl.h"
+
+namespace cria {
+
+namespace {
+
+// An idle scheduler lets a burst of submissions arrive, for what came first would be decoded alone and the others behind
+// it: it waits until none came for this share of an evaluation, at most so many shares.
+constexpr double kQuietShare = 0.02;
+constexpr int kMostQuietShares = 10;
+
+const SchedulerOptions & check_sizes(const SchedulerOptions & options) {
+    if (options.context_size < 1 || options.max_sequences < 1 || options.max_sequences > 256) {
+        throw Error("bad-option", "is out of range").subject("maxSequences, contextSize").expected("1 to 256, at least 1")
+            .received(std::to_string(options.max_sequences) + ", " + std::to_string(options.context_size));
+    }
+    return options;
+}
+
+}  // namespace
+
+Scheduler::Impl::Impl(std::shared_ptr<Model> m, const SchedulerOptions & o)
+    : model(std::move(m)), options(check_sizes(o)), rules(choose_batch_rules(*model, options)), evaluator(*model, options, rules, stopping),
+      store(evaluator.context(), rules.padded(options.max_sequences), rules.sharing, options.prefill_chunk, options.swap_bytes, totals),
+      requests(*model, options.context_size, store, totals, stopping), thread([this] { run(); }) {}
+
+Scheduler::Impl::~Impl() {
+    {
+        const Locked lock(mutex);
+        stopping = true;
+        wake.notify_all();
+    }
+    thread.join();
+}
+
+void Scheduler::Impl::run() {
+    const Locked role(scheduler_thread);
+    while (wait_for_work()) {
+        const Locked compute(model->compute_mutex());
+        const Locked lock(mutex);
+        take_step();
+    }
+    const Locked compute(model->compute_mutex());
+    const Locked lock(mutex);
+    requests.abort_all();
+    run_flushes();
+}
+
+bool Scheduler::Impl::wait_for_work() {
+    const Locked lock(mutex);
+    while (!stopping && requests.count() == 0 && flushes.empty()) {
+        wake.wait(mutex);
+        gather();
+    }
+    return !stopping;
+}
+
+void Scheduler::Impl::gather() {
+    const double evaluation = totals.decode_calls > 0 ? totals.llama_seconds / double(totals.decode_calls) : 0.0;
+    const auto quiet = std::chrono::duration<double>(std::clamp(kQuietShare * evaluation, 5e-5, 5e-4));
+    size_t seen = 0;
+    for (int i = 0; i < kMostQuietShares && seen < requests.waiting().size() && !stopping; i++) {
+        seen = requests.waiting().size();
+        const Unlocked unlocked(mutex);
+        std::this_thread::sleep_for(quiet);
+    }
+}
+
+void Scheduler::Impl::take_step() {
+    const auto started = Clock::now();
+    try {
+        requests.drop_aborted();
+        if (!flushes.empty() && requests.running().empty()) run_flushes();
+        if (flushes.empty()) admit();
+        prefill();
+        decode();
+    } catch (const std::exception & error) {
+        fail_all(error.what());
+    }
+    totals.busy_seconds += std::chrono::duration<double>(Clock::now() - started).count();
+}
+
+void Scheduler::Impl::admit() {
+    // In order of arrival; but those that hold a slot already never wait behind one that needs theirs.
+    bool no_slot_left = false;
+    for (size_t i = 0; i < requests.waiting().size();) {
+        const auto sequence = requests.waiting()[i];
+        if (sequence->slot < 0 && (no_slot_left || store.awaits_prefix(*sequence))) {
+            i++;
+            continue;
+        }
+        if (sequence->slot < 0 && !store.give_slot(*sequence)) {
+            no_slot_left = true;
+            i++;
+            continue;
+        }
+        requests.start(i);
+        KvSlot & slot = store.slot_of(*sequence);
+        store.touch(sequence->slot);
+        // Something must be left to evaluate, unless the logits after the last token are there already.
+        const size_t total = sequence->tokens.size();
+        if (slot.tokens.size() == total && !sequence->next_logits) store.slots().trim(sequence->slot, total - 1);
+        sequence->request->result.stats.reused_tokens = int(slot.tokens.size());
+        totals.reused_tokens += slot.tokens.size();
+        if (slot.tokens.size() == total) {
+            // Copied: sampling may end the request, and then nobody else keeps the logits alive.
+            const auto logits = sequence->next_logits;
+            requests.accept(sequence, evaluator.draw(*sequence, logits->data()));
+        } else {
+            store.slots().promise(sequence->slot, sequence->tokens);
+        }
+    }
+}
+
+bool Scheduler::Impl::evaluate(std::vector<Output> & outputs) {
+    bool ok = false;
+    double seconds = 0;
+    {
+        const Unlocked unlocked(mutex);
+        ok = evaluator.run(outputs, seconds);
+    }
+    totals.llama_seconds += seconds;
+    totals.decode_calls++;
+    return ok;
+}
+
+void Scheduler::Impl::run_flushes() {
+    store.clear();
+    for (auto & done : flushes) done();
+    flushes.clear();
+}
+
+// After an exception, for want of memory mostly: what was half done is not known, so every request in flight fails and the
+// cache is emptied. Later requests find everything in order.
+void Scheduler::Impl::fail_all(const std::string & reason) {
+    requests.fail_all(Error("engine-failed", "failed while this and other requests ran").subject("engine").received(reason)
+        .remedy("if memory ran out, lower contextSize or maxSequences; the model can still be used"));
+    store.clear();
+}
+
+}  // namespace cria

@@ -1,0 +1,63 @@
+import { ConfigError } from "@cria/core";
+import type { AdvantageEstimator, AdvantageInputs, AdvantageOutputs } from "./advantage-estimator.js";
+import { discountReturns } from "./discounted-returns.js";
+import { listGroups } from "./outcome.js";
+
+/**
+ * Optimal token baseline (Li et al. 2026, arXiv:2602.07078): G_t - B_t, where G_t is the undiscounted reward from token t on,
+ * and B_t the baseline that gives the policy gradient the least variance: over the trajectories of the group that have a t-th
+ * token,
+ *
+ *     B_t = sum_i W_t G_t / sum_i W_t,    W_t = sum over j <= t of w_j^2 (1 - 2 p_j + sum_v p_jv^2)
+ *
+ * W_t is the squared norm of the gradient by logits, added up so far (the logit-gradient proxy); p_j is the probability of
+ * the sampled token, w_j the rollout correction's weight, 1 without. Tokens are counted as they were sampled: text of tools and
+ * users in between has no place in the count, so that single-turn and tool-integrated conversations have one definition
+ * (optimal_token_baseline, tir_optimal_token_baseline). Where the longest trajectory goes on alone, and in a group of one, the
+ * baseline is 0: a token must not be compared with itself.
+ * @throws ConfigError without `oldLogprobs` and `sumPiSquared`.
+ */
+export const estimateOptimalTokenBaseline: AdvantageEstimator = Object.assign(estimate, {
+  needs: ["sumPiSquared"] as const,
+  comparesGroup: true,
+});
+
+function estimate(inputs: AdvantageInputs): AdvantageOutputs {
+  const { responseMask, offsets, oldLogprobs, sumPiSquared, rolloutIsWeights } = inputs;
+  if (!oldLogprobs || !sumPiSquared) {
+    throw new ConfigError("needs the probabilities of each token", {
+      code: "config/needs-probabilities",
+      subject: 'algorithm.adv_estimator "optimal_token_baseline"',
+      expected: "oldLogprobs and sumPiSquared",
+      received: "none",
+    });
+  }
+  const returns = discountReturns(inputs, 1);
+  const advantages = new Float32Array(responseMask.length);
+  /** Places of each trajectory's sampled tokens, and their W. */
+  const sampled = Array.from({ length: offsets.length - 1 }, (_, i) => {
+    const tokens: { at: number; energy: number }[] = [];
+    let energy = 0;
+    for (let t = offsets[i]!; t < offsets[i + 1]!; t++) {
+      if (!responseMask[t]) continue;
+      const weight = rolloutIsWeights?.[t] ?? 1;
+      energy += weight * weight * (1 - 2 * Math.exp(oldLogprobs[t]!) + sumPiSquared[t]!);
+      tokens.push({ at: t, energy });
+    }
+    return tokens;
+  });
+  for (const indices of listGroups(inputs.groups)) {
+    const longest = indices.reduce((most, i) => Math.max(most, sampled[i]!.length), 0);
+    for (let k = 0; k < longest; k++) {
+      const tokens = indices.flatMap((i) => sampled[i]![k] ?? []);
+      const total = tokens.reduce((sum, { energy }) => sum + energy, 0);
+      // Counted from the first return, equal returns give advantages of exactly 0. A policy that was certain of every token so
+      // far has no energy, and no baseline.
+      const first = tokens.length > 0 ? returns[tokens[0]!.at]! : 0;
+      const weighted = tokens.reduce((sum, { at, energy }) => sum + energy * (returns[at]! - first), 0);
+      const baseline = tokens.length > 1 && total > 0 ? first + weighted / total : 0;
+      for (const { at } of tokens) advantages[at] = returns[at]! - baseline;
+    }
+  }
+  return { advantages, returns: Float32Array.from(returns), metrics: {} };
+}

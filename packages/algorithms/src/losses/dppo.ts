@@ -1,0 +1,51 @@
+import { clampLogRatio } from "./log-ratio.js";
+import type { PolicyLoss } from "./policy-loss.js";
+
+/** How far two Bernoulli distributions are apart, given their chances old and now of the same event. */
+type BinaryDivergence = (old: number, now: number) => number;
+
+/** Total variation: |now - old|. */
+const measureTotalVariation: BinaryDivergence = (old, now) => Math.abs(now - old);
+
+/** KL(old || now) = old log(old / now) + (1 - old) log((1 - old) / (1 - now)), never below 0. */
+const measureKl: BinaryDivergence = (old, now) => {
+  const term = (p: number, q: number) => (p > 0 ? p * Math.log(p / Math.max(q, Number.MIN_VALUE)) : 0);
+  return Math.max(0, term(old, now) + term(1 - old, 1 - now));
+};
+
+/**
+ * Divergence proximal policy optimisation with a binary divergence (DPPO, Qi et al. 2026, arXiv:2602.04879): a trust region by
+ * the probability of the sampled token instead of its ratio, -sg(M min(r, clipRatioC)) A logprob. M is 0 where the step would
+ * lead further out of the region: the divergence exceeds its bound and r is above 1 with A > 0 (bound clipRatioHigh), or below
+ * 1 with A < 0 (clipRatioLow). The weight stands still, as in truncated importance sampling: a kept token's gradient is
+ * -min(r, clipRatioC) A.
+ */
+function makeDppoLoss(measure: BinaryDivergence): PolicyLoss {
+  return {
+    vanishesWithoutAdvantage: true,
+    evaluate({ logprobs, oldLogprobs, advantages }, { clipRatioLow, clipRatioHigh, clipRatioC }) {
+      const n = logprobs.length;
+      const losses = new Float64Array(n);
+      const gradients = new Float64Array(n);
+      const pg_clipfrac = new Float64Array(n);
+      const ppo_kl = new Float64Array(n);
+      for (let i = 0; i < n; i++) {
+        const logRatio = clampLogRatio(logprobs[i]!, oldLogprobs[i]!);
+        const advantage = advantages[i]!;
+        ppo_kl[i] = -logRatio;
+        const isOutward = advantage > 0 ? logRatio > 0 : advantage < 0 && logRatio < 0;
+        const bound = advantage > 0 ? clipRatioHigh : clipRatioLow;
+        if (isOutward && measure(Math.exp(oldLogprobs[i]!), Math.exp(logprobs[i]!)) > bound) {
+          pg_clipfrac[i] = 1;
+          continue;
+        }
+        gradients[i] = -Math.min(Math.exp(logRatio), clipRatioC) * advantage;
+        losses[i] = gradients[i]! * logprobs[i]!;
+      }
+      return { losses, gradients, metrics: { pg_clipfrac, ppo_kl } };
+    },
+  };
+}
+
+export const dppoTvLoss = makeDppoLoss(measureTotalVariation);
+export const dppoKlLoss = makeDppoLoss(measureKl);

@@ -1,0 +1,45 @@
+import type { GenerateOptions, ModelInfo } from "../policy-engine.js";
+import type { FakeTokenizer } from "./fake-tokenizer.js";
+
+/** What the script of a fake model sees when it has to speak. */
+export interface FakeContext {
+  /** Everything so far, special tokens written out. */
+  text: string;
+  tokenIds: Int32Array;
+  /** Turns that this sequence (and what it was forked from) has sampled before. */
+  turn: number;
+  options: GenerateOptions;
+}
+
+/** `end: false` leaves the end-of-turn token out: the turn then ends by length. */
+export type FakeReply = string | { text: string; end?: boolean };
+
+export interface FakeEngineOptions {
+  /** The script: what the model says next. */
+  reply: (context: FakeContext) => FakeReply | Promise<FakeReply>;
+  /** Milliseconds that a turn takes; default 0 (still asynchronous). */
+  latencyMs?: number | ((context: FakeContext) => number);
+  prefillLatencyMs?: number;
+  /** Default 4096. */
+  contextSize?: number;
+  /** Default 16. */
+  maxSequences?: number;
+  /** Default: ChatML with Hermes tools. */
+  chatTemplate?: string | null;
+  /** Special tokens beside ChatML's. */
+  specialTokens?: readonly string[];
+  /** Tokens that end a turn or the text, the one that replies end with first; default `<|im_end|>` and `<|endoftext|>`. */
+  endTokens?: readonly string[];
+  /** With the adapter off logprobs are so many times as large. Default 1: adapter and reference are the same. */
+  referenceScale?: number;
+}
+
+/** What a sequence of the fake engine uses of it. */
+export interface FakeHost {
+  readonly tokenizer: FakeTokenizer;
+  readonly info: ModelInfo;
+  readonly options: FakeEngineOptions;
+  readonly counts: Record<"created" | "disposed" | "requests" | "inFlight" | "mostInFlight" | "prefillTokens", number>;
+  logprobAt(tokenIds: ArrayLike<number>, at: number): number;
+  latencyOf(context: FakeContext): number;
+}

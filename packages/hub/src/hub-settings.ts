@@ -1,0 +1,43 @@
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { HubError } from "@cria/core";
+
+/** How a hub is reached, and where what comes from it is kept: by the variables that its other clients know. */
+export interface HubSettings {
+  /** `HF_ENDPOINT`, without a slash at the end; default https://huggingface.co. */
+  endpoint: string;
+  /** `HF_TOKEN`, else what `hf auth login` left; undefined: nobody's. */
+  token: string | undefined;
+  /** `HF_HUB_OFFLINE`: nothing but the cache is asked. */
+  offline: boolean;
+  /** `HF_HUB_CACHE`, else `hub` in `HF_HOME`; default ~/.cache/huggingface/hub, or below `XDG_CACHE_HOME`. */
+  cacheFolder: string;
+}
+
+/** @throws HubError when a token cannot be one. */
+export function readHubSettings(env: NodeJS.ProcessEnv = process.env): HubSettings {
+  const home = env.HF_HOME || join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "huggingface");
+  return {
+    endpoint: (env.HF_ENDPOINT || "https://huggingface.co").replace(/\/+$/, ""),
+    token: readToken(env, home),
+    offline: /^(1|true|yes|on)$/i.test(env.HF_HUB_OFFLINE ?? ""),
+    cacheFolder: env.HF_HUB_CACHE || join(home, "hub"),
+  };
+}
+
+function readToken(env: NodeJS.ProcessEnv, home: string): string | undefined {
+  const file = env.HF_TOKEN_PATH || join(home, "token");
+  const [source, token] = env.HF_TOKEN
+    ? ["HF_TOKEN", env.HF_TOKEN.trim()]
+    : [file, existsSync(file) ? readFileSync(file, "utf8").trim() : ""];
+  if (token === "" || token.startsWith("hf_")) return token || undefined;
+  throw new HubError("is not an access token", {
+    code: "hub/bad-token",
+    subject: source,
+    expected: "a text that begins with hf_",
+    // Never the token itself: errors end up in logs.
+    received: `${token.length} characters that begin otherwise`,
+    remedy: "copy it again from the hub's settings, or unset it",
+  });
+}

@@ -1,0 +1,48 @@
+import { HubError } from "@cria/core";
+
+/** What `hf:` names: a repository, and something in it. */
+export interface Address {
+  /** As it was written. */
+  text: string;
+  /** owner/name. */
+  repository: string;
+  /** Of models: what stands after the colon, as Q8_0. */
+  quantization: string | null;
+  /** What stands after the repository: a file's path, or config and split of a dataset. */
+  parts: string[];
+  /** A branch, a tag or a commit; null: main. */
+  revision: string | null;
+}
+
+const PATTERN =
+  /^hf:(?:\/\/)?(?<repository>[\w.-]+\/[\w.-]+)(?::(?<quantization>[\w.-]+)|\/(?<path>[^@:]+))?(?:@(?<revision>[\w./-]+))?$/i;
+
+/** Whether a text is an address rather than a path. */
+export function isAddress(text: string): boolean {
+  return /^hf:/i.test(text);
+}
+
+/** @param form what it should look like, for the error. @throws HubError when it does not. */
+export function parseAddress(text: string, form: string): Address {
+  const found = PATTERN.exec(text)?.groups;
+  const parts = found?.path?.split("/") ?? [];
+  // Names come from users and end up in paths.
+  const isSafe = [found?.repository, found?.path, found?.revision].every(
+    (name) => !name?.split("/").some((part) => part === "" || part === "." || part === ".."),
+  );
+  if (found && isSafe) {
+    return {
+      text,
+      repository: found.repository!,
+      quantization: found.quantization ?? null,
+      parts,
+      revision: found.revision ?? null,
+    };
+  }
+  throw new HubError("is not an address", {
+    code: "hub/bad-address",
+    subject: text,
+    expected: form,
+    received: text,
+  });
+}

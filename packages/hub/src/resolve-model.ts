@@ -1,0 +1,91 @@
+import type { HubFile, Listing } from "./hub-cache.js";
+import { type FetchOptions, HubRepository } from "./hub-repository.js";
+import { isAddress, parseAddress } from "./parse-address.js";
+
+export type ResolveModelOptions = FetchOptions;
+
+const FORM = "hf:<owner>/<model>[:<quantisation>][@<revision>], or hf:<owner>/<model>/<file>.gguf[@<revision>]";
+
+/** What llama.cpp takes where an address names no quantisation. */
+const DEFAULT_QUANTIZATION = "Q4_K_M";
+
+/** A GGUF model of a repository: one file, or the parts that llama.cpp loads by the first. */
+interface GgufModel {
+  /** Path without extension and without the number of the part. */
+  stem: string;
+  parts: HubFile[];
+}
+
+/**
+ * The path of a model's GGUF: of an address, as `hf:Qwen/Qwen3-0.6B-GGUF:Q8_0`, the file in the cache, downloaded when it is not
+ * there yet; a path as it is. Of a model in parts the first one, the others beside it.
+ * @throws HubError that says what is wrong: an address of another form, a repository or quantisation that does not exist (with
+ *   those that do), no permission, no network, nothing cached while offline, a full disk, a damaged download.
+ */
+export async function resolveModel(address: string, options: ResolveModelOptions = {}): Promise<string> {
+  if (!isAddress(address)) return address;
+  const { repository: name, quantization, parts, revision } = parseAddress(address, FORM);
+  const repository = new HubRepository("model", name, revision ?? "main", options);
+  const listing = await repository.list();
+  const model = chooseModel(repository, listing, quantization, parts.join("/"));
+  const [first] = await repository.fetch(listing, model.parts);
+  return first!;
+}
+
+function chooseModel(
+  repository: HubRepository,
+  { files }: Listing,
+  quantization: string | null,
+  path: string,
+): GgufModel {
+  const models = groupParts(files);
+  const refuse = (summary: string, expected: string, received: string, remedy?: string) =>
+    repository.fail(summary, { expected, received, remedy });
+  if (models.length === 0) {
+    const received = files.map((file) => file.path).slice(0, 8);
+    const remedy = `look for a repository with GGUF files, often named ${repository.name}-GGUF`;
+    throw refuse("has no GGUF file", "a file that ends with .gguf", received.join(", ") || "no files", remedy);
+  }
+  if (path !== "") {
+    const found = models.find((model) => model.parts.some((part) => part.path === path));
+    if (found) return found;
+    const all = models.map((model) => model.parts[0]!.path);
+    throw refuse(`has no file ${path}`, all.join(", "), path, "name one of these files");
+  }
+  const names = models.map(({ stem }) => readQuantization(stem));
+  const wanted = (quantization ?? (models.length > 1 ? DEFAULT_QUANTIZATION : null))?.toUpperCase();
+  if (wanted === undefined) return models[0]!;
+  const found = models
+    .filter(({ stem }, i) => names[i] === wanted || new RegExp(`(^|[-._/])${escapePattern(wanted)}$`, "i").test(stem))
+    .sort((a, b) => a.stem.length - b.stem.length);
+  if (found[0]) return found[0];
+  throw refuse(
+    quantization === null ? "has several quantisations" : `has no quantisation ${quantization}`,
+    `one of ${[...new Set(names.map((known, i) => known ?? models[i]!.parts[0]!.path))].join(", ")}`,
+    quantization ?? "none",
+    `name one of them: hf:${repository.name}:${names.find((known) => known !== null) ?? "Q8_0"}`,
+  );
+}
+
+/** A repository's models; vision projectors and importance matrices are none. */
+function groupParts(files: readonly HubFile[]): GgufModel[] {
+  const models = new Map<string, GgufModel>();
+  for (const file of [...files].sort((a, b) => (a.path < b.path ? -1 : 1))) {
+    const found = /^(?<stem>.*?)(-\d{5}-of-\d{5})?\.gguf$/i.exec(file.path);
+    const stem = found?.groups?.stem;
+    if (stem === undefined || /(^|[-._/])(mmproj|imatrix)/i.test(stem)) continue;
+    const model = models.get(stem) ?? { stem, parts: [] };
+    models.set(stem, { stem, parts: [...model.parts, file] });
+  }
+  return [...models.values()];
+}
+
+/** The quantisation that a file's name ends with, else the last that it names; null: none. */
+function readQuantization(stem: string): string | null {
+  const names = stem.matchAll(/(?<=^|[-._/])(i?q\d(_[a-z0-9]+)*|tq\d_\d|bf16|f16|fp16|f32|mxfp4(_moe)?)(?=$|[-./])/gi);
+  return [...names].at(-1)?.[0].toUpperCase() ?? null;
+}
+
+function escapePattern(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}

@@ -1,0 +1,1 @@
+export { type Faults, HubServer, type ServedRepository } from "./hub-server.js";

@@ -1,0 +1,94 @@
+import { createHash } from "node:crypto";
+import { DataError, hashSeed, shuffleIndices } from "@cria/core";
+
+/** Where a loader stands. */
+export interface DataLoaderPlace {
+  epoch: number;
+  /** Rows of the epoch already handed out. */
+  position: number;
+}
+
+/** A place and what it is a place in. Plain JSON, for checkpoints. */
+export interface DataLoaderState extends DataLoaderPlace {
+  /** What the order depends on; a loader of another kind refuses the state. */
+  batchSize: number;
+  shuffle: boolean;
+  seed: number;
+  rows: number;
+  /** Hash of the rows' uids, in order. */
+  uids: string;
+}
+
+/** Hands out batches of rows, epoch after epoch, in an order that seed and epoch alone decide. */
+export class DataLoader<Row extends { uid: string }> {
+  private at: DataLoaderPlace = { epoch: 0, position: 0 };
+  private order: Int32Array;
+
+  constructor(
+    private readonly rows: readonly Row[],
+    private readonly options: { batchSize: number; shuffle: boolean; seed: number },
+  ) {
+    this.order = this.makeOrder();
+  }
+
+  /** Full batches in one epoch; a smaller rest is left out. */
+  get batchesPerEpoch(): number {
+    return Math.max(1, Math.floor(this.rows.length / this.options.batchSize));
+  }
+
+  get epoch(): number {
+    return this.at.epoch;
+  }
+
+  /** Where it stands now; `save` may be given it later. */
+  get place(): DataLoaderPlace {
+    return { ...this.at };
+  }
+
+  next(): Row[] {
+    const { batchSize } = this.options;
+    if (this.at.position + batchSize > this.rows.length && this.at.position > 0) {
+      this.at = { epoch: this.at.epoch + 1, position: 0 };
+      this.order = this.makeOrder();
+    }
+    const picked = this.order.slice(this.at.position, this.at.position + batchSize);
+    this.at.position += batchSize;
+    return [...picked].map((i) => this.rows[i]!);
+  }
+
+  /** @param place a former one; default: the present one. */
+  save(place: DataLoaderPlace = this.at): DataLoaderState {
+    return { ...place, ...this.describe() };
+  }
+
+  /**
+   * Goes on exactly where `state` was saved, in the middle of an epoch too.
+   * @throws DataError when it was saved over other rows, or with another batch size, shuffle or seed.
+   */
+  restore(state: DataLoaderState): void {
+    for (const [name, value] of Object.entries(this.describe())) {
+      const saved = state[name as keyof DataLoaderState];
+      if (saved === value) continue;
+      throw new DataError("was saved by a loader that differs", {
+        code: "data/other-loader",
+        subject: `state of the data loader: ${name}`,
+        expected: `${value} (of this run)`,
+        received: `${saved} (saved)`,
+        remedy: "resume with the same files, filters, data.train_batch_size, data.shuffle and data.seed, or start anew",
+      });
+    }
+    this.at = { epoch: state.epoch, position: state.position };
+    this.order = this.makeOrder();
+  }
+
+  private describe(): Omit<DataLoaderState, "epoch" | "position"> {
+    const uids = createHash("sha256");
+    for (const row of this.rows) uids.update(`${row.uid}\n`);
+    return { ...this.options, rows: this.rows.length, uids: uids.digest("hex").slice(0, 16) };
+  }
+
+  private makeOrder(): Int32Array {
+    if (!this.options.shuffle) return Int32Array.from(this.rows, (_, i) => i);
+    return shuffleIndices(this.rows.length, hashSeed(this.options.seed, "epoch", this.at.epoch));
+  }
+}

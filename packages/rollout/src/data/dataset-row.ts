@@ -1,0 +1,180 @@
+import { type ChatMessage, DataError, describeIssue, withoutLibraryTexts } from "@cria/core";
+import { z } from "zod";
+import { copyData } from "../rewards/copy-data.js";
+
+/** A part of a message: policies read text alone. */
+const contentPart = z.looseObject({ type: z.string(), text: z.string().nullish() }).transform((part, context) => {
+  if (part.type === "text") return part.text ?? "";
+  context.addIssue({ code: "custom", message: "a part of type text", input: part.type, path: ["type"] });
+  return z.NEVER;
+});
+
+const message = z
+  .looseObject({
+    role: z.enum(["system", "user", "assistant", "tool"]),
+    content: z.union([z.string(), z.array(contentPart).transform((parts) => parts.join(""))]).nullish(),
+  })
+  // Parquet writes a null for every key that only other messages have; templates ask whether a key is there.
+  .transform((given) => ({ ...dropNulls(given), content: given.content ?? "" }));
+
+const kwargs = z
+  .record(z.string(), z.unknown())
+  .nullish()
+  .transform((given) => given ?? {});
+
+const toolKwargs = z.looseObject({
+  create_kwargs: kwargs,
+  execute_kwargs: kwargs,
+  calc_reward_kwargs: kwargs,
+  release_kwargs: kwargs,
+});
+
+const index = z.union([z.number(), z.string(), z.bigint().transform(Number)]).nullish();
+
+const extraInfo = z.looseObject({
+  index,
+  need_tools_kwargs: z.boolean().nullish(),
+  /** A tool whose entry is null is not named: Parquet has a column for each tool that any row names. */
+  tools_kwargs: z
+    .record(z.string(), toolKwargs.nullable())
+    .nullish()
+    .transform((given) => (given ? (dropNulls(given) as Record<string, z.infer<typeof toolKwargs>>) : given)),
+  interaction_kwargs: z.record(z.string(), z.unknown()).nullish(),
+});
+
+/** Media that no policy can see yet. An empty list is none. */
+const media = z
+  .unknown()
+  .refine(
+    (given) => given === null || (Array.isArray(given) && given.length === 0),
+    "nothing: a policy reads text alone, and would be trained to answer without seeing it",
+  )
+  .optional();
+
+const rowSchema = z.looseObject({
+  prompt: z.array(message).min(1),
+  data_source: z.string(),
+  reward_model: z.looseObject({ style: z.string().nullish(), ground_truth: z.unknown() }).nullish(),
+  extra_info: extraInfo.nullish().transform((given) => given ?? extraInfo.parse({})),
+  agent_name: z.string().nullish(),
+  images: media,
+  videos: media,
+});
+
+/** One row of a dataset, in the format that the field's trainers use. */
+export interface DatasetRow {
+  /** Position among all rows of its dataset, before any were filtered out. */
+  index: number;
+  /**
+   * Names the prompt in groups, seeds and logs: `data_source`, file and position in the file. Unique in a dataset, and the
+   * same in every run over the same files, whatever `extra_info.index` says.
+   */
+  uid: string;
+  /** File and line or row, for error messages. */
+  place: string;
+  prompt: ChatMessage[];
+  /** What routes the reward: the column `data_source`, or `data.reward_fn_key`. */
+  dataSource: string;
+  groundTruth: unknown;
+  extraInfo: z.infer<typeof extraInfo>;
+  agentName?: string;
+}
+
+export interface ParseRowOptions {
+  /** Column of the messages; default "prompt". */
+  promptKey?: string;
+  /** Column that routes the reward; default "data_source". */
+  rewardFnKey?: string;
+  /** Columns of media, which must be empty; default "images" and "videos". */
+  imageKey?: string;
+  videoKey?: string;
+  /** For rows whose `extra_info` does not say `need_tools_kwargs`; default false. */
+  needToolsKwargs?: boolean;
+  /** Where the row stands, for its uid; default: its index. */
+  position?: string;
+}
+
+/** @throws DataError naming file, row, column, what was expected and what was found. */
+export function parseRow(value: unknown, index: number, place: string, options: ParseRowOptions = {}): DatasetRow {
+  const columns = { prompt: options.promptKey, data_source: options.rewardFnKey };
+  const media = { images: options.imageKey, videos: options.videoKey };
+  const record = { ...(value as Record<string, unknown>) };
+  const named = Object.entries({ ...columns, ...media }).filter(([name, key]) => key !== undefined && key !== name);
+  for (const [name, key] of named) record[name] = (value as Record<string, unknown> | null)?.[key!];
+  const result = rowSchema.safeParse(typeof value === "object" && value !== null ? record : value, withoutLibraryTexts);
+  if (!result.success)
+    throw describeBadRow(result.error.issues[0]!, record, place, new Map(named as [string, string][]), value);
+  const row = result.data;
+  const extraInfo = row.extra_info;
+  return {
+    index,
+    uid: `${row.data_source}/${options.position ?? index}`,
+    place,
+    prompt: row.prompt as ChatMessage[],
+    dataSource: row.data_source,
+    groundTruth: row.reward_model?.ground_truth,
+    extraInfo: { ...extraInfo, need_tools_kwargs: extraInfo.need_tools_kwargs ?? options.needToolsKwargs ?? false },
+    agentName: row.agent_name ?? undefined,
+  };
+}
+
+/**
+ * A conversation's own copy of a row: what tools, interactions and agent loops do to it reaches no other conversation and
+ * not the dataset. Functions and class instances that a dataset of the user's put into it stay shared.
+ */
+export function copyRow(row: DatasetRow): DatasetRow {
+  return copyData(row);
+}
+
+function describeBadRow(
+  issue: z.core.$ZodIssue,
+  record: Record<string, unknown>,
+  place: string,
+  named: ReadonlyMap<string, string>,
+  value: unknown,
+): DataError {
+  const [column, ...rest] = issue.path.map(String);
+  const isMissing = column !== undefined && rest.length === 0 && record[column] === undefined;
+  if (isMissing) return describeMissingColumn(named.get(column) ?? column, column, value as object, place);
+  const path = column === undefined ? "row" : [named.get(column) ?? column, ...rest].join(".");
+  const received = issue.path.reduce<unknown>((v, key) => (v as Record<PropertyKey, unknown> | null)?.[key], record);
+  return new DataError("is not a valid row", {
+    code: "data/bad-row",
+    subject: `${place}, column "${path}"`,
+    expected: describeIssue(rowSchema, issue),
+    received: describeValue(received),
+    remedy:
+      /^(images|videos)$/.test(column ?? "") || /"type":"(image|video)/.test(describeValue(received))
+        ? "leave such rows out (data.custom_cls with mapRecord), or drop the column"
+        : "see the README of @cria/rollout for the columns of a row",
+  });
+}
+
+/** Sets whose columns have other names. */
+function describeMissingColumn(name: string, column: string, value: object, place: string): DataError {
+  const columns = Object.keys(value);
+  const key = { prompt: "data.prompt_key", data_source: "data.reward_fn_key" }[column];
+  const given = columns.filter((known) => /^[A-Za-z_]\w*$/.test(known)).slice(0, 2);
+  return new DataError(`has no column "${name}"`, {
+    code: "data/missing-column",
+    subject: place,
+    expected: "columns prompt and data_source, and reward_model for what is judged by a truth",
+    received: `columns ${columns.join(", ") || "none"}`,
+    remedy:
+      `make rows of the records by a function of yours: data.map: ./map.ts#row, for example ` +
+      `export const row = ({ ${given.join(", ")} }) => ({ data_source: "mine", prompt: [{ role: "user", content: ${given[0] ?? '"..."'} }], ` +
+      `reward_model: { ground_truth: ${given[1] ?? '"..."'} } })${key ? `; or name the column: ${key}` : ""}`,
+  });
+}
+
+function describeValue(value: unknown): string {
+  const text = JSON.stringify(value, (_, entry: unknown) => {
+    if (typeof entry === "bigint") return String(entry);
+    return ArrayBuffer.isView(entry) ? `${entry.byteLength} bytes` : entry;
+  });
+  return text?.slice(0, 200) ?? "nothing";
+}
+
+function dropNulls<T extends object>(given: T): T {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)) as T;
+}

@@ -1,0 +1,49 @@
+import { DataError, hashSeed, shuffleIndices } from "@cria/core";
+import { type DatasetRow, type ParseRowOptions, parseRow } from "./dataset-row.js";
+import { mapRecord, type RowMap } from "./map-record.js";
+import { type DatasetClass, RolloutDataset } from "./rollout-dataset.js";
+
+export interface LoadDatasetOptions extends Omit<ParseRowOptions, "position"> {
+  /** Keep so many rows; -1 (default) keeps all. */
+  maxSamples?: number;
+  /** Which ones: null (default) the first; a number: some that this seed decides, still in the order of the files. */
+  sampleSeed?: number | null;
+  /** Default: reads the files as they are. */
+  datasetClass?: DatasetClass;
+  /** Makes a row of each record; default: the records are rows. */
+  map?: RowMap;
+  /** What a class of the user's gets as its config. */
+  config?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Reads rows from Parquet, JSONL and JSON files, in order.
+ * @throws DataError when a file is missing or damaged, or a row is malformed.
+ */
+export async function loadDataset(files: readonly string[], options: LoadDatasetOptions = {}): Promise<DatasetRow[]> {
+  const dataset = new (options.datasetClass ?? RolloutDataset)(files, options.config);
+  const rows: DatasetRow[] = [];
+  for (const [file, records] of (await dataset.load()).entries()) {
+    for (const [i, record] of records.entries()) {
+      const value = options.map ? await mapRecord(record, options.map) : record.value;
+      if (options.map && value === null) continue;
+      rows.push(parseRow(value, rows.length, record.place, { ...options, position: `${file}:${i}` }));
+    }
+  }
+  const kept = takeSamples(rows, options.maxSamples ?? -1, options.sampleSeed ?? null);
+  if (kept.length === 0) {
+    throw new DataError("holds no rows", {
+      code: "data/empty",
+      subject: files.join(", ") || "dataset",
+      expected: "at least one row",
+    });
+  }
+  return kept;
+}
+
+function takeSamples(rows: readonly DatasetRow[], limit: number, seed: number | null): DatasetRow[] {
+  if (limit < 0 || limit >= rows.length) return [...rows];
+  if (seed === null) return rows.slice(0, limit);
+  const picked = shuffleIndices(rows.length, hashSeed(seed, "samples")).slice(0, limit).sort();
+  return [...picked].map((i) => rows[i]!);
+}

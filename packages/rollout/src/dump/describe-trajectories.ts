@@ -1,0 +1,138 @@
+import { basename } from "node:path";
+import { hasFailed, type Trajectory } from "@cria/core";
+import type { BaseTool } from "@cria/tools";
+import type { DatasetRow } from "../data/dataset-row.js";
+import { listToolSchemas } from "../loops/tool-session.js";
+import { DUMP_FORMAT_VERSION, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
+
+export interface DumpContext {
+  /** Of the training; null: there is none. */
+  step: number | null;
+  /** Among them those that the trajectories came from. */
+  rows: readonly DatasetRow[];
+  tools: ReadonlyMap<string, BaseTool>;
+  detokenize: (tokenIds: Int32Array) => string;
+  /** Mean advantage of each trajectory, null where nothing was learned from it. Default: null for all. */
+  advantages?: readonly (number | null)[];
+  /** Say when states and turns began and ended: no two runs agree in that. Default false. */
+  times?: boolean;
+}
+
+/** Trajectories as the lines of one dump file. */
+export function describeTrajectories(trajectories: readonly Trajectory[], context: DumpContext): DumpLine[] {
+  const rows = new Map(context.rows.map((row) => [row.uid, row]));
+  const described = new Set<string>();
+  return trajectories.map((trajectory, i) => {
+    const row = rows.get(trajectory.uid);
+    const schemas = row === undefined ? [] : listToolSchemas(context.tools, row);
+    const fresh = schemas.filter(({ function: { name } }) => !described.has(name));
+    for (const schema of fresh) described.add(schema.function.name);
+    return {
+      ...describeRecord(trajectory, context),
+      // Without its folder: the same training on a copy of the data gives the same dump.
+      place: row === undefined ? null : basename(row.place),
+      ground_truth: toJson(row?.groundTruth),
+      prompt_messages: row?.prompt.length ?? countPrompt(trajectory.messages),
+      tools: schemas.map((schema) => schema.function.name),
+      tool_schemas: fresh,
+      advantage: context.advantages?.[i] ?? null,
+    };
+  });
+}
+
+/** What a trajectory says of itself. */
+function describeRecord(
+  trajectory: Trajectory,
+  { step, detokenize, times = false }: DumpContext,
+): Omit<DumpLine, "place" | "ground_truth" | "prompt_messages" | "tools" | "tool_schemas" | "advantage"> {
+  const { rewards, timeline } = trajectory;
+  const placed = (entries: Trajectory["turnScores"]) =>
+    entries.map(({ value, tokenIndex }) => ({ value, token_index: tokenIndex }));
+  const turns = (timeline?.turns ?? []).map(
+    ({ role, start, end, toolCalls, failures, startedAt, endedAt }): DumpTurn => ({
+      role,
+      start,
+      end,
+      ...(toolCalls ? { tool_calls: toolCalls } : {}),
+      ...(failures ? { failures } : {}),
+      ...(times ? { started_at: startedAt, ended_at: endedAt } : {}),
+    }),
+  );
+  return {
+    format_version: DUMP_FORMAT_VERSION,
+    step,
+    uid: trajectory.uid,
+    sample: trajectory.sampleIndex,
+    row: trajectory.rowIndex,
+    data_source: trajectory.dataSource,
+    // A failed conversation has no reward, which is not a reward of 0.
+    reward: hasFailed(trajectory) ? null : trajectory.reward,
+    score: rewards.score,
+    success: rewards.success,
+    parts: [...rewards.parts],
+    rewards: {
+      outcome: rewards.outcome,
+      length: rewards.length,
+      tools: rewards.tools,
+      turns: rewards.turns,
+      tool_score: rewards.toolScore,
+      interaction_score: rewards.interactionScore,
+    },
+    extra: trajectory.extraFields,
+    error: trajectory.error ?? null,
+    finish_reason: trajectory.finishReason,
+    num_turns: trajectory.numTurns,
+    messages: trajectory.messages,
+    prompt_length: trajectory.promptLength,
+    token_ids: [...trajectory.tokenIds],
+    response_mask: [...trajectory.responseMask],
+    token_level_rewards: [...rewards.tokenLevel],
+    rollout_logprobs: [...trajectory.rolloutLogprobs].map((x) => Number(x.toFixed(6))),
+    spans: cutSpans(trajectory, turns, detokenize),
+    turns,
+    turn_scores: placed(trajectory.turnScores),
+    tool_rewards: placed(trajectory.toolRewards),
+    metrics: trajectory.metrics,
+    ...(times && timeline ? { loop_states: timeline.loop, request_states: timeline.request } : {}),
+  };
+}
+
+/** The whole text, cut where the mask changes, where turns begin and end, and around their calls. */
+function cutSpans(
+  { tokenIds, responseMask, promptLength }: Trajectory,
+  turns: readonly DumpTurn[],
+  detokenize: DumpContext["detokenize"],
+): DumpSpan[] {
+  const cuts = new Set([0, promptLength]);
+  for (const { start, end, tool_calls } of turns)
+    for (const cut of [start, end, tool_calls?.start, tool_calls?.end]) if (cut !== undefined) cuts.add(cut);
+  for (let t = 1; t < tokenIds.length; t++) if (responseMask[t] !== responseMask[t - 1]) cuts.add(t);
+  const starts = [...cuts].filter((cut) => cut < tokenIds.length).sort((a, b) => a - b);
+  return starts.map((start, i) => ({
+    start,
+    mask: responseMask[start] === 1 ? 1 : 0,
+    text: detokenize(tokenIds.subarray(start, starts[i + 1] ?? tokenIds.length)),
+  }));
+}
+
+/** Where the row is not known: what comes before the first word of an assistant. */
+function countPrompt(messages: Trajectory["messages"]): number {
+  const first = messages.findIndex((message) => message.role === "assistant");
+  return first < 0 ? messages.length : first;
+}
+
+/** A row's value as JSON can hold it; a dataset of one's own may have put anything there. */
+function toJson(value: unknown): unknown {
+  if (value === undefined) return null;
+  try {
+    const text = JSON.stringify(value, (_, entry: unknown) => {
+      if (typeof entry === "bigint") return String(entry);
+      return ArrayBuffer.isView(entry)
+        ? Buffer.from(entry.buffer, entry.byteOffset, entry.byteLength).toString("base64")
+        : entry;
+    });
+    return text === undefined ? String(value) : (JSON.parse(text) as unknown);
+  } catch {
+    return String(value);
+  }
+}

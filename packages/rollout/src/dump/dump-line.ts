@@ -1,0 +1,91 @@
+import type { AgentState, ChatMessage, FinishReason, RequestState, ScorePart, ToolSchema } from "@cria/core";
+
+/** Version of the format that is written; docs/dump.md describes it. Lines without `format_version` are version 1. */
+export const DUMP_FORMAT_VERSION = 2;
+
+/** A stretch of tokens with one mask, inside one turn, as text. */
+export interface DumpSpan {
+  /** Index of its first token, from the start of the prompt; it ends where the next one starts. */
+  start: number;
+  /** 1 = sampled by the policy and trained on. */
+  mask: 0 | 1;
+  text: string;
+}
+
+/** One turn after the prompt. Token indices count from the start of the prompt. */
+export interface DumpTurn {
+  role: "assistant" | "tool" | "user";
+  start: number;
+  end: number;
+  /** Of an assistant's turn: its calls, and their tokens. */
+  tool_calls?: { count: number; start: number; end: number };
+  /** Of a tools' turn, a message each: why the call gave no ordinary answer; null where it gave one. */
+  failures?: (string | null)[];
+  /** Milliseconds since 1970; `cria rollout` writes them. */
+  started_at?: number;
+  ended_at?: number;
+}
+
+/**
+ * A conversation as one line of a dump. Lines of version 1 lack much of it: what they cannot say is null, or empty where it is a
+ * list.
+ */
+export interface DumpLine {
+  format_version: number;
+  /** Of the training; 0: before it. Null where there was none. */
+  step: number | null;
+  /** Group: conversations of one prompt share it. */
+  uid: string;
+  /** Which of the group's samples it is, from 0. */
+  sample: number;
+  /** Position of the row in its dataset, before any rows were left out. */
+  row: number | null;
+  /** Name of the file and line, or row, that it came from. */
+  place: string | null;
+  data_source: string;
+  ground_truth: unknown;
+  /** Null when the conversation failed. */
+  reward: number | null;
+  score: number | null;
+  success: boolean | null;
+  /** Who gave what of the score: it is the sum of weight times value. */
+  parts: ScorePart[];
+  /** `outcome`, `length`, `tools` and `turns` add up to the reward. */
+  rewards: {
+    outcome: number;
+    length: number;
+    tools: number;
+    turns: number;
+    tool_score: number | null;
+    interaction_score: number | null;
+  };
+  /** What the reward function and the agent loop told beside that. */
+  extra: Record<string, unknown>;
+  /** Mean over the sampled tokens; null where nothing was learned from the conversation. */
+  advantage: number | null;
+  error: string | null;
+  finish_reason: FinishReason;
+  num_turns: number;
+  messages: ChatMessage[];
+  /** How many of `messages` are the prompt's. */
+  prompt_messages: number;
+  /** Names of the tools that it could call. */
+  tools: string[];
+  /** Schemas of those of its tools that no earlier line of the file describes. */
+  tool_schemas: ToolSchema[];
+  /** In tokens. */
+  prompt_length: number;
+  token_ids: number[];
+  response_mask: number[];
+  token_level_rewards: number[];
+  rollout_logprobs: number[];
+  /** The whole text, template included. */
+  spans: DumpSpan[];
+  turns: DumpTurn[];
+  turn_scores: { value: number; token_index: number }[];
+  tool_rewards: { value: number; token_index: number }[];
+  metrics: Record<string, number>;
+  /** `cria rollout` writes them. */
+  loop_states?: { state: AgentState; at: number }[];
+  request_states?: { state: RequestState; at: number }[];
+}

@@ -1,0 +1,4 @@
+export { type DumpContext, describeTrajectories } from "./describe-trajectories.js";
+export { DUMP_FORMAT_VERSION, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
+export { makeTrainingMessages, type TrainingMessages, type TrainingMessagesOptions } from "./make-training-messages.js";
+export { readDump } from "./read-dump.js";

@@ -1,0 +1,116 @@
+import { createReadStream } from "node:fs";
+import { DataError } from "@cria/core";
+import { DUMP_FORMAT_VERSION, type DumpLine } from "./dump-line.js";
+
+/**
+ * The conversations of a dump, one after the other: `rollouts/<step>.jsonl`, `validation/<step>.jsonl`, or what `cria rollout` or
+ * `cria eval` wrote. Lines of older formats are brought to the present one. A last line that was cut short while it was
+ * written is left out. Takes memory for one line.
+ * @throws DataError when the file cannot be read, or a line is none of a dump.
+ */
+export async function* readDump(file: string): AsyncGenerator<DumpLine> {
+  let number = 0;
+  for await (const { text, isWhole } of readLines(file)) {
+    number++;
+    if (text.trim() === "") continue;
+    const place = `${file}, line ${number}`;
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch (cause) {
+      if (!isWhole) return;
+      throw makeBadLine(place, `no JSON: ${text.slice(0, 80)}`, cause);
+    }
+    yield upgradeLine(value, place);
+  }
+}
+
+/** Split at line feeds alone: JSON may hold the other characters that end lines elsewhere. */
+async function* readLines(file: string): AsyncGenerator<{ text: string; isWhole: boolean }> {
+  let rest = "";
+  try {
+    for await (const chunk of createReadStream(file, { encoding: "utf8", highWaterMark: 1 << 20 })) {
+      const pieces = (chunk as string).split("\n");
+      pieces[0] = rest + pieces[0];
+      rest = pieces.pop()!;
+      for (const text of pieces) yield { text, isWhole: true };
+    }
+  } catch (cause) {
+    throw new DataError("cannot be read", {
+      code: "data/unreadable",
+      subject: file,
+      expected: "a readable file of conversations (JSONL)",
+      received: (cause as Error).message,
+      cause,
+    });
+  }
+  if (rest !== "") yield { text: rest, isWhole: false };
+}
+
+/** A line of any version as one of the present version. */
+function upgradeLine(value: unknown, place: string): DumpLine {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw makeBadLine(place, typeof value);
+  const given = value as Partial<DumpLine>;
+  const version = given.format_version ?? 1;
+  if (typeof version !== "number" || version > DUMP_FORMAT_VERSION) {
+    throw new DataError("was written by a later version", {
+      code: "data/dump-version",
+      subject: place,
+      expected: `format_version ${DUMP_FORMAT_VERSION} or less`,
+      received: String(version),
+      remedy: "read it with the version of Cria that wrote it, or a later one",
+    });
+  }
+  for (const key of ["messages", "token_ids", "response_mask"] as const)
+    if (!Array.isArray(given[key])) throw makeBadLine(place, `no ${key}`);
+  const messages = given.messages!;
+  if (!messages.every(isMessage)) throw makeBadLine(place, "messages without role or content");
+  const firstWord = messages.findIndex((message) => message.role === "assistant");
+  return {
+    ...(given as DumpLine),
+    format_version: DUMP_FORMAT_VERSION,
+    uid: given.uid ?? "",
+    sample: given.sample ?? 0,
+    data_source: given.data_source ?? "",
+    reward: given.reward ?? null,
+    score: given.score ?? null,
+    success: given.success ?? null,
+    rewards: { outcome: 0, length: 0, tools: 0, turns: 0, tool_score: null, interaction_score: null, ...given.rewards },
+    extra: given.extra ?? {},
+    error: given.error ?? null,
+    finish_reason: given.finish_reason ?? "stop",
+    num_turns: given.num_turns ?? messages.length,
+    prompt_length: given.prompt_length ?? 0,
+    token_level_rewards: given.token_level_rewards ?? [],
+    rollout_logprobs: given.rollout_logprobs ?? [],
+    metrics: given.metrics ?? {},
+    step: given.step ?? null,
+    row: given.row ?? null,
+    place: given.place ?? null,
+    ground_truth: given.ground_truth ?? null,
+    parts: given.parts ?? [],
+    advantage: given.advantage ?? null,
+    prompt_messages: given.prompt_messages ?? (firstWord < 0 ? messages.length : firstWord),
+    tools: given.tools ?? [],
+    tool_schemas: given.tool_schemas ?? [],
+    spans: given.spans ?? [],
+    turns: given.turns ?? [],
+    turn_scores: given.turn_scores ?? [],
+    tool_rewards: given.tool_rewards ?? [],
+  };
+}
+
+function isMessage(value: unknown): boolean {
+  const message = value as { role?: unknown; content?: unknown } | null;
+  return typeof message === "object" && typeof message?.role === "string" && typeof message.content === "string";
+}
+
+function makeBadLine(place: string, received: string, cause?: unknown): DataError {
+  return new DataError("is no conversation of a dump", {
+    code: "data/bad-dump",
+    subject: place,
+    expected: "a line of rollouts/<step>.jsonl, validation/<step>.jsonl, or of what cria rollout and cria eval write",
+    received,
+    cause,
+  });
+}

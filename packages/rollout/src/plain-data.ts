@@ -1,0 +1,105 @@
+import { describeError } from "./run-with-deadline.js";
+
+/**
+ * The largest size of a reward, a score or a metric. Sums and squares of as many as a run has stay finite, and so does a
+ * reward in the single precision of training (up to 3.4e38).
+ */
+export const largestNumber = 1e30;
+
+/** In words, for errors. */
+export const usableNumber = `a finite number, at most ${largestNumber} in size`;
+
+/** Whether a value is a number that can be summed, squared and trained on. */
+export function isUsableNumber(value: unknown): value is number {
+  return typeof value === "number" && Math.abs(value) <= largestNumber;
+}
+
+/** Levels of objects in objects that are copied. */
+const deepest = 50;
+
+/**
+ * What others made, as data that JSON holds and that nothing can change afterwards: rewards, tools, interactions and agent loops
+ * give objects with getters, cycles, BigInts. Never throws: what cannot be read becomes a text that says so. Functions and
+ * undefined are left out, as JSON does; NaN and infinities become texts.
+ */
+export function toPlainData(value: unknown): unknown {
+  try {
+    return copy(value, []) ?? null;
+  } catch (error) {
+    return `(cannot be read: ${describeError(error)})`;
+  }
+}
+
+/** The same of each entry of an object: one that cannot be read leaves the others as they are. */
+export function toPlainRecord(value: unknown): Record<string, unknown> {
+  const plain = toPlainData(value);
+  return typeof plain === "object" && plain !== null && !Array.isArray(plain) ? (plain as Record<string, unknown>) : {};
+}
+
+/** A value as one line of text, at most so many characters of it. Never throws. */
+export function describeData(value: unknown, longest = 200): string {
+  if (value === undefined || typeof value === "function" || typeof value === "symbol") return typeof value;
+  if (typeof value === "number") return String(value);
+  if (typeof value === "bigint") return `${value}n`;
+  const text = JSON.stringify(toPlainData(value));
+  return text.length > longest ? `${text.slice(0, longest)} (cut)` : text;
+}
+
+/** A value for a record: one with more JSON than this is kept as the beginning of its text. */
+export function keepData(value: unknown, longest: number): unknown {
+  const plain = toPlainData(value);
+  const text = JSON.stringify(plain);
+  return text.length > longest ? `${text.slice(0, longest)} (cut)` : plain;
+}
+
+/** @param parents the objects that hold the value. */
+function copy(value: unknown, parents: readonly object[]): unknown {
+  switch (typeof value) {
+    case "number":
+      return Number.isFinite(value) ? value : String(value);
+    case "bigint":
+      return String(value);
+    case "object":
+      return value === null ? null : copyObject(value, parents);
+    case "string":
+    case "boolean":
+      return value;
+    default:
+      return undefined;
+  }
+}
+
+function copyObject(value: object, parents: readonly object[]): unknown {
+  if (parents.includes(value)) return "(refers to itself)";
+  if (parents.length >= deepest) return "(nested too deeply)";
+  const inside = [...parents, value];
+  const attempt = (read: () => unknown) => {
+    try {
+      return copy(read(), inside);
+    } catch (error) {
+      return `(cannot be read: ${describeError(error)})`;
+    }
+  };
+  if (value instanceof Promise) {
+    // Its failure is nobody's: it must not end the process.
+    value.catch(() => undefined);
+    return "(a promise that was not awaited)";
+  }
+  if (typeof (value as { toJSON?: unknown }).toJSON === "function")
+    return attempt(() => (value as { toJSON(key: string): unknown }).toJSON(""));
+  if (value instanceof Map) return copyEntries([...value.entries()].map(([key, entry]) => [String(key), () => entry]));
+  if (Array.isArray(value) || value instanceof Set || (ArrayBuffer.isView(value) && !(value instanceof DataView)))
+    return Array.from(value as Iterable<unknown>, (entry) => attempt(() => entry) ?? null);
+  return copyEntries(Object.keys(value).map((key) => [key, () => (value as Record<string, unknown>)[key]]));
+
+  function copyEntries(entries: (readonly [string, () => unknown])[]): Record<string, unknown> {
+    const result: Record<string, unknown> = {};
+    for (const [key, read] of entries) {
+      const entry = attempt(read);
+      // Not an assignment: a key may be called `__proto__`.
+      if (entry !== undefined)
+        Object.defineProperty(result, key, { value: entry, writable: true, enumerable: true, configurable: true });
+    }
+    return result;
+  }
+}

@@ -1,0 +1,23 @@
+export { averageExtras } from "./average-extras.js";
+export { checkRowHasReward, type PossibleScores } from "./check-row-has-reward.js";
+export { extractFinalAnswer, scoreFinalAnswer } from "./final-answer.js";
+export { type FoundToolCalls, findToolCalls, maskToolCalls } from "./find-tool-calls.js";
+export {
+  type EarnedRewards,
+  failTrajectory,
+  finishTrajectory,
+  type RewardAggregator,
+} from "./finish-trajectory.js";
+export {
+  listRewardManagers,
+  makeRewardManager,
+  type RewardManagerFactory,
+  registerRewardManager,
+} from "./make-reward-manager.js";
+export { computeOverlongPenalty, type OverlongBuffer } from "./overlong-buffer.js";
+export { placeAsEarned } from "./place-as-earned.js";
+export type { BatchRewardFunction, RewardFunction, RewardInfo, RewardResult } from "./reward-function.js";
+export type { Judgement, RewardManager, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
+export { RewardQueue } from "./reward-queue.js";
+export { findReward, makeUnknownSource, registerReward, routeReward } from "./reward-registry.js";
+export { makeRewardRequest, nameSample } from "./reward-request.js";

@@ -1,0 +1,242 @@
+import { type Environment, Interpreter, type Node, type Value } from "./jinja-library.js";
+import type { RenderMeter } from "./render-limits.js";
+
+type FunctionBody = (args: Value[], scope: Environment) => Value;
+
+/** What a value takes when it is written as text. */
+interface Weight {
+  characters: number;
+  /** Values in it, itself included. */
+  count: number;
+  depth: number;
+  /** Whether it may be another one later. */
+  changes: boolean;
+}
+
+/** Filters with arguments that can make far more than they are given. */
+const growingFilters = ["join", "replace", "indent", "tojson"];
+/** Methods of texts that can, or that search. */
+const guardedMethods = ["split", "replace"];
+
+/**
+ * The library's interpreter, with a meter: everything that a template does passes through `evaluate`, a node at a time.
+ * Each step is charged, and each value weighed, so that one node's work is bounded by what went before. The few nodes whose
+ * work is not (a text put between or in place of many others, a search) are looked at before they run: their operands are
+ * evaluated first and put in their place. `markGuarded` gives those nodes types of their own, for this is the hot path.
+ */
+export class LimitedInterpreter extends Interpreter {
+  constructor(
+    environment: Environment,
+    private readonly meter: RenderMeter,
+  ) {
+    super(environment);
+  }
+
+  override evaluate(node: Node | undefined, environment: Environment): Value {
+    if (node === undefined) return super.evaluate(node, environment);
+    switch (node.type) {
+      case "Known":
+        return node["value"] as Value;
+      case "GuardedSearch":
+        return this.admit(super.evaluate(this.guardSearch(node, environment), environment));
+      case "GuardedFilter":
+        return this.admit(super.evaluate(this.guardFilter(node, environment), environment));
+      case "GuardedMember":
+        return this.admit(this.evaluateMember(node, environment));
+      case "Macro":
+      case "CallStatement":
+        // The library reads the whole body for each.
+        this.meter.charge(1024);
+    }
+    return this.admit(super.evaluate(node, environment));
+  }
+
+  /** Charges for a value that a node gave, and for the work of the next one on it. */
+  private admit(value: Value | undefined): Value {
+    let characters = 0;
+    if (value?.type === "StringValue") {
+      characters = (value.value as string).length;
+      if (characters > 1024) this.meter.checkSize(characters);
+    } else if (value !== undefined && isContainer(value)) {
+      characters = this.weigh(value).characters;
+    }
+    this.meter.charge(1 + (characters >> 10));
+    // The first of no items is undefined, for example.
+    return value as Value;
+  }
+
+  /** `needle in text` */
+  private guardSearch(node: Node, environment: Environment): Node {
+    const left = this.evaluate(node["left"] as Node, environment);
+    const right = this.evaluate(node["right"] as Node, environment);
+    if (isText(left) && isText(right)) this.checkSearch(right.value, left.value);
+    return { type: "BinaryExpression", operator: node["operator"], left: asNode(left), right: asNode(right) };
+  }
+
+  private guardFilter(node: Node, environment: Environment): Node {
+    const filter = node["filter"] as Node;
+    const name = (filter["callee"] as Node)["value"] as string;
+    const operand = this.evaluate(node["operand"] as Node, environment);
+    const { args, values } = this.evaluateArgumentNodes(filter["args"] as Node[], environment);
+    this.checkFilter(name, operand, values);
+    return { type: "FilterExpression", operand: asNode(operand), filter: { ...filter, args } };
+  }
+
+  /** The arguments with their values in the place of their expressions, and these values by name or position. */
+  private evaluateArgumentNodes(nodes: readonly Node[], environment: Environment) {
+    const values = new Map<string | number, Value>();
+    let position = 0;
+    const settle = (field: string, node: Node, take: (value: Value) => void): Node => {
+      const value = this.evaluate(node[field] as Node, environment);
+      take(value);
+      return { ...node, [field]: asNode(value) };
+    };
+    const args = nodes.map((node) => {
+      if (node.type === "KeywordArgumentExpression")
+        return settle("value", node, (value) => values.set((node["key"] as Node)["value"] as string, value));
+      if (node.type === "SpreadExpression" || node.type === "KeywordSpreadExpression")
+        return settle("argument", node, ({ value }) => {
+          if (Array.isArray(value)) for (const item of value as Value[]) values.set(position++, item);
+          if (value instanceof Map) for (const [key, item] of value as Map<string, Value>) values.set(key, item);
+        });
+      const value = this.evaluate(node, environment);
+      values.set(position++, value);
+      return asNode(value);
+    });
+    return { args, values };
+  }
+
+  private checkFilter(name: string, operand: Value, values: ReadonlyMap<string | number, Value>): void {
+    const { meter } = this;
+    const weight = this.weigh(operand);
+    const lengthOf = (value: Value | undefined) => (value && isText(value) ? value.value.length : 0);
+    const numberOf = (value: Value | undefined) => (typeof value?.value === "number" ? value.value : 0);
+    if (name === "replace" && isText(operand)) this.checkReplace(operand.value, [values.get(0), values.get(1)]);
+    if (name === "join") {
+      const items = isText(operand) ? operand.value.length : weight.count;
+      meter.checkSize(items * lengthOf(values.get(0) ?? values.get("separator")));
+    }
+    if (name === "indent" && isText(operand)) {
+      const lines = countOccurrences(operand.value, "\n") + 1;
+      meter.checkSize(lines * numberOf(values.get(0) ?? values.get("width")));
+    }
+    if (name === "tojson") {
+      const separators = values.get("separators");
+      const between = separators && isContainer(separators) ? this.weigh(separators).characters : 0;
+      meter.checkSize(weight.count * (between + weight.depth * numberOf(values.get("indent"))));
+    }
+  }
+
+  /** `text.split` and `text.replace` check their arguments when they are called. */
+  private evaluateMember(node: Node, environment: Environment): Value {
+    const object = this.evaluate(node["object"] as Node, environment);
+    const property = node["computed"]
+      ? this.evaluate(node["property"] as Node, environment)
+      : (node["property"] as Node);
+    const name = String(property.value);
+    const known = node["computed"] ? asNode(property as Value) : property;
+    const access = { type: "MemberExpression", computed: node["computed"], object: asNode(object), property: known };
+    const member = super.evaluate(access, environment);
+    if (!isText(object) || member.type !== "FunctionValue" || !guardedMethods.includes(name)) return member;
+    const call = member.value as FunctionBody;
+    const guarded: FunctionBody = (args, scope) => {
+      if (name === "replace") this.checkReplace(object.value, args);
+      else if (args[0] && isText(args[0])) this.checkSearch(object.value, args[0].value);
+      return call(args, scope);
+    };
+    return new (member.constructor as new (body: FunctionBody) => Value)(guarded);
+  }
+
+  private checkReplace(text: string, [before, after]: readonly (Value | undefined)[]): void {
+    if (!before || !after || !isText(before) || !isText(after)) return;
+    // The library makes a regular expression of it, which compares character by character at each place.
+    this.meter.checkSearch(Math.max(text.length, before.value.length) * before.value.length);
+    const most = before.value === "" ? text.length + 1 : text.length / before.value.length;
+    if (most * after.value.length < text.length) return;
+    this.meter.checkSize(countOccurrences(text, before.value) * after.value.length);
+  }
+
+  /** V8 looks at the last 250 characters of a long text that it searches for before it moves on. */
+  private checkSearch(text: string, needle: string): void {
+    if (needle.length <= text.length) this.meter.checkSearch((text.length * needle.length) / 250);
+  }
+
+  /**
+   * The value keeps its weight, but for a namespace, which changes, and what holds one: these are weighed each time.
+   * @throws TemplateLimitError when it is too much.
+   */
+  private weigh(value: Weighed): Weight {
+    if (value.weight) return value.weight;
+    if (!isContainer(value)) {
+      const characters = isText(value) ? value.value.length + 2 : 8;
+      return { characters, count: 1, depth: 0, changes: false };
+    }
+    const weight: Weight = { characters: 2, count: 1, depth: 0, changes: value.type === "NamespaceValue" };
+    if (value.value instanceof Map) {
+      for (const [key, entry] of value.value as Map<string, Weighed>) this.addWeight(weight, entry, key.length + 4);
+    } else {
+      for (const entry of value.value as Weighed[]) this.addWeight(weight, entry, 2);
+    }
+    if (!weight.changes) value.weight = weight;
+    return weight;
+  }
+
+  private addWeight(weight: Weight, entry: Weighed, around: number): void {
+    weight.count++;
+    weight.characters += around;
+    if (isContainer(entry)) {
+      const inside = this.weigh(entry);
+      weight.characters += inside.characters;
+      weight.count += inside.count;
+      if (inside.depth >= weight.depth) weight.depth = inside.depth + 1;
+      weight.changes ||= inside.changes;
+    } else {
+      weight.characters += isText(entry) ? entry.value.length + 2 : 8;
+    }
+    if (weight.characters > 1024) this.meter.checkSize(weight.characters);
+  }
+}
+
+type Weighed = Value & { weight?: Weight };
+
+/** Gives the nodes of a parsed program that must be looked at before they run their own types. */
+export function markGuarded(node: Node): void {
+  if (node.type === "BinaryExpression" && ["in", "not in"].includes((node["operator"] as Node)["value"] as string))
+    node.type = "GuardedSearch";
+  if (node.type === "FilterExpression") {
+    const filter = node["filter"] as Node;
+    const name = (filter["callee"] as Node | undefined)?.["value"];
+    if (filter.type === "CallExpression" && growingFilters.includes(name as string)) node.type = "GuardedFilter";
+  }
+  if (node.type === "MemberExpression" && mayBeGuarded(node)) node.type = "GuardedMember";
+  // What is assigned is not read.
+  const target = node.type === "Set" ? (node["assignee"] as Node) : undefined;
+  if (target?.type === "GuardedMember") target.type = "MemberExpression";
+}
+
+/** A node that stands for a value. */
+function asNode(value: Value): Node {
+  return { type: "Known", value };
+}
+
+function isText(value: Value): value is Value & { value: string } {
+  return value.type === "StringValue";
+}
+
+function isContainer(value: Value): boolean {
+  return typeof value.value === "object" && value.value !== null;
+}
+
+/** Whether a member may be one of the guarded methods, as far as the source tells. */
+function mayBeGuarded({ computed, property }: Node): boolean {
+  const { type, value } = property as Node;
+  if (!computed || type === "StringLiteral") return guardedMethods.includes(value as string);
+  return type !== "IntegerLiteral" && type !== "SliceExpression";
+}
+
+function countOccurrences(text: string, part: string): number {
+  if (part === "") return text.length + 1;
+  let count = 0;
+  for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + part.length)) count++;
+  return count;
+}

@@ -1,0 +1,133 @@
+import { findNearest, type JsonSchema, ToolError, type ToolSchema } from "@cria/core";
+import type { ErrorObject } from "ajv";
+import { compileParameters, getAjv, nameOf, preview } from "./validate-arguments.js";
+
+/** Keywords under which a name that `required` has may be allowed without standing in `properties`. */
+const elsewhere = ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas"];
+
+/**
+ * Checks what a model is told of a tool: the function format, and parameters that are a JSON Schema of an object.
+ * @throws ToolError that says where it is wrong, and the nearest word that is right.
+ */
+export function checkToolSchema(schema: ToolSchema): void {
+  const problem = findSchemaProblem(schema);
+  if (problem === null) return;
+  throw new ToolError(problem.summary, {
+    code: "tool/bad-schema",
+    subject: problem.subject,
+    expected: problem.expected,
+    received: problem.received,
+    remedy: "repair the tool's schema, or give one as tool_schema in the config; defineToolSchema makes one from zod",
+  });
+}
+
+export interface SchemaProblem {
+  subject: string;
+  summary: string;
+  expected: string;
+  received: string;
+}
+
+/** The first thing that is wrong with a tool's schema; null when nothing is. */
+export function findSchemaProblem(schema: unknown): SchemaProblem | null {
+  const { type, function: definition } = (schema ?? {}) as { type?: unknown; function?: unknown };
+  if (type !== "function" || !isRecord(definition)) {
+    const expected = '{ "type": "function", "function": { "name", "description", "parameters" } }';
+    return { subject: "schema of a tool", summary: "is no function schema", expected, received: preview(schema) };
+  }
+  const { name, parameters } = definition;
+  if (typeof name !== "string" || name === "")
+    return { subject: "name of a tool", summary: "is missing", expected: "a text", received: preview(name) };
+  const subject = `parameters of tool "${name}"`;
+  const summary = "is not a valid JSON Schema";
+  if (!isRecord(parameters)) return { subject, summary, expected: "an object", received: preview(parameters) };
+  return findParametersProblem(subject, summary, parameters);
+}
+
+function findParametersProblem(subject: string, summary: string, parameters: JsonSchema): SchemaProblem | null {
+  const { $schema: _, ...plain } = parameters;
+  const ajv = getAjv(parameters);
+  if (ajv.validateSchema(plain) !== true) {
+    const error = pickError(ajv.errors ?? []);
+    const place = error.instancePath === "" ? "" : `${nameOf(error.instancePath)}: `;
+    const received = `${place}${preview(error.data)}`;
+    return { subject, summary, expected: describeExpected(error), received };
+  }
+  if (parameters.type !== undefined && parameters.type !== "object")
+    return {
+      subject,
+      summary,
+      expected: 'type "object": arguments have names',
+      received: `type: ${preview(parameters.type)}`,
+    };
+  const missing = findRequiredWithoutProperty(parameters, "");
+  if (missing) return { subject, summary, ...missing };
+  try {
+    compileParameters(parameters);
+    return null;
+  } catch (cause) {
+    return {
+      subject,
+      summary,
+      expected: "references that lead somewhere, and patterns that are right",
+      received: describeCompile(cause),
+    };
+  }
+}
+
+/** The error that says most: a wrong word before a wrong type, and before the anyOf that holds both. */
+function pickError(errors: readonly ErrorObject[]): ErrorObject {
+  const deepest = Math.max(...errors.map((error) => error.instancePath.length));
+  const there = errors.filter((error) => error.instancePath.length === deepest);
+  const find = (keyword: string) => there.find((error) => error.keyword === keyword);
+  return find("enum") ?? find("type") ?? there[0]!;
+}
+
+function describeExpected({ keyword, params, data }: ErrorObject): string {
+  if (keyword === "enum") {
+    const words = params.allowedValues as string[];
+    const nearest = typeof data === "string" ? findNearest(data, words) : undefined;
+    const list = words.length > 1 ? `one of ${words.join(", ")}` : words.join();
+    return nearest === undefined ? list : `${list}; perhaps "${nearest}"`;
+  }
+  if (keyword === "type") return [params.type].flat().map(nameType).join(" or ");
+  return "what JSON Schema allows there";
+}
+
+function nameType(type: string): string {
+  return (
+    { object: "an object", array: "a list", string: "a text", boolean: "true or false", integer: "a whole number" }[
+      type
+    ] ?? `a ${type}`
+  );
+}
+
+/** A name in `required` that no argument can have, as far as the schema itself tells. */
+function findRequiredWithoutProperty(schema: JsonSchema, place: string): { expected: string; received: string } | null {
+  const { properties, required } = schema;
+  if (isRecord(properties) && Array.isArray(required) && !elsewhere.some((keyword) => keyword in schema)) {
+    const names = Object.keys(properties);
+    const name = required.find((each) => !names.includes(String(each)));
+    if (name !== undefined) {
+      const nearest = findNearest(String(name), names);
+      const known =
+        names.length > 0 ? `names that properties has (${names.join(", ")})` : "no name, for properties is empty";
+      const expected = `${known}${nearest === undefined ? "" : `; perhaps "${nearest}"`}`;
+      return { expected, received: `${place}required: "${String(name)}"` };
+    }
+  }
+  for (const [name, property] of Object.entries(isRecord(properties) ? properties : {})) {
+    const inside = isRecord(property) ? findRequiredWithoutProperty(property, `${place}properties.${name}.`) : null;
+    if (inside) return inside;
+  }
+  return isRecord(schema.items) ? findRequiredWithoutProperty(schema.items, `${place}items.`) : null;
+}
+
+function describeCompile(cause: unknown): string {
+  const { missingRef, message } = cause as { missingRef?: string; message: string };
+  return missingRef === undefined ? message : `$ref: "${missingRef}", which leads nowhere`;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,37 @@
+import { isDeepStrictEqual } from "node:util";
+import { ToolError, type ToolSchema } from "@cria/core";
+import type { BaseTool } from "./base-tool.js";
+import { checkToolSchema } from "./check-tool-schema.js";
+
+/** Tools that have a schema of a config's: one object cannot have two. */
+const overridden = new WeakSet<BaseTool>();
+
+/**
+ * Gives tools the schema of their config entry, whatever kind they are: a single one takes all of it, its name too; of several
+ * the one of that name does.
+ * @throws ToolError for a schema that is none, a name that no tool has, or a tool that cannot take it.
+ */
+export function overrideSchema(tools: readonly BaseTool[], schema: ToolSchema | undefined): void {
+  if (schema === undefined) return;
+  checkToolSchema(schema);
+  const { name } = schema.function;
+  const tool = tools.length === 1 ? tools[0] : tools.find((each) => each.name === name);
+  const fail = (summary: string, received: string, remedy: string) =>
+    new ToolError(summary, { code: "tool/bad-schema", subject: `tool_schema "${name}"`, received, remedy });
+  if (!tool)
+    throw fail(
+      "is of none of the entry's tools",
+      tools.map((each) => each.name).join(", ") || "no tools",
+      "name one of them, or choose one by config.tools to rename it",
+    );
+  if (isDeepStrictEqual(tool.schema, schema) && tool.name === name) return;
+  if (overridden.has(tool))
+    throw fail("is for a tool that has one already", "one object in two entries", "export its class instead");
+  overridden.add(tool);
+  try {
+    Object.defineProperty(tool, "schema", { value: schema, enumerable: true, configurable: true });
+    if (tool.name !== name) Object.defineProperty(tool, "name", { value: name, configurable: true });
+  } catch (cause) {
+    throw fail("cannot be given to its tool", (cause as Error).message, "let the tool take it in its constructor");
+  }
+}

@@ -1,0 +1,19 @@
+import type { ToolSchema } from "@cria/core";
+import type { BaseTool } from "./base-tool.js";
+
+export type ToolClass = new (config?: Record<string, unknown>, schema?: ToolSchema) => BaseTool;
+
+/** Makes the tools of one config entry where they are not one class: those of a server, for example. */
+export type ToolFactory = (
+  entry: ToolConfigEntry,
+  baseFolder: string,
+) => BaseTool | readonly BaseTool[] | Promise<BaseTool | readonly BaseTool[]>;
+
+/** One entry of a tool config file. */
+export interface ToolConfigEntry {
+  class_name: string;
+  config?: Record<string, unknown>;
+  tool_schema?: ToolSchema;
+  /** Only of entries that name an MCP server, in the field's form. */
+  mcp?: { mcp_servers_config_path: string; tool_selected_list?: string[] };
+}

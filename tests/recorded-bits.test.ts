@@ -1,0 +1,45 @@
+import { describe, expect, it } from "vitest";
+import {
+  compareBits,
+  computeBits,
+  describePlatform,
+  nameRecord,
+  readRecords,
+  usableKernels,
+} from "../scripts/check-bits.mjs";
+
+// Rearranged code computes the same: short trainings and a short demo, with each kernel that this CPU has, from the command
+// line to the files. A change that means to compute something else records it: node scripts/check-bits.mjs --write.
+describe("trainings and the demo compute the recorded bits", () => {
+  const records = readRecords();
+  for (const kernel of usableKernels) {
+    const name = nameRecord(kernel);
+    const record = records[name];
+    if (!record) {
+      it.skip(`${name}: nothing is recorded, see node scripts/check-bits.mjs --write`, () => undefined);
+      continue;
+    }
+    // The whole demo takes minutes: the script's --demo.
+    const { platform, demo: _, ...recorded } = record;
+    it(name, { timeout: 300_000 }, async () => {
+      const libraries = `recorded with ${JSON.stringify(platform)}, computed with ${JSON.stringify(describePlatform())}`;
+      expect(compareBits(recorded, await computeBits(kernel)), libraries).toEqual([]);
+    });
+  }
+
+  it("a changed bit, a changed metric and a missing one are seen", () => {
+    const [record] = Object.values(records);
+    const changed = structuredClone(record!);
+    changed.lora.sha256 = changed.full.sha256;
+    changed.full.metrics["actor/grad_norm"] = "";
+    delete changed.lora.metrics["actor/pg_loss"];
+    changed.shortDemo.after.greedy += 2 ** -10;
+    const { platform: _, ...recorded } = record!;
+    expect(compareBits(recorded, changed)).toEqual([
+      expect.stringMatching(/^lora sha256: /),
+      expect.stringMatching(/^lora metrics actor\/pg_loss: expected \w+, received nothing$/),
+      expect.stringMatching(/^full metrics actor\/grad_norm: /),
+      expect.stringMatching(/^shortDemo after greedy: /),
+    ]);
+  });
+});
