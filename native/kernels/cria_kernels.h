@@ -48,7 +48,7 @@ typedef struct {
     int32_t inputs, outputs, tokens;  // inputs: a multiple of 8
     const void * weight;
     int64_t weight_step;  // in bytes, from row to row
-    const float * dy;     // [tokens][outputs]
+    const float * dy;  // [tokens][outputs]
     int64_t dy_step;
     float * dx;  // [splits][tokens][inputs]: the sum over outputs is cut in so many parts; the result is in the first
     int32_t splits;

@@ -62,7 +62,10 @@ void load_backends(const std::string & folder) {
     if (!build || access(file.c_str(), R_OK) != 0) return ggml_backend_load_all_from_path(folder.c_str());
     if (ggml_backend_load(file.c_str())) return;
     throw Error("bad-cpu-kernel", "names a kernel whose build of ggml's operations this CPU cannot run")
-        .subject("CRIA_CPU_KERNEL").expected("a CPU for " + file).received(std::string("\"") + cpu_kernel_name() + "\"").remedy("unset it for the best kernel");
+        .subject("CRIA_CPU_KERNEL")
+        .expected("a CPU for " + file)
+        .received(std::string("\"") + cpu_kernel_name() + "\"")
+        .remedy("unset it for the best kernel");
 }
 
 }  // namespace
@@ -76,7 +79,8 @@ RuntimeInfo start_runtime() {
     info.bins = find_llama_folder();
     if (!matches_release(info.llama_version.c_str(), CRIA_LLAMA_RELEASE) ||
         !matches_release(info.ggml_version.c_str(), CRIA_GGML_RELEASE)) {
-        throw Error("release-mismatch", "the loaded llama.cpp libraries are not the release that the addon was compiled for")
+        throw Error(
+            "release-mismatch", "the loaded llama.cpp libraries are not the release that the addon was compiled for")
             .subject("llama.cpp")
             .expected("llama " CRIA_LLAMA_RELEASE ", ggml " CRIA_GGML_RELEASE)
             .received("llama " + info.llama_version + ", ggml " + info.ggml_version)
@@ -101,7 +105,9 @@ RuntimeInfo start_runtime() {
         info.devices.emplace_back(ggml_backend_dev_name(ggml_backend_dev_get(i)));
     }
     if (!ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
-        throw Error("no-backend", "no CPU backend could be loaded").subject("llama.cpp").expected("a ggml-cpu library in " + info.bins);
+        throw Error("no-backend", "no CPU backend could be loaded")
+            .subject("llama.cpp")
+            .expected("a ggml-cpu library in " + info.bins);
     }
     info.ggml_build = name_loaded_build();
     return info;

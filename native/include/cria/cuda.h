@@ -12,7 +12,7 @@ namespace cria {
 // are not needed: without them training on the GPU takes ggml's operations).
 struct CudaPart {
     std::string name;
-    std::string found;    // where, or which; empty when it is missing
+    std::string found;  // where, or which; empty when it is missing
     std::string problem;  // why it is missing; empty when it is found, or when something before it is missing
 };
 

@@ -37,15 +37,15 @@ struct LoraOptions {
 
 // For checks where there is no other device: training then runs on the CPU as it would elsewhere.
 struct EmulatedDevice {
-    std::string kernels;               // library of our device kernels for the CPU; empty: ggml's operations
+    std::string kernels;  // library of our device kernels for the CPU; empty: ggml's operations
     std::vector<std::string> refused;  // operations, by ggml's names, that the device says it lacks
 };
 
 struct ModelOptions {
     std::string path;
     std::string device = "auto";  // "auto" | "cpu" | "cuda"
-    int gpu_layers = -1;          // -1: all
-    int threads = 0;              // 0: all physical cores that the process may use
+    int gpu_layers = -1;  // -1: all
+    int threads = 0;  // 0: all physical cores that the process may use
     Trainable trainable = Trainable::none;
     std::optional<LoraOptions> lora;
     uint32_t seed = 0;  // of the adapter's initial values

@@ -26,7 +26,8 @@
 #define __launch_bounds__(...)
 #define __shared__ static
 #define CRIA_DYNAMIC_SHARED(name) float * const name = cria_emulation::block.shared.data()
-#define CRIA_LAUNCH(kernel, grid, threads, shared_bytes, ...) cria_emulation::launch(grid, threads, shared_bytes, [&] { kernel(__VA_ARGS__); })
+#define CRIA_LAUNCH(kernel, grid, threads, shared_bytes, ...) \
+    cria_emulation::launch(grid, threads, shared_bytes, [&] { kernel(__VA_ARGS__); })
 
 struct dim3 {
     unsigned x, y, z;
@@ -170,9 +171,9 @@ inline float __shfl_xor_sync(unsigned, float value, int lane_mask) {
 
 inline float half_bits_to_float(uint16_t bits) {
     const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-    const float size = exponent == 31 ? (mantissa ? NAN : INFINITY)
-        : exponent == 0               ? ldexpf(float(mantissa), -24)
-                                      : ldexpf(float(1024 + mantissa), exponent - 25);
+    const float size = exponent == 31  ? (mantissa ? NAN : INFINITY)
+                       : exponent == 0 ? ldexpf(float(mantissa), -24)
+                                       : ldexpf(float(1024 + mantissa), exponent - 25);
     return bits & 0x8000 ? -size : size;
 }
 
@@ -190,7 +191,7 @@ struct row_major {};
 struct col_major {};
 namespace precision {
 struct tf32 {};
-}
+}  // namespace precision
 enum layout_t { mem_row_major, mem_col_major };
 
 inline float __float_to_tf32(float x) {
@@ -245,7 +246,8 @@ void load_matrix_sync(fragment<matrix_b, M, N, K, precision::tf32, Layout> & b, 
     check_tile(p, ld);
     constexpr bool by_row = std::is_same_v<Layout, row_major>;
     for (int k = 0; k < K; k++) {
-        for (unsigned j = 0; j < 8; j++) b.x[k][j] = by_row ? p[k * ld + my_column() + j] : p[(my_column() + j) * ld + k];
+        for (unsigned j = 0; j < 8; j++)
+            b.x[k][j] = by_row ? p[k * ld + my_column() + j] : p[(my_column() + j) * ld + k];
     }
 }
 

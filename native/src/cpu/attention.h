@@ -25,7 +25,8 @@ struct AttentionPlan {
 
 // `segments` as in MicroBatch: -1 padding, 0 the prefix that every branch sees, others see it and themselves.
 // With `queries`, ascending places in the batch, only those tokens ask, and theirs alone are the queries.
-AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows, int64_t row_length, const std::vector<int32_t> * queries = nullptr);
+AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows, int64_t row_length,
+    const std::vector<int32_t> * queries = nullptr);
 
 // Vectors of `size` floats, `heads` for each token: (token, head) lies at data + token * token_step + head * size.
 struct HeadVectors {
@@ -52,9 +53,11 @@ struct AttentionWorkspace {
 };
 
 // This thread's part. `out` and `log_sums` of padding become 0.
-void run_attention(const AttentionPlan & plan, const AttentionTensors & t, int thread, int threads, AttentionWorkspace & w);
+void run_attention(
+    const AttentionPlan & plan, const AttentionTensors & t, int thread, int threads, AttentionWorkspace & w);
 
 // This thread's part; every gradient is written, none added to.
-void run_attention_backward(const AttentionPlan & plan, const AttentionTensors & t, const AttentionGradients & g, int thread, int threads, AttentionWorkspace & w);
+void run_attention_backward(const AttentionPlan & plan, const AttentionTensors & t, const AttentionGradients & g,
+    int thread, int threads, AttentionWorkspace & w);
 
 }  // namespace cria

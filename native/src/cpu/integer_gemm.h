@@ -18,7 +18,7 @@ struct IntegerGemm {
     int64_t x_row;  // in floats
     const void * w;
     ggml_type w_type;  // forward Q8_0; transposed any but F32
-    int64_t w_row;     // in bytes; rows are stored whole
+    int64_t w_row;  // in bytes; rows are stored whole
     bool transposed;
     float * c;
     int64_t c_row;
@@ -47,7 +47,8 @@ inline int64_t rounded_size(int64_t k) { return k / 2 + k / 32; }
 // out [rows up to a whole panel, rounded_size(k)] = X, rows [begin, end) of it; begin is where a panel begins.
 void round_rows(const IntegerGemm & gemm, int64_t begin, int64_t end, float * out, IntegerWorkspace & workspace);
 // Columns [j_begin, j_end), which begin and end at a multiple of integer_column_unit(), or end with the last.
-void run_integer_columns(const IntegerGemm & gemm, const float * rounded, int64_t j_begin, int64_t j_end, IntegerWorkspace & workspace);
+void run_integer_columns(
+    const IntegerGemm & gemm, const float * rounded, int64_t j_begin, int64_t j_end, IntegerWorkspace & workspace);
 int64_t integer_column_unit(const IntegerGemm & gemm);
 
 }  // namespace cria

@@ -15,7 +15,7 @@ namespace cria {
 struct StreamedHead {
     int64_t rows, width, vocab;
     const float * x;  // [rows, width], as the weights' type wants it: rounded to F16 for F16
-    const void * w;   // [vocab, width] of F32, F16 or Q8_0
+    const void * w;  // [vocab, width] of F32, F16 or Q8_0
     ggml_type w_type;
     int64_t w_row;  // in bytes
     float scale;
@@ -29,7 +29,8 @@ bool can_stream_head(ggml_type type);
 // What a share of the vocabulary holds for the rows.
 struct HeadShare {
     std::vector<float> max, target;  // [rows]: the largest z; z of the target, -inf where another share has it
-    std::vector<double> sum, weighted, squares;  // [rows]: over e = exp(z - max), of e, of e (z - max) and of e^2 (0 when not asked for)
+    std::vector<double> sum, weighted,
+        squares;  // [rows]: over e = exp(z - max), of e, of e (z - max) and of e^2 (0 when not asked for)
     std::vector<float> mean;  // [rows, width]: sum of e w_j; empty without slopes
 };
 

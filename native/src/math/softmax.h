@@ -5,7 +5,7 @@
 namespace cria {
 
 struct RowStats {
-    float max = 0.0f;      // of z
+    float max = 0.0f;  // of z
     float log_sum = 0.0f;  // log sum exp(z - max)
     float entropy = 0.0f;  // of softmax(z), in nats; only when asked for
 };
@@ -26,7 +26,9 @@ RowStats softmax_block_sums(const float * logits, int n, float scale, float * su
 void softmax_weights(const float * logits, int n, float scale, float max, float * weights);
 
 // Logprob of the token with this logit.
-inline float row_logprob(const RowStats & stats, float logit, float scale) { return (logit * scale - stats.max) - stats.log_sum; }
+inline float row_logprob(const RowStats & stats, float logit, float scale) {
+    return (logit * scale - stats.max) - stats.log_sum;
+}
 
 // probabilities[j] = exp(logits[j] * scale - max - log_sum).
 void softmax_probabilities(const float * logits, int n, float scale, const RowStats & stats, float * probabilities);

@@ -21,7 +21,8 @@ namespace cria {
 struct Drawn {
     SampledToken token{};
     std::shared_ptr<std::vector<float>> logits;
-    std::shared_ptr<std::vector<float>> prompt_end;  // the logits that the first token came from, for the same prompt again
+    std::shared_ptr<std::vector<float>>
+        prompt_end;  // the logits that the first token came from, for the same prompt again
 };
 
 // A sequence in a batch, the output row after its last token (-1: none), and what was drawn there.
@@ -34,7 +35,8 @@ struct Output {
 class Evaluator {
    public:
     // `stopping` interrupts an evaluation. Throws Error when the context cannot be created (memory, sizes).
-    Evaluator(const Model & model, const SchedulerOptions & options, const BatchRules & rules, std::atomic<bool> & stopping);
+    Evaluator(
+        const Model & model, const SchedulerOptions & options, const BatchRules & rules, std::atomic<bool> & stopping);
     Evaluator(const Evaluator &) = delete;
     Evaluator & operator=(const Evaluator &) = delete;
 

@@ -54,7 +54,8 @@ struct Scheduler::Impl {
 
     // ---- called from any thread ----
 
-    void check_request(const Sequence & sequence, const std::vector<int32_t> & delta, const GenerateParams & params) const CRIA_REQUIRES(mutex);
+    void check_request(const Sequence & sequence, const std::vector<int32_t> & delta,
+        const GenerateParams & params) const CRIA_REQUIRES(mutex);
 
     // ---- the scheduler's thread ----
 

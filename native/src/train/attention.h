@@ -29,18 +29,20 @@ bool is_blockwise(const Compute & compute, const Architecture & arch);
 // all that belongs to a query.
 struct AttentionState {
     ggml_tensor *q, *k, *v;  // [D*H, T], [D*KV, T], [D*KV, T]
-    ggml_tensor * out;       // [D*H, T]; a view of `kept` when blockwise
-    ggml_tensor * kept;      // blockwise: [D*H + H, T], outputs and the log-sums of their rows; else the probabilities [S, S*G, KV, B]
+    ggml_tensor * out;  // [D*H, T]; a view of `kept` when blockwise
+    ggml_tensor *
+        kept;  // blockwise: [D*H + H, T], outputs and the log-sums of their rows; else the probabilities [S, S*G, KV, B]
 };
 
 // Fills state.out and state.kept from q, k and v, after RoPE.
-void attention_forward(Graph & g, const Architecture & arch, const BatchShape & shape, const AttentionInputs & inputs, AttentionState & state);
+void attention_forward(Graph & g, const Architecture & arch, const BatchShape & shape, const AttentionInputs & inputs,
+    AttentionState & state);
 
 struct AttentionGradient {
     ggml_tensor *q, *k, *v;  // of the shapes above; columns may lie apart
 };
 
-AttentionGradient attention_backward(Graph & g, const Architecture & arch, const BatchShape & shape, const AttentionInputs & inputs,
-                                     const AttentionState & state, ggml_tensor * d_out);
+AttentionGradient attention_backward(Graph & g, const Architecture & arch, const BatchShape & shape,
+    const AttentionInputs & inputs, const AttentionState & state, ggml_tensor * d_out);
 
 }  // namespace cria
