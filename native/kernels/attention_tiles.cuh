@@ -1,7 +1,8 @@
-// What the attention kernels share: tiles of queries and keys in shared memory, and who sees whom. After FlashAttention-2
-// (Dao 2023, arXiv:2307.08691), with two differences. The forward pass goes over the keys twice, first for the rows' log-sums,
-// then for the output: nothing is rescaled, and sums stay in the tensor cores' registers. The backward pass has a kernel
-// for the gradients of K and V and one for that of Q instead of atomic additions: the same input gives the same bits.
+// What the attention kernels share: tiles of queries and keys in shared memory, and who sees whom. After
+// FlashAttention-2 (Dao 2023, arXiv:2307.08691), with two differences. The forward pass goes over the keys twice, first
+// for the rows' log-sums, then for the output: nothing is rescaled, and sums stay in the tensor cores' registers. The
+// backward pass has a kernel for the gradients of K and V and one for that of Q instead of atomic additions: the same
+// input gives the same bits.
 #pragma once
 
 #include <math.h>
@@ -16,8 +17,8 @@ namespace cria_cuda {
 
 constexpr int kAttentionWarps = 4, kAttentionThreads = kAttentionWarps * kWarp;
 
-// A warp owns 16 rows of the side that stays in place: queries (forward, gradient of Q) or keys (gradients of K and V). The
-// other side comes by in tiles of half the size. Heads are filled up to D floats with zeros.
+// A warp owns 16 rows of the side that stays in place: queries (forward, gradient of Q) or keys (gradients of K and V).
+// The other side comes by in tiles of half the size. Heads are filled up to D floats with zeros.
 constexpr int kOwn = kAttentionWarps * kTile, kPass = 32;
 
 // Rows of a tile are four floats longer than its width: neighbouring rows then begin in other banks.

@@ -1,5 +1,5 @@
-// What the kernels need of CUDA. Compiled by another compiler they take it from tests/cuda_emulation.h, which runs blocks on
-// the CPU.
+// What the kernels need of CUDA. Compiled by another compiler they take it from tests/cuda_emulation.h, which runs
+// blocks on the CPU.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,5 +1,5 @@
-// Log-softmax, gather of the target, entropy and loss gradient of rows of logits, fused: one read for the statistics, one
-// read and write for the gradient; nothing of a row's size is ever stored beside the row.
+// Log-softmax, gather of the target, entropy and loss gradient of rows of logits, fused: one read for the statistics,
+// one read and write for the gradient; nothing of a row's size is ever stored beside the row.
 //   dz_j = scale [ c (delta_j - p_j) - e p_j (log p_j + H) ]      for c = dLoss/dlogprob, e = dLoss/dentropy
 #include <math.h>
 

@@ -1,5 +1,7 @@
-// dX = dY W with W as it is stored, in any of ggml's types: the gradient of a frozen or trained linear layer's input. Blocks
-// of W are dequantized on their way into shared memory, so that no F32 copy and no transposed copy of W is ever made.
+// dX = dY W with W as it is stored, in any of ggml's types: the gradient of a frozen or trained linear layer's input.
+// Blocks of W are dequantized on their way into shared memory, so that no F32 copy and no transposed copy of W is ever
+// made.
+//
 // C [M, N] = A [M, K] B [K, N]  with M tokens, N inputs, K outputs; B's rows are W's rows.
 #include <stdint.h>
 #include <string.h>

@@ -38,7 +38,8 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
     ggml_backend_dev_t no_devices[] = {nullptr};
     params.devices = model->on_cpu_ ? no_devices : devices;
     params.n_gpu_layers = model->on_cpu_ ? 0 : options.gpu_layers;
-    // llama.cpp keeps the embedding on the host, and a tied output as a second tensor: the training graph wants one, and here.
+    // llama.cpp keeps the embedding on the host, and a tied output as a second tensor: the training graph wants one,
+    // and here.
     const llama_model_tensor_buft_override on_device[] = {
         {"^token_embd\\.weight$", ggml_backend_dev_buffer_type(devices[0])}, {nullptr, nullptr}};
     if (!model->on_cpu_ && options.trainable != Trainable::none) params.tensor_buft_overrides = on_device;

@@ -38,7 +38,8 @@ std::string find_library_of(void * function) {
     return function && dladdr(function, &info) != 0 && info.dli_fname ? info.dli_fname : "";
 }
 
-// The folder that libllama was loaded from: the addon's run paths name several. ggml's backends lie beside it. "" when unknown.
+// The folder that libllama was loaded from: the addon's run paths name several. ggml's backends lie beside it. "" when
+// unknown.
 std::string find_llama_folder() {
     const std::string file = find_library_of(reinterpret_cast<void *>(&llama_backend_init));
     return file.empty() ? "" : file.substr(0, file.rfind('/'));
@@ -46,7 +47,8 @@ std::string find_llama_folder() {
 
 constexpr const char * kCpuPrefix = "libggml-cpu-";
 
-// libllama may come with one build of ggml's CPU operations for each kind of CPU, as files of these names, or with one alone.
+// libllama may come with one build of ggml's CPU operations for each kind of CPU, as files of these names, or with one
+// alone.
 std::string name_loaded_build() {
     const std::string file = find_library_of(find_cpu_function("ggml_backend_set_n_threads"));
     const size_t begin = file.rfind(kCpuPrefix);

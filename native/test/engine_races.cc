@@ -1,6 +1,6 @@
-// The engine without Node, used from many threads at once, for ThreadSanitizer: clients that submit, abort, fork and dispose,
-// a trainer that steps and flushes, onlookers; and before, the parts of each CPU kernel. scripts/nightly/sanitizers.mjs builds and
-// runs it.
+// The engine without Node, used from many threads at once, for ThreadSanitizer: clients that submit, abort, fork and
+// dispose, a trainer that steps and flushes, onlookers; and before, the parts of each CPU kernel.
+// scripts/nightly/sanitizers.mjs builds and runs it.
 //
 //   engine_races <model.gguf> <seconds>
 #include <atomic>

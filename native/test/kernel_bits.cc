@@ -1,6 +1,6 @@
-// Whether a row's bits depend on anything but the row: on how many come with it, which decides between tiles and few rows, or
-// on how many threads share the work. Prints one line of JSON for each product, with a digest of all its results: kernels that
-// print the same agree bit for bit. The kernel is the process's (CRIA_CPU_KERNEL).
+// Whether a row's bits depend on anything but the row: on how many come with it, which decides between tiles and few
+// rows, or on how many threads share the work. Prints one line of JSON for each product, with a digest of all its
+// results: kernels that print the same agree bit for bit. The kernel is the process's (CRIA_CPU_KERNEL).
 #include "kernel_bits.h"
 
 #include <algorithm>

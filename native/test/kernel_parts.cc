@@ -41,8 +41,8 @@ bool is_same_in_parts(const char * name, Compute compute) {
     return false;
 }
 
-// sum_p A[i, p] W[p, j], added to what is there: rows rounded by all threads, columns taken piece by piece, and near the F32
-// product of the same values.
+// sum_p A[i, p] W[p, j], added to what is there: rows rounded by all threads, columns taken piece by piece, and near
+// the F32 product of the same values.
 bool check_integers(int64_t m, int64_t n, int64_t k, const std::vector<float> & a, const std::vector<float> & initial) {
     const auto w = draw(n * k);
     const size_t row = ggml_row_size(GGML_TYPE_F16, n);

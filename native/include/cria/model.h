@@ -80,15 +80,16 @@ class Model {
     ggml_backend_device * device() const { return device_; }
     // "cpu", or what ggml calls the device's backend, in small letters: "cuda".
     std::string device_kind() const;
-    // What a user should hear about how this model runs: the GPU left aside by "auto", kernels that do not run. Else empty.
+    // What a user should hear about how this model runs: the GPU left aside by "auto", kernels that do not run. Else
+    // empty.
     std::string notice;
     // Shapes and weights by role; null unless trainable.
     const Architecture * architecture() const { return architecture_.get(); }
     // The GGUF's metadata, as it was at load.
     const GgufHeader & header() const { return *header_; }
 
-    // Held while the scheduler decodes and samples, and for each optimizer step or other write to weights. A step may take
-    // long, so nobody may wait for it while holding a lock that the event loop needs.
+    // Held while the scheduler decodes and samples, and for each optimizer step or other write to weights. A step may
+    // take long, so nobody may wait for it while holding a lock that the event loop needs.
     FairMutex & compute_mutex() CRIA_RETURN_CAPABILITY(compute_mutex_) { return compute_mutex_; }
 
     std::vector<int32_t> tokenize(const std::string & text, bool parse_special) const;
@@ -127,7 +128,8 @@ struct ModelFacts {
 
 ModelFacts describe_model(const Model & model);
 
-// Writes the adapter's present values as a GGUF that llama.cpp's --lora loads. Throws Error("no-adapter" | "write-failed").
+// Writes the adapter's present values as a GGUF that llama.cpp's --lora loads.
+// Throws Error("no-adapter" | "write-failed").
 void save_adapter(const Model & model, const std::string & path);
 
 // Writes the base model's present weights with the metadata of the file that it came from. Throws

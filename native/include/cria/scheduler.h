@@ -21,11 +21,11 @@ struct SchedulerOptions {
     std::string kv_type = "f32";  // "f32" | "f16" | "q8_0"
     std::optional<bool> flash_attention;  // none: by a rule (infer/scheduler_defaults.h)
     int prefill_chunk = 512;  // most prompt tokens of one sequence evaluated between two decode steps
-    // What a sequence computes then depends on its tokens alone, bit for bit, whoever runs beside it and whether its prefix
-    // was evaluated for it or for another. K-quantised models then evaluate at least 8 rows at a time.
+    // What a sequence computes then depends on its tokens alone, bit for bit, whoever runs beside it and whether its
+    // prefix was evaluated for it or for another. K-quantised models then evaluate at least 8 rows at a time.
     bool deterministic = true;
-    // A prompt takes over the KV of any sequence, also a finished one, that begins with the same tokens. Never changes what
-    // a deterministic scheduler computes: where rows depend on their batch, whole prefill chunks are shared only.
+    // A prompt takes over the KV of any sequence, also a finished one, that begins with the same tokens. Never changes
+    // what a deterministic scheduler computes: where rows depend on their batch, whole prefill chunks are shared only.
     bool prefix_reuse = true;
     size_t swap_bytes = size_t(1) << 30;  // host memory for the KV of evicted sequences; beyond it they are recomputed
 };
@@ -66,8 +66,8 @@ struct SchedulerStats {
              decode_calls = 0, evictions = 0, restores = 0, recomputed_tokens = 0;
     double llama_seconds = 0;  // inside llama_decode
     double busy_seconds = 0;  // whole steps: scheduling, llama_decode, sampling, stops; without waiting for work
-    // How it stands now: sequences that were not disposed, those of them that hold a KV slot, requests in flight, and bytes
-    // of KV saved outside the cache.
+    // How it stands now: sequences that were not disposed, those of them that hold a KV slot, requests in flight, and
+    // bytes of KV saved outside the cache.
     uint64_t sequences = 0, resident_sequences = 0, requests = 0, swapped_bytes = 0;
 };
 
@@ -86,8 +86,8 @@ class Scheduler {
     SequenceId fork(SequenceId source);
     // A running request of the sequence ends as aborted.
     void dispose(SequenceId sequence);
-    // Forgets the tokens of a sequence that is not generating, so that its next request sends a whole prompt. Its KV stays
-    // until the room is needed. Throws as fork does.
+    // Forgets the tokens of a sequence that is not generating, so that its next request sends a whole prompt. Its KV
+    // stays until the room is needed. Throws as fork does.
     void reset(SequenceId sequence);
     int token_count(SequenceId sequence) const;
     std::vector<int32_t> tokens(SequenceId sequence) const;

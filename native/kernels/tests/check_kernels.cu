@@ -1,5 +1,5 @@
-// Checks every kernel against its CPU reference, and on a GPU times it. Compiled by nvcc it runs on a GPU, by a C++ compiler
-// in the emulation beside it. One line of JSON for each case; exit code 1 when any is outside its tolerance.
+// Checks every kernel against its CPU reference, and on a GPU times it. Compiled by nvcc it runs on a GPU, by a C++
+// compiler in the emulation beside it. One line of JSON for each case; exit code 1 when any is outside its tolerance.
 //   check_kernels [--time]
 #include <chrono>
 #include <cmath>

@@ -1,8 +1,9 @@
-// CUDA blocks on the CPU, to check the logic of kernels where there is no GPU: the .cu files compile with a C++ compiler when
-// this header is found (see platform.cuh), unchanged. One block runs after the other, each thread of it as a fiber that runs
-// until it must wait for others; CRIA_EMULATION_ORDER=reverse starts the last thread first, so that a missing barrier shows
-// as another result. Shared memory begins as NaN. What it does not show: speed, memory ordering, alignment, limits of the chip.
-// Products of tiles are computed as the tensor cores do, TF32 operands included; with CRIA_EMULATION_EXACT operands stay F32.
+// CUDA blocks on the CPU, to check the logic of kernels where there is no GPU: the .cu files compile with a C++
+// compiler when this header is found (see platform.cuh), unchanged. One block runs after the other, each thread of it
+// as a fiber that runs until it must wait for others; CRIA_EMULATION_ORDER=reverse starts the last thread first, so
+// that a missing barrier shows as another result. Shared memory begins as NaN. What it does not show: speed, memory
+// ordering, alignment, limits of the chip. Products of tiles are computed as the tensor cores do, TF32 operands
+// included; with CRIA_EMULATION_EXACT operands stay F32.
 #pragma once
 
 #include <csetjmp>
@@ -180,8 +181,8 @@ inline float half_bits_to_float(uint16_t bits) {
 inline int min(int a, int b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
 
-// A tile's products: lane l of a warp has half a row of the sum, row l / 2, eight columns from 8 (l % 2). Tiles that are
-// read hold what this lane needs of them.
+// A tile's products: lane l of a warp has half a row of the sum, row l / 2, eight columns from 8 (l % 2). Tiles that
+// are read hold what this lane needs of them.
 namespace nvcuda::wmma {
 
 struct matrix_a {};

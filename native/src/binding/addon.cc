@@ -281,7 +281,8 @@ Napi::Value write_gguf_file(const Napi::CallbackInfo & info) {
     });
 }
 
-// lockFile(path) -> a function that ends the lock, or null when the file is locked. Nothing else ends it but the process's end.
+// lockFile(path) -> a function that ends the lock, or null when the file is locked. Nothing else ends it but the
+// process's end.
 Napi::Value lock_file(const Napi::CallbackInfo & info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         std::unique_ptr<FileLock> lock = FileLock::acquire(to_text(info[0], "path"));

@@ -23,7 +23,8 @@ void multiply_operands(int64_t m, int64_t n, int64_t k, Operand a, Operand b, fl
         {m, n, k, a.data, a.row, a.step, b.data, GGML_TYPE_F32, b.row, b.step, c, c_row, accumulate}, 0, 1, w.gemm);
 }
 
-// The two runs of keys that a block sees: where they begin in the row, how many they are, and their place among its columns.
+// The two runs of keys that a block sees: where they begin in the row, how many they are, and their place among its
+// columns.
 struct KeyRun {
     int64_t begin, count, column;
 };

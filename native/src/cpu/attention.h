@@ -1,5 +1,6 @@
-// Attention of training batches on the CPU: exact, block by block, without ever holding the S x S matrix. The backward pass
-// computes the probabilities again from the rows' log-sums, as FlashAttention does (Dao et al. 2022, arXiv:2205.14135).
+// Attention of training batches on the CPU: exact, block by block, without ever holding the S x S matrix. The backward
+// pass computes the probabilities again from the rows' log-sums, as FlashAttention does (Dao et al. 2022,
+// arXiv:2205.14135).
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 
 namespace cria {
 
-// Queries [begin, end) of one row of the batch, which see the keys [0, prefix) and, causally, [start, ...). All are places
-// in the row; the row's first token is `offset` in the batch. The first query is `query` among all queries.
+// Queries [begin, end) of one row of the batch, which see the keys [0, prefix) and, causally, [start, ...). All are
+// places in the row; the row's first token is `offset` in the batch. The first query is `query` among all queries.
 struct AttentionBlock {
     int64_t offset, begin, end, prefix, start, query;
 };

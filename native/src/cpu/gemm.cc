@@ -103,7 +103,8 @@ void pack_b(const Gemm & g, int64_t p0, int64_t depth, int64_t j0, int64_t width
     }
 }
 
-// Rows of A as the kernel reads them: where they lie if p is contiguous, else packed (strided reads would waste cache lines).
+// Rows of A as the kernel reads them: where they lie if p is contiguous, else packed (strided reads would waste cache
+// lines).
 struct RowBlock {
     const float * data;
     int64_t row, step;
@@ -194,8 +195,8 @@ bool has_few_rows(const Gemm & g) {
 
 int64_t gemm_column_unit(ggml_type b_type) { return std::max<int64_t>(gemm_kernel().columns, ggml_blck_size(b_type)); }
 
-// Threads that share rows of C each pack all of B; those that share columns each read all of A, which costs more where A must
-// be packed too.
+// Threads that share rows of C each pack all of B; those that share columns each read all of A, which costs more where
+// A must be packed too.
 bool has_shared_columns(const Gemm & g, int parts) {
     if (has_few_rows(g)) return true;
     const GemmKernel & kernel = gemm_kernel();

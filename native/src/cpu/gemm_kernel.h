@@ -1,7 +1,8 @@
 // The inner tile of a matrix product, written once with vector extensions and compiled once for each instruction set.
 // The including file defines CRIA_KERNEL_VECTOR (the type of a register), CRIA_KERNEL_ROWS, CRIA_KERNEL_VECTORS and
 // CRIA_KERNEL_NAME. Rows x vectors accumulators, plus a few registers, must fit into the register file.
-// Tile and few rows add the same products in the same order, each by add_scaled(): an element's bits do not tell which made it.
+// Tile and few rows add the same products in the same order, each by add_scaled(): an element's bits do not tell which
+// made it.
 #include <cstring>
 
 #include "cpu/gemm.h"

@@ -1,7 +1,7 @@
-// Products with frozen weights in integers: 16-bit multiply-adds do the work of two F32 ones each. 32 products at a time are
-// summed exactly, then scaled and added up in F32.
-// Q8_0 weights forward are multiplied as llama.cpp decodes, with activations rounded to Q8_0 too. All else rounds both
-// operands to 14 bits of the largest of 32 values along the sum, which loses less than half of what rounding to F16 does.
+// Products with frozen weights in integers: 16-bit multiply-adds do the work of two F32 ones each. 32 products at a
+// time are summed exactly, then scaled and added up in F32. Q8_0 weights forward are multiplied as llama.cpp decodes,
+// with activations rounded to Q8_0 too. All else rounds both operands to 14 bits of the largest of 32 values along the
+// sum, which loses less than half of what rounding to F16 does.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ bool fits_integers(ggml_type w_type, bool transposed, int64_t k);
 // This thread's part, as run_gemm.
 void run_integer_gemm(const IntegerGemm & gemm, int part, int parts, IntegerWorkspace & workspace);
 
-// The same in two steps, for threads that share the first one's work, and products that share X: first X is rounded, then
-// columns are multiplied.
+// The same in two steps, for threads that share the first one's work, and products that share X: first X is rounded,
+// then columns are multiplied.
 
 // Rows are rounded in panels of so many; the last panel is filled up.
 constexpr int64_t kRoundedRows = 4;

@@ -13,8 +13,8 @@ namespace {
 
 using namespace avx2;
 
-// Deep, so that few sums go to memory and back: a panel of W takes 20 KiB of the first cache. kBlockColumns is a multiple of
-// every quantization block.
+// Deep, so that few sums go to memory and back: a panel of W takes 20 KiB of the first cache. kBlockColumns is a
+// multiple of every quantization block.
 constexpr int64_t kDepth = 640, kBlockRows = 48, kBlockColumns = 256;
 
 // c [kRows, kColumns] (+)= the product of a panel of X and one of W.

@@ -1,5 +1,6 @@
-// integer_gemm.h's work with AVX2 instructions: only where has_integer_gemm(). Nothing here makes a workspace grow: a function
-// of the standard library that this unit instantiated would be compiled with AVX2, and the linker may keep it for all.
+// integer_gemm.h's work with AVX2 instructions: only where has_integer_gemm(). Nothing here makes a workspace grow: a
+// function of the standard library that this unit instantiated would be compiled with AVX2, and the linker may keep it
+// for all.
 #pragma once
 
 #include "cpu/integer_gemm.h"

@@ -1,4 +1,5 @@
-// Rounding rows of floats to integers in blocks of 32, each with a scale, and putting them as the tile reads them. AVX2.
+// Rounding rows of floats to integers in blocks of 32, each with a scale, and putting them as the tile reads them.
+// AVX2.
 #pragma once
 
 #include <immintrin.h>
@@ -16,8 +17,8 @@ constexpr float kLeast = 1e-30f;
 
 enum class Rounding { q8, fine };
 
-// out, scales = a row of k values: 14 bits and a scale in F32, or as ggml rounds to Q8_0: scale = max|x| / 127 in F16. A
-// block that is not finite gets a scale that is not a number.
+// out, scales = a row of k values: 14 bits and a scale in F32, or as ggml rounds to Q8_0: scale = max|x| / 127 in F16.
+// A block that is not finite gets a scale that is not a number.
 template <Rounding rounding>
 inline void round_row(const float * x, int64_t k, int16_t * out, float * scales) {
     constexpr float limit = rounding == Rounding::q8 ? 127.0f : kLimit;
@@ -47,8 +48,8 @@ inline void round_row(const float * x, int64_t k, int16_t * out, float * scales)
     }
 }
 
-// A panel of kRows rows of X as the tile reads them: for each block, 16 pairs of neighbouring values x rows, and a scale for
-// each row. `rows` is where they lie in between: [kRows, k], and their scales [kRows, k / kBlock].
+// A panel of kRows rows of X as the tile reads them: for each block, 16 pairs of neighbouring values x rows, and a
+// scale for each row. `rows` is where they lie in between: [kRows, k], and their scales [kRows, k / kBlock].
 inline void pack_rows(const int16_t * rows, const float * rows_scales, int64_t k, int16_t * out, float * scales) {
     const int64_t blocks = k / kBlock;
     for (int64_t p = 0; p < k; p += 8, out += 8 * kRows) {

@@ -1,5 +1,5 @@
-// Frozen weights as the tile of integer_gemm_avx2.cc reads them: panels of kColumns columns; for each block of 32 values
-// along the sum 16 pairs of neighbours x columns, and a scale for each column. AVX2.
+// Frozen weights as the tile of integer_gemm_avx2.cc reads them: panels of kColumns columns; for each block of 32
+// values along the sum 16 pairs of neighbours x columns, and a scale for each column. AVX2.
 #pragma once
 
 #include <immintrin.h>

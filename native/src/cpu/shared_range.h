@@ -12,8 +12,8 @@ inline int64_t part_begin(int64_t total, int64_t unit, int64_t at, int64_t parts
     return std::min(total, (total + unit - 1) / unit * at / parts * unit);
 }
 
-// Hands out a product's columns to threads, large pieces first: a core that is held up, by another process say, takes fewer
-// of them, and the others do not wait for it.
+// Hands out a product's columns to threads, large pieces first: a core that is held up, by another process say, takes
+// fewer of them, and the others do not wait for it.
 class SharedRange {
    public:
     // [0, count) in multiples of `unit`.

@@ -1,7 +1,7 @@
-// What training reads of an LM head's logits, without ever holding them: the vocabulary passes by in tiles that stay in the
-// cache, and a running maximum keeps each row's sums, as FlashAttention does (Dao et al. 2022, arXiv:2205.14135).
-// The gradient of a logprob by its row's inputs x is (w_target - sum_j p_j w_j) / temperature: it needs no loss, so it is
-// gathered in the same pass, and a backward pass only scales it.
+// What training reads of an LM head's logits, without ever holding them: the vocabulary passes by in tiles that stay in
+// the cache, and a running maximum keeps each row's sums, as FlashAttention does (Dao et al. 2022, arXiv:2205.14135).
+// The gradient of a logprob by its row's inputs x is (w_target - sum_j p_j w_j) / temperature: it needs no loss, so it
+// is gathered in the same pass, and a backward pass only scales it.
 #pragma once
 
 #include <cstdint>
@@ -40,10 +40,12 @@ struct HeadWorkspace {
     GemmWorkspace gemm;
 };
 
-// Share `part` of `parts`. How many there are decides in which order sums are added; a row's bits do not depend on the others.
+// Share `part` of `parts`. How many there are decides in which order sums are added; a row's bits do not depend on the
+// others.
 void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & share, HeadWorkspace & workspace);
 
-// What is read of a row: logprob of its target; entropy, and sum of the squares (0 when not asked for), of its probabilities.
+// What is read of a row: logprob of its target; entropy, and sum of the squares (0 when not asked for), of its
+// probabilities.
 struct HeadRow {
     float logprob, entropy, sum_squares;
 };

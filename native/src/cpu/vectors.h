@@ -1,7 +1,7 @@
-// Vectors of floats, and what instruction sets do differently with them: fused operations above all. No source is compiled
-// with contraction, so a * b + c is rounded twice wherever it stands; what is to be rounded once is written so, here.
-// For units that are compiled for one instruction set. Everything is in an unnamed namespace: under one name the linker would
-// keep one unit's instructions for all of them.
+// Vectors of floats, and what instruction sets do differently with them: fused operations above all. No source is
+// compiled with contraction, so a * b + c is rounded twice wherever it stands; what is to be rounded once is written
+// so, here. For units that are compiled for one instruction set. Everything is in an unnamed namespace: under one name
+// the linker would keep one unit's instructions for all of them.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ typedef float Vec4 __attribute__((vector_size(16), aligned(4)));
 typedef float Vec8 __attribute__((vector_size(32), aligned(4)));
 typedef float Vec16 __attribute__((vector_size(64), aligned(4)));
 
-// For each vector that the unit has registers for: splat; larger, b where either is no number; fuse(a, b, c) = a * b + c,
-// rounded once. Portable code for x86 has no such instruction and rounds twice.
+// For each vector that the unit has registers for: splat; larger, b where either is no number; fuse(a, b, c) = a * b +
+// c, rounded once. Portable code for x86 has no such instruction and rounds twice.
 
 template <typename Vec>
 Vec splat(float x);

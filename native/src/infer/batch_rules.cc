@@ -24,8 +24,8 @@ bool has_k_quants(const llama_model * model) {
     return false;
 }
 
-// See PrefixSharing. Where rows differ by their batch (other devices, flash attention, experts, which see a part of the rows),
-// a deterministic scheduler shares what a fresh evaluation would compute in the same batches.
+// See PrefixSharing. Where rows differ by their batch (other devices, flash attention, experts, which see a part of the
+// rows), a deterministic scheduler shares what a fresh evaluation would compute in the same batches.
 PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & options) {
     const auto & hparams = model.llama()->hparams;
     // Such a cache cannot go back to a prefix.
@@ -33,7 +33,8 @@ PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & optio
         hparams.n_swa > 0 || llama_model_is_recurrent(model.llama()) || llama_model_is_hybrid(model.llama());
     if (!options.prefix_reuse || forgets) return PrefixSharing::family;
     if (!options.deterministic) return PrefixSharing::tokens;
-    // Weights are multiplied by our kernels, or by ggml's with as many rows as its matrix kernels want: on ARM more than we give.
+    // Weights are multiplied by our kernels, or by ggml's with as many rows as its matrix kernels want: on ARM more
+    // than we give.
 #if defined(__x86_64__)
     const bool equal_weights = hparams.n_expert == 0;
 #else

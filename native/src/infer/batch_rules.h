@@ -1,5 +1,5 @@
-// What batches must look like so that a row's results do not depend on its neighbours, and what prompts may then take from
-// other sequences' KV.
+// What batches must look like so that a row's results do not depend on its neighbours, and what prompts may then take
+// from other sequences' KV.
 #pragma once
 
 #include <algorithm>

@@ -79,8 +79,8 @@ void KvSlots::trim(int slot, size_t length) {
     resident_.truncate(slot, length);
 }
 
-// llama.cpp notes the cells, and would copy whole streams at its next decode. That is too late: until then a state may be
-// restored into either slot. So the copies that it has queued are taken from it, to be done or replaced now.
+// llama.cpp notes the cells, and would copy whole streams at its next decode. That is too late: until then a state may
+// be restored into either slot. So the copies that it has queued are taken from it, to be done or replaced now.
 std::unique_ptr<llama_memory_context_i> KvSlots::copy_cells(int from, int to) {
     llama_memory_t memory = llama_get_memory(context_);
     llama_memory_seq_cp(memory, from, to, -1, -1);

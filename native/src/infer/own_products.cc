@@ -27,8 +27,8 @@ bool has_float_rows(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && 
 
 bool is_matrix(const ggml_tensor * t) { return t->ne[2] == 1 && t->ne[3] == 1; }
 
-// Keys [size, cells, kv_heads, streams] by queries [size, tokens, heads, streams], or values [cells, size, kv_heads, streams]
-// by softmax weights [cells, tokens, heads, streams]; cells or sizes lie together.
+// Keys [size, cells, kv_heads, streams] by queries [size, tokens, heads, streams], or values [cells, size, kv_heads,
+// streams] by softmax weights [cells, tokens, heads, streams]; cells or sizes lie together.
 bool is_attention(const ggml_tensor * node) {
     const ggml_tensor *cache = node->src[0], *rows = node->src[1];
     if (cache->op == GGML_OP_NONE || (cache->type != GGML_TYPE_F32 && cache->type != GGML_TYPE_F16)) return false;
@@ -64,8 +64,8 @@ bool is_replaced_by(const ggml_tensor * node, ggml_custom_op_t function) {
     return node->op == GGML_OP_CUSTOM && params.fun == function;
 }
 
-// Calls multiply(gemm, stream, first head) for each product of an attention node, with A, B and C set, and their rows. Heads
-// that share a KV head are rows of one product when each has a single one.
+// Calls multiply(gemm, stream, first head) for each product of an attention node, with A, B and C set, and their rows.
+// Heads that share a KV head are rows of one product when each has a single one.
 template <typename Multiply>
 void for_each_product(ggml_tensor * node, int thread, int threads, const Multiply & multiply) {
     const ggml_tensor *cache = node->src[0], *rows = node->src[1];

@@ -126,8 +126,8 @@ bool SequenceStore::give_slot(Sequence & sequence) {
     return true;
 }
 
-// A free slot that holds the prefix and little more, for it needs no copy; else the free slot that is missed least, which
-// may be one with the prefix and a longer tail.
+// A free slot that holds the prefix and little more, for it needs no copy; else the free slot that is missed least,
+// which may be one with the prefix and a longer tail.
 int SequenceStore::choose_free(const PrefixMatch & match) {
     int best = -1;
     for (const int holder : match.holders) {

@@ -66,8 +66,8 @@ struct Lanes {
     }
 };
 
-// exp for x <= 0 within 2e-7 relative: 2^k e^r with |r| <= ln 2 / 2 and a degree-6 polynomial (Cephes expf's coefficients).
-// Below -87 the result would be subnormal and is 0.
+// exp for x <= 0 within 2e-7 relative: 2^k e^r with |r| <= ln 2 / 2 and a degree-6 polynomial (Cephes expf's
+// coefficients). Below -87 the result would be subnormal and is 0.
 CRIA_INLINE Vec fast_exp(Vec x) {
     // Adding 1.5 * 2^23 rounds to the nearest integer, and leaves it in the lowest bits.
     const Vec integer = splat<Vec>(12582912.0f), shifted = fuse(x, splat<Vec>(1.44269504f), integer),

@@ -1,5 +1,5 @@
-// Log-softmax of one row of logits, as the sampler and the trainer both need it. z = logits * scale (scale = 1/temperature).
-// Loops over entries are row_kernel.h's; sums are kept in doubles per block.
+// Log-softmax of one row of logits, as the sampler and the trainer both need it. z = logits * scale
+// (scale = 1/temperature). Loops over entries are row_kernel.h's; sums are kept in doubles per block.
 #pragma once
 
 namespace cria {
@@ -17,8 +17,8 @@ double sum_exp_squares(const float * logits, int n, float scale, float max);
 // Sum of the squared probabilities of softmax(z), within (0, 1].
 float sum_squared_probabilities(const float * logits, int n, float scale, const RowStats & stats);
 
-// softmax_stats without the entropy, and the sums of exp(z - max) over blocks of kSumBlock entries each, the last one shorter: a token is then
-// drawn by searching the blocks' sums and the entries of one block alone.
+// softmax_stats without the entropy, and the sums of exp(z - max) over blocks of kSumBlock entries each, the last one
+// shorter: a token is then drawn by searching the blocks' sums and the entries of one block alone.
 constexpr int kSumBlock = 64;
 RowStats softmax_block_sums(const float * logits, int n, float scale, float * sums);
 

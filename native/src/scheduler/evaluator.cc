@@ -13,8 +13,9 @@ namespace cria {
 
 namespace {
 
-// Evaluations of fewer floating-point operations (some 5 ms of one core) leave a core to the event loop, which has texts to
-// render and tools to call meanwhile: threads that compute meet at every operation, and all wait for one that lost its core.
+// Evaluations of fewer floating-point operations (some 5 ms of one core) leave a core to the event loop, which has
+// texts to render and tools to call meanwhile: threads that compute meet at every operation, and all wait for one that
+// lost its core.
 constexpr double kSmallEvaluation = 2.5e8;
 
 ggml_type parse_kv_type(const std::string & name) {

@@ -8,8 +8,8 @@ namespace cria {
 
 namespace {
 
-// An idle scheduler lets a burst of submissions arrive, for what came first would be decoded alone and the others behind
-// it: it waits until none came for this share of an evaluation, at most so many shares.
+// An idle scheduler lets a burst of submissions arrive, for what came first would be decoded alone and the others
+// behind it: it waits until none came for this share of an evaluation, at most so many shares.
 constexpr double kQuietShare = 0.02;
 constexpr int kMostQuietShares = 10;
 
@@ -138,8 +138,8 @@ void Scheduler::Impl::run_flushes() {
     flushes.clear();
 }
 
-// After an exception, for want of memory mostly: what was half done is not known, so every request in flight fails and the
-// cache is emptied. Later requests find everything in order.
+// After an exception, for want of memory mostly: what was half done is not known, so every request in flight fails and
+// the cache is emptied. Later requests find everything in order.
 void Scheduler::Impl::fail_all(const std::string & reason) {
     requests.fail_all(Error("engine-failed", "failed while this and other requests ran")
             .subject("engine")

@@ -34,8 +34,8 @@ ggml_tensor * merge_heads(Graph & g, ggml_tensor * x, const BatchShape & s, int6
     return ggml_cont_2d(c, x, D * N, s.tokens());
 }
 
-// Query heads of one KV head lie next to each other: as extra rows of one matrix they need no broadcast, and the sum over
-// the group comes for free in the gradients of K and V.
+// Query heads of one KV head lie next to each other: as extra rows of one matrix they need no broadcast, and the sum
+// over the group comes for free in the gradients of K and V.
 struct GroupedHeads {
     ggml_tensor *q, *k, *v;  // [D, S*G, KV, B], [D, S, KV, B], [D, S, KV, B]
 };

@@ -1,5 +1,5 @@
-// Attention as a node of the training graph: our own code on the CPU, our own kernels on a device that has them, products and
-// softmax of ggml elsewhere.
+// Attention as a node of the training graph: our own code on the CPU, our own kernels on a device that has them,
+// products and softmax of ggml elsewhere.
 #pragma once
 
 #include "architecture.h"
@@ -14,8 +14,8 @@ struct BatchShape {
     int64_t tokens() const { return row_length * rows; }
 };
 
-// Who sees whom. On the CPU the plan; for kernels the first keys that each token sees and where its own begin, [T] I32, as
-// cria_attention has them; elsewhere the mask [S, S, 1, 1 or B], 0 or -inf.
+// Who sees whom. On the CPU the plan; for kernels the first keys that each token sees and where its own begin, [T] I32,
+// as cria_attention has them; elsewhere the mask [S, S, 1, 1 or B], 0 or -inf.
 struct AttentionInputs {
     const AttentionPlan * plan;
     ggml_tensor *prefix, *start;
@@ -30,8 +30,8 @@ bool is_blockwise(const Compute & compute, const Architecture & arch);
 struct AttentionState {
     ggml_tensor *q, *k, *v;  // [D*H, T], [D*KV, T], [D*KV, T]
     ggml_tensor * out;  // [D*H, T]; a view of `kept` when blockwise
-    ggml_tensor *
-        kept;  // blockwise: [D*H + H, T], outputs and the log-sums of their rows; else the probabilities [S, S*G, KV, B]
+    // Blockwise: [D*H + H, T], outputs and the log-sums of their rows; else the probabilities [S, S*G, KV, B].
+    ggml_tensor * kept;
 };
 
 // Fills state.out and state.kept from q, k and v, after RoPE.

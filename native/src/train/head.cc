@@ -16,15 +16,16 @@ namespace {
 
 constexpr size_t kLogitsBytes = size_t(128) << 20;
 
-// A streamed head's vocabulary is cut into so many shares, whatever the number of threads: their sums are added in one order.
+// A streamed head's vocabulary is cut into so many shares, whatever the number of threads: their sums are added in one
+// order.
 constexpr int kHeadShares = 16;
 // Rows that pass the vocabulary together. Each share holds their gradients: shares x rows x width floats.
 constexpr int64_t kRowsTogether = 512;
 // Fewer rows are not worth another reading of the weights.
 constexpr int64_t kLeastRows = 64;
 
-// Where threads do not divide the shares they divide the rows too, until each has as much to do: a row's bits do not depend on
-// the rows beside it.
+// Where threads do not divide the shares they divide the rows too, until each has as much to do: a row's bits do not
+// depend on the rows beside it.
 int64_t count_row_parts(int64_t rows, int threads) {
     return std::clamp<int64_t>(rows / kLeastRows, 1, threads / std::gcd(threads, kHeadShares));
 }

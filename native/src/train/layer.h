@@ -14,8 +14,8 @@ namespace cria {
 struct LayerInputs {
     ggml_tensor * positions;  // [T] I32
     AttentionInputs attention;  // who sees whom
-    // Of the last layer, where only some tokens' outputs are read: these tokens [Q] I32, ascending, and their positions.
-    // Queries, their attention and the feed-forward are then of those alone. Else null, and Q = T.
+    // Of the last layer, where only some tokens' outputs are read: these tokens [Q] I32, ascending, and their
+    // positions. Queries, their attention and the feed-forward are then of those alone. Else null, and Q = T.
     ggml_tensor *wanted = nullptr, *wanted_positions = nullptr;
 };
 
@@ -35,8 +35,8 @@ struct LayerActivations {
 ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & shape,
     const LayerInputs & inputs, ggml_tensor * x, bool adapter, LayerActivations & activations);
 
-// Accumulates parameter gradients; returns dx [d, T] from dy [d, Q], or null when it is not wanted (all of its parts that
-// nothing else needs are then left out). `a` must be leaves of this graph.
+// Accumulates parameter gradients; returns dx [d, T] from dy [d, Q], or null when it is not wanted (all of its parts
+// that nothing else needs are then left out). `a` must be leaves of this graph.
 ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & shape,
     const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy, bool input_wanted);
 

@@ -13,7 +13,8 @@ SwigluGradient swiglu_backward(Graph & g, ggml_tensor * gate, ggml_tensor * up, 
     ggml_tensor * both =
         g.custom({ff, 2 * T}, {gate, up, dy}, [](ggml_tensor * node, int thread, int threads, Compute &) {
         const auto floats = [](const ggml_tensor * t) { return static_cast<float *>(t->data); };
-        // In whole blocks: what the compiler does with the elements that fill no register must not depend on where a thread begins.
+        // In whole blocks: what the compiler does with the elements that fill no register must not depend on where a
+        // thread begins.
         const int64_t n = ggml_nelements(node) / 2, begin = part_begin(n, 64, thread, threads),
                       end = part_begin(n, 64, thread + 1, threads);
         swiglu_gradient(floats(node->src[0]) + begin, floats(node->src[1]) + begin, floats(node->src[2]) + begin,

@@ -91,7 +91,8 @@ struct Trainer::Impl {
         if (!compute.on_cpu()) check_device();
     }
 
-    // Whether the device holds all weights and has every operation of a training step: asked before anything is computed.
+    // Whether the device holds all weights and has every operation of a training step: asked before anything is
+    // computed.
     void check_device() {
         for (const auto & [name, tensor] : llama_internal_get_tensor_map(model->llama())) {
             if (ggml_backend_supports_buft(compute.backend(), ggml_backend_buffer_get_type(tensor->buffer))) continue;

@@ -73,8 +73,8 @@ ggml_tensor * dequantize(Graph & g, ggml_tensor * w) {
     return ggml_get_rows(c, w, ggml_cast(c, ggml_arange(c, 0.0f, float(w->ne[1]), 1.0f), GGML_TYPE_I32));
 }
 
-// For devices whose products want W^T as a plain F32 matrix. An LM head of 150,000 rows would be half a gigabyte: it goes
-// through in blocks of rows.
+// For devices whose products want W^T as a plain F32 matrix. An LM head of 150,000 rows would be half a gigabyte: it
+// goes through in blocks of rows.
 ggml_tensor * multiply_transposed_in_blocks(Graph & g, ggml_tensor * w, ggml_tensor * dy) {
     ggml_context * c = g.ctx();
     constexpr int64_t kBlock = 16384;
