@@ -69,6 +69,13 @@ describe("wrong values", () => {
     [{ reward_model: { model: { base_url: "x" } } }, "reward_model.model.0.base_url", /http/, '"x"'],
     [{ reward_model: { model: { name: "1", path: "p" } } }, /name/, "a name of letters, digits and _", '"1"'],
     [{ reward_model: { trajectory_reward: { length_penalty: 1 } } }, /length_penalty/, /added for each/, "1"],
+    [{ trainer: { project_name: "../../x" } }, "trainer.project_name", /a name of a folder/, '"../../x"'],
+    [{ trainer: { project_name: "" } }, "trainer.project_name", /a name of a folder/, '""'],
+    [{ trainer: { experiment_name: "a/../../.." } }, "trainer.experiment_name", /does not lead out/, '"a/../../.."'],
+    [{ trainer: { experiment_name: "/tmp/x" } }, "trainer.experiment_name", /does not lead out/, '"/tmp/x"'],
+    [{ trainer: { experiment_name: "." } }, "trainer.experiment_name", /does not lead out/, '"."'],
+    [{ trainer: { experiment_name: "c:\\x" } }, "trainer.experiment_name", /does not lead out/, /"c:/],
+    [{ trainer: { experiment_name: "a\\..\\.." } }, "trainer.experiment_name", /does not lead out/, /"a/],
     [{ trainer: { threads: 0 } }, "trainer.threads", "a whole number, above 0, or null", "0"],
   ] as const)("%j", (raw, key, expected, received) => {
     const message = refuse(raw);

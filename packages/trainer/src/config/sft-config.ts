@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { files } from "./sections/lists.js";
 import { targetModulesSchema } from "./sections/target-modules.js";
-import { trainerSection } from "./sections/trainer.js";
+import { folderName, trainerSection } from "./sections/trainer.js";
 
 const beta = z.number().min(0).lt(1);
 
@@ -87,8 +87,7 @@ const trainer = trainerSection
     logger: true,
   })
   .extend({
-    project_name: z
-      .string()
+    project_name: folderName
       .default("sft")
       .describe("The run folder is <default_local_dir>/<project_name>/<experiment_name>."),
     seed: z.int().default(0).describe("Decides the order of the conversations, and how a new adapter begins."),

@@ -277,8 +277,8 @@ describe("models together", () => {
     expect(error).toBe("reward model rm: no score within 0.1 s");
     expect(extra).toEqual({ rm_error: "no score within 0.1 s" });
     await late.dispose();
-    const server = await serve(() => new Promise((resolve) => setTimeout(() => resolve("Score: 10"), 60)));
-    const busy = new RewardModels([wrap(judgeBy(server.url), { concurrency: 1, timeoutS: 0.2 })]);
+    const server = await serve(() => new Promise((resolve) => setTimeout(() => resolve("Score: 10"), 500)));
+    const busy = new RewardModels([wrap(judgeBy(server.url), { concurrency: 1, timeoutS: 2 })]);
     const all = await Promise.all(Array.from({ length: 5 }, (_, i) => busy.judge(makeRequest("42", i))));
     expect(all.map((one) => one.score)).toEqual([1, 1, 1, 1, 1]);
     await busy.dispose();

@@ -1,5 +1,5 @@
-import { type ChatMessage, DataError, describeIssue, type ToolSchema, withoutLibraryTexts } from "@cria/core";
-import { readRecords } from "@cria/rollout";
+import { DataError, describeIssue, type ToolSchema, withoutLibraryTexts } from "@cria/core";
+import { messageSchema, readRecords } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { z } from "zod";
 
@@ -18,12 +18,7 @@ export interface ReadExamplesOptions {
 }
 
 const conversation = z
-  .array(
-    z.looseObject({
-      role: z.enum(["system", "user", "assistant", "tool"]),
-      content: z.string().nullish(),
-    }),
-  )
+  .array(messageSchema)
   .min(1)
   .refine((messages) => messages.some((message) => message.role === "assistant"), "at least one assistant message");
 const toolList = z.array(z.looseObject({ function: z.looseObject({ name: z.string() }) })).nullish();
@@ -43,11 +38,10 @@ export async function readExamples(
   let dropped = 0;
   let unsplit = 0;
   for (const [i, { value, place }] of records.entries()) {
-    const messages = (check(conversation, value, options.messagesKey, place) as ChatMessage[]).map((message) => ({
-      ...message,
-      content: message.content ?? "",
-    }));
-    const tools = (check(toolList, value, options.toolsKey, place) ?? []) as ToolSchema[];
+    const messages = check(conversation, value, options.messagesKey, place);
+    check(toolList, value, options.toolsKey, place);
+    // As they came: templates print them, so that not even the order of their keys may change.
+    const tools = (readColumn(value, options.toolsKey) ?? []) as ToolSchema[];
     let isUnsplit = false;
     const { tokenIds, mask } = tokenizer.encodeMessagesWithMask(messages, tools, () => {
       isUnsplit = true;
@@ -69,11 +63,10 @@ export async function readExamples(
   });
 }
 
-/** The value as it came: templates print it, so that not even the order of its keys may change. */
-function check(schema: z.ZodType, row: unknown, column: string, place: string): unknown {
-  const value = typeof row === "object" && row !== null ? (row as Record<string, unknown>)[column] : undefined;
+function check<T extends z.ZodType>(schema: T, row: unknown, column: string, place: string): z.output<T> {
+  const value = readColumn(row, column);
   const result = schema.safeParse(value, withoutLibraryTexts);
-  if (result.success) return value;
+  if (result.success) return result.data;
   const issue = result.error.issues[0]!;
   const received = issue.path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)?.[key], value);
   throw new DataError("is not a valid conversation", {
@@ -82,4 +75,8 @@ function check(schema: z.ZodType, row: unknown, column: string, place: string): 
     expected: describeIssue(schema, issue),
     received: JSON.stringify(received)?.slice(0, 200) ?? "nothing",
   });
+}
+
+function readColumn(row: unknown, column: string): unknown {
+  return typeof row === "object" && row !== null ? (row as Record<string, unknown>)[column] : undefined;
 }

@@ -83,6 +83,9 @@ describe("cria sft", () => {
     await expect(bad("2.jsonl", [{ messages: [{ role: "robot", content: "" }] }])).rejects.toThrow(/messages\.0\.role/);
     await expect(bad("3.jsonl", [{ messages: [{ role: "user", content: "a" }] }])).rejects.toThrow(/assistant/);
     await expect(bad("4.jsonl", [{ ...talk("a", "b"), tools: "calculator" }])).rejects.toThrow(/column "tools"/);
+    await expect(
+      bad("6.jsonl", [talk("a", "b"), { messages: [{ role: "user" }, { role: "assistant", content: "b" }] }]),
+    ).rejects.toThrow(/6\.jsonl, line 2, column "messages\.0\.content"[\s\S]*expected: a text/);
     await expect(bad("5.jsonl", [])).rejects.toThrow(/no conversation/);
     await expect(run({ data: { max_length: 4 } })).rejects.toThrow(/4 longer ones/);
     await expect(run({ data: { train_files: "none.jsonl" } })).rejects.toThrow(/none\.jsonl/);

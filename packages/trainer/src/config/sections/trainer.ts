@@ -1,12 +1,19 @@
 import { z } from "zod";
 
+/** A name that becomes a folder within another one. */
+export const folderName = z
+  .string()
+  .refine(
+    (name) => !/^[/\\]|^[A-Za-z]:|\0/.test(name) && !name.split(/[/\\]/).some((part) => /^(\s*|\.\.?)$/.test(part)),
+    "a name of a folder, which may have folders in it, but does not lead out of the one above",
+  );
+
 /** Those of its keys that mean the same in `cria sft` are that command's too. */
 export const trainerSection = z.strictObject({
-  project_name: z
-    .string()
+  project_name: folderName
     .default("cria")
     .describe("The run folder is <default_local_dir>/<project_name>/<experiment_name>."),
-  experiment_name: z.string().default("default").describe("The run's name in its project."),
+  experiment_name: folderName.default("default").describe("The run's name in its project."),
   default_local_dir: z
     .string()
     .default("runs")
