@@ -24,6 +24,7 @@ export {
 } from "./converters/a2a.js";
 export { fromMcpTool, type McpToolDescription, toMcpTool } from "./converters/mcp.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
+export type { ToolInput, ToolInputSchema } from "./input-schema.js";
 export * from "./interactions/index.js";
 export { loadToolConfig } from "./load-tool-config.js";
 export { connectMcpServer, createMcpTools, type McpToolOptions } from "./mcp/create-mcp-tools.js";
@@ -64,6 +65,14 @@ export { HttpRetriever, type HttpRetrieverOptions } from "./search/http-retrieve
 export { LocalRetriever, type LocalRetrieverOptions } from "./search/local-retriever.js";
 export { formatPassages, type Passage, type Retriever } from "./search/passage.js";
 export { createSearchTool, SearchTool } from "./search/search-tool.js";
+export {
+  type ToolAnswer,
+  type ToolContext,
+  type ToolConversation,
+  type ToolDefinition,
+  type ToolOutput,
+  tool,
+} from "./tool.js";
 export type { ToolClass, ToolConfigEntry, ToolFactory } from "./tool-config-entry.js";
 export { provideHostModules } from "./user-code/host-modules.js";
 export { importExport, importModule } from "./user-code/import-export.js";

@@ -1,6 +1,6 @@
 import { type ConfigError, findNearest, ToolError } from "@cria/core";
 import { findAiSdkTools, fromAiSdkTool, fromAiSdkTools, isAiSdkTool } from "./ai-sdk-tool.js";
-import type { BaseTool } from "./base-tool.js";
+import { type BaseTool, isTool } from "./base-tool.js";
 import { builtinTools } from "./builtin-tools.js";
 import { checkToolSchema } from "./check-tool-schema.js";
 import { overrideSchema } from "./override-schema.js";
@@ -122,12 +122,6 @@ function findByExport(name: string, known: readonly string[]): string | undefine
     known.map((entry) => entry.slice(entry.indexOf("#") + 1)),
   );
   return known.find((entry) => entry.endsWith(`#${exported}`));
-}
-
-/** By shape, not by instanceof: the module may have imported another copy of this package. */
-function isTool(value: unknown): value is BaseTool {
-  const tool = value as BaseTool | null;
-  return typeof tool === "object" && typeof tool?.execute === "function" && tool.schema?.type === "function";
 }
 
 function isToolClass(value: unknown): value is ToolClass {
