@@ -29,8 +29,10 @@ export * from "./interactions/index.js";
 export { loadToolConfig } from "./load-tool-config.js";
 export { connectMcpServer, createMcpTools, type McpToolOptions } from "./mcp/create-mcp-tools.js";
 export { McpConnection, type McpConnectionOptions } from "./mcp/mcp-connection.js";
+export { type McpServerOptions, mcpServer } from "./mcp/mcp-server.js";
 export type { McpServerConfig } from "./mcp/mcp-server-config.js";
 export { McpTool } from "./mcp/mcp-tool.js";
+export { disposeTools, isToolSource, type OpenedTools, openTools, type ToolListItem, type ToolSource } from "./open-tools.js";
 export { parseChatmlJson } from "./parsers/chatml-json.js";
 export { parseDeepseekV3 } from "./parsers/deepseek-v3.js";
 export { parseGptOss } from "./parsers/gpt-oss.js";
@@ -48,7 +50,7 @@ export {
 } from "./parsers/registry.js";
 export type { ParsedToolCall, ParsedTurn, ToolParser } from "./parsers/tool-parser.js";
 export { readConfigList } from "./read-config-list.js";
-export { createTools, disposeTools, registerToolClass } from "./registry.js";
+export { createTools, registerToolClass } from "./registry.js";
 export { JavaScriptSandbox } from "./sandbox/javascript-sandbox.js";
 export { PythonSandbox, type PythonSandboxOptions } from "./sandbox/python-sandbox.js";
 export type {

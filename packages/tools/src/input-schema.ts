@@ -56,7 +56,10 @@ export function readInputSchema(subject: string, given: unknown): ReadSchema {
     if ("jsonSchema" in schema) return readAiSdkSchema(schema as AiSdkSchema);
     const standard = "~standard" in schema ? (schema["~standard"] as StandardProps) : undefined;
     if ("_zod" in schema)
-      return { jsonSchema: toJsonSchema(schema as Parameters<typeof toJsonSchema>[0]), validate: validateStandard(standard) };
+      return {
+        jsonSchema: toJsonSchema(schema as Parameters<typeof toJsonSchema>[0]),
+        validate: validateStandard(standard),
+      };
     if (standard?.jsonSchema) {
       const jsonSchema = standard.jsonSchema.input({ target: "draft-2020-12" });
       return { jsonSchema: dropDialect(jsonSchema), validate: validateStandard(standard) };
