@@ -32,7 +32,14 @@ export { McpConnection, type McpConnectionOptions } from "./mcp/mcp-connection.j
 export { type McpServerOptions, mcpServer } from "./mcp/mcp-server.js";
 export type { McpServerConfig } from "./mcp/mcp-server-config.js";
 export { McpTool } from "./mcp/mcp-tool.js";
-export { disposeTools, isToolSource, type OpenedTools, openTools, type ToolListItem, type ToolSource } from "./open-tools.js";
+export {
+  disposeTools,
+  isToolSource,
+  type OpenedTools,
+  openTools,
+  type ToolListItem,
+  type ToolSource,
+} from "./open-tools.js";
 export { parseChatmlJson } from "./parsers/chatml-json.js";
 export { parseDeepseekV3 } from "./parsers/deepseek-v3.js";
 export { parseGptOss } from "./parsers/gpt-oss.js";
