@@ -11,6 +11,7 @@ import {
   fromAiSdkTools,
   importModule,
   interactionEntrySchema,
+  isToolSource,
   loadToolConfig,
   readConfigList,
 } from "@cria/tools";
@@ -70,6 +71,10 @@ export async function loadSubjects(path: string, config: Record<string, unknown>
       found.tools.push(...(await createTools([{ class_name, config }], process.cwd())).values());
       continue;
     }
+    if (isToolSource(value)) {
+      found.tools.push(...(await value.open()));
+      continue;
+    }
     const made = make(value, config);
     if (hasMethod(made, "execute")) found.tools.push(made as BaseTool);
     else if (hasMethod(made, "generateResponse")) found.interactions.push(made as BaseInteraction);
@@ -78,7 +83,7 @@ export async function loadSubjects(path: string, config: Record<string, unknown>
   throw new ConfigError("has no tool and no interaction", {
     code: "config/nothing-to-check",
     subject: path,
-    expected: "a class that extends BaseTool or BaseInteraction, or tools of the AI SDK",
+    expected: "tool(...), interaction(...), a class that extends BaseTool or BaseInteraction, or tools of the AI SDK",
     received: Object.keys(exports).join(", ") || "no exports",
   });
 }

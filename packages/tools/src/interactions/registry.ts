@@ -38,7 +38,7 @@ export function listInteractionClasses(): string[] {
 
 /**
  * Makes the interactions of a config, by name. `class_name` is a built-in name or `module#Export`; relative modules
- * start at `baseFolder`.
+ * start at `baseFolder`. The export is a class, an `interaction()`, or a function `(config, name)` that makes one.
  * @throws ConfigError when a class cannot be loaded, ToolError when it is not an interaction or a name comes twice.
  */
 export async function createInteractions(
@@ -47,10 +47,16 @@ export async function createInteractions(
 ): Promise<Map<string, BaseInteraction>> {
   const interactions = new Map<string, BaseInteraction>();
   for (const entry of entries) {
-    const interactionClass =
-      classes.get(entry.class_name) ??
-      ((await importExport(entry.class_name, baseFolder, "class_name")) as InteractionClass);
-    const interaction = construct(interactionClass, entry);
+    const target = classes.get(entry.class_name) ?? (await importExport(entry.class_name, baseFolder, "class_name"));
+    const interaction = await make(target, entry);
+    if ([...interactions.values()].includes(interaction)) {
+      throw new ToolError("stands in two entries", {
+        code: "interaction/duplicate",
+        subject: `class_name "${entry.class_name}"`,
+        expected: "an object of its own for each entry",
+        remedy: "export a function (config) => interaction({...})",
+      });
+    }
     if (entry.name !== undefined) interaction.name = entry.name;
     if (interactions.has(interaction.name)) {
       throw new ToolError("is defined twice", {
@@ -64,16 +70,46 @@ export async function createInteractions(
   return interactions;
 }
 
-function construct(interactionClass: InteractionClass, entry: InteractionConfigEntry): BaseInteraction {
-  const methods = ["startInteraction", "generateResponse", "calculateScore", "finalizeInteraction"] as const;
-  const prototype = interactionClass.prototype as Partial<BaseInteraction> | undefined;
-  const missing = methods.filter((method) => typeof prototype?.[method] !== "function");
-  if (missing.length === 0) return new interactionClass(entry.config ?? {}, entry.name);
-  throw new ToolError("is not an interaction", {
-    code: "interaction/not-one",
-    subject: `class_name "${entry.class_name}"`,
-    expected: `a class with ${methods.join(", ")}`,
-    received: `no ${missing.join(", ")}`,
-    remedy: "extend BaseInteraction of @cria/tools",
+const methods = ["startInteraction", "generateResponse", "calculateScore", "finalizeInteraction"] as const;
+
+/** @param target a class, a function that makes an interaction, or one that is made already. */
+async function make(
+  target: unknown,
+  { class_name, config = {}, name }: InteractionConfigEntry,
+): Promise<BaseInteraction> {
+  const fail = (summary: string, details: { expected: string; received: string; remedy: string }) =>
+    new ToolError(summary, { code: "interaction/not-one", subject: `class_name "${class_name}"`, ...details });
+  if (isClass(target)) {
+    const missing = listMissing(target.prototype);
+    if (missing.length === 0) return new target(config, name);
+    const expected = `a class with ${methods.join(", ")}`;
+    const remedy = "extend BaseInteraction of @cria/tools";
+    throw fail("is not an interaction", { expected, received: `no ${missing.join(", ")}`, remedy });
+  }
+  const isFactory = typeof target === "function";
+  const made: unknown = isFactory ? await target(config, name) : target;
+  const missing = listMissing(made);
+  if (missing.length > 0) {
+    const received = isFactory ? "a function that returns something else" : typeof target;
+    const remedy = "export interaction({...}) of @cria/tools";
+    throw fail("is not an interaction", { expected: "an interaction, a class or a function of one", received, remedy });
+  }
+  if (isFactory || Object.keys(config).length === 0) return made as BaseInteraction;
+  throw fail("takes no config", {
+    expected: "no config: the export is an interaction that is made already",
+    received: `config: ${JSON.stringify(config)}`,
+    remedy: "export a function (config) => interaction({...}) that reads it",
   });
+}
+
+/** Also one that was compiled to a function. */
+function isClass(value: unknown): value is InteractionClass {
+  if (typeof value !== "function") return false;
+  return listMissing(value.prototype).length === 0 || Object.getOwnPropertyDescriptor(value, "prototype")?.writable === false;
+}
+
+/** By shape: a user's module may have imported another copy of this package. */
+function listMissing(value: unknown): string[] {
+  const interaction = value as Partial<BaseInteraction> | null | undefined;
+  return methods.filter((method) => typeof interaction?.[method] !== "function");
 }
