@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { EngineError, type Trajectory } from "@cria/core";
-import { BaseInteraction, BaseTool, defineToolSchema, type ToolResult } from "@cria/tools";
+import { BaseInteraction, BaseTool, defineToolSchema, provideHostModules, type ToolResult } from "@cria/tools";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { getAgentLoop, loadAgentLoops, registerAgentLoop } from "../index.js";
@@ -328,10 +328,10 @@ describe("failures", () => {
   it("a loop whose arrays do not fit together ends the run", async () => {
     registerAgentLoop("ragged", (context) => ({
       run: async (_, row) => ({
-        promptIds: context.promptIds,
-        responseIds: Int32Array.of(1),
-        responseMask: new Uint8Array(0),
-        responseLogprobs: new Float32Array(0),
+        tokenIds: [...context.promptIds, 1],
+        promptLength: context.promptIds.length,
+        responseMask: new Uint8Array(1),
+        rolloutLogprobs: new Float32Array(1),
         turnScores: [],
         toolRewards: [],
         toolScore: null,
@@ -343,7 +343,7 @@ describe("failures", () => {
       }),
     }));
     const { run } = makeFakeRollout({ reply: () => "ok", defaultAgentLoop: "ragged" });
-    await expect(run()).rejects.toThrow(/as long as responseIds \(1\)/);
+    await expect(run()).rejects.toThrow(/as long as tokenIds \(\d+\), prompt included/);
   });
 
   it("an unknown format is an error before anything is generated, not a run without tools", async () => {
@@ -453,6 +453,7 @@ describe("custom loops from a config", () => {
   });
 
   it("are TypeScript without a build step: a class or a function", async () => {
+    provideHostModules({ "@cria/rollout": await import("../index.js") });
     await loadAgentLoops([entry("EchoLoop", { depth: 3 }), entry("makeThrowingLoop")], folder);
     const { run } = makeFakeRollout({ reply: () => "ok" });
     const [echoed, thrown] = await run([

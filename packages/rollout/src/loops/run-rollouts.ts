@@ -411,10 +411,10 @@ class Group {
 /** The record of a conversation whose loop threw: its prompt, and why. */
 function describeFailure(row: DatasetRow, promptIds: Int32Array, error: unknown): CompleteOutput {
   return {
-    promptIds,
-    responseIds: new Int32Array(0),
-    responseMask: new Uint8Array(0),
-    responseLogprobs: new Float32Array(0),
+    tokenIds: Int32Array.from(promptIds),
+    promptLength: promptIds.length,
+    responseMask: new Uint8Array(promptIds.length),
+    rolloutLogprobs: new Float32Array(promptIds.length),
     turnScores: [],
     toolRewards: [],
     toolScore: null,
