@@ -18,6 +18,7 @@ import { probeTemplate } from "../init/find-tool-format.js";
 import { Disposables } from "../train/disposables.js";
 import { loadPolicy } from "../train/load-policy.js";
 import { makeMultiTurnOptions } from "../train/multi-turn-options.js";
+import { openRegistries } from "../train/registries.js";
 
 /** What the command line says; what is undefined is as the run or config has it. */
 export interface OpenChatOptions {
@@ -99,7 +100,7 @@ export async function openChat(options: OpenChatOptions): Promise<Chat> {
       allowControlTokens: (config ?? subject.sft)?.data.allow_control_tokens,
     });
     const multiTurn = config
-      ? await makeMultiTurnOptions(config.actor_rollout_ref.rollout, configFolder)
+      ? await makeMultiTurnOptions(config.actor_rollout_ref.rollout, configFolder, openRegistries())
       : makePlainMultiTurn(engine, tokenizer);
     if (ownFormat) multiTurn.format = ownFormat;
     const system = options.system ?? (await readSystem(subject));

@@ -7,7 +7,7 @@ const sampled = (...tokenIds: number[]): GenerateResult => ({
   logprobs: Float32Array.from(tokenIds, (id) => -id),
   text: "",
   finishReason: "stop",
-  stats: { prefillTokens: 0, reusedTokens: 0, decodeTokens: tokenIds.length },
+  stats: { prefillTokens: 0, reusedTokens: 0, decodeTokens: tokenIds.length, queueMs: 0, prefillMs: 0, decodeMs: 0 },
 });
 
 describe("TrajectoryBuilder", () => {

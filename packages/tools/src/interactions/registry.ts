@@ -1,4 +1,4 @@
-import { ToolError } from "@cria/core";
+import { Registry, ToolError } from "@cria/core";
 import { importExport } from "../user-code/import-export.js";
 import type { BaseInteraction } from "./base-interaction.js";
 import { CodeExecutionInteraction } from "./code-execution-interaction.js";
@@ -9,16 +9,16 @@ import { SimulatedUserInteraction } from "./simulated-user-interaction.js";
 
 export type InteractionClass = new (config?: Record<string, unknown>, name?: string) => BaseInteraction;
 
-/** Built-in classes, by the names that configs use: ours, and the Python paths of the field's shipped examples. */
-const classes = new Map<string, InteractionClass>([
-  ["@cria/tools#Gsm8kInteraction", Gsm8kInteraction],
-  ["@cria/tools#NumberGuessingInteraction", NumberGuessingInteraction],
-  ["@cria/tools#CodeExecutionInteraction", CodeExecutionInteraction],
-  ["@cria/tools#CodeGameInteraction", CodeGameInteraction],
-  ["@cria/tools#SimulatedUserInteraction", SimulatedUserInteraction],
-  ["verl.interactions.gsm8k_interaction.Gsm8kInteraction", Gsm8kInteraction],
-  ["verl.interactions.collabllm_interation.CollabLLMInteraction", SimulatedUserInteraction],
-]);
+/** By `class_name`. Built-in ones have our names; some also the Python paths of the field's shipped examples. */
+export const interactionClasses = new Registry<InteractionClass>("interaction class", {
+  "@cria/tools#Gsm8kInteraction": Gsm8kInteraction,
+  "@cria/tools#NumberGuessingInteraction": NumberGuessingInteraction,
+  "@cria/tools#CodeExecutionInteraction": CodeExecutionInteraction,
+  "@cria/tools#CodeGameInteraction": CodeGameInteraction,
+  "@cria/tools#SimulatedUserInteraction": SimulatedUserInteraction,
+  "verl.interactions.gsm8k_interaction.Gsm8kInteraction": Gsm8kInteraction,
+  "verl.interactions.collabllm_interation.CollabLLMInteraction": SimulatedUserInteraction,
+});
 
 /** One entry of an interaction config file. */
 export interface InteractionConfigEntry {
@@ -28,27 +28,25 @@ export interface InteractionConfigEntry {
   config?: Record<string, unknown>;
 }
 
+/** Makes a class available to every run as `class_name`; it goes before modules of that name. */
 export function registerInteractionClass(className: string, interactionClass: InteractionClass): void {
-  classes.set(className, interactionClass);
-}
-
-export function listInteractionClasses(): string[] {
-  return [...classes.keys()];
+  interactionClasses.register(className, interactionClass);
 }
 
 /**
- * Makes the interactions of a config, by name. `class_name` is a built-in name or `module#Export`; relative modules
+ * Makes the interactions of a config, by name. `class_name` is a name in `classes` or `module#Export`; relative modules
  * start at `baseFolder`.
  * @throws ConfigError when a class cannot be loaded, ToolError when it is not an interaction or a name comes twice.
  */
 export async function createInteractions(
   entries: readonly InteractionConfigEntry[],
   baseFolder: string,
+  classes = interactionClasses,
 ): Promise<Map<string, BaseInteraction>> {
   const interactions = new Map<string, BaseInteraction>();
   for (const entry of entries) {
     const interactionClass =
-      classes.get(entry.class_name) ??
+      classes.find(entry.class_name) ??
       ((await importExport(entry.class_name, baseFolder, "class_name")) as InteractionClass);
     const interaction = construct(interactionClass, entry);
     if (entry.name !== undefined) interaction.name = entry.name;
