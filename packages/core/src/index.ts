@@ -29,7 +29,7 @@ export type {
   TrainResult,
   TrainSequence,
 } from "./policy-engine.js";
-export { Registry } from "./registry.js";
+export { Registry, type RegistryErrors } from "./registry.js";
 export type {
   AgentState,
   FinishReason,

@@ -51,6 +51,7 @@ export { dumpTrajectories } from "./run/dump-trajectories.js";
 export { findOverlongPrompts } from "./run/find-overlong-prompts.js";
 export { loadPolicy, readContextSize, usesLora } from "./run/load-policy.js";
 export { countSamples, makeMultiTurnOptions } from "./run/multi-turn-options.js";
+export { openRegistries } from "./run/registries.js";
 export { runTraining, type TrainingHooks } from "./run/run-training.js";
 export { openSession } from "./run/session.js";
 export type { Session } from "./run/session-type.js";
