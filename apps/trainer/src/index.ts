@@ -8,10 +8,22 @@ export {
   defineToolSchema,
   type ExecuteOptions,
   findLastAnswer,
+  type InteractionConversation,
+  type InteractionDefinition,
   type InteractionReply,
+  type InteractionTurn,
+  interaction,
+  mcpServer,
+  openTools,
   type StartKwargs,
+  type ToolAnswer,
+  type ToolContext,
+  type ToolConversation,
+  type ToolDefinition,
+  type ToolListItem,
   type ToolResponse,
   type ToolResult,
+  tool,
 } from "@cria/tools";
 export { type Checkpoint, CheckpointStore, type TrainingState } from "./checkpoints/checkpoint-store.js";
 export { findCheckpoint, type OpenedRun, openRun } from "./checkpoints/open-run.js";
