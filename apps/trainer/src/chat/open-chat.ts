@@ -6,18 +6,21 @@ import { isAddress } from "@cria/hub";
 import { defaultMultiTurn, type MultiTurnOptions, readRecords, type SamplingParams } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { type BaseTool, disposeTools, loadToolConfig, loadToolParser } from "@cria/tools";
+import {
+  checkArgument,
+  Disposables,
+  loadConfig,
+  loadPolicy,
+  makeMultiTurnOptions,
+  resolvePath,
+  restoreEngines,
+  type SftConfig,
+  type TrainConfig,
+  trainConfigSchema,
+} from "@cria/trainer";
 import { demoConfigPath } from "../assets/embedded-policy.js";
-import { restoreEngines } from "../checkpoints/checkpoint-store.js";
-import { loadConfig } from "../config/load-config.js";
-import { checkArgument, resolvePath } from "../config/paths.js";
-import type { SftConfig } from "../config/sft-config.js";
-import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import { findTrained, type Trained } from "../export/find-trained.js";
-import { fetchModel } from "../hub/fetch-addresses.js";
 import { probeTemplate } from "../init/find-tool-format.js";
-import { Disposables } from "../train/disposables.js";
-import { loadPolicy } from "../train/load-policy.js";
-import { makeMultiTurnOptions } from "../train/multi-turn-options.js";
 
 /** What the command line says; what is undefined is as the run or config has it. */
 export interface OpenChatOptions {

@@ -15,10 +15,9 @@ import {
   loadToolConfig,
   readConfigList,
 } from "@cria/tools";
+import { checkArgument, providePackages } from "@cria/trainer";
 import { parse as parseYaml } from "yaml";
-import { checkArgument } from "../config/paths.js";
 import { parseServer } from "../init/from-mcp.js";
-import { providePackages } from "../user-code/provide-packages.js";
 
 /** Tools and interactions to look at. */
 export interface EnvSubjects {

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
+import { writeTinyRun } from "@cria/trainer/testing";
 import { runCommand as runCitty } from "citty";
 import { afterAll, describe, expect, it } from "vitest";
 import { captureOutput } from "../testing/capture-output.js";
-import { writeTinyRun } from "../testing/tiny-session.js";
 import { demoCommand } from "./demo.js";
 import { sftCommand } from "./sft.js";
 import { trainCommand } from "./train.js";

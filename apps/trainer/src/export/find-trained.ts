@@ -3,14 +3,20 @@ import { dirname, join, resolve } from "node:path";
 import { DataError } from "@cria/core";
 import type { LlamaModel, LoadModelOptions } from "@cria/engine";
 import { isAddress } from "@cria/hub";
-import type { Checkpoint } from "../checkpoints/checkpoint-store.js";
-import { findCheckpoint, nameCommand } from "../checkpoints/open-run.js";
-import { checkConfig } from "../config/check-config.js";
-import { type SftConfig, sftConfigSchema } from "../config/sft-config.js";
-import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
-import { loadSftModel } from "../sft/open-sft.js";
-import { loadPolicy, usesLora } from "../train/load-policy.js";
-import type { RunOrigin } from "../train/run-folder.js";
+import {
+  type Checkpoint,
+  checkConfig,
+  findCheckpoint,
+  loadPolicy,
+  loadSftModel,
+  nameCommand,
+  type RunOrigin,
+  type SftConfig,
+  sftConfigSchema,
+  type TrainConfig,
+  trainConfigSchema,
+  usesLora,
+} from "@cria/trainer";
 
 /** What a run trained, found by its folder or by one of its checkpoints. */
 export interface Trained {

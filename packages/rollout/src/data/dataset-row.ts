@@ -1,21 +1,7 @@
 import { type ChatMessage, DataError, describeIssue, withoutLibraryTexts } from "@cria/core";
 import { z } from "zod";
 import { copyData } from "../rewards/copy-data.js";
-
-/** A part of a message: policies read text alone. */
-const contentPart = z.looseObject({ type: z.string(), text: z.string().nullish() }).transform((part, context) => {
-  if (part.type === "text") return part.text ?? "";
-  context.addIssue({ code: "custom", message: "a part of type text", input: part.type, path: ["type"] });
-  return z.NEVER;
-});
-
-const message = z
-  .looseObject({
-    role: z.enum(["system", "user", "assistant", "tool"]),
-    content: z.union([z.string(), z.array(contentPart).transform((parts) => parts.join(""))]).nullish(),
-  })
-  // Parquet writes a null for every key that only other messages have; templates ask whether a key is there.
-  .transform((given) => ({ ...dropNulls(given), content: given.content ?? "" }));
+import { messageSchema } from "./message-schema.js";
 
 const kwargs = z
   .record(z.string(), z.unknown())
@@ -52,7 +38,7 @@ const media = z
   .optional();
 
 const rowSchema = z.looseObject({
-  prompt: z.array(message).min(1),
+  prompt: z.array(messageSchema).min(1),
   data_source: z.string(),
   reward_model: z.looseObject({ style: z.string().nullish(), ground_truth: z.unknown() }).nullish(),
   extra_info: extraInfo.nullish().transform((given) => given ?? extraInfo.parse({})),
@@ -110,7 +96,7 @@ export function parseRow(value: unknown, index: number, place: string, options: 
     index,
     uid: `${row.data_source}/${options.position ?? index}`,
     place,
-    prompt: row.prompt as ChatMessage[],
+    prompt: row.prompt,
     dataSource: row.data_source,
     groundTruth: row.reward_model?.ground_truth,
     extraInfo: { ...extraInfo, need_tools_kwargs: extraInfo.need_tools_kwargs ?? options.needToolsKwargs ?? false },
