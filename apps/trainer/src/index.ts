@@ -8,10 +8,22 @@ export {
   defineToolSchema,
   type ExecuteOptions,
   findLastAnswer,
+  type InteractionConversation,
+  type InteractionDefinition,
   type InteractionReply,
+  type InteractionTurn,
+  interaction,
+  mcpServer,
+  openTools,
   type StartKwargs,
+  type ToolAnswer,
+  type ToolContext,
+  type ToolConversation,
+  type ToolDefinition,
+  type ToolListItem,
   type ToolResponse,
   type ToolResult,
+  tool,
 } from "@cria/tools";
 export type { Session, StepMetrics } from "@cria/trainer";
 export {

@@ -28,7 +28,7 @@ export interface EnvSubjects {
 const mcpTools = "@cria/tools#McpTools";
 
 /**
- * What a path names: a YAML file with `tools` or `interaction`; a module's export (`my-tool.ts#MyTool`), or all that a module
+ * What a path names: a YAML file with `tools` or `interaction`; a module's export (`my-tool.ts#myTool`), or all that a module
  * exports: tools, interactions, tools of the AI SDK, records of them, agents with tools; an MCP server by its URL or its command
  * line, or a JSON file of `mcpServers`.
  * @throws ConfigError or ToolError when it cannot be loaded or has nothing to check.
@@ -49,7 +49,7 @@ export async function loadSubjects(path: string, config: Record<string, unknown>
     throw new ConfigError("cannot be loaded", {
       code: "config/unreadable",
       subject: path,
-      expected: "a module (my-tool.ts#MyTool) or a YAML file of tools or interactions",
+      expected: "a module (my-tool.ts#myTool) or a YAML file of tools or interactions",
       received: (cause as Error).message,
       cause,
     });
