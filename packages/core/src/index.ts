@@ -29,6 +29,7 @@ export type {
   TrainResult,
   TrainSequence,
 } from "./policy-engine.js";
+export { readOrThrow, type UnreadableDetails } from "./read-or-throw.js";
 export { Registry, type RegistryErrors } from "./registry.js";
 export type {
   AgentState,
