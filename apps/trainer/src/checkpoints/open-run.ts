@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { ConfigError, DataError } from "@cria/core";
 import { isMapping } from "../config/raw-config.js";
 import type { TrainConfig } from "../config/train-config.js";
-import { guardWrite, RunFolder } from "../train/run-folder.js";
+import { guardRunWrite, RunFolder } from "../train/run-folder.js";
 import type { Unvalidated } from "../train/run-steps.js";
 import { type Checkpoint, CheckpointStore, readCheckpoint } from "./checkpoint-store.js";
 import { compareConfigs, formatDifferences } from "./compare-configs.js";
@@ -179,7 +179,7 @@ async function moveAside(path: string): Promise<string> {
   for (let i = 1; ; i++) {
     const target = `${path}.old-${i}`;
     if (existsSync(target)) continue;
-    await guardWrite(target, () => rename(path, target));
+    await guardRunWrite(target, () => rename(path, target));
     return target;
   }
 }
