@@ -5,7 +5,7 @@ export {
   type TrainingState,
 } from "./checkpoints/checkpoint-store.js";
 export { findCheckpoint, findRunPath, nameCommand, type OpenedRun, openRun } from "./checkpoints/open-run.js";
-export { guardWrite, RunFolder, type RunOrigin, writeAtomically, writeLines } from "./checkpoints/run-folder.js";
+export { RunFolder, type RunOrigin, writeAtomically, writeLines } from "./checkpoints/run-folder.js";
 export { applyOverride } from "./config/apply-override.js";
 export { checkConfig, listLeaves } from "./config/check-config.js";
 export { checkTrainPaths, listMissingTrainPaths } from "./config/check-train-paths.js";

@@ -1,5 +1,5 @@
 import { open, rename, rm } from "node:fs/promises";
-import { EngineError } from "@cria/core";
+import { EngineError, suggestWriteRemedy } from "@cria/core";
 import type { GgufHeader } from "./read-gguf.js";
 import { countBytes, type TensorType } from "./tensor-types.js";
 
@@ -68,7 +68,7 @@ export async function writeGgufFile(
       subject: path,
       expected: "a writable folder with room for the file",
       received: (error as Error).message,
-      remedy: "free some space or choose another path; nothing was changed",
+      remedy: `${suggestWriteRemedy(error, "choose another path")}; nothing was changed`,
       cause: error,
     });
   }
