@@ -23,6 +23,7 @@ export { type KlEstimate, klEstimates } from "./kl.js";
 export { KlController, type KlControllerOptions } from "./kl-controller.js";
 export { type KlInRewardInputs, type KlInRewardOutputs, penalizeRewards } from "./kl-in-reward.js";
 export * from "./losses/index.js";
+export { type Clip, type LossTerms, losses } from "./make-loss.js";
 export { maskedMean, maskedVariance, maskedWhiten } from "./masked.js";
 export { type PolicyFiltration, resampleByScore, reweightMethods } from "./pf-ppo.js";
 export { type PlaceRewardsInputs, placeRewards, type StepReward } from "./place-rewards.js";

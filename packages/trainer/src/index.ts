@@ -45,13 +45,15 @@ export {
   fetchModel,
   fetchTrainAddresses,
 } from "./hub/fetch-addresses.js";
+export { type Batch, makeBatch } from "./policy/batch.js";
+export { Generation } from "./policy/generation.js";
+export { loadConfiguredModel, readContextSize, usesLora } from "./policy/load-configured-model.js";
+export { type LoadPolicyOptions, loadPolicy } from "./policy/load-policy.js";
+export { type GenerateTextOptions, Policy, type PolicyScoreOptions, type TokenScores } from "./policy/policy.js";
+export type { UpdateOptions } from "./policy/update-policy.js";
 export { countSteps } from "./run/count-steps.js";
-export { Disposables } from "./run/disposables.js";
 export { dumpTrajectories } from "./run/dump-trajectories.js";
 export { findOverlongPrompts } from "./run/find-overlong-prompts.js";
-export { loadPolicy, readContextSize, usesLora } from "./run/load-policy.js";
-export { countSamples, makeMultiTurnOptions } from "./run/multi-turn-options.js";
-export { openRegistries } from "./run/registries.js";
 export { runTraining, type TrainingHooks } from "./run/run-training.js";
 export { openSession } from "./run/session.js";
 export type { Session } from "./run/session-type.js";
@@ -60,8 +62,24 @@ export { TrainingInterrupted } from "./run/training-interrupted.js";
 export { loadSftModel } from "./sft/open-sft.js";
 export { readExamples } from "./sft/read-examples.js";
 export { runSft, type SftResult } from "./sft/run-sft.js";
+export { type AdvantageOptions, type Advantages, advantages } from "./step/advantages.js";
 export type { StepMetrics } from "./step/collect-metrics.js";
+export { Groups } from "./step/groups.js";
+export { type RollOutOptions, RunningRollouts, rollOut } from "./step/roll-out.js";
 export { runTrainingStep, type StepResult } from "./step/training-step.js";
+export { Disposables } from "./task/disposables.js";
+export type { Environment } from "./task/environment.js";
+export { probeTemplate, type Render, type TemplateAbilities } from "./task/find-tool-format.js";
+export { countSamples, makeMultiTurnOptions } from "./task/multi-turn-options.js";
+export { openRegistries } from "./task/registries.js";
+export {
+  type BatchesOptions,
+  defineTask,
+  type Episode,
+  Task,
+  type TaskDefinition,
+  type TaskReward,
+} from "./task/task.js";
 export { makeTrackers } from "./trackers/open-trackers.js";
 export { providePackages } from "./user-code/provide-packages.js";
 export { runValidation } from "./validation/run-validation.js";

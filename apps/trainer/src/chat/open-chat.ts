@@ -10,9 +10,10 @@ import {
   checkArgument,
   Disposables,
   loadConfig,
-  loadPolicy,
+  loadConfiguredModel,
   makeMultiTurnOptions,
   openRegistries,
+  probeTemplate,
   resolvePath,
   restoreEngines,
   type SftConfig,
@@ -21,7 +22,6 @@ import {
 } from "@cria/trainer";
 import { demoConfigPath } from "../assets/embedded-policy.js";
 import { findTrained, type Trained } from "../export/find-trained.js";
-import { probeTemplate } from "../init/find-tool-format.js";
 
 /** What the command line says; what is undefined is as the run or config has it. */
 export interface OpenChatOptions {
@@ -175,7 +175,7 @@ async function openConfig(file: string, options: OpenChatOptions): Promise<Subje
   return {
     name: path,
     load: (overrides) =>
-      loadPolicy(config, folder, { trainable: "none", kvType: "f32", ...untrained, ...lora, ...overrides }),
+      loadConfiguredModel(config, folder, { trainable: "none", kvType: "f32", ...untrained, ...lora, ...overrides }),
     config,
     sft: null,
     configFolder: folder,

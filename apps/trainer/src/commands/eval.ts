@@ -9,7 +9,7 @@ import {
   fetchModel,
   fetchTrainAddresses,
   findCheckpoint,
-  loadPolicy,
+  loadConfiguredModel,
   openSession,
   readSuccess,
   restoreEngines,
@@ -127,16 +127,16 @@ async function openPolicy(
     const fetch = (option: string, path: string) => fetchModel(checkArgument(option, path), options);
     const path = given.model === undefined ? {} : { path: await fetch("--model", given.model) };
     const lora = adapter === null ? null : { path: await fetch("--adapter", adapter) };
-    const engine = await loadPolicy(config, folder, { ...fixed, ...path, lora });
+    const engine = await loadConfiguredModel(config, folder, { ...fixed, ...path, lora });
     return { engine, name: given.model ?? adapter!, step: null };
   }
   const { lora_adapter_path, path } = config.actor_rollout_ref.model;
   const untrained = lora_adapter_path === null ? { lora: null } : {};
-  return { engine: await loadPolicy(config, folder, { ...fixed, ...untrained }), name: path, step: null };
+  return { engine: await loadConfiguredModel(config, folder, { ...fixed, ...untrained }), name: path, step: null };
 }
 
 async function loadCheckpoint(config: TrainConfig, folder: string, checkpoint: Checkpoint): Promise<LlamaModel> {
-  const engine = await loadPolicy(config, folder);
+  const engine = await loadConfiguredModel(config, folder);
   try {
     await restoreEngines(checkpoint, { actor: engine });
     return engine;

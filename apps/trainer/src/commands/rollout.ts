@@ -106,8 +106,11 @@ async function rollOut(
   const ended: Trajectory[] = [];
   const judged: number[] = [];
   try {
-    const trajectories = await runRollouts(session.engine, rows, {
-      ...session.rollout,
+    const trajectories = await runRollouts(session.policy.engine, rows, {
+      ...session.environment,
+      tokenizer: session.policy.tokenizer,
+      seed: rollout.seed,
+      signal: session.signal,
       n,
       temperature: val ? (val_kwargs.do_sample ? val_kwargs.temperature : 0) : rollout.temperature,
       topP: val ? val_kwargs.top_p : rollout.top_p,
@@ -124,7 +127,7 @@ async function rollOut(
     progress.finish();
     return { trajectories, seconds: (performance.now() - started) / 1000 };
   } catch (error) {
-    if (!session.rollout.signal?.aborted || ended.length === 0) throw error;
+    if (!session.signal?.aborted || ended.length === 0) throw error;
     progress.finish();
     ended.sort((a, b) => a.rowIndex - b.rowIndex || a.sampleIndex - b.sampleIndex);
     return { trajectories: ended, seconds: (performance.now() - started) / 1000 };

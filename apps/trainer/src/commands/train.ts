@@ -55,7 +55,7 @@ export const trainCommand = defineCommand({
         else
           printTraining(summary, {
             config: given._.map(String),
-            lora: session.engine.info.trainable === "lora",
+            lora: session.policy.engine.info.trainable === "lora",
             dumped,
             heldOut: session.valRows.length > 0,
           });

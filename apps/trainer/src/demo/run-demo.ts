@@ -66,14 +66,18 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     const run = await RunFolder.create(`${options.cwd}/runs/demo`);
     await run.clear();
     await run.writeConfig(config);
-    await run.writeOrigin(session.engine.info.path, folder);
-    const { info } = session.engine;
+    await run.writeOrigin(session.policy.engine.info.path, folder);
+    const { info } = session.policy.engine;
     say(
       `${pc.bold("cria demo")}: ${info.name}, ${formatCount(info.parameterCount)} parameters, LoRA ${formatCount(info.trainableParameterCount)}; ${info.device}, ${info.threads} threads, seed ${options.seed}`,
     );
 
     const before = await measure(session, "before", options.silent);
-    const progress = new Progress({ label: "train   ", total: countSteps(session), silent: options.silent });
+    const progress = new Progress({
+      label: "train   ",
+      total: countSteps(session.config, session.trainRows.length),
+      silent: options.silent,
+    });
     const history = await runTraining(session, run, {
       onStep: (step, _, m) =>
         progress.update(
@@ -100,7 +104,10 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
       },
     };
     await run.writeJson("summary.json", summary);
-    const validated = dumpTrajectories(session, after.sampled, { step: history.length, rows: session.valRows });
+    const validated = dumpTrajectories(session.policy.engine, session.environment, after.sampled, {
+      step: history.length,
+      rows: session.valRows,
+    });
     await run.writeLines("validation/after.jsonl", validated);
     const scores = history.map((m) => m["reward/score/mean"] ?? 0);
     await writeAtomically(run.file("success.svg"), drawDemoChart(scores, before.success, after.success));

@@ -7,7 +7,7 @@ import {
   type Checkpoint,
   checkConfig,
   findCheckpoint,
-  loadPolicy,
+  loadConfiguredModel,
   loadSftModel,
   nameCommand,
   type RunOrigin,
@@ -75,7 +75,7 @@ export async function findTrained(path: string, base: string | null, say: (text:
     lora: sft ? sft.model.lora_rank > 0 : usesLora(train!),
     load: (overrides) => {
       const given = { path: model, ...overrides };
-      return sft ? loadSftModel(sft, configFolder, given) : loadPolicy(train!, configFolder, given);
+      return sft ? loadSftModel(sft, configFolder, given) : loadConfiguredModel(train!, configFolder, given);
     },
     base: model,
     checkpoint: hasCheckpoints ? await findCheckpoint(path, say) : null,

@@ -84,9 +84,22 @@ it("what is trained on is what the dump, metrics, validation and `cria rollout` 
   expect(shown?.[1]).toBeCloseTo(mean(validated.map((line) => line.reward)), 12);
 
   const rows = session.trainRows.slice(0, 4);
-  const options = { ...session.rollout, n: 2, temperature: 1, topP: 1, topK: 0, step: 2 };
-  const trajectories = await runRollouts(session.engine, rows, options);
-  const lines = dumpTrajectories(session, trajectories, { step: null, rows, times: true });
+  const options = {
+    ...session.environment,
+    tokenizer: session.policy.tokenizer,
+    seed: 0,
+    n: 2,
+    temperature: 1,
+    topP: 1,
+    topK: 0,
+    step: 2,
+  };
+  const trajectories = await runRollouts(session.policy.engine, rows, options);
+  const lines = dumpTrajectories(session.policy.engine, session.environment, trajectories, {
+    step: null,
+    rows,
+    times: true,
+  });
   const summary = summarizeRollouts(trajectories, 1);
   expect(summary.reward!.mean).toBeCloseTo(
     mean(lines.map((line) => line.token_level_rewards.reduce((a, b) => a + b, 0))),
@@ -96,9 +109,18 @@ it("what is trained on is what the dump, metrics, validation and `cria rollout` 
 
 it("without an aggregator rewards lie as aggregateReward puts them by default", async () => {
   const rows = session.trainRows.slice(0, 2);
-  const shared = { ...session.rollout, n: 2, temperature: 1, topP: 1, topK: 0, step: 3 };
+  const shared = {
+    ...session.environment,
+    tokenizer: session.policy.tokenizer,
+    seed: 0,
+    n: 2,
+    temperature: 1,
+    topP: 1,
+    topK: 0,
+    step: 3,
+  };
   const placed = async (aggregate: typeof placeAsEarned | undefined): Promise<Trajectory["rewards"][]> =>
-    (await runRollouts(session.engine, rows, { ...shared, aggregate })).map((t) => t.rewards);
+    (await runRollouts(session.policy.engine, rows, { ...shared, aggregate })).map((t) => t.rewards);
   expect(await placed(undefined)).toEqual(await placed((earned) => aggregateReward(earned, defaultRewardAggregation)));
   const earned = {
     responseMask: Uint8Array.of(0, 1, 1, 0, 1, 0),

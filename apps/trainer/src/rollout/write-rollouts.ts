@@ -32,7 +32,8 @@ export async function writeRollouts(
   trajectories: readonly Trajectory[],
   { rows, keep, form, file }: WriteRolloutsOptions,
 ): Promise<WrittenRollouts> {
-  const dump = (some: readonly Trajectory[]) => dumpTrajectories(session, some, { step: null, rows, times: true });
+  const dump = (some: readonly Trajectory[]) =>
+    dumpTrajectories(session.policy.engine, session.environment, some, { step: null, rows, times: true });
   const lines = dump(trajectories);
   const kept = trajectories.filter((_, i) => keep === null || keep(lines[i]!));
   if (kept.length === 0) throw makeNothingKept(trajectories, file);
@@ -42,7 +43,8 @@ export async function writeRollouts(
     await writeLines(file, keptLines);
     return { file, form, written: kept.length, unusable: 0, inexact: 0 };
   }
-  const { tokenizer, tools, multiTurn } = session.rollout;
+  const { tokenizer } = session.policy;
+  const { tools, multiTurn } = session.environment;
   const parse = resolveToolParser(multiTurn.format);
   const made = keptLines.flatMap((line) => {
     const schemas = line.tools.map((name) => tools.get(name)!.schema);

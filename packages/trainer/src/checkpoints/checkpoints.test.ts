@@ -16,6 +16,7 @@ import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { checkConfig } from "../config/check-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
+import { Policy } from "../policy/policy.js";
 import { listEngines, runTraining } from "../run/run-training.js";
 import type { StepMetrics } from "../step/collect-metrics.js";
 import { dropTimes } from "../testing/drop-times.js";
@@ -271,7 +272,7 @@ describe("checkpoints", () => {
     const session = await openTinySession(models, options);
     const { path } = await train(session, 1);
     const again = await reopen(session);
-    const failing = new Proxy(again.engine, {
+    const failing = new Proxy(again.policy.engine, {
       get: (target, name) =>
         name === "readTensor"
           ? () => Promise.reject(Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" }))
@@ -279,7 +280,7 @@ describe("checkpoints", () => {
             ? (Reflect.get(target, name, target) as () => unknown).bind(target)
             : Reflect.get(target, name, target),
     });
-    await expect(train(Object.assign(again, { engine: failing }), 3)).rejects.toThrow(
+    await expect(train({ ...again, policy: new Policy({ ...again.policy, engine: failing }) }, 3)).rejects.toThrow(
       /global_step_2: cannot be written[\s\S]*free some space/,
     );
     expect(readdirSync(join(path, "checkpoints"))).toEqual(["global_step_1"]);
@@ -289,9 +290,9 @@ describe("checkpoints", () => {
   it("those of another model are refused before anything is changed", async () => {
     const one = await openTinySession(models, options);
     const two = await models.load({}, { lora: { rank: 2, alpha: 4 } });
-    if (!isStateful(one.engine)) throw new Error("the tiny model keeps a state");
+    if (!isStateful(one.policy.engine)) throw new Error("the tiny model keeps a state");
     const file = join(models.folder, "state.bin");
-    await writeEngineState(file, one.engine);
+    await writeEngineState(file, one.policy.engine);
     await expect(restoreEngineState(file, two)).rejects.toThrow(/another model[\s\S]*expected: .*lora_[ab] \[/);
   });
 });

@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 
-import { DataError, guardWrite, writeFileAtomically } from "@cria/core";
+import { guardWrite, writeFileAtomically } from "@cria/core";
 import { describeMachine } from "./machine.js";
 
 /** Where a run writes: resolved config, metrics, trajectories, adapters. */

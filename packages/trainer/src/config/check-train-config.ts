@@ -1,10 +1,10 @@
 import { type AdvantageEstimator, composePolicyLoss, rewardStrategies } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
 import { getToolParser } from "@cria/tools";
-import { countSamples } from "../run/multi-turn-options.js";
-import type { Registries } from "../run/registries.js";
 import { makeRolloutCorrectionOptions } from "../step/algorithm-options.js";
 import { makePolicyLossOptions } from "../step/policy-loss-options.js";
+import { countSamples } from "../task/multi-turn-options.js";
+import type { Registries } from "../task/registries.js";
 import type { TrainConfig } from "./train-config.js";
 
 /**

@@ -1,4 +1,4 @@
-import { usesLora } from "../run/load-policy.js";
+import { usesLora } from "../policy/load-configured-model.js";
 import type { TrainConfig } from "./train-config.js";
 
 /** What a config does that its writer hardly meant. */

@@ -5,6 +5,7 @@ import { loadModel, loadValueModel } from "@cria/engine";
 import { makeNormals, TinyModels } from "@cria/engine/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
+import { Policy } from "../policy/policy.js";
 import { dumpTrajectories } from "../run/dump-trajectories.js";
 import { openSession } from "../run/session.js";
 import { runTrainingStep } from "../step/training-step.js";
@@ -28,7 +29,7 @@ const open = async (rewardModel: Record<string, unknown>, options: TinySessionOp
   opened.push(session);
   return session;
 };
-const take = (session: TinySession) => runTrainingStep(session, session.trainRows, 1, 0);
+const take = (session: TinySession) => runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
 const serve = async (...args: Parameters<typeof startChatServer>) => {
   const server = await startChatServer(...args);
   servers.push(server);
@@ -72,8 +73,8 @@ describe("a training step with reward models", () => {
       return "Score: 5";
     });
     const session = await open({ model: { base_url: server.url, max_num_seqs: 64 } });
-    const score = session.engine.score.bind(session.engine);
-    session.engine = Object.create(session.engine, {
+    const score = session.policy.engine.score.bind(session.policy.engine);
+    const engine = Object.create(session.policy.engine, {
       score: {
         value: async (...args: Parameters<typeof score>) => {
           events.push("old_log_prob begins");
@@ -85,7 +86,7 @@ describe("a training step with reward models", () => {
         },
       },
     });
-    const { metrics } = await take(session);
+    const { metrics } = await take({ ...session, policy: new Policy({ ...session.policy, engine }) });
     expect(events).toEqual(["old_log_prob begins", ...Array(12).fill("judged"), "old_log_prob ends"]);
     // The step's time has them once.
     expect(metrics["timing_s/old_log_prob"]).toBeGreaterThan(0.2);
@@ -144,7 +145,9 @@ describe("a training step with reward models", () => {
     expect(failed.map((t) => t.uid.at(-1)).sort()).toEqual(["1", "2", "2", "2"]);
     for (const t of failed) {
       expect(t.error).toMatch(/^reward model rm: (no score in the verdict "no idea"|.*HTTP 500)/);
-      expect(dumpTrajectories(session, [t], { step: 1, rows: session.trainRows })[0]).toMatchObject({
+      expect(
+        dumpTrajectories(session.policy.engine, session.environment, [t], { step: 1, rows: session.trainRows })[0],
+      ).toMatchObject({
         reward: null,
         score: null,
         extra: { rm_error: expect.any(String) },

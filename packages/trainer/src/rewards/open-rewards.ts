@@ -15,7 +15,7 @@ import {
 } from "@cria/rollout";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
-import type { Registries } from "../run/registries.js";
+import type { Registries } from "../task/registries.js";
 import { JudgedRewards } from "./judged-rewards.js";
 import { openRewardModels } from "./open-reward-models.js";
 
@@ -23,6 +23,8 @@ export interface OpenRewardsOptions extends Omit<PossibleScores, "agentLoops" | 
   /** The run's. */
   registries: Pick<Registries, "agentLoops" | "rewards" | "rewardManagers">;
   responseLength: number;
+  /** In place of the one that the config names. */
+  reward?: RewardFunction;
   /** All that the run may roll out, for training and for validation. */
   rows: readonly DatasetRow[];
 }
@@ -31,11 +33,12 @@ export interface OpenRewardsOptions extends Omit<PossibleScores, "agentLoops" | 
 export async function openRewards(
   config: TrainConfig,
   folder: string,
-  { responseLength, rows, registries, ...scores }: OpenRewardsOptions,
+  { responseLength, rows, registries, reward: given, ...scores }: OpenRewardsOptions,
 ): Promise<RewardManager> {
   const { reward_model } = config;
   const { path, name, reward_kwargs } = config.custom_reward_function;
-  const reward = path === null ? null : await loadExport(resolvePath(folder, path), name, "custom_reward_function");
+  const named = path === null ? null : await loadExport(resolvePath(folder, path), name, "custom_reward_function");
+  const reward = given ?? named;
   if (!reward && asksRules(reward_model)) for (const row of rows) checkRowHasReward(row, { ...scores, ...registries });
   const { enable, len, penalty_factor, log } = reward_model.overlong_buffer;
   if (enable && reward_model.reward_manager === "naive")

@@ -1,6 +1,6 @@
-import type { Trajectory } from "@cria/core";
+import type { PolicyEngine, Trajectory } from "@cria/core";
 import { type DatasetRow, type DumpContext, type DumpLine, describeTrajectories } from "@cria/rollout";
-import type { Session } from "./session-type.js";
+import type { Environment } from "../task/environment.js";
 
 export interface DumpOptions extends Pick<DumpContext, "advantages" | "times"> {
   /** Of the training; null: there is none. */
@@ -9,15 +9,16 @@ export interface DumpOptions extends Pick<DumpContext, "advantages" | "times"> {
   rows: readonly DatasetRow[];
 }
 
-/** A session's trajectories as the lines of a dump. */
+/** Trajectories as the lines of a dump. */
 export function dumpTrajectories(
-  { engine, rollout }: Pick<Session, "engine" | "rollout">,
+  engine: Pick<PolicyEngine, "detokenize">,
+  { tools }: Pick<Environment, "tools">,
   trajectories: readonly Trajectory[],
   options: DumpOptions,
 ): DumpLine[] {
   return describeTrajectories(trajectories, {
     ...options,
-    tools: rollout.tools,
+    tools,
     detokenize: (tokenIds) => engine.detokenize(tokenIds),
   });
 }

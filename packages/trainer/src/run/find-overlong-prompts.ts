@@ -1,6 +1,6 @@
 import { type DatasetRow, measurePrompts } from "@cria/rollout";
 import { type Report, WorkReporter } from "../events.js";
-import { findPromptCache } from "./open-data.js";
+import { findPromptCache } from "../task/open-data.js";
 import type { Session } from "./session-type.js";
 
 /** So many rows are measured at once: neither reports nor a cache is worth it. */
@@ -11,15 +11,18 @@ const FEW = 1000;
  * hours, may pass until then.
  * @param folder where relative paths of the config start.
  */
-export async function findOverlongPrompts(session: Session, folder: string, report?: Report): Promise<string | null> {
-  const { data } = session.config;
-  const { maxPromptLength, truncation, tokenizer, tools, signal } = session.rollout;
+export async function findOverlongPrompts(
+  { config: { data }, policy, environment, trainRows, valRows, signal }: Session,
+  folder: string,
+  report?: Report,
+): Promise<string | null> {
+  const { maxPromptLength, truncation, tools } = environment;
   if (truncation !== "error" || data.filter_overlong_prompts) return null;
-  const rows = [...session.trainRows, ...session.valRows];
+  const rows = [...trainRows, ...valRows];
   const reporter = new WorkReporter(rows.length < FEW ? undefined : report, "measure prompts");
   const lengths = await measurePrompts(rows, {
-    engine: session.engine,
-    tokenizer,
+    engine: policy.engine,
+    tokenizer: policy.tokenizer,
     tools,
     templateKwargs: data.apply_chat_template_kwargs,
     allowControlTokens: data.allow_control_tokens,

@@ -5,6 +5,7 @@ import { TinyModels } from "@cria/engine/testing";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { CheckpointStore } from "../checkpoints/checkpoint-store.js";
 import { SavePoints } from "../checkpoints/save-points.js";
+import { Policy } from "../policy/policy.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";
 import { trainSession } from "./train-session.js";
@@ -62,7 +63,7 @@ function abortAt(
   n: number,
 ): TinySession {
   let calls = 0;
-  const engine = new Proxy(session.engine, {
+  const engine = new Proxy(session.policy.engine, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== "function") return value;
@@ -72,7 +73,7 @@ function abortAt(
       };
     },
   });
-  return { ...session, engine };
+  return { ...session, policy: new Policy({ ...session.policy, engine }) };
 }
 
 describe("a run that is interrupted goes on as if it never had been", () => {
@@ -129,8 +130,10 @@ describe("a run that is interrupted goes on as if it never had been", () => {
     const second = new AbortController();
     const again = await reopen(session);
     second.abort(new Error("at once"));
-    again.rollout = { ...again.rollout, signal: second.signal };
-    expect((await interrupt(again)).training).toMatchObject({ step: 1, checkpoint: training.checkpoint });
+    expect((await interrupt({ ...again, signal: second.signal })).training).toMatchObject({
+      step: 1,
+      checkpoint: training.checkpoint,
+    });
     await train(await reopen(session));
     expect(readRun(session)).toEqual(whole);
   });

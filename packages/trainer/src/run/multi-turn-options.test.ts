@@ -49,8 +49,8 @@ const open = async (rollout: Record<string, unknown>, more: Partial<TinySessionO
 describe("multi-turn keys of the config", () => {
   it("interaction_config_path: its scores reach the trajectories and the rewards on tokens", async () => {
     const session = await open({ multi_turn: { interaction_config_path: interactions }, n: 4 });
-    const { trajectories } = await runTrainingStep(session, session.trainRows, 1, 0);
-    expect(session.rollout.interactions!.has("test")).toBe(true);
+    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+    expect(session.environment.interactions!.has("test")).toBe(true);
     const judged = trajectories.filter((t) => t.turnScores.length > 0);
     for (const t of judged) {
       expect(t.reward).toBeCloseTo(t.rewards.score! + 0.5);
@@ -61,13 +61,13 @@ describe("multi-turn keys of the config", () => {
 
   it("agent_loop_config_path: TypeScript, also by the field's name of the key", async () => {
     const session = await open({ agent: { agent_loop_config_path: loops, default_agent_loop: "marked" } });
-    const { trajectories } = await runTrainingStep(session, session.trainRows, 1, 0);
+    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
     expect(trajectories.map((t) => t.extraFields.mark)).toEqual(Array(12).fill(7));
   });
 
   it("num_repeat_rollouts: so many samples of each prompt", async () => {
     const session = await open({ multi_turn: { num_repeat_rollouts: 2 } });
-    const { trajectories } = await runTrainingStep(session, session.trainRows, 1, 0);
+    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
     expect(trajectories.map((t) => [t.rowIndex, t.sampleIndex])).toEqual(
       [0, 1, 2].flatMap((r) => [
         [r, 0],
@@ -83,13 +83,13 @@ describe("multi-turn keys of the config", () => {
       train_on_tool_calls: false,
       use_inference_chat_template: true,
     };
-    expect((await open({ multi_turn })).rollout.multiTurn).toMatchObject({
+    expect((await open({ multi_turn })).environment.multiTurn).toMatchObject({
       interactionInterval: 2,
       interactionProb: 0.5,
       trainOnToolCalls: false,
       useInferenceChatTemplate: true,
     });
-    expect((await open({ multi_turn: { enable: false } })).rollout).toMatchObject({
+    expect((await open({ multi_turn: { enable: false } })).environment).toMatchObject({
       interactions: null,
       multiTurn: { maxAssistantTurns: 1 },
     });
@@ -100,10 +100,10 @@ describe("multi-turn keys of the config", () => {
       { stop: "Q", min_p: 0.05, max_tokens_per_turn: 3, val_kwargs: { do_sample: true, min_p: 0.2 } },
       { data: { val_files: "rows.jsonl" } },
     );
-    const sequence = session.engine.createSequence();
+    const sequence = session.policy.engine.createSequence();
     const generate = vi.spyOn(Object.getPrototypeOf(sequence) as PolicySequence, "generate");
     sequence.dispose();
-    await runTrainingStep(session, session.trainRows, 1, 0);
+    await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
     const trained = generate.mock.calls.splice(0).map(([, options]) => options);
     expect(trained.length).toBeGreaterThan(0);
     for (const options of trained) {
@@ -121,11 +121,13 @@ describe("multi-turn keys of the config", () => {
   });
 
   it("format: a parser of the user's, by module and export", async () => {
-    const { rollout } = await open({ multi_turn: { format: `${join(shared, "mine.ts")}#parse` } });
-    const parse = rollout.multiTurn.format as ToolParser;
+    const { environment } = await open({ multi_turn: { format: `${join(shared, "mine.ts")}#parse` } });
+    const parse = environment.multiTurn.format as ToolParser;
     expect(parse("text")).toEqual({ content: "", calls: [{ name: "text", arguments: {} }] });
     // A built-in one is found by its name.
-    expect((await open({ multi_turn: { format: "mistral" } })).rollout.multiTurn.format).toBe(getToolParser("mistral"));
+    expect((await open({ multi_turn: { format: "mistral" } })).environment.multiTurn.format).toBe(
+      getToolParser("mistral"),
+    );
   });
 
   it.each([

@@ -2,8 +2,8 @@ import { loadValueModel } from "@cria/engine";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
-import { usesLora } from "./load-policy.js";
-import type { Registries } from "./registries.js";
+import { usesLora } from "../policy/load-configured-model.js";
+import type { Registries } from "../task/registries.js";
 import type { Critic } from "./session-type.js";
 
 /**

@@ -72,7 +72,7 @@ describe("what configs load by path", () => {
     const sessions = [await open(2), await open(3)];
     for (const [i, session] of sessions.entries()) {
       const mark = i + 2;
-      const { metrics, trajectories } = await runTrainingStep(session, session.trainRows, 1, 0);
+      const { metrics, trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
       expect(metrics).toMatchObject({ "critic/mine": mark, "actor/reward_kl_penalty": mark });
       expect(metrics["actor/pg_loss"]).toBeCloseTo(mark * mark);
       expect(metrics["actor/kl_loss"]).toBeCloseTo(mark * mark);
@@ -90,7 +90,7 @@ describe("what configs load by path", () => {
     const session = await open(2);
     registerReward("late", () => 1);
     expect(session.registries.rewards.get("late")).toBeTypeOf("function");
-    expect(session.rollout.rewards).toBe(session.registries.rewards);
+    expect(session.environment.rewards).toBe(session.registries.rewards);
     await session.dispose();
   });
 });

@@ -14,7 +14,7 @@ afterEach(() => vi.restoreAllMocks());
 
 const step = async (options: TinySessionOptions) => {
   const session = await openTinySession(models, options);
-  return { session, ...(await runTrainingStep(session, session.trainRows, 1, 0)) };
+  return { session, ...(await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 })) };
 };
 const sum = (values: ArrayLike<number>) => Array.from(values).reduce((a, b) => a + b, 0);
 /** What opening a session says is wrong. The model does not exist: nothing may be loaded before the complaint. */
@@ -165,7 +165,7 @@ describe("reward_model in a training step", () => {
     writeFileSync(join(folder, "judge.ts"), source);
     config.custom_reward_function = { path: "judge.ts", name: "judge", reward_kwargs: {} };
     const session = await openSession(config, folder);
-    const { trajectories } = await runTrainingStep(session, session.trainRows, 1, 0);
+    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
     await session.dispose();
     for (const t of trajectories) expect([0, 0.5]).toContain(t.rewards.score);
   });
@@ -180,8 +180,8 @@ describe("data.* in a session", () => {
     for (const allowed of [false, true]) {
       config.data.allow_control_tokens = allowed;
       const session = await openSession(config, folder);
-      const [end] = session.engine.tokenize("<|im_end|>");
-      const ids = session.rollout.tokenizer.encodePrompt(messages);
+      const [end] = session.policy.engine.tokenize("<|im_end|>");
+      const ids = session.policy.tokenizer.encodePrompt(messages);
       expect([...ids].filter((id) => id === end)).toHaveLength(allowed ? 2 : 1);
       await session.dispose();
     }
@@ -204,7 +204,7 @@ describe("data.* in a session", () => {
 
   it("truncation error names row, file and line", async () => {
     const session = await openTinySession(models, { prompts, data: { max_prompt_length: 20 } });
-    await expect(runTrainingStep(session, session.trainRows, 1, 0)).rejects.toThrow(
+    await expect(runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 })).rejects.toThrow(
       /row 1 \(.*rows\.jsonl, line 2\): has a prompt that is too long/,
     );
   });
@@ -214,7 +214,10 @@ describe("data.* in a session", () => {
       reward: "return { score: 1, seen: arguments[3].full_prompt.length };",
       data: { return_full_prompt: true },
     });
-    const lines = dumpTrajectories(session, trajectories, { step: 1, rows: session.trainRows });
+    const lines = dumpTrajectories(session.policy.engine, session.environment, trajectories, {
+      step: 1,
+      rows: session.trainRows,
+    });
     for (const { extra, messages, score } of lines) {
       expect(extra.full_prompt).toHaveLength(extra.seen as number);
       expect(extra.full_prompt).toContain(messages[0]!.content);

@@ -51,16 +51,18 @@ describe("a run", () => {
     const again = await models.load({}, { ...options, lora: { path: run.file("adapter.gguf") } });
     const plain = await models.load({}, { ...options, lora: { rank: 4, alpha: 8 } });
     const tokenIds = trajectories[0]!.token_ids as number[];
-    const score = async (engine: typeof session.engine) => [...(await engine.score([{ tokenIds }]))[0]!.logprobs];
-    expect(await score(again)).toEqual(await score(session.engine));
-    expect(await score(plain)).not.toEqual(await score(session.engine));
+    const score = async (engine: typeof session.policy.engine) => [
+      ...(await engine.score([{ tokenIds }]))[0]!.logprobs,
+    ];
+    expect(await score(again)).toEqual(await score(session.policy.engine));
+    expect(await score(plain)).not.toEqual(await score(session.policy.engine));
   });
 
   it("has as many steps as its epochs, unless the config says how many", async () => {
     const session = await openTinySession(models, { data: { train_batch_size: 1 }, trainer: { total_epochs: 2 } });
-    expect(countSteps(session)).toBe(6);
+    expect(countSteps(session.config, session.trainRows.length)).toBe(6);
     session.config.trainer.total_training_steps = 4;
-    expect(countSteps(session)).toBe(4);
+    expect(countSteps(session.config, session.trainRows.length)).toBe(4);
   });
 });
 

@@ -52,7 +52,7 @@ export async function runTraining(
 ): Promise<StepMetrics[]> {
   const { data, trainer } = session.config;
   const { checkpoints, resume } = hooks;
-  const total = countSteps(session);
+  const total = countSteps(session.config, session.trainRows.length);
   const loader = new DataLoader(session.trainRows, {
     batchSize: Math.min(data.train_batch_size, session.trainRows.length),
     shuffle: data.shuffle,
@@ -69,20 +69,20 @@ export async function runTraining(
   return runSteps<LoopState>({
     start: resume?.step ?? 0,
     total,
-    signal: session.rollout.signal,
+    signal: session.signal,
     saves: new SavePoints({
       saveFreq: trainer.save_freq,
       saveMinutes: trainer.save_minutes,
       total,
       checkpoints,
       resume,
-      saveWeights: () => saveWeights(session.engine, folder),
+      saveWeights: () => saveWeights(session.policy.engine, folder),
     }),
     mark: (step) => ({ step, loader: loader.place, klController: session.klController.save() }),
     describe: (place) => describeState(session, loader, place),
     take: async (step) => {
       const rows = loader.next();
-      const take = () => runTrainingStep(session, rows, step, loader.epoch, undefined, () => loader.next());
+      const take = () => runTrainingStep(session, { rows, step, epoch: loader.epoch, nextRows: () => loader.next() });
       const profiled = trainer.profile_steps?.includes(step);
       const result = await (profiled ? profileStep(folder.file("profiles", `${step}.cpuprofile`), take) : take());
       rolledOut = result;
@@ -94,7 +94,11 @@ export async function runTraining(
       if (trainer.logger.includes("file") || trainer.rollout_data_dir) {
         const rollouts = trainer.rollout_data_dir ?? folder.file("rollouts");
         const { trajectories, advantages } = rolledOut;
-        const lines = dumpTrajectories(session, trajectories, { step, rows: session.trainRows, advantages });
+        const lines = dumpTrajectories(session.policy.engine, session.environment, trajectories, {
+          step,
+          rows: session.trainRows,
+          advantages,
+        });
         await writeLines(join(rollouts, `${step}.jsonl`), lines);
       }
     },
@@ -109,7 +113,7 @@ export async function runTraining(
 
 /** What a checkpoint holds of a session, by name. */
 export function listEngines(session: Session): Record<string, object> {
-  return { actor: session.engine, ...(session.critic ? { critic: session.critic.engine } : {}) };
+  return { actor: session.policy.engine, ...(session.critic ? { critic: session.critic.engine } : {}) };
 }
 
 function describeState(

@@ -1,9 +1,11 @@
 import type { Aggregation, KlController } from "@cria/algorithms";
-import type { OptimizerOptions, PolicyEngine, ValueEngine } from "@cria/core";
-import type { DatasetRow, RolloutOptions } from "@cria/rollout";
+import type { OptimizerOptions, ValueEngine } from "@cria/core";
+import type { DatasetRow } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
+import type { Policy } from "../policy/policy.js";
 import type { JudgedRewards } from "../rewards/judged-rewards.js";
-import type { Registries } from "./registries.js";
+import type { Environment } from "../task/environment.js";
+import type { Registries } from "../task/registries.js";
 
 /** A critic and how it is trained. */
 export interface Critic {
@@ -22,24 +24,27 @@ export interface Critic {
   warmup: number;
 }
 
-/** Everything that a config names, loaded: model, data, tools, reward. */
-export interface Session {
+/** What a training step needs; all of it is opened from one config. */
+export interface StepParts {
   config: TrainConfig;
   /** What the names in the config stand for. */
   registries: Registries;
-  engine: PolicyEngine;
-  /** Its logprobs without adapter are the reference: the engine itself with LoRA, else a frozen copy; null: none needed. */
-  reference: PolicyEngine | null;
+  policy: Policy;
+  environment: Environment;
   /** null: the advantage estimator needs none. */
   critic: Critic | null;
   /** Of the KL penalty in the reward; an adaptive one changes from step to step. */
   klController: KlController;
-  /** `rollout.reward` where models judge beside the rules; null without. */
-  judgedRewards: JudgedRewards | null;
+  /** Rows to train on: with the config they say how many steps there are. */
+  trainRows: readonly DatasetRow[];
+  signal?: AbortSignal;
+}
+
+/** Everything that a config names, loaded: model, data, tools, reward. Who opens it hands its parts on. */
+export interface Session extends StepParts {
   trainRows: DatasetRow[];
   valRows: DatasetRow[];
-  /** What all rollouts of the run share; sampling, step and n are added by the caller. */
-  rollout: Omit<RolloutOptions, "n" | "temperature" | "topP" | "topK" | "minP" | "step">;
-  /** Greedy decoding is also a rollout, at temperature 0. */
+  /** `environment.reward` where models judge beside the rules; null without. */
+  judgedRewards: JudgedRewards | null;
   dispose(): Promise<void>;
 }

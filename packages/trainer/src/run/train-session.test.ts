@@ -174,7 +174,7 @@ describe("the end of a run", () => {
     const poor = readMetrics(path).map((m) => JSON.stringify({ ...m, "critic/score/mean": 0.1 }));
     writeFileSync(file, poor.map((line) => `${line}\n`).join(""));
     const more = await again(session, { total_training_steps: 10 });
-    const solved = { ...more, rollout: { ...more.rollout, reward: () => 1 } };
+    const solved = { ...more, environment: { ...more.environment, reward: () => 1 } };
     expect((await train(solved)).problems).toEqual([]);
   });
 });
@@ -208,7 +208,7 @@ describe("trackers", () => {
   it("learn how the run ended", async () => {
     const failing = await open({ total_training_steps: 2 });
     const tracker = new TestTracker();
-    const broken = { ...failing, rollout: { ...failing.rollout, reward: () => Number.NaN } };
+    const broken = { ...failing, environment: { ...failing.environment, reward: () => Number.NaN } };
     await expect(train(broken, tracker)).rejects.toThrow(/step 1: every conversation failed[\s\S]*received NaN/);
     expect(tracker.ends).toEqual(["failed"]);
     const controller = new AbortController();

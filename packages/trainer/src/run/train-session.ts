@@ -46,7 +46,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
   if (session.config.trainer.val_only) return validateOnly(session, options);
   const run = await openRun(session.config, makeSay(options.report));
   try {
-    await run.folder.writeOrigin(session.engine.info.path, options.configFolder);
+    await run.folder.writeOrigin(session.policy.engine.info.path, options.configFolder);
     const trackers = await startTrackers(options.trackers, session.config, {
       folder: run.folder.path,
       resumedStep: run.resume?.step ?? null,
@@ -57,7 +57,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
       await trackers.finish("finished");
       return { path: run.folder.path, ...result };
     } catch (error) {
-      await trackers.finish(session.rollout.signal?.aborted ? "interrupted" : "failed");
+      await trackers.finish(session.signal?.aborted ? "interrupted" : "failed");
       throw error;
     }
   } finally {
@@ -72,14 +72,14 @@ async function trainAndValidate(
   { report }: TrainSessionOptions,
 ): Promise<Omit<TrainSummary, "path">> {
   const { trainer } = session.config;
-  const total = countSteps(session);
+  const total = countSteps(session.config, session.trainRows.length);
   const validations = trainer.validation_data_dir ?? folder.file("validation");
   // What a resumed run did before counts: it may have learned all that there is.
   const history = resume ? await folder.readMetrics() : [];
   const measurements: Measurements = { heldOut: [], training: history.flatMap((m) => measureStep(m) ?? []) };
   const first = resume ? await readFirstValidation(validations) : null;
   if (first) measurements.heldOut.push(first);
-  const hasTools = session.rollout.tools.size > 0;
+  const hasTools = session.environment.tools.size > 0;
   let isTold = false;
   // Of the last validation, until its step is logged.
   let generations: Generation[] | undefined;
@@ -90,7 +90,9 @@ async function trainAndValidate(
   const validateAt = async (step: number): Promise<StepMetrics> => {
     const file = join(validations, `${step}.jsonl`);
     const result = await runValidation(session, { step, file, report });
-    generations = result ? pickGenerations(session, result.trajectories, trainer.log_val_generations) : undefined;
+    generations = result
+      ? pickGenerations(session.policy.engine, session.valRows, result.trajectories, trainer.log_val_generations)
+      : undefined;
     if (result?.success != null) measurements.heldOut.push({ step, success: result.success });
     return result ? { ...result.metrics, "timing_s/testing": result.seconds } : {};
   };
@@ -148,7 +150,7 @@ async function validateBefore(
   try {
     return await validate();
   } catch (cause) {
-    if (!session.rollout.signal?.aborted) throw cause;
+    if (!session.signal?.aborted) throw cause;
     throw new TrainingInterrupted(
       { step: 0, total, checkpoint: null, lost: "the validation before training" },
       { cause },

@@ -63,7 +63,7 @@ type Arguments = Record<string, unknown>;
 async function observe(overrides: readonly string[] = []): Promise<Arguments> {
   const session = await open(overrides);
   try {
-    const { trajectories } = await runTrainingStep(session, session.trainRows, STEP, 0);
+    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: STEP, epoch: 0 });
     const rowOf = ({ tokenIds }: { tokenIds: ArrayLike<number> }) =>
       trajectories.find((t) => t.tokenIds.join() === Array.from(tokenIds).join())!.rowIndex;
     const seen = describeCalls(session, rowOf);
@@ -450,7 +450,7 @@ describe("what the engines are given for each conversation", () => {
   it("each turn of each sample has a seed of its own, from the run's, the step, row, sample and turn", async () => {
     for (const seed of [0, 5]) {
       const session = await open([`${ROLLOUT}.seed=${seed}`]);
-      await runTrainingStep(session, session.trainRows, STEP, 0);
+      await runTrainingStep(session, { rows: session.trainRows, step: STEP, epoch: 0 });
       const expected = session.trainRows.flatMap(({ uid }) =>
         [0, 1].flatMap((sample) => [0, 1].map((turn) => hashSeed(hashSeed(seed, STEP, uid, sample), turn))),
       );
@@ -462,7 +462,7 @@ describe("what the engines are given for each conversation", () => {
 
   it("the actor: the logprobs of both policies, before the update, from the first token of the response", async () => {
     const session = await open();
-    const { trajectories } = await runTrainingStep(session, session.trainRows, STEP, 0);
+    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: STEP, epoch: 0 });
     for (const [sequences] of [...session.calls.score, ...session.calls.values])
       expect(sequences.map(({ tokenIds, from }) => [Array.from(tokenIds), from])).toEqual(
         trajectories.map((t) => [[...t.tokenIds], t.promptLength]),
@@ -471,7 +471,7 @@ describe("what the engines are given for each conversation", () => {
       const t = trajectories.find((other) => other.tokenIds.join() === Array.from(tokenIds).join())!;
       expect([...(lossMask as Uint8Array)]).toEqual([...t.responseMask]);
       const score = async (adapter: boolean) =>
-        (await session.engine.score([{ tokenIds, from: t.promptLength }], { adapter }))[0]!.logprobs;
+        (await session.policy.engine.score([{ tokenIds, from: t.promptLength }], { adapter }))[0]!.logprobs;
       expect(columns!.oldLogprobs).toEqual(await score(true));
       expect(columns!.refLogprobs).toEqual(await score(false));
       expect(columns!.refLogprobs).not.toEqual(columns!.oldLogprobs);
@@ -481,7 +481,7 @@ describe("what the engines are given for each conversation", () => {
 
   it("the critic: its values from before the update, which its clip is around, and other returns", async () => {
     const session = await open(["algorithm.lam=0.9"]);
-    const { trajectories } = await runTrainingStep(session, session.trainRows, STEP, 0);
+    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: STEP, epoch: 0 });
     const critic = new FakeValueEngine();
     for (const { tokenIds, columns } of session.calls.trainCritic.flatMap(([batch]) => batch)) {
       const t = trajectories.find((other) => other.tokenIds.join() === Array.from(tokenIds).join())!;
@@ -497,7 +497,7 @@ describe("what the engines are given for each conversation", () => {
 
   it("a loss that ranks a mini-batch: its logprobs before each later update, at the rollouts' temperature", async () => {
     const session = await open([`${ACTOR}.policy_loss.loss_mode=clip_cov`, `${ROLLOUT}.temperature=0.7`]);
-    const { trajectories } = await runTrainingStep(session, session.trainRows, STEP, 0);
+    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: STEP, epoch: 0 });
     // Old and reference of all, then the mini-batches after the first.
     expect(session.calls.score.map(([sequences]) => sequences.length)).toEqual([6, 6, 2, 4, 2]);
     for (const [, options] of session.calls.score) expect(options).toMatchObject({ temperature: 0.7 });

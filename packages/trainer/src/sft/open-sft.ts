@@ -3,7 +3,7 @@ import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { SftConfig } from "../config/sft-config.js";
-import { resolveFiles } from "../run/open-data.js";
+import { resolveFiles } from "../task/open-data.js";
 import { readExamples, type SftExample } from "./read-examples.js";
 
 /** What a config of `cria sft` names, loaded. */

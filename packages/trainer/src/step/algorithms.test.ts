@@ -23,7 +23,8 @@ const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
 const open = (options: TinySessionOptions = {}) => openTinySession(models, options);
-const take = (session: TinySession, step = 1) => runTrainingStep(session, session.trainRows, step, 0);
+const take = (session: TinySession, step = 1) =>
+  runTrainingStep(session, { rows: session.trainRows, step: step, epoch: 0 });
 
 /** Whose rewards differ inside a group by the first prompt alone; the others' are all 1. */
 const ONE_GROUP_DIFFERS = 'if (truth !== "a") return 1; return [...text].filter((c) => c.charCodeAt(0) < 128).length;';
@@ -121,8 +122,8 @@ describe("every advantage estimator trains", () => {
     const greedy = await open({ rollout: { n: 1 } });
     const baselines = new Map<string, number>();
     for (const row of greedy.trainRows) {
-      const sequence = greedy.engine.createSequence();
-      const prompt = greedy.rollout.tokenizer.encodePrompt(row.prompt, []);
+      const sequence = greedy.policy.engine.createSequence();
+      const prompt = greedy.policy.tokenizer.encodePrompt(row.prompt, []);
       const { text } = await sequence.generate(prompt, { maxTokens: 8, temperature: 0 });
       baselines.set(row.uid, [...text].filter((c) => c.charCodeAt(0) < 128).length / Math.max(1, [...text].length));
       sequence.dispose();
@@ -328,15 +329,14 @@ describe("rollout correction", () => {
       algorithm: { rollout_correction },
       actor: { optim: { lr: 1e-2 }, ...actor },
     });
-    const { trajectories, metrics } = await runTrainingStep(
-      session,
-      session.trainRows,
-      1,
-      0,
-      ({ rowIndex, rolloutLogprobs }) => {
+    const { trajectories, metrics } = await runTrainingStep(session, {
+      rows: session.trainRows,
+      step: 1,
+      epoch: 0,
+      onTrajectory: ({ rowIndex, rolloutLogprobs }) => {
         if (rowIndex === 1) for (let t = 0; t < rolloutLogprobs.length; t++) rolloutLogprobs[t]! += t % 2 ? 12 : 0;
       },
-    );
+    });
     return { session, trajectories, metrics };
   };
 
@@ -502,7 +502,12 @@ describe("group filter", () => {
       asked++;
       return [rename(rest[0]!, `same ${asked}`), rename(varying!, `fresh ${asked}`)];
     };
-    const { trajectories, metrics } = await runTrainingStep(session, session.trainRows, 1, 0, undefined, next);
+    const { trajectories, metrics } = await runTrainingStep(session, {
+      rows: session.trainRows,
+      step: 1,
+      epoch: 0,
+      nextRows: next,
+    });
     expect([...new Set(trajectories.map((t) => t.uid))]).toEqual([varying!.uid, "fresh 1", "fresh 2"]);
     expect(trajectories).toHaveLength(12);
     expect(metrics["train/num_gen_batches"]).toBe(3);
@@ -518,7 +523,12 @@ describe("group filter", () => {
       let asked = 0;
       const next = () =>
         max_num_gen_batches ? rest.map((row) => rename(row, `${row.uid} ${asked++}`)) : session.trainRows;
-      const { trajectories, metrics } = await runTrainingStep(session, session.trainRows, 1, 0, undefined, next);
+      const { trajectories, metrics } = await runTrainingStep(session, {
+        rows: session.trainRows,
+        step: 1,
+        epoch: 0,
+        nextRows: next,
+      });
       expect(new Set(trajectories.map((t) => t.uid))).toEqual(new Set([varying!.uid]));
       expect(metrics["train/num_gen_batches"]).toBe(batches);
       expect(session.batches).toHaveLength(1);
@@ -596,7 +606,7 @@ describe("algorithms of one's own", () => {
     config.actor_rollout_ref.actor.policy_loss.loss_mode = "./mine.ts#loss";
     const session = await openSession(config, folder);
     try {
-      const { metrics } = await runTrainingStep(session, session.trainRows, 1, 0);
+      const { metrics } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
       expect(metrics["critic/mine"]).toBe(7);
       expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
     } finally {

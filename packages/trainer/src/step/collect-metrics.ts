@@ -2,10 +2,10 @@ import { type AdvantageOutputs, explainVariance } from "@cria/algorithms";
 import type { TrainResult, Trajectory } from "@cria/core";
 import { averageExtras } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
-import { countOnes } from "./flat-tokens.js";
+import { countOnes } from "../policy/flat-tokens.js";
+import type { TokenScores } from "../policy/policy.js";
 import { type FailureCounts, makeFailureMetrics } from "./leave-out-failures.js";
 import { averageLoopMetrics, countGroupsWithoutSpread } from "./loop-metrics.js";
-import type { TokenScores } from "./score-trajectories.js";
 
 /** Metrics of one step by their names in the field. */
 export type StepMetrics = Record<string, number>;

@@ -1,16 +1,11 @@
 import { type AdvantageEstimator, keepVaryingGroups } from "@cria/algorithms";
 import { hasFailed, type Trajectory } from "@cria/core";
-import {
-  type DatasetRow,
-  makeAllFailedError,
-  type RolloutOptions,
-  startRollouts,
-  type UnjudgedTrajectory,
-} from "@cria/rollout";
-import { countSamples } from "../run/multi-turn-options.js";
-import type { Session } from "../run/session-type.js";
-import { addFailures, type Learnable, leaveOutFailures } from "./leave-out-failures.js";
+import type { DatasetRow, UnjudgedTrajectory } from "@cria/rollout";
+import type { TrainConfig } from "../config/train-config.js";
+import type { Groups } from "./groups.js";
+import { addFailures, type Learnable } from "./leave-out-failures.js";
 import { readReward } from "./read-reward.js";
+import type { RunningRollouts } from "./roll-out.js";
 import type { Stopwatch } from "./stopwatch.js";
 
 /** Rollouts of a step, groups side by side. */
@@ -33,10 +28,15 @@ export interface CollectedRollouts {
 }
 
 export interface CollectOptions {
-  step: number;
+  /** Starts rollouts of rows. */
+  rollOut: (rows: readonly DatasetRow[]) => RunningRollouts;
+  estimator: AdvantageEstimator;
+  /** Which groups are replaced, if any. */
+  filter: TrainConfig["algorithm"]["filter_groups"];
+  /** Whether the caller has work for the time that judges take. */
+  mayJudgeLater: boolean;
   /** Fresh prompts for dynamic sampling; without it there are none. */
   nextRows?: () => readonly DatasetRow[];
-  onTrajectory?: (trajectory: Trajectory) => void;
 }
 
 /**
@@ -46,36 +46,35 @@ export interface CollectOptions {
  * Rewards are there when the caller asks for them with `finish`, and not before.
  */
 export async function collectRollouts(
-  session: Session,
   rows: readonly DatasetRow[],
-  options: CollectOptions,
+  { rollOut, estimator, filter, mayJudgeLater, nextRows }: CollectOptions,
   clock: Stopwatch,
 ): Promise<CollectedRollouts> {
-  const { algorithm, reward_model, actor_rollout_ref } = session.config;
-  const estimator = session.registries.advantageEstimators.get(algorithm.adv_estimator);
-  const filter = algorithm.filter_groups;
-  const first = await rollOut(session, rows, options, clock);
-  const finishFirst = async () => describeRollouts(await first.finish(), rows, estimator, options.step);
+  const start = async (asked: readonly DatasetRow[]) => {
+    const running = rollOut(asked);
+    const conversations = await clock.time("gen", () => running.ended);
+    return {
+      conversations,
+      finish: async () => describeRollouts(await clock.time("reward", async () => running), estimator),
+    };
+  };
+  const first = await start(rows);
   if (!filter.enable) {
-    const waits = reward_model.enable && reward_model.launch_reward_fn_async;
-    // What is refilled was judged already.
-    const isJudging = waits && actor_rollout_ref.rollout.on_failure !== "refill";
-    const { conversations } = first;
-    if (isJudging) return { rows: [...rows], conversations, finish: finishFirst, isJudging, genBatches: 1 };
-    return { ...keepFinished(await finishFirst()), genBatches: 1 };
+    const { conversations, finish } = first;
+    if (mayJudgeLater) return { rows: [...rows], conversations, finish, isJudging: true, genBatches: 1 };
+    return { ...keepFinished(await finish()), genBatches: 1 };
   }
-  let batch = await finishFirst();
+  let batch = await first.finish();
   let failures = batch.failures;
   const seen = new Set(rows.map((row) => row.uid));
   const kept: Rollouts[] = [keepVarying(batch, filter.metric)];
   const count = () => kept.reduce((sum, part) => sum + part.rows.length, 0);
   let genBatches = 1;
   while (count() < rows.length && (filter.max_num_gen_batches === 0 || genBatches < filter.max_num_gen_batches)) {
-    const fresh = (options.nextRows?.() ?? []).filter((row) => !seen.has(row.uid));
+    const fresh = (nextRows?.() ?? []).filter((row) => !seen.has(row.uid));
     if (fresh.length === 0) break;
     for (const row of fresh) seen.add(row.uid);
-    const ended = await rollOut(session, fresh, options, clock);
-    batch = describeRollouts(await ended.finish(), fresh, estimator, options.step);
+    batch = await (await start(fresh)).finish();
     failures = addFailures(failures, batch.failures);
     kept.push(keepVarying(batch, filter.metric));
     genBatches++;
@@ -93,56 +92,22 @@ function keepFinished(rollouts: Rollouts): Omit<CollectedRollouts, "genBatches">
 
 /**
  * Reward of one greedy rollout of each row, the baseline of remax, by uid; rows whose rollout failed have none.
+ * @param rollOut starts one greedy rollout of each row.
  * @throws ToolError when all failed.
  */
 export async function rollOutGreedily(
-  session: Session,
   rows: readonly DatasetRow[],
-  step: number,
+  rollOut: CollectOptions["rollOut"],
   clock: Stopwatch,
 ): Promise<Map<string, number>> {
-  const greedy = { step, n: 1, temperature: 0 };
-  const trajectories = await (await rollOut(session, rows, greedy, clock)).finish();
-  const rewards = new Map(trajectories.filter((t) => !hasFailed(t)).map((t) => [t.uid, t.reward]));
-  if (rewards.size === 0) throw makeAllFailedError(`the greedy rollouts of step ${step}`, trajectories);
-  return rewards;
+  const running = rollOut(rows);
+  await clock.time("gen", () => running.ended);
+  const { trajectories } = await clock.time("reward", async () => running);
+  return new Map(trajectories.filter((t) => !hasFailed(t)).map((t) => [t.uid, t.reward]));
 }
 
-async function rollOut(
-  session: Session,
-  rows: readonly DatasetRow[],
-  options: CollectOptions & { n?: number; temperature?: number },
-  clock: Stopwatch,
-) {
-  const { rollout } = session.config.actor_rollout_ref;
-  const rolloutOptions: RolloutOptions = {
-    ...session.rollout,
-    n: options.n ?? countSamples(rollout),
-    temperature: options.temperature ?? rollout.temperature,
-    topP: rollout.top_p,
-    topK: Math.max(0, rollout.top_k),
-    minP: rollout.min_p,
-    step: options.step,
-    onTrajectory: options.onTrajectory,
-  };
-  const ended = await clock.time("gen", () => startRollouts(session.engine, rows, rolloutOptions));
-  session.rollout.signal?.throwIfAborted();
-  const finish = async (): Promise<Trajectory[]> => {
-    const trajectories = await clock.time("reward", ended.finish);
-    session.rollout.signal?.throwIfAborted();
-    return trajectories;
-  };
-  return { conversations: ended.conversations, finish };
-}
-
-function describeRollouts(
-  trajectories: Trajectory[],
-  rows: readonly DatasetRow[],
-  estimator: AdvantageEstimator,
-  step: number,
-): Rollouts {
-  if (trajectories.every(hasFailed)) throw makeAllFailedError(`step ${step}`, trajectories);
-  return { rows: [...rows], trajectories, ...leaveOutFailures(trajectories, estimator) };
+function describeRollouts(groups: Groups, estimator: AdvantageEstimator): Rollouts {
+  return { rows: [...groups.rows], trajectories: [...groups.trajectories], ...groups.leaveOutFailures(estimator) };
 }
 
 function keepVarying(rollouts: Rollouts, metric: string | null): Rollouts {

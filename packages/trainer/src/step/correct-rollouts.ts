@@ -1,9 +1,9 @@
 import { correctRollout, defaultRolloutCorrection } from "@cria/algorithms";
 import type { Trajectory } from "@cria/core";
 import type { TrainConfig } from "../config/train-config.js";
+import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
+import type { TokenScores } from "../policy/policy.js";
 import { makeRolloutCorrectionOptions } from "./algorithm-options.js";
-import { joinTokens, layOutTokens } from "./flat-tokens.js";
-import type { TokenScores } from "./score-trajectories.js";
 
 /** Of the trajectories that were evaluated, by index. */
 export interface CorrectedRollouts {

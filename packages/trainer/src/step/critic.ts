@@ -1,20 +1,20 @@
 import { composeValueLoss } from "@cria/algorithms";
 import type { TrainResult, TrainSequence, Trajectory } from "@cria/core";
 import { hashSeed } from "@cria/core";
-import type { Critic, Session } from "../run/session-type.js";
-import { countOnes } from "./flat-tokens.js";
-import { cutMiniBatches } from "./mini-batches.js";
+import { countOnes } from "../policy/flat-tokens.js";
+import { cutMiniBatches } from "../policy/mini-batches.js";
+import type { Critic } from "../run/session-type.js";
 
 /** Values of each trajectory's response, as long as its tokens; zeros where nothing was sampled. */
 export async function scoreValues(
-  session: Session,
   critic: Critic,
   trajectories: readonly Trajectory[],
+  signal?: AbortSignal,
 ): Promise<Float32Array[]> {
   const sampled = trajectories.filter((t) => t.responseMask.includes(1));
   const scored = await critic.engine.values(
     sampled.map(({ tokenIds, promptLength }) => ({ tokenIds, from: promptLength })),
-    { signal: session.rollout.signal },
+    { signal },
   );
   const byTrajectory = new Map(sampled.map((t, i) => [t, scored[i]!]));
   return trajectories.map((t) => byTrajectory.get(t) ?? new Float32Array(t.tokenIds.length));
@@ -22,6 +22,9 @@ export async function scoreValues(
 
 export interface CriticUpdate {
   step: number;
+  seed: number;
+  /** The longest response allowed, in tokens. */
+  responseLength: number;
   learningRate: number;
   trajectories: readonly Trajectory[];
   /** Of each trajectory, as long as its tokens. */
@@ -30,18 +33,18 @@ export interface CriticUpdate {
 }
 
 /** Updates in mini-batches of prompts; rejections of the rollout correction do not concern the critic. */
-export async function updateCritic(session: Session, critic: Critic, update: CriticUpdate): Promise<TrainResult[]> {
+export async function updateCritic(critic: Critic, update: CriticUpdate): Promise<TrainResult[]> {
   const { trajectories, values, returns } = update;
   const groups = trajectories.map((t) => t.uid);
   const loss = composeValueLoss({
     cliprangeValue: critic.cliprangeValue,
     lossAggMode: critic.lossAggMode,
-    lossScaleFactor: session.rollout.responseLength,
+    lossScaleFactor: update.responseLength,
   });
   const optimizer = { ...critic.optimizer, learningRate: update.learningRate };
   const results: TrainResult[] = [];
   for (let round = 0; round < critic.ppo_epochs; round++) {
-    const seed = hashSeed(session.rollout.seed, update.step, "critic", round);
+    const seed = hashSeed(update.seed, update.step, "critic", round);
     for (const indices of cutMiniBatches(groups, critic, seed)) {
       const kept = indices.filter((i) => trajectories[i]!.responseMask.includes(1));
       if (kept.length === 0) continue;

@@ -13,7 +13,8 @@ afterAll(() => models.cleanUp());
 beforeEach(() => void vi.spyOn(process.stderr, "write").mockImplementation(() => true));
 afterEach(() => vi.restoreAllMocks());
 
-const take = (session: TinySession, step = 1) => runTrainingStep(session, session.trainRows, step, 0);
+const take = (session: TinySession, step = 1) =>
+  runTrainingStep(session, { rows: session.trainRows, step: step, epoch: 0 });
 const sum = (values: ArrayLike<number>) => Array.from(values).reduce((a, b) => a + b, 0);
 
 /** A reward for each place "row,sample"; null: the judge breaks. */
@@ -34,7 +35,7 @@ async function open(judge: Judge, options: TinySessionOptions = {}): Promise<Tin
         return score === null ? { error: "HTTP 503", extra: {} } : { score, extra: {} };
       }),
   };
-  session.rollout.reward = reward;
+  session.environment.reward = reward;
   return session;
 }
 
@@ -149,7 +150,7 @@ describe("a failed sample moves nobody's baseline", () => {
       override async finalizeInteraction() {}
     }
     const session = await open(() => 1, { prompts: ["a"], algorithm: { filter_groups: { enable: true } } });
-    session.rollout.interactions = new Map([["test", new Down({}, "test")]]);
+    session.environment.interactions = new Map([["test", new Down({}, "test")]]);
     const { trajectories, metrics } = await take(session);
     expect(trajectories.map((t) => t.error?.match(/HTTP 503/)?.[0] ?? t.reward).sort()).toEqual([1, 1, 1, "HTTP 503"]);
     expect(session.batches).toEqual([]);
@@ -307,7 +308,12 @@ describe("what failed is out of", () => {
     };
     const session = await open(judge, { algorithm: { filter_groups: { enable: true, metric: "score" } } });
     const fresh = session.trainRows.map((row) => ({ ...row, uid: `fresh ${row.uid}`, dataSource: "fresh" }));
-    const { trajectories, metrics } = await runTrainingStep(session, session.trainRows, 1, 0, undefined, () => fresh);
+    const { trajectories, metrics } = await runTrainingStep(session, {
+      rows: session.trainRows,
+      step: 1,
+      epoch: 0,
+      nextRows: () => fresh,
+    });
     expect([...new Set(trajectories.map((t) => t.uid))]).toEqual([
       session.trainRows[2]!.uid,
       fresh[0]!.uid,

@@ -78,7 +78,7 @@ describe("the learning rate", () => {
       trainer: { total_training_steps: 8 },
     });
     for (const step of [1, 4, 8]) {
-      const { metrics } = await runTrainingStep(session, session.trainRows, step, 0);
+      const { metrics } = await runTrainingStep(session, { rows: session.trainRows, step: step, epoch: 0 });
       const expected = computeLearningRate({ ...plain, ...optim(1e-2), lr_scheduler_type: "cosine" }, step, 8);
       expect(metrics["actor/lr"]).toBeCloseTo(expected, 12);
       expect(metrics["critic/lr"]).toBeCloseTo(10 * expected, 12);
@@ -98,7 +98,7 @@ describe("the learning rate", () => {
     const rates = async (session: TinySession, steps: number[]) => {
       const list: { actor?: number; critic: number }[] = [];
       for (const step of steps) {
-        const { metrics } = await runTrainingStep(session, session.trainRows, step, 0);
+        const { metrics } = await runTrainingStep(session, { rows: session.trainRows, step: step, epoch: 0 });
         list.push({ actor: metrics["actor/lr"], critic: metrics["critic/lr"]! });
       }
       await session.critic!.engine.dispose();
@@ -134,8 +134,10 @@ describe("the learning rate", () => {
         actor: { optim: { lr: 1e-12 } },
         critic: { optim: { lr }, model: { lora_rank: 2 } },
       });
-      await runTrainingStep(session, session.trainRows, 1, 0);
-      losses.push((await runTrainingStep(session, session.trainRows, 2, 0)).metrics["critic/values/max"]!);
+      await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+      losses.push(
+        (await runTrainingStep(session, { rows: session.trainRows, step: 2, epoch: 0 })).metrics["critic/values/max"]!,
+      );
       await session.critic!.engine.dispose();
     }
     expect(Math.abs(losses[0]!)).toBeLessThan(1e-6);

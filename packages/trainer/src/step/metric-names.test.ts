@@ -144,7 +144,7 @@ describe("a step with tools and an interaction", () => {
         "data.val_files={folder}/rows.jsonl",
       ],
     });
-    metrics = (await runTrainingStep(session, session.trainRows, 1, 0)).metrics;
+    metrics = (await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 })).metrics;
     validated = (await validate(session, { temperature: 1, n: OPENINGS.length, step: 1 })).metrics;
     for (const name of Object.keys({ ...metrics, ...validated })) written.add(name);
   });

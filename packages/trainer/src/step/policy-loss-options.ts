@@ -1,6 +1,6 @@
 import type { PolicyLossOptions } from "@cria/algorithms";
 import type { TrainConfig } from "../config/train-config.js";
-import type { Registries } from "../run/registries.js";
+import type { Registries } from "../task/registries.js";
 import { makeRolloutCorrectionOptions } from "./algorithm-options.js";
 
 /**

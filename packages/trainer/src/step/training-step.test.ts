@@ -11,7 +11,8 @@ const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
 const open = (options: TinySessionOptions = {}) => openTinySession(models, options);
-const take = (session: TinySession, step = 1) => runTrainingStep(session, session.trainRows, step, 0);
+const take = (session: TinySession, step = 1) =>
+  runTrainingStep(session, { rows: session.trainRows, step: step, epoch: 0 });
 const countSampled = (t: Trajectory) => t.responseMask.reduce((sum, bit) => sum + bit, 0);
 
 describe("a training step", () => {
@@ -53,7 +54,7 @@ describe("a training step", () => {
     expect(session.scores).toMatchObject([{ temperature: 0.7 }, { temperature: 0.7, adapter: false }]);
     // The temperature matters: at 1 the same tokens have other logprobs.
     const { tokenIds, promptLength, rolloutLogprobs } = trajectories[0]!;
-    const [at1] = await session.engine.score([{ tokenIds, from: promptLength }]);
+    const [at1] = await session.policy.engine.score([{ tokenIds, from: promptLength }]);
     expect(Math.abs(at1!.logprobs[promptLength]! - rolloutLogprobs[promptLength]!)).toBeGreaterThan(1e-3);
     expect((await take(session, 2)).metrics["actor/kl_loss"]).toBeGreaterThan(1e-4);
   });
@@ -124,7 +125,9 @@ describe("a training step", () => {
     try {
       const kl = [];
       for (const step of [1, 2])
-        kl.push((await runTrainingStep(session, session.trainRows, step, 0)).metrics["actor/kl_loss"]!);
+        kl.push(
+          (await runTrainingStep(session, { rows: session.trainRows, step: step, epoch: 0 })).metrics["actor/kl_loss"]!,
+        );
       expect(kl[0]).toBeCloseTo(0, 6);
       expect(kl[1]).toBeGreaterThan(1e-4);
     } finally {

@@ -1,8 +1,8 @@
 import { writeLines } from "../checkpoints/run-folder.js";
+import type { TrainConfig } from "../config/train-config.js";
 import { type Report, WorkReporter } from "../events.js";
 import { dumpTrajectories } from "../run/dump-trajectories.js";
-import type { Session } from "../run/session-type.js";
-import { type Validation, validate } from "./validate.js";
+import { type Validation, type ValidationParts, validate } from "./validate.js";
 
 export interface RunValidationOptions {
   step: number;
@@ -13,16 +13,17 @@ export interface RunValidationOptions {
 
 /** Validates on `data.val_files` by `val_kwargs`; null when there are no such rows. */
 export async function runValidation(
-  session: Session,
+  parts: ValidationParts & { config: Pick<TrainConfig, "actor_rollout_ref"> },
   { step, file, report }: RunValidationOptions,
 ): Promise<Validation | null> {
-  if (session.valRows.length === 0) return null;
-  const { val_kwargs } = session.config.actor_rollout_ref.rollout;
+  const { policy, environment, valRows } = parts;
+  if (valRows.length === 0) return null;
+  const { val_kwargs } = parts.config.actor_rollout_ref.rollout;
   const reporter = new WorkReporter(report, "validate");
-  const total = session.valRows.length * val_kwargs.n;
+  const total = valRows.length * val_kwargs.n;
   reporter.update(0, total);
   let done = 0;
-  const result = await validate(session, {
+  const result = await validate(parts, {
     temperature: val_kwargs.do_sample ? val_kwargs.temperature : 0,
     topP: val_kwargs.top_p,
     topK: Math.max(0, val_kwargs.top_k),
@@ -34,6 +35,6 @@ export async function runValidation(
   const { success, failed, trajectories } = result;
   report?.({ type: "validated", step, success, loss: null, failed, conversations: trajectories.length });
   reporter.end();
-  await writeLines(file, dumpTrajectories(session, trajectories, { step, rows: session.valRows }));
+  await writeLines(file, dumpTrajectories(policy.engine, environment, trajectories, { step, rows: valRows }));
   return result;
 }

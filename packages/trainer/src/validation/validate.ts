@@ -1,8 +1,9 @@
 import { hasFailed, type Trajectory } from "@cria/core";
-import { makeAllFailedError, runRollouts } from "@cria/rollout";
-import type { Session } from "../run/session-type.js";
+import { type DatasetRow, makeAllFailedError, runRollouts } from "@cria/rollout";
+import type { Policy } from "../policy/policy.js";
 import type { StepMetrics } from "../step/collect-metrics.js";
 import { averageLoopMetrics } from "../step/loop-metrics.js";
+import type { Environment } from "../task/environment.js";
 import { makeValidationMetrics } from "./validation-metrics.js";
 
 export interface Validation {
@@ -30,22 +31,38 @@ export interface ValidateOptions {
   onTrajectory?: (trajectory: Trajectory) => void;
 }
 
+/** What a validation is of. */
+export interface ValidationParts {
+  policy: Policy;
+  environment: Environment;
+  /** Held-out rows. */
+  valRows: readonly DatasetRow[];
+  signal?: AbortSignal;
+}
+
+/** Validations draw alike for every training seed, so that runs can be compared. */
+const SEED = 42;
+
 /** Rolls out the held-out rows. Success is the score alone, without step rewards and shaping. */
-export async function validate(session: Session, options: ValidateOptions): Promise<Validation> {
+export async function validate(
+  { policy, environment, valRows, signal }: ValidationParts,
+  options: ValidateOptions,
+): Promise<Validation> {
   const started = performance.now();
-  const trajectories = await runRollouts(session.engine, session.valRows, {
-    ...session.rollout,
+  const trajectories = await runRollouts(policy.engine, valRows, {
+    ...environment,
+    tokenizer: policy.tokenizer,
     n: options.n ?? 1,
     temperature: options.temperature,
     topP: options.topP ?? 1,
     topK: options.topK ?? 0,
     minP: options.minP,
-    // Validations draw alike for every training seed, so that runs can be compared.
-    seed: 42,
+    seed: SEED,
     step: options.step,
+    signal,
     onTrajectory: options.onTrajectory,
   });
-  session.rollout.signal?.throwIfAborted();
+  signal?.throwIfAborted();
   const scores = trajectories.flatMap(({ rewards }) => rewards.score ?? []);
   return {
     success: scores.length > 0 ? scores.reduce((a, b) => a + b, 0) / scores.length : null,

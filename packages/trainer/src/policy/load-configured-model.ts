@@ -14,7 +14,7 @@ export function usesLora({ actor_rollout_ref: { model } }: TrainConfig): boolean
 }
 
 /** The model that a config trains: its adapter new, from a file, or none with full training. @throws EngineError */
-export function loadPolicy(
+export function loadConfiguredModel(
   config: TrainConfig,
   folder: string,
   overrides: Partial<LoadModelOptions> = {},
