@@ -18,6 +18,20 @@ describe("code tool", () => {
     await disposeTools(tools.values());
   });
 
+  it("an error's text counts as output, whatever its length", async () => {
+    for (const [language, code, says] of [
+      ["javascript", "throw 'x'.repeat(2e7)", /^Uncaught x+/],
+      ["javascript", "console.log('y'.repeat(150)); throw new Error('x'.repeat(2e7))", /^y{150}\nError: x+/],
+      ["python", "print('y' * 150)\nraise ValueError('x' * 2 * 10 ** 7)", /^y{150}\n/],
+    ] as const) {
+      const tool = new CodeTool({ language, output_bytes: 400, num_workers: 1 });
+      const { text } = (await tool.execute("i", { code })).response;
+      await tool.dispose();
+      expect(text).toMatch(says);
+      expect(Buffer.byteLength(text!)).toBeLessThan(450);
+    }
+  });
+
   it("runs Python under the field's class name and schema", async () => {
     const schema = {
       type: "function" as const,

@@ -7,6 +7,7 @@ export {
   type ToolResponse,
   type ToolResult,
 } from "./base-tool.js";
+export { registerToolClass, toolClasses } from "./builtin-tools.js";
 export { calculate, formatNumber } from "./calculate.js";
 export { CalculatorTool } from "./calculator-tool.js";
 export { checkToolSchema, findSchemaProblem } from "./check-tool-schema.js";
@@ -50,14 +51,14 @@ export { parsePythonFence } from "./parsers/python-fence.js";
 export { parseQwen3Coder } from "./parsers/qwen3-coder.js";
 export {
   getToolParser,
-  listToolParsers,
   loadToolParser,
   registerToolParser,
   resolveToolParser,
+  toolParsers,
 } from "./parsers/registry.js";
 export type { ParsedToolCall, ParsedTurn, ToolParser } from "./parsers/tool-parser.js";
 export { readConfigList } from "./read-config-list.js";
-export { createTools, registerToolClass } from "./registry.js";
+export { createTools } from "./registry.js";
 export { JavaScriptSandbox } from "./sandbox/javascript-sandbox.js";
 export { PythonSandbox, type PythonSandboxOptions } from "./sandbox/python-sandbox.js";
 export type {

@@ -1,22 +1,15 @@
 import { type ConfigError, findNearest, ToolError } from "@cria/core";
 import { findAiSdkTools, fromAiSdkTool, fromAiSdkTools, isAiSdkTool } from "./ai-sdk-tool.js";
 import { type BaseTool, isTool } from "./base-tool.js";
-import { builtinTools } from "./builtin-tools.js";
+import { toolClasses } from "./builtin-tools.js";
 import { disposeTools, isToolSource } from "./open-tools.js";
 import { overrideSchema } from "./override-schema.js";
 import { ToolCollection } from "./tool-collection.js";
 import type { ToolClass, ToolConfigEntry, ToolFactory } from "./tool-config-entry.js";
 import { importExport } from "./user-code/import-export.js";
 
-const registered = new Map<string, ToolClass | ToolFactory>();
-
-/** Makes a class or factory available as `class_name`; it goes before built-ins and modules of that name. */
-export function registerToolClass(className: string, tool: ToolClass | ToolFactory): void {
-  registered.set(className, tool);
-}
-
 /**
- * Makes the tools of a config; each takes the `tool_schema` of its entry. `class_name` is a built-in name or `module#Export`;
+ * Makes the tools of a config; each takes the `tool_schema` of its entry. `class_name` is a name in `classes` or `module#Export`;
  * relative modules start at `baseFolder`. The export is a tool class, a factory, a tool that is already made (`tool()`), an MCP
  * server (`mcpServer()`), an AI SDK tool, which is called by the name in its `tool_schema`, else by its export's, or a record of
  * AI SDK tools, or an agent with `tools`, of which `config.tools` chooses some.
@@ -25,12 +18,13 @@ export function registerToolClass(className: string, tool: ToolClass | ToolFacto
 export async function createTools(
   entries: readonly ToolConfigEntry[],
   baseFolder: string,
+  classes = toolClasses,
 ): Promise<Map<string, BaseTool>> {
   const collection = new ToolCollection();
   const made: BaseTool[] = [];
   try {
     for (const entry of entries) {
-      const ofEntry = await createEntry(entry, baseFolder);
+      const ofEntry = await createEntry(entry, baseFolder, classes);
       made.push(...ofEntry);
       overrideSchema(ofEntry, entry.tool_schema);
       for (const tool of ofEntry) collection.add(tool, `class_name ${entry.class_name}`);
@@ -43,9 +37,12 @@ export async function createTools(
   }
 }
 
-async function createEntry(entry: ToolConfigEntry, baseFolder: string): Promise<readonly BaseTool[]> {
-  const target =
-    registered.get(entry.class_name) ?? builtinTools.get(entry.class_name) ?? (await load(entry, baseFolder));
+async function createEntry(
+  entry: ToolConfigEntry,
+  baseFolder: string,
+  classes: typeof toolClasses,
+): Promise<readonly BaseTool[]> {
+  const target = classes.find(entry.class_name) ?? (await load(entry, baseFolder, classes.names()));
   if (isAiSdkTool(target)) {
     const name = entry.tool_schema?.function.name ?? entry.class_name.slice(entry.class_name.lastIndexOf("#") + 1);
     return [await fromAiSdkTool(name, target)];
@@ -94,15 +91,16 @@ function selectTools<T>(tools: Record<string, T>, { class_name, config }: ToolCo
   });
 }
 
-async function load({ class_name }: ToolConfigEntry, baseFolder: string): Promise<unknown> {
+/** @param known names of classes, for errors. */
+async function load({ class_name }: ToolConfigEntry, baseFolder: string, known: readonly string[]): Promise<unknown> {
   try {
     return await importExport(class_name, baseFolder, "class_name");
   } catch (cause) {
     const { received, expected, remedy } = cause as ConfigError;
     const details = { code: "tool/not-found", subject: `class_name "${class_name}"`, cause };
     if (class_name.includes("#")) throw new ToolError("cannot be loaded", { ...details, expected, received, remedy });
-    const ours = [...builtinTools.keys()].filter((name) => name.startsWith("@cria/"));
-    const nearest = findNearest(class_name, [...builtinTools.keys()]) ?? findByExport(class_name, ours);
+    const ours = known.filter((name) => name.startsWith("@cria/"));
+    const nearest = findNearest(class_name, known) ?? findByExport(class_name, ours);
     const isPython = /^\w+(\.\w+)+$/.test(class_name);
     throw new ToolError("cannot be loaded", {
       ...details,

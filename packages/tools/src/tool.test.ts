@@ -3,7 +3,8 @@ import { jsonSchema } from "ai";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import { BaseTool } from "./base-tool.js";
-import { createTools, registerToolClass } from "./registry.js";
+import { registerToolClass } from "./builtin-tools.js";
+import { createTools } from "./registry.js";
 import { tool } from "./tool.js";
 
 const square = tool({

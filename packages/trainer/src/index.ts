@@ -5,7 +5,7 @@ export {
   type TrainingState,
 } from "./checkpoints/checkpoint-store.js";
 export { findCheckpoint, findRunPath, nameCommand, type OpenedRun, openRun } from "./checkpoints/open-run.js";
-export { guardWrite, RunFolder, type RunOrigin, writeAtomically, writeLines } from "./checkpoints/run-folder.js";
+export { RunFolder, type RunOrigin, writeAtomically, writeLines } from "./checkpoints/run-folder.js";
 export { applyOverride } from "./config/apply-override.js";
 export { checkConfig, listLeaves } from "./config/check-config.js";
 export { checkTrainPaths, listMissingTrainPaths } from "./config/check-train-paths.js";
@@ -51,6 +51,7 @@ export { dumpTrajectories } from "./run/dump-trajectories.js";
 export { findOverlongPrompts } from "./run/find-overlong-prompts.js";
 export { loadPolicy, readContextSize, usesLora } from "./run/load-policy.js";
 export { countSamples, makeMultiTurnOptions } from "./run/multi-turn-options.js";
+export { openRegistries } from "./run/registries.js";
 export { runTraining, type TrainingHooks } from "./run/run-training.js";
 export { openSession } from "./run/session.js";
 export type { Session } from "./run/session-type.js";

@@ -12,6 +12,7 @@ import {
   loadConfig,
   loadPolicy,
   makeMultiTurnOptions,
+  openRegistries,
   resolvePath,
   restoreEngines,
   type SftConfig,
@@ -102,7 +103,7 @@ export async function openChat(options: OpenChatOptions): Promise<Chat> {
       allowControlTokens: (config ?? subject.sft)?.data.allow_control_tokens,
     });
     const multiTurn = config
-      ? await makeMultiTurnOptions(config.actor_rollout_ref.rollout, configFolder)
+      ? await makeMultiTurnOptions(config.actor_rollout_ref.rollout, configFolder, openRegistries())
       : makePlainMultiTurn(engine, tokenizer);
     if (ownFormat) multiTurn.format = ownFormat;
     const system = options.system ?? (await readSystem(subject));

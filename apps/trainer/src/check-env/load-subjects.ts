@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, dirname, extname } from "node:path";
-import { ConfigError } from "@cria/core";
+import { ConfigError, readOrThrow } from "@cria/core";
 import {
   type BaseInteraction,
   type BaseTool,
@@ -42,18 +42,11 @@ export async function loadSubjects(path: string, config: Record<string, unknown>
   const [module, name] = path.split("#") as [string, string | undefined];
   const isPackage = !module.startsWith(".") && extname(module) === "";
   const target = isPackage ? module : checkArgument(path, module);
-  let exports: Record<string, unknown>;
-  try {
-    exports = await importModule(target, process.cwd());
-  } catch (cause) {
-    throw new ConfigError("cannot be loaded", {
-      code: "config/unreadable",
-      subject: path,
-      expected: "a module (my-tool.ts#myTool) or a YAML file of tools or interactions",
-      received: (cause as Error).message,
-      cause,
-    });
-  }
+  const exports = await readOrThrow(() => importModule(target, process.cwd()), ConfigError, {
+    summary: "cannot be loaded",
+    subject: path,
+    expected: "a module (my-tool.ts#myTool) or a YAML file of tools or interactions",
+  });
   const found: EnvSubjects = { tools: [], interactions: [] };
   for (const [key, value] of Object.entries(exports)) {
     if (name !== undefined && key !== name) continue;

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { DataError } from "@cria/core";
+import { DataError, readOrThrow } from "@cria/core";
 import type { LlamaModel, LoadModelOptions } from "@cria/engine";
 import { isAddress } from "@cria/hub";
 import {
@@ -84,17 +84,7 @@ export async function findTrained(path: string, base: string | null, say: (text:
 }
 
 function readJson(file: string): unknown {
-  try {
-    return JSON.parse(readFileSync(file, "utf8"));
-  } catch (cause) {
-    throw new DataError("cannot be read", {
-      code: "data/bad-json",
-      subject: file,
-      expected: "JSON",
-      received: (cause as Error).message,
-      cause,
-    });
-  }
+  return readOrThrow(() => JSON.parse(readFileSync(file, "utf8")), DataError, { subject: file, expected: "JSON" });
 }
 
 function makeNoRun(path: string, received: string): DataError {

@@ -1,9 +1,8 @@
 import { existsSync } from "node:fs";
 import { copyFile, mkdir, readdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { type ChatMessage, ConfigError, writeFileAtomically } from "@cria/core";
+import { type ChatMessage, ConfigError, guardWrite, writeFileAtomically } from "@cria/core";
 import { isAddress } from "@cria/hub";
-import { guardWrite } from "@cria/trainer";
 import { embeddedPolicyPath } from "../assets/embedded-policy.js";
 import { version } from "../assets/version.js";
 import { fitConfig, type ModelFit } from "./fit-config.js";

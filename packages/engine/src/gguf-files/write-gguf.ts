@@ -1,5 +1,5 @@
 import { open, rename, rm } from "node:fs/promises";
-import { EngineError } from "@cria/core";
+import { EngineError, suggestWriteRemedy } from "@cria/core";
 import type { GgufTensor, GgufValue } from "../native-types.js";
 import { encodeValues } from "./encode-values.js";
 import type { GgufEntry } from "./read-gguf.js";
@@ -84,7 +84,7 @@ export async function writeGguf(path: string, { metadata, tensors }: GgufContent
       subject: path,
       expected: "a writable folder with room for the file",
       received: (error as Error).message,
-      remedy: "free some space or choose another path; nothing was changed",
+      remedy: `${suggestWriteRemedy(error, "choose another path")}; nothing was changed`,
       cause: error,
     });
   }

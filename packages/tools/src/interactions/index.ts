@@ -29,7 +29,7 @@ export {
   createInteractions,
   type InteractionClass,
   type InteractionConfigEntry,
-  listInteractionClasses,
+  interactionClasses,
   registerInteractionClass,
 } from "./registry.js";
 export { SimulatedUserInteraction } from "./simulated-user-interaction.js";

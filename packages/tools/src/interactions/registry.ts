@@ -1,4 +1,4 @@
-import { ToolError } from "@cria/core";
+import { Registry, ToolError } from "@cria/core";
 import { importExport } from "../user-code/import-export.js";
 import type { BaseInteraction } from "./base-interaction.js";
 import { CodeExecutionInteraction } from "./code-execution-interaction.js";
@@ -9,16 +9,16 @@ import { SimulatedUserInteraction } from "./simulated-user-interaction.js";
 
 export type InteractionClass = new (config?: Record<string, unknown>, name?: string) => BaseInteraction;
 
-/** Built-in classes, by the names that configs use: ours, and the Python paths of the field's shipped examples. */
-const classes = new Map<string, InteractionClass>([
-  ["@cria/tools#Gsm8kInteraction", Gsm8kInteraction],
-  ["@cria/tools#NumberGuessingInteraction", NumberGuessingInteraction],
-  ["@cria/tools#CodeExecutionInteraction", CodeExecutionInteraction],
-  ["@cria/tools#CodeGameInteraction", CodeGameInteraction],
-  ["@cria/tools#SimulatedUserInteraction", SimulatedUserInteraction],
-  ["verl.interactions.gsm8k_interaction.Gsm8kInteraction", Gsm8kInteraction],
-  ["verl.interactions.collabllm_interation.CollabLLMInteraction", SimulatedUserInteraction],
-]);
+/** By `class_name`. Built-in ones have our names; some also the Python paths of the field's shipped examples. */
+export const interactionClasses = new Registry<InteractionClass>("interaction class", {
+  "@cria/tools#Gsm8kInteraction": Gsm8kInteraction,
+  "@cria/tools#NumberGuessingInteraction": NumberGuessingInteraction,
+  "@cria/tools#CodeExecutionInteraction": CodeExecutionInteraction,
+  "@cria/tools#CodeGameInteraction": CodeGameInteraction,
+  "@cria/tools#SimulatedUserInteraction": SimulatedUserInteraction,
+  "verl.interactions.gsm8k_interaction.Gsm8kInteraction": Gsm8kInteraction,
+  "verl.interactions.collabllm_interation.CollabLLMInteraction": SimulatedUserInteraction,
+});
 
 /** One entry of an interaction config file. */
 export interface InteractionConfigEntry {
@@ -28,26 +28,24 @@ export interface InteractionConfigEntry {
   config?: Record<string, unknown>;
 }
 
+/** Makes a class available to every run as `class_name`; it goes before modules of that name. */
 export function registerInteractionClass(className: string, interactionClass: InteractionClass): void {
-  classes.set(className, interactionClass);
-}
-
-export function listInteractionClasses(): string[] {
-  return [...classes.keys()];
+  interactionClasses.register(className, interactionClass);
 }
 
 /**
- * Makes the interactions of a config, by name. `class_name` is a built-in name or `module#Export`; relative modules
+ * Makes the interactions of a config, by name. `class_name` is a name in `classes` or `module#Export`; relative modules
  * start at `baseFolder`. The export is a class, an `interaction()`, or a function `(config, name)` that makes one.
  * @throws ConfigError when a class cannot be loaded, ToolError when it is not an interaction or a name comes twice.
  */
 export async function createInteractions(
   entries: readonly InteractionConfigEntry[],
   baseFolder: string,
+  classes = interactionClasses,
 ): Promise<Map<string, BaseInteraction>> {
   const interactions = new Map<string, BaseInteraction>();
   for (const entry of entries) {
-    const target = classes.get(entry.class_name) ?? (await importExport(entry.class_name, baseFolder, "class_name"));
+    const target = classes.find(entry.class_name) ?? (await importExport(entry.class_name, baseFolder, "class_name"));
     const interaction = await make(target, entry);
     if ([...interactions.values()].includes(interaction)) {
       throw new ToolError("stands in two entries", {
@@ -87,12 +85,20 @@ async function make(
     throw fail("is not an interaction", { expected, received: `no ${missing.join(", ")}`, remedy });
   }
   const isFactory = typeof target === "function";
-  const made: unknown = isFactory ? await target(config, name) : target;
+  const expected = "an interaction, a class or a function of one";
+  const remedy = "export interaction({...}) of @cria/tools";
+  let made: unknown = target;
+  if (isFactory) {
+    try {
+      made = await target(config, name);
+    } catch (cause) {
+      throw fail("is not an interaction", { expected, received: `a function that throws ${cause}`, remedy });
+    }
+  }
   const missing = listMissing(made);
   if (missing.length > 0) {
     const received = isFactory ? "a function that returns something else" : typeof target;
-    const remedy = "export interaction({...}) of @cria/tools";
-    throw fail("is not an interaction", { expected: "an interaction, a class or a function of one", received, remedy });
+    throw fail("is not an interaction", { expected, received, remedy });
   }
   if (isFactory || Object.keys(config).length === 0) return made as BaseInteraction;
   throw fail("takes no config", {
@@ -105,7 +111,9 @@ async function make(
 /** Also one that was compiled to a function. */
 function isClass(value: unknown): value is InteractionClass {
   if (typeof value !== "function") return false;
-  return listMissing(value.prototype).length === 0 || Object.getOwnPropertyDescriptor(value, "prototype")?.writable === false;
+  return (
+    listMissing(value.prototype).length === 0 || Object.getOwnPropertyDescriptor(value, "prototype")?.writable === false
+  );
 }
 
 /** By shape: a user's module may have imported another copy of this package. */

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { DataError, EngineError } from "@cria/core";
+
 import {
   isStateful,
   restoreEngineState,
@@ -10,7 +11,7 @@ import {
   writeEngineState,
 } from "./engine-state.js";
 import { describeMachine, type Machine } from "./machine.js";
-import { guardWrite, writeAtomically } from "./run-folder.js";
+import { guardRunWrite, writeAtomically } from "./run-folder.js";
 
 /** Everything that a run needs to go on as if it had never stopped. */
 export interface TrainingState {
@@ -78,7 +79,7 @@ export class CheckpointStore {
   async prepare(state: TrainingState): Promise<PendingCheckpoint> {
     const target = this.folderOf(state.step);
     const temporary = `${target}.${process.pid}.tmp`;
-    await guardWrite(target, async () => {
+    await guardRunWrite(target, async () => {
       try {
         await rm(temporary, { recursive: true, force: true });
         await mkdir(temporary, { recursive: true });
@@ -110,7 +111,7 @@ export class CheckpointStore {
 
   private async commit(step: number, temporary: string): Promise<void> {
     const target = this.folderOf(step);
-    await guardWrite(target, async () => {
+    await guardRunWrite(target, async () => {
       await this.drop(step);
       await rename(temporary, target);
       await syncFolder(this.path);
@@ -170,7 +171,7 @@ export class CheckpointStore {
       const base = `${this.folderOf(newer)}.superseded`;
       let name = base;
       for (let i = 2; existsSync(name); i++) name = `${base}-${i}`;
-      await guardWrite(name, () => rename(this.folderOf(newer), name));
+      await guardRunWrite(name, () => rename(this.folderOf(newer), name));
       names.push(name);
     }
     return names;

@@ -4,11 +4,13 @@ import { basename, dirname, join, resolve } from "node:path";
 import { ConfigError, DataError } from "@cria/core";
 import { isMapping } from "../config/raw-config.js";
 import type { TrainConfig } from "../config/train-config.js";
+
 import type { Unvalidated } from "../run/run-steps.js";
+
 import { type Checkpoint, CheckpointStore, readCheckpoint } from "./checkpoint-store.js";
 import { compareConfigs, formatDifferences } from "./compare-configs.js";
 import { compareMachines, describeMachine } from "./machine.js";
-import { guardWrite, RunFolder } from "./run-folder.js";
+import { guardRunWrite, RunFolder } from "./run-folder.js";
 import { RunLock } from "./run-lock.js";
 
 export interface OpenedRun {
@@ -179,7 +181,7 @@ async function moveAside(path: string): Promise<string> {
   for (let i = 1; ; i++) {
     const target = `${path}.old-${i}`;
     if (existsSync(target)) continue;
-    await guardWrite(target, () => rename(path, target));
+    await guardRunWrite(target, () => rename(path, target));
     return target;
   }
 }

@@ -1,6 +1,7 @@
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { DataError, writeFileAtomically } from "@cria/core";
+
+import { DataError, guardWrite, writeFileAtomically } from "@cria/core";
 import { describeMachine } from "./machine.js";
 
 /** Where a run writes: resolved config, metrics, trajectories, adapters. */
@@ -8,7 +9,7 @@ export class RunFolder {
   private constructor(readonly path: string) {}
 
   static async create(path: string): Promise<RunFolder> {
-    await guardWrite(path, () => mkdir(path, { recursive: true }));
+    await guardRunWrite(path, () => mkdir(path, { recursive: true }));
     return new RunFolder(path);
   }
 
@@ -70,7 +71,7 @@ export class RunFolder {
   /** Appends and syncs. */
   async appendLine(name: string, row: unknown): Promise<void> {
     const path = this.file(name);
-    await guardWrite(path, async () => {
+    await guardRunWrite(path, async () => {
       const file = await open(path, "a");
       try {
         await file.writeFile(`${JSON.stringify(row)}\n`);
@@ -98,7 +99,7 @@ export function writeLines(path: string, rows: readonly unknown[]): Promise<void
 
 /** Writes to a temporary name, syncs, renames: a reader never meets half a file. @throws DataError */
 export function writeAtomically(path: string, text: string): Promise<void> {
-  return guardWrite(path, () => writeFileAtomically(path, text));
+  return guardRunWrite(path, () => writeFileAtomically(path, text));
 }
 
 /** The step of a line of metrics; a line that a kill cut short belongs to none. */
@@ -110,18 +111,7 @@ function readStep(line: string): number {
   }
 }
 
-/** Errors of the file system, full disks and read-only folders included, become one that says what to do. @throws DataError */
-export async function guardWrite<T>(path: string, write: () => Promise<T>): Promise<T> {
-  try {
-    return await write();
-  } catch (cause) {
-    throw new DataError("cannot be written", {
-      code: "data/write-failed",
-      subject: path,
-      expected: "a writable folder with room",
-      received: (cause as Error).message,
-      remedy: "free some space, or set trainer.default_local_dir to another folder",
-      cause,
-    });
-  }
+/** For what lies in a run folder: errors of the file system say what to do. @throws DataError */
+export function guardRunWrite<T>(path: string, write: () => Promise<T>): Promise<T> {
+  return guardWrite(path, write, "set trainer.default_local_dir to another folder");
 }

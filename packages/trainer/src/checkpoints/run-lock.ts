@@ -4,7 +4,8 @@ import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { DataError } from "@cria/core";
 import { lockFile } from "@cria/engine";
-import { guardWrite } from "./run-folder.js";
+
+import { guardRunWrite } from "./run-folder.js";
 
 /**
  * Keeps two processes from training into one run folder. The lock lies beside the folder, which may be moved while it is
@@ -16,14 +17,19 @@ export class RunLock {
   /** @throws DataError when another process holds it, or the folder cannot be written. */
   static async acquire(folder: string): Promise<RunLock> {
     const file = `${folder}.run.lock`;
-    const release = await guardWrite(file, async () => {
+    const release = await guardRunWrite(file, async () => {
       await mkdir(dirname(file), { recursive: true });
       await access(dirname(file), constants.W_OK);
       return lockFile(file);
     });
     if (!release) throw makeTaken(folder, file);
-    // For people, and for the message of whoever comes second.
-    writeFileSync(file, `process ${process.pid} on ${hostname()}`);
+    try {
+      // For people, and for the message of whoever comes second.
+      await guardRunWrite(file, async () => writeFileSync(file, `process ${process.pid} on ${hostname()}`));
+    } catch (error) {
+      release();
+      throw error;
+    }
     return new RunLock(release);
   }
 }

@@ -1,8 +1,8 @@
-import { advantageEstimators, aggregations, composePolicyLoss, klEstimates, rewardStrategies } from "@cria/algorithms";
+import { type AdvantageEstimator, composePolicyLoss, rewardStrategies } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
-import { getAgentLoop } from "@cria/rollout";
 import { getToolParser } from "@cria/tools";
 import { countSamples } from "../run/multi-turn-options.js";
+import type { Registries } from "../run/registries.js";
 import { makeRolloutCorrectionOptions } from "../step/algorithm-options.js";
 import { makePolicyLossOptions } from "../step/policy-loss-options.js";
 import type { TrainConfig } from "./train-config.js";
@@ -10,26 +10,27 @@ import type { TrainConfig } from "./train-config.js";
 /**
  * What the schema cannot see: names in registries. Nothing is loaded yet, so a typo does not cost the time of loading a
  * model or of a first batch of rollouts.
+ * @param registries the run's, with the algorithms that the config loads by path.
  * @throws ConfigError for the first thing wrong.
  */
-export function checkTrainConfig(config: TrainConfig): void {
+export function checkTrainConfig(config: TrainConfig, registries: Registries): void {
   const { actor, rollout } = config.actor_rollout_ref;
-  composePolicyLoss(makePolicyLossOptions(config, rollout.response_length));
+  composePolicyLoss(makePolicyLossOptions(config, rollout.response_length), registries);
   checkLoss(config);
-  klEstimates.get(actor.kl_loss_type);
+  registries.klEstimates.get(actor.kl_loss_type);
   rewardStrategies.get(config.reward_model.aggregation.strategy);
-  klEstimates.get(config.algorithm.kl_penalty);
-  checkAlgorithm(config);
+  registries.klEstimates.get(config.algorithm.kl_penalty);
+  checkAlgorithm(config, registries);
   // A config's own loops are not registered yet.
-  if (rollout.agent.agent_loop_config_path === null) getAgentLoop(rollout.agent.default_agent_loop);
+  if (rollout.agent.agent_loop_config_path === null) registries.agentLoops.get(rollout.agent.default_agent_loop);
   const { format } = rollout.multi_turn;
   // A parser of the user's is loaded with the session.
-  if (!format.includes("#")) getToolParser(format);
+  if (!format.includes("#")) getToolParser(format, registries.toolParsers);
 }
 
-function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig): void {
-  advantageEstimators.get(algorithm.adv_estimator);
-  aggregations.get(critic.loss_agg_mode);
+function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, registries: Registries): void {
+  const { needs } = registries.advantageEstimators.get(algorithm.adv_estimator);
+  registries.aggregations.get(critic.loss_agg_mode);
   const samples = countSamples(actor_rollout_ref.rollout);
   if (algorithm.adv_estimator === "grpo_passk" && samples < 2) {
     throw new ConfigError("compares the best rollout of a prompt with the second", {
@@ -40,7 +41,7 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig): 
     });
   }
   makeRolloutCorrectionOptions(algorithm);
-  checkNeeds(algorithm);
+  checkNeeds(algorithm, needs);
   const { rollout_is, rollout_is_batch_normalize } = algorithm.rollout_correction;
   if (rollout_is_batch_normalize && rollout_is === null) {
     throw new ConfigError("has no weights to normalise", {
@@ -53,9 +54,8 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig): 
 }
 
 /** What estimators need and a config can take from them. */
-function checkNeeds(algorithm: TrainConfig["algorithm"]): void {
+function checkNeeds(algorithm: TrainConfig["algorithm"], needs: AdvantageEstimator["needs"]): void {
   const { adv_estimator, gdpo_reward_keys: keys, gdpo_reward_weights: weights } = algorithm;
-  const { needs } = advantageEstimators.get(adv_estimator);
   const refuse = (problem: string, subject: string, expected: string, received: string) => {
     throw new ConfigError(problem, { code: "config/bad-value", subject: `algorithm.${subject}`, expected, received });
   };

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { ConfigError } from "@cria/core";
+import { ConfigError, readOrThrow } from "@cria/core";
 import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, type Scalar } from "yaml";
 import type { z } from "zod";
 import { applyOverride } from "./apply-override.js";
@@ -32,22 +32,16 @@ export function loadConfig<T extends z.ZodType>(
   overrides: readonly string[] = [],
 ): LoadedConfig<z.infer<T>> {
   const lineCounter = new LineCounter();
-  let document: Document;
-  let raw: unknown;
-  try {
-    document = parseDocument(readFileSync(file, "utf8"), { lineCounter });
+  const read = () => {
+    const document = parseDocument(readFileSync(file, "utf8"), { lineCounter });
     if (document.errors[0]) throw document.errors[0];
-    raw = document.toJS() ?? {};
-  } catch (cause) {
-    throw new ConfigError("cannot be read", {
-      code: "config/unreadable",
-      subject: file,
-      expected: "a readable YAML file",
-      received: (cause as Error).message,
-      remedy: existsSync(file) ? undefined : `check the path: ${describeShellRule()}`,
-      cause,
-    });
-  }
+    return { document, raw: (document.toJS() ?? {}) as unknown };
+  };
+  const { document, raw } = readOrThrow(read, ConfigError, {
+    subject: file,
+    expected: "a readable YAML file",
+    remedy: () => (existsSync(file) ? undefined : `check the path: ${describeShellRule()}`),
+  });
   if (!isMapping(raw)) {
     throw new ConfigError("is not a mapping", {
       code: "config/bad-file",

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { ConfigError, type PolicyEngine } from "@cria/core";
+import { ConfigError, type PolicyEngine, readOrThrow } from "@cria/core";
 import { type LoadModelOptions, loadModel, loadValueModel } from "@cria/engine";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { resolvePath } from "../config/paths.js";
@@ -167,15 +167,8 @@ function readPrompt(
 }
 
 function readTemplate(path: string, subject: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new ConfigError("cannot be read", {
-      code: "config/unreadable",
-      subject: `${subject}.prompt_template_path`,
-      expected: "a readable Jinja file",
-      received: (cause as Error).message,
-      cause,
-    });
-  }
+  return readOrThrow(() => readFileSync(path, "utf8"), ConfigError, {
+    subject: `${subject}.prompt_template_path`,
+    expected: "a readable Jinja file",
+  });
 }

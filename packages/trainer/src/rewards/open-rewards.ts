@@ -11,13 +11,17 @@ import {
   type RewardAggregator,
   type RewardFunction,
   type RewardManager,
+  type RewardManagerOptions,
 } from "@cria/rollout";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
+import type { Registries } from "../run/registries.js";
 import { JudgedRewards } from "./judged-rewards.js";
 import { openRewardModels } from "./open-reward-models.js";
 
-export interface OpenRewardsOptions extends PossibleScores {
+export interface OpenRewardsOptions extends Omit<PossibleScores, "agentLoops" | "rewards"> {
+  /** The run's. */
+  registries: Pick<Registries, "agentLoops" | "rewards" | "rewardManagers">;
   responseLength: number;
   /** All that the run may roll out, for training and for validation. */
   rows: readonly DatasetRow[];
@@ -27,12 +31,12 @@ export interface OpenRewardsOptions extends PossibleScores {
 export async function openRewards(
   config: TrainConfig,
   folder: string,
-  { responseLength, rows, ...scores }: OpenRewardsOptions,
+  { responseLength, rows, registries, ...scores }: OpenRewardsOptions,
 ): Promise<RewardManager> {
   const { reward_model } = config;
   const { path, name, reward_kwargs } = config.custom_reward_function;
   const reward = path === null ? null : await loadExport(resolvePath(folder, path), name, "custom_reward_function");
-  if (!reward && asksRules(reward_model)) for (const row of rows) checkRowHasReward(row, scores);
+  if (!reward && asksRules(reward_model)) for (const row of rows) checkRowHasReward(row, { ...scores, ...registries });
   const { enable, len, penalty_factor, log } = reward_model.overlong_buffer;
   if (enable && reward_model.reward_manager === "naive")
     throw new ConfigError("has no effect with this reward manager", {
@@ -41,14 +45,16 @@ export async function openRewards(
       expected: "reward_model.reward_manager: dapo",
       received: reward_model.reward_manager,
     });
-  return makeRewardManager(reward_model.reward_manager, {
+  const options: RewardManagerOptions = {
     reward: reward as RewardFunction | BatchRewardFunction | null,
+    rewards: registries.rewards,
     rewardName: path === null ? undefined : `${name} of ${basename(path)}`,
     kwargs: reward_kwargs,
     timeoutS: reward_model.timeout_s,
     responseLength,
     overlongBuffer: enable ? { length: len, penaltyFactor: penalty_factor, log } : null,
-  });
+  };
+  return makeRewardManager(reward_model.reward_manager, options, registries.rewardManagers);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { getAgentLoop, loadAgentLoops, type MultiTurnOptions } from "@cria/rollout";
+import { loadAgentLoops, type MultiTurnOptions } from "@cria/rollout";
 import {
   type BaseInteraction,
   createInteractions,
@@ -10,6 +10,7 @@ import {
 import { resolvePath } from "../config/paths.js";
 import { agentLoopEntrySchema } from "../config/sections/agent-loops-config.js";
 import type { TrainConfig } from "../config/train-config.js";
+import type { Registries } from "./registries.js";
 
 type RolloutConfig = TrainConfig["actor_rollout_ref"]["rollout"];
 
@@ -17,6 +18,7 @@ type RolloutConfig = TrainConfig["actor_rollout_ref"]["rollout"];
 export async function makeMultiTurnOptions(
   { multi_turn: given }: RolloutConfig,
   folder: string,
+  { toolParsers }: Pick<Registries, "toolParsers">,
 ): Promise<MultiTurnOptions> {
   return {
     maxAssistantTurns: given.enable ? given.max_assistant_turns : 1,
@@ -25,7 +27,7 @@ export async function makeMultiTurnOptions(
     maxToolResponseLength: given.max_tool_response_length,
     maxToolResponseChars: given.max_tool_response_chars,
     toolResponseTruncateSide: given.tool_response_truncate_side,
-    format: await loadToolParser(given.format, folder),
+    format: await loadToolParser(given.format, folder, toolParsers),
     toolTimeoutS: given.tool_timeout_s,
     tokenizationSanityCheckMode: given.tokenization_sanity_check_mode,
     useInferenceChatTemplate: given.use_inference_chat_template,
@@ -44,19 +46,25 @@ export function countSamples({ n, multi_turn }: RolloutConfig): number {
 export async function loadInteractions(
   { multi_turn }: RolloutConfig,
   folder: string,
+  { interactionClasses }: Pick<Registries, "interactionClasses">,
 ): Promise<Map<string, BaseInteraction> | null> {
   if (!multi_turn.enable) return null;
   if (multi_turn.interaction_config_path === null) return new Map();
   const file = resolvePath(folder, multi_turn.interaction_config_path);
-  return createInteractions(await readConfigList(file, "interaction", interactionEntrySchema), dirname(file));
+  const entries = await readConfigList(file, "interaction", interactionEntrySchema);
+  return createInteractions(entries, dirname(file), interactionClasses);
 }
 
-/** Registers the config's own agent loops, and checks the default one. @throws ConfigError */
-export async function loadConfiguredLoops({ agent }: RolloutConfig, folder: string): Promise<void> {
+/** Registers the config's own agent loops in the run's, and checks the default one. @throws ConfigError */
+export async function loadConfiguredLoops(
+  { agent }: RolloutConfig,
+  folder: string,
+  { agentLoops }: Pick<Registries, "agentLoops">,
+): Promise<void> {
   if (agent.agent_loop_config_path !== null) {
     const file = resolvePath(folder, agent.agent_loop_config_path);
     const entries = await readConfigList(file, "agent_loops", agentLoopEntrySchema);
-    await loadAgentLoops(entries, dirname(file));
+    await loadAgentLoops(entries, dirname(file), agentLoops);
   }
-  getAgentLoop(agent.default_agent_loop);
+  agentLoops.get(agent.default_agent_loop);
 }

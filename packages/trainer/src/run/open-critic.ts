@@ -1,9 +1,9 @@
-import { advantageEstimators } from "@cria/algorithms";
 import { loadValueModel } from "@cria/engine";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { usesLora } from "./load-policy.js";
+import type { Registries } from "./registries.js";
 import type { Critic } from "./session-type.js";
 
 /**
@@ -11,7 +11,11 @@ import type { Critic } from "./session-type.js";
  * file unless the config says otherwise.
  * @throws EngineError when its model cannot be loaded.
  */
-export async function openCritic(config: TrainConfig, folder: string): Promise<Critic | null> {
+export async function openCritic(
+  config: TrainConfig,
+  folder: string,
+  { advantageEstimators, aggregations }: Pick<Registries, "advantageEstimators" | "aggregations">,
+): Promise<Critic | null> {
   if (!advantageEstimators.get(config.algorithm.adv_estimator).needs?.includes("values")) return null;
   const { critic, trainer } = config;
   const { model: actor, actor: updates } = config.actor_rollout_ref;
@@ -42,7 +46,7 @@ export async function openCritic(config: TrainConfig, folder: string): Promise<C
     ppo_epochs: critic.ppo_epochs ?? updates.ppo_epochs,
     shuffle: critic.shuffle,
     cliprangeValue: critic.cliprange_value,
-    lossAggMode: critic.loss_agg_mode,
+    lossAggMode: aggregations.get(critic.loss_agg_mode),
     microBatchTokens: critic.ppo_max_token_len ?? undefined,
     warmup: trainer.critic_warmup,
   };

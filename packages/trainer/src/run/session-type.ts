@@ -1,8 +1,9 @@
-import type { KlController } from "@cria/algorithms";
+import type { Aggregation, KlController } from "@cria/algorithms";
 import type { OptimizerOptions, PolicyEngine, ValueEngine } from "@cria/core";
 import type { DatasetRow, RolloutOptions } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
 import type { JudgedRewards } from "../rewards/judged-rewards.js";
+import type { Registries } from "./registries.js";
 
 /** A critic and how it is trained. */
 export interface Critic {
@@ -14,7 +15,7 @@ export interface Critic {
   ppo_epochs: number;
   shuffle: boolean;
   cliprangeValue: number;
-  lossAggMode: string;
+  lossAggMode: Aggregation;
   /** In tokens; undefined: chosen. */
   microBatchTokens?: number;
   /** Steps before the actor's first update, in which the critic alone learns. */
@@ -24,6 +25,8 @@ export interface Critic {
 /** Everything that a config names, loaded: model, data, tools, reward. */
 export interface Session {
   config: TrainConfig;
+  /** What the names in the config stand for. */
+  registries: Registries;
   engine: PolicyEngine;
   /** Its logprobs without adapter are the reference: the engine itself with LoRA, else a frozen copy; null: none needed. */
   reference: PolicyEngine | null;

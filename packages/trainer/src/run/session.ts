@@ -16,6 +16,7 @@ import { loadPolicy, readContextSize } from "./load-policy.js";
 import { loadConfiguredLoops, loadInteractions, makeMultiTurnOptions } from "./multi-turn-options.js";
 import { openCritic } from "./open-critic.js";
 import { filterData, openData } from "./open-data.js";
+import { openRegistries } from "./registries.js";
 import type { Session } from "./session-type.js";
 
 export interface SessionOverrides {
@@ -50,10 +51,11 @@ async function openParts(
   const { model, rollout } = config.actor_rollout_ref;
   const { data } = config;
   // Cheap checks first: a typo must not cost the time of loading a model.
-  await loadAlgorithms(config, folder);
-  checkTrainConfig(config);
-  await loadConfiguredLoops(rollout, folder);
-  const multiTurn = await makeMultiTurnOptions(rollout, folder);
+  const registries = openRegistries();
+  await loadAlgorithms(config, folder, registries);
+  checkTrainConfig(config, registries);
+  await loadConfiguredLoops(rollout, folder, registries);
+  const multiTurn = await makeMultiTurnOptions(rollout, folder, registries);
   const contextSize = readContextSize(config);
   const responseLength = Math.min(rollout.response_length, data.max_response_length);
   if (contextSize < data.max_prompt_length + responseLength) {
@@ -67,10 +69,10 @@ async function openParts(
   const allRows = await openData(data, folder);
   const tools =
     rollout.multi_turn.enable && rollout.multi_turn.tool_config_path
-      ? await loadToolConfig(resolvePath(folder, rollout.multi_turn.tool_config_path))
+      ? await loadToolConfig(resolvePath(folder, rollout.multi_turn.tool_config_path), registries.toolClasses)
       : new Map<string, BaseTool>();
   open.add(() => disposeTools(tools.values()));
-  const interactions = await loadInteractions(rollout, folder);
+  const interactions = await loadInteractions(rollout, folder, registries);
   open.add(() => disposeTools(interactions?.values() ?? []));
   const rules = await openRewards(config, folder, {
     responseLength,
@@ -78,6 +80,7 @@ async function openParts(
     tools,
     interactions,
     defaultAgentLoop: rollout.agent.default_agent_loop,
+    registries,
   });
   const judgedRewards = await openJudgedRewards(config, folder, rules);
   open.add(() => judgedRewards?.dispose());
@@ -90,10 +93,11 @@ async function openParts(
   const rows = await filterData(allRows, data, folder, { ...overrides, engine, tokenizer, tools });
   const reference = await openReference(config, engine, resolvePath(folder, model.path));
   if (reference !== engine) open.add(() => reference?.dispose());
-  const critic = await openCritic(config, folder);
+  const critic = await openCritic(config, folder, registries);
   open.add(() => critic?.engine.dispose());
   return {
     config,
+    registries,
     engine,
     reference,
     critic,
@@ -114,6 +118,8 @@ async function openParts(
       responseLength,
       truncation: data.truncation,
       defaultAgentLoop: rollout.agent.default_agent_loop,
+      agentLoops: registries.agentLoops,
+      rewards: registries.rewards,
       aggregate: makeRewardAggregator(config.reward_model),
       onFailure: rollout.on_failure,
       returnFullPrompt: data.return_full_prompt,

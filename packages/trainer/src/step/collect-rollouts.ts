@@ -1,4 +1,4 @@
-import { type AdvantageEstimator, advantageEstimators, keepVaryingGroups } from "@cria/algorithms";
+import { type AdvantageEstimator, keepVaryingGroups } from "@cria/algorithms";
 import { hasFailed, type Trajectory } from "@cria/core";
 import {
   type DatasetRow,
@@ -52,7 +52,7 @@ export async function collectRollouts(
   clock: Stopwatch,
 ): Promise<CollectedRollouts> {
   const { algorithm, reward_model, actor_rollout_ref } = session.config;
-  const estimator = advantageEstimators.get(algorithm.adv_estimator);
+  const estimator = session.registries.advantageEstimators.get(algorithm.adv_estimator);
   const filter = algorithm.filter_groups;
   const first = await rollOut(session, rows, options, clock);
   const finishFirst = async () => describeRollouts(await first.finish(), rows, estimator, options.step);

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { totalmem } from "node:os";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import { loopCounters } from "@cria/rollout";
@@ -16,7 +17,7 @@ afterAll(() => models.cleanUp());
 const NAMES = `
 critic/{score,rewards,advantages,returns,values}/{mean,max,min}
 critic/{vf_loss,vf_clipfrac,vf_explained_var,vpred_mean,grad_norm} response_length_non_aborted/{mean,max,min,clip_ratio}
-perf/{max_memory_allocated_gb,cpu_memory_used_gb} training/rollout_probs_diff_valid val-aux/num_turns/{mean,max,min}
+perf/{max_memory_allocated_gb,max_memory_reserved_gb,cpu_memory_used_gb} training/rollout_probs_diff_valid val-aux/num_turns/{mean,max,min}
 rollout_corr/{training_ppl,rollout_ppl,log_ppl_diff,log_ppl_abs_diff,ppl_ratio,chi2_token,chi2_seq}
 rollout_corr/rollout_is_{mean,std,max,min,ratio_fraction_high,ratio_fraction_low}
 rollout_corr/rollout_is_seq_{mean,std,max,min,max_deviation,fraction_high,fraction_low}
@@ -74,6 +75,12 @@ it("a step with everything on has every metric of the contract", async () => {
   expect(names.length).toBeGreaterThan(80);
   expect(names.filter((name) => !Number.isFinite(metrics[name]))).toEqual([]);
   expect(listUndocumented(Object.keys(metrics))).toEqual([]);
+  // In GiB: at least what Node alone takes, at most what is resident now or was before.
+  const mostGb = metrics["perf/max_memory_reserved_gb"]!;
+  expect(mostGb).toBeGreaterThan(0.03);
+  expect(mostGb).toBeGreaterThan(0.9 * metrics["perf/cpu_memory_used_gb"]!);
+  expect(mostGb).toBeLessThan(totalmem() / 2 ** 30);
+  expect(metrics["perf/max_memory_allocated_gb"]).toBe(mostGb);
   for (const name of Object.keys(metrics)) written.add(name);
 });
 

@@ -1,5 +1,6 @@
-import { type PolicyLossOptions, policyLosses } from "@cria/algorithms";
+import type { PolicyLossOptions } from "@cria/algorithms";
 import type { TrainConfig } from "../config/train-config.js";
+import type { Registries } from "../run/registries.js";
 import { makeRolloutCorrectionOptions } from "./algorithm-options.js";
 
 /**
@@ -52,7 +53,7 @@ function resolveLossMode({
  * all the same (through the KL or entropy term, or through the loss itself), or because the others' depends on them:
  * rejection and veto take tokens out of the denominators, and normalised weights are divided by a mean over the batch.
  */
-export function needsEveryTrajectory(config: TrainConfig): boolean {
+export function needsEveryTrajectory(config: TrainConfig, { policyLosses }: Pick<Registries, "policyLosses">): boolean {
   const { actor } = config.actor_rollout_ref;
   const { rollout_correction: correction } = config.algorithm;
   return (

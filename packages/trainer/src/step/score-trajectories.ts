@@ -1,4 +1,3 @@
-import { advantageEstimators } from "@cria/algorithms";
 import type { Trajectory } from "@cria/core";
 import type { Session } from "../run/session-type.js";
 import type { Stopwatch } from "./stopwatch.js";
@@ -23,12 +22,12 @@ export async function scoreTrajectories(
   scores: Map<number, TokenScores>,
   clock: Stopwatch,
 ): Promise<void> {
-  const { engine, config, reference } = session;
+  const { engine, config, reference, registries } = session;
   const missing = indices.filter((i) => !scores.has(i));
   if (missing.length === 0) return;
   const sequences = missing.map((i) => ({ tokenIds: trajectories[i]!.tokenIds, from: trajectories[i]!.promptLength }));
   const options = { temperature: config.actor_rollout_ref.rollout.temperature, signal: session.rollout.signal };
-  const { needs } = advantageEstimators.get(config.algorithm.adv_estimator);
+  const { needs } = registries.advantageEstimators.get(config.algorithm.adv_estimator);
   const squares = needs?.includes("sumPiSquared") ? { sumPiSquared: true } : {};
   const old = config.algorithm.rollout_correction.bypass_mode
     ? missing.map((i) => ({ logprobs: trajectories[i]!.rolloutLogprobs, entropy: null, sumPiSquared: null }))

@@ -1,7 +1,6 @@
 import {
   type AdvantageInputs,
   type AdvantageOutputs,
-  advantageEstimators,
   penalizeRewards,
   type RewardPart,
   resampleByScore,
@@ -46,11 +45,11 @@ export async function runTrainingStep(
   onTrajectory?: (trajectory: Trajectory) => void,
   nextRows?: () => readonly DatasetRow[],
 ): Promise<StepResult> {
-  const { config, klController, critic } = session;
+  const { config, klController, critic, registries } = session;
   const { algorithm } = config;
   const { actor } = config.actor_rollout_ref;
   const clock = new Stopwatch();
-  const estimate = advantageEstimators.get(algorithm.adv_estimator);
+  const estimate = registries.advantageEstimators.get(algorithm.adv_estimator);
   const isWarm = !critic || step > critic.warmup;
 
   // 1. Roll out n conversations for each prompt; tools run and rewards are judged on the way. With filter_groups, prompts
@@ -100,7 +99,7 @@ export async function runTrainingStep(
       refLogprobs: join(trajectories.map((_, i) => scores.get(i)?.refLogprobs)),
       responseMask,
       offsets,
-      type: algorithm.kl_penalty,
+      type: registries.klEstimates.get(algorithm.kl_penalty),
       coefficient,
     });
     tokenLevelRewards = penalized.tokenLevelRewards;
@@ -140,7 +139,7 @@ export async function runTrainingStep(
 
   // 6. Logprobs of what the update needs: nothing while the critic warms up. A trajectory without advantage usually has no
   //    gradient, and is not evaluated.
-  const needsAll = needsEveryTrajectory(config);
+  const needsAll = needsEveryTrajectory(config, registries);
   const used = new Set(await score((i) => isWarm && (needsAll || advantages[i]!.some((a) => Math.abs(a) > 1e-8))));
 
   // 7. Weights and rejections for what separates the sampler from the training graph.

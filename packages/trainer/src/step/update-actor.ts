@@ -23,19 +23,19 @@ export interface ActorUpdate {
 export async function updateActor(session: Session, update: ActorUpdate): Promise<TrainResult[]> {
   const { actor, rollout } = session.config.actor_rollout_ref;
   const { batch, lossMasks, options } = update;
-  const loss = composePolicyLoss(options);
+  const loss = composePolicyLoss(options, session.registries);
   const results: TrainResult[] = [];
   for (let round = 0; round < actor.ppo_epochs; round++) {
     const seed = hashSeed(rollout.seed, update.step, round);
     for (const [k, indices] of cutMiniBatches(update.groups, actor, seed).entries()) {
       let sequences = indices.flatMap((i) => batch.get(i) ?? []);
       if (sequences.length === 0) continue;
-      if (needsPreparation(options)) {
+      if (needsPreparation(options, session.registries)) {
         const isScored = update.isOnPolicy && results.length === 0;
         const logprobs = isScored
           ? sequences.map(({ columns }) => columns!.oldLogprobs!)
           : await scoreNow(session, sequences);
-        sequences = preparePolicyLoss(options, sequences, logprobs, makeUniform(hashSeed(seed, k)));
+        sequences = preparePolicyLoss(options, sequences, logprobs, makeUniform(hashSeed(seed, k)), session.registries);
       }
       // Trajectories left out still count in the denominators: their tokens have loss 0, not no loss.
       const tokens = indices.map((i) => countOnes(lossMasks[i]!));

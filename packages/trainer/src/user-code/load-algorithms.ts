@@ -1,4 +1,4 @@
-import * as algorithms from "@cria/algorithms";
+import { type Algorithms, costlyInputs } from "@cria/algorithms";
 import { ConfigError, type Registry } from "@cria/core";
 import { importExport } from "@cria/tools";
 import type { TrainConfig } from "../config/train-config.js";
@@ -6,9 +6,14 @@ import type { TrainConfig } from "../config/train-config.js";
 /**
  * Registers the algorithms that the config names as "module#export", under that name: advantage estimators, policy losses,
  * aggregations, KL estimates. Relative modules start at `folder`.
+ * @param algorithms the run's own.
  * @throws ConfigError when one cannot be loaded or is of another kind.
  */
-export async function loadAlgorithms({ algorithm, actor_rollout_ref }: TrainConfig, folder: string): Promise<void> {
+export async function loadAlgorithms(
+  { algorithm, actor_rollout_ref }: TrainConfig,
+  folder: string,
+  algorithms: Algorithms,
+): Promise<void> {
   const { actor } = actor_rollout_ref;
   const load = async <T>(
     registry: Registry<T>,
@@ -32,10 +37,10 @@ export async function loadAlgorithms({ algorithm, actor_rollout_ref }: TrainConf
   const isFunction = (value: unknown) => typeof value === "function";
   const isLoss = (value: unknown) => isFunction((value as { evaluate?: unknown } | null)?.evaluate);
   const { advantageEstimators, policyLosses, aggregations, klEstimates } = algorithms;
-  const anEstimator = `a function from AdvantageInputs to AdvantageOutputs; its \`needs\`, if any, of ${algorithms.costlyInputs.join(", ")}; its \`comparesGroup\`, if any, true or false`;
+  const anEstimator = `a function from AdvantageInputs to AdvantageOutputs; its \`needs\`, if any, of ${costlyInputs.join(", ")}; its \`comparesGroup\`, if any, true or false`;
   const isEstimator = (value: unknown) => {
     const { needs = [], comparesGroup = false } = (value ?? {}) as { needs?: unknown; comparesGroup?: unknown };
-    const knowsNeeds = Array.isArray(needs) && needs.every((need) => algorithms.costlyInputs.includes(need));
+    const knowsNeeds = Array.isArray(needs) && needs.every((need) => costlyInputs.includes(need));
     return isFunction(value) && knowsNeeds && typeof comparesGroup === "boolean";
   };
   const aKl = "a function from logprob - refLogprob to { value, gradient }";

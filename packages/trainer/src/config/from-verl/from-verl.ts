@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { ConfigError } from "@cria/core";
+import { ConfigError, readOrThrow } from "@cria/core";
 import { parse as parseYaml } from "yaml";
 import { isMapping } from "../raw-config.js";
 import { type Conversion, convertConfig } from "./convert-config.js";
@@ -16,18 +16,8 @@ export function convertVerlFile(
   args: readonly string[] = [],
   environment: Record<string, string | undefined> = process.env,
 ): Conversion {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (cause) {
-    throw new ConfigError("cannot be read", {
-      code: "config/unreadable",
-      subject: file,
-      expected: "a shell script or a YAML config",
-      received: (cause as Error).message,
-      cause,
-    });
-  }
+  const expected = "a shell script or a YAML config";
+  const text = readOrThrow(() => readFileSync(file, "utf8"), ConfigError, { subject: file, expected });
   const raw = /\.ya?ml$/i.test(file) ? readYaml(text) : null;
   if (!raw) {
     const { overrides, notes } = readScript(text, file, { args, environment });

@@ -1,5 +1,5 @@
 import { rewardStrategies } from "@cria/algorithms";
-import { listRewardManagers } from "@cria/rollout";
+import { rewardManagers } from "@cria/rollout";
 import { z } from "zod";
 import { rewardModelsSchema } from "./reward-models-config.js";
 
@@ -69,7 +69,7 @@ export const rewardModelSection = z.strictObject({
   reward_manager: z
     .string()
     .default("naive")
-    .meta({ description: "Who calls the reward function, and what is added.", examples: listRewardManagers() }),
+    .meta({ description: "Who calls the reward function, and what is added.", examples: rewardManagers.names() }),
   timeout_s: z
     .number()
     .positive()

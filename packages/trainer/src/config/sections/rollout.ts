@@ -1,5 +1,5 @@
-import { listAgentLoops } from "@cria/rollout";
-import { listToolParsers } from "@cria/tools";
+import { agentLoops } from "@cria/rollout";
+import { toolParsers } from "@cria/tools";
 import { z } from "zod";
 
 const minP = z
@@ -60,7 +60,7 @@ const multiTurn = z.strictObject({
     .describe("Where a tool's answer is cut."),
   format: z.string().default("hermes").meta({
     description: 'How the model writes tool calls: a parser\'s name, or "./module.ts#parse".',
-    examples: listToolParsers(),
+    examples: toolParsers.names(),
   }),
   tokenization_sanity_check_mode: z
     .enum(["strict", "ignore_strippable", "disable"])
@@ -101,7 +101,7 @@ const agent = z.strictObject({
   default_agent_loop: z
     .string()
     .default("tool_agent")
-    .meta({ description: "The loop of rows that name none (agent_name).", examples: listAgentLoops() }),
+    .meta({ description: "The loop of rows that name none (agent_name).", examples: agentLoops.names() }),
   agent_loop_config_path: z
     .string()
     .nullable()
