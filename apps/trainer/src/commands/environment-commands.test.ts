@@ -351,7 +351,7 @@ export class It extends ${base} {
     expect(code).toBe(0);
   });
 
-  it("takes MCP servers, by command line or from a file; what they do not tell is a hint", async () => {
+  it("takes MCP servers, by command line, from a file or by export; what they do not tell is a hint", async () => {
     const server = join(work, "server.cjs");
     writeFileSync(
       server,
@@ -368,7 +368,10 @@ export class It extends ${base} {
     );
     const servers = join(work, "servers.json");
     writeFileSync(servers, JSON.stringify({ mcpServers: { x: { command: process.execPath, args: [server] } } }));
-    for (const subject of [`${process.execPath} ${server}`, servers]) {
+    const module = join(work, "exported-server.ts");
+    const config = JSON.stringify({ command: process.execPath, args: [server] });
+    writeFileSync(module, `import { mcpServer } from "cria";\nexport const server = mcpServer(${config});\n`);
+    for (const subject of [`${process.execPath} ${server}`, servers, module]) {
       const { code, result } = await runJson<{ reports: EnvReport[] }>("check-env", subject);
       expect([code, result.reports.map((report) => report.name)]).toEqual([0, ["bare"]]);
       const { findings } = result.reports[0]!;

@@ -83,6 +83,16 @@ describe("interaction()", () => {
     await echo.finalizeInteraction("a");
   });
 
+  it("makes its state of the row's prompt and kwargs", async () => {
+    const made = interaction({
+      create: ({ messages, kwargs }) => ({ prompt: messages.map(({ content }) => content), kwargs }),
+      reply: ({ state }) => JSON.stringify(state),
+    });
+    await made.startInteraction("a", { messages: say("x"), level: 3 });
+    const { content } = await made.generateResponse("a", []);
+    expect(JSON.parse(content)).toEqual({ prompt: ["hi", "x"], kwargs: { level: 3 } });
+  });
+
   it("that says nothing is an error that names it", async () => {
     for (const output of [undefined, null, {}, { content: 5 }, { shouldTerminate: false }]) {
       const mute = interaction({ name: "mute", reply: () => output as never });
