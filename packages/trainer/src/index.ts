@@ -49,7 +49,8 @@ export { type Batch, makeBatch } from "./policy/batch.js";
 export { Generation } from "./policy/generation.js";
 export { loadConfiguredModel, readContextSize, usesLora } from "./policy/load-configured-model.js";
 export { type LoadPolicyOptions, loadPolicy } from "./policy/load-policy.js";
-export { type GenerateTextOptions, Policy, type PolicyScoreOptions, type TokenScores } from "./policy/policy.js";
+export { type GenerateTextOptions, Policy } from "./policy/policy.js";
+export type { PolicyScoreOptions, TokenScores } from "./policy/token-scores.js";
 export type { UpdateOptions } from "./policy/update-policy.js";
 export { countSteps } from "./run/count-steps.js";
 export { dumpTrajectories } from "./run/dump-trajectories.js";
@@ -62,9 +63,9 @@ export { TrainingInterrupted } from "./run/training-interrupted.js";
 export { loadSftModel } from "./sft/open-sft.js";
 export { readExamples } from "./sft/read-examples.js";
 export { runSft, type SftResult } from "./sft/run-sft.js";
-export { type AdvantageOptions, type Advantages, advantages } from "./step/advantages.js";
+export { type AdvantageOptions, advantages } from "./step/advantages.js";
 export type { StepMetrics } from "./step/collect-metrics.js";
-export { Groups } from "./step/groups.js";
+export { type Advantages, Groups } from "./step/groups.js";
 export { type RollOutOptions, RunningRollouts, rollOut } from "./step/roll-out.js";
 export { runTrainingStep, type StepResult } from "./step/training-step.js";
 export { Disposables } from "./task/disposables.js";
@@ -72,14 +73,8 @@ export type { Environment } from "./task/environment.js";
 export { probeTemplate, type Render, type TemplateAbilities } from "./task/find-tool-format.js";
 export { countSamples, makeMultiTurnOptions } from "./task/multi-turn-options.js";
 export { openRegistries } from "./task/registries.js";
-export {
-  type BatchesOptions,
-  defineTask,
-  type Episode,
-  Task,
-  type TaskDefinition,
-  type TaskReward,
-} from "./task/task.js";
+export { type BatchesOptions, defineTask, Task } from "./task/task.js";
+export type { Episode, TaskDefinition, TaskReward } from "./task/task-definition.js";
 export { makeTrackers } from "./trackers/open-trackers.js";
 export { providePackages } from "./user-code/provide-packages.js";
 export { runValidation } from "./validation/run-validation.js";

@@ -6,11 +6,18 @@ import {
   type PolicyLossOptions,
   preparePolicyLoss,
 } from "@cria/algorithms";
-import { hashSeed, makeUniform, type OptimizerOptions, type TrainResult, type TrainSequence } from "@cria/core";
+import {
+  hashSeed,
+  makeUniform,
+  type OptimizerOptions,
+  type PolicyEngine,
+  type TrainResult,
+  type TrainSequence,
+} from "@cria/core";
 import type { Batch } from "./batch.js";
 import { countOnes } from "./flat-tokens.js";
 import { cutMiniBatches } from "./mini-batches.js";
-import type { Policy } from "./policy.js";
+import type { ScoreTokens } from "./token-scores.js";
 
 /** How a policy is updated. The defaults are those of the config. */
 export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
@@ -35,9 +42,15 @@ export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
 /** What an update does unless it is told otherwise: the defaults of `actor_rollout_ref.actor`. */
 const defaults = { betas: [0.9, 0.999] as [number, number], weightDecay: 0.01, maxGradNorm: 1 };
 
+/** What is updated. */
+interface Trainable {
+  engine: Pick<PolicyEngine, "score" | "train">;
+  score: ScoreTokens;
+}
+
 /** Updates in mini-batches of prompts; one optimizer step each. */
 export async function updatePolicy(
-  policy: Policy,
+  policy: Trainable,
   batch: Batch,
   loss: PolicyLossOptions,
   options: UpdateOptions & { seed: number; step: number },
@@ -92,7 +105,7 @@ export async function updatePolicy(
  * left out unless it has a gradient all the same.
  */
 async function scoreBatch(
-  policy: Policy,
+  policy: Trainable,
   { sequences, temperature }: Batch,
   loss: PolicyLossOptions,
   { policyLosses }: Algorithms,
@@ -121,11 +134,11 @@ export function hasAdvantage(advantages: ArrayLike<number>): boolean {
 
 /** Logprobs by the weights as they are now: one more forward pass, for losses that rank a mini-batch's tokens. */
 async function scoreNow(
-  policy: Policy,
+  { engine }: Trainable,
   sequences: readonly TrainSequence[],
   temperature: number,
 ): Promise<Float32Array[]> {
-  const scores = await policy.engine.score(
+  const scores = await engine.score(
     sequences.map(({ tokenIds, lossMask }) => ({ tokenIds, from: Array.from(lossMask).indexOf(1) })),
     { temperature },
   );

@@ -6,16 +6,7 @@ import {
 } from "@cria/algorithms";
 import { ConfigError, type Trajectory } from "@cria/core";
 import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
-import type { Groups } from "./groups.js";
-
-/** Advantages of what can be learned from some groups. */
-export interface Advantages {
-  /** Of the groups' trajectories: those that the advantages are of. */
-  indices: readonly number[];
-  /** Of each of `indices`, as long as the trajectory's tokens; 0 where nothing was sampled. */
-  advantages: readonly Float32Array[];
-  metrics: Record<string, number>;
-}
+import type { Advantages, Groups } from "./groups.js";
 
 export interface AdvantageOptions extends Pick<AdvantageInputs, "gamma" | "normalizeByStd"> {}
 

@@ -3,7 +3,7 @@ import type { TrainResult, Trajectory } from "@cria/core";
 import { averageExtras } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
 import { countOnes } from "../policy/flat-tokens.js";
-import type { TokenScores } from "../policy/policy.js";
+import type { TokenScores } from "../policy/token-scores.js";
 import { type FailureCounts, makeFailureMetrics } from "./leave-out-failures.js";
 import { averageLoopMetrics, countGroupsWithoutSpread } from "./loop-metrics.js";
 

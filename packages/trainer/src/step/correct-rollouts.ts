@@ -2,7 +2,7 @@ import { correctRollout, defaultRolloutCorrection } from "@cria/algorithms";
 import type { Trajectory } from "@cria/core";
 import type { TrainConfig } from "../config/train-config.js";
 import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
-import type { TokenScores } from "../policy/policy.js";
+import type { TokenScores } from "../policy/token-scores.js";
 import { makeRolloutCorrectionOptions } from "./algorithm-options.js";
 
 /** Of the trajectories that were evaluated, by index. */

@@ -2,8 +2,16 @@ import type { AdvantageEstimator } from "@cria/algorithms";
 import { hasFailed, type Trajectory } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { type Batch, makeBatch } from "../policy/batch.js";
-import type { Advantages } from "./advantages.js";
 import { type Learnable, leaveOutFailures } from "./leave-out-failures.js";
+
+/** Advantages of what can be learned from some groups. */
+export interface Advantages {
+  /** Of the groups' trajectories: those that the advantages are of. */
+  indices: readonly number[];
+  /** Of each of `indices`, as long as the trajectory's tokens; 0 where nothing was sampled. */
+  advantages: readonly Float32Array[];
+  metrics: Record<string, number>;
+}
 
 export interface GroupsParts {
   rows: readonly DatasetRow[];

@@ -1,5 +1,6 @@
 import type { Trajectory } from "@cria/core";
-import type { Policy, TokenScores } from "../policy/policy.js";
+import type { Policy } from "../policy/policy.js";
+import type { TokenScores } from "../policy/token-scores.js";
 import type { Stopwatch } from "./stopwatch.js";
 
 export interface ScoreTrajectoriesOptions {

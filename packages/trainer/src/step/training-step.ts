@@ -4,7 +4,7 @@ import type { DatasetRow } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
 import { makeBatch } from "../policy/batch.js";
 import { joinTokens, layOutTokens, sumTokens } from "../policy/flat-tokens.js";
-import type { TokenScores } from "../policy/policy.js";
+import type { TokenScores } from "../policy/token-scores.js";
 import { hasAdvantage } from "../policy/update-policy.js";
 import { countSteps } from "../run/count-steps.js";
 import type { StepParts } from "../run/session-type.js";

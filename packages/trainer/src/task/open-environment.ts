@@ -14,8 +14,8 @@ import type { Environment } from "./environment.js";
 import { probeTemplate } from "./find-tool-format.js";
 import { loadConfiguredLoops, loadInteractions, makeMultiTurnOptions } from "./multi-turn-options.js";
 import { openRegistries, type Registries } from "./registries.js";
-import type { Task, TaskDefinition } from "./task.js";
 import { describeTask } from "./task-config.js";
+import type { TaskDefinition } from "./task-definition.js";
 import { toRewardFunction } from "./task-rows.js";
 
 export interface OpenEnvironmentOptions {
@@ -104,11 +104,10 @@ async function openParts(
 
 /** Opens a task for an own loop, with the config's defaults for all that it does not say. */
 export async function openTaskEnvironment(
-  task: Task<object>,
+  definition: TaskDefinition<object>,
   rows: readonly DatasetRow[],
   policy: Policy,
 ): Promise<OpenedEnvironment> {
-  const { definition } = task;
   const described = describeTask(definition);
   const { path, contextSize } = policy.engine.info;
   const { rollout } = described.actor_rollout_ref as { rollout: object };

@@ -1,4 +1,4 @@
-import type { TaskDefinition } from "./task.js";
+import type { TaskDefinition } from "./task-definition.js";
 
 /** What stands in a config for rows that lie in memory. */
 export const ROWS_IN_MEMORY = "(rows in memory)";

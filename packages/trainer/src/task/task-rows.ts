@@ -1,6 +1,6 @@
 import type { ChatMessage } from "@cria/core";
 import { type DatasetRow, parseRow, type RewardFunction } from "@cria/rollout";
-import type { Episode, TaskDefinition, TaskReward } from "./task.js";
+import type { Episode, TaskDefinition, TaskReward } from "./task-definition.js";
 
 /** A row of the user's as rollouts take it; one of `loadDataset` stays what it is. @throws DataError */
 export function toDatasetRow<Row extends object>(
