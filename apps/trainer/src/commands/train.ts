@@ -1,4 +1,5 @@
 import { defineCommand } from "citty";
+import { checkRun } from "../checkpoints/open-run.js";
 import { checkTrainPaths } from "../config/check-train-paths.js";
 import { loadConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
@@ -38,6 +39,7 @@ export const trainCommand = defineCommand({
       await fetchTrainAddresses(config, { silent, signal });
       for (const { name, key, found, remedy } of await listTrainWarnings(config, folder))
         process.stderr.write(`warning: ${key ?? name}: ${found}; ${remedy}\n`);
+      if (!config.trainer.val_only) await checkRun(config);
       const { logger, rollout_data_dir } = config.trainer;
       const dumped = logger.includes("file") || rollout_data_dir !== null;
       const session = await openSession(config, folder, { signal, silent });
