@@ -87,6 +87,58 @@ describe("cria rollout", () => {
     expect(a).toEqual(b);
   });
 
+  it("--keep and --as: only what the filter takes, as a dump or as what cria sft reads", async () => {
+    // Some conversations earn it, and some do not.
+    const { folder } = await writeTinyRun(models, { reward: "return text.length % 2;" });
+    const config = join(folder, "config.yaml");
+    const [all, good, talks] = ["all", "good", "talks"].map((name) => join(work, `keep-${name}.jsonl`)) as [
+      string,
+      string,
+      string,
+    ];
+    const read = (file: string) =>
+      readFileSync(file, "utf8")
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+    await runJson("rollout", config, `--out=${all}`);
+    const wanted = read(all).filter((line) => line.reward >= 1);
+    expect(wanted.length).toBeGreaterThan(0);
+    expect(wanted.length).toBeLessThan(12);
+    const kept = await runJson<RolloutSummary & { written: number }>(
+      "rollout",
+      config,
+      `--out=${good}`,
+      "--keep=reward>=1",
+    );
+    // The summary is of all conversations.
+    expect([kept.code, kept.result.trajectories, kept.result.written]).toEqual([0, 12, wanted.length]);
+    expect(read(good).map((line) => line.token_ids)).toEqual(wanted.map((line) => line.token_ids));
+
+    const ended = read(all).filter((line) => line.finish_reason === "stop");
+    const keep = ended.length > 0 ? "reward >= 0 && !truncated" : "reward >= 0";
+    const code = await run("rollout", config, `--out=${talks}`, "--as", "messages", "--keep", keep);
+    if (ended.length > 0) {
+      expect(code).toBe(0);
+      expect(read(talks)).toHaveLength(ended.length);
+      for (const row of read(talks))
+        expect(row.messages.map((m: { role: string }) => m.role)).toEqual(["user", "assistant"]);
+      expect(output.stdout).toContain(talks);
+    }
+    for (const [words, message] of [
+      [["--keep=reward>1"], /no conversation is to be kept[\s\S]*--keep/],
+      [["--keep=reward>>1"], /--keep/],
+      [["--keep=rewad>=1"], /--keep[\s\S]*reward/],
+      [["--as=parquet"], /--as[\s\S]*trajectories[\s\S]*messages[\s\S]*parquet/],
+    ] as const) {
+      output.stderr = "";
+      const none = join(work, "keep-none.jsonl");
+      expect(await run("rollout", config, `--out=${none}`, ...words)).toBe(1);
+      expect(output.stderr).toMatch(message);
+      expect(existsSync(none)).toBe(false);
+    }
+  });
+
   it("draws a progress bar and prints a summary for people", async () => {
     const { folder } = await writeTinyRun(models);
     expect(await run("rollout", join(folder, "config.yaml"))).toBe(0);
