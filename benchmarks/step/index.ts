@@ -39,9 +39,7 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Measured
   const torch = await openTorch(THREADS, log);
   const open = async (deterministic: boolean) => {
     const changes = [`trainer.threads=${THREADS}`, `actor_rollout_ref.rollout.deterministic=${deterministic}`];
-    return openSession(loadConfig(trainConfigSchema, configFile, changes).values, dirname(configFile), {
-      silent: true,
-    });
+    return openSession(loadConfig(trainConfigSchema, configFile, changes).values, dirname(configFile));
   };
   const session = await open(true);
   const free = await open(false);

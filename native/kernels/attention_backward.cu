@@ -6,7 +6,8 @@ namespace cria_cuda {
 
 namespace {
 
-__global__ void __launch_bounds__(kAttentionThreads) delta_kernel(cria_attention t, cria_attention_gradients g, int64_t count) {
+__global__ void __launch_bounds__(kAttentionThreads)
+    delta_kernel(cria_attention t, cria_attention_gradients g, int64_t count) {
     const int64_t i = int64_t(blockIdx.x) * kAttentionThreads + threadIdx.x;
     if (i >= count) return;
     const int64_t token = i / t.heads, head = i % t.heads;
@@ -23,12 +24,15 @@ struct QueryRow {
     float log_sum, delta;
 };
 
-__device__ __forceinline__ QueryRow read_query_row(const cria_attention & t, const cria_attention_gradients & g, int64_t base, int query, int head) {
+__device__ __forceinline__ QueryRow read_query_row(
+    const cria_attention & t, const cria_attention_gradients & g, int64_t base, int query, int head) {
     if (query >= t.row_length) return {{0, INT32_MAX}, 0.0f, 0.0f};
-    return {read_sight(t, base, query), t.log_sums[(base + query) * t.log_sums_step + head], g.delta[(base + query) * g.delta_step + head]};
+    return {read_sight(t, base, query), t.log_sums[(base + query) * t.log_sums_step + head],
+        g.delta[(base + query) * g.delta_step + head]};
 }
 
-__device__ __forceinline__ float probability(const cria_attention & t, const QueryRow & row, int query, int key, float score) {
+__device__ __forceinline__ float probability(
+    const cria_attention & t, const QueryRow & row, int query, int key, float score) {
     return sees(row.sight, query, key) ? expf(t.scale * score - row.log_sum) : 0.0f;
 }
 
@@ -49,7 +53,8 @@ __global__ void __launch_bounds__(kAttentionThreads) query_kernel(cria_attention
     float * const scores = values + kPass * kHeadRow<D> + warp * 2 * kTile * kQueryScoreRow;
     float * const d_probs = scores + kTile * kQueryScoreRow;
 
-    const int head = blockIdx.y, kv = head / (t.heads / t.kv_heads), first = blockIdx.x * kOwn, own = first + warp * kTile;
+    const int head = blockIdx.y, kv = head / (t.heads / t.kv_heads), first = blockIdx.x * kOwn,
+              own = first + warp * kTile;
     const int64_t base = int64_t(blockIdx.z) * t.row_length;
     const int row = lane / 2, query = own + row;
     const QueryRow own_row = read_query_row(t, g, base, query, head);
@@ -76,7 +81,8 @@ __global__ void __launch_bounds__(kAttentionThreads) query_kernel(cria_attention
         d_q.template add<kPass, RowMajor>(scores, kQueryScoreRow, keys);
     }
     __syncthreads();
-    d_q.write(queries + warp * kTile * kHeadRow<D>, g.d_q + head * t.head_size, g.d_q_step, t.head_size, base, own, t.row_length);
+    d_q.write(queries + warp * kTile * kHeadRow<D>, g.d_q + head * t.head_size, g.d_q_step, t.head_size, base, own,
+        t.row_length);
 }
 
 constexpr int kKeyScoreRow = kOwn + 4;
@@ -113,11 +119,14 @@ __global__ void __launch_bounds__(kAttentionThreads) key_kernel(cria_attention t
             const QueryRow its_row = read_query_row(t, g, base, query, head);
             if (!__syncthreads_or(sees_any(its_row.sight, query, first, kOwn))) continue;
             load_tile<D, kPass>(queries, t.q + head * t.head_size, t.q_step, t.head_size, base, pass, t.row_length);
-            load_tile<D, kPass>(d_outs, g.d_out + head * t.head_size, g.d_out_step, t.head_size, base, pass, t.row_length);
+            load_tile<D, kPass>(
+                d_outs, g.d_out + head * t.head_size, g.d_out_step, t.head_size, base, pass, t.row_length);
             __syncthreads();
             for (int part = 0; part < kPass; part += kTile) {
-                multiply_rows<D, kTile>(queries + part * kHeadRow<D>, keys + warp * kTile * kHeadRow<D>, scores + part * kKeyScoreRow, kKeyScoreRow);
-                multiply_rows<D, kTile>(d_outs + part * kHeadRow<D>, values + warp * kTile * kHeadRow<D>, d_probs + part * kKeyScoreRow, kKeyScoreRow);
+                multiply_rows<D, kTile>(queries + part * kHeadRow<D>, keys + warp * kTile * kHeadRow<D>,
+                    scores + part * kKeyScoreRow, kKeyScoreRow);
+                multiply_rows<D, kTile>(d_outs + part * kHeadRow<D>, values + warp * kTile * kHeadRow<D>,
+                    d_probs + part * kKeyScoreRow, kKeyScoreRow);
             }
             __syncwarp();
             for (int j = 0; j < kTile; j++) {
@@ -132,8 +141,10 @@ __global__ void __launch_bounds__(kAttentionThreads) key_kernel(cria_attention t
         }
     }
     __syncthreads();
-    d_k.write(keys + warp * kTile * kHeadRow<D>, g.d_k + kv * t.head_size, g.d_k_step, t.head_size, base, own, t.row_length);
-    d_v.write(values + warp * kTile * kHeadRow<D>, g.d_v + kv * t.head_size, g.d_v_step, t.head_size, base, own, t.row_length);
+    d_k.write(
+        keys + warp * kTile * kHeadRow<D>, g.d_k + kv * t.head_size, g.d_k_step, t.head_size, base, own, t.row_length);
+    d_v.write(values + warp * kTile * kHeadRow<D>, g.d_v + kv * t.head_size, g.d_v_step, t.head_size, base, own,
+        t.row_length);
 }
 
 struct Backward {
@@ -145,7 +156,8 @@ struct Backward {
         if (const char * error = allow_shared(key_kernel<D>, kKeyBytes<D>)) return error;
         const int64_t count = int64_t(t.rows) * t.row_length * t.heads;
         CRIA_LAUNCH(delta_kernel, divide_up(count, kAttentionThreads), kAttentionThreads, 0, t, g, count);
-        const dim3 queries(divide_up(t.row_length, kOwn), t.heads, t.rows), keys(divide_up(t.row_length, kOwn), t.kv_heads, t.rows);
+        const dim3 queries(divide_up(t.row_length, kOwn), t.heads, t.rows),
+            keys(divide_up(t.row_length, kOwn), t.kv_heads, t.rows);
         CRIA_LAUNCH(query_kernel<D>, queries, kAttentionThreads, kQueryBytes<D>, t, g);
         CRIA_LAUNCH(key_kernel<D>, keys, kAttentionThreads, kKeyBytes<D>, t, g);
         return launch_error();
@@ -156,6 +168,7 @@ struct Backward {
 
 }  // namespace cria_cuda
 
-extern "C" const char * cria_attention_backward(const cria_attention * attention, const cria_attention_gradients * gradients) {
+extern "C" const char * cria_attention_backward(
+    const cria_attention * attention, const cria_attention_gradients * gradients) {
     return cria_cuda::with_head_width(attention->head_size, cria_cuda::Backward{*attention, *gradients});
 }

@@ -20,7 +20,8 @@ __global__ void __launch_bounds__(kAttentionThreads) forward_kernel(cria_attenti
     const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
     float * const scores = values + kPass * kHeadRow<D> + warp * kTile * kScoreRow;
 
-    const int head = blockIdx.y, kv = head / (t.heads / t.kv_heads), first = blockIdx.x * kOwn, own = first + warp * kTile;
+    const int head = blockIdx.y, kv = head / (t.heads / t.kv_heads), first = blockIdx.x * kOwn,
+              own = first + warp * kTile;
     const int64_t base = int64_t(blockIdx.z) * t.row_length;
     const float * const own_queries = queries + warp * kTile * kHeadRow<D>;
     // Two lanes share a query: each has every other key.
@@ -47,10 +48,12 @@ __global__ void __launch_bounds__(kAttentionThreads) forward_kernel(cria_attenti
             sum += expf(score - largest);
         }
     }
-    const float other_largest = __shfl_xor_sync(0xffffffffu, largest, 1), other_sum = __shfl_xor_sync(0xffffffffu, sum, 1);
+    const float other_largest = __shfl_xor_sync(0xffffffffu, largest, 1),
+                other_sum = __shfl_xor_sync(0xffffffffu, sum, 1);
     const float both = fmaxf(largest, other_largest);
     const bool blind = both == -INFINITY;
-    const float log_sum = blind ? 0.0f : both + logf(sum * expf(largest - both) + other_sum * expf(other_largest - both));
+    const float log_sum =
+        blind ? 0.0f : both + logf(sum * expf(largest - both) + other_sum * expf(other_largest - both));
     if (lane % 2 == 0 && query < t.row_length) t.log_sums[(base + query) * t.log_sums_step + head] = log_sum;
 
     // Then the probabilities, and with them the outputs.
@@ -71,7 +74,8 @@ __global__ void __launch_bounds__(kAttentionThreads) forward_kernel(cria_attenti
         out.template add<kPass, RowMajor>(scores, kScoreRow, values);
     }
     __syncthreads();
-    out.write(queries + warp * kTile * kHeadRow<D>, t.out + head * t.head_size, t.out_step, t.head_size, base, own, t.row_length);
+    out.write(queries + warp * kTile * kHeadRow<D>, t.out + head * t.head_size, t.out_step, t.head_size, base, own,
+        t.row_length);
 }
 
 struct Forward {

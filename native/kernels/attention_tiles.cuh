@@ -1,7 +1,8 @@
-// What the attention kernels share: tiles of queries and keys in shared memory, and who sees whom. After FlashAttention-2
-// (Dao 2023, arXiv:2307.08691), with two differences. The forward pass goes over the keys twice, first for the rows' log-sums,
-// then for the output: nothing is rescaled, and sums stay in the tensor cores' registers. The backward pass has a kernel
-// for the gradients of K and V and one for that of Q instead of atomic additions: the same input gives the same bits.
+// What the attention kernels share: tiles of queries and keys in shared memory, and who sees whom. After
+// FlashAttention-2 (Dao 2023, arXiv:2307.08691), with two differences. The forward pass goes over the keys twice, first
+// for the rows' log-sums, then for the output: nothing is rescaled, and sums stay in the tensor cores' registers. The
+// backward pass has a kernel for the gradients of K and V and one for that of Q instead of atomic additions: the same
+// input gives the same bits.
 #pragma once
 
 #include <math.h>
@@ -16,8 +17,8 @@ namespace cria_cuda {
 
 constexpr int kAttentionWarps = 4, kAttentionThreads = kAttentionWarps * kWarp;
 
-// A warp owns 16 rows of the side that stays in place: queries (forward, gradient of Q) or keys (gradients of K and V). The
-// other side comes by in tiles of half the size. Heads are filled up to D floats with zeros.
+// A warp owns 16 rows of the side that stays in place: queries (forward, gradient of Q) or keys (gradients of K and V).
+// The other side comes by in tiles of half the size. Heads are filled up to D floats with zeros.
 constexpr int kOwn = kAttentionWarps * kTile, kPass = 32;
 
 // Rows of a tile are four floats longer than its width: neighbouring rows then begin in other banks.
@@ -26,7 +27,8 @@ constexpr int kHeadRow = D + 4;
 
 // rows [first, first + Rows) of one head, of a row of the batch that begins at token `base`; zero behind the row's end.
 template <int D, int Rows>
-__device__ __forceinline__ void load_tile(float * tile, const float * vectors, int64_t step, int head_size, int64_t base, int first, int row_length) {
+__device__ __forceinline__ void load_tile(
+    float * tile, const float * vectors, int64_t step, int head_size, int64_t base, int first, int row_length) {
     for (int at = threadIdx.x; at < Rows * D; at += kAttentionThreads) {
         const int row = at / D, d = at % D;
         const bool inside = first + row < row_length && d < head_size;
@@ -44,7 +46,9 @@ __device__ __forceinline__ Sight read_sight(const cria_attention & t, int64_t ba
     return {t.prefix[base + query], t.start[base + query]};
 }
 
-__device__ __forceinline__ bool sees(const Sight & s, int query, int key) { return key < s.prefix || (key >= s.start && key <= query); }
+__device__ __forceinline__ bool sees(const Sight & s, int query, int key) {
+    return key < s.prefix || (key >= s.start && key <= query);
+}
 
 // Whether any key of [first, first + count) is seen.
 __device__ __forceinline__ bool sees_any(const Sight & s, int query, int first, int count) {
@@ -91,12 +95,15 @@ struct OwnRows {
         }
     }
     // Through 16 rows of shared memory that nobody else uses; rows behind the end stay away.
-    __device__ __forceinline__ void write(float * rows, float * vectors, int64_t step, int head_size, int64_t base, int first, int row_length) const {
-        for (int d = 0; d < D / kTile; d++) nvcuda::wmma::store_matrix_sync(rows + d * kTile, sums[d], kHeadRow<D>, nvcuda::wmma::mem_row_major);
+    __device__ __forceinline__ void write(
+        float * rows, float * vectors, int64_t step, int head_size, int64_t base, int first, int row_length) const {
+        for (int d = 0; d < D / kTile; d++)
+            nvcuda::wmma::store_matrix_sync(rows + d * kTile, sums[d], kHeadRow<D>, nvcuda::wmma::mem_row_major);
         __syncwarp();
         for (int at = threadIdx.x % kWarp; at < kTile * D; at += kWarp) {
             const int row = at / D, d = at % D;
-            if (first + row < row_length && d < head_size) vectors[(base + first + row) * step + d] = rows[row * kHeadRow<D> + d];
+            if (first + row < row_length && d < head_size)
+                vectors[(base + first + row) * step + d] = rows[row * kHeadRow<D> + d];
         }
     }
 };

@@ -1,8 +1,8 @@
 // Cria's own CUDA kernels for training, as a C library (libcria-cuda.so) that is loaded only where a GPU trains. Every
 // pointer is device memory of floats, every step (between rows or tokens) counts floats. Work is queued on the
-// calling thread's stream (never the device is waited for: another thread may be recording a CUDA graph); functions return
-// null, or an error in words that lives as long as the library. `reference.h` has each of them on
-// the CPU, in plain loops.
+// calling thread's stream (never the device is waited for: another thread may be recording a CUDA graph); functions
+// return null, or an error in words that lives as long as the library. `reference.h` has each of them on the CPU, in
+// plain loops.
 #pragma once
 
 #include <stdint.h>
@@ -48,7 +48,7 @@ typedef struct {
     int32_t inputs, outputs, tokens;  // inputs: a multiple of 8
     const void * weight;
     int64_t weight_step;  // in bytes, from row to row
-    const float * dy;     // [tokens][outputs]
+    const float * dy;  // [tokens][outputs]
     int64_t dy_step;
     float * dx;  // [splits][tokens][inputs]: the sum over outputs is cut in so many parts; the result is in the first
     int32_t splits;

@@ -1,5 +1,5 @@
-// Eight neighbouring weights of a row, in each of ggml's types that can be trained on. Layouts are those of ggml-common.h;
-// their sizes are even, so quants are read two bytes at a time.
+// Eight neighbouring weights of a row, in each of ggml's types that can be trained on. Layouts are those of
+// ggml-common.h; their sizes are even, so quants are read two bytes at a time.
 #pragma once
 
 #include <stdint.h>
@@ -10,10 +10,22 @@ namespace cria_cuda {
 
 // The numbers of ggml_type.
 enum WeightType : int32_t {
-    kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ5_0 = 6, kQ5_1 = 7, kQ8_0 = 8, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kBF16 = 30,
+    kF32 = 0,
+    kF16 = 1,
+    kQ4_0 = 2,
+    kQ4_1 = 3,
+    kQ5_0 = 6,
+    kQ5_1 = 7,
+    kQ8_0 = 8,
+    kQ4_K = 12,
+    kQ5_K = 13,
+    kQ6_K = 14,
+    kBF16 = 30,
 };
 
-__device__ __forceinline__ float read_half(const uint8_t * p) { return half_bits_to_float(*reinterpret_cast<const uint16_t *>(p)); }
+__device__ __forceinline__ float read_half(const uint8_t * p) {
+    return half_bits_to_float(*reinterpret_cast<const uint16_t *>(p));
+}
 
 __device__ __forceinline__ float bits_to_float(uint32_t bits) {
     float value;

@@ -1,5 +1,5 @@
-// What the kernels need of CUDA. Compiled by another compiler they take it from tests/cuda_emulation.h, which runs blocks on
-// the CPU.
+// What the kernels need of CUDA. Compiled by another compiler they take it from tests/cuda_emulation.h, which runs
+// blocks on the CPU.
 #pragma once
 
 #ifdef __CUDACC__
@@ -8,7 +8,8 @@
 #include <mma.h>
 
 #define CRIA_DYNAMIC_SHARED(name) extern __shared__ __align__(128) float name[]
-#define CRIA_LAUNCH(kernel, grid, block, shared_bytes, ...) kernel<<<grid, block, shared_bytes, cudaStreamPerThread>>>(__VA_ARGS__)
+#define CRIA_LAUNCH(kernel, grid, block, shared_bytes, ...) \
+    kernel<<<grid, block, shared_bytes, cudaStreamPerThread>>>(__VA_ARGS__)
 
 __device__ __forceinline__ float half_bits_to_float(uint16_t bits) { return __half2float(__ushort_as_half(bits)); }
 #else
@@ -22,9 +23,11 @@ constexpr int kTile = 16, kStep = 8;
 using RowMajor = nvcuda::wmma::row_major;
 using ColumnMajor = nvcuda::wmma::col_major;
 template <class Layout>
-using TileA = nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, kTile, kTile, kStep, nvcuda::wmma::precision::tf32, Layout>;
+using TileA =
+    nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, kTile, kTile, kStep, nvcuda::wmma::precision::tf32, Layout>;
 template <class Layout>
-using TileB = nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, kTile, kTile, kStep, nvcuda::wmma::precision::tf32, Layout>;
+using TileB =
+    nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, kTile, kTile, kStep, nvcuda::wmma::precision::tf32, Layout>;
 using TileSum = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, kTile, kTile, kStep, float>;
 
 // Values that tiles read are rounded when they are written to shared memory.

@@ -66,7 +66,8 @@ void logit_gradient(const cria_logit_rows & rows, const float * d_logprobs, cons
         const double entropy = entropy_of(log_p), c = d_logprobs[i], e = d_entropy[i];
         for (int j = 0; j < rows.vocabulary; j++) {
             const double l = log_p[size_t(j)], p = std::exp(l);
-            z[j] = float(rows.scale * ((j == rows.targets[i] ? c : 0.0) - c * p - (p > 0 ? e * p * (l + entropy) : 0.0)));
+            z[j] =
+                float(rows.scale * ((j == rows.targets[i] ? c : 0.0) - c * p - (p > 0 ? e * p * (l + entropy) : 0.0)));
         }
     }
 }

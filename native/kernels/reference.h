@@ -1,4 +1,5 @@
-// Each kernel of cria_kernels.h on the CPU, in plain loops and double precision, on host memory. What checks compare with.
+// Each kernel of cria_kernels.h on the CPU, in plain loops and double precision, on host memory. What checks compare
+// with.
 #pragma once
 
 #include "cria_kernels.h"

@@ -1,5 +1,5 @@
-// Log-softmax, gather of the target, entropy and loss gradient of rows of logits, fused: one read for the statistics, one
-// read and write for the gradient; nothing of a row's size is ever stored beside the row.
+// Log-softmax, gather of the target, entropy and loss gradient of rows of logits, fused: one read for the statistics,
+// one read and write for the gradient; nothing of a row's size is ever stored beside the row.
 //   dz_j = scale [ c (delta_j - p_j) - e p_j (log p_j + H) ]      for c = dLoss/dlogprob, e = dLoss/dentropy
 #include <math.h>
 
@@ -31,7 +31,7 @@ __device__ __forceinline__ RowSums join(const RowSums & a, const RowSums & b) {
 
 __device__ __forceinline__ RowSums exchange(const RowSums & a, int lane_mask) {
     return {__shfl_xor_sync(0xffffffffu, a.max, lane_mask), __shfl_xor_sync(0xffffffffu, a.sum, lane_mask),
-            __shfl_xor_sync(0xffffffffu, a.weighted, lane_mask)};
+        __shfl_xor_sync(0xffffffffu, a.weighted, lane_mask)};
 }
 
 // The same result in every thread of the block.
@@ -66,7 +66,8 @@ __global__ void __launch_bounds__(kThreads) logprobs_kernel(cria_logit_rows rows
     }
 }
 
-__global__ void __launch_bounds__(kThreads) gradient_kernel(cria_logit_rows rows, const float * d_logprobs, const float * d_entropy) {
+__global__ void __launch_bounds__(kThreads)
+    gradient_kernel(cria_logit_rows rows, const float * d_logprobs, const float * d_entropy) {
     const int row = blockIdx.x;
     float * z = rows.logits + row * rows.step;
     const RowSums sums = sum_row(z, rows.vocabulary, rows.scale);
@@ -92,7 +93,8 @@ extern "C" const char * cria_logprobs(const cria_logit_rows * rows, float * logp
     return launch_error();
 }
 
-extern "C" const char * cria_logit_gradient(const cria_logit_rows * rows, const float * d_logprobs, const float * d_entropy) {
+extern "C" const char * cria_logit_gradient(
+    const cria_logit_rows * rows, const float * d_logprobs, const float * d_entropy) {
     if (rows->rows == 0) return nullptr;
     CRIA_LAUNCH(gradient_kernel, rows->rows, kThreads, 0, *rows, d_logprobs, d_entropy);
     return launch_error();

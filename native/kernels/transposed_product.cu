@@ -1,5 +1,7 @@
-// dX = dY W with W as it is stored, in any of ggml's types: the gradient of a frozen or trained linear layer's input. Blocks
-// of W are dequantized on their way into shared memory, so that no F32 copy and no transposed copy of W is ever made.
+// dX = dY W with W as it is stored, in any of ggml's types: the gradient of a frozen or trained linear layer's input.
+// Blocks of W are dequantized on their way into shared memory, so that no F32 copy and no transposed copy of W is ever
+// made.
+//
 // C [M, N] = A [M, K] B [K, N]  with M tokens, N inputs, K outputs; B's rows are W's rows.
 #include <stdint.h>
 #include <string.h>
@@ -67,7 +69,8 @@ __global__ void __launch_bounds__(kThreads) product_kernel(cria_transposed_produ
     const int steps_in_all = (p.outputs + kK - 1) / kK, steps_each = (steps_in_all + p.splits - 1) / p.splits;
     const int first_step = blockIdx.z * steps_each, last_step = min(first_step + steps_each, steps_in_all);
     const int k_end = p.outputs;
-    const int warp = threadIdx.x / kWarp, warp_m = warp / (kN / kWarpN) * kWarpM, warp_n = warp % (kN / kWarpN) * kWarpN;
+    const int warp = threadIdx.x / kWarp, warp_m = warp / (kN / kWarpN) * kWarpM,
+              warp_n = warp % (kN / kWarpN) * kWarpN;
 
     TileSum sums[kTilesM][kTilesN];
     for (int i = 0; i < kTilesM; i++) {
@@ -88,8 +91,10 @@ __global__ void __launch_bounds__(kThreads) product_kernel(cria_transposed_produ
         for (int k = 0; k < kK; k += kStep) {
             TileA<RowMajor> a[kTilesM];
             TileB<RowMajor> b[kTilesN];
-            for (int i = 0; i < kTilesM; i++) nvcuda::wmma::load_matrix_sync(a[i], tile_a + (warp_m + i * kTile) * kRowA + k, kRowA);
-            for (int j = 0; j < kTilesN; j++) nvcuda::wmma::load_matrix_sync(b[j], tile_b + k * kRowB + warp_n + j * kTile, kRowB);
+            for (int i = 0; i < kTilesM; i++)
+                nvcuda::wmma::load_matrix_sync(a[i], tile_a + (warp_m + i * kTile) * kRowA + k, kRowA);
+            for (int j = 0; j < kTilesN; j++)
+                nvcuda::wmma::load_matrix_sync(b[j], tile_b + k * kRowB + warp_n + j * kTile, kRowB);
             for (int i = 0; i < kTilesM; i++) {
                 for (int j = 0; j < kTilesN; j++) nvcuda::wmma::mma_sync(sums[i][j], a[i], b[j], sums[i][j]);
             }
@@ -149,17 +154,29 @@ extern "C" const char * cria_multiply_transposed(const cria_transposed_product *
     if (p.inputs % 8 != 0) return "the number of inputs must be a multiple of 8";
     if (p.tokens == 0) return nullptr;
     switch (p.type) {
-        case kF32: return run<kF32>(p);
-        case kF16: return run<kF16>(p);
-        case kBF16: return run<kBF16>(p);
-        case kQ4_0: return run<kQ4_0>(p);
-        case kQ4_1: return run<kQ4_1>(p);
-        case kQ5_0: return run<kQ5_0>(p);
-        case kQ5_1: return run<kQ5_1>(p);
-        case kQ8_0: return run<kQ8_0>(p);
-        case kQ4_K: return run<kQ4_K>(p);
-        case kQ5_K: return run<kQ5_K>(p);
-        case kQ6_K: return run<kQ6_K>(p);
-        default: return "no kernel for this type of weight";
+        case kF32:
+            return run<kF32>(p);
+        case kF16:
+            return run<kF16>(p);
+        case kBF16:
+            return run<kBF16>(p);
+        case kQ4_0:
+            return run<kQ4_0>(p);
+        case kQ4_1:
+            return run<kQ4_1>(p);
+        case kQ5_0:
+            return run<kQ5_0>(p);
+        case kQ5_1:
+            return run<kQ5_1>(p);
+        case kQ8_0:
+            return run<kQ8_0>(p);
+        case kQ4_K:
+            return run<kQ4_K>(p);
+        case kQ5_K:
+            return run<kQ5_K>(p);
+        case kQ6_K:
+            return run<kQ6_K>(p);
+        default:
+            return "no kernel for this type of weight";
     }
 }

@@ -18,12 +18,14 @@ namespace cria {
 
 namespace {
 
-constexpr const char * kLinearLayers[] = {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"};
+constexpr const char * kLinearLayers[] = {
+    "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"};
 
 // "blk.3.attn_q.weight" -> "attn_q"; "output.weight" -> "output"; anything else -> "".
 std::string short_name(const std::string & tensor) {
     const std::string suffix = ".weight";
-    if (tensor.size() <= suffix.size() || tensor.compare(tensor.size() - suffix.size(), suffix.size(), suffix) != 0) return "";
+    if (tensor.size() <= suffix.size() || tensor.compare(tensor.size() - suffix.size(), suffix.size(), suffix) != 0)
+        return "";
     const std::string stem = tensor.substr(0, tensor.size() - suffix.size());
     if (stem == "output") return stem;
     if (stem.rfind("blk.", 0) != 0) return "";
@@ -33,7 +35,8 @@ std::string short_name(const std::string & tensor) {
 
 bool is_linear(const std::string & name) {
     if (name == "output") return true;
-    return std::any_of(std::begin(kLinearLayers), std::end(kLinearLayers), [&](const char * layer) { return name == layer; });
+    return std::any_of(
+        std::begin(kLinearLayers), std::end(kLinearLayers), [&](const char * layer) { return name == layer; });
 }
 
 struct HostTensor {
@@ -45,8 +48,10 @@ struct HostTensor {
 std::vector<HostTensor> make_initial_pairs(const Model & model, const LoraOptions & options, uint32_t seed) {
     for (const auto & target : options.targets) {
         if (!is_linear(target)) {
-            throw Error("bad-option", "is not a linear layer").subject("lora.targets")
-                .expected("attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down or output").received('"' + target + '"');
+            throw Error("bad-option", "is not a linear layer")
+                .subject("lora.targets")
+                .expected("attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down or output")
+                .received('"' + target + '"');
         }
     }
     const int64_t rank = options.rank.value_or(8);
@@ -54,14 +59,15 @@ std::vector<HostTensor> make_initial_pairs(const Model & model, const LoraOption
     std::vector<HostTensor> pairs;
     for (const auto & [name, weight] : llama_internal_get_tensor_map(model.llama())) {
         const std::string layer = short_name(name);
-        const bool wanted = options.targets.empty()
-            ? is_linear(layer) && layer != "output"
-            : std::find(options.targets.begin(), options.targets.end(), layer) != options.targets.end();
+        const bool wanted = options.targets.empty() ? is_linear(layer) && layer != "output"
+                                                    : std::find(options.targets.begin(), options.targets.end(),
+                                                          layer) != options.targets.end();
         if (!wanted || ggml_n_dims(weight) != 2) continue;
         HostTensor a{name + ".lora_a", {weight->ne[0], rank}, {}};
         HostTensor b{name + ".lora_b", {rank, weight->ne[1]}, {}};
         // As PEFT does: A uniform in ±1/sqrt(inputs) (Kaiming with a = sqrt 5), B zero, so that training starts at W.
-        std::uniform_real_distribution<float> uniform(-1.0f / std::sqrt(float(weight->ne[0])), 1.0f / std::sqrt(float(weight->ne[0])));
+        std::uniform_real_distribution<float> uniform(
+            -1.0f / std::sqrt(float(weight->ne[0])), 1.0f / std::sqrt(float(weight->ne[0])));
         a.values.resize(size_t(weight->ne[0]) * size_t(rank));
         for (auto & value : a.values) value = uniform(random);
         b.values.assign(size_t(rank) * size_t(weight->ne[1]), 0.0f);
@@ -69,7 +75,9 @@ std::vector<HostTensor> make_initial_pairs(const Model & model, const LoraOption
         pairs.push_back(std::move(b));
     }
     if (pairs.empty()) {
-        throw Error("bad-option", "matches no layer of this model").subject("lora.targets").received(options.targets.empty() ? "(all)" : options.targets.front());
+        throw Error("bad-option", "matches no layer of this model")
+            .subject("lora.targets")
+            .received(options.targets.empty() ? "(all)" : options.targets.front());
     }
     return pairs;
 }
@@ -98,20 +106,23 @@ struct AdapterFile {
 // Reads an adapter whoever made it, and refuses what generation or training would leave out or apply differently.
 class AdapterReader {
    public:
-    AdapterReader(const Model & model, const std::string & path) : model_(model), path_(path), header_(read_gguf(path, true)) {}
+    AdapterReader(const Model & model, const std::string & path)
+        : model_(model), path_(path), header_(read_gguf(path, true)) {}
 
     AdapterFile read(const LoraOptions & options) {
         check_metadata();
         AdapterFile file;
         // As llama.cpp has it: absent or 0 means that the product is added as it is, not scaled by alpha / rank.
         const int64_t id = gguf_find_key(header_.gguf.get(), "adapter.lora.alpha");
-        if (id >= 0 && gguf_get_kv_type(header_.gguf.get(), id) == GGUF_TYPE_FLOAT32) file.alpha = gguf_get_val_f32(header_.gguf.get(), id);
+        if (id >= 0 && gguf_get_kv_type(header_.gguf.get(), id) == GGUF_TYPE_FLOAT32)
+            file.alpha = gguf_get_val_f32(header_.gguf.get(), id);
         std::set<std::string> targets;
         for (int64_t i = 0; i < gguf_get_n_tensors(header_.gguf.get()); i++) {
             const std::string name = gguf_get_tensor_name(header_.gguf.get(), i);
             const ggml_tensor * t = find(name);
             if (ends_with(name, ".lora_b") && find(name.substr(0, name.size() - 1) + "a")) continue;
-            if (!ends_with(name, ".lora_a")) throw unsupported(name, "is not half of a LoRA pair; llama.cpp leaves it out");
+            if (!ends_with(name, ".lora_a"))
+                throw unsupported(name, "is not half of a LoRA pair; llama.cpp leaves it out");
             const std::string base = name.substr(0, name.size() - 7);
             const ggml_tensor * b = find(base + ".lora_b");
             check_pair(base, t, b, options);
@@ -119,14 +130,20 @@ class AdapterReader {
             file.pairs.push_back({name, {t->ne[0], t->ne[1]}, copy_as_floats(t)});
             file.pairs.push_back({b->name, {b->ne[0], b->ne[1]}, copy_as_floats(b)});
         }
-        if (file.pairs.empty()) throw mismatch("holds no LoRA pair").expected("tensors <weight>.lora_a and <weight>.lora_b");
+        if (file.pairs.empty())
+            throw mismatch("holds no LoRA pair").expected("tensors <weight>.lora_a and <weight>.lora_b");
         if (options.alpha && std::fabs(*options.alpha - file.alpha) > 1e-6f * *options.alpha) {
-            throw mismatch("has another alpha").expected("alpha " + to_text(*options.alpha)).received("alpha " + to_text(file.alpha))
+            throw mismatch("has another alpha")
+                .expected("alpha " + to_text(*options.alpha))
+                .received("alpha " + to_text(file.alpha))
                 .remedy("leave alpha out: the file's counts");
         }
         const std::set<std::string> wanted(options.targets.begin(), options.targets.end());
         if (!wanted.empty() && wanted != targets) {
-            throw mismatch("adapts other layers").expected(list(wanted)).received(list(targets)).remedy("leave targets out: the file's count");
+            throw mismatch("adapts other layers")
+                .expected(list(wanted))
+                .received(list(targets))
+                .remedy("leave targets out: the file's count");
         }
         return file;
     }
@@ -142,46 +159,69 @@ class AdapterReader {
         return text;
     }
 
-    static std::string shape_of(const ggml_tensor * t) { return "[" + std::to_string(t->ne[0]) + ", " + std::to_string(t->ne[1]) + "]"; }
+    static std::string shape_of(const ggml_tensor * t) {
+        return "[" + std::to_string(t->ne[0]) + ", " + std::to_string(t->ne[1]) + "]";
+    }
 
-    const ggml_tensor * find(const std::string & name) const { return ggml_get_tensor(header_.tensors.get(), name.c_str()); }
+    const ggml_tensor * find(const std::string & name) const {
+        return ggml_get_tensor(header_.tensors.get(), name.c_str());
+    }
 
     Error mismatch(const std::string & summary) const {
-        return Error("adapter-mismatch", summary).subject(path_).remedy("use an adapter that was trained on this base model");
+        return Error("adapter-mismatch", summary)
+            .subject(path_)
+            .remedy("use an adapter that was trained on this base model");
     }
 
     Error unsupported(const std::string & name, const std::string & why) const {
-        return Error("unsupported-tensor", "has a tensor that cannot be trained here: it " + why).subject(path_)
-            .expected("LoRA pairs of attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down or output").received(name)
+        return Error("unsupported-tensor", "has a tensor that cannot be trained here: it " + why)
+            .subject(path_)
+            .expected("LoRA pairs of attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down or output")
+            .received(name)
             .remedy("merge the adapter into its model, or train one on linear layers alone");
     }
 
     void check_metadata() const {
         const gguf_context * gguf = header_.gguf.get();
         const std::string type = gguf_string(gguf, "adapter.type");
-        if (type != "lora") throw Error("not-an-adapter", "is not a LoRA adapter").subject(path_).expected("adapter.type = \"lora\"").received('"' + type + '"');
+        if (type != "lora")
+            throw Error("not-an-adapter", "is not a LoRA adapter")
+                .subject(path_)
+                .expected("adapter.type = \"lora\"")
+                .received('"' + type + '"');
         const std::string architecture = gguf_string(gguf, "general.architecture");
         const std::string expected = gguf_string(model_.header().gguf.get(), "general.architecture");
-        if (architecture != expected) throw mismatch("is an adapter of another architecture").expected(expected).received(architecture);
+        if (architecture != expected)
+            throw mismatch("is an adapter of another architecture").expected(expected).received(architecture);
         if (gguf_find_key(gguf, "adapter.alora.invocation_tokens") >= 0) {
             throw unsupported("adapter.alora.invocation_tokens", "applies after an invocation alone (aLoRA)");
         }
     }
 
-    void check_pair(const std::string & base, const ggml_tensor * a, const ggml_tensor * b, const LoraOptions & options) const {
+    void check_pair(
+        const std::string & base, const ggml_tensor * a, const ggml_tensor * b, const LoraOptions & options) const {
         if (!is_linear(short_name(base))) throw unsupported(a->name, "does not adapt a linear layer");
-        if (!b) throw mismatch("has a LoRA pair without its second half").expected(base + ".lora_b").received("no such tensor");
+        if (!b)
+            throw mismatch("has a LoRA pair without its second half")
+                .expected(base + ".lora_b")
+                .received("no such tensor");
         for (const ggml_tensor * t : {a, b}) {
-            if (t->type != GGML_TYPE_F32 && !ggml_get_type_traits(t->type)->to_float) throw unsupported(t->name, std::string("is of type ") + ggml_type_name(t->type));
+            if (t->type != GGML_TYPE_F32 && !ggml_get_type_traits(t->type)->to_float)
+                throw unsupported(t->name, std::string("is of type ") + ggml_type_name(t->type));
         }
         const ggml_tensor * weight = model_.llama()->get_tensor(base.c_str());
         if (!weight) throw mismatch("adapts a weight that the model does not have").received(base);
-        if (a->ne[0] != weight->ne[0] || b->ne[1] != weight->ne[1] || a->ne[1] != b->ne[0] || ggml_n_dims(a) > 2 || ggml_n_dims(b) > 2) {
-            throw mismatch("is of another shape than the model's " + base).expected("A [" + std::to_string(weight->ne[0]) + ", rank], B [rank, " + std::to_string(weight->ne[1]) + "]")
+        if (a->ne[0] != weight->ne[0] || b->ne[1] != weight->ne[1] || a->ne[1] != b->ne[0] || ggml_n_dims(a) > 2 ||
+            ggml_n_dims(b) > 2) {
+            throw mismatch("is of another shape than the model's " + base)
+                .expected(
+                    "A [" + std::to_string(weight->ne[0]) + ", rank], B [rank, " + std::to_string(weight->ne[1]) + "]")
                 .received("A " + shape_of(a) + ", B " + shape_of(b));
         }
         if (options.rank && *options.rank != b->ne[0]) {
-            throw mismatch("has another rank").expected("rank " + std::to_string(*options.rank)).received("rank " + std::to_string(b->ne[0]) + " of " + base)
+            throw mismatch("has another rank")
+                .expected("rank " + std::to_string(*options.rank))
+                .received("rank " + std::to_string(b->ne[0]) + " of " + base)
                 .remedy("leave rank out: the file's counts");
         }
     }
@@ -196,7 +236,8 @@ using Owned = std::unique_ptr<gguf_context, GgufDeleter>;
 Owned make_adapter_metadata(const Model & model, float alpha) {
     Owned gguf(gguf_init_empty());
     gguf_set_val_str(gguf.get(), "general.type", "adapter");
-    gguf_set_val_str(gguf.get(), "general.architecture", gguf_string(model.header().gguf.get(), "general.architecture").c_str());
+    gguf_set_val_str(
+        gguf.get(), "general.architecture", gguf_string(model.header().gguf.get(), "general.architecture").c_str());
     gguf_set_val_str(gguf.get(), "adapter.type", "lora");
     gguf_set_val_f32(gguf.get(), "adapter.lora.alpha", alpha);
     return gguf;
@@ -211,8 +252,9 @@ std::vector<float> read_floats(const ggml_tensor * tensor) {
 }  // namespace
 
 llama_adapter_lora * load_or_create_adapter(const Model & model, const LoraOptions & options, uint32_t seed) {
-    const AdapterFile file = options.path.empty() ? AdapterFile{options.alpha.value_or(16.0f), make_initial_pairs(model, options, seed)}
-                                                  : AdapterReader(model, options.path).read(options);
+    const AdapterFile file = options.path.empty()
+                                 ? AdapterFile{options.alpha.value_or(16.0f), make_initial_pairs(model, options, seed)}
+                                 : AdapterReader(model, options.path).read(options);
     const Owned gguf = make_adapter_metadata(model, file.alpha);
     std::vector<GgufTensor> tensors;
     for (const auto & pair : file.pairs) tensors.push_back({pair.name, GGML_TYPE_F32, pair.shape, pair.values.data()});
@@ -222,8 +264,10 @@ llama_adapter_lora * load_or_create_adapter(const Model & model, const LoraOptio
     llama_adapter_lora * adapter = llama_adapter_lora_init_from_file_ptr(model.llama(), temporary);
     std::fclose(temporary);
     if (!adapter) {
-        throw Error("adapter-failed", "the adapter does not fit this model").subject(options.path.empty() ? "lora" : options.path)
-            .received(take_log_errors()).remedy("use an adapter that was trained on this base model");
+        throw Error("adapter-failed", "the adapter does not fit this model")
+            .subject(options.path.empty() ? "lora" : options.path)
+            .received(take_log_errors())
+            .remedy("use an adapter that was trained on this base model");
     }
     return adapter;
 }
@@ -231,7 +275,9 @@ llama_adapter_lora * load_or_create_adapter(const Model & model, const LoraOptio
 void save_adapter(const Model & model, const std::string & path) {
     const llama_adapter_lora * adapter = model.adapter();
     if (!adapter) {
-        throw Error("no-adapter", "the model was loaded without a LoRA adapter").subject(path).remedy("load it with lora: {rank, alpha}, or save the model instead");
+        throw Error("no-adapter", "the model was loaded without a LoRA adapter")
+            .subject(path)
+            .remedy("load it with lora: {rank, alpha}, or save the model instead");
     }
     const Owned gguf = make_adapter_metadata(model, adapter->alpha);
     std::vector<std::string> names;
@@ -255,10 +301,13 @@ void save_model(const Model & model, const std::string & path) {
     // In the order of the original file, and only what that file held (a tied output is not a second tensor).
     std::vector<std::vector<uint8_t>> data;
     std::vector<GgufTensor> tensors;
-    for (ggml_tensor * t = ggml_get_first_tensor(header.tensors.get()); t; t = ggml_get_next_tensor(header.tensors.get(), t)) {
+    for (ggml_tensor * t = ggml_get_first_tensor(header.tensors.get()); t;
+        t = ggml_get_next_tensor(header.tensors.get(), t)) {
         const ggml_tensor * live = model.llama()->get_tensor(t->name);
         if (!live) {
-            throw Error("unsupported-tensor", "a tensor of the file is not part of the loaded model").subject(model.options().path).received(t->name);
+            throw Error("unsupported-tensor", "a tensor of the file is not part of the loaded model")
+                .subject(model.options().path)
+                .received(t->name);
         }
         data.emplace_back(ggml_nbytes(live));
         ggml_backend_tensor_get(live, data.back().data(), 0, data.back().size());

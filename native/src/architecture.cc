@@ -13,8 +13,10 @@ const char * const kTrainableArchitectures = "llama, qwen2, qwen3";
 
 void check_trainable_architecture(const std::string & name, const std::string & path) {
     if (name == "llama" || name == "qwen2" || name == "qwen3") return;
-    throw Error("unsupported-architecture", "this architecture cannot be trained").subject(path)
-        .expected(std::string("general.architecture one of ") + kTrainableArchitectures).received('"' + name + '"')
+    throw Error("unsupported-architecture", "this architecture cannot be trained")
+        .subject(path)
+        .expected(std::string("general.architecture one of ") + kTrainableArchitectures)
+        .received('"' + name + '"')
         .remedy("load it with trainable \"none\" to generate only, or choose another model");
 }
 
@@ -22,9 +24,17 @@ namespace {
 
 bool is_trainable_type(ggml_type type) {
     switch (type) {
-        case GGML_TYPE_F32: case GGML_TYPE_F16: case GGML_TYPE_BF16:
-        case GGML_TYPE_Q8_0: case GGML_TYPE_Q4_0: case GGML_TYPE_Q4_1: case GGML_TYPE_Q5_0: case GGML_TYPE_Q5_1:
-        case GGML_TYPE_Q4_K: case GGML_TYPE_Q5_K: case GGML_TYPE_Q6_K:
+        case GGML_TYPE_F32:
+        case GGML_TYPE_F16:
+        case GGML_TYPE_BF16:
+        case GGML_TYPE_Q8_0:
+        case GGML_TYPE_Q4_0:
+        case GGML_TYPE_Q4_1:
+        case GGML_TYPE_Q5_0:
+        case GGML_TYPE_Q5_1:
+        case GGML_TYPE_Q4_K:
+        case GGML_TYPE_Q5_K:
+        case GGML_TYPE_Q6_K:
             return true;
         default:
             return false;
@@ -46,24 +56,31 @@ class TensorTable {
     }
     ggml_tensor * need(const std::string & name) {
         ggml_tensor * tensor = find(name);
-        if (!tensor) throw unsupported("a weight that training needs is missing").expected("a tensor \"" + name + '"').received("none");
+        if (!tensor)
+            throw unsupported("a weight that training needs is missing")
+                .expected("a tensor \"" + name + '"')
+                .received("none");
         return tensor;
     }
     void refuse_leftovers() const {
         for (const auto & [name, tensor] : table_) {
-            if (!used_.count(name)) throw unsupported("has a weight that the training graph does not model").received('"' + name + '"');
+            if (!used_.count(name))
+                throw unsupported("has a weight that the training graph does not model").received('"' + name + '"');
         }
     }
 
    private:
     void check_type(const ggml_tensor * tensor, const std::string & name) const {
         if (is_trainable_type(tensor->type)) return;
-        throw Error("unsupported-type", "a weight's type cannot be trained on").subject(path_)
+        throw Error("unsupported-type", "a weight's type cannot be trained on")
+            .subject(path_)
             .expected("F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K")
-            .received(name + " is " + ggml_type_name(tensor->type)).remedy("quantize the model to one of these types");
+            .received(name + " is " + ggml_type_name(tensor->type))
+            .remedy("quantize the model to one of these types");
     }
     Error unsupported(const std::string & summary) const {
-        return Error("unsupported-tensor", summary).subject(path_)
+        return Error("unsupported-tensor", summary)
+            .subject(path_)
             .remedy("load it with trainable \"none\" to generate only, or choose another model");
     }
     std::string path_;
@@ -79,14 +96,17 @@ Architecture describe_architecture(llama_model * model, const std::string & path
     a.name = llm_arch_name(model->arch);
     check_trainable_architecture(a.name, path);
     const auto refuse = [&](const char * what) {
-        return Error("unsupported-architecture", std::string("uses ") + what + ", which the training graph does not model").subject(path)
+        return Error(
+            "unsupported-architecture", std::string("uses ") + what + ", which the training graph does not model")
+            .subject(path)
             .remedy("load it with trainable \"none\" to generate only, or choose another model");
     };
     if (hp.n_expert > 0) throw refuse("mixture of experts");
     if (hp.n_swa > 0) throw refuse("sliding-window attention");
     if (hp.attn_soft_cap) throw refuse("soft-capped attention");
     if (hp.use_kq_norm) throw refuse("L2-normalised queries");
-    if (hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_YARN || hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_LONGROPE) {
+    if (hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_YARN ||
+        hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_LONGROPE) {
         throw refuse("YaRN or LongRoPE scaling");
     }
     a.n_embd = hp.n_embd;
@@ -96,7 +116,8 @@ Architecture describe_architecture(llama_model * model, const std::string & path
     a.head_size = hp.n_embd_head_k();
     if (hp.n_embd_head_v() != hp.n_embd_head_k()) throw refuse("value heads of another size");
     for (uint32_t il = 0; il < hp.n_layer(); il++) {
-        if (hp.n_head(il) != hp.n_head(0) || hp.n_head_kv(il) != hp.n_head_kv(0)) throw refuse("head counts that differ by layer");
+        if (hp.n_head(il) != hp.n_head(0) || hp.n_head_kv(il) != hp.n_head_kv(0))
+            throw refuse("head counts that differ by layer");
     }
     a.norm_eps = hp.f_norm_rms_eps;
     a.attention_scale = hp.f_attention_scale == 0.0f ? 1.0f / std::sqrt(float(a.head_size)) : hp.f_attention_scale;

@@ -20,8 +20,11 @@ void throw_assertion(const char * message) {
         return;
     }
     // llama.cpp may catch it on the way and log what(): the message must be in there.
-    throw Error("assertion-failed", std::string("is not what llama.cpp takes for granted: ") + message).subject(innermost->subject_)
-        .remedy("the file is damaged, badly converted, or of a kind that llama.cpp does not know: fetch or convert it again");
+    throw Error("assertion-failed", std::string("is not what llama.cpp takes for granted: ") + message)
+        .subject(innermost->subject_)
+        .remedy(
+            "the file is damaged, badly converted, or of a kind that llama.cpp does not know: fetch or convert it "
+            "again");
 }
 
 AssertionGuard::AssertionGuard(const std::string & subject) : subject_(subject), outer_(innermost) { innermost = this; }

@@ -1,7 +1,7 @@
-// llama.cpp states what it takes for granted with GGML_ASSERT, which ends the process. A file can make it wrong: a model with
-// strange counts, say. While an AssertionGuard lives, a failed assertion on its thread is thrown as cria::Error instead.
-// Only for calls that work on the calling thread alone, such as loading: an assertion on ggml's threads still ends the
-// process, for those that wait for them would wait forever.
+// llama.cpp states what it takes for granted with GGML_ASSERT, which ends the process. A file can make it wrong: a
+// model with strange counts, say. While an AssertionGuard lives, a failed assertion on its thread is thrown as
+// cria::Error instead. Only for calls that work on the calling thread alone, such as loading: an assertion on ggml's
+// threads still ends the process, for those that wait for them would wait forever.
 #pragma once
 
 #include <string>

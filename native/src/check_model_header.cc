@@ -16,20 +16,27 @@ namespace {
 
 class HeaderChecker {
    public:
-    HeaderChecker(const gguf_context * gguf, const std::string & path) : gguf_(gguf), path_(path), arch_(gguf_string(gguf, "general.architecture")) {}
+    HeaderChecker(const gguf_context * gguf, const std::string & path)
+        : gguf_(gguf), path_(path), arch_(gguf_string(gguf, "general.architecture")) {}
 
     void check_layers() const {
         const auto layers = find_count("block_count");
         if (!layers) return;
-        if (*layers < 1 || *layers > LLAMA_MAX_LAYERS) refuse("block_count", "1 to " + std::to_string(LLAMA_MAX_LAYERS) + " layers", std::to_string(*layers));
+        if (*layers < 1 || *layers > LLAMA_MAX_LAYERS)
+            refuse("block_count", "1 to " + std::to_string(LLAMA_MAX_LAYERS) + " layers", std::to_string(*layers));
         const auto predicted = find_count("nextn_predict_layers");
-        if (predicted && *predicted > *layers) refuse("nextn_predict_layers", "at most block_count, " + std::to_string(*layers), std::to_string(*predicted));
+        if (predicted && *predicted > *layers)
+            refuse(
+                "nextn_predict_layers", "at most block_count, " + std::to_string(*layers), std::to_string(*predicted));
     }
 
     void check_experts() const {
-        const uint64_t experts = find_count("expert_count").value_or(0), used = find_count("expert_used_count").value_or(0);
-        if (experts > LLAMA_MAX_EXPERTS) refuse("expert_count", "at most " + std::to_string(LLAMA_MAX_EXPERTS), std::to_string(experts));
-        if (used > experts) refuse("expert_used_count", "at most expert_count, " + std::to_string(experts), std::to_string(used));
+        const uint64_t experts = find_count("expert_count").value_or(0),
+                       used = find_count("expert_used_count").value_or(0);
+        if (experts > LLAMA_MAX_EXPERTS)
+            refuse("expert_count", "at most " + std::to_string(LLAMA_MAX_EXPERTS), std::to_string(experts));
+        if (used > experts)
+            refuse("expert_used_count", "at most expert_count, " + std::to_string(experts), std::to_string(used));
         // With an array of counts, one for each layer, llama.cpp looks itself.
         const bool is_missing = gguf_find_key(gguf_, key("expert_used_count").c_str()) < 0;
         if (experts > 0 && used == 0 && (is_missing || find_count("expert_used_count"))) {
@@ -38,18 +45,22 @@ class HeaderChecker {
     }
 
     void check_epsilons() const {
-        for (const char * name : {"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon", "attention.group_norm_epsilon"}) {
+        for (const char * name :
+            {"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon", "attention.group_norm_epsilon"}) {
             const int64_t id = gguf_find_key(gguf_, key(name).c_str());
             if (id < 0 || gguf_get_kv_type(gguf_, id) != GGUF_TYPE_FLOAT32) continue;
             const float epsilon = gguf_get_val_f32(gguf_, id);
-            if (!std::isfinite(epsilon) || epsilon < 0) refuse(name, "a finite number of at least 0", std::to_string(epsilon));
+            if (!std::isfinite(epsilon) || epsilon < 0)
+                refuse(name, "a finite number of at least 0", std::to_string(epsilon));
         }
     }
 
     // Two tokens of one text: the vocabulary would have more ids than texts.
     void check_tokens() const {
         const int64_t id = gguf_find_key(gguf_, "tokenizer.ggml.tokens");
-        if (id < 0 || gguf_get_kv_type(gguf_, id) != GGUF_TYPE_ARRAY || gguf_get_arr_type(gguf_, id) != GGUF_TYPE_STRING) return;
+        if (id < 0 || gguf_get_kv_type(gguf_, id) != GGUF_TYPE_ARRAY ||
+            gguf_get_arr_type(gguf_, id) != GGUF_TYPE_STRING)
+            return;
         std::unordered_map<std::string_view, size_t> seen;
         const size_t count = gguf_get_arr_n(gguf_, id);
         seen.reserve(count);
@@ -58,8 +69,11 @@ class HeaderChecker {
             if (text.empty()) continue;
             const auto [first, is_new] = seen.emplace(text, i);
             if (is_new) continue;
-            throw Error("bad-model", "has two tokens with the same text").subject(path_).expected("tokenizer.ggml.tokens without duplicates")
-                .received("\"" + std::string(text) + "\" as token " + std::to_string(first->second) + " and as token " + std::to_string(i))
+            throw Error("bad-model", "has two tokens with the same text")
+                .subject(path_)
+                .expected("tokenizer.ggml.tokens without duplicates")
+                .received("\"" + std::string(text) + "\" as token " + std::to_string(first->second) + " and as token " +
+                          std::to_string(i))
                 .remedy("convert the model again, with another text for one of them");
         }
     }
@@ -75,7 +89,10 @@ class HeaderChecker {
     }
 
     [[noreturn]] void refuse(const char * name, const std::string & expected, const std::string & received) const {
-        throw Error("bad-model", "has a wrong " + key(name)).subject(path_).expected(expected).received(received)
+        throw Error("bad-model", "has a wrong " + key(name))
+            .subject(path_)
+            .expected(expected)
+            .received(received)
             .remedy("the file is damaged or badly converted: fetch or convert it again");
     }
 

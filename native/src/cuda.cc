@@ -34,7 +34,8 @@ void * load_library(const std::string & name, const std::vector<std::string> & s
     return nullptr;
 }
 
-CudaPart find_library(const char * part, const std::string & name, const char * symbol, const std::vector<std::string> & search) {
+CudaPart find_library(
+    const char * part, const std::string & name, const char * symbol, const std::vector<std::string> & search) {
     CudaPart result{part, "", ""};
     if (void * handle = load_library(name, search, result.problem)) {
         result.problem.clear();
@@ -54,9 +55,11 @@ CudaPart find_driver(const std::vector<std::string> & search) {
     const auto version = reinterpret_cast<int (*)(int *)>(dlsym(handle, "cuDriverGetVersion"));
     int number = 0;
     if (!init || !version) result.problem = result.found + " is not a CUDA driver";
-    else if (const int error = init(0)) result.problem = "the driver does not start: cuInit gives error " + std::to_string(error);
+    else if (const int error = init(0))
+        result.problem = "the driver does not start: cuInit gives error " + std::to_string(error);
     else if (version(&number) != 0 || number < kOldest) {
-        result.problem = "the driver is for CUDA " + std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10) + ", CUDA 13.0 is needed";
+        result.problem = "the driver is for CUDA " + std::to_string(number / 1000) + "." +
+                         std::to_string(number % 1000 / 10) + ", CUDA 13.0 is needed";
     }
     if (!result.problem.empty()) result.found.clear();
     else result.found += ", CUDA " + std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
@@ -82,8 +85,8 @@ CudaPart find_devices() {
         const ggml_backend_dev_t device = ggml_backend_reg_dev_get(reg, i);
         size_t free = 0, total = 0;
         ggml_backend_dev_memory(device, &free, &total);
-        result.found += (i ? "; " : "") + std::string(ggml_backend_dev_description(device)) + ", " + std::to_string(free >> 20) + " of " +
-            std::to_string(total >> 20) + " MiB free";
+        result.found += (i ? "; " : "") + std::string(ggml_backend_dev_description(device)) + ", " +
+                        std::to_string(free >> 20) + " of " + std::to_string(total >> 20) + " MiB free";
     }
     if (result.found.empty()) result.problem = "the driver names no device";
     return result;
@@ -135,10 +138,15 @@ ggml_backend_device * select_device(const std::string & name) {
     if (name == "auto") return cuda ? cuda : cpu;
     if (name == "cuda") {
         if (cuda) return cuda;
-        throw Error("no-device", "no CUDA device can be used").subject("device").received("device \"cuda\"")
+        throw Error("no-device", "no CUDA device can be used")
+            .subject("device")
+            .received("device \"cuda\"")
             .remedy("see what is missing with `cria doctor`, or use device \"cpu\"");
     }
-    throw Error("bad-option", "is not a device").subject("device").expected("\"auto\", \"cpu\" or \"cuda\"").received('"' + name + '"');
+    throw Error("bad-option", "is not a device")
+        .subject("device")
+        .expected("\"auto\", \"cpu\" or \"cuda\"")
+        .received('"' + name + '"');
 }
 
 std::string find_kernels_library() {

@@ -11,8 +11,8 @@ namespace cria {
 
 namespace {
 
-// glibc keeps what was freed in an arena of each thread that allocated; a process that loads models again and again would
-// grow by their fragments.
+// glibc keeps what was freed in an arena of each thread that allocated; a process that loads models again and again
+// would grow by their fragments.
 void return_freed_memory() {
 #ifdef __GLIBC__
     malloc_trim(0);
@@ -41,7 +41,8 @@ void Engine::make_trainer(const EngineOptions & options) {
         on_cpu.device = "cpu";
         on_cpu.emulated_device.reset();
         model_ = Model::load(on_cpu);
-        model_->notice = "trains and generates on the CPU: " + error.subject() + ": " + error.what() + ": " + error.received();
+        model_->notice =
+            "trains and generates on the CPU: " + error.subject() + ": " + error.what() + ": " + error.received();
         trainer_ = std::make_unique<Trainer>(model_, options.trainer);
     }
 }
@@ -59,8 +60,11 @@ Scheduler & Engine::scheduler() const {
 Trainer & Engine::trainer() const {
     check_alive();
     if (!trainer_) {
-        throw Error("not-trainable", "the model was loaded for generation only").subject(model_->options().path)
-            .expected("trainable \"lora\" or \"full\"").received("trainable \"none\"").remedy("load it with trainable \"lora\" and lora: {rank, alpha}");
+        throw Error("not-trainable", "the model was loaded for generation only")
+            .subject(model_->options().path)
+            .expected("trainable \"lora\" or \"full\"")
+            .received("trainable \"none\"")
+            .remedy("load it with trainable \"lora\" and lora: {rank, alpha}");
     }
     return *trainer_;
 }

@@ -15,7 +15,10 @@ namespace cria {
 namespace {
 
 Error cannot_lock(const std::string & path, int error) {
-    return Error("lock-failed", "cannot be locked").subject(path).expected("a writable folder on a disk with file locks").received(std::strerror(error));
+    return Error("lock-failed", "cannot be locked")
+        .subject(path)
+        .expected("a writable folder on a disk with file locks")
+        .received(std::strerror(error));
 }
 
 }  // namespace
@@ -43,8 +46,9 @@ FileLock::~FileLock() {
 }
 
 bool FileLock::is_current() const {
-    struct stat ours {}, named {};
-    return fstat(fd_, &ours) == 0 && stat(path_.c_str(), &named) == 0 && ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+    struct stat ours{}, named{};
+    return fstat(fd_, &ours) == 0 && stat(path_.c_str(), &named) == 0 && ours.st_dev == named.st_dev &&
+           ours.st_ino == named.st_ino;
 }
 
 }  // namespace cria

@@ -27,7 +27,7 @@ std::string describe_start(const std::string & path) {
 }
 
 void check_signature(const std::string & path) {
-    struct stat info {};
+    struct stat info{};
     if (stat(path.c_str(), &info) != 0) {
         throw cannot_read(path, "file-not-found", std::strerror(errno)).remedy(describe_start(path));
     }
@@ -39,8 +39,11 @@ void check_signature(const std::string & path) {
     std::fclose(file);
     if (n < 4 || std::memcmp(magic, "GGUF", 4) != 0) {
         char shown[64];
-        std::snprintf(shown, sizeof shown, "%zu bytes: %02x %02x %02x %02x", n, magic[0] & 255, magic[1] & 255, magic[2] & 255, magic[3] & 255);
-        throw cannot_read(path, "not-gguf", "is not a GGUF file").expected("the bytes \"GGUF\" at its start").received(shown)
+        std::snprintf(shown, sizeof shown, "%zu bytes: %02x %02x %02x %02x", n, magic[0] & 255, magic[1] & 255,
+            magic[2] & 255, magic[3] & 255);
+        throw cannot_read(path, "not-gguf", "is not a GGUF file")
+            .expected("the bytes \"GGUF\" at its start")
+            .received(shown)
             .remedy("convert the model to GGUF, or check that the download is complete");
     }
 }
@@ -69,15 +72,19 @@ void add_tensors(gguf_context * gguf, ggml_context * context, const std::vector<
 
 std::string suggest_remedy(int error, const char * elsewhere) {
     const bool is_closed = error == EACCES || error == EPERM || error == EROFS;
-    const char * first = error == EFBIG ? "raise the limit of file sizes (ulimit -f unlimited)" : is_closed ? "make the folder writable" : "free some space";
+    const char * first = error == EFBIG ? "raise the limit of file sizes (ulimit -f unlimited)"
+                         : is_closed    ? "make the folder writable"
+                                        : "free some space";
     return std::string(first) + ", or " + elsewhere;
 }
 
 // Removes what was written so far.
 Error cannot_write(const std::string & temporary, const std::string & path, const char * what, int error) {
     unlink(temporary.c_str());
-    return Error("write-failed", std::string(what) + ": " + std::strerror(error)).subject(path)
-        .expected("a writable folder with room for the file").remedy(suggest_remedy(error, "choose another path") + "; nothing was changed");
+    return Error("write-failed", std::string(what) + ": " + std::strerror(error))
+        .subject(path)
+        .expected("a writable folder with room for the file")
+        .remedy(suggest_remedy(error, "choose another path") + "; nothing was changed");
 }
 
 GgmlPtr tensor_context(size_t count) {
@@ -94,19 +101,23 @@ GgufHeader read_gguf(const std::string & path, bool with_data) {
     header.gguf.reset(gguf_init_from_file(path.c_str(), {!with_data, &tensors}));
     header.tensors.reset(tensors);
     if (!header.gguf) {
-        throw cannot_read(path, "truncated", "its GGUF header cannot be read").received(take_log_errors())
+        throw cannot_read(path, "truncated", "its GGUF header cannot be read")
+            .received(take_log_errors())
             .remedy("the file is truncated or damaged: fetch it again");
     }
     // Where the last tensor ends says how long the file has to be.
     const gguf_context * gguf = header.gguf.get();
     size_t needed = gguf_get_data_offset(gguf);
     for (int64_t i = 0; i < gguf_get_n_tensors(gguf); i++) {
-        needed = std::max(needed, gguf_get_data_offset(gguf) + gguf_get_tensor_offset(gguf, i) + gguf_get_tensor_size(gguf, i));
+        needed = std::max(
+            needed, gguf_get_data_offset(gguf) + gguf_get_tensor_offset(gguf, i) + gguf_get_tensor_size(gguf, i));
     }
-    struct stat info {};
+    struct stat info{};
     if (stat(path.c_str(), &info) == 0 && size_t(info.st_size) < needed && gguf_get_n_tensors(gguf) > 0) {
-        throw cannot_read(path, "truncated", "is shorter than its header says").expected(std::to_string(needed) + " bytes")
-            .received(std::to_string(info.st_size) + " bytes").remedy("fetch it again");
+        throw cannot_read(path, "truncated", "is shorter than its header says")
+            .expected(std::to_string(needed) + " bytes")
+            .received(std::to_string(info.st_size) + " bytes")
+            .remedy("fetch it again");
     }
     return header;
 }
@@ -139,7 +150,8 @@ void move_into_place(const std::string & temporary, const std::string & path) {
     const int error = errno;
     close(fd);
     if (!synced) throw cannot_write(temporary, path, "cannot sync it", error);
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) throw cannot_write(temporary, path, "cannot rename it into place", errno);
+    if (std::rename(temporary.c_str(), path.c_str()) != 0)
+        throw cannot_write(temporary, path, "cannot rename it into place", errno);
     sync_folder_of(path);
 }
 
@@ -151,8 +163,10 @@ FILE * write_gguf_to_temporary(gguf_context * gguf, const std::vector<GgufTensor
     if (!file || !gguf_write_to_file_ptr(gguf, file, false) || std::fflush(file) != 0 || std::ferror(file)) {
         const int error = errno ? errno : EIO;
         if (file) std::fclose(file);
-        throw Error("write-failed", std::string("cannot be written: ") + std::strerror(error)).subject("a temporary file in " P_tmpdir)
-            .expected("room for the adapter, which llama.cpp reads from a file").remedy(suggest_remedy(error, "give that folder more room"));
+        throw Error("write-failed", std::string("cannot be written: ") + std::strerror(error))
+            .subject("a temporary file in " P_tmpdir)
+            .expected("room for the adapter, which llama.cpp reads from a file")
+            .remedy(suggest_remedy(error, "give that folder more room"));
     }
     std::rewind(file);
     return file;

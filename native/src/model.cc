@@ -38,21 +38,28 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
     ggml_backend_dev_t no_devices[] = {nullptr};
     params.devices = model->on_cpu_ ? no_devices : devices;
     params.n_gpu_layers = model->on_cpu_ ? 0 : options.gpu_layers;
-    // llama.cpp keeps the embedding on the host, and a tied output as a second tensor: the training graph wants one, and here.
-    const llama_model_tensor_buft_override on_device[] = {{"^token_embd\\.weight$", ggml_backend_dev_buffer_type(devices[0])}, {nullptr, nullptr}};
+    // llama.cpp keeps the embedding on the host, and a tied output as a second tensor: the training graph wants one,
+    // and here.
+    const llama_model_tensor_buft_override on_device[] = {
+        {"^token_embd\\.weight$", ggml_backend_dev_buffer_type(devices[0])}, {nullptr, nullptr}};
     if (!model->on_cpu_ && options.trainable != Trainable::none) params.tensor_buft_overrides = on_device;
     // Repacked weights cannot be read back row by row, and gave NaN gradients: the training graph needs plain ones.
     params.use_extra_bufts = options.trainable == Trainable::none;
     // Full training writes the weights, so they must not be pages of the file.
     params.load_mode = options.trainable == Trainable::full ? LLAMA_LOAD_MODE_NONE : LLAMA_LOAD_MODE_AUTO;
-    params.progress_callback = [](float, void * cancelled) { return !cancelled || !static_cast<std::atomic<bool> *>(cancelled)->load(); };
+    params.progress_callback = [](float, void * cancelled) {
+        return !cancelled || !static_cast<std::atomic<bool> *>(cancelled)->load();
+    };
     params.progress_callback_user_data = options.cancelled.get();
     take_log_errors();
     const AssertionGuard guard(options.path);
     model->model_ = llama_model_load_from_file(options.path.c_str(), params);
     if (!model->model_) {
-        throw Error("load-failed", "llama.cpp cannot load this model").subject(options.path).received(take_log_errors())
-            .remedy("check that the file is a complete model of an architecture that llama.cpp " CRIA_LLAMA_RELEASE " knows");
+        throw Error("load-failed", "llama.cpp cannot load this model")
+            .subject(options.path)
+            .received(take_log_errors())
+            .remedy("check that the file is a complete model of an architecture that llama.cpp " CRIA_LLAMA_RELEASE
+                    " knows");
     }
     if (options.trainable != Trainable::none) {
         model->architecture_ = std::make_unique<Architecture>(describe_architecture(model->model_, options.path));
@@ -72,8 +79,11 @@ Model::~Model() {
 void Model::check_full_training() const {
     for (const auto & [name, tensor] : llama_internal_get_tensor_map(model_)) {
         if (tensor->type != GGML_TYPE_F32) {
-            throw Error("unsupported-type", "full training needs F32 weights").subject(options_.path).expected("every tensor F32")
-                .received(name + " is " + ggml_type_name(tensor->type)).remedy("train a LoRA adapter instead (trainable \"lora\"), or convert the model to F32");
+            throw Error("unsupported-type", "full training needs F32 weights")
+                .subject(options_.path)
+                .expected("every tensor F32")
+                .received(name + " is " + ggml_type_name(tensor->type))
+                .remedy("train a LoRA adapter instead (trainable \"lora\"), or convert the model to F32");
         }
     }
 }
@@ -89,12 +99,17 @@ const llama_vocab * Model::vocab() const { return llama_model_get_vocab(model_);
 std::vector<int32_t> Model::tokenize(const std::string & text, bool parse_special) const {
     // BOS is the caller's business: deltas are tokenized far more often than whole prompts.
     std::vector<int32_t> tokens(text.size() + 8);
-    int n = llama_tokenize(vocab(), text.data(), int(text.size()), tokens.data(), int(tokens.size()), false, parse_special);
+    int n =
+        llama_tokenize(vocab(), text.data(), int(text.size()), tokens.data(), int(tokens.size()), false, parse_special);
     if (n < 0) {
         tokens.resize(size_t(-n));
-        n = llama_tokenize(vocab(), text.data(), int(text.size()), tokens.data(), int(tokens.size()), false, parse_special);
+        n = llama_tokenize(
+            vocab(), text.data(), int(text.size()), tokens.data(), int(tokens.size()), false, parse_special);
     }
-    if (n < 0) throw Error("tokenize-failed", "the text cannot be tokenized").subject("tokenize").received(std::to_string(text.size()) + " bytes");
+    if (n < 0)
+        throw Error("tokenize-failed", "the text cannot be tokenized")
+            .subject("tokenize")
+            .received(std::to_string(text.size()) + " bytes");
     tokens.resize(size_t(n));
     return tokens;
 }
@@ -105,8 +120,8 @@ std::vector<SpecialToken> Model::special_tokens() const {
     for (int32_t id = 0; id < llama_vocab_n_tokens(vocab()); id++) {
         const int attributes = llama_vocab_get_attr(vocab(), id);
         if (!(attributes & (control | LLAMA_TOKEN_ATTR_USER_DEFINED))) continue;
-        tokens.push_back({id, llama_vocab_get_text(vocab(), id), (attributes & control) != 0, (attributes & LLAMA_TOKEN_ATTR_LSTRIP) != 0,
-            (attributes & LLAMA_TOKEN_ATTR_RSTRIP) != 0});
+        tokens.push_back({id, llama_vocab_get_text(vocab(), id), (attributes & control) != 0,
+            (attributes & LLAMA_TOKEN_ATTR_LSTRIP) != 0, (attributes & LLAMA_TOKEN_ATTR_RSTRIP) != 0});
     }
     return tokens;
 }
@@ -126,7 +141,9 @@ std::string Model::detokenize(const std::vector<int32_t> & tokens, bool special)
     const int n_vocab = llama_vocab_n_tokens(vocab());
     for (const int32_t token : tokens) {
         if (token < 0 || token >= n_vocab) {
-            throw Error("bad-token", "is not a token of this vocabulary").subject("detokenize").expected("0 to " + std::to_string(n_vocab - 1))
+            throw Error("bad-token", "is not a token of this vocabulary")
+                .subject("detokenize")
+                .expected("0 to " + std::to_string(n_vocab - 1))
                 .received(std::to_string(token));
         }
         text += piece(token, special);

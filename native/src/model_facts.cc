@@ -13,7 +13,9 @@ std::string read_metadata(const llama_model * model, const char * key) {
     return llama_model_meta_val_str(model, key, text, sizeof text) >= 0 ? std::string(text) : std::string();
 }
 
-std::optional<int32_t> to_optional(llama_token token) { return token < 0 ? std::nullopt : std::optional<int32_t>(token); }
+std::optional<int32_t> to_optional(llama_token token) {
+    return token < 0 ? std::nullopt : std::optional<int32_t>(token);
+}
 
 }  // namespace
 

@@ -22,12 +22,24 @@ struct QuantizeType {
 
 // Those that need no importance matrix.
 constexpr QuantizeType kTypes[] = {
-    {"F32", LLAMA_FTYPE_ALL_F32},           {"F16", LLAMA_FTYPE_MOSTLY_F16},       {"BF16", LLAMA_FTYPE_MOSTLY_BF16},
-    {"Q8_0", LLAMA_FTYPE_MOSTLY_Q8_0},      {"Q6_K", LLAMA_FTYPE_MOSTLY_Q6_K},     {"Q5_K_M", LLAMA_FTYPE_MOSTLY_Q5_K_M},
-    {"Q5_K_S", LLAMA_FTYPE_MOSTLY_Q5_K_S},  {"Q5_1", LLAMA_FTYPE_MOSTLY_Q5_1},     {"Q5_0", LLAMA_FTYPE_MOSTLY_Q5_0},
-    {"Q4_K_M", LLAMA_FTYPE_MOSTLY_Q4_K_M},  {"Q4_K_S", LLAMA_FTYPE_MOSTLY_Q4_K_S}, {"IQ4_NL", LLAMA_FTYPE_MOSTLY_IQ4_NL},
-    {"IQ4_XS", LLAMA_FTYPE_MOSTLY_IQ4_XS},  {"Q4_1", LLAMA_FTYPE_MOSTLY_Q4_1},     {"Q4_0", LLAMA_FTYPE_MOSTLY_Q4_0},
-    {"Q3_K_L", LLAMA_FTYPE_MOSTLY_Q3_K_L},  {"Q3_K_M", LLAMA_FTYPE_MOSTLY_Q3_K_M}, {"Q3_K_S", LLAMA_FTYPE_MOSTLY_Q3_K_S},
+    {"F32", LLAMA_FTYPE_ALL_F32},
+    {"F16", LLAMA_FTYPE_MOSTLY_F16},
+    {"BF16", LLAMA_FTYPE_MOSTLY_BF16},
+    {"Q8_0", LLAMA_FTYPE_MOSTLY_Q8_0},
+    {"Q6_K", LLAMA_FTYPE_MOSTLY_Q6_K},
+    {"Q5_K_M", LLAMA_FTYPE_MOSTLY_Q5_K_M},
+    {"Q5_K_S", LLAMA_FTYPE_MOSTLY_Q5_K_S},
+    {"Q5_1", LLAMA_FTYPE_MOSTLY_Q5_1},
+    {"Q5_0", LLAMA_FTYPE_MOSTLY_Q5_0},
+    {"Q4_K_M", LLAMA_FTYPE_MOSTLY_Q4_K_M},
+    {"Q4_K_S", LLAMA_FTYPE_MOSTLY_Q4_K_S},
+    {"IQ4_NL", LLAMA_FTYPE_MOSTLY_IQ4_NL},
+    {"IQ4_XS", LLAMA_FTYPE_MOSTLY_IQ4_XS},
+    {"Q4_1", LLAMA_FTYPE_MOSTLY_Q4_1},
+    {"Q4_0", LLAMA_FTYPE_MOSTLY_Q4_0},
+    {"Q3_K_L", LLAMA_FTYPE_MOSTLY_Q3_K_L},
+    {"Q3_K_M", LLAMA_FTYPE_MOSTLY_Q3_K_M},
+    {"Q3_K_S", LLAMA_FTYPE_MOSTLY_Q3_K_S},
     {"Q2_K", LLAMA_FTYPE_MOSTLY_Q2_K},
 };
 
@@ -39,7 +51,10 @@ llama_ftype find_type(const std::string & name) {
     }
     std::string all;
     for (const auto & known : list_quantize_types()) all += (all.empty() ? "" : ", ") + known;
-    throw Error("bad-option", "is not a type that a model can be quantized to").subject("quantize").expected(all).received('"' + name + '"');
+    throw Error("bad-option", "is not a type that a model can be quantized to")
+        .subject("quantize")
+        .expected(all)
+        .received('"' + name + '"');
 }
 
 }  // namespace
@@ -64,8 +79,10 @@ void quantize_file(const QuantizeOptions & options) {
         const std::string reason = take_log_errors();
         std::error_code ignored;
         std::filesystem::remove(temporary, ignored);
-        throw Error("quantize-failed", "cannot be written as " + options.type).subject(options.output)
-            .expected("a model that llama.cpp knows, and a writable folder with room for the file").received(reason)
+        throw Error("quantize-failed", "cannot be written as " + options.type)
+            .subject(options.output)
+            .expected("a model that llama.cpp knows, and a writable folder with room for the file")
+            .received(reason)
             .remedy("free some space or choose another path; nothing was changed");
     }
     move_into_place(temporary, options.output);

@@ -38,7 +38,8 @@ std::string find_library_of(void * function) {
     return function && dladdr(function, &info) != 0 && info.dli_fname ? info.dli_fname : "";
 }
 
-// The folder that libllama was loaded from: the addon's run paths name several. ggml's backends lie beside it. "" when unknown.
+// The folder that libllama was loaded from: the addon's run paths name several. ggml's backends lie beside it. "" when
+// unknown.
 std::string find_llama_folder() {
     const std::string file = find_library_of(reinterpret_cast<void *>(&llama_backend_init));
     return file.empty() ? "" : file.substr(0, file.rfind('/'));
@@ -46,7 +47,8 @@ std::string find_llama_folder() {
 
 constexpr const char * kCpuPrefix = "libggml-cpu-";
 
-// libllama may come with one build of ggml's CPU operations for each kind of CPU, as files of these names, or with one alone.
+// libllama may come with one build of ggml's CPU operations for each kind of CPU, as files of these names, or with one
+// alone.
 std::string name_loaded_build() {
     const std::string file = find_library_of(find_cpu_function("ggml_backend_set_n_threads"));
     const size_t begin = file.rfind(kCpuPrefix);
@@ -62,7 +64,10 @@ void load_backends(const std::string & folder) {
     if (!build || access(file.c_str(), R_OK) != 0) return ggml_backend_load_all_from_path(folder.c_str());
     if (ggml_backend_load(file.c_str())) return;
     throw Error("bad-cpu-kernel", "names a kernel whose build of ggml's operations this CPU cannot run")
-        .subject("CRIA_CPU_KERNEL").expected("a CPU for " + file).received(std::string("\"") + cpu_kernel_name() + "\"").remedy("unset it for the best kernel");
+        .subject("CRIA_CPU_KERNEL")
+        .expected("a CPU for " + file)
+        .received(std::string("\"") + cpu_kernel_name() + "\"")
+        .remedy("unset it for the best kernel");
 }
 
 }  // namespace
@@ -76,7 +81,8 @@ RuntimeInfo start_runtime() {
     info.bins = find_llama_folder();
     if (!matches_release(info.llama_version.c_str(), CRIA_LLAMA_RELEASE) ||
         !matches_release(info.ggml_version.c_str(), CRIA_GGML_RELEASE)) {
-        throw Error("release-mismatch", "the loaded llama.cpp libraries are not the release that the addon was compiled for")
+        throw Error(
+            "release-mismatch", "the loaded llama.cpp libraries are not the release that the addon was compiled for")
             .subject("llama.cpp")
             .expected("llama " CRIA_LLAMA_RELEASE ", ggml " CRIA_GGML_RELEASE)
             .received("llama " + info.llama_version + ", ggml " + info.ggml_version)
@@ -101,7 +107,9 @@ RuntimeInfo start_runtime() {
         info.devices.emplace_back(ggml_backend_dev_name(ggml_backend_dev_get(i)));
     }
     if (!ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU)) {
-        throw Error("no-backend", "no CPU backend could be loaded").subject("llama.cpp").expected("a ggml-cpu library in " + info.bins);
+        throw Error("no-backend", "no CPU backend could be loaded")
+            .subject("llama.cpp")
+            .expected("a ggml-cpu library in " + info.bins);
     }
     info.ggml_build = name_loaded_build();
     return info;

@@ -1,6 +1,6 @@
-// The engine without Node, used from many threads at once, for ThreadSanitizer: clients that submit, abort, fork and dispose,
-// a trainer that steps and flushes, onlookers; and before, the parts of each CPU kernel. scripts/nightly/sanitizers.mjs builds and
-// runs it.
+// The engine without Node, used from many threads at once, for ThreadSanitizer: clients that submit, abort, fork and
+// dispose, a trainer that steps and flushes, onlookers; and before, the parts of each CPU kernel.
+// scripts/nightly/sanitizers.mjs builds and runs it.
 //
 //   engine_races <model.gguf> <seconds>
 #include <atomic>
@@ -39,7 +39,8 @@ void converse(Engine & engine, std::mt19937 & random) {
         GenerateParams params;
         params.max_tokens = between(random, 0, 12);
         params.seed = uint32_t(random());
-        const RequestId id = scheduler.submit(sequence, draw_tokens(random, between(random, 1, 20)), params, [ended](GenerateResult result) {
+        const RequestId id = scheduler.submit(
+            sequence, draw_tokens(random, between(random, 1, 20)), params, [ended](GenerateResult result) {
             requests++;
             if (result.finish_reason == FinishReason::aborted) aborted++;
             ended->set_value();
@@ -100,7 +101,10 @@ void train(Engine & engine, std::mt19937 & random, const std::string & folder) {
     }
     std::vector<float> logprobs, entropy;
     run_job(engine, [&] { engine.trainer().forward(batch, true, logprobs, entropy); });
-    run_job(engine, [&] { engine.trainer().backward(std::vector<float>(logprobs.size(), 0.01f), std::vector<float>(logprobs.size(), 0.0f)); });
+    run_job(engine, [&] {
+        engine.trainer().backward(
+            std::vector<float>(logprobs.size(), 0.01f), std::vector<float>(logprobs.size(), 0.0f));
+    });
     run_job(engine, [&] {
         engine.trainer().step(AdamW());
         steps++;
@@ -112,7 +116,8 @@ void train(Engine & engine, std::mt19937 & random, const std::string & folder) {
     std::promise<void> flushed;
     engine.scheduler().flush([&] { flushed.set_value(); });
     flushed.get_future().wait();
-    if (between(random, 0, 3) == 0) run_job(engine, [&] { save_adapter(engine.model(), folder + "/races-adapter.gguf"); });
+    if (between(random, 0, 3) == 0)
+        run_job(engine, [&] { save_adapter(engine.model(), folder + "/races-adapter.gguf"); });
 }
 
 void look(Engine & engine, std::mt19937 & random) {
@@ -156,7 +161,8 @@ void run_engine(const std::string & path, Clock::time_point end) {
     for (int i = 0; i < 5; i++) {
         GenerateParams params;
         params.max_tokens = 100;
-        engine.scheduler().submit(engine.scheduler().create_sequence(), {1, 2, 3}, params, [](GenerateResult) { requests++; }, nullptr);
+        engine.scheduler().submit(
+            engine.scheduler().create_sequence(), {1, 2, 3}, params, [](GenerateResult) { requests++; }, nullptr);
     }
     engine.close();
 }
@@ -169,11 +175,14 @@ int main(int argc, char ** argv) {
         start_runtime();
         if (!check_kernel_parts()) return 1;
         const double seconds = std::atof(argv[2]);
-        for (int i = 1; i <= 3; i++) run_engine(argv[1], Clock::now() + std::chrono::milliseconds(long(seconds * 1000 / 3)));
+        for (int i = 1; i <= 3; i++)
+            run_engine(argv[1], Clock::now() + std::chrono::milliseconds(long(seconds * 1000 / 3)));
     } catch (const Error & error) {
         return std::fprintf(stderr, "%s: %s\n", error.subject().c_str(), error.what()), 1;
     }
-    std::printf("{\"requests\": %ld, \"aborted\": %ld, \"steps\": %ld, \"abortedJobs\": %ld, \"streamedBytes\": %ld, \"refused\": %ld}\n", requests.load(), aborted.load(),
-                steps.load(), aborted_jobs.load(), streamed.load(), refused.load());
+    std::printf(
+        "{\"requests\": %ld, \"aborted\": %ld, \"steps\": %ld, \"abortedJobs\": %ld, \"streamedBytes\": %ld, "
+        "\"refused\": %ld}\n",
+        requests.load(), aborted.load(), steps.load(), aborted_jobs.load(), streamed.load(), refused.load());
     return failures > 0 ? 1 : 0;
 }

@@ -1,6 +1,6 @@
-// Whether a row's bits depend on anything but the row: on how many come with it, which decides between tiles and few rows, or
-// on how many threads share the work. Prints one line of JSON for each product, with a digest of all its results: kernels that
-// print the same agree bit for bit. The kernel is the process's (CRIA_CPU_KERNEL).
+// Whether a row's bits depend on anything but the row: on how many come with it, which decides between tiles and few
+// rows, or on how many threads share the work. Prints one line of JSON for each product, with a digest of all its
+// results: kernels that print the same agree bit for bit. The kernel is the process's (CRIA_CPU_KERNEL).
 #include "kernel_bits.h"
 
 #include <algorithm>
@@ -44,7 +44,8 @@ class Digest {
 };
 
 void report(const std::string & name, const Digest & digest, const std::string & problem) {
-    std::printf("{\"name\": \"%s\", \"kernel\": \"%s\", \"digest\": \"%016llx\", \"problem\": \"%s\"}\n", name.c_str(), cpu_kernel_name(), digest.value(), problem.c_str());
+    std::printf("{\"name\": \"%s\", \"kernel\": \"%s\", \"digest\": \"%016llx\", \"problem\": \"%s\"}\n", name.c_str(),
+        cpu_kernel_name(), digest.value(), problem.c_str());
 }
 
 // multiply(m, first row of X, C [m, n], part, parts) for all numbers of rows and threads, against each row alone.
@@ -61,7 +62,9 @@ void check_product(const std::string & name, int64_t n, const Multiply & multipl
         for (int threads = 1; threads <= kMostThreads && problem.empty(); threads++) {
             std::vector<float> together(size_t(m * n), 0.0f);
             for (int part = 0; part < threads; part++) multiply(m, int64_t(0), together.data(), part, threads);
-            if (!std::equal(together.begin(), together.end(), alone.begin())) problem = std::to_string(m) + " rows with " + std::to_string(threads) + " threads differ from each alone";
+            if (!std::equal(together.begin(), together.end(), alone.begin()))
+                problem =
+                    std::to_string(m) + " rows with " + std::to_string(threads) + " threads differ from each alone";
         }
     }
     Digest digest;
@@ -82,9 +85,12 @@ void check_forward(ggml_type type, int64_t n, int64_t k) {
     const auto w = quantize(type, draw(n * k), n, k);
     const int64_t row = int64_t(ggml_row_size(type, k)), column = type == GGML_TYPE_F32 ? k : row;
     GemmWorkspace workspace;
-    check_product("forward " + std::string(ggml_type_name(type)) + " " + std::to_string(n) + " x " + std::to_string(k), n, [&](int64_t m, int64_t first, float * c, int part, int parts) {
+    check_product("forward " + std::string(ggml_type_name(type)) + " " + std::to_string(n) + " x " + std::to_string(k),
+        n, [&](int64_t m, int64_t first, float * c, int part, int parts) {
         const float * rows = x.data() + first * k;
-        if (type == GGML_TYPE_Q8_0) run_integer_gemm({m, n, k, rows, k, w.data(), type, row, false, c, n, false}, part, parts, workspace.integers);
+        if (type == GGML_TYPE_Q8_0)
+            run_integer_gemm(
+                {m, n, k, rows, k, w.data(), type, row, false, c, n, false}, part, parts, workspace.integers);
         else run_gemm({m, n, k, rows, k, 1, w.data(), type, 1, column, c, n, false}, part, parts, workspace);
     });
 }
@@ -96,9 +102,12 @@ void check_backward(ggml_type type, bool in_integers) {
     const auto w = quantize(type, draw(n * k), k, n);
     const int64_t row = int64_t(ggml_row_size(type, n)), step = type == GGML_TYPE_F32 ? n : row;
     GemmWorkspace workspace;
-    check_product("backward " + std::string(ggml_type_name(type)) + (in_integers ? " in integers" : ""), n, [&](int64_t m, int64_t first, float * c, int part, int parts) {
+    check_product("backward " + std::string(ggml_type_name(type)) + (in_integers ? " in integers" : ""), n,
+        [&](int64_t m, int64_t first, float * c, int part, int parts) {
         const float * rows = x.data() + first * k;
-        if (in_integers) run_integer_gemm({m, n, k, rows, k, w.data(), type, row, true, c, n, false}, part, parts, workspace.integers);
+        if (in_integers)
+            run_integer_gemm(
+                {m, n, k, rows, k, w.data(), type, row, true, c, n, false}, part, parts, workspace.integers);
         else run_gemm({m, n, k, rows, k, 1, w.data(), type, step, 1, c, n, false}, part, parts, workspace);
     });
 }
@@ -134,18 +143,22 @@ void check_rows() { report("softmax and SwiGLU", run_rows(row_kernel()), ""); }
 #ifdef __x86_64__
 
 // 12 x 32 results of a kernel's tile, or of its products of few rows.
-std::vector<float> run_by_kernel(const GemmKernel & kernel, bool few, const std::vector<float> & a, const std::vector<float> & b, int64_t k) {
+std::vector<float> run_by_kernel(
+    const GemmKernel & kernel, bool few, const std::vector<float> & a, const std::vector<float> & b, int64_t k) {
     constexpr int kRows = 12, kColumns = 32;
     std::vector<float> c(kRows * kColumns, 1.5f), panel(size_t(k * kernel.columns));
     if (few) {
         for (int i = 0; i < kRows; i += kRowsAtOnce) {
-            for (int j = 0; j < kColumns; j += 8) kernel.few_rows[kRowsAtOnce - 1](k, a.data() + i * k, k, GGML_TYPE_F32, b.data() + j * k, k, c.data() + i * kColumns + j, kColumns, true);
+            for (int j = 0; j < kColumns; j += 8)
+                kernel.few_rows[kRowsAtOnce - 1](k, a.data() + i * k, k, GGML_TYPE_F32, b.data() + j * k, k,
+                    c.data() + i * kColumns + j, kColumns, true);
         }
         return c;
     }
     for (int j = 0; j < kColumns; j += kernel.columns) {
         kernel.pack_transposed(b.data() + j * k, k, k, panel.data());
-        for (int i = 0; i < kRows; i += kernel.rows) kernel.run(k, a.data() + i * k, k, 1, panel.data(), c.data() + i * kColumns + j, kColumns, true);
+        for (int i = 0; i < kRows; i += kernel.rows)
+            kernel.run(k, a.data() + i * k, k, 1, panel.data(), c.data() + i * kColumns + j, kColumns, true);
     }
     return c;
 }
@@ -158,14 +171,16 @@ void check_other_widths() {
         const auto expected = run_by_kernel(gemm_avx2, false, a, b, k);
         std::string problem;
         for (const bool few : {false, true}) {
-            if (run_by_kernel(gemm_avx512_in_halves, few, a, b, k) != expected) problem = few ? "few rows differ from the AVX2 tile" : "the tile differs from AVX2's";
+            if (run_by_kernel(gemm_avx512_in_halves, few, a, b, k) != expected)
+                problem = few ? "few rows differ from the AVX2 tile" : "the tile differs from AVX2's";
         }
         Digest digest;
         digest.add(expected);
         report("AVX-512 in halves, sums of " + std::to_string(k), digest, problem);
     }
     const Digest fours = run_rows(row_in_fours);
-    report("softmax and SwiGLU in fours", fours, fours.value() == run_rows(row_kernel()).value() ? "" : "differ from " + std::string(cpu_kernel_name()));
+    report("softmax and SwiGLU in fours", fours,
+        fours.value() == run_rows(row_kernel()).value() ? "" : "differ from " + std::string(cpu_kernel_name()));
 }
 
 #else
@@ -185,10 +200,11 @@ int main() {
         check_forward(GGML_TYPE_F16, n, k);
     }
     if (has_integer_gemm()) {
-        for (const auto & [n, k] : {std::pair<int64_t, int64_t>{72, 704}, {75, 704}, {16, 32}}) check_forward(GGML_TYPE_Q8_0, n, k);
+        for (const auto & [n, k] : {std::pair<int64_t, int64_t>{72, 704}, {75, 704}, {16, 32}})
+            check_forward(GGML_TYPE_Q8_0, n, k);
     }
-    for (const ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_K,
-                                 GGML_TYPE_Q5_K, GGML_TYPE_Q6_K}) {
+    for (const ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,
+             GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K}) {
         check_backward(type, false);
         if (fits_integers(type, true, 96)) check_backward(type, true);
     }

@@ -41,8 +41,8 @@ bool is_same_in_parts(const char * name, Compute compute) {
     return false;
 }
 
-// sum_p A[i, p] W[p, j], added to what is there: rows rounded by all threads, columns taken piece by piece, and near the F32
-// product of the same values.
+// sum_p A[i, p] W[p, j], added to what is there: rows rounded by all threads, columns taken piece by piece, and near
+// the F32 product of the same values.
 bool check_integers(int64_t m, int64_t n, int64_t k, const std::vector<float> & a, const std::vector<float> & initial) {
     const auto w = draw(n * k);
     const size_t row = ggml_row_size(GGML_TYPE_F16, n);
@@ -50,23 +50,27 @@ bool check_integers(int64_t m, int64_t n, int64_t k, const std::vector<float> & 
     ggml_quantize_chunk(GGML_TYPE_F16, w.data(), halves.data(), 0, k, n, nullptr);
     const auto multiply = [&](int parts) {
         auto c = initial;
-        const IntegerGemm gemm{m, n, k, a.data(), k, halves.data(), GGML_TYPE_F16, int64_t(row), true, c.data(), n, true};
+        const IntegerGemm gemm{
+            m, n, k, a.data(), k, halves.data(), GGML_TYPE_F16, int64_t(row), true, c.data(), n, true};
         const int64_t panels = (m + kRoundedRows - 1) / kRoundedRows;
         std::vector<float> rounded(size_t(panels * kRoundedRows * rounded_size(k)));
         run_at_once(parts, [&](int part, int) {
             IntegerWorkspace workspace;
-            round_rows(gemm, panels * part / parts * kRoundedRows, panels * (part + 1) / parts * kRoundedRows, rounded.data(), workspace);
+            round_rows(gemm, panels * part / parts * kRoundedRows, panels * (part + 1) / parts * kRoundedRows,
+                rounded.data(), workspace);
         });
         SharedRange columns(n, integer_column_unit(gemm));
         run_at_once(parts, [&](int, int) {
             IntegerWorkspace workspace;
-            for (int64_t begin, end; columns.take(parts, begin, end);) run_integer_columns(gemm, rounded.data(), begin, end, workspace);
+            for (int64_t begin, end; columns.take(parts, begin, end);)
+                run_integer_columns(gemm, rounded.data(), begin, end, workspace);
         });
         return c;
     };
     auto exact = initial;
     GemmWorkspace workspace;
-    run_gemm({m, n, k, a.data(), k, 1, halves.data(), GGML_TYPE_F16, int64_t(row), 1, exact.data(), n, true}, 0, 1, workspace);
+    run_gemm({m, n, k, a.data(), k, 1, halves.data(), GGML_TYPE_F16, int64_t(row), 1, exact.data(), n, true}, 0, 1,
+        workspace);
     const auto c = multiply(1);
     double wrong = 0.0, whole = 0.0;
     for (size_t i = 0; i < c.size(); i++) {
@@ -87,7 +91,8 @@ bool check_products() {
             auto c = initial;
             run_at_once(parts, [&](int part, int) {
                 GemmWorkspace workspace;
-                run_gemm({m, n, k, a.data(), k, 1, b.data(), GGML_TYPE_F32, 1, k, c.data(), n, true}, part, parts, workspace);
+                run_gemm({m, n, k, a.data(), k, 1, b.data(), GGML_TYPE_F32, 1, k, c.data(), n, true}, part, parts,
+                    workspace);
             });
             return c;
         });
@@ -99,7 +104,8 @@ bool check_products() {
             run_at_once(parts, [&](int part, int) {
                 GemmWorkspace workspace;
                 const int64_t column = int64_t(ggml_row_size(GGML_TYPE_F16, k));
-                run_gemm({m, n, k, a.data(), k, 1, halves.data(), GGML_TYPE_F16, 1, column, c.data(), n, false}, part, parts, workspace);
+                run_gemm({m, n, k, a.data(), k, 1, halves.data(), GGML_TYPE_F16, 1, column, c.data(), n, false}, part,
+                    parts, workspace);
             });
             return c;
         });
@@ -108,7 +114,9 @@ bool check_products() {
             auto c = initial;
             run_at_once(parts, [&](int part, int) {
                 IntegerWorkspace workspace;
-                run_integer_gemm({m, n, k, a.data(), k, eighths.data(), GGML_TYPE_Q8_0, int64_t(ggml_row_size(GGML_TYPE_Q8_0, k)), false, c.data(), n, false}, part, parts, workspace);
+                run_integer_gemm({m, n, k, a.data(), k, eighths.data(), GGML_TYPE_Q8_0,
+                                     int64_t(ggml_row_size(GGML_TYPE_Q8_0, k)), false, c.data(), n, false},
+                    part, parts, workspace);
             });
             return c;
         });
@@ -123,13 +131,16 @@ bool check_attention() {
     std::vector<int32_t> segments(size_t(tokens), 0);
     for (int64_t i = 8; i < length; i++) segments[size_t(i)] = i < 14 ? 1 : i < 21 ? 2 : -1;
     const AttentionPlan plan = plan_attention(segments, rows, length);
-    auto q = draw(tokens * heads * size), k = draw(tokens * kv_heads * size), v = draw(tokens * kv_heads * size), d_out = draw(tokens * heads * size);
+    auto q = draw(tokens * heads * size), k = draw(tokens * kv_heads * size), v = draw(tokens * kv_heads * size),
+         d_out = draw(tokens * heads * size);
     return is_same_in_parts("attention", [&](int parts) {
         const auto filled = [&](int64_t n) { return std::vector<float>(size_t(tokens * n), 9.0f); };
-        std::vector<std::vector<float>> out = {filled(heads * size), filled(heads), filled(heads * size), filled(kv_heads * size), filled(kv_heads * size)};
+        std::vector<std::vector<float>> out = {filled(heads * size), filled(heads), filled(heads * size),
+            filled(kv_heads * size), filled(kv_heads * size)};
         const auto many = [&](std::vector<float> & x) { return HeadVectors{x.data(), heads, heads * size}; };
         const auto few = [&](std::vector<float> & x) { return HeadVectors{x.data(), kv_heads, kv_heads * size}; };
-        const AttentionTensors tensors{size, 0.25f, many(q), few(k), few(v), many(out[0]), {out[1].data(), heads, heads}};
+        const AttentionTensors tensors{
+            size, 0.25f, many(q), few(k), few(v), many(out[0]), {out[1].data(), heads, heads}};
         const AttentionGradients gradients{many(d_out), many(out[2]), few(out[3]), few(out[4])};
         run_at_once(parts, [&](int part, int) {
             AttentionWorkspace workspace;
@@ -148,7 +159,8 @@ void race_head() {
     const int64_t rows = 5, width = 64, vocab = 2000;
     const auto x = draw(rows * width), w = draw(vocab * width);
     const std::vector<int32_t> targets = {0, 700, 1999, 3, 1400};
-    const StreamedHead head{rows, width, vocab, x.data(), w.data(), GGML_TYPE_F32, int64_t(width * sizeof(float)), 1.0f, targets.data(), true, true};
+    const StreamedHead head{rows, width, vocab, x.data(), w.data(), GGML_TYPE_F32, int64_t(width * sizeof(float)), 1.0f,
+        targets.data(), true, true};
     std::vector<HeadShare> shares(kParts);
     run_at_once(kParts, [&](int part, int parts) {
         HeadWorkspace workspace;
@@ -157,7 +169,8 @@ void race_head() {
     std::vector<HeadRow> merged(static_cast<size_t>(rows));
     std::vector<float> slopes(size_t(rows * width), 0.0f);
     run_at_once(kParts, [&](int part, int parts) {
-        for (int64_t i = part; i < rows; i += parts) merged[size_t(i)] = merge_head_row(head, shares, i, slopes.data() + i * width);
+        for (int64_t i = part; i < rows; i += parts)
+            merged[size_t(i)] = merge_head_row(head, shares, i, slopes.data() + i * width);
     });
 }
 

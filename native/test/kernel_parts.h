@@ -1,5 +1,6 @@
-// The parts of our CPU kernels (native/src/cpu) on threads of their own. ggml's barriers are invisible to ThreadSanitizer, so
-// the engine runs on one thread beside it; here nothing needs a barrier: a part may write only what no other reads or writes.
+// The parts of our CPU kernels (native/src/cpu) on threads of their own. ggml's barriers are invisible to
+// ThreadSanitizer, so the engine runs on one thread beside it; here nothing needs a barrier: a part may write only what
+// no other reads or writes.
 #pragma once
 
 namespace cria {

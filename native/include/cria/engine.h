@@ -33,7 +33,8 @@ class Engine {
     JobThread & jobs() { return jobs_; }
     void abort_training();
 
-    // From now on accessors throw. Before close() on another thread: whoever calls them must not meet parts being freed.
+    // From now on accessors throw. Before close() on another thread: whoever calls them must not meet parts being
+    // freed.
     void refuse_calls() { refusing_ = true; }
     // Ends everything in flight as aborted and frees the memory. Any thread but the job thread; idempotent.
     void close() CRIA_EXCLUDES(close_mutex_);

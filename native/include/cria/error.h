@@ -13,10 +13,22 @@ class Error : public std::runtime_error {
    public:
     Error(std::string code, const std::string & summary) : std::runtime_error(summary), code_(std::move(code)) {}
 
-    Error & subject(std::string text) { subject_ = std::move(text); return *this; }
-    Error & expected(std::string text) { expected_ = std::move(text); return *this; }
-    Error & received(std::string text) { received_ = std::move(text); return *this; }
-    Error & remedy(std::string text) { remedy_ = std::move(text); return *this; }
+    Error & subject(std::string text) {
+        subject_ = std::move(text);
+        return *this;
+    }
+    Error & expected(std::string text) {
+        expected_ = std::move(text);
+        return *this;
+    }
+    Error & received(std::string text) {
+        received_ = std::move(text);
+        return *this;
+    }
+    Error & remedy(std::string text) {
+        remedy_ = std::move(text);
+        return *this;
+    }
 
     const std::string & code() const noexcept { return code_; }
     const std::string & subject() const noexcept { return subject_; }

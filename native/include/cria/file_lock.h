@@ -8,7 +8,8 @@ namespace cria {
 
 class FileLock {
    public:
-    // Makes the file if it is missing. Null when it is held, by another process or by this one. Throws Error("lock-failed").
+    // Makes the file if it is missing. Null when it is held, by another process or by this one. Throws
+    // Error("lock-failed").
     static std::unique_ptr<FileLock> acquire(const std::string & path);
     // Removes the file and ends the lock.
     ~FileLock();

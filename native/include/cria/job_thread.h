@@ -1,4 +1,5 @@
-// A worker thread that runs jobs in order: training, scoring, saving. One per model, so that the event loop never waits.
+// A worker thread that runs jobs in order: training, scoring, saving. One per model, so that the event loop never
+// waits.
 #pragma once
 
 #include <deque>

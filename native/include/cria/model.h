@@ -37,15 +37,15 @@ struct LoraOptions {
 
 // For checks where there is no other device: training then runs on the CPU as it would elsewhere.
 struct EmulatedDevice {
-    std::string kernels;               // library of our device kernels for the CPU; empty: ggml's operations
+    std::string kernels;  // library of our device kernels for the CPU; empty: ggml's operations
     std::vector<std::string> refused;  // operations, by ggml's names, that the device says it lacks
 };
 
 struct ModelOptions {
     std::string path;
     std::string device = "auto";  // "auto" | "cpu" | "cuda"
-    int gpu_layers = -1;          // -1: all
-    int threads = 0;              // 0: all physical cores that the process may use
+    int gpu_layers = -1;  // -1: all
+    int threads = 0;  // 0: all physical cores that the process may use
     Trainable trainable = Trainable::none;
     std::optional<LoraOptions> lora;
     uint32_t seed = 0;  // of the adapter's initial values
@@ -80,15 +80,16 @@ class Model {
     ggml_backend_device * device() const { return device_; }
     // "cpu", or what ggml calls the device's backend, in small letters: "cuda".
     std::string device_kind() const;
-    // What a user should hear about how this model runs: the GPU left aside by "auto", kernels that do not run. Else empty.
+    // What a user should hear about how this model runs: the GPU left aside by "auto", kernels that do not run. Else
+    // empty.
     std::string notice;
     // Shapes and weights by role; null unless trainable.
     const Architecture * architecture() const { return architecture_.get(); }
     // The GGUF's metadata, as it was at load.
     const GgufHeader & header() const { return *header_; }
 
-    // Held while the scheduler decodes and samples, and for each optimizer step or other write to weights. A step may take
-    // long, so nobody may wait for it while holding a lock that the event loop needs.
+    // Held while the scheduler decodes and samples, and for each optimizer step or other write to weights. A step may
+    // take long, so nobody may wait for it while holding a lock that the event loop needs.
     FairMutex & compute_mutex() CRIA_RETURN_CAPABILITY(compute_mutex_) { return compute_mutex_; }
 
     std::vector<int32_t> tokenize(const std::string & text, bool parse_special) const;
@@ -127,7 +128,8 @@ struct ModelFacts {
 
 ModelFacts describe_model(const Model & model);
 
-// Writes the adapter's present values as a GGUF that llama.cpp's --lora loads. Throws Error("no-adapter" | "write-failed").
+// Writes the adapter's present values as a GGUF that llama.cpp's --lora loads.
+// Throws Error("no-adapter" | "write-failed").
 void save_adapter(const Model & model, const std::string & path);
 
 // Writes the base model's present weights with the metadata of the file that it came from. Throws

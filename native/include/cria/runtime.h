@@ -11,14 +11,15 @@ struct RuntimeInfo {
     std::string llama_version, ggml_version;  // of the loaded libraries
     std::string expected_llama, expected_ggml;  // of the headers that the addon was compiled with
     std::string bins;                           // folder of the libraries
-    // Our CPU kernel, and ggml's build of CPU operations: "haswell" of libggml-cpu-haswell.so, "default" where there is one alone.
+    // Our CPU kernel, and ggml's build of CPU operations: "haswell" of libggml-cpu-haswell.so, "default" where there is
+    // one alone.
     std::string cpu_kernel, ggml_build;
     std::vector<std::string> usable_cpu_kernels;  // what CRIA_CPU_KERNEL may name here, the best first
     std::vector<std::string> devices;
 };
 
-// Checks the releases, chooses the CPU kernel (cpu/kernel_choice.h) and loads the CPU backend that belongs to it. Throws
-// Error("release-mismatch" | "bad-cpu-kernel" | "no-backend").
+// Checks the releases, chooses the CPU kernel (cpu/kernel_choice.h) and loads the CPU backend that belongs to it.
+// Throws Error("release-mismatch" | "bad-cpu-kernel" | "no-backend").
 RuntimeInfo start_runtime();
 
 // The last error lines that llama.cpp logged on this thread since clear_log_errors(), joined.

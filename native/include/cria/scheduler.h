@@ -16,16 +16,16 @@
 namespace cria {
 
 struct SchedulerOptions {
-    int context_size = 0;       // tokens that one sequence can hold; 0: as the model allows (infer/scheduler_defaults.h)
-    int max_sequences = 8;      // resident KV slots; more sequences may exist, idle ones are evicted
+    int context_size = 0;  // tokens that one sequence can hold; 0: as the model allows (infer/scheduler_defaults.h)
+    int max_sequences = 8;  // resident KV slots; more sequences may exist, idle ones are evicted
     std::string kv_type = "f32";  // "f32" | "f16" | "q8_0"
     std::optional<bool> flash_attention;  // none: by a rule (infer/scheduler_defaults.h)
-    int prefill_chunk = 512;    // most prompt tokens of one sequence evaluated between two decode steps
-    // What a sequence computes then depends on its tokens alone, bit for bit, whoever runs beside it and whether its prefix
-    // was evaluated for it or for another. K-quantised models then evaluate at least 8 rows at a time.
+    int prefill_chunk = 512;  // most prompt tokens of one sequence evaluated between two decode steps
+    // What a sequence computes then depends on its tokens alone, bit for bit, whoever runs beside it and whether its
+    // prefix was evaluated for it or for another. K-quantised models then evaluate at least 8 rows at a time.
     bool deterministic = true;
-    // A prompt takes over the KV of any sequence, also a finished one, that begins with the same tokens. Never changes what
-    // a deterministic scheduler computes: where rows depend on their batch, whole prefill chunks are shared only.
+    // A prompt takes over the KV of any sequence, also a finished one, that begins with the same tokens. Never changes
+    // what a deterministic scheduler computes: where rows depend on their batch, whole prefill chunks are shared only.
     bool prefix_reuse = true;
     size_t swap_bytes = size_t(1) << 30;  // host memory for the KV of evicted sequences; beyond it they are recomputed
 };
@@ -45,8 +45,8 @@ enum class FinishReason { stop, length, aborted };
 
 struct GenerateStats {
     int prefill_tokens = 0;  // evaluated for this request before it sampled
-    int reused_tokens = 0;   // in the cache already when it began: its own, or taken over
-    int decode_tokens = 0;   // sampled
+    int reused_tokens = 0;  // in the cache already when it began: its own, or taken over
+    int decode_tokens = 0;  // sampled
     double queue_ms = 0, prefill_ms = 0, decode_ms = 0;
 };
 
@@ -62,12 +62,12 @@ struct GenerateResult {
 
 // Totals since the scheduler started, and what it holds now.
 struct SchedulerStats {
-    uint64_t prefill_tokens = 0, reused_tokens = 0, decode_tokens = 0, padding_tokens = 0, moved_sequences = 0, decode_calls = 0,
-             evictions = 0, restores = 0, recomputed_tokens = 0;
+    uint64_t prefill_tokens = 0, reused_tokens = 0, decode_tokens = 0, padding_tokens = 0, moved_sequences = 0,
+             decode_calls = 0, evictions = 0, restores = 0, recomputed_tokens = 0;
     double llama_seconds = 0;  // inside llama_decode
-    double busy_seconds = 0;   // whole steps: scheduling, llama_decode, sampling, stops; without waiting for work
-    // How it stands now: sequences that were not disposed, those of them that hold a KV slot, requests in flight, and bytes
-    // of KV saved outside the cache.
+    double busy_seconds = 0;  // whole steps: scheduling, llama_decode, sampling, stops; without waiting for work
+    // How it stands now: sequences that were not disposed, those of them that hold a KV slot, requests in flight, and
+    // bytes of KV saved outside the cache.
     uint64_t sequences = 0, resident_sequences = 0, requests = 0, swapped_bytes = 0;
 };
 
@@ -86,8 +86,8 @@ class Scheduler {
     SequenceId fork(SequenceId source);
     // A running request of the sequence ends as aborted.
     void dispose(SequenceId sequence);
-    // Forgets the tokens of a sequence that is not generating, so that its next request sends a whole prompt. Its KV stays
-    // until the room is needed. Throws as fork does.
+    // Forgets the tokens of a sequence that is not generating, so that its next request sends a whole prompt. Its KV
+    // stays until the room is needed. Throws as fork does.
     void reset(SequenceId sequence);
     int token_count(SequenceId sequence) const;
     std::vector<int32_t> tokens(SequenceId sequence) const;
@@ -96,7 +96,7 @@ class Scheduler {
     // Throws Error at once for what is known at once: sequence-busy, unknown-sequence, bad-option,
     // context-exceeded (with numbers), empty request.
     RequestId submit(SequenceId sequence, std::vector<int32_t> delta, GenerateParams params,
-                     std::function<void(GenerateResult)> done, std::function<void(std::string)> on_text);
+        std::function<void(GenerateResult)> done, std::function<void(std::string)> on_text);
     // Ends the request at the next step; its tokens so far are kept. Unknown ids are ignored.
     void abort(RequestId request);
     // Forgets all KV (weights changed). Sequences keep their tokens and are re-evaluated on their next request.

@@ -1,5 +1,5 @@
-// Which lock guards what, for clang's thread-safety analysis (-Wthread-safety; scripts/check-compilers.mjs runs it). Other
-// compilers see nothing. The attributes' meaning: https://clang.llvm.org/docs/ThreadSafetyAnalysis.html
+// Which lock guards what, for clang's thread-safety analysis (-Wthread-safety; scripts/check-compilers.mjs runs it).
+// Other compilers see nothing. The attributes' meaning: https://clang.llvm.org/docs/ThreadSafetyAnalysis.html
 #pragma once
 
 #ifdef __clang__

@@ -1,6 +1,6 @@
 // Forward, backward and optimizer steps over the very tensors that generation uses.
-// Threads: one call at a time (the caller's job thread), but any thread may ask for tensors(), kept_layers() and step_count(),
-// or set the latter, meanwhile. Steps hold Model::compute_mutex() while they run.
+// Threads: one call at a time (the caller's job thread), but any thread may ask for tensors(), kept_layers() and
+// step_count(), or set the latter, meanwhile. Steps hold Model::compute_mutex() while they run.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ struct AdamW {  // Loshchilov & Hutter 2019, arXiv:1711.05101
 
 struct StepResult {
     double grad_norm = 0.0;  // global, before clipping
-    bool stepped = false;    // false when the gradient was not finite: nothing was changed
+    bool stepped = false;  // false when the gradient was not finite: nothing was changed
 };
 
 struct TensorInfo {
@@ -55,8 +55,10 @@ class Trainer {
     Trainer(std::shared_ptr<Model> model, const TrainerOptions & options);
     ~Trainer();
 
-    // Logprob and entropy (nats) of each target; sum of the squared probabilities at it unless null. With `keep`, what backward needs is kept until the next forward.
-    void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares = nullptr);
+    // Logprob and entropy (nats) of each target; sum of the squared probabilities at it unless null. With `keep`, what
+    // backward needs is kept until the next forward.
+    void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy,
+        std::vector<float> * sum_squares = nullptr);
     // Adds the gradient of sum_i d_logprob[i] logprob[i] + d_entropy[i] entropy[i] to the accumulated gradients.
     // Throws Error("no-forward") unless forward(keep) came before.
     void backward(const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy);

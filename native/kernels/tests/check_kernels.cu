@@ -1,5 +1,5 @@
-// Checks every kernel against its CPU reference, and on a GPU times it. Compiled by nvcc it runs on a GPU, by a C++ compiler
-// in the emulation beside it. One line of JSON for each case; exit code 1 when any is outside its tolerance.
+// Checks every kernel against its CPU reference, and on a GPU times it. Compiled by nvcc it runs on a GPU, by a C++
+// compiler in the emulation beside it. One line of JSON for each case; exit code 1 when any is outside its tolerance.
 //   check_kernels [--time]
 #include <chrono>
 #include <cmath>
@@ -83,7 +83,8 @@ void require(const char * error) {
 void report(const std::string & name, double error, double tolerance) {
     const bool good = error <= tolerance;
     failed = failed || !good;
-    std::printf("{\"kernel\":\"%s\",\"error\":%.3g,\"tolerance\":%.3g,\"ok\":%s}\n", name.c_str(), error, tolerance, good ? "true" : "false");
+    std::printf("{\"kernel\":\"%s\",\"error\":%.3g,\"tolerance\":%.3g,\"ok\":%s}\n", name.c_str(), error, tolerance,
+        good ? "true" : "false");
     std::fflush(stdout);
 }
 
@@ -98,7 +99,8 @@ void time_call(const std::string & name, double work, const char * unit, Call ca
     }
     std::sort(times.begin() + 3, times.end());
     const double median = times[8];
-    std::printf("{\"kernel\":\"%s\",\"ms\":%.4f,\"rate\":%.1f,\"unit\":\"%s\"}\n", name.c_str(), median, work / median * 1e3, unit);
+    std::printf("{\"kernel\":\"%s\",\"ms\":%.4f,\"rate\":%.1f,\"unit\":\"%s\"}\n", name.c_str(), median,
+        work / median * 1e3, unit);
     std::fflush(stdout);
 }
 
@@ -112,7 +114,8 @@ void check_softmax(int rows, int vocabulary, float scale, float spread) {
     logits[size_t(vocabulary) - 1] = -INFINITY;
     targets[0] = vocabulary / 3;
     const std::vector<float> c = normals(size_t(rows)), e = normals(size_t(rows), 0.3f);
-    const OnDevice<float> z(logits), on_c(c), on_e(e), logprobs(static_cast<size_t>(rows)), entropy(static_cast<size_t>(rows));
+    const OnDevice<float> z(logits), on_c(c), on_e(e), logprobs(static_cast<size_t>(rows)),
+        entropy(static_cast<size_t>(rows));
     const OnDevice<int32_t> on_targets(targets);
     const cria_logit_rows given{z.data(), vocabulary, rows, vocabulary, scale, on_targets.data()};
     require(cria_logprobs(&given, logprobs.data(), entropy.data()));
@@ -128,13 +131,16 @@ void check_softmax(int rows, int vocabulary, float scale, float spread) {
 
 void time_softmax(int rows, int vocabulary) {
     const std::string name = std::to_string(rows) + " x " + std::to_string(vocabulary);
-    const OnDevice<float> z(normals(size_t(rows) * size_t(vocabulary))), weights(normals(size_t(rows))), out(size_t(2 * rows));
+    const OnDevice<float> z(normals(size_t(rows) * size_t(vocabulary))), weights(normals(size_t(rows))),
+        out(size_t(2 * rows));
     const OnDevice<int32_t> targets(std::vector<int32_t>(size_t(rows), 5));
     const cria_logit_rows given{z.data(), vocabulary, rows, vocabulary, 1.0f, targets.data()};
     const double gigabytes = 4e-9 * rows * vocabulary;
-    time_call("logprobs " + name, gigabytes, "GB/s", [&] { return cria_logprobs(&given, out.data(), out.data() + rows); });
+    time_call(
+        "logprobs " + name, gigabytes, "GB/s", [&] { return cria_logprobs(&given, out.data(), out.data() + rows); });
     // Two reads and a write: a row may leave the cache between its statistics and its gradient.
-    time_call("logit gradient " + name, 3 * gigabytes, "GB/s", [&] { return cria_logit_gradient(&given, weights.data(), weights.data()); });
+    time_call("logit gradient " + name, 3 * gigabytes, "GB/s",
+        [&] { return cria_logit_gradient(&given, weights.data(), weights.data()); });
 }
 
 struct QuantizedWeight {
@@ -145,7 +151,8 @@ struct QuantizedWeight {
 
 QuantizedWeight quantize(ggml_type type, int inputs, int outputs) {
     std::vector<float> values = normals(size_t(inputs) * size_t(outputs), 1.0f / std::sqrt(float(inputs)));
-    QuantizedWeight w{std::vector<uint8_t>(ggml_row_size(type, inputs) * size_t(outputs)), values, int64_t(ggml_row_size(type, inputs))};
+    QuantizedWeight w{std::vector<uint8_t>(ggml_row_size(type, inputs) * size_t(outputs)), values,
+        int64_t(ggml_row_size(type, inputs))};
     if (type == GGML_TYPE_F32) {
         std::memcpy(w.bytes.data(), values.data(), w.bytes.size());
     } else {
@@ -160,24 +167,30 @@ void check_product(ggml_type type, int tokens, int inputs, int outputs, int spli
     const std::vector<float> dy = normals(size_t(tokens) * size_t(outputs));
     const OnDevice<uint8_t> weight(w.bytes);
     const OnDevice<float> on_dy(dy), dx(size_t(splits) * size_t(tokens) * size_t(inputs));
-    cria_transposed_product p{int32_t(type), inputs, outputs, tokens, weight.data(), w.step, on_dy.data(), outputs, dx.data(), splits};
+    cria_transposed_product p{
+        int32_t(type), inputs, outputs, tokens, weight.data(), w.step, on_dy.data(), outputs, dx.data(), splits};
     require(cria_multiply_transposed(&p));
     std::vector<float> want(size_t(tokens) * size_t(inputs));
     p.dy = dy.data();
     p.dx = want.data();
     cria_reference::multiply_transposed(p, w.values.data());
     // Operands are rounded to 10 bits of mantissa: about 3e-4 of a sum of random products.
-    report(std::string("dY W of ") + ggml_type_name(type) + " " + std::to_string(tokens) + " x " + std::to_string(outputs) + " x " +
-               std::to_string(inputs) + (splits > 1 ? " in " + std::to_string(splits) + " parts" : ""), difference(dx.read(), want), 1e-3);
+    report(std::string("dY W of ") + ggml_type_name(type) + " " + std::to_string(tokens) + " x " +
+               std::to_string(outputs) + " x " + std::to_string(inputs) +
+               (splits > 1 ? " in " + std::to_string(splits) + " parts" : ""),
+        difference(dx.read(), want), 1e-3);
 }
 
 void time_product(ggml_type type, int tokens, int inputs, int outputs, int splits) {
     const QuantizedWeight w = quantize(type, inputs, outputs);
     const OnDevice<uint8_t> weight(w.bytes);
-    const OnDevice<float> dy(normals(size_t(tokens) * size_t(outputs))), dx(size_t(splits) * size_t(tokens) * size_t(inputs));
-    const cria_transposed_product p{int32_t(type), inputs, outputs, tokens, weight.data(), w.step, dy.data(), outputs, dx.data(), splits};
-    time_call(std::string("dY W of ") + ggml_type_name(type) + " " + std::to_string(tokens) + " x " + std::to_string(outputs) + " x " + std::to_string(inputs),
-              2e-9 * tokens * inputs * outputs, "GFLOP/s", [&] { return cria_multiply_transposed(&p); });
+    const OnDevice<float> dy(normals(size_t(tokens) * size_t(outputs))),
+        dx(size_t(splits) * size_t(tokens) * size_t(inputs));
+    const cria_transposed_product p{
+        int32_t(type), inputs, outputs, tokens, weight.data(), w.step, dy.data(), outputs, dx.data(), splits};
+    time_call(std::string("dY W of ") + ggml_type_name(type) + " " + std::to_string(tokens) + " x " +
+                  std::to_string(outputs) + " x " + std::to_string(inputs),
+        2e-9 * tokens * inputs * outputs, "GFLOP/s", [&] { return cria_multiply_transposed(&p); });
 }
 
 // q, k, v as one array of columns that lie apart, outputs and log-sums as another, as the trainer keeps them.
@@ -188,19 +201,22 @@ struct AttentionCase {
     int64_t out_step() const { return int64_t(heads) * (head_size + 1); }
     cria_attention describe(float * qkv, float * out, const int32_t * prefix, const int32_t * start) const {
         const int64_t at_k = int64_t(heads) * head_size, at_v = at_k + int64_t(kv_heads) * head_size;
-        return {head_size, heads, kv_heads, row_length, rows, 1.0f / std::sqrt(float(head_size)), prefix, start,
-                qkv, qkv + at_k, qkv + at_v, step(), step(), step(), out, out + at_k, out_step(), out_step()};
+        return {head_size, heads, kv_heads, row_length, rows, 1.0f / std::sqrt(float(head_size)), prefix, start, qkv,
+            qkv + at_k, qkv + at_v, step(), step(), step(), out, out + at_k, out_step(), out_step()};
     }
     cria_attention_gradients gradients(const float * d_out, float * d_qkv) const {
-        const int64_t at_k = int64_t(heads) * head_size, at_v = at_k + int64_t(kv_heads) * head_size, wide = step() + heads;
-        return {d_out, d_qkv, d_qkv + at_k, d_qkv + at_v, d_qkv + step(), int64_t(heads) * head_size, wide, wide, wide, wide};
+        const int64_t at_k = int64_t(heads) * head_size, at_v = at_k + int64_t(kv_heads) * head_size,
+                      wide = step() + heads;
+        return {d_out, d_qkv, d_qkv + at_k, d_qkv + at_v, d_qkv + step(), int64_t(heads) * head_size, wide, wide, wide,
+            wide};
     }
 };
 
 // Rows of unequal length; with `branches` each is a prefix and two branches that see it and themselves.
 void fill_sight(const AttentionCase & c, bool branches, std::vector<int32_t> & prefix, std::vector<int32_t> & start) {
     for (int row = 0; row < c.rows; row++) {
-        const int length = c.row_length - row * c.row_length / (2 * c.rows), shared = length * 2 / 5, second = length * 3 / 4;
+        const int length = c.row_length - row * c.row_length / (2 * c.rows), shared = length * 2 / 5,
+                  second = length * 3 / 4;
         for (int i = 0; i < c.row_length; i++) {
             const bool inside = i < length, branch = branches && i >= shared;
             prefix.push_back(inside && branch ? shared : 0);
@@ -210,10 +226,12 @@ void fill_sight(const AttentionCase & c, bool branches, std::vector<int32_t> & p
 }
 
 void check_attention(const AttentionCase & c, bool branches) {
-    std::vector<float> qkv = normals(size_t(c.tokens() * c.step())), d_out = normals(size_t(c.tokens()) * size_t(c.heads * c.head_size));
+    std::vector<float> qkv = normals(size_t(c.tokens() * c.step())),
+                       d_out = normals(size_t(c.tokens()) * size_t(c.heads * c.head_size));
     std::vector<int32_t> prefix, start;
     fill_sight(c, branches, prefix, start);
-    const OnDevice<float> on_qkv(qkv), on_d_out(d_out), out(size_t(c.tokens() * c.out_step())), d_qkv(size_t(c.tokens() * (c.step() + c.heads)));
+    const OnDevice<float> on_qkv(qkv), on_d_out(d_out), out(size_t(c.tokens() * c.out_step())),
+        d_qkv(size_t(c.tokens() * (c.step() + c.heads)));
     const OnDevice<int32_t> on_prefix(prefix), on_start(start);
     const cria_attention ours = c.describe(on_qkv.data(), out.data(), on_prefix.data(), on_start.data());
     const cria_attention_gradients our_gradients = c.gradients(on_d_out.data(), d_qkv.data());
@@ -224,11 +242,13 @@ void check_attention(const AttentionCase & c, bool branches) {
     const cria_attention_gradients their_gradients = c.gradients(d_out.data(), want_d.data());
     cria_reference::attention_forward(theirs);
     cria_reference::attention_backward(theirs, their_gradients);
-    const std::string name = std::to_string(c.rows) + " x " + std::to_string(c.row_length) + ", " + std::to_string(c.heads) + "/" +
-        std::to_string(c.kv_heads) + " heads of " + std::to_string(c.head_size) + (branches ? ", branches" : "");
+    const std::string name = std::to_string(c.rows) + " x " + std::to_string(c.row_length) + ", " +
+                             std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + " heads of " +
+                             std::to_string(c.head_size) + (branches ? ", branches" : "");
     report("attention " + name, difference(out.read(), want_out), 2e-3);
     // Each part for itself: an error in d_k must not hide behind d_q. The scratch behind them does not count.
-    const int64_t wide = c.step() + c.heads, ends[] = {0, int64_t(c.heads) * c.head_size, int64_t(c.heads + c.kv_heads) * c.head_size, c.step()};
+    const int64_t wide = c.step() + c.heads,
+                  ends[] = {0, int64_t(c.heads) * c.head_size, int64_t(c.heads + c.kv_heads) * c.head_size, c.step()};
     const char * const parts[] = {"d_q", "d_k", "d_v"};
     for (int part = 0; part < 3; part++) {
         std::vector<float> got, want;
@@ -243,12 +263,14 @@ void check_attention(const AttentionCase & c, bool branches) {
 }
 
 void time_attention(const AttentionCase & c) {
-    const OnDevice<float> qkv(normals(size_t(c.tokens() * c.step()))), d_out(normals(size_t(c.tokens()) * size_t(c.heads * c.head_size)));
+    const OnDevice<float> qkv(normals(size_t(c.tokens() * c.step()))),
+        d_out(normals(size_t(c.tokens()) * size_t(c.heads * c.head_size)));
     const OnDevice<float> out(size_t(c.tokens() * c.out_step())), d_qkv(size_t(c.tokens() * (c.step() + c.heads)));
     const OnDevice<int32_t> zero(std::vector<int32_t>(size_t(c.tokens()), 0));
     const cria_attention t = c.describe(qkv.data(), out.data(), zero.data(), zero.data());
     const cria_attention_gradients g = c.gradients(d_out.data(), d_qkv.data());
-    const std::string name = std::to_string(c.rows) + " x " + std::to_string(c.row_length) + ", heads of " + std::to_string(c.head_size);
+    const std::string name =
+        std::to_string(c.rows) + " x " + std::to_string(c.row_length) + ", heads of " + std::to_string(c.head_size);
     // Half of S x S is seen; two products forward, five backward.
     const double product = 1e-9 * c.rows * c.row_length * c.row_length * c.heads * c.head_size;
     time_call("attention " + name, 2 * product, "GFLOP/s", [&] { return cria_attention_forward(&t); });
@@ -263,8 +285,8 @@ int main(int argc, char ** argv) {
     check_softmax(5, 1000, 1.0f, 2.0f);
     check_softmax(3, 77, 1.25f, 8.0f);
     check_softmax(2, 33000, 1.0f, 3.0f);
-    for (const ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1, GGML_TYPE_Q5_0,
-                                 GGML_TYPE_Q5_1, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K}) {
+    for (const ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,
+             GGML_TYPE_Q4_1, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_K, GGML_TYPE_Q5_K, GGML_TYPE_Q6_K}) {
         check_product(type, 24, 512, 80, 1);
     }
     check_product(GGML_TYPE_Q8_0, 136, 96, 200, 1);
@@ -276,7 +298,8 @@ int main(int argc, char ** argv) {
     check_attention({1, 70, 2, 2, 128}, false);
     if (timed) {
         time_softmax(512, 151936);
-        for (const ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_K}) time_product(type, 4096, 1024, 4096, 1);
+        for (const ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_K})
+            time_product(type, 4096, 1024, 4096, 1);
         time_product(GGML_TYPE_Q8_0, 256, 896, 151936, 8);
         time_attention({4, 1024, 14, 2, 64});
         time_attention({2, 2048, 16, 8, 128});

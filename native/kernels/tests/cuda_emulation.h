@@ -1,8 +1,9 @@
-// CUDA blocks on the CPU, to check the logic of kernels where there is no GPU: the .cu files compile with a C++ compiler when
-// this header is found (see platform.cuh), unchanged. One block runs after the other, each thread of it as a fiber that runs
-// until it must wait for others; CRIA_EMULATION_ORDER=reverse starts the last thread first, so that a missing barrier shows
-// as another result. Shared memory begins as NaN. What it does not show: speed, memory ordering, alignment, limits of the chip.
-// Products of tiles are computed as the tensor cores do, TF32 operands included; with CRIA_EMULATION_EXACT operands stay F32.
+// CUDA blocks on the CPU, to check the logic of kernels where there is no GPU: the .cu files compile with a C++
+// compiler when this header is found (see platform.cuh), unchanged. One block runs after the other, each thread of it
+// as a fiber that runs until it must wait for others; CRIA_EMULATION_ORDER=reverse starts the last thread first, so
+// that a missing barrier shows as another result. Shared memory begins as NaN. What it does not show: speed, memory
+// ordering, alignment, limits of the chip. Products of tiles are computed as the tensor cores do, TF32 operands
+// included; with CRIA_EMULATION_EXACT operands stay F32.
 #pragma once
 
 #include <csetjmp>
@@ -26,7 +27,8 @@
 #define __launch_bounds__(...)
 #define __shared__ static
 #define CRIA_DYNAMIC_SHARED(name) float * const name = cria_emulation::block.shared.data()
-#define CRIA_LAUNCH(kernel, grid, threads, shared_bytes, ...) cria_emulation::launch(grid, threads, shared_bytes, [&] { kernel(__VA_ARGS__); })
+#define CRIA_LAUNCH(kernel, grid, threads, shared_bytes, ...) \
+    cria_emulation::launch(grid, threads, shared_bytes, [&] { kernel(__VA_ARGS__); })
 
 struct dim3 {
     unsigned x, y, z;
@@ -170,17 +172,17 @@ inline float __shfl_xor_sync(unsigned, float value, int lane_mask) {
 
 inline float half_bits_to_float(uint16_t bits) {
     const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-    const float size = exponent == 31 ? (mantissa ? NAN : INFINITY)
-        : exponent == 0               ? ldexpf(float(mantissa), -24)
-                                      : ldexpf(float(1024 + mantissa), exponent - 25);
+    const float size = exponent == 31  ? (mantissa ? NAN : INFINITY)
+                       : exponent == 0 ? ldexpf(float(mantissa), -24)
+                                       : ldexpf(float(1024 + mantissa), exponent - 25);
     return bits & 0x8000 ? -size : size;
 }
 
 inline int min(int a, int b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
 
-// A tile's products: lane l of a warp has half a row of the sum, row l / 2, eight columns from 8 (l % 2). Tiles that are
-// read hold what this lane needs of them.
+// A tile's products: lane l of a warp has half a row of the sum, row l / 2, eight columns from 8 (l % 2). Tiles that
+// are read hold what this lane needs of them.
 namespace nvcuda::wmma {
 
 struct matrix_a {};
@@ -190,7 +192,7 @@ struct row_major {};
 struct col_major {};
 namespace precision {
 struct tf32 {};
-}
+}  // namespace precision
 enum layout_t { mem_row_major, mem_col_major };
 
 inline float __float_to_tf32(float x) {
@@ -245,7 +247,8 @@ void load_matrix_sync(fragment<matrix_b, M, N, K, precision::tf32, Layout> & b, 
     check_tile(p, ld);
     constexpr bool by_row = std::is_same_v<Layout, row_major>;
     for (int k = 0; k < K; k++) {
-        for (unsigned j = 0; j < 8; j++) b.x[k][j] = by_row ? p[k * ld + my_column() + j] : p[(my_column() + j) * ld + k];
+        for (unsigned j = 0; j < 8; j++)
+            b.x[k][j] = by_row ? p[k * ld + my_column() + j] : p[(my_column() + j) * ld + k];
     }
 }
 

@@ -28,9 +28,14 @@ EngineOptions read_engine_options(const Napi::Value & value) {
     options.model.seed = uint32_t(o.integer("seed", 0, 0, 0xffffffffll));
     const std::string trainable = o.text("trainable", "none");
     if (trainable != "none" && trainable != "lora" && trainable != "full") {
-        throw Error("bad-option", "has a wrong value").subject("loadModel.trainable").expected("\"none\", \"lora\" or \"full\"").received('"' + trainable + '"');
+        throw Error("bad-option", "has a wrong value")
+            .subject("loadModel.trainable")
+            .expected("\"none\", \"lora\" or \"full\"")
+            .received('"' + trainable + '"');
     }
-    options.model.trainable = trainable == "full" ? Trainable::full : trainable == "lora" ? Trainable::lora : Trainable::none;
+    options.model.trainable = trainable == "full"   ? Trainable::full
+                              : trainable == "lora" ? Trainable::lora
+                                                    : Trainable::none;
     if (o.has("emulatedDevice")) {
         const OptionReader e(o.value("emulatedDevice"), "loadModel.emulatedDevice");
         options.model.emulated_device = EmulatedDevice{e.text("kernels", ""), e.texts("refused")};
@@ -45,10 +50,15 @@ EngineOptions read_engine_options(const Napi::Value & value) {
         options.model.lora = lora;
     }
     if (options.model.trainable == Trainable::lora && !options.model.lora) {
-        throw Error("bad-option", "is needed to train a LoRA adapter").subject("loadModel.lora").expected("{ rank, alpha, targets?, path? }").received("nothing");
+        throw Error("bad-option", "is needed to train a LoRA adapter")
+            .subject("loadModel.lora")
+            .expected("{ rank, alpha, targets?, path? }")
+            .received("nothing");
     }
     if (options.model.trainable == Trainable::full && options.model.lora) {
-        throw Error("bad-option", "cannot be combined with full training").subject("loadModel.lora").remedy("use trainable \"lora\", or drop lora");
+        throw Error("bad-option", "cannot be combined with full training")
+            .subject("loadModel.lora")
+            .remedy("use trainable \"lora\", or drop lora");
     }
     if (o.has("contextSize")) options.scheduler.context_size = int(o.integer("contextSize", 0, 1, 1 << 24));
     options.scheduler.max_sequences = int(o.integer("maxSequences", 8, 1, 256));
@@ -57,7 +67,10 @@ EngineOptions read_engine_options(const Napi::Value & value) {
     if (flash.IsBoolean()) {
         options.scheduler.flash_attention = flash.ToBoolean();
     } else if (o.has("flashAttention") && !(flash.IsString() && o.text("flashAttention") == "auto")) {
-        throw Error("bad-option", "has a wrong value").subject("loadModel.flashAttention").expected("true, false or \"auto\"").received(describe(flash));
+        throw Error("bad-option", "has a wrong value")
+            .subject("loadModel.flashAttention")
+            .expected("true, false or \"auto\"")
+            .received(describe(flash));
     }
     options.scheduler.prefill_chunk = int(o.integer("prefillChunk", options.scheduler.prefill_chunk, 1, 1 << 16));
     options.scheduler.deterministic = o.boolean("deterministic", true);
@@ -65,7 +78,10 @@ EngineOptions read_engine_options(const Napi::Value & value) {
     options.scheduler.swap_bytes = size_t(o.number("swapBytes", double(options.scheduler.swap_bytes), 0, 1e15));
     options.trainer.value_head = o.boolean("valueHead", false);
     if (options.trainer.value_head && options.model.trainable == Trainable::none) {
-        throw Error("bad-option", "needs a trainable model").subject("loadModel.valueHead").expected("trainable \"lora\" or \"full\"").received("\"none\"");
+        throw Error("bad-option", "needs a trainable model")
+            .subject("loadModel.valueHead")
+            .expected("trainable \"lora\" or \"full\"")
+            .received("\"none\"");
     }
     options.trainer.memory_budget = size_t(o.number("trainingMemory", double(options.trainer.memory_budget), 0, 1e15));
     return options;
@@ -115,7 +131,9 @@ Napi::Value load_cuda(const Napi::CallbackInfo & info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         start_runtime();
         const OptionReader o(info[0], "loadCuda");
-        const auto text_or_null = [&](const std::string & text) { return text.empty() ? info.Env().Null() : Napi::Value(Napi::String::New(info.Env(), text)); };
+        const auto text_or_null = [&](const std::string & text) {
+            return text.empty() ? info.Env().Null() : Napi::Value(Napi::String::New(info.Env(), text));
+        };
         Napi::Array list = Napi::Array::New(info.Env());
         for (const CudaPart & part : load_cuda_backend(o.text("folder", ""), o.texts("search"))) {
             Napi::Object entry = Napi::Object::New(info.Env());
@@ -129,12 +147,16 @@ Napi::Value load_cuda(const Napi::CallbackInfo & info) {
 }
 
 ggml_type parse_type(const std::string & name) {
-    static const std::map<std::string, ggml_type> types = {{"f32", GGML_TYPE_F32}, {"f16", GGML_TYPE_F16}, {"bf16", GGML_TYPE_BF16},
-        {"q8_0", GGML_TYPE_Q8_0}, {"q4_0", GGML_TYPE_Q4_0},
-        {"q4_1", GGML_TYPE_Q4_1}, {"q5_0", GGML_TYPE_Q5_0}, {"q5_1", GGML_TYPE_Q5_1}, {"q4_K", GGML_TYPE_Q4_K}, {"q5_K", GGML_TYPE_Q5_K}, {"q6_K", GGML_TYPE_Q6_K}};
+    static const std::map<std::string, ggml_type> types = {{"f32", GGML_TYPE_F32}, {"f16", GGML_TYPE_F16},
+        {"bf16", GGML_TYPE_BF16}, {"q8_0", GGML_TYPE_Q8_0}, {"q4_0", GGML_TYPE_Q4_0}, {"q4_1", GGML_TYPE_Q4_1},
+        {"q5_0", GGML_TYPE_Q5_0}, {"q5_1", GGML_TYPE_Q5_1}, {"q4_K", GGML_TYPE_Q4_K}, {"q5_K", GGML_TYPE_Q5_K},
+        {"q6_K", GGML_TYPE_Q6_K}};
     const auto it = types.find(name);
     if (it == types.end()) {
-        throw Error("bad-option", "is not a type that can be written").subject("tensor.type").expected("f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_K, q5_K or q6_K").received('"' + name + '"');
+        throw Error("bad-option", "is not a type that can be written")
+            .subject("tensor.type")
+            .expected("f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_K, q5_K or q6_K")
+            .received('"' + name + '"');
     }
     return it->second;
 }
@@ -147,7 +169,8 @@ void set_metadata(gguf_context * gguf, const std::string & key, const Napi::Valu
     }
     if (type == "string") return gguf_set_val_str(gguf, key.c_str(), o.text("value").c_str());
     if (type == "uint32") return gguf_set_val_u32(gguf, key.c_str(), uint32_t(o.integer("value", 0, 0, 0xffffffffll)));
-    if (type == "int32") return gguf_set_val_i32(gguf, key.c_str(), int32_t(o.integer("value", 0, INT32_MIN, INT32_MAX)));
+    if (type == "int32")
+        return gguf_set_val_i32(gguf, key.c_str(), int32_t(o.integer("value", 0, INT32_MIN, INT32_MAX)));
     if (type == "float32") return gguf_set_val_f32(gguf, key.c_str(), float(o.number("value", 0, -3.4e38, 3.4e38)));
     if (type == "bool") return gguf_set_val_bool(gguf, key.c_str(), o.boolean("value", false));
     const std::string of = type == "array" ? o.text("of") : "";
@@ -158,7 +181,10 @@ void set_metadata(gguf_context * gguf, const std::string & key, const Napi::Valu
         return gguf_set_arr_str(gguf, key.c_str(), pointers.data(), pointers.size());
     }
     if (of == "int32" || of == "float32") {
-        if (!o.value("value").IsArray()) throw Error("bad-option", "must be an array").subject("metadata." + key).received(describe(o.value("value")));
+        if (!o.value("value").IsArray())
+            throw Error("bad-option", "must be an array")
+                .subject("metadata." + key)
+                .received(describe(o.value("value")));
         const Napi::Array array = o.value("value").As<Napi::Array>();
         std::vector<int32_t> ints;
         std::vector<float> floats;
@@ -169,7 +195,10 @@ void set_metadata(gguf_context * gguf, const std::string & key, const Napi::Valu
         return of == "int32" ? gguf_set_arr_data(gguf, key.c_str(), GGUF_TYPE_INT32, ints.data(), ints.size())
                              : gguf_set_arr_data(gguf, key.c_str(), GGUF_TYPE_FLOAT32, floats.data(), floats.size());
     }
-    throw Error("bad-option", "has a wrong type").subject("metadata." + key).expected("string, uint32, int32, float32, bool, or array of string, int32, float32").received('"' + type + '"');
+    throw Error("bad-option", "has a wrong type")
+        .subject("metadata." + key)
+        .expected("string, uint32, int32, float32, bool, or array of string, int32, float32")
+        .received('"' + type + '"');
 }
 
 // writeGguf(path, { metadata, tensors: [{ name, type, shape, data: Float32Array }] })
@@ -178,14 +207,20 @@ Napi::Value write_gguf_file(const Napi::CallbackInfo & info) {
         const std::string path = to_text(info[0], "path");
         const OptionReader file(info[1], "gguf");
         auto gguf = std::make_shared<GgufPtr>(gguf_init_empty());
-        if (!file.value("metadata").IsObject()) throw Error("bad-option", "must be an object").subject("gguf.metadata").received(describe(file.value("metadata")));
+        if (!file.value("metadata").IsObject())
+            throw Error("bad-option", "must be an object")
+                .subject("gguf.metadata")
+                .received(describe(file.value("metadata")));
         const Napi::Object metadata = file.value("metadata").As<Napi::Object>();
         const Napi::Array keys = metadata.GetPropertyNames();
         for (uint32_t i = 0; i < keys.Length(); i++) {
             const std::string key = keys.Get(i).ToString();
             set_metadata(gguf->get(), key, metadata.Get(key));
         }
-        if (!file.value("tensors").IsArray()) throw Error("bad-option", "must be an array").subject("gguf.tensors").received(describe(file.value("tensors")));
+        if (!file.value("tensors").IsArray())
+            throw Error("bad-option", "must be an array")
+                .subject("gguf.tensors")
+                .received(describe(file.value("tensors")));
         const Napi::Array list = file.value("tensors").As<Napi::Array>();
         auto data = std::make_shared<std::vector<std::vector<uint8_t>>>();
         auto tensors = std::make_shared<std::vector<GgufTensor>>();
@@ -194,7 +229,9 @@ Napi::Value write_gguf_file(const Napi::CallbackInfo & info) {
             const OptionReader t(list.Get(i), "tensors[" + std::to_string(i) + "]");
             const std::string name = t.text("name");
             if (name.empty() || name.size() >= GGML_MAX_NAME || !names.insert(name).second) {
-                throw Error("bad-option", "needs a unique name of 1 to 63 bytes").subject("tensors[" + std::to_string(i) + "].name").received('"' + name + '"');
+                throw Error("bad-option", "needs a unique name of 1 to 63 bytes")
+                    .subject("tensors[" + std::to_string(i) + "].name")
+                    .received('"' + name + '"');
             }
             const ggml_type type = parse_type(t.text("type"));
             const Napi::Value shape_value = t.value("shape");
@@ -205,16 +242,25 @@ Napi::Value write_gguf_file(const Napi::CallbackInfo & info) {
                 for (uint32_t k = 0; k < dims.Length(); k++) shape.push_back(dims.Get(k).ToNumber().Int64Value());
             }
             for (const int64_t n : shape) {
-                if (n < 1 || n > (int64_t(1) << 31)) throw Error("bad-option", "has a dimension out of range").subject(name).received(std::to_string(n));
-                if (__builtin_mul_overflow(count, n, &count)) throw Error("bad-option", "has a shape with too many elements").subject(name).expected("at most 2^63 - 1");
+                if (n < 1 || n > (int64_t(1) << 31))
+                    throw Error("bad-option", "has a dimension out of range").subject(name).received(std::to_string(n));
+                if (__builtin_mul_overflow(count, n, &count))
+                    throw Error("bad-option", "has a shape with too many elements")
+                        .subject(name)
+                        .expected("at most 2^63 - 1");
             }
             const std::vector<float> values = to_floats(t.value("data"), name.c_str());
             if (shape.empty() || shape.size() > 4 || count != int64_t(values.size())) {
-                throw Error("bad-option", "has a shape that does not fit its data").subject(name).expected(std::to_string(count) + " values").received(std::to_string(values.size()));
+                throw Error("bad-option", "has a shape that does not fit its data")
+                    .subject(name)
+                    .expected(std::to_string(count) + " values")
+                    .received(std::to_string(values.size()));
             }
             if (shape[0] % ggml_blck_size(type) != 0) {
-                throw Error("bad-option", "has rows that do not divide into blocks").subject(name)
-                    .expected("a first dimension that is a multiple of " + std::to_string(ggml_blck_size(type))).received(std::to_string(shape[0]));
+                throw Error("bad-option", "has rows that do not divide into blocks")
+                    .subject(name)
+                    .expected("a first dimension that is a multiple of " + std::to_string(ggml_blck_size(type)))
+                    .received(std::to_string(shape[0]));
             }
             const int64_t rows = count / shape[0];
             std::vector<uint8_t> bytes(ggml_row_size(type, shape[0]) * size_t(rows));
@@ -235,7 +281,8 @@ Napi::Value write_gguf_file(const Napi::CallbackInfo & info) {
     });
 }
 
-// lockFile(path) -> a function that ends the lock, or null when the file is locked. Nothing else ends it but the process's end.
+// lockFile(path) -> a function that ends the lock, or null when the file is locked. Nothing else ends it but the
+// process's end.
 Napi::Value lock_file(const Napi::CallbackInfo & info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         std::unique_ptr<FileLock> lock = FileLock::acquire(to_text(info[0], "path"));
@@ -253,7 +300,8 @@ Napi::Value lock_file(const Napi::CallbackInfo & info) {
 // chooseFlashAttention(onCpu, trainable, kvType, headSize): boolean
 Napi::Value flash_attention_rule(const Napi::CallbackInfo & info) {
     return guard(info.Env(), [&]() -> Napi::Value {
-        return Napi::Boolean::New(info.Env(), choose_flash_attention(info[0].ToBoolean(), info[1].ToBoolean(), to_text(info[2], "kvType"), info[3].ToNumber()));
+        return Napi::Boolean::New(info.Env(), choose_flash_attention(info[0].ToBoolean(), info[1].ToBoolean(),
+                                                  to_text(info[2], "kvType"), info[3].ToNumber()));
     });
 }
 
@@ -269,7 +317,8 @@ Napi::Value quantize_types(const Napi::CallbackInfo & info) {
 Napi::Value quantize_gguf(const Napi::CallbackInfo & info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         start_runtime();
-        const QuantizeOptions options{to_text(info[0], "input"), to_text(info[1], "output"), to_text(info[2], "type"), int(info[3].ToNumber().Int32Value())};
+        const QuantizeOptions options{to_text(info[0], "input"), to_text(info[1], "output"), to_text(info[2], "type"),
+            int(info[3].ToNumber().Int32Value())};
         Environment & environment = Environment::of(info.Env());
         const PendingPromise pending(info.Env(), environment, info.This().As<Napi::Object>());
         environment.spawn([pending, options] {

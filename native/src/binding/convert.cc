@@ -19,14 +19,17 @@ Napi::Error to_js_error(Napi::Env env, const Error & error) {
     return js;
 }
 
-Napi::Error to_js_error(Napi::Env env, const std::exception & error) { return to_js_error(env, Error("internal", error.what()).subject("engine")); }
+Napi::Error to_js_error(Napi::Env env, const std::exception & error) {
+    return to_js_error(env, Error("internal", error.what()).subject("engine"));
+}
 
 std::string describe(const Napi::Value & value) {
     if (value.IsUndefined()) return "undefined";
     if (value.IsNull()) return "null";
     if (value.IsString()) return '"' + value.As<Napi::String>().Utf8Value() + '"';
     if (value.IsNumber() || value.IsBoolean()) return value.ToString().Utf8Value();
-    if (value.IsTypedArray()) return "a typed array of length " + std::to_string(value.As<Napi::TypedArray>().ElementLength());
+    if (value.IsTypedArray())
+        return "a typed array of length " + std::to_string(value.As<Napi::TypedArray>().ElementLength());
     if (value.IsArray()) return "an array of length " + std::to_string(value.As<Napi::Array>().Length());
     return value.IsFunction() ? "a function" : value.IsObject() ? "an object" : "a value of another type";
 }
@@ -37,7 +40,10 @@ OptionReader::OptionReader(const Napi::Value & value, std::string what) : what_(
 }
 
 void OptionReader::refuse(const char * key, const std::string & expected, const Napi::Value & received) const {
-    throw Error("bad-option", "has a wrong value").subject(what_ + "." + key).expected(expected).received(describe(received));
+    throw Error("bad-option", "has a wrong value")
+        .subject(what_ + "." + key)
+        .expected(expected)
+        .received(describe(received));
 }
 
 Napi::Value OptionReader::value(const char * key) const { return object_.Get(key); }
@@ -53,7 +59,9 @@ std::string OptionReader::text(const char * key) const {
     return v.As<Napi::String>().Utf8Value();
 }
 
-std::string OptionReader::text(const char * key, const std::string & fallback) const { return has(key) ? text(key) : fallback; }
+std::string OptionReader::text(const char * key, const std::string & fallback) const {
+    return has(key) ? text(key) : fallback;
+}
 
 double OptionReader::number(const char * key, double fallback, double low, double high) const {
     if (!has(key)) return fallback;

@@ -10,9 +10,9 @@ namespace cria {
 
 namespace {
 
-// The one piece of state that the process shares: which environments are alive. exit() on the main thread skips environment
-// cleanup hooks and goes straight to the C library's exit handlers, and llama.cpp's libraries must not be torn down under
-// running threads. Never freed: exit handlers may come in any order.
+// The one piece of state that the process shares: which environments are alive. exit() on the main thread skips
+// environment cleanup hooks and goes straight to the C library's exit handlers, and llama.cpp's libraries must not be
+// torn down under running threads. Never freed: exit handlers may come in any order.
 struct LiveEnvironments {
     Mutex mutex;
     std::unordered_set<Environment *> all CRIA_GUARDED_BY(mutex);
@@ -34,8 +34,8 @@ Environment & Environment::install(Napi::Env env) {
         const Locked lock(live.mutex);
         live.all.insert(environment);
     }
-    // For workers, and for a main thread that ends by itself. Runs before the settler's own teardown (hooks run last in,
-    // first out): threads end while they may still post.
+    // For workers, and for a main thread that ends by itself. Runs before the settler's own teardown (hooks run last
+    // in, first out): threads end while they may still post.
     env.AddCleanupHook([environment] {
         environment->shut_down();
         LiveEnvironments & live = LiveEnvironments::get();
@@ -61,7 +61,9 @@ void Environment::shut_down_on_exit_event(Napi::Env env) {
     const Napi::Value process = env.Global().Get("process");
     if (!process.IsObject() || !process.As<Napi::Object>().Get("once").IsFunction()) return;
     const auto once = process.As<Napi::Object>().Get("once").As<Napi::Function>();
-    once.Call(process, {Napi::String::New(env, "exit"), Napi::Function::New(env, [](const Napi::CallbackInfo & info) { Environment::of(info.Env()).shut_down(); })});
+    once.Call(process, {Napi::String::New(env, "exit"), Napi::Function::New(env, [](const Napi::CallbackInfo & info) {
+        Environment::of(info.Env()).shut_down();
+    })});
 }
 
 void Environment::shut_down() {
@@ -85,7 +87,8 @@ void Environment::spawn(std::function<void()> work) {
     spawned_.push_back({std::thread([work = std::move(work), finished] {
         work();
         *finished = true;
-    }), finished});
+    }),
+        finished});
 }
 
 Environment & Environment::of(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
@@ -93,7 +96,8 @@ Environment & Environment::of(Napi::Env env) { return *env.GetInstanceData<Envir
 PendingPromise::PendingPromise(Napi::Env env, Environment & environment, Napi::Object keep_alive)
     : settler_(environment.settler), deferred_(std::make_shared<Napi::Promise::Deferred>(env)) {
     // A leaked reference at exit is harmless; deleting one on a foreign thread is not.
-    keep_alive_ = std::shared_ptr<Napi::ObjectReference>(new Napi::ObjectReference(), [](Napi::ObjectReference * reference) {
+    keep_alive_ =
+        std::shared_ptr<Napi::ObjectReference>(new Napi::ObjectReference(), [](Napi::ObjectReference * reference) {
         reference->SuppressDestruct();
         delete reference;
     });
@@ -102,7 +106,8 @@ PendingPromise::PendingPromise(Napi::Env env, Environment & environment, Napi::O
 }
 
 void PendingPromise::resolve(std::function<Napi::Value(Napi::Env)> make) const {
-    settler_->post([settler = settler_, deferred = deferred_, keep = keep_alive_, make = std::move(make)](Napi::Env env) {
+    settler_->post(
+        [settler = settler_, deferred = deferred_, keep = keep_alive_, make = std::move(make)](Napi::Env env) {
         settler->release(env);
         keep->Reset();
         try {
@@ -113,7 +118,8 @@ void PendingPromise::resolve(std::function<Napi::Value(Napi::Env)> make) const {
     });
 }
 
-void PendingPromise::settle(const std::string & subject, const std::function<std::function<Napi::Value(Napi::Env)>()> & work) const {
+void PendingPromise::settle(
+    const std::string & subject, const std::function<std::function<Napi::Value(Napi::Env)>()> & work) const {
     try {
         resolve(work());
     } catch (const Error & error) {

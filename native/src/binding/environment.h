@@ -26,9 +26,10 @@ struct Environment {
     // Runs `work` on a thread of its own, joined when the environment closes. JS thread only.
     void spawn(std::function<void()> work);
 
-    // Registers the process's one exit handler, after llama.cpp's libraries made theirs: handlers run last in, first out. It
-    // shuts down environments that ended without an "exit" event. Those that have one (process.exit() and a natural end) are
-    // shut down by it, before any handler: llama.cpp makes some statics, which its threads read, only while it loads.
+    // Registers the process's one exit handler, after llama.cpp's libraries made theirs: handlers run last in, first
+    // out. It shuts down environments that ended without an "exit" event. Those that have one (process.exit() and a
+    // natural end) are shut down by it, before any handler: llama.cpp makes some statics, which its threads read, only
+    // while it loads.
     static void handle_process_exit();
     // Ends all threads and frees all engines. Idempotent; on the environment's own thread.
     void shut_down();

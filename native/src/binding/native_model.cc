@@ -60,35 +60,36 @@ MicroBatch read_micro_batch(const Napi::Value & value) {
 }  // namespace
 
 Napi::Function NativeModel::define(Napi::Env env) {
-    return DefineClass(env, "NativeModel", {
-        InstanceMethod<&NativeModel::info>("info"),
-        InstanceMethod<&NativeModel::tokenize>("tokenize"),
-        InstanceMethod<&NativeModel::detokenize>("detokenize"),
-        InstanceMethod<&NativeModel::special_tokens>("specialTokens"),
-        InstanceMethod<&NativeModel::create_sequence>("createSequence"),
-        InstanceMethod<&NativeModel::fork_sequence>("forkSequence"),
-        InstanceMethod<&NativeModel::dispose_sequence>("disposeSequence"),
-        InstanceMethod<&NativeModel::reset_sequence>("resetSequence"),
-        InstanceMethod<&NativeModel::sequence_tokens>("sequenceTokens"),
-        InstanceMethod<&NativeModel::generate>("generate"),
-        InstanceMethod<&NativeModel::abort>("abort"),
-        InstanceMethod<&NativeModel::flush>("flush"),
-        InstanceMethod<&NativeModel::scheduler_stats>("schedulerStats"),
-        InstanceMethod<&NativeModel::forward>("forward"),
-        InstanceMethod<&NativeModel::backward>("backward"),
-        InstanceMethod<&NativeModel::step>("step"),
-        InstanceMethod<&NativeModel::zero_gradients>("zeroGradients"),
-        InstanceMethod<&NativeModel::abort_training>("abortTraining"),
-        InstanceMethod<&NativeModel::tensors>("tensors"),
-        InstanceMethod<&NativeModel::read_tensor>("readTensor"),
-        InstanceMethod<&NativeModel::write_tensor>("writeTensor"),
-        InstanceMethod<&NativeModel::step_count>("stepCount"),
-        InstanceMethod<&NativeModel::set_step_count>("setStepCount"),
-        InstanceMethod<&NativeModel::kept_layers>("keptLayers"),
-        InstanceMethod<&NativeModel::save_adapter>("saveAdapter"),
-        InstanceMethod<&NativeModel::save_model>("saveModel"),
-        InstanceMethod<&NativeModel::dispose>("dispose"),
-    });
+    return DefineClass(env, "NativeModel",
+        {
+            InstanceMethod<&NativeModel::info>("info"),
+            InstanceMethod<&NativeModel::tokenize>("tokenize"),
+            InstanceMethod<&NativeModel::detokenize>("detokenize"),
+            InstanceMethod<&NativeModel::special_tokens>("specialTokens"),
+            InstanceMethod<&NativeModel::create_sequence>("createSequence"),
+            InstanceMethod<&NativeModel::fork_sequence>("forkSequence"),
+            InstanceMethod<&NativeModel::dispose_sequence>("disposeSequence"),
+            InstanceMethod<&NativeModel::reset_sequence>("resetSequence"),
+            InstanceMethod<&NativeModel::sequence_tokens>("sequenceTokens"),
+            InstanceMethod<&NativeModel::generate>("generate"),
+            InstanceMethod<&NativeModel::abort>("abort"),
+            InstanceMethod<&NativeModel::flush>("flush"),
+            InstanceMethod<&NativeModel::scheduler_stats>("schedulerStats"),
+            InstanceMethod<&NativeModel::forward>("forward"),
+            InstanceMethod<&NativeModel::backward>("backward"),
+            InstanceMethod<&NativeModel::step>("step"),
+            InstanceMethod<&NativeModel::zero_gradients>("zeroGradients"),
+            InstanceMethod<&NativeModel::abort_training>("abortTraining"),
+            InstanceMethod<&NativeModel::tensors>("tensors"),
+            InstanceMethod<&NativeModel::read_tensor>("readTensor"),
+            InstanceMethod<&NativeModel::write_tensor>("writeTensor"),
+            InstanceMethod<&NativeModel::step_count>("stepCount"),
+            InstanceMethod<&NativeModel::set_step_count>("setStepCount"),
+            InstanceMethod<&NativeModel::kept_layers>("keptLayers"),
+            InstanceMethod<&NativeModel::save_adapter>("saveAdapter"),
+            InstanceMethod<&NativeModel::save_model>("saveModel"),
+            InstanceMethod<&NativeModel::dispose>("dispose"),
+        });
 }
 
 // The constructor takes the engine through an external value that only wrap() makes.
@@ -108,8 +109,7 @@ Napi::Object NativeModel::wrap(Napi::Env env, std::shared_ptr<Engine> engine) {
 Napi::Value NativeModel::run_job(Info info, std::function<std::function<Napi::Value(Napi::Env)>()> work) {
     engine_->model();  // throws when disposed
     const PendingPromise pending(info.Env(), Environment::of(info.Env()), Value());
-    engine_->jobs().submit(
-        [pending, work = std::move(work)] { pending.settle("engine", work); },
+    engine_->jobs().submit([pending, work = std::move(work)] { pending.settle("engine", work); },
         [pending] { pending.reject(Error("aborted", "the model was disposed before the job ran").subject("model")); });
     return pending.promise();
 }
@@ -121,8 +121,12 @@ Napi::Value NativeModel::info(Info info) {
         const ModelFacts facts = describe_model(m);
         const SchedulerOptions & scheduler = engine_->scheduler_options();
         const RuntimeInfo runtime = start_runtime();
-        const auto token = [&](const std::optional<int32_t> & id) { return id ? Napi::Value(Napi::Number::New(env, *id)) : env.Null(); };
-        const auto text_or_null = [&](bool is_there, const std::string & text) { return is_there ? Napi::Value(Napi::String::New(env, text)) : env.Null(); };
+        const auto token = [&](const std::optional<int32_t> & id) {
+            return id ? Napi::Value(Napi::Number::New(env, *id)) : env.Null();
+        };
+        const auto text_or_null = [&](bool is_there, const std::string & text) {
+            return is_there ? Napi::Value(Napi::String::New(env, text)) : env.Null();
+        };
         Napi::Object o = Napi::Object::New(env);
         o.Set("path", m.options().path);
         o.Set("architecture", facts.architecture);
@@ -176,7 +180,8 @@ Napi::Value NativeModel::tokenize(Info info) {
 
 Napi::Value NativeModel::detokenize(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
-        return Napi::String::New(info.Env(), engine_->model().detokenize(to_int32s(info[0], "tokenIds"), info[1].ToBoolean()));
+        return Napi::String::New(
+            info.Env(), engine_->model().detokenize(to_int32s(info[0], "tokenIds"), info[1].ToBoolean()));
     });
 }
 
@@ -199,7 +204,8 @@ Napi::Value NativeModel::special_tokens(Info info) {
 }
 
 Napi::Value NativeModel::create_sequence(Info info) {
-    return guard(info.Env(), [&]() -> Napi::Value { return Napi::Number::New(info.Env(), double(engine_->scheduler().create_sequence())); });
+    return guard(info.Env(),
+        [&]() -> Napi::Value { return Napi::Number::New(info.Env(), double(engine_->scheduler().create_sequence())); });
 }
 
 Napi::Value NativeModel::fork_sequence(Info info) {
@@ -239,12 +245,15 @@ Napi::Value NativeModel::generate(Info info) {
         Environment & environment = Environment::of(env);
         std::function<void(std::string)> on_text;
         if (info[3].IsFunction()) {
-            std::shared_ptr<Napi::FunctionReference> callback(new Napi::FunctionReference(Napi::Persistent(info[3].As<Napi::Function>())), [](Napi::FunctionReference * r) {
+            std::shared_ptr<Napi::FunctionReference> callback(
+                new Napi::FunctionReference(Napi::Persistent(info[3].As<Napi::Function>())),
+                [](Napi::FunctionReference * r) {
                 r->SuppressDestruct();
                 delete r;
             });
             on_text = [settler = environment.settler, callback](std::string text) {
-                settler->post([callback, text = std::move(text)](Napi::Env env) { callback->Call({Napi::String::New(env, text)}); });
+                settler->post([callback, text = std::move(text)](
+                                  Napi::Env env) { callback->Call({Napi::String::New(env, text)}); });
             };
         }
         const PendingPromise pending(env, environment, Value());
@@ -313,7 +322,8 @@ Napi::Value NativeModel::forward(Info info) {
         const bool keep = info[1].ToBoolean(), with_squares = info[2].ToBoolean();
         engine_->trainer();
         return run_job(info, [this, batch, keep, with_squares] {
-            auto logprobs = std::make_shared<std::vector<float>>(), entropy = std::make_shared<std::vector<float>>(), squares = std::make_shared<std::vector<float>>();
+            auto logprobs = std::make_shared<std::vector<float>>(), entropy = std::make_shared<std::vector<float>>(),
+                 squares = std::make_shared<std::vector<float>>();
             engine_->trainer().forward(*batch, keep, *logprobs, *entropy, with_squares ? squares.get() : nullptr);
             return [logprobs, entropy, squares, with_squares](Napi::Env env) -> Napi::Value {
                 Napi::Object o = Napi::Object::New(env);
@@ -420,7 +430,8 @@ Napi::Value NativeModel::write_tensor(Info info) {
 }
 
 Napi::Value NativeModel::step_count(Info info) {
-    return guard(info.Env(), [&]() -> Napi::Value { return Napi::Number::New(info.Env(), double(engine_->trainer().step_count())); });
+    return guard(info.Env(),
+        [&]() -> Napi::Value { return Napi::Number::New(info.Env(), double(engine_->trainer().step_count())); });
 }
 
 Napi::Value NativeModel::set_step_count(Info info) {
@@ -431,7 +442,8 @@ Napi::Value NativeModel::set_step_count(Info info) {
 }
 
 Napi::Value NativeModel::kept_layers(Info info) {
-    return guard(info.Env(), [&]() -> Napi::Value { return Napi::Number::New(info.Env(), engine_->trainer().kept_layers()); });
+    return guard(
+        info.Env(), [&]() -> Napi::Value { return Napi::Number::New(info.Env(), engine_->trainer().kept_layers()); });
 }
 
 Napi::Value NativeModel::save_adapter(Info info) {

@@ -24,7 +24,8 @@ void call_js(napi_env env, napi_value, void *, void * data) {
 std::shared_ptr<Settler> Settler::create(Napi::Env env) {
     std::shared_ptr<Settler> settler(new Settler());
     const Napi::String name = Napi::String::New(env, "cria");
-    if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, nullptr, call_js, &settler->function_) != napi_ok) {
+    if (napi_create_threadsafe_function(
+            env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, nullptr, call_js, &settler->function_) != napi_ok) {
         throw Napi::Error::New(env, "cria: cannot create a thread-safe function");
     }
     napi_unref_threadsafe_function(env, settler->function_);

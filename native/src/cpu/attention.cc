@@ -16,12 +16,15 @@ struct Operand {
     int64_t row, step;
 };
 
-void multiply_operands(int64_t m, int64_t n, int64_t k, Operand a, Operand b, float * c, int64_t c_row, bool accumulate, AttentionWorkspace & w) {
+void multiply_operands(int64_t m, int64_t n, int64_t k, Operand a, Operand b, float * c, int64_t c_row, bool accumulate,
+    AttentionWorkspace & w) {
     if (m == 0 || n == 0 || k == 0) return;
-    run_gemm({m, n, k, a.data, a.row, a.step, b.data, GGML_TYPE_F32, b.row, b.step, c, c_row, accumulate}, 0, 1, w.gemm);
+    run_gemm(
+        {m, n, k, a.data, a.row, a.step, b.data, GGML_TYPE_F32, b.row, b.step, c, c_row, accumulate}, 0, 1, w.gemm);
 }
 
-// The two runs of keys that a block sees: where they begin in the row, how many they are, and their place among its columns.
+// The two runs of keys that a block sees: where they begin in the row, how many they are, and their place among its
+// columns.
 struct KeyRun {
     int64_t begin, count, column;
 };
@@ -29,17 +32,20 @@ struct KeyRun {
 struct BlockKeys {
     KeyRun runs[2];
     int64_t columns;
-    explicit BlockKeys(const AttentionBlock & b) : runs{{0, b.prefix, 0}, {b.start, b.end - b.start, b.prefix}}, columns(b.prefix + b.end - b.start) {}
+    explicit BlockKeys(const AttentionBlock & b)
+        : runs{{0, b.prefix, 0}, {b.start, b.end - b.start, b.prefix}}, columns(b.prefix + b.end - b.start) {}
 };
 
 int64_t visible_keys(const AttentionBlock & b, int64_t row) { return b.prefix + b.begin + row - b.start + 1; }
 
 // scores [rows, columns] = Q K^T
-void score_block(const AttentionTensors & t, const AttentionBlock & b, const BlockKeys & keys, int64_t head, int64_t kv, float * scores, AttentionWorkspace & w) {
+void score_block(const AttentionTensors & t, const AttentionBlock & b, const BlockKeys & keys, int64_t head, int64_t kv,
+    float * scores, AttentionWorkspace & w) {
     const int64_t rows = b.end - b.begin;
     for (const KeyRun & run : keys.runs) {
         multiply_operands(rows, run.count, t.head_size, {t.q.at(b.query, head, t.head_size), t.q.token_step, 1},
-                 {t.k.at(b.offset + run.begin, kv, t.head_size), 1, t.k.token_step}, scores + run.column, keys.columns, false, w);
+            {t.k.at(b.offset + run.begin, kv, t.head_size), 1, t.k.token_step}, scores + run.column, keys.columns,
+            false, w);
     }
 }
 
@@ -54,7 +60,8 @@ void zero_padding(const AttentionPlan & plan, int64_t row, const HeadVectors & v
 
 }  // namespace
 
-AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows, int64_t row_length, const std::vector<int32_t> * queries) {
+AttentionPlan plan_attention(
+    const std::vector<int32_t> & segments, int64_t rows, int64_t row_length, const std::vector<int32_t> * queries) {
     AttentionPlan plan;
     plan.row_length = row_length;
     plan.all_queries = !queries;
@@ -75,7 +82,10 @@ AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows
                     if (next == queries->size() || (*queries)[next] >= offset + end) break;
                     query = int64_t(next);
                     begin = (*queries)[next++] - offset;
-                    for (stop = begin + 1; stop < std::min(begin + kBlockRows, end) && next < queries->size() && (*queries)[next] == offset + stop; next++) stop++;
+                    for (stop = begin + 1; stop < std::min(begin + kBlockRows, end) && next < queries->size() &&
+                                           (*queries)[next] == offset + stop;
+                        next++)
+                        stop++;
                 }
                 plan.blocks.push_back({offset, begin, stop, shared, start, query});
                 begin = stop;
@@ -87,7 +97,8 @@ AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows
     return plan;
 }
 
-void run_attention(const AttentionPlan & plan, const AttentionTensors & t, int thread, int threads, AttentionWorkspace & w) {
+void run_attention(
+    const AttentionPlan & plan, const AttentionTensors & t, int thread, int threads, AttentionWorkspace & w) {
     const int64_t D = t.head_size, group = t.q.heads / t.k.heads;
     for (int64_t row = thread; row < int64_t(plan.rows.size()) - 1; row += threads) {
         zero_padding(plan, row, t.out, D);
@@ -108,21 +119,24 @@ void run_attention(const AttentionPlan & plan, const AttentionTensors & t, int t
         }
         bool written = false;
         for (const KeyRun & run : keys.runs) {
-            multiply_operands(rows, D, run.count, {w.scores.data() + run.column, keys.columns, 1}, {t.v.at(b.offset + run.begin, kv, D), t.v.token_step, 1},
-                     t.out.at(b.query, head, D), t.out.token_step, written, w);
+            multiply_operands(rows, D, run.count, {w.scores.data() + run.column, keys.columns, 1},
+                {t.v.at(b.offset + run.begin, kv, D), t.v.token_step, 1}, t.out.at(b.query, head, D), t.out.token_step,
+                written, w);
             written = written || run.count > 0;
         }
     }
 }
 
-void run_attention_backward(const AttentionPlan & plan, const AttentionTensors & t, const AttentionGradients & g, int thread, int threads, AttentionWorkspace & w) {
+void run_attention_backward(const AttentionPlan & plan, const AttentionTensors & t, const AttentionGradients & g,
+    int thread, int threads, AttentionWorkspace & w) {
     const int64_t D = t.head_size, group = t.q.heads / t.k.heads, rows_of_batch = int64_t(plan.rows.size()) - 1;
     for (int64_t row = thread; row < rows_of_batch; row += threads) zero_padding(plan, row, g.d_q, D);
     // Queries of one row and KV head all add to the same keys' gradients: one thread has them all.
     for (int64_t unit = thread; unit < rows_of_batch * t.k.heads; unit += threads) {
         const int64_t row = unit / t.k.heads, kv = unit % t.k.heads;
         for (int64_t i = 0; i < plan.row_length; i++) {
-            for (const HeadVectors & d : {g.d_k, g.d_v}) std::memset(d.at(row * plan.row_length + i, kv, D), 0, size_t(D) * sizeof(float));
+            for (const HeadVectors & d : {g.d_k, g.d_v})
+                std::memset(d.at(row * plan.row_length + i, kv, D), 0, size_t(D) * sizeof(float));
         }
         for (size_t i = plan.rows[size_t(row)]; i < plan.rows[size_t(row) + 1]; i++) {
             const AttentionBlock & b = plan.blocks[i];
@@ -136,7 +150,9 @@ void run_attention_backward(const AttentionPlan & plan, const AttentionTensors &
                 const Operand d_out{g.d_out.at(first, head, D), g.d_out.token_step, 1};
                 score_block(t, b, keys, head, kv, p, w);
                 for (const KeyRun & run : keys.runs) {
-                    multiply_operands(rows, run.count, D, d_out, {t.v.at(b.offset + run.begin, kv, D), 1, t.v.token_step}, d + run.column, keys.columns, false, w);
+                    multiply_operands(rows, run.count, D, d_out,
+                        {t.v.at(b.offset + run.begin, kv, D), 1, t.v.token_step}, d + run.column, keys.columns, false,
+                        w);
                 }
                 for (int64_t r = 0; r < rows; r++) {
                     const int64_t seen = visible_keys(b, r);
@@ -154,9 +170,13 @@ void run_attention_backward(const AttentionPlan & plan, const AttentionTensors &
                 bool written = false;
                 for (const KeyRun & run : keys.runs) {
                     const int64_t key = b.offset + run.begin;
-                    multiply_operands(run.count, D, rows, {p + run.column, 1, keys.columns}, {d_out.data, d_out.row, 1}, g.d_v.at(key, kv, D), g.d_v.token_step, true, w);
-                    multiply_operands(run.count, D, rows, {d + run.column, 1, keys.columns}, {t.q.at(first, head, D), t.q.token_step, 1}, g.d_k.at(key, kv, D), g.d_k.token_step, true, w);
-                    multiply_operands(rows, D, run.count, {d + run.column, keys.columns, 1}, {t.k.at(key, kv, D), t.k.token_step, 1}, g.d_q.at(first, head, D), g.d_q.token_step, written, w);
+                    multiply_operands(run.count, D, rows, {p + run.column, 1, keys.columns}, {d_out.data, d_out.row, 1},
+                        g.d_v.at(key, kv, D), g.d_v.token_step, true, w);
+                    multiply_operands(run.count, D, rows, {d + run.column, 1, keys.columns},
+                        {t.q.at(first, head, D), t.q.token_step, 1}, g.d_k.at(key, kv, D), g.d_k.token_step, true, w);
+                    multiply_operands(rows, D, run.count, {d + run.column, keys.columns, 1},
+                        {t.k.at(key, kv, D), t.k.token_step, 1}, g.d_q.at(first, head, D), g.d_q.token_step, written,
+                        w);
                     written = written || run.count > 0;
                 }
             }

@@ -1,5 +1,6 @@
-// Attention of training batches on the CPU: exact, block by block, without ever holding the S x S matrix. The backward pass
-// computes the probabilities again from the rows' log-sums, as FlashAttention does (Dao et al. 2022, arXiv:2205.14135).
+// Attention of training batches on the CPU: exact, block by block, without ever holding the S x S matrix. The backward
+// pass computes the probabilities again from the rows' log-sums, as FlashAttention does (Dao et al. 2022,
+// arXiv:2205.14135).
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 
 namespace cria {
 
-// Queries [begin, end) of one row of the batch, which see the keys [0, prefix) and, causally, [start, ...). All are places
-// in the row; the row's first token is `offset` in the batch. The first query is `query` among all queries.
+// Queries [begin, end) of one row of the batch, which see the keys [0, prefix) and, causally, [start, ...). All are
+// places in the row; the row's first token is `offset` in the batch. The first query is `query` among all queries.
 struct AttentionBlock {
     int64_t offset, begin, end, prefix, start, query;
 };
@@ -25,7 +26,8 @@ struct AttentionPlan {
 
 // `segments` as in MicroBatch: -1 padding, 0 the prefix that every branch sees, others see it and themselves.
 // With `queries`, ascending places in the batch, only those tokens ask, and theirs alone are the queries.
-AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows, int64_t row_length, const std::vector<int32_t> * queries = nullptr);
+AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows, int64_t row_length,
+    const std::vector<int32_t> * queries = nullptr);
 
 // Vectors of `size` floats, `heads` for each token: (token, head) lies at data + token * token_step + head * size.
 struct HeadVectors {
@@ -52,9 +54,11 @@ struct AttentionWorkspace {
 };
 
 // This thread's part. `out` and `log_sums` of padding become 0.
-void run_attention(const AttentionPlan & plan, const AttentionTensors & t, int thread, int threads, AttentionWorkspace & w);
+void run_attention(
+    const AttentionPlan & plan, const AttentionTensors & t, int thread, int threads, AttentionWorkspace & w);
 
 // This thread's part; every gradient is written, none added to.
-void run_attention_backward(const AttentionPlan & plan, const AttentionTensors & t, const AttentionGradients & g, int thread, int threads, AttentionWorkspace & w);
+void run_attention_backward(const AttentionPlan & plan, const AttentionTensors & t, const AttentionGradients & g,
+    int thread, int threads, AttentionWorkspace & w);
 
 }  // namespace cria

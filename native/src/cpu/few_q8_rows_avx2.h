@@ -21,7 +21,8 @@ inline __m256i add_across(const __m256i v[8]) {
 
 // c [M, 8] = the product of M rows of X and eight rows of W. Blocks are added up in the order of run_tile.
 template <int M>
-void run_few_rows(int64_t blocks, const int16_t * x, const float * x_scales, const uint8_t * w, int64_t w_row, float * c, int64_t c_row) {
+void run_few_rows(int64_t blocks, const int16_t * x, const float * x_scales, const uint8_t * w, int64_t w_row,
+    float * c, int64_t c_row) {
     __m256 sums[M] = {};
     for (int64_t b = 0; b < blocks; b++, w += kQ8Bytes) {
         __m256i products[M][8];
@@ -37,7 +38,8 @@ void run_few_rows(int64_t blocks, const int16_t * x, const float * x_scales, con
             const __m256i high = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i *>(block + 18)));
             for (int i = 0; i < M; i++) {
                 const auto * in = reinterpret_cast<const __m256i *>(x + (i * blocks + b) * kBlock);
-                products[i][j] = _mm256_add_epi32(_mm256_madd_epi16(low, _mm256_loadu_si256(in)), _mm256_madd_epi16(high, _mm256_loadu_si256(in + 1)));
+                products[i][j] = _mm256_add_epi32(_mm256_madd_epi16(low, _mm256_loadu_si256(in)),
+                    _mm256_madd_epi16(high, _mm256_loadu_si256(in + 1)));
             }
         };
         take(std::integral_constant<int, 0>{});
@@ -57,12 +59,14 @@ void run_few_rows(int64_t blocks, const int16_t * x, const float * x_scales, con
     for (int i = 0; i < M; i++) _mm256_storeu_ps(c + i * c_row, sums[i]);
 }
 
-constexpr decltype(&run_few_rows<1>) few_rows[kFewRows] = {run_few_rows<1>, run_few_rows<2>, run_few_rows<3>, run_few_rows<4>, run_few_rows<5>, run_few_rows<6>};
+constexpr decltype(&run_few_rows<1>) few_rows[kFewRows] = {
+    run_few_rows<1>, run_few_rows<2>, run_few_rows<3>, run_few_rows<4>, run_few_rows<5>, run_few_rows<6>};
 
 // All rows, at most kFewRows, of columns [j_begin, j_end), a multiple of eight.
 inline void run_few_q8_rows(const IntegerGemm & g, int64_t j_begin, int64_t j_end, IntegerWorkspace & ws) {
     const int64_t blocks = g.k / kBlock;
-    for (int64_t i = 0; i < g.m; i++) round_row<Rounding::q8>(g.x + i * g.x_row, g.k, ws.row.data() + i * g.k, ws.row_scales.data() + i * blocks);
+    for (int64_t i = 0; i < g.m; i++)
+        round_row<Rounding::q8>(g.x + i * g.x_row, g.k, ws.row.data() + i * g.k, ws.row_scales.data() + i * blocks);
     for (int64_t j = j_begin; j < j_end; j += 8) {
         const uint8_t * w = static_cast<const uint8_t *>(g.w) + j * g.w_row;
         few_rows[g.m - 1](blocks, ws.row.data(), ws.row_scales.data(), w, g.w_row, g.c + j, g.c_row);

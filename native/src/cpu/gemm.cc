@@ -42,7 +42,8 @@ inline void copy_panel_row(const float * in, float * out, int64_t count) {
 }
 
 // out[p][columns] for p in [p0, p0 + depth): one panel of columns [j0, j0 + width), zeros behind.
-void pack_panel(const float * b, int64_t step, int64_t column, int64_t depth, int64_t width, int64_t columns, float * out) {
+void pack_panel(
+    const float * b, int64_t step, int64_t column, int64_t depth, int64_t width, int64_t columns, float * out) {
     const GemmKernel & kernel = gemm_kernel();
     if (width == columns && column == 1 && columns % 8 == 0) {
         for (int64_t p = 0; p < depth; p++) copy_panel_row(b + p * step, out + p * columns, columns);
@@ -51,10 +52,12 @@ void pack_panel(const float * b, int64_t step, int64_t column, int64_t depth, in
     if (width == columns && column == 1 && columns < 8 && step >= 8) {
         // Eight at once: what is too much is overwritten by the next line, and the last line is exact.
         for (int64_t p = 0; p + 2 < depth; p++) std::memcpy(out + p * columns, b + p * step, 8 * sizeof(float));
-        for (int64_t p = std::max<int64_t>(0, depth - 2); p < depth; p++) std::copy_n(b + p * step, columns, out + p * columns);
+        for (int64_t p = std::max<int64_t>(0, depth - 2); p < depth; p++)
+            std::copy_n(b + p * step, columns, out + p * columns);
         return;
     }
-    if (width == columns && step == 1 && columns == kernel.columns) return kernel.pack_transposed(b, column, depth, out);
+    if (width == columns && step == 1 && columns == kernel.columns)
+        return kernel.pack_transposed(b, column, depth, out);
     if (width < columns) std::memset(out, 0, size_t(depth * columns) * sizeof(float));
     for (int64_t p = 0; p < depth; p++) {
         for (int64_t j = 0; j < width; j++) out[p * columns + j] = b[p * step + j * column];
@@ -62,44 +65,53 @@ void pack_panel(const float * b, int64_t step, int64_t column, int64_t depth, in
 }
 
 // Rows of B stored whole: each becomes floats, then goes to its panels.
-void pack_typed_rows(const Gemm & g, int64_t p0, int64_t depth, int64_t j0, int64_t width, int64_t columns, GemmWorkspace & w) {
+void pack_typed_rows(
+    const Gemm & g, int64_t p0, int64_t depth, int64_t j0, int64_t width, int64_t columns, GemmWorkspace & w) {
     const char * b = static_cast<const char *>(g.b) + ggml_row_size(g.b_type, j0);
     w.row.resize(size_t(width));
     for (int64_t p = 0; p < depth; p++) {
         dequantize_row(g.b_type, b + (p0 + p) * g.b_step, w.row.data(), width);
         const int64_t whole = width / columns * columns;
-        for (int64_t j = 0; j < whole; j += columns) copy_panel_row(w.row.data() + j, w.b.data() + j * depth + p * columns, columns);
-        if (whole < width) pack_panel(w.row.data() + whole, 0, 1, 1, width - whole, columns, w.b.data() + whole * depth + p * columns);
+        for (int64_t j = 0; j < whole; j += columns)
+            copy_panel_row(w.row.data() + j, w.b.data() + j * depth + p * columns, columns);
+        if (whole < width)
+            pack_panel(w.row.data() + whole, 0, 1, 1, width - whole, columns, w.b.data() + whole * depth + p * columns);
     }
 }
 
 // Columns of B stored whole: a panel of them becomes floats, then is transposed.
-void pack_typed_columns(const Gemm & g, int64_t p0, int64_t depth, int64_t j0, int64_t width, int64_t columns, GemmWorkspace & w) {
+void pack_typed_columns(
+    const Gemm & g, int64_t p0, int64_t depth, int64_t j0, int64_t width, int64_t columns, GemmWorkspace & w) {
     const char * b = static_cast<const char *>(g.b) + ggml_row_size(g.b_type, p0);
     w.row.resize(size_t(columns * depth));
     for (int64_t j = 0; j < width; j += columns) {
         const int64_t count = std::min(columns, width - j);
-        for (int64_t i = 0; i < count; i++) dequantize_row(g.b_type, b + (j0 + j + i) * g.b_column, w.row.data() + i * depth, depth);
+        for (int64_t i = 0; i < count; i++)
+            dequantize_row(g.b_type, b + (j0 + j + i) * g.b_column, w.row.data() + i * depth, depth);
         pack_panel(w.row.data(), 1, depth, depth, count, columns, w.b.data() + j * depth);
     }
 }
 
 void pack_b(const Gemm & g, int64_t p0, int64_t depth, int64_t j0, int64_t width, int64_t columns, GemmWorkspace & w) {
     w.b.resize(size_t(depth * round_up(width, columns)));
-    if (g.b_type != GGML_TYPE_F32) return (g.b_step == 1 ? pack_typed_columns : pack_typed_rows)(g, p0, depth, j0, width, columns, w);
+    if (g.b_type != GGML_TYPE_F32)
+        return (g.b_step == 1 ? pack_typed_columns : pack_typed_rows)(g, p0, depth, j0, width, columns, w);
     const float * b = static_cast<const float *>(g.b) + p0 * g.b_step + j0 * g.b_column;
     for (int64_t j = 0; j < width; j += columns) {
-        pack_panel(b + j * g.b_column, g.b_step, g.b_column, depth, std::min(columns, width - j), columns, w.b.data() + j * depth);
+        pack_panel(b + j * g.b_column, g.b_step, g.b_column, depth, std::min(columns, width - j), columns,
+            w.b.data() + j * depth);
     }
 }
 
-// Rows of A as the kernel reads them: where they lie if p is contiguous, else packed (strided reads would waste cache lines).
+// Rows of A as the kernel reads them: where they lie if p is contiguous, else packed (strided reads would waste cache
+// lines).
 struct RowBlock {
     const float * data;
     int64_t row, step;
 };
 
-RowBlock take_rows(const Gemm & g, int64_t i0, int64_t height, int64_t p0, int64_t depth, int64_t rows, GemmWorkspace & w) {
+RowBlock take_rows(
+    const Gemm & g, int64_t i0, int64_t height, int64_t p0, int64_t depth, int64_t rows, GemmWorkspace & w) {
     const float * a = g.a + i0 * g.a_row + p0 * g.a_step;
     if (g.a_step == 1 && height % rows == 0) return {a, g.a_row, 1};
     // Panels of `rows` rows, each [depth][rows], zeros below the last row.
@@ -110,15 +122,16 @@ RowBlock take_rows(const Gemm & g, int64_t i0, int64_t height, int64_t p0, int64
     return {w.a.data(), 1, rows};
 }
 
-void multiply_block(const GemmKernel & kernel, const Gemm & g, const RowBlock & a, int64_t i0, int64_t height, int64_t j0, int64_t width,
-                    int64_t depth, bool accumulate, GemmWorkspace & w) {
+void multiply_block(const GemmKernel & kernel, const Gemm & g, const RowBlock & a, int64_t i0, int64_t height,
+    int64_t j0, int64_t width, int64_t depth, bool accumulate, GemmWorkspace & w) {
     const bool packed = a.row == 1;
     for (int64_t j = 0; j < width; j += kernel.columns) {
         const float * b = w.b.data() + j * depth;
         for (int64_t i = 0; i < height; i += kernel.rows) {
             const float * rows = a.data + (packed ? i * depth : i * a.row);
             float * c = g.c + (i0 + i) * g.c_row + j0 + j;
-            const int64_t full_rows = std::min<int64_t>(kernel.rows, height - i), full_columns = std::min<int64_t>(kernel.columns, width - j);
+            const int64_t full_rows = std::min<int64_t>(kernel.rows, height - i),
+                          full_columns = std::min<int64_t>(kernel.columns, width - j);
             if (full_rows == kernel.rows && full_columns == kernel.columns) {
                 kernel.run(depth, rows, a.row, a.step, b, c, g.c_row, accumulate);
                 continue;
@@ -137,14 +150,16 @@ void multiply_block(const GemmKernel & kernel, const Gemm & g, const RowBlock & 
 
 // Columns [j_begin, j_end), in eights, of a product of few rows with columns of B that are stored whole.
 void multiply_few_rows(const Gemm & g, int64_t j_begin, int64_t j_end) {
-    const int64_t size = int64_t(ggml_type_size(g.b_type)), column = g.b_type == GGML_TYPE_F32 ? g.b_column : g.b_column / size;
+    const int64_t size = int64_t(ggml_type_size(g.b_type)),
+                  column = g.b_type == GGML_TYPE_F32 ? g.b_column : g.b_column / size;
     for (int64_t j = j_begin; j < j_end; j += 8) {
         for (int64_t p = 0; p < g.k; p += kDepth) {
             const char * b = static_cast<const char *>(g.b) + (j * column + p) * size;
             const int64_t depth = std::min(kDepth, g.k - p);
             for (int64_t i = 0; i < g.m; i += kRowsAtOnce) {
                 const auto run = gemm_kernel().few_rows[std::min<int64_t>(kRowsAtOnce, g.m - i) - 1];
-                run(depth, g.a + i * g.a_row + p, g.a_row, g.b_type, b, column, g.c + i * g.c_row + j, g.c_row, g.accumulate || p > 0);
+                run(depth, g.a + i * g.a_row + p, g.a_row, g.b_type, b, column, g.c + i * g.c_row + j, g.c_row,
+                    g.accumulate || p > 0);
             }
         }
     }
@@ -172,15 +187,16 @@ void run_block(const Gemm & g, int64_t i_begin, int64_t i_end, int64_t j_begin, 
 
 // Whether B is read as it is stored.
 bool has_few_rows(const Gemm & g) {
-    return g.m <= kFewRows && g.n % 8 == 0 && g.a_step == 1 && g.b_step == 1 && (g.b_type == GGML_TYPE_F32 || g.b_type == GGML_TYPE_F16);
+    return g.m <= kFewRows && g.n % 8 == 0 && g.a_step == 1 && g.b_step == 1 &&
+           (g.b_type == GGML_TYPE_F32 || g.b_type == GGML_TYPE_F16);
 }
 
 }  // namespace
 
 int64_t gemm_column_unit(ggml_type b_type) { return std::max<int64_t>(gemm_kernel().columns, ggml_blck_size(b_type)); }
 
-// Threads that share rows of C each pack all of B; those that share columns each read all of A, which costs more where A must
-// be packed too.
+// Threads that share rows of C each pack all of B; those that share columns each read all of A, which costs more where
+// A must be packed too.
 bool has_shared_columns(const Gemm & g, int parts) {
     if (has_few_rows(g)) return true;
     const GemmKernel & kernel = gemm_kernel();
@@ -199,7 +215,9 @@ void run_gemm(const Gemm & g, int part, int parts, GemmWorkspace & w) {
         return multiply_few_rows(g, eights * part / parts * 8, eights * (part + 1) / parts * 8);
     }
     const int64_t row_unit = gemm_kernel().rows, column_unit = gemm_column_unit(g.b_type);
-    if (has_shared_columns(g, parts)) run_block(g, 0, g.m, part_begin(g.n, column_unit, part, parts), part_begin(g.n, column_unit, part + 1, parts), w);
+    if (has_shared_columns(g, parts))
+        run_block(
+            g, 0, g.m, part_begin(g.n, column_unit, part, parts), part_begin(g.n, column_unit, part + 1, parts), w);
     else run_block(g, part_begin(g.m, row_unit, part, parts), part_begin(g.m, row_unit, part + 1, parts), 0, g.n, w);
 }
 

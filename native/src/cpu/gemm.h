@@ -1,5 +1,6 @@
 // F32 matrix products on the CPU, blocked and packed after Goto & van de Geijn, "Anatomy of high-performance matrix
-// multiplication" (ACM TOMS 34, 2008). Operands may lie in any order, so that backward passes need no transposed copies.
+// multiplication" (ACM TOMS 34, 2008). Operands may lie in any order, so that backward passes need no transposed
+// copies.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ struct Gemm {
     const float * a;
     int64_t a_row, a_step;  // from i to i + 1, from p to p + 1
     const void * b;
-    // Other than F32: rows of B are stored whole (b_column is 1, b_step in bytes), or columns are (b_step is 1, b_column
-    // in bytes).
+    // Other than F32: rows of B are stored whole (b_column is 1, b_step in bytes), or columns are (b_step is 1,
+    // b_column in bytes).
     ggml_type b_type;
     int64_t b_step, b_column;
     float * c;
@@ -47,11 +48,14 @@ constexpr int kRowsAtOnce = 4;
 // A register tile: rows x columns of C, B packed in panels of `columns`.
 struct GemmKernel {
     int rows, columns;
-    void (*run)(int64_t k, const float * a, int64_t a_row, int64_t a_step, const float * b, float * c, int64_t c_row, bool accumulate);
+    void (*run)(int64_t k, const float * a, int64_t a_row, int64_t a_step, const float * b, float * c, int64_t c_row,
+        bool accumulate);
     // out[p * columns + j] = in[j * column + p] for all columns and p < depth.
     void (*pack_transposed)(const float * in, int64_t column, int64_t depth, float * out);
-    // [m - 1]: eight columns of C for m rows, B as it is stored. B's columns are F32 or F16, `column` values apart. The sums are those of `run`.
-    void (*few_rows[kRowsAtOnce])(int64_t k, const float * a, int64_t a_row, ggml_type b_type, const void * b, int64_t column, float * c, int64_t c_row, bool accumulate);
+    // [m - 1]: eight columns of C for m rows, B as it is stored. B's columns are F32 or F16, `column` values apart. The
+    // sums are those of `run`.
+    void (*few_rows[kRowsAtOnce])(int64_t k, const float * a, int64_t a_row, ggml_type b_type, const void * b,
+        int64_t column, float * c, int64_t c_row, bool accumulate);
     // F16 and Q8_0; n is a multiple of the type's block.
     void (*to_float)(ggml_type type, const void * in, float * out, int64_t n);
     // out = in, rounded to F16.

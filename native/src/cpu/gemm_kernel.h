@@ -1,7 +1,8 @@
 // The inner tile of a matrix product, written once with vector extensions and compiled once for each instruction set.
 // The including file defines CRIA_KERNEL_VECTOR (the type of a register), CRIA_KERNEL_ROWS, CRIA_KERNEL_VECTORS and
 // CRIA_KERNEL_NAME. Rows x vectors accumulators, plus a few registers, must fit into the register file.
-// Tile and few rows add the same products in the same order, each by add_scaled(): an element's bits do not tell which made it.
+// Tile and few rows add the same products in the same order, each by add_scaled(): an element's bits do not tell which
+// made it.
 #include <cstring>
 
 #include "cpu/gemm.h"
@@ -23,7 +24,8 @@ constexpr int kWidth = sizeof(Vec) / sizeof(float);
 constexpr int kRows = CRIA_KERNEL_ROWS, kVectors = CRIA_KERNEL_VECTORS, kColumns = kVectors * kWidth;
 
 // c[i, j] (+)= sum_p a[i * a_row + p * a_step] b[p * kColumns + j]
-void run_tile(int64_t k, const float * a, int64_t a_row, int64_t a_step, const float * b, float * c, int64_t c_row, bool accumulate) {
+void run_tile(int64_t k, const float * a, int64_t a_row, int64_t a_step, const float * b, float * c, int64_t c_row,
+    bool accumulate) {
     // C comes closer while the sums are built: its rows lie far apart, so that no prefetcher foresees them.
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; i++) {
@@ -109,7 +111,8 @@ void pack_transposed(const float * in, int64_t column, int64_t depth, float * ou
 void f16_to_float(const ggml_fp16_t * in, float * out, int64_t n) {
     int64_t i = 0;
 #ifdef __F16C__
-    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(in + i))));
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(in + i))));
 #endif
     ggml_fp16_to_fp32_row(in + i, out + i, n - i);
 }
@@ -130,7 +133,8 @@ void to_float(ggml_type type, const void * in, float * out, int64_t n) {
 void round_to_f16(const float * in, float * out, int64_t n) {
     int64_t i = 0;
 #ifdef __F16C__
-    for (; i + 8 <= n; i += 8) _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT)));
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT)));
 #endif
     for (; i < n; i++) out[i] = ggml_fp16_to_fp32(ggml_fp32_to_fp16(in[i]));
 }
@@ -138,7 +142,8 @@ void round_to_f16(const float * in, float * out, int64_t n) {
 // c[i, j] (+)= sum_p a[i * a_row + p] b[j * column + p] for M rows and eight columns, added up as run_tile does. B is
 // transposed in registers: for few rows that costs less than packing it.
 template <int M, typename T>
-void run_columns(int64_t k, const float * a, int64_t a_row, const T * b, int64_t column, float * c, int64_t c_row, bool accumulate) {
+void run_columns(
+    int64_t k, const float * a, int64_t a_row, const T * b, int64_t column, float * c, int64_t c_row, bool accumulate) {
     Vec8 sums[M] = {};
     const int64_t whole = k / 8 * 8;
     for (int64_t p = 0; p < whole; p += 8) {
@@ -169,13 +174,15 @@ void run_columns(int64_t k, const float * a, int64_t a_row, const T * b, int64_t
 }
 
 template <int M>
-void run_few_rows(int64_t k, const float * a, int64_t a_row, ggml_type type, const void * b, int64_t column, float * c, int64_t c_row, bool accumulate) {
+void run_few_rows(int64_t k, const float * a, int64_t a_row, ggml_type type, const void * b, int64_t column, float * c,
+    int64_t c_row, bool accumulate) {
     if (type == GGML_TYPE_F32) run_columns<M>(k, a, a_row, static_cast<const float *>(b), column, c, c_row, accumulate);
     else run_columns<M>(k, a, a_row, static_cast<const ggml_fp16_t *>(b), column, c, c_row, accumulate);
 }
 
 }  // namespace
 
-const GemmKernel CRIA_KERNEL_NAME = {kRows, kColumns, run_tile, pack_transposed, {run_few_rows<1>, run_few_rows<2>, run_few_rows<3>, run_few_rows<4>}, to_float, round_to_f16};
+const GemmKernel CRIA_KERNEL_NAME = {kRows, kColumns, run_tile, pack_transposed,
+    {run_few_rows<1>, run_few_rows<2>, run_few_rows<3>, run_few_rows<4>}, to_float, round_to_f16};
 
 }  // namespace cria

@@ -8,7 +8,9 @@
 
 namespace cria {
 
-int64_t integer_column_unit(const IntegerGemm & g) { return g.transposed ? std::max<int64_t>(16, ggml_blck_size(g.w_type)) : 16; }
+int64_t integer_column_unit(const IntegerGemm & g) {
+    return g.transposed ? std::max<int64_t>(16, ggml_blck_size(g.w_type)) : 16;
+}
 
 #ifdef __x86_64__
 
@@ -36,8 +38,10 @@ void run_integer_gemm(const IntegerGemm & g, int part, int parts, IntegerWorkspa
     const int64_t column_unit = integer_column_unit(g);
     // Rounding a row of X costs about as much as packing two columns of W.
     const bool by_rows = 2 * g.m >= g.n || g.n < 2 * parts * column_unit;
-    const int64_t i_begin = by_rows ? part_begin(g.m, kRoundedRows, part, parts) : 0, i_end = by_rows ? part_begin(g.m, kRoundedRows, part + 1, parts) : g.m;
-    const int64_t j_begin = by_rows ? 0 : part_begin(g.n, column_unit, part, parts), j_end = by_rows ? g.n : part_begin(g.n, column_unit, part + 1, parts);
+    const int64_t i_begin = by_rows ? part_begin(g.m, kRoundedRows, part, parts) : 0,
+                  i_end = by_rows ? part_begin(g.m, kRoundedRows, part + 1, parts) : g.m;
+    const int64_t j_begin = by_rows ? 0 : part_begin(g.n, column_unit, part, parts),
+                  j_end = by_rows ? g.n : part_begin(g.n, column_unit, part + 1, parts);
     if (i_begin >= i_end || j_begin >= j_end) return;
     IntegerGemm mine = g;
     mine.m = i_end - i_begin;
@@ -55,7 +59,8 @@ void round_rows(const IntegerGemm & g, int64_t begin, int64_t end, float * out, 
     avx2::round_rows(g, begin, end, out, w);
 }
 
-void run_integer_columns(const IntegerGemm & g, const float * rounded, int64_t j_begin, int64_t j_end, IntegerWorkspace & w) {
+void run_integer_columns(
+    const IntegerGemm & g, const float * rounded, int64_t j_begin, int64_t j_end, IntegerWorkspace & w) {
     prepare(g, w);
     avx2::multiply_columns(g, rounded, j_begin, j_end, w);
 }

@@ -1,5 +1,6 @@
-// integer_gemm.h's work with AVX2 instructions: only where has_integer_gemm(). Nothing here makes a workspace grow: a function
-// of the standard library that this unit instantiated would be compiled with AVX2, and the linker may keep it for all.
+// integer_gemm.h's work with AVX2 instructions: only where has_integer_gemm(). Nothing here makes a workspace grow: a
+// function of the standard library that this unit instantiated would be compiled with AVX2, and the linker may keep it
+// for all.
 #pragma once
 
 #include "cpu/integer_gemm.h"
@@ -17,6 +18,7 @@ bool has_few_rows(const IntegerGemm & gemm, int64_t columns);
 void multiply_few_rows(const IntegerGemm & gemm, int64_t j_begin, int64_t j_end, IntegerWorkspace & workspace);
 
 void round_rows(const IntegerGemm & gemm, int64_t begin, int64_t end, float * out, IntegerWorkspace & workspace);
-void multiply_columns(const IntegerGemm & gemm, const float * rounded, int64_t j_begin, int64_t j_end, IntegerWorkspace & workspace);
+void multiply_columns(
+    const IntegerGemm & gemm, const float * rounded, int64_t j_begin, int64_t j_end, IntegerWorkspace & workspace);
 
 }  // namespace cria::avx2

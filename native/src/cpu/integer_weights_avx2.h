@@ -1,5 +1,5 @@
-// Frozen weights as the tile of integer_gemm_avx2.cc reads them: panels of kColumns columns; for each block of 32 values
-// along the sum 16 pairs of neighbours x columns, and a scale for each column. AVX2.
+// Frozen weights as the tile of integer_gemm_avx2.cc reads them: panels of kColumns columns; for each block of 32
+// values along the sum 16 pairs of neighbours x columns, and a scale for each column. AVX2.
 #pragma once
 
 #include <immintrin.h>
@@ -40,7 +40,8 @@ inline float read_q8_scale(const uint8_t * block) {
 }
 
 // A panel whose columns are rows of Q8_0 weights, `width` of them; zeros behind.
-inline void pack_q8_panel(const uint8_t * w, int64_t w_row, int64_t blocks, int64_t width, int16_t * out, float * scales) {
+inline void pack_q8_panel(
+    const uint8_t * w, int64_t w_row, int64_t blocks, int64_t width, int16_t * out, float * scales) {
     static const uint8_t zeros[kQ8Bytes] = {};
     for (int64_t b = 0; b < blocks; b++, out += kBlock * kColumns, scales += kColumns) {
         const uint8_t * block[kColumns];
@@ -51,9 +52,12 @@ inline void pack_q8_panel(const uint8_t * w, int64_t w_row, int64_t blocks, int6
         for (int half = 0; half < 2; half++) {
             for (int j = 0; j < kColumns; j += 8) {
                 __m256i r[8];
-                for (int i = 0; i < 8; i++) r[i] = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i *>(block[j + i] + 2 + 16 * half)));
+                for (int i = 0; i < 8; i++)
+                    r[i] = _mm256_cvtepi8_epi16(
+                        _mm_loadu_si128(reinterpret_cast<const __m128i *>(block[j + i] + 2 + 16 * half)));
                 transpose_8x8(r);
-                for (int i = 0; i < 8; i++) _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + 2 * ((8 * half + i) * kColumns + j)), r[i]);
+                for (int i = 0; i < 8; i++)
+                    _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + 2 * ((8 * half + i) * kColumns + j)), r[i]);
             }
         }
     }
@@ -64,13 +68,16 @@ inline void pack_float_block(const float * rows, int64_t row, int16_t * out, flo
     const __m256 sign = _mm256_set1_ps(-0.0f), limit = _mm256_set1_ps(kLimit);
     for (int j = 0; j < kColumns; j += 8) {
         __m256 most = _mm256_setzero_ps();
-        for (int p = 0; p < kBlock; p++) most = _mm256_max_ps(most, _mm256_andnot_ps(sign, _mm256_loadu_ps(rows + p * row + j)));
+        for (int p = 0; p < kBlock; p++)
+            most = _mm256_max_ps(most, _mm256_andnot_ps(sign, _mm256_loadu_ps(rows + p * row + j)));
         _mm256_storeu_ps(scales + j, _mm256_div_ps(most, limit));
-        const __m256 inverse = _mm256_and_ps(_mm256_div_ps(limit, most), _mm256_cmp_ps(most, _mm256_set1_ps(kLeast), _CMP_GT_OQ));
+        const __m256 inverse =
+            _mm256_and_ps(_mm256_div_ps(limit, most), _mm256_cmp_ps(most, _mm256_set1_ps(kLeast), _CMP_GT_OQ));
         for (int p = 0; p < kBlock; p += 2) {
             const __m256i even = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(rows + p * row + j), inverse));
             const __m256i odd = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(rows + (p + 1) * row + j), inverse));
-            _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + p * kColumns + 2 * j), _mm256_blend_epi16(even, _mm256_slli_epi32(odd, 16), 0xaa));
+            _mm256_storeu_si256(reinterpret_cast<__m256i *>(out + p * kColumns + 2 * j),
+                _mm256_blend_epi16(even, _mm256_slli_epi32(odd, 16), 0xaa));
         }
     }
 }

@@ -27,7 +27,8 @@ bool has_feature(const std::string & name) {
     if (name == "fma") return __builtin_cpu_supports("fma");
     // Not a name that every compiler knows. Its instructions use the registers of AVX, which the system must save.
     unsigned eax, ebx, ecx, edx;
-    if (name == "f16c") return __builtin_cpu_supports("avx") && __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+    if (name == "f16c")
+        return __builtin_cpu_supports("avx") && __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
     return false;
 }
 
@@ -71,7 +72,9 @@ Choice choose() {
     }
     const bool known = wanted == "portable" || wanted == "avx2" || wanted == "avx512";
     throw Error("bad-cpu-kernel", known ? "names a kernel whose instructions this CPU lacks" : "names no kernel")
-        .subject("CRIA_CPU_KERNEL").expected("a kernel that this CPU can run: " + names).received("\"" + wanted + "\"")
+        .subject("CRIA_CPU_KERNEL")
+        .expected("a kernel that this CPU can run: " + names)
+        .received("\"" + wanted + "\"")
         .remedy("set it to one of these, or unset it for the best");
 }
 

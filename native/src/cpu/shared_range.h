@@ -8,10 +8,12 @@
 namespace cria {
 
 // Where the part `at` of equal `parts` of [0, total) begins, and the one before ends; a multiple of `unit`.
-inline int64_t part_begin(int64_t total, int64_t unit, int64_t at, int64_t parts) { return std::min(total, (total + unit - 1) / unit * at / parts * unit); }
+inline int64_t part_begin(int64_t total, int64_t unit, int64_t at, int64_t parts) {
+    return std::min(total, (total + unit - 1) / unit * at / parts * unit);
+}
 
-// Hands out a product's columns to threads, large pieces first: a core that is held up, by another process say, takes fewer
-// of them, and the others do not wait for it.
+// Hands out a product's columns to threads, large pieces first: a core that is held up, by another process say, takes
+// fewer of them, and the others do not wait for it.
 class SharedRange {
    public:
     // [0, count) in multiples of `unit`.
@@ -22,7 +24,8 @@ class SharedRange {
         begin = next_.load(std::memory_order_relaxed);
         do {
             if (begin >= count_) return false;
-            const int64_t units = (count_ - begin + unit_ - 1) / unit_, share = (units + 2 * threads - 1) / (2 * threads);
+            const int64_t units = (count_ - begin + unit_ - 1) / unit_,
+                          share = (units + 2 * threads - 1) / (2 * threads);
             end = std::min(count_, begin + share * unit_);
         } while (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed));
         return true;

@@ -18,7 +18,8 @@ void multiply_by(float * x, int64_t n, float factor) {
 }
 
 // Row r of a tile: its maximum joins the row's, the sums follow, z becomes exp(z - max).
-void absorb_row(const StreamedHead & head, HeadShare & share, int64_t row, float * logits, int64_t first, int64_t count) {
+void absorb_row(
+    const StreamedHead & head, HeadShare & share, int64_t row, float * logits, int64_t first, int64_t count) {
     const int64_t target = head.targets[row] - first;
     if (target >= 0 && target < count) share.target[size_t(row)] = logits[target] * head.scale;
     const float old = share.max[size_t(row)], max = std::max(old, scaled_max(logits, int(count), head.scale));
@@ -40,7 +41,9 @@ void absorb_row(const StreamedHead & head, HeadShare & share, int64_t row, float
 
 }  // namespace
 
-bool can_stream_head(ggml_type type) { return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || (type == GGML_TYPE_Q8_0 && has_integer_gemm()); }
+bool can_stream_head(ggml_type type) {
+    return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || (type == GGML_TYPE_Q8_0 && has_integer_gemm());
+}
 
 void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & share, HeadWorkspace & workspace) {
     share.max.assign(size_t(head.rows), -INFINITY);
@@ -60,19 +63,28 @@ void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & 
             const float * x = head.x + row * head.width;
             float * const logits = workspace.tile.data();
             if (fits_integers(head.w_type, false, head.width)) {
-                run_integer_gemm({rows, columns, head.width, x, head.width, w, head.w_type, head.w_row, false, logits, kTileColumns, false}, 0, 1, workspace.gemm.integers);
+                run_integer_gemm({rows, columns, head.width, x, head.width, w, head.w_type, head.w_row, false, logits,
+                                     kTileColumns, false},
+                    0, 1, workspace.gemm.integers);
             } else {
                 const int64_t column = is_f32 ? head.w_row / int64_t(sizeof(float)) : head.w_row;
-                run_gemm({rows, columns, head.width, x, head.width, 1, w, head.w_type, 1, column, logits, kTileColumns, false}, 0, 1, workspace.gemm);
+                run_gemm({rows, columns, head.width, x, head.width, 1, w, head.w_type, 1, column, logits, kTileColumns,
+                             false},
+                    0, 1, workspace.gemm);
             }
-            for (int64_t r = 0; r < rows; r++) absorb_row(head, share, row + r, logits + r * kTileColumns, first, columns);
+            for (int64_t r = 0; r < rows; r++)
+                absorb_row(head, share, row + r, logits + r * kTileColumns, first, columns);
             if (!head.with_slopes) continue;
             float * const mean = share.mean.data() + row * head.width;
             if (fits_integers(head.w_type, true, columns)) {
-                run_integer_gemm({rows, head.width, columns, logits, kTileColumns, w, head.w_type, head.w_row, true, mean, head.width, true}, 0, 1, workspace.gemm.integers);
+                run_integer_gemm({rows, head.width, columns, logits, kTileColumns, w, head.w_type, head.w_row, true,
+                                     mean, head.width, true},
+                    0, 1, workspace.gemm.integers);
             } else {
                 const int64_t step = is_f32 ? head.w_row / int64_t(sizeof(float)) : head.w_row;
-                run_gemm({rows, head.width, columns, logits, kTileColumns, 1, w, head.w_type, step, 1, mean, head.width, true}, 0, 1, workspace.gemm);
+                run_gemm({rows, head.width, columns, logits, kTileColumns, 1, w, head.w_type, step, 1, mean, head.width,
+                             true},
+                    0, 1, workspace.gemm);
             }
         }
     }
@@ -92,7 +104,8 @@ HeadRow merge_head_row(const StreamedHead & head, const std::vector<HeadShare> &
         weighted += factor * (s.weighted[row] + shift * s.sum[row]);
         squares += factor * factor * s.squares[row];
     }
-    const HeadRow merged{float(target - max - std::log(sum)), float(std::log(sum) - weighted / sum), float(squares / (sum * sum))};
+    const HeadRow merged{
+        float(target - max - std::log(sum)), float(std::log(sum) - weighted / sum), float(squares / (sum * sum))};
     if (!slope) return merged;
     const char * w = static_cast<const char *>(head.w) + int64_t(head.targets[i]) * head.w_row;
     if (head.w_type == GGML_TYPE_F32) std::memcpy(slope, w, size_t(head.width) * sizeof(float));

@@ -8,7 +8,8 @@ namespace cria {
 inline int64_t floats(size_t bytes) { return int64_t(bytes / sizeof(float)); }
 
 // y (+)= W x, transposed W^T x, in F32; W's rows are read as they are stored.
-inline Gemm describe_product(const ggml_tensor * w, bool transposed, const ggml_tensor * x, const ggml_tensor * y, bool accumulate) {
+inline Gemm describe_product(
+    const ggml_tensor * w, bool transposed, const ggml_tensor * x, const ggml_tensor * y, bool accumulate) {
     const int64_t row = w->type == GGML_TYPE_F32 ? floats(w->nb[1]) : int64_t(w->nb[1]);
     Gemm gemm{};
     gemm.m = x->ne[1];
@@ -28,9 +29,11 @@ inline Gemm describe_product(const ggml_tensor * w, bool transposed, const ggml_
 }
 
 // The same in integers; without y as far as rounding x needs it.
-inline IntegerGemm describe_integer_product(const ggml_tensor * w, bool transposed, const ggml_tensor * x, const ggml_tensor * y, bool accumulate) {
-    return {x->ne[1], w->ne[transposed ? 0 : 1], x->ne[0], static_cast<const float *>(x->data), floats(x->nb[1]), w->data, w->type, int64_t(w->nb[1]),
-            transposed, y ? static_cast<float *>(y->data) : nullptr, y ? floats(y->nb[1]) : 0, accumulate};
+inline IntegerGemm describe_integer_product(
+    const ggml_tensor * w, bool transposed, const ggml_tensor * x, const ggml_tensor * y, bool accumulate) {
+    return {x->ne[1], w->ne[transposed ? 0 : 1], x->ne[0], static_cast<const float *>(x->data), floats(x->nb[1]),
+        w->data, w->type, int64_t(w->nb[1]), transposed, y ? static_cast<float *>(y->data) : nullptr,
+        y ? floats(y->nb[1]) : 0, accumulate};
 }
 
 }  // namespace cria

@@ -1,7 +1,7 @@
-// Vectors of floats, and what instruction sets do differently with them: fused operations above all. No source is compiled
-// with contraction, so a * b + c is rounded twice wherever it stands; what is to be rounded once is written so, here.
-// For units that are compiled for one instruction set. Everything is in an unnamed namespace: under one name the linker would
-// keep one unit's instructions for all of them.
+// Vectors of floats, and what instruction sets do differently with them: fused operations above all. No source is
+// compiled with contraction, so a * b + c is rounded twice wherever it stands; what is to be rounded once is written
+// so, here. For units that are compiled for one instruction set. Everything is in an unnamed namespace: under one name
+// the linker would keep one unit's instructions for all of them.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,15 @@ typedef float Vec4 __attribute__((vector_size(16), aligned(4)));
 typedef float Vec8 __attribute__((vector_size(32), aligned(4)));
 typedef float Vec16 __attribute__((vector_size(64), aligned(4)));
 
-// For each vector that the unit has registers for: splat; larger, b where either is no number; fuse(a, b, c) = a * b + c,
-// rounded once. Portable code for x86 has no such instruction and rounds twice.
+// For each vector that the unit has registers for: splat; larger, b where either is no number; fuse(a, b, c) = a * b +
+// c, rounded once. Portable code for x86 has no such instruction and rounds twice.
 
 template <typename Vec>
 Vec splat(float x);
 template <>
-CRIA_INLINE Vec4 splat<Vec4>(float x) { return Vec4{x, x, x, x}; }
+CRIA_INLINE Vec4 splat<Vec4>(float x) {
+    return Vec4{x, x, x, x};
+}
 
 CRIA_INLINE Vec4 larger(Vec4 a, Vec4 b) {
 #ifdef __SSE__
@@ -51,14 +53,18 @@ CRIA_INLINE Vec4 fuse(Vec4 a, Vec4 b, Vec4 c) {
 
 #ifdef __AVX2__
 template <>
-CRIA_INLINE Vec8 splat<Vec8>(float x) { return Vec8(_mm256_set1_ps(x)); }
+CRIA_INLINE Vec8 splat<Vec8>(float x) {
+    return Vec8(_mm256_set1_ps(x));
+}
 CRIA_INLINE Vec8 larger(Vec8 a, Vec8 b) { return Vec8(_mm256_max_ps(__m256(a), __m256(b))); }
 CRIA_INLINE Vec8 fuse(Vec8 a, Vec8 b, Vec8 c) { return Vec8(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c))); }
 #endif
 
 #ifdef __AVX512F__
 template <>
-CRIA_INLINE Vec16 splat<Vec16>(float x) { return Vec16(_mm512_set1_ps(x)); }
+CRIA_INLINE Vec16 splat<Vec16>(float x) {
+    return Vec16(_mm512_set1_ps(x));
+}
 // _mm512_max_ps makes GCC 12 warn of a variable of its own.
 CRIA_INLINE Vec16 larger(Vec16 a, Vec16 b) { return Vec16(_mm512_maskz_max_ps(0xffff, __m512(a), __m512(b))); }
 CRIA_INLINE Vec16 fuse(Vec16 a, Vec16 b, Vec16 c) { return Vec16(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c))); }
@@ -75,14 +81,24 @@ CRIA_INLINE void store_first(float * to, int count, const Vec4 & from) {
 }
 
 #ifdef __AVX2__
-CRIA_INLINE __m256i first_entries(int count) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
-CRIA_INLINE void load_first(const float * from, int count, Vec8 & to) { to = Vec8(_mm256_maskload_ps(from, first_entries(count))); }
-CRIA_INLINE void store_first(float * to, int count, const Vec8 & from) { _mm256_maskstore_ps(to, first_entries(count), __m256(from)); }
+CRIA_INLINE __m256i first_entries(int count) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+CRIA_INLINE void load_first(const float * from, int count, Vec8 & to) {
+    to = Vec8(_mm256_maskload_ps(from, first_entries(count)));
+}
+CRIA_INLINE void store_first(float * to, int count, const Vec8 & from) {
+    _mm256_maskstore_ps(to, first_entries(count), __m256(from));
+}
 #endif
 
 #ifdef __AVX512F__
-CRIA_INLINE void load_first(const float * from, int count, Vec16 & to) { to = Vec16(_mm512_maskz_loadu_ps(__mmask16((1 << count) - 1), from)); }
-CRIA_INLINE void store_first(float * to, int count, const Vec16 & from) { _mm512_mask_storeu_ps(to, __mmask16((1 << count) - 1), __m512(from)); }
+CRIA_INLINE void load_first(const float * from, int count, Vec16 & to) {
+    to = Vec16(_mm512_maskz_loadu_ps(__mmask16((1 << count) - 1), from));
+}
+CRIA_INLINE void store_first(float * to, int count, const Vec16 & from) {
+    _mm512_mask_storeu_ps(to, __mmask16((1 << count) - 1), __m512(from));
+}
 #endif
 
 // sum += factor * v, rounded as fuse() does. Vectors that are wider than the unit's registers go in parts.
@@ -93,7 +109,8 @@ CRIA_INLINE void add_scaled(Vec8 & sum, float factor, const Vec8 & v) {
 #ifdef __AVX2__
     sum = fuse(splat<Vec8>(factor), v, sum);
 #else
-    for (int half = 0; half < 2; half++) add_scaled(reinterpret_cast<Vec4 *>(&sum)[half], factor, reinterpret_cast<const Vec4 *>(&v)[half]);
+    for (int half = 0; half < 2; half++)
+        add_scaled(reinterpret_cast<Vec4 *>(&sum)[half], factor, reinterpret_cast<const Vec4 *>(&v)[half]);
 #endif
 }
 
@@ -101,7 +118,8 @@ CRIA_INLINE void add_scaled(Vec16 & sum, float factor, const Vec16 & v) {
 #ifdef __AVX512F__
     sum = fuse(splat<Vec16>(factor), v, sum);
 #else
-    for (int half = 0; half < 2; half++) add_scaled(reinterpret_cast<Vec8 *>(&sum)[half], factor, reinterpret_cast<const Vec8 *>(&v)[half]);
+    for (int half = 0; half < 2; half++)
+        add_scaled(reinterpret_cast<Vec8 *>(&sum)[half], factor, reinterpret_cast<const Vec8 *>(&v)[half]);
 #endif
 }
 

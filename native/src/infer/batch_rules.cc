@@ -11,7 +11,11 @@ namespace {
 bool has_k_quants(const llama_model * model) {
     for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) {
         switch (tensor->type) {
-            case GGML_TYPE_F32: case GGML_TYPE_F16: case GGML_TYPE_BF16: case GGML_TYPE_Q8_0: case GGML_TYPE_Q4_0:
+            case GGML_TYPE_F32:
+            case GGML_TYPE_F16:
+            case GGML_TYPE_BF16:
+            case GGML_TYPE_Q8_0:
+            case GGML_TYPE_Q4_0:
                 break;
             default:
                 return true;
@@ -20,15 +24,17 @@ bool has_k_quants(const llama_model * model) {
     return false;
 }
 
-// See PrefixSharing. Where rows differ by their batch (other devices, flash attention, experts, which see a part of the rows),
-// a deterministic scheduler shares what a fresh evaluation would compute in the same batches.
+// See PrefixSharing. Where rows differ by their batch (other devices, flash attention, experts, which see a part of the
+// rows), a deterministic scheduler shares what a fresh evaluation would compute in the same batches.
 PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & options) {
     const auto & hparams = model.llama()->hparams;
     // Such a cache cannot go back to a prefix.
-    const bool forgets = hparams.n_swa > 0 || llama_model_is_recurrent(model.llama()) || llama_model_is_hybrid(model.llama());
+    const bool forgets =
+        hparams.n_swa > 0 || llama_model_is_recurrent(model.llama()) || llama_model_is_hybrid(model.llama());
     if (!options.prefix_reuse || forgets) return PrefixSharing::family;
     if (!options.deterministic) return PrefixSharing::tokens;
-    // Weights are multiplied by our kernels, or by ggml's with as many rows as its matrix kernels want: on ARM more than we give.
+    // Weights are multiplied by our kernels, or by ggml's with as many rows as its matrix kernels want: on ARM more
+    // than we give.
 #if defined(__x86_64__)
     const bool equal_weights = hparams.n_expert == 0;
 #else
@@ -48,7 +54,8 @@ BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & opti
         rules.row_step = 4;  // repacked weights: the rest of rows that are no multiple of four takes another kernel
         rules.groups_prefill = false;
     }
-    if (!options.deterministic || (rules.sharing == PrefixSharing::tokens && OwnProducts::cover(model.llama()))) rules.min_rows = 1;
+    if (!options.deterministic || (rules.sharing == PrefixSharing::tokens && OwnProducts::cover(model.llama())))
+        rules.min_rows = 1;
     return rules;
 }
 

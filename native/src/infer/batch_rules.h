@@ -1,5 +1,5 @@
-// What batches must look like so that a row's results do not depend on its neighbours, and what prompts may then take from
-// other sequences' KV.
+// What batches must look like so that a row's results do not depend on its neighbours, and what prompts may then take
+// from other sequences' KV.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace cria {
 
 struct BatchRules {
     PrefixSharing sharing = PrefixSharing::family;
-    int min_rows = 2;            // of a batch, so that each row is computed by the same kernel
-    int row_step = 1;            // rows come in multiples of this, for the same reason
+    int min_rows = 2;  // of a batch, so that each row is computed by the same kernel
+    int row_step = 1;  // rows come in multiples of this, for the same reason
     bool groups_prefill = true;  // equal chunks in one batch: only where that cannot change the kernel
 
     int round_up(int rows) const { return (rows + row_step - 1) / row_step * row_step; }

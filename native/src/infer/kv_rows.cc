@@ -39,7 +39,8 @@ void KvRows::for_each_piece(int a, int b, size_t count, const Act & act) const {
             continue;
         }
         const size_t step = size_t(data->ne[1]) * data->nb[0];
-        for (size_t row = 0; row < size_t(data->ne[0]); row++) act(stream(a) + row * step, stream(b) + row * step, count * data->nb[0]);
+        for (size_t row = 0; row < size_t(data->ne[0]); row++)
+            act(stream(a) + row * step, stream(b) + row * step, count * data->nb[0]);
     }
 }
 

@@ -1,5 +1,5 @@
-// Copies or swaps the beginnings of streams of the KV cache on the CPU: llama.cpp's own copy moves the whole stream, which
-// for a short prompt in a long context costs more than evaluating the prompt again.
+// Copies or swaps the beginnings of streams of the KV cache on the CPU: llama.cpp's own copy moves the whole stream,
+// which for a short prompt in a long context costs more than evaluating the prompt again.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,8 @@
 namespace cria {
 
 KvSlots::KvSlots(llama_context * context, int count, PrefixSharing sharing, int chunk)
-    : context_(context), sharing_(sharing), chunk_(size_t(chunk)), slots_(size_t(count)), rows_(context), resident_(count), promised_(count) {}
+    : context_(context), sharing_(sharing), chunk_(size_t(chunk)), slots_(size_t(count)), rows_(context),
+      resident_(count), promised_(count) {}
 
 PrefixMatch KvSlots::allow(PrefixMatch match, size_t total) const {
     if (sharing_ == PrefixSharing::family) return {};
@@ -57,14 +58,16 @@ void KvSlots::promise(int slot, const std::vector<int32_t> & tokens) {
     unpromise(slot);
     const size_t held = slots_[size_t(slot)].tokens.size();
     size_t count = tokens.size();
-    if (sharing_ == PrefixSharing::chunks) count = resident_.length(slot) == held && held % chunk_ == 0 ? count / chunk_ * chunk_ : 0;
+    if (sharing_ == PrefixSharing::chunks)
+        count = resident_.length(slot) == held && held % chunk_ == 0 ? count / chunk_ * chunk_ : 0;
     if (sharing_ != PrefixSharing::family) promised_.append(slot, tokens.data(), count);
 }
 
 void KvSlots::append(int slot, const int32_t * tokens, size_t count) {
     auto & held = slots_[size_t(slot)].tokens;
     const bool is_chunk = count == chunk_ && held.size() % chunk_ == 0 && held.size() == resident_.length(slot);
-    if (sharing_ == PrefixSharing::tokens || (sharing_ == PrefixSharing::chunks && is_chunk)) resident_.append(slot, tokens, count);
+    if (sharing_ == PrefixSharing::tokens || (sharing_ == PrefixSharing::chunks && is_chunk))
+        resident_.append(slot, tokens, count);
     held.insert(held.end(), tokens, tokens + count);
 }
 
@@ -76,8 +79,8 @@ void KvSlots::trim(int slot, size_t length) {
     resident_.truncate(slot, length);
 }
 
-// llama.cpp notes the cells, and would copy whole streams at its next decode. That is too late: until then a state may be
-// restored into either slot. So the copies that it has queued are taken from it, to be done or replaced now.
+// llama.cpp notes the cells, and would copy whole streams at its next decode. That is too late: until then a state may
+// be restored into either slot. So the copies that it has queued are taken from it, to be done or replaced now.
 std::unique_ptr<llama_memory_context_i> KvSlots::copy_cells(int from, int to) {
     llama_memory_t memory = llama_get_memory(context_);
     llama_memory_seq_cp(memory, from, to, -1, -1);

@@ -31,17 +31,17 @@ struct PrefixLogits {
 };
 
 struct KvSlot {
-    SequenceId owner = 0;         // 0: free
+    SequenceId owner = 0;  // 0: free
     std::vector<int32_t> tokens;  // what the stream holds, in order
     uint64_t last_use = 0;
-    SequenceId family = 0;        // of the sequence that it was evaluated for
-    PrefixLogits prompt_end;      // of the last prompt: whoever sends the same one has nothing to evaluate
+    SequenceId family = 0;  // of the sequence that it was evaluated for
+    PrefixLogits prompt_end;  // of the last prompt: whoever sends the same one has nothing to evaluate
 };
 
 // A slot's KV outside the cache.
 struct SavedKv {
     std::vector<uint8_t> state;
-    size_t tokens = 0;     // that it covers
+    size_t tokens = 0;  // that it covers
     size_t shareable = 0;  // of them, from the first
 };
 
@@ -90,7 +90,8 @@ class KvSlots {
     size_t chunk_;
     std::vector<KvSlot> slots_;
     KvRows rows_;
-    PrefixTree resident_;  // what may be shared of each slot's tokens: the leading ones whose bits are a fresh evaluation's
+    PrefixTree
+        resident_;  // what may be shared of each slot's tokens: the leading ones whose bits are a fresh evaluation's
     PrefixTree promised_;
 };
 

@@ -27,17 +27,19 @@ bool has_float_rows(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && 
 
 bool is_matrix(const ggml_tensor * t) { return t->ne[2] == 1 && t->ne[3] == 1; }
 
-// Keys [size, cells, kv_heads, streams] by queries [size, tokens, heads, streams], or values [cells, size, kv_heads, streams]
-// by softmax weights [cells, tokens, heads, streams]; cells or sizes lie together.
+// Keys [size, cells, kv_heads, streams] by queries [size, tokens, heads, streams], or values [cells, size, kv_heads,
+// streams] by softmax weights [cells, tokens, heads, streams]; cells or sizes lie together.
 bool is_attention(const ggml_tensor * node) {
     const ggml_tensor *cache = node->src[0], *rows = node->src[1];
     if (cache->op == GGML_OP_NONE || (cache->type != GGML_TYPE_F32 && cache->type != GGML_TYPE_F16)) return false;
-    return cache->nb[0] == ggml_type_size(cache->type) && rows->ne[2] % cache->ne[2] == 0 && rows->ne[3] == cache->ne[3];
+    return cache->nb[0] == ggml_type_size(cache->type) && rows->ne[2] % cache->ne[2] == 0 &&
+           rows->ne[3] == cache->ne[3];
 }
 
 template <typename T>
 T * at(const ggml_tensor * t, int64_t i1, int64_t i2, int64_t i3) {
-    return reinterpret_cast<T *>(static_cast<char *>(t->data) + i1 * int64_t(t->nb[1]) + i2 * int64_t(t->nb[2]) + i3 * int64_t(t->nb[3]));
+    return reinterpret_cast<T *>(
+        static_cast<char *>(t->data) + i1 * int64_t(t->nb[1]) + i2 * int64_t(t->nb[2]) + i3 * int64_t(t->nb[3]));
 }
 
 // Where a replaced softmax keeps its scale, behind the parameters of a custom operation.
@@ -62,8 +64,8 @@ bool is_replaced_by(const ggml_tensor * node, ggml_custom_op_t function) {
     return node->op == GGML_OP_CUSTOM && params.fun == function;
 }
 
-// Calls multiply(gemm, stream, first head) for each product of an attention node, with A, B and C set, and their rows. Heads
-// that share a KV head are rows of one product when each has a single one.
+// Calls multiply(gemm, stream, first head) for each product of an attention node, with A, B and C set, and their rows.
+// Heads that share a KV head are rows of one product when each has a single one.
 template <typename Multiply>
 void for_each_product(ggml_tensor * node, int thread, int threads, const Multiply & multiply) {
     const ggml_tensor *cache = node->src[0], *rows = node->src[1];
@@ -89,7 +91,9 @@ void for_each_product(ggml_tensor * node, int thread, int threads, const Multipl
 }
 
 // What is added to a token's scores. The mask is F32, with one stream for all or one for each.
-const float * mask_row(const ggml_tensor * mask, int64_t token, int64_t stream) { return at<const float>(mask, token, 0, mask->ne[3] > 1 ? stream : 0); }
+const float * mask_row(const ggml_tensor * mask, int64_t token, int64_t stream) {
+    return at<const float>(mask, token, 0, mask->ne[3] > 1 ? stream : 0);
+}
 
 // Cells from the first to the last that a row of the mask does not hide, at least `least`.
 int64_t count_seen(const float * hides, int64_t cells, int64_t least) {
@@ -108,7 +112,8 @@ int64_t count_visible(const ggml_tensor * mask, int64_t tokens, int64_t stream) 
 bool is_masked_softmax(const ggml_tensor * node, ggml_custom_op_t scores) {
     const ggml_tensor * mask = node->src[1];
     if (node->op != GGML_OP_SOFT_MAX || !mask || !is_replaced_by(node->src[0], scores)) return false;
-    const bool plain = mask->type == GGML_TYPE_F32 && mask->ne[2] == 1 && !node->src[2] && read_float(node, sizeof(float)) == 0.0f;
+    const bool plain =
+        mask->type == GGML_TYPE_F32 && mask->ne[2] == 1 && !node->src[2] && read_float(node, sizeof(float)) == 0.0f;
     return plain && has_float_rows(node->src[0]) && has_float_rows(node);
 }
 
@@ -152,12 +157,15 @@ void OwnProducts::take(ggml_tensor * node) {
 void OwnProducts::multiply_weight(ggml_tensor * node, int thread, int threads, void * self) {
     Workspace & workspace = static_cast<OwnProducts *>(self)->workspaces_[size_t(thread)];
     const ggml_tensor *w = node->src[0], *x = node->src[1];
-    if (w->type == GGML_TYPE_Q8_0) return run_integer_gemm(describe_integer_product(w, false, x, node, false), thread, threads, workspace.gemm.integers);
+    if (w->type == GGML_TYPE_Q8_0)
+        return run_integer_gemm(
+            describe_integer_product(w, false, x, node, false), thread, threads, workspace.gemm.integers);
     Gemm gemm = describe_product(w, false, x, node, false);
     if (w->type == GGML_TYPE_F16) {
         // As ggml and the trainer do.
         workspace.rounded.resize(size_t(gemm.m * gemm.k));
-        for (int64_t i = 0; i < gemm.m; i++) gemm_kernel().round_to_f16(gemm.a + i * gemm.a_row, workspace.rounded.data() + i * gemm.k, gemm.k);
+        for (int64_t i = 0; i < gemm.m; i++)
+            gemm_kernel().round_to_f16(gemm.a + i * gemm.a_row, workspace.rounded.data() + i * gemm.k, gemm.k);
         gemm.a = workspace.rounded.data();
         gemm.a_row = gemm.k;
     }
@@ -172,7 +180,8 @@ void OwnProducts::multiply_scores(ggml_tensor * node, int thread, int threads, v
             const int64_t cells = gemm.n;
             // Eights are what products of few rows are fast with.
             gemm.n = std::min(cells, (count_visible(mask, node->ne[1], stream) + 7) / 8 * 8);
-            for (int64_t i = 0; i < gemm.m; i++) std::fill(gemm.c + i * gemm.c_row + gemm.n, gemm.c + i * gemm.c_row + cells, 0.0f);
+            for (int64_t i = 0; i < gemm.m; i++)
+                std::fill(gemm.c + i * gemm.c_row + gemm.n, gemm.c + i * gemm.c_row + cells, 0.0f);
         }
         run_gemm(gemm, 0, 1, workspace);
     });

@@ -1,9 +1,9 @@
-// The products of llama.cpp's graphs on the CPU by the trainer's kernels (cpu/gemm.h): attention's, with its softmax, and
-// those with plain F32, F16 and Q8_0 weights. What samples and what learns then round alike, and a row's bits do not depend on
-// how many rows there are, where ggml takes one kernel for a row and another for many: KV is a function of the tokens up to it,
-// whether they were evaluated in a prompt or after being sampled. Many rows are faster too.
-// Works on nodes just before they are computed: a product becomes a custom operation, which runs in ggml's threads. Weights
-// that ggml has repacked, and those of other types, are left to it.
+// The products of llama.cpp's graphs on the CPU by the trainer's kernels (cpu/gemm.h): attention's, with its softmax,
+// and those with plain F32, F16 and Q8_0 weights. What samples and what learns then round alike, and a row's bits do
+// not depend on how many rows there are, where ggml takes one kernel for a row and another for many: KV is a function
+// of the tokens up to it, whether they were evaluated in a prompt or after being sampled. Many rows are faster too.
+// Works on nodes just before they are computed: a product becomes a custom operation, which runs in ggml's threads.
+// Weights that ggml has repacked, and those of other types, are left to it.
 #pragma once
 
 #include <vector>
@@ -17,8 +17,8 @@ namespace cria {
 
 class OwnProducts {
    public:
-    // With `same_bits` a row's bits are the same in every batch; else weights' products of few rows are left to ggml, which is
-    // faster there.
+    // With `same_bits` a row's bits are the same in every batch; else weights' products of few rows are left to ggml,
+    // which is faster there.
     OwnProducts(int threads, bool same_bits);
     OwnProducts(const OwnProducts &) = delete;
     OwnProducts & operator=(const OwnProducts &) = delete;

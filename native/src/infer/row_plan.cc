@@ -56,7 +56,9 @@ std::vector<int> plan_padding(const std::vector<bool> & active, int min_rows, in
         int first = begin;
         const auto short_of_rows = [&] { return end - first < min_rows || (end - first) % row_step != 0; };
         while (short_of_rows() && end < count && !active[size_t(end)]) end++;
-        while (short_of_rows() && first > 0 && (padding.empty() || padding.back() != first - 1) && !active[size_t(first - 1)]) first--;
+        while (short_of_rows() && first > 0 && (padding.empty() || padding.back() != first - 1) &&
+               !active[size_t(first - 1)])
+            first--;
         for (int i = first; i < end; i++) {
             if (!active[size_t(i)]) padding.push_back(i);
         }

@@ -41,7 +41,8 @@ SampledToken Sampler::sample(const float * logits, int n_vocab, const GeneratePa
         return pa != pb ? pa > pb : a < b;
     };
     candidates_.clear();
-    const float floor = params.min_p > 0 ? params.min_p * *std::max_element(probabilities_.begin(), probabilities_.end()) : 0.0f;
+    const float floor =
+        params.min_p > 0 ? params.min_p * *std::max_element(probabilities_.begin(), probabilities_.end()) : 0.0f;
     for (int32_t i = 0; i < n_vocab; i++) {
         if (probabilities_[size_t(i)] >= floor) candidates_.push_back(i);
     }

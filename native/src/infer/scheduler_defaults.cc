@@ -22,7 +22,8 @@ SchedulerOptions fill_defaults(const Model & model, SchedulerOptions options) {
     if (options.context_size == 0) options.context_size = default_context_size(llama_model_n_ctx_train(model.llama()));
     if (!options.flash_attention) {
         const bool trainable = model.options().trainable != Trainable::none;
-        options.flash_attention = choose_flash_attention(model.on_cpu(), trainable, options.kv_type, int(model.llama()->hparams.n_embd_head_k()));
+        options.flash_attention = choose_flash_attention(
+            model.on_cpu(), trainable, options.kv_type, int(model.llama()->hparams.n_embd_head_k()));
     }
     return options;
 }

@@ -16,8 +16,10 @@ constexpr size_t kMaxLostTail = 7;
 
 }  // namespace
 
-SequenceStore::SequenceStore(llama_context * context, int slots, PrefixSharing sharing, int prefill_chunk, size_t swap_bytes, SchedulerStats & totals)
-    : context_(context), sharing_(sharing), swap_bytes_(swap_bytes), totals_(totals), slots_(context, slots, sharing, prefill_chunk) {}
+SequenceStore::SequenceStore(llama_context * context, int slots, PrefixSharing sharing, int prefill_chunk,
+    size_t swap_bytes, SchedulerStats & totals)
+    : context_(context), sharing_(sharing), swap_bytes_(swap_bytes), totals_(totals),
+      slots_(context, slots, sharing, prefill_chunk) {}
 
 std::shared_ptr<Sequence> SequenceStore::create() {
     auto sequence = std::make_shared<Sequence>();
@@ -38,7 +40,9 @@ std::shared_ptr<Sequence> SequenceStore::fork(const Sequence & original) {
 std::shared_ptr<Sequence> SequenceStore::find(SequenceId id) const {
     const auto it = sequences_.find(id);
     if (it == sequences_.end()) {
-        throw Error("unknown-sequence", "does not exist or was disposed").subject("sequence").received(std::to_string(id));
+        throw Error("unknown-sequence", "does not exist or was disposed")
+            .subject("sequence")
+            .received(std::to_string(id));
     }
     return it->second;
 }
@@ -83,7 +87,8 @@ void SequenceStore::swap_slots(int a, int b) {
 
 bool SequenceStore::awaits_prefix(const Sequence & sequence) const {
     const size_t promised = slots_.find_promised(sequence.tokens).length;
-    return promised >= kMinAwaitedPrefix && promised > slots_.find_prefix(sequence.tokens).length && promised > sequence.saved.tokens;
+    return promised >= kMinAwaitedPrefix && promised > slots_.find_prefix(sequence.tokens).length &&
+           promised > sequence.saved.tokens;
 }
 
 bool SequenceStore::give_slot(Sequence & sequence) {
@@ -121,8 +126,8 @@ bool SequenceStore::give_slot(Sequence & sequence) {
     return true;
 }
 
-// A free slot that holds the prefix and little more, for it needs no copy; else the free slot that is missed least, which
-// may be one with the prefix and a longer tail.
+// A free slot that holds the prefix and little more, for it needs no copy; else the free slot that is missed least,
+// which may be one with the prefix and a longer tail.
 int SequenceStore::choose_free(const PrefixMatch & match) {
     int best = -1;
     for (const int holder : match.holders) {

@@ -14,7 +14,8 @@ namespace cria {
 class SequenceStore {
    public:
     // Evicted KV is saved up to `swap_bytes`, beyond that evaluated again. Counts what it does in `totals`.
-    SequenceStore(llama_context * context, int slots, PrefixSharing sharing, int prefill_chunk, size_t swap_bytes, SchedulerStats & totals);
+    SequenceStore(llama_context * context, int slots, PrefixSharing sharing, int prefill_chunk, size_t swap_bytes,
+        SchedulerStats & totals);
 
     KvSlots & slots() { return slots_; }
     KvSlot & slot_of(const Sequence & sequence) { return slots_[sequence.slot]; }
@@ -32,10 +33,11 @@ class SequenceStore {
     // The sequence is gone; its slot keeps its tokens for later ones with the same prefix.
     void release(Sequence & sequence);
 
-    // Whether a running request is about to evaluate more of this prompt than lies in any slot: a group's prompt is evaluated
-    // once, however many of its samples arrive at once.
+    // Whether a running request is about to evaluate more of this prompt than lies in any slot: a group's prompt is
+    // evaluated once, however many of its samples arrive at once.
     bool awaits_prefix(const Sequence & sequence) const;
-    // Finds KV for a sequence that has none: a prefix in some slot, its own saved state, or nothing. False: all are busy.
+    // Finds KV for a sequence that has none: a prefix in some slot, its own saved state, or nothing. False: all are
+    // busy.
     bool give_slot(Sequence & sequence);
     // The slot was used just now.
     void touch(int slot) { slots_[slot].last_use = ++clock_; }

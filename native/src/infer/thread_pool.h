@@ -1,6 +1,5 @@
-// Threads that wait for the next evaluation of one llama_context. Without them ggml starts and ends threads at each one,
-// which costs a small model a good part of its step.
-// Not thread-safe; outlives the context that it is attached to.
+// Threads that wait for the next evaluation of one llama_context. Without them ggml starts and ends threads at each
+// one, which costs a small model a good part of its step. Not thread-safe; outlives the context that it is attached to.
 #pragma once
 
 struct ggml_threadpool;

@@ -27,7 +27,8 @@ struct RowKernel {
     void (*backward)(float * d, const float * p, int n, float scale, float delta);
     // x becomes -p (c + e (log p + entropy)) scale for p = exp(z - offset).
     void (*gradient)(float * x, int n, float scale, float offset, float entropy, float c, float e);
-    void (*swiglu_gradient)(const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n);
+    void (*swiglu_gradient)(
+        const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n);
 };
 
 // The process's (cpu/kernel_choice.h).

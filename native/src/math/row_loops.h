@@ -66,11 +66,12 @@ struct Lanes {
     }
 };
 
-// exp for x <= 0 within 2e-7 relative: 2^k e^r with |r| <= ln 2 / 2 and a degree-6 polynomial (Cephes expf's coefficients).
-// Below -87 the result would be subnormal and is 0.
+// exp for x <= 0 within 2e-7 relative: 2^k e^r with |r| <= ln 2 / 2 and a degree-6 polynomial (Cephes expf's
+// coefficients). Below -87 the result would be subnormal and is 0.
 CRIA_INLINE Vec fast_exp(Vec x) {
     // Adding 1.5 * 2^23 rounds to the nearest integer, and leaves it in the lowest bits.
-    const Vec integer = splat<Vec>(12582912.0f), shifted = fuse(x, splat<Vec>(1.44269504f), integer), k = shifted - integer;
+    const Vec integer = splat<Vec>(12582912.0f), shifted = fuse(x, splat<Vec>(1.44269504f), integer),
+              k = shifted - integer;
     const Vec r = fuse(k, splat<Vec>(2.12194440e-4f), fuse(k, splat<Vec>(-0.693359375f), x));
     Vec p = splat<Vec>(1.9875691500e-4f);
     p = fuse(p, r, splat<Vec>(1.3981999507e-3f));
@@ -108,7 +109,9 @@ CRIA_INLINE Vec exp_at(const float * x, float scale, float max, Count count) {
 
 CRIA_INLINE float sum_block(const float * x, int begin, int end, float scale, float max) {
     Lanes sums;
-    for_each_vector(begin, end, [&](int64_t i, int v, auto count) __attribute__((always_inline)) { sums.v[v] += exp_at(x + i, scale, max, count); });
+    for_each_vector(begin, end, [&](int64_t i, int v, auto count) __attribute__((always_inline)) {
+        sums.v[v] += exp_at(x + i, scale, max, count);
+    });
     return sums.total();
 }
 
@@ -116,19 +119,22 @@ CRIA_INLINE int end_of(int begin, int block, int n) { return begin + block < n ?
 
 double sum_exp(const float * x, int n, float scale, float max) {
     double total = 0.0;
-    for (int begin = 0; begin < n; begin += kBlock) total += double(sum_block(x, begin, end_of(begin, kBlock, n), scale, max));
+    for (int begin = 0; begin < n; begin += kBlock)
+        total += double(sum_block(x, begin, end_of(begin, kBlock, n), scale, max));
     return total;
 }
 
 void block_sums(const float * x, int n, float scale, float max, float * sums) {
-    for (int begin = 0; begin < n; begin += kSumBlock) *sums++ = sum_block(x, begin, end_of(begin, kSumBlock, n), scale, max);
+    for (int begin = 0; begin < n; begin += kSumBlock)
+        *sums++ = sum_block(x, begin, end_of(begin, kSumBlock, n), scale, max);
 }
 
 double sum_exp_times(const float * x, int n, float scale, float max) {
     double total = 0.0;
     for (int begin = 0; begin < n; begin += kBlock) {
         Lanes sums;
-        for_each_vector(begin, end_of(begin, kBlock, n), [&](int64_t i, int v, auto count) __attribute__((always_inline)) {
+        for_each_vector(
+            begin, end_of(begin, kBlock, n), [&](int64_t i, int v, auto count) __attribute__((always_inline)) {
             const Vec shifted = bound(fuse(load(x + i, count), splat<Vec>(scale), splat<Vec>(-max)));
             sums.v[v] = fuse(keep(fast_exp(shifted), 0.0f, count), shifted, sums.v[v]);
         });
@@ -138,7 +144,9 @@ double sum_exp_times(const float * x, int n, float scale, float max) {
 }
 
 void exp_of(const float * x, int n, float scale, float offset, float * out) {
-    for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) { store(out + i, exp_at(x + i, scale, offset, count), count); });
+    for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) {
+        store(out + i, exp_at(x + i, scale, offset, count), count);
+    });
 }
 
 float replace_by_exp(float * x, int n, float scale, float max) {
@@ -155,7 +163,8 @@ double replace_by_exp_times(float * x, int n, float scale, float max, double & w
     double total = 0.0;
     for (int begin = 0; begin < n; begin += kBlock) {
         Lanes sums, times;
-        for_each_vector(begin, end_of(begin, kBlock, n), [&](int64_t i, int v, auto count) __attribute__((always_inline)) {
+        for_each_vector(
+            begin, end_of(begin, kBlock, n), [&](int64_t i, int v, auto count) __attribute__((always_inline)) {
             const Vec shifted = bound(fuse(load(x + i, count), splat<Vec>(scale), splat<Vec>(-max)));
             const Vec e = keep(fast_exp(shifted), 0.0f, count);
             store(x + i, e, count);
@@ -169,7 +178,9 @@ double replace_by_exp_times(float * x, int n, float scale, float max, double & w
 }
 
 void scale_row(float * x, int n, float factor) {
-    for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) { store(x + i, load(x + i, count) * splat<Vec>(factor), count); });
+    for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) {
+        store(x + i, load(x + i, count) * splat<Vec>(factor), count);
+    });
 }
 
 void backward(float * d, const float * p, int n, float scale, float delta) {
@@ -199,6 +210,7 @@ void swiglu_gradient(const float * gate, const float * up, const float * dy, flo
 
 }  // namespace
 
-const RowKernel CRIA_KERNEL_NAME = {largest, sum_exp, block_sums, sum_exp_times, exp_of, replace_by_exp, replace_by_exp_times, scale_row, backward, gradient, swiglu_gradient};
+const RowKernel CRIA_KERNEL_NAME = {largest, sum_exp, block_sums, sum_exp_times, exp_of, replace_by_exp,
+    replace_by_exp_times, scale_row, backward, gradient, swiglu_gradient};
 
 }  // namespace cria

@@ -17,7 +17,9 @@ RowStats softmax_stats(const float * logits, int n, float scale, bool with_entro
     return stats;
 }
 
-double sum_exp_squares(const float * logits, int n, float scale, float max) { return row_kernel().sum_exp(logits, n, 2.0f * scale, 2.0f * max); }
+double sum_exp_squares(const float * logits, int n, float scale, float max) {
+    return row_kernel().sum_exp(logits, n, 2.0f * scale, 2.0f * max);
+}
 
 float sum_squared_probabilities(const float * logits, int n, float scale, const RowStats & stats) {
     return float(sum_exp_squares(logits, n, scale, stats.max) * std::exp(-2.0 * double(stats.log_sum)));
@@ -58,7 +60,9 @@ float softmax_in_place(float * x, int n, float scale) {
 
 void softmax_again(float * x, int n, float scale, float log_sum) { row_kernel().exp_of(x, n, scale, log_sum, x); }
 
-void softmax_backward(float * d, const float * p, int n, float scale, float delta) { row_kernel().backward(d, p, n, scale, delta); }
+void softmax_backward(float * d, const float * p, int n, float scale, float delta) {
+    row_kernel().backward(d, p, n, scale, delta);
+}
 
 void softmax_gradient(float * logits, int n, float scale, int target, float c, float e) {
     if (c == 0.0f && e == 0.0f) {

@@ -1,11 +1,11 @@
-// Log-softmax of one row of logits, as the sampler and the trainer both need it. z = logits * scale (scale = 1/temperature).
-// Loops over entries are row_kernel.h's; sums are kept in doubles per block.
+// Log-softmax of one row of logits, as the sampler and the trainer both need it. z = logits * scale
+// (scale = 1/temperature). Loops over entries are row_kernel.h's; sums are kept in doubles per block.
 #pragma once
 
 namespace cria {
 
 struct RowStats {
-    float max = 0.0f;      // of z
+    float max = 0.0f;  // of z
     float log_sum = 0.0f;  // log sum exp(z - max)
     float entropy = 0.0f;  // of softmax(z), in nats; only when asked for
 };
@@ -17,8 +17,8 @@ double sum_exp_squares(const float * logits, int n, float scale, float max);
 // Sum of the squared probabilities of softmax(z), within (0, 1].
 float sum_squared_probabilities(const float * logits, int n, float scale, const RowStats & stats);
 
-// softmax_stats without the entropy, and the sums of exp(z - max) over blocks of kSumBlock entries each, the last one shorter: a token is then
-// drawn by searching the blocks' sums and the entries of one block alone.
+// softmax_stats without the entropy, and the sums of exp(z - max) over blocks of kSumBlock entries each, the last one
+// shorter: a token is then drawn by searching the blocks' sums and the entries of one block alone.
 constexpr int kSumBlock = 64;
 RowStats softmax_block_sums(const float * logits, int n, float scale, float * sums);
 
@@ -26,7 +26,9 @@ RowStats softmax_block_sums(const float * logits, int n, float scale, float * su
 void softmax_weights(const float * logits, int n, float scale, float max, float * weights);
 
 // Logprob of the token with this logit.
-inline float row_logprob(const RowStats & stats, float logit, float scale) { return (logit * scale - stats.max) - stats.log_sum; }
+inline float row_logprob(const RowStats & stats, float logit, float scale) {
+    return (logit * scale - stats.max) - stats.log_sum;
+}
 
 // probabilities[j] = exp(logits[j] * scale - max - log_sum).
 void softmax_probabilities(const float * logits, int n, float scale, const RowStats & stats, float * probabilities);

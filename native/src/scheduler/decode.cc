@@ -29,7 +29,8 @@ void Scheduler::Impl::decode() {
     std::vector<Output> outputs;
     size_t p = 0;
     const auto pad_until = [&](int slot) {
-        for (; p < padding.size() && padding[p] < slot; p++) batch.add(0, int(slots[padding[p]].tokens.size()), padding[p], true);
+        for (; p < padding.size() && padding[p] < slot; p++)
+            batch.add(0, int(slots[padding[p]].tokens.size()), padding[p], true);
     };
     for (const auto & sequence : decoding) {
         pad_until(sequence->slot);

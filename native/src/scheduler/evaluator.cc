@@ -13,21 +13,27 @@ namespace cria {
 
 namespace {
 
-// Evaluations of fewer floating-point operations (some 5 ms of one core) leave a core to the event loop, which has texts to
-// render and tools to call meanwhile: threads that compute meet at every operation, and all wait for one that lost its core.
+// Evaluations of fewer floating-point operations (some 5 ms of one core) leave a core to the event loop, which has
+// texts to render and tools to call meanwhile: threads that compute meet at every operation, and all wait for one that
+// lost its core.
 constexpr double kSmallEvaluation = 2.5e8;
 
 ggml_type parse_kv_type(const std::string & name) {
     if (name == "f32") return GGML_TYPE_F32;
     if (name == "f16") return GGML_TYPE_F16;
     if (name == "q8_0") return GGML_TYPE_Q8_0;
-    throw Error("bad-option", "is not a KV type").subject("kvType").expected("\"f32\", \"f16\" or \"q8_0\"").received('"' + name + '"');
+    throw Error("bad-option", "is not a KV type")
+        .subject("kvType")
+        .expected("\"f32\", \"f16\" or \"q8_0\"")
+        .received('"' + name + '"');
 }
 
 }  // namespace
 
-Evaluator::Evaluator(const Model & model, const SchedulerOptions & options, const BatchRules & rules, std::atomic<bool> & stopping)
-    : model_(model), keeps_prompt_ends_(rules.sharing == PrefixSharing::tokens), n_vocab_(llama_vocab_n_tokens(model.vocab())) {
+Evaluator::Evaluator(
+    const Model & model, const SchedulerOptions & options, const BatchRules & rules, std::atomic<bool> & stopping)
+    : model_(model), keeps_prompt_ends_(rules.sharing == PrefixSharing::tokens),
+      n_vocab_(llama_vocab_n_tokens(model.vocab())) {
     // Enough streams for the padding rows (see scheduler_impl.h), each with cells for them.
     const int streams = rules.padded(options.max_sequences);
     const int n_batch = std::max({512, streams, options.prefill_chunk});
@@ -40,7 +46,9 @@ Evaluator::Evaluator(const Model & model, const SchedulerOptions & options, cons
     params.flash_attn_type = *options.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     params.kv_unified = false;
     params.no_perf = true;
-    params.abort_callback = [](void * data) { return static_cast<std::atomic<bool> *>(data)->load(std::memory_order_relaxed); };
+    params.abort_callback = [](void * data) {
+        return static_cast<std::atomic<bool> *>(data)->load(std::memory_order_relaxed);
+    };
     params.abort_callback_data = &stopping;
     if (model.on_cpu()) {
         products_ = std::make_unique<OwnProducts>(model.threads(), options.deterministic);
@@ -48,14 +56,19 @@ Evaluator::Evaluator(const Model & model, const SchedulerOptions & options, cons
         params.cb_eval_user_data = products_.get();
     }
     if (options.kv_type == "q8_0" && !*options.flash_attention) {
-        throw Error("bad-option", "needs flash attention").subject("kvType").received("\"q8_0\" with flashAttention false").remedy("set flashAttention true or \"auto\", or use \"f16\"");
+        throw Error("bad-option", "needs flash attention")
+            .subject("kvType")
+            .received("\"q8_0\" with flashAttention false")
+            .remedy("set flashAttention true or \"auto\", or use \"f16\"");
     }
     take_log_errors();
     const AssertionGuard guard(model.options().path);
     context_.reset(llama_init_from_model(model.llama(), params));
     if (!context_) {
-        throw Error("context-failed", "the context cannot be created").subject("loadModel")
-            .received(std::to_string(streams) + " sequences of " + std::to_string(options.context_size) + " tokens; " + take_log_errors())
+        throw Error("context-failed", "the context cannot be created")
+            .subject("loadModel")
+            .received(std::to_string(streams) + " sequences of " + std::to_string(options.context_size) + " tokens; " +
+                      take_log_errors())
             .remedy("lower contextSize or maxSequences: both multiply the KV cache's memory");
     }
     if (llama_adapter_lora * adapter = model.adapter()) {
@@ -91,7 +104,8 @@ Drawn Evaluator::draw(const Sequence & sequence, const float * logits) {
         return {{}, kept, kept};
     }
     const bool keeps = keeps_prompt_ends_ && request.result.token_ids.empty() && !sequence.next_logits;
-    return {sampler_.sample(logits, n_vocab_, request.params, request.result.token_ids.size()), nullptr, keeps ? copy() : nullptr};
+    return {sampler_.sample(logits, n_vocab_, request.params, request.result.token_ids.size()), nullptr,
+        keeps ? copy() : nullptr};
 }
 
 }  // namespace cria

@@ -1,5 +1,5 @@
-// The llama_context: a batch is filled, evaluated, and sampled from. Not thread-safe: the scheduler's thread alone uses it, with
-// the model's compute mutex held.
+// The llama_context: a batch is filled, evaluated, and sampled from. Not thread-safe: the scheduler's thread alone uses
+// it, with the model's compute mutex held.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,8 @@ namespace cria {
 struct Drawn {
     SampledToken token{};
     std::shared_ptr<std::vector<float>> logits;
-    std::shared_ptr<std::vector<float>> prompt_end;  // the logits that the first token came from, for the same prompt again
+    std::shared_ptr<std::vector<float>>
+        prompt_end;  // the logits that the first token came from, for the same prompt again
 };
 
 // A sequence in a batch, the output row after its last token (-1: none), and what was drawn there.
@@ -34,18 +35,19 @@ struct Output {
 class Evaluator {
    public:
     // `stopping` interrupts an evaluation. Throws Error when the context cannot be created (memory, sizes).
-    Evaluator(const Model & model, const SchedulerOptions & options, const BatchRules & rules, std::atomic<bool> & stopping);
+    Evaluator(
+        const Model & model, const SchedulerOptions & options, const BatchRules & rules, std::atomic<bool> & stopping);
     Evaluator(const Evaluator &) = delete;
     Evaluator & operator=(const Evaluator &) = delete;
 
     llama_context * context() const { return context_.get(); }
     // What the next evaluation evaluates.
     DecodeBatch & batch() { return *batch_; }
-    // Evaluates the batch and draws what follows each output row. Reads nothing of the sequences that other threads write.
-    // False: llama.cpp could not evaluate it. `seconds` is what llama.cpp took.
+    // Evaluates the batch and draws what follows each output row. Reads nothing of the sequences that other threads
+    // write. False: llama.cpp could not evaluate it. `seconds` is what llama.cpp took.
     bool run(std::vector<Output> & outputs, double & seconds);
-    // What follows the last token of an admitted sequence: a sampled token, or for a request that only wanted the evaluation
-    // the logits themselves.
+    // What follows the last token of an admitted sequence: a sampled token, or for a request that only wanted the
+    // evaluation the logits themselves.
     Drawn draw(const Sequence & sequence, const float * logits);
 
    private:

@@ -37,14 +37,17 @@ void Scheduler::Impl::prefill() {
         // Rows after a short chunk make it fit for the kernels of long ones; no earlier row sees them.
         const int length = chunks[begin].length, rows = rules.padded(length);
         size_t end = begin;
-        for (; end < chunks.size() && chunks[end].length == length && batch.room() >= rows && (end == begin || rules.groups_prefill); end++) {
+        for (; end < chunks.size() && chunks[end].length == length && batch.room() >= rows &&
+               (end == begin || rules.groups_prefill);
+            end++) {
             const auto & sequence = chunks[end].sequence;
             const size_t at = store.slot_of(*sequence).tokens.size();
             const bool last = at + size_t(length) == sequence->tokens.size();
             const int first = batch.size();
             // As many output rows, for the same reason: the LM head and the last feed-forward see output rows only.
             for (int i = 0; i < rows; i++) {
-                batch.add(i < length ? sequence->tokens[at + size_t(i)] : 0, int(at) + i, sequence->slot, last && i >= std::max(0, length - rules.min_rows) && i < std::max(length, rules.min_rows));
+                batch.add(i < length ? sequence->tokens[at + size_t(i)] : 0, int(at) + i, sequence->slot,
+                    last && i >= std::max(0, length - rules.min_rows) && i < std::max(length, rules.min_rows));
             }
             outputs.push_back({sequence, last ? first + length - 1 : -1});
         }

@@ -9,13 +9,19 @@ namespace cria {
 namespace {
 
 Error describe_bad_logits(const Model & model) {
-    return Error("bad-logits", "gives logits that are not finite").subject(model.options().path).expected("a number for each token")
-        .received("NaN or infinity").remedy("the file's weights or the adapter's are damaged, or training diverged: go back to a good checkpoint, and lower the learning rate");
+    return Error("bad-logits", "gives logits that are not finite")
+        .subject(model.options().path)
+        .expected("a number for each token")
+        .received("NaN or infinity")
+        .remedy(
+            "the file's weights or the adapter's are damaged, or training diverged: go back to a good checkpoint, and "
+            "lower the learning rate");
 }
 
 }  // namespace
 
-Requests::Requests(const Model & model, int context_size, SequenceStore & store, SchedulerStats & totals, const std::atomic<bool> & stopping)
+Requests::Requests(const Model & model, int context_size, SequenceStore & store, SchedulerStats & totals,
+    const std::atomic<bool> & stopping)
     : model_(model), context_size_(context_size), store_(store), totals_(totals), stopping_(stopping) {}
 
 void Requests::submit(const std::shared_ptr<Sequence> & sequence, std::unique_ptr<Request> request) {
@@ -55,7 +61,8 @@ void Requests::accept(const std::shared_ptr<Sequence> & sequence, const Drawn & 
     const auto & stops = request.params.stop_tokens;
     bool stopped = std::find(stops.begin(), stops.end(), sampled.token) != stops.end();
     if (!stopped) stopped = request.stream.append(model_.piece(sampled.token, true));
-    const bool full = int(result.token_ids.size()) >= request.params.max_tokens || int(sequence->tokens.size()) >= context_size_;
+    const bool full =
+        int(result.token_ids.size()) >= request.params.max_tokens || int(sequence->tokens.size()) >= context_size_;
     if (request.on_text) {
         std::string ready = request.stream.take_ready(stopped || full);
         if (!ready.empty()) request.on_text(std::move(ready));
@@ -118,7 +125,8 @@ void Requests::finish(const std::shared_ptr<Sequence> & sequence, FinishReason r
     const auto milliseconds = [](Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
     const auto now = Clock::now();
     result.stats.queue_ms = milliseconds((request.is_admitted ? request.admitted : now) - request.submitted);
-    if (request.is_admitted) result.stats.prefill_ms = milliseconds((request.is_decoding ? request.decoding : now) - request.admitted);
+    if (request.is_admitted)
+        result.stats.prefill_ms = milliseconds((request.is_decoding ? request.decoding : now) - request.admitted);
     if (request.is_decoding) result.stats.decode_ms = milliseconds(now - request.decoding);
     settle(sequence);
 }

@@ -19,7 +19,8 @@ namespace cria {
 class Requests {
    public:
     // Counts sampled tokens in `totals`. While `stopping`, what fails is an abort like any other.
-    Requests(const Model & model, int context_size, SequenceStore & store, SchedulerStats & totals, const std::atomic<bool> & stopping);
+    Requests(const Model & model, int context_size, SequenceStore & store, SchedulerStats & totals,
+        const std::atomic<bool> & stopping);
 
     // In order of arrival; without a slot, but for sequences that kept theirs.
     const std::deque<std::shared_ptr<Sequence>> & waiting() const { return waiting_; }

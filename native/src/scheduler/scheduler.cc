@@ -8,7 +8,8 @@
 
 namespace cria {
 
-Scheduler::Scheduler(std::shared_ptr<Model> model, const SchedulerOptions & options) : impl_(std::make_unique<Impl>(std::move(model), options)) {}
+Scheduler::Scheduler(std::shared_ptr<Model> model, const SchedulerOptions & options)
+    : impl_(std::make_unique<Impl>(std::move(model), options)) {}
 
 Scheduler::~Scheduler() = default;
 
@@ -20,7 +21,10 @@ SequenceId Scheduler::create_sequence() {
 SequenceId Scheduler::fork(SequenceId source) {
     const Locked lock(impl_->mutex);
     const auto original = impl_->store.find(source);
-    if (original->request) throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call before forking");
+    if (original->request)
+        throw Error("sequence-busy", "is still generating")
+            .subject("sequence")
+            .remedy("await the running call before forking");
     return impl_->store.fork(*original)->id;
 }
 
@@ -42,7 +46,10 @@ void Scheduler::dispose(SequenceId id) {
 void Scheduler::reset(SequenceId id) {
     const Locked lock(impl_->mutex);
     const auto sequence = impl_->store.find(id);
-    if (sequence->request) throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call before resetting");
+    if (sequence->request)
+        throw Error("sequence-busy", "is still generating")
+            .subject("sequence")
+            .remedy("await the running call before resetting");
     impl_->store.reset(*sequence);
 }
 
@@ -56,8 +63,8 @@ std::vector<int32_t> Scheduler::tokens(SequenceId id) const {
     return impl_->store.find(id)->tokens;
 }
 
-RequestId Scheduler::submit(SequenceId id, std::vector<int32_t> delta, GenerateParams params, std::function<void(GenerateResult)> done,
-                            std::function<void(std::string)> on_text) {
+RequestId Scheduler::submit(SequenceId id, std::vector<int32_t> delta, GenerateParams params,
+    std::function<void(GenerateResult)> done, std::function<void(std::string)> on_text) {
     const Locked lock(impl_->mutex);
     const auto sequence = impl_->store.find(id);
     if (sequence->disposed) throw Error("unknown-sequence", "was disposed").subject("sequence");
@@ -101,22 +108,31 @@ SchedulerStats Scheduler::stats() const {
     return stats;
 }
 
-void Scheduler::Impl::check_request(const Sequence & sequence, const std::vector<int32_t> & delta, const GenerateParams & params) const {
-    if (sequence.request) throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call first");
+void Scheduler::Impl::check_request(
+    const Sequence & sequence, const std::vector<int32_t> & delta, const GenerateParams & params) const {
+    if (sequence.request)
+        throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call first");
     const int n_vocab = llama_vocab_n_tokens(model->vocab());
     for (const int32_t token : delta) {
         if (token < 0 || token >= n_vocab) {
-            throw Error("bad-token", "is not a token of this vocabulary").subject("deltaTokenIds").expected("0 to " + std::to_string(n_vocab - 1)).received(std::to_string(token));
+            throw Error("bad-token", "is not a token of this vocabulary")
+                .subject("deltaTokenIds")
+                .expected("0 to " + std::to_string(n_vocab - 1))
+                .received(std::to_string(token));
         }
     }
     const size_t total = sequence.tokens.size() + delta.size();
-    if (total == 0) throw Error("empty-request", "has no tokens to continue").subject("generate").expected("at least one token in the sequence or the delta");
+    if (total == 0)
+        throw Error("empty-request", "has no tokens to continue")
+            .subject("generate")
+            .expected("at least one token in the sequence or the delta");
     const size_t needed = total + size_t(std::max(0, params.max_tokens));
     if (needed > size_t(options.context_size)) {
-        throw Error("context-exceeded", "the request does not fit into the context").subject("generate")
+        throw Error("context-exceeded", "the request does not fit into the context")
+            .subject("generate")
             .expected("at most " + std::to_string(options.context_size) + " tokens")
-            .received(std::to_string(sequence.tokens.size()) + " in the sequence + " + std::to_string(delta.size()) + " new + " + std::to_string(params.max_tokens) +
-                      " to sample = " + std::to_string(needed))
+            .received(std::to_string(sequence.tokens.size()) + " in the sequence + " + std::to_string(delta.size()) +
+                      " new + " + std::to_string(params.max_tokens) + " to sample = " + std::to_string(needed))
             .remedy("lower maxTokens, shorten the prompt, or load the model with a larger contextSize");
     }
 }

@@ -1,16 +1,18 @@
-// What the scheduler is made of. Public methods (scheduler.cc) enqueue under the mutex; one thread (scheduler_thread.cc) takes
-// step after step: it admits requests, evaluates prompts (prefill.cc), then one token for each sequence that decodes (decode.cc).
+// What the scheduler is made of. Public methods (scheduler.cc) enqueue under the mutex; one thread
+// (scheduler_thread.cc) takes step after step: it admits requests, evaluates prompts (prefill.cc), then one token for
+// each sequence that decodes (decode.cc).
 //
-// KV layout: split streams (kv_unified = false), one per slot, because with a unified cache every token attends over the
-// cells of all conversations. llama.cpp puts sequences into one physical batch only when their stream ids are
-// consecutive and their token counts equal; so decode steps take exactly one token per slot in slot order, sequences change
-// slots when too many holes lie between those that decode, small holes are filled with a padding row that is removed again,
-// and prefill runs in batches of its own.
-// What a sequence is computed from then never depends on its neighbours: each stream attends to its own cells, and a row's
-// results do not depend on how many rows there are. Our own products (own_products.h) see to that; those left to ggml need at
-// least two rows (a single one takes another kernel), or eight for K-quants, so batches and prefill chunks are padded up to
-// that. The KV of a token is then a function of the tokens up to it, whether it was evaluated in a prompt or after being
-// sampled, and any prefix that lies in some slot may be taken over.
+// KV layout: split streams (kv_unified = false), one per slot, because with a unified cache every token attends over
+// the cells of all conversations. llama.cpp puts sequences into one physical batch only when their stream ids are
+// consecutive and their token counts equal; so decode steps take exactly one token per slot in slot order, sequences
+// change slots when too many holes lie between those that decode, small holes are filled with a padding row that is
+// removed again, and prefill runs in batches of its own.
+//
+// What a sequence is computed from then never depends on its neighbours: each stream attends to its own cells, and a
+// row's results do not depend on how many rows there are. Our own products (own_products.h) see to that; those left to
+// ggml need at least two rows (a single one takes another kernel), or eight for K-quants, so batches and prefill chunks
+// are padded up to that. The KV of a token is then a function of the tokens up to it, whether it was evaluated in a
+// prompt or after being sampled, and any prefix that lies in some slot may be taken over.
 #pragma once
 
 #include <atomic>
@@ -54,7 +56,8 @@ struct Scheduler::Impl {
 
     // ---- called from any thread ----
 
-    void check_request(const Sequence & sequence, const std::vector<int32_t> & delta, const GenerateParams & params) const CRIA_REQUIRES(mutex);
+    void check_request(const Sequence & sequence, const std::vector<int32_t> & delta,
+        const GenerateParams & params) const CRIA_REQUIRES(mutex);
 
     // ---- the scheduler's thread ----
 

@@ -8,14 +8,16 @@ namespace cria {
 
 namespace {
 
-// An idle scheduler lets a burst of submissions arrive, for what came first would be decoded alone and the others behind
-// it: it waits until none came for this share of an evaluation, at most so many shares.
+// An idle scheduler lets a burst of submissions arrive, for what came first would be decoded alone and the others
+// behind it: it waits until none came for this share of an evaluation, at most so many shares.
 constexpr double kQuietShare = 0.02;
 constexpr int kMostQuietShares = 10;
 
 const SchedulerOptions & check_sizes(const SchedulerOptions & options) {
     if (options.context_size < 1 || options.max_sequences < 1 || options.max_sequences > 256) {
-        throw Error("bad-option", "is out of range").subject("maxSequences, contextSize").expected("1 to 256, at least 1")
+        throw Error("bad-option", "is out of range")
+            .subject("maxSequences, contextSize")
+            .expected("1 to 256, at least 1")
             .received(std::to_string(options.max_sequences) + ", " + std::to_string(options.context_size));
     }
     return options;
@@ -24,8 +26,10 @@ const SchedulerOptions & check_sizes(const SchedulerOptions & options) {
 }  // namespace
 
 Scheduler::Impl::Impl(std::shared_ptr<Model> m, const SchedulerOptions & o)
-    : model(std::move(m)), options(check_sizes(o)), rules(choose_batch_rules(*model, options)), evaluator(*model, options, rules, stopping),
-      store(evaluator.context(), rules.padded(options.max_sequences), rules.sharing, options.prefill_chunk, options.swap_bytes, totals),
+    : model(std::move(m)), options(check_sizes(o)), rules(choose_batch_rules(*model, options)),
+      evaluator(*model, options, rules, stopping),
+      store(evaluator.context(), rules.padded(options.max_sequences), rules.sharing, options.prefill_chunk,
+          options.swap_bytes, totals),
       requests(*model, options.context_size, store, totals, stopping), thread([this] { run(); }) {}
 
 Scheduler::Impl::~Impl() {
@@ -134,11 +138,13 @@ void Scheduler::Impl::run_flushes() {
     flushes.clear();
 }
 
-// After an exception, for want of memory mostly: what was half done is not known, so every request in flight fails and the
-// cache is emptied. Later requests find everything in order.
+// After an exception, for want of memory mostly: what was half done is not known, so every request in flight fails and
+// the cache is emptied. Later requests find everything in order.
 void Scheduler::Impl::fail_all(const std::string & reason) {
-    requests.fail_all(Error("engine-failed", "failed while this and other requests ran").subject("engine").received(reason)
-        .remedy("if memory ran out, lower contextSize or maxSequences; the model can still be used"));
+    requests.fail_all(Error("engine-failed", "failed while this and other requests ran")
+            .subject("engine")
+            .received(reason)
+            .remedy("if memory ran out, lower contextSize or maxSequences; the model can still be used"));
     store.clear();
 }
 

@@ -10,9 +10,11 @@ HeadVectors head_vectors(const ggml_tensor * t, int64_t heads, int64_t first_flo
     return {static_cast<float *>(t->data) + first_float, heads, int64_t(t->nb[1] / sizeof(float))};
 }
 
-AttentionTensors describe_for_cpu(const Architecture & arch, const ggml_tensor * q, const ggml_tensor * k, const ggml_tensor * v, const ggml_tensor * kept) {
+AttentionTensors describe_for_cpu(const Architecture & arch, const ggml_tensor * q, const ggml_tensor * k,
+    const ggml_tensor * v, const ggml_tensor * kept) {
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
-    return {D, arch.attention_scale, head_vectors(q, H), head_vectors(k, KV), head_vectors(v, KV), head_vectors(kept, H), head_vectors(kept, H, D * H)};
+    return {D, arch.attention_scale, head_vectors(q, H), head_vectors(k, KV), head_vectors(v, KV),
+        head_vectors(kept, H), head_vectors(kept, H, D * H)};
 }
 
 ggml_tensor * view_rows(Graph & g, ggml_tensor * t, int64_t first, int64_t count) {
@@ -32,8 +34,8 @@ ggml_tensor * merge_heads(Graph & g, ggml_tensor * x, const BatchShape & s, int6
     return ggml_cont_2d(c, x, D * N, s.tokens());
 }
 
-// Query heads of one KV head lie next to each other: as extra rows of one matrix they need no broadcast, and the sum over
-// the group comes for free in the gradients of K and V.
+// Query heads of one KV head lie next to each other: as extra rows of one matrix they need no broadcast, and the sum
+// over the group comes for free in the gradients of K and V.
 struct GroupedHeads {
     ggml_tensor *q, *k, *v;  // [D, S*G, KV, B], [D, S, KV, B], [D, S, KV, B]
 };
@@ -44,7 +46,8 @@ GroupedHeads group_heads(Graph & g, const Architecture & arch, const BatchShape 
     return {q, split_heads(g, a.k, s, D, KV), split_heads(g, a.v, s, D, KV)};
 }
 
-void forward_by_products(Graph & g, const Architecture & arch, const BatchShape & s, ggml_tensor * mask, AttentionState & a) {
+void forward_by_products(
+    Graph & g, const Architecture & arch, const BatchShape & s, ggml_tensor * mask, AttentionState & a) {
     ggml_context * c = g.ctx();
     const int64_t S = s.row_length, B = s.rows, H = arch.n_head, KV = arch.n_head_kv;
     const GroupedHeads heads = group_heads(g, arch, s, a);
@@ -53,51 +56,59 @@ void forward_by_products(Graph & g, const Architecture & arch, const BatchShape 
     a.out = merge_heads(g, multiply(g, ggml_transpose(c, heads.v), a.kept), s, arch.head_size, H);
 }
 
-AttentionGradient backward_by_products(Graph & g, const Architecture & arch, const BatchShape & s, const AttentionState & a, ggml_tensor * d_out) {
+AttentionGradient backward_by_products(
+    Graph & g, const Architecture & arch, const BatchShape & s, const AttentionState & a, ggml_tensor * d_out) {
     ggml_context * c = g.ctx();
     const int64_t S = s.row_length, B = s.rows, D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
     const GroupedHeads heads = group_heads(g, arch, s, a);
     ggml_tensor * d_mixed = ggml_reshape_4d(c, split_heads(g, d_out, s, D, H), D, S * (H / KV), KV, B);
-    ggml_tensor * d_probs = multiply(g, heads.v, d_mixed);       // [S, S*G, KV, B]
-    ggml_tensor * d_v = outer_sum(g, d_mixed, a.kept);           // [D, S, KV, B]
+    ggml_tensor * d_probs = multiply(g, heads.v, d_mixed);  // [S, S*G, KV, B]
+    ggml_tensor * d_v = outer_sum(g, d_mixed, a.kept);  // [D, S, KV, B]
     ggml_tensor * d_scores = ggml_soft_max_ext_back(c, d_probs, a.kept, arch.attention_scale, 0.0f);
     ggml_tensor * d_q = multiply(g, ggml_transpose(c, heads.k), d_scores);  // [D, S*G, KV, B]
-    ggml_tensor * d_k = outer_sum(g, heads.q, d_scores);                    // [D, S, KV, B]
+    ggml_tensor * d_k = outer_sum(g, heads.q, d_scores);  // [D, S, KV, B]
     return {merge_heads(g, d_q, s, D, H), merge_heads(g, d_k, s, D, KV), merge_heads(g, d_v, s, D, KV)};
 }
 
 // Of q, k, v and what the forward pass wrote; steps in floats. The last two inputs of the node say who sees whom.
-cria_attention describe_for_kernel(const Architecture & arch, const BatchShape & s, const ggml_tensor * node, const ggml_tensor * kept) {
+cria_attention describe_for_kernel(
+    const Architecture & arch, const BatchShape & s, const ggml_tensor * node, const ggml_tensor * kept) {
     const auto floats = [](const ggml_tensor * t) { return static_cast<float *>(t->data); };
     const auto step = [](const ggml_tensor * t) { return int64_t(t->nb[1] / sizeof(float)); };
-    const ggml_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2], *prefix = node->src[3], *start = node->src[4];
-    return {int32_t(arch.head_size), int32_t(arch.n_head), int32_t(arch.n_head_kv), int32_t(s.row_length), int32_t(s.rows), arch.attention_scale,
-            static_cast<const int32_t *>(prefix->data), static_cast<const int32_t *>(start->data), floats(q), floats(k), floats(v), step(q), step(k), step(v),
-            floats(kept), floats(kept) + arch.head_size * arch.n_head, step(kept), step(kept)};
+    const ggml_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2], *prefix = node->src[3],
+                      *start = node->src[4];
+    return {int32_t(arch.head_size), int32_t(arch.n_head), int32_t(arch.n_head_kv), int32_t(s.row_length),
+        int32_t(s.rows), arch.attention_scale, static_cast<const int32_t *>(prefix->data),
+        static_cast<const int32_t *>(start->data), floats(q), floats(k), floats(v), step(q), step(k), step(v),
+        floats(kept), floats(kept) + arch.head_size * arch.n_head, step(kept), step(kept)};
 }
 
-void forward_by_kernel(Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs, AttentionState & a) {
+void forward_by_kernel(
+    Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs, AttentionState & a) {
     const int64_t D = arch.head_size, H = arch.n_head;
-    a.kept = g.kernel({D * H + H, s.tokens()}, {a.q, a.k, a.v, inputs.prefix, inputs.start}, [&arch, s](ggml_tensor * node, const DeviceKernels & kernels) {
+    a.kept = g.kernel({D * H + H, s.tokens()}, {a.q, a.k, a.v, inputs.prefix, inputs.start},
+        [&arch, s](ggml_tensor * node, const DeviceKernels & kernels) {
         kernels.attention_forward(describe_for_kernel(arch, s, node, node));
     });
     a.out = view_rows(g, a.kept, 0, D * H);
 }
 
-AttentionGradient backward_by_kernel(Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs, const AttentionState & a,
-                                     ggml_tensor * d_out) {
+AttentionGradient backward_by_kernel(Graph & g, const Architecture & arch, const BatchShape & s,
+    const AttentionInputs & inputs, const AttentionState & a, ggml_tensor * d_out) {
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
     // The last rows are the kernel's scratch.
     const std::vector<ggml_tensor *> sources = {a.q, a.k, a.v, inputs.prefix, inputs.start, a.kept, d_out};
-    ggml_tensor * all = g.kernel({D * (H + 2 * KV) + H, s.tokens()}, sources, [&arch, s, D, H, KV](ggml_tensor * node, const DeviceKernels & kernels) {
+    ggml_tensor * all = g.kernel({D * (H + 2 * KV) + H, s.tokens()}, sources,
+        [&arch, s, D, H, KV](ggml_tensor * node, const DeviceKernels & kernels) {
         float * const d = static_cast<float *>(node->data);
         const ggml_tensor * d_out = node->src[6];
         const int64_t step = int64_t(node->nb[1] / sizeof(float));
         kernels.attention_backward(describe_for_kernel(arch, s, node, node->src[5]),
-                                   {static_cast<const float *>(d_out->data), d, d + D * H, d + D * (H + KV), d + D * (H + 2 * KV),
-                                    int64_t(d_out->nb[1] / sizeof(float)), step, step, step, step});
+            {static_cast<const float *>(d_out->data), d, d + D * H, d + D * (H + KV), d + D * (H + 2 * KV),
+                int64_t(d_out->nb[1] / sizeof(float)), step, step, step, step});
     });
-    return {view_rows(g, all, 0, D * H), view_rows(g, all, D * H, D * KV), ggml_cont(g.ctx(), view_rows(g, all, D * (H + KV), D * KV))};
+    return {view_rows(g, all, 0, D * H), view_rows(g, all, D * H, D * KV),
+        ggml_cont(g.ctx(), view_rows(g, all, D * (H + KV), D * KV))};
 }
 
 }  // namespace
@@ -106,30 +117,37 @@ bool is_blockwise(const Compute & compute, const Architecture & arch) {
     return compute.on_cpu() || (compute.kernels() && arch.head_size <= 128 && arch.head_size % 8 == 0);
 }
 
-void attention_forward(Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs, AttentionState & a) {
+void attention_forward(
+    Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs, AttentionState & a) {
     if (inputs.mask) return forward_by_products(g, arch, s, inputs.mask, a);
     if (!g.on_cpu()) return forward_by_kernel(g, arch, s, inputs, a);
     const int64_t D = arch.head_size, H = arch.n_head;
     const AttentionPlan * plan = inputs.plan;
-    a.kept = g.custom({D * H + H, a.q->ne[1]}, {a.q, a.k, a.v}, [&arch, plan](ggml_tensor * node, int thread, int threads, Compute & compute) {
-        run_attention(*plan, describe_for_cpu(arch, node->src[0], node->src[1], node->src[2], node), thread, threads, compute.workspace(thread));
+    a.kept = g.custom({D * H + H, a.q->ne[1]}, {a.q, a.k, a.v},
+        [&arch, plan](ggml_tensor * node, int thread, int threads, Compute & compute) {
+        run_attention(*plan, describe_for_cpu(arch, node->src[0], node->src[1], node->src[2], node), thread, threads,
+            compute.workspace(thread));
     });
     a.out = view_rows(g, a.kept, 0, D * H);
 }
 
-AttentionGradient attention_backward(Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs,
-                                     const AttentionState & a, ggml_tensor * d_out) {
+AttentionGradient attention_backward(Graph & g, const Architecture & arch, const BatchShape & s,
+    const AttentionInputs & inputs, const AttentionState & a, ggml_tensor * d_out) {
     if (inputs.mask) return backward_by_products(g, arch, s, a, d_out);
     if (!g.on_cpu()) return backward_by_kernel(g, arch, s, inputs, a, d_out);
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
     const AttentionPlan * plan = inputs.plan;
-    ggml_tensor * all = g.custom({D * (H + 2 * KV), s.tokens()}, {a.q, a.k, a.v, a.kept, d_out}, [&arch, plan](ggml_tensor * node, int thread, int threads, Compute & compute) {
+    ggml_tensor * all = g.custom({D * (H + 2 * KV), s.tokens()}, {a.q, a.k, a.v, a.kept, d_out},
+        [&arch, plan](ggml_tensor * node, int thread, int threads, Compute & compute) {
         const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
-        const AttentionGradients gradients{head_vectors(node->src[4], H), head_vectors(node, H), head_vectors(node, KV, D * H), head_vectors(node, KV, D * (H + KV))};
-        run_attention_backward(*plan, describe_for_cpu(arch, node->src[0], node->src[1], node->src[2], node->src[3]), gradients, thread, threads, compute.workspace(thread));
+        const AttentionGradients gradients{head_vectors(node->src[4], H), head_vectors(node, H),
+            head_vectors(node, KV, D * H), head_vectors(node, KV, D * (H + KV))};
+        run_attention_backward(*plan, describe_for_cpu(arch, node->src[0], node->src[1], node->src[2], node->src[3]),
+            gradients, thread, threads, compute.workspace(thread));
     });
     // There are no more queries than tokens.
-    return {ggml_view_2d(g.ctx(), all, D * H, a.q->ne[1], all->nb[1], 0), view_rows(g, all, D * H, D * KV), ggml_cont(g.ctx(), view_rows(g, all, D * (H + KV), D * KV))};
+    return {ggml_view_2d(g.ctx(), all, D * H, a.q->ne[1], all->nb[1], 0), view_rows(g, all, D * H, D * KV),
+        ggml_cont(g.ctx(), view_rows(g, all, D * (H + KV), D * KV))};
 }
 
 }  // namespace cria

@@ -1,5 +1,5 @@
-// Attention as a node of the training graph: our own code on the CPU, our own kernels on a device that has them, products and
-// softmax of ggml elsewhere.
+// Attention as a node of the training graph: our own code on the CPU, our own kernels on a device that has them,
+// products and softmax of ggml elsewhere.
 #pragma once
 
 #include "architecture.h"
@@ -14,8 +14,8 @@ struct BatchShape {
     int64_t tokens() const { return row_length * rows; }
 };
 
-// Who sees whom. On the CPU the plan; for kernels the first keys that each token sees and where its own begin, [T] I32, as
-// cria_attention has them; elsewhere the mask [S, S, 1, 1 or B], 0 or -inf.
+// Who sees whom. On the CPU the plan; for kernels the first keys that each token sees and where its own begin, [T] I32,
+// as cria_attention has them; elsewhere the mask [S, S, 1, 1 or B], 0 or -inf.
 struct AttentionInputs {
     const AttentionPlan * plan;
     ggml_tensor *prefix, *start;
@@ -29,18 +29,20 @@ bool is_blockwise(const Compute & compute, const Architecture & arch);
 // all that belongs to a query.
 struct AttentionState {
     ggml_tensor *q, *k, *v;  // [D*H, T], [D*KV, T], [D*KV, T]
-    ggml_tensor * out;       // [D*H, T]; a view of `kept` when blockwise
-    ggml_tensor * kept;      // blockwise: [D*H + H, T], outputs and the log-sums of their rows; else the probabilities [S, S*G, KV, B]
+    ggml_tensor * out;  // [D*H, T]; a view of `kept` when blockwise
+    // Blockwise: [D*H + H, T], outputs and the log-sums of their rows; else the probabilities [S, S*G, KV, B].
+    ggml_tensor * kept;
 };
 
 // Fills state.out and state.kept from q, k and v, after RoPE.
-void attention_forward(Graph & g, const Architecture & arch, const BatchShape & shape, const AttentionInputs & inputs, AttentionState & state);
+void attention_forward(Graph & g, const Architecture & arch, const BatchShape & shape, const AttentionInputs & inputs,
+    AttentionState & state);
 
 struct AttentionGradient {
     ggml_tensor *q, *k, *v;  // of the shapes above; columns may lie apart
 };
 
-AttentionGradient attention_backward(Graph & g, const Architecture & arch, const BatchShape & shape, const AttentionInputs & inputs,
-                                     const AttentionState & state, ggml_tensor * d_out);
+AttentionGradient attention_backward(Graph & g, const Architecture & arch, const BatchShape & shape,
+    const AttentionInputs & inputs, const AttentionState & state, ggml_tensor * d_out);
 
 }  // namespace cria

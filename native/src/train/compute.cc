@@ -18,8 +18,10 @@ BackendPtr make_cpu_backend(int threads, std::atomic<bool> * abort) {
     if (!backend) throw Error("no-backend", "the CPU backend cannot be started").subject("llama.cpp");
     using SetThreads = void (*)(ggml_backend_t, int);
     using SetAbort = void (*)(ggml_backend_t, ggml_abort_callback, void *);
-    if (auto set = reinterpret_cast<SetThreads>(find_cpu_function("ggml_backend_set_n_threads"))) set(backend.get(), threads);
-    if (auto set = reinterpret_cast<SetAbort>(find_cpu_function("ggml_backend_set_abort_callback"))) set(backend.get(), read_abort_flag, abort);
+    if (auto set = reinterpret_cast<SetThreads>(find_cpu_function("ggml_backend_set_n_threads")))
+        set(backend.get(), threads);
+    if (auto set = reinterpret_cast<SetAbort>(find_cpu_function("ggml_backend_set_abort_callback")))
+        set(backend.get(), read_abort_flag, abort);
     return backend;
 }
 
@@ -38,7 +40,9 @@ std::string describe_shape(const ggml_tensor * t) {
 
 }  // namespace
 
-Compute::Compute(const Model & model) : on_cpu_(model.on_cpu() && !model.options().emulated_device), threads_(model.threads()), workspaces_(size_t(model.threads())) {
+Compute::Compute(const Model & model)
+    : on_cpu_(model.on_cpu() && !model.options().emulated_device), threads_(model.threads()),
+      workspaces_(size_t(model.threads())) {
     std::string library, problem;
     if (const auto & emulated = model.options().emulated_device) {
         refused_ = emulated->refused;
@@ -72,7 +76,9 @@ void Compute::run_on(ggml_backend_t backend, ggml_cgraph * graph) {
     const ggml_status status = abort_.load() ? GGML_STATUS_ABORTED : ggml_backend_graph_compute(backend, graph);
     if (status == GGML_STATUS_ABORTED) throw Error("aborted", "was aborted").subject("training");
     if (status != GGML_STATUS_SUCCESS) {
-        throw Error("compute-failed", "a graph could not be computed").subject("training").received(ggml_status_to_string(status));
+        throw Error("compute-failed", "a graph could not be computed")
+            .subject("training")
+            .received(ggml_status_to_string(status));
     }
 }
 
@@ -89,7 +95,8 @@ void Compute::parallel(int64_t count, const std::function<void(int64_t, int64_t)
     run_on(cpu_backend_ ? cpu_backend_.get() : backend_.get(), graph.graph());
 }
 
-TensorPool::TensorPool(size_t max_tensors) : context_(ggml_init({(max_tensors + 1) * ggml_tensor_overhead(), nullptr, true})) {}
+TensorPool::TensorPool(size_t max_tensors)
+    : context_(ggml_init({(max_tensors + 1) * ggml_tensor_overhead(), nullptr, true})) {}
 
 ggml_tensor * TensorPool::add(ggml_type type, std::vector<int64_t> shape) {
     return ggml_new_tensor(context_.get(), type, int(shape.size()), shape.data());
@@ -99,13 +106,18 @@ void TensorPool::allocate(const Compute & compute, const char * purpose) {
     buffer_.reset(ggml_backend_alloc_ctx_tensors(context_.get(), compute.backend()));
     if (buffer_) return;
     size_t bytes = 0;
-    for (ggml_tensor * t = ggml_get_first_tensor(context_.get()); t; t = ggml_get_next_tensor(context_.get(), t)) bytes += ggml_nbytes(t);
-    throw Error("out-of-memory", std::string("no memory for ") + purpose).subject("training").expected(std::to_string(bytes >> 20) + " MiB free")
+    for (ggml_tensor * t = ggml_get_first_tensor(context_.get()); t; t = ggml_get_next_tensor(context_.get(), t))
+        bytes += ggml_nbytes(t);
+    throw Error("out-of-memory", std::string("no memory for ") + purpose)
+        .subject("training")
+        .expected(std::to_string(bytes >> 20) + " MiB free")
         .remedy("use shorter sequences, smaller micro-batches or a smaller model");
 }
 
 Graph::Graph(Compute & compute, size_t max_nodes)
-    : compute_(compute), context_(ggml_init({2 * max_nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(max_nodes, false), nullptr, true})),
+    : compute_(compute),
+      context_(ggml_init(
+          {2 * max_nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(max_nodes, false), nullptr, true})),
       graph_(ggml_new_graph_custom(context_.get(), max_nodes, false)) {}
 
 ggml_tensor * Graph::ref(ggml_tensor * tensor) {
@@ -118,7 +130,9 @@ ggml_tensor * Graph::ref(ggml_tensor * tensor) {
 
 void Graph::write(ggml_tensor * value, ggml_tensor * target) { expand(ggml_cpy(ctx(), value, ref(target))); }
 
-void Graph::accumulate(ggml_tensor * value, ggml_tensor * target) { expand(ggml_add_inplace(ctx(), ref(target), value)); }
+void Graph::accumulate(ggml_tensor * value, ggml_tensor * target) {
+    expand(ggml_add_inplace(ctx(), ref(target), value));
+}
 
 void Graph::run_custom(ggml_tensor * node, int thread, int threads, void * data) {
     const Custom & custom = *static_cast<Custom *>(data);
@@ -128,13 +142,14 @@ void Graph::run_custom(ggml_tensor * node, int thread, int threads, void * data)
 ggml_tensor * Graph::custom(std::vector<int64_t> shape, std::vector<ggml_tensor *> inputs, Work work) {
     shape.resize(GGML_MAX_DIMS, 1);
     customs_.push_back({std::move(work), compute_});
-    return ggml_custom_4d(ctx(), GGML_TYPE_F32, shape[0], shape[1], shape[2], shape[3], inputs.data(), int(inputs.size()), run_custom,
-                          GGML_N_TASKS_MAX, &customs_.back());
+    return ggml_custom_4d(ctx(), GGML_TYPE_F32, shape[0], shape[1], shape[2], shape[3], inputs.data(),
+        int(inputs.size()), run_custom, GGML_N_TASKS_MAX, &customs_.back());
 }
 
 ggml_tensor * Graph::custom_inplace(ggml_tensor * target, std::vector<ggml_tensor *> inputs, Work work) {
     customs_.push_back({std::move(work), compute_});
-    return ggml_custom_inplace(ctx(), target, inputs.data(), int(inputs.size()), run_custom, GGML_N_TASKS_MAX, &customs_.back());
+    return ggml_custom_inplace(
+        ctx(), target, inputs.data(), int(inputs.size()), run_custom, GGML_N_TASKS_MAX, &customs_.back());
 }
 
 ggml_tensor * Graph::once(ggml_tensor * input, Derived kind, const std::function<ggml_tensor *()> & make) {
@@ -155,9 +170,11 @@ void Graph::check() const {
         const ggml_tensor * node = ggml_graph_node(graph_, i);
         if (calls_.count(node) || compute_.supports(node)) continue;
         std::string operation = std::string(ggml_op_desc(node)) + " -> " + describe_shape(node);
-        for (int s = 0; s < GGML_MAX_SRC && node->src[s]; s++) operation += (s ? ", " : " of ") + describe_shape(node->src[s]);
+        for (int s = 0; s < GGML_MAX_SRC && node->src[s]; s++)
+            operation += (s ? ", " : " of ") + describe_shape(node->src[s]);
         throw Error("unsupported-operation", "the device cannot run an operation of the training graph")
-            .subject(ggml_backend_name(compute_.backend())).received(operation)
+            .subject(ggml_backend_name(compute_.backend()))
+            .received(operation)
             .remedy("train on the CPU (device \"cpu\"), or use another weight type");
     }
 }
@@ -188,7 +205,8 @@ void Graph::run(ggml_gallocr_t allocator) {
     check();
     if (compute_.only_ask) return;
     if (!ggml_gallocr_alloc_graph(allocator, graph_)) {
-        throw Error("out-of-memory", "no memory for the activations of one layer").subject("training")
+        throw Error("out-of-memory", "no memory for the activations of one layer")
+            .subject("training")
             .remedy("use shorter sequences or smaller micro-batches");
     }
     compute();

@@ -9,7 +9,11 @@ namespace cria {
 namespace {
 
 void check_call(const char * error, const char * kernel) {
-    if (error) throw Error("compute-failed", "a kernel could not be run").subject(kernel).received(error).remedy("train on the CPU (device \"cpu\")");
+    if (error)
+        throw Error("compute-failed", "a kernel could not be run")
+            .subject(kernel)
+            .received(error)
+            .remedy("train on the CPU (device \"cpu\")");
 }
 
 }  // namespace
@@ -54,15 +58,21 @@ void DeviceKernels::logprobs(const cria_logit_rows & rows, float * logprobs, flo
     check_call(logprobs_(&rows, logprobs, entropy), "logprobs");
 }
 
-void DeviceKernels::logit_gradient(const cria_logit_rows & rows, const float * d_logprobs, const float * d_entropy) const {
+void DeviceKernels::logit_gradient(
+    const cria_logit_rows & rows, const float * d_logprobs, const float * d_entropy) const {
     check_call(logit_gradient_(&rows, d_logprobs, d_entropy), "logit gradient");
 }
 
-void DeviceKernels::multiply_transposed(const cria_transposed_product & product) const { check_call(multiply_transposed_(&product), "transposed product"); }
+void DeviceKernels::multiply_transposed(const cria_transposed_product & product) const {
+    check_call(multiply_transposed_(&product), "transposed product");
+}
 
-void DeviceKernels::attention_forward(const cria_attention & attention) const { check_call(attention_forward_(&attention), "attention"); }
+void DeviceKernels::attention_forward(const cria_attention & attention) const {
+    check_call(attention_forward_(&attention), "attention");
+}
 
-void DeviceKernels::attention_backward(const cria_attention & attention, const cria_attention_gradients & gradients) const {
+void DeviceKernels::attention_backward(
+    const cria_attention & attention, const cria_attention_gradients & gradients) const {
     check_call(attention_backward_(&attention, &gradients), "attention backward");
 }
 

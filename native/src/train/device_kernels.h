@@ -1,4 +1,5 @@
-// Our own kernels for devices other than the CPU (native/kernels), from a library that is loaded when such a device trains.
+// Our own kernels for devices other than the CPU (native/kernels), from a library that is loaded when such a device
+// trains.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,8 @@ namespace cria {
 
 class DeviceKernels {
    public:
-    // Null, with the reason in `problem`, when the library is not there, is another version's, or does not run on the device.
+    // Null, with the reason in `problem`, when the library is not there, is another version's, or does not run on the
+    // device.
     static std::unique_ptr<DeviceKernels> load(const std::string & path, int device, std::string & problem);
 
     int multiprocessors() const { return multiprocessors_; }

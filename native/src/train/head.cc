@@ -16,15 +16,16 @@ namespace {
 
 constexpr size_t kLogitsBytes = size_t(128) << 20;
 
-// A streamed head's vocabulary is cut into so many shares, whatever the number of threads: their sums are added in one order.
+// A streamed head's vocabulary is cut into so many shares, whatever the number of threads: their sums are added in one
+// order.
 constexpr int kHeadShares = 16;
 // Rows that pass the vocabulary together. Each share holds their gradients: shares x rows x width floats.
 constexpr int64_t kRowsTogether = 512;
 // Fewer rows are not worth another reading of the weights.
 constexpr int64_t kLeastRows = 64;
 
-// Where threads do not divide the shares they divide the rows too, until each has as much to do: a row's bits do not depend on
-// the rows beside it.
+// Where threads do not divide the shares they divide the rows too, until each has as much to do: a row's bits do not
+// depend on the rows beside it.
 int64_t count_row_parts(int64_t rows, int threads) {
     return std::clamp<int64_t>(rows / kLeastRows, 1, threads / std::gcd(threads, kHeadShares));
 }
@@ -81,13 +82,15 @@ class HostLogits {
 // One chunk's logits, where our kernels reach them: they and the few numbers of each row stay on the device.
 class DeviceRows {
    public:
-    DeviceRows(Compute & compute, ggml_tensor * logits, const int32_t * targets, int64_t count, float scale) : kernels_(*compute.kernels()), pool_(3) {
+    DeviceRows(Compute & compute, ggml_tensor * logits, const int32_t * targets, int64_t count, float scale)
+        : kernels_(*compute.kernels()), pool_(3) {
         targets_ = pool_.add(GGML_TYPE_I32, {count});
         logprobs_ = pool_.add(GGML_TYPE_F32, {count});
         entropy_ = pool_.add(GGML_TYPE_F32, {count});
         pool_.allocate(compute, "the targets of a chunk");
         ggml_backend_tensor_set(targets_, targets, 0, ggml_nbytes(targets_));
-        rows_ = {static_cast<float *>(logits->data), logits->ne[0], int32_t(count), int32_t(logits->ne[0]), scale, static_cast<const int32_t *>(targets_->data)};
+        rows_ = {static_cast<float *>(logits->data), logits->ne[0], int32_t(count), int32_t(logits->ne[0]), scale,
+            static_cast<const int32_t *>(targets_->data)};
         kernels_.enter();
     }
     void score(float * logprobs, float * entropy) {
@@ -100,7 +103,8 @@ class DeviceRows {
     void write_gradient(const float * d_logprobs, const float * d_entropy) {
         ggml_backend_tensor_set(logprobs_, d_logprobs, 0, ggml_nbytes(logprobs_));
         ggml_backend_tensor_set(entropy_, d_entropy, 0, ggml_nbytes(entropy_));
-        kernels_.logit_gradient(rows_, static_cast<const float *>(logprobs_->data), static_cast<const float *>(entropy_->data));
+        kernels_.logit_gradient(
+            rows_, static_cast<const float *>(logprobs_->data), static_cast<const float *>(entropy_->data));
         kernels_.wait();
     }
 
@@ -122,11 +126,12 @@ int64_t Head::chunk_rows(int64_t rows) const {
 
 bool Head::can_stream(const Compute & compute, bool adapter) const {
     const Linear & output = parameters_.output();
-    return compute.on_cpu() && !output.d_weight && !output.bias && !(adapter && output.lora_a) && can_stream_head(output.weight->type);
+    return compute.on_cpu() && !output.d_weight && !output.bias && !(adapter && output.lora_a) &&
+           can_stream_head(output.weight->type);
 }
 
-void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature, bool keep,
-                  std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares) {
+void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature,
+    bool keep, std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares) {
     const ggml_tensor * w = parameters_.output().weight;
     const int64_t R = hidden->ne[1], d = hidden->ne[0];
     TensorPool inputs(1);
@@ -142,7 +147,8 @@ void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int
         slopes_ = slopes_pool_->add(GGML_TYPE_F32, {d, R});
         slopes_pool_->allocate(compute, "gradients of logprobs");
     }
-    const StreamedHead head{R, d, arch_.n_vocab, static_cast<const float *>(x->data), w->data, w->type, int64_t(w->nb[1]), 1.0f / temperature, targets.data(), keep, sum_squares != nullptr};
+    const StreamedHead head{R, d, arch_.n_vocab, static_cast<const float *>(x->data), w->data, w->type,
+        int64_t(w->nb[1]), 1.0f / temperature, targets.data(), keep, sum_squares != nullptr};
     std::vector<HeadWorkspace> workspaces(size_t(compute.threads()));
     std::vector<RowPart> parts;
     for (int64_t begin = 0; begin < R; begin += kRowsTogether) {
@@ -158,8 +164,10 @@ void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int
         });
         compute.parallel(end - begin, [&](int64_t from, int64_t to) {
             for (const RowPart & part : parts) {
-                for (int64_t i = std::max(begin + from, part.first); i < std::min(begin + to, part.first + part.head.rows); i++) {
-                    const HeadRow row = merge_head_row(part.head, part.shares, i - part.first, keep ? static_cast<float *>(slopes_->data) + i * d : nullptr);
+                for (int64_t i = std::max(begin + from, part.first);
+                    i < std::min(begin + to, part.first + part.head.rows); i++) {
+                    const HeadRow row = merge_head_row(part.head, part.shares, i - part.first,
+                        keep ? static_cast<float *>(slopes_->data) + i * d : nullptr);
                     logprobs[size_t(i)] = row.logprob;
                     entropy[size_t(i)] = row.entropy;
                     if (sum_squares) (*sum_squares)[size_t(i)] = row.sum_squares;
@@ -169,7 +177,8 @@ void Head::stream(Compute & compute, ggml_tensor * hidden, const std::vector<int
     }
 }
 
-void Head::backward_from_slopes(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<float> & d_logprobs) {
+void Head::backward_from_slopes(
+    Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<float> & d_logprobs) {
     const int64_t d = hidden->ne[0];
     for (int64_t i = 0; i < hidden->ne[1]; i++) {
         float * slope = static_cast<float *>(slopes_->data) + i * d;
@@ -188,14 +197,16 @@ void Head::compute_logits(Compute & compute, ggml_tensor * hidden, int64_t begin
     }
     if (!allocator_) allocator_ = compute.make_allocator();
     Graph g(compute);
-    ggml_tensor * normed = norm_forward(g, parameters_.output_norm(), view_columns(g, hidden, begin, count), arch_.norm_eps);
+    ggml_tensor * normed =
+        norm_forward(g, parameters_.output_norm(), view_columns(g, hidden, begin, count), arch_.norm_eps);
     ggml_tensor * logits = linear_forward(g, parameters_.output(), normed, adapter);
     g.expand(ggml_cpy(g.ctx(), logits, view_columns(g, logits_, 0, count)));
     g.run(allocator_.get());
 }
 
-void Head::forward(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature, bool adapter, bool keep,
-                   std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares) {
+void Head::forward(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature,
+    bool adapter, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy,
+    std::vector<float> * sum_squares) {
     const int64_t R = hidden->ne[1], chunk = chunk_rows(R);
     logprobs.resize(size_t(R));
     entropy.resize(size_t(R));
@@ -203,12 +214,14 @@ void Head::forward(Compute & compute, ggml_tensor * hidden, const std::vector<in
     slopes_ = nullptr;
     slopes_pool_.reset();
     logits_kept_ = false;
-    if (can_stream(compute, adapter)) return stream(compute, hidden, targets, temperature, keep, logprobs, entropy, sum_squares);
+    if (can_stream(compute, adapter))
+        return stream(compute, hidden, targets, temperature, keep, logprobs, entropy, sum_squares);
     for (int64_t begin = 0; begin < R; begin += chunk) {
         const int64_t count = std::min(chunk, R - begin);
         compute_logits(compute, hidden, begin, count, adapter);
         if (compute.kernels()) {
-            DeviceRows(compute, logits_, targets.data() + begin, count, 1.0f / temperature).score(logprobs.data() + begin, entropy.data() + begin);
+            DeviceRows(compute, logits_, targets.data() + begin, count, 1.0f / temperature)
+                .score(logprobs.data() + begin, entropy.data() + begin);
             // The library has no kernel for the squares: the logits come to the host for them.
             if (!sum_squares) continue;
         }
@@ -216,9 +229,12 @@ void Head::forward(Compute & compute, ggml_tensor * hidden, const std::vector<in
         compute.parallel(count, [&](int64_t from, int64_t to) {
             for (int64_t i = from; i < to; i++) {
                 const RowStats stats = softmax_stats(host.row(i), int(arch_.n_vocab), 1.0f / temperature, true);
-                if (sum_squares) (*sum_squares)[size_t(begin + i)] = sum_squared_probabilities(host.row(i), int(arch_.n_vocab), 1.0f / temperature, stats);
+                if (sum_squares)
+                    (*sum_squares)[size_t(begin + i)] =
+                        sum_squared_probabilities(host.row(i), int(arch_.n_vocab), 1.0f / temperature, stats);
                 if (compute.kernels()) continue;
-                logprobs[size_t(begin + i)] = row_logprob(stats, host.row(i)[targets[size_t(begin + i)]], 1.0f / temperature);
+                logprobs[size_t(begin + i)] =
+                    row_logprob(stats, host.row(i)[targets[size_t(begin + i)]], 1.0f / temperature);
                 entropy[size_t(begin + i)] = stats.entropy;
             }
         });
@@ -226,8 +242,9 @@ void Head::forward(Compute & compute, ggml_tensor * hidden, const std::vector<in
     logits_kept_ = keep && chunk == R;
 }
 
-void Head::backward(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<int32_t> & targets, float temperature,
-                    bool adapter, const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy) {
+void Head::backward(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden,
+    const std::vector<int32_t> & targets, float temperature, bool adapter, const std::vector<float> & d_logprobs,
+    const std::vector<float> & d_entropy) {
     const int64_t R = hidden->ne[1], V = arch_.n_vocab, chunk = chunk_rows(R);
     const float scale = 1.0f / temperature;
     const bool has_entropy = std::any_of(d_entropy.begin(), d_entropy.end(), [](float e) { return e != 0.0f; });
@@ -236,7 +253,8 @@ void Head::backward(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hid
         const int64_t count = std::min(chunk, R - begin);
         if (!logits_kept_) compute_logits(compute, hidden, begin, count, adapter);
         if (compute.kernels()) {
-            DeviceRows(compute, logits_, targets.data() + begin, count, scale).write_gradient(d_logprobs.data() + begin, d_entropy.data() + begin);
+            DeviceRows(compute, logits_, targets.data() + begin, count, scale)
+                .write_gradient(d_logprobs.data() + begin, d_entropy.data() + begin);
         } else {
             const HostLogits host(logits_);
             compute.parallel(count, [&](int64_t from, int64_t to) {

@@ -1,8 +1,9 @@
 // The LM head and what is read from its logits, over chunks of rows: full logits are never held.
-// logits z = W n / temperature; logprob of the target, entropy of p = softmax(z), sum p_j^2 where it is asked for; and the gradient
+// logits z = W n / temperature; logprob of the target, entropy of p = softmax(z), sum p_j^2 where it is asked for;
+// and the gradient
 //   dz_j = [ c (delta_j - p_j) - e p_j (log p_j + H) ] / temperature
-// for c = dLoss/dlogprob and e = dLoss/dentropy. On the CPU a frozen head is streamed (cpu/streamed_head.h): its logits are
-// not even held a chunk at a time, and a backward pass without entropy terms computes nothing of them again.
+// for c = dLoss/dlogprob and e = dLoss/dentropy. On the CPU a frozen head is streamed (cpu/streamed_head.h): its logits
+// are not even held a chunk at a time, and a backward pass without entropy terms computes nothing of them again.
 #pragma once
 
 #include <vector>
@@ -15,20 +16,22 @@ namespace cria {
 class Head {
    public:
     Head(const Architecture & arch, const ParameterSet & parameters);
-    // hidden [d, R] -> logprobs, entropy, sum_squares [R]; sum_squares may be null. With `keep`, logits are kept for backward
-    // when one chunk holds them all.
-    void forward(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature, bool adapter, bool keep,
-                 std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares);
+    // hidden [d, R] -> logprobs, entropy, sum_squares [R]; sum_squares may be null. With `keep`, logits are kept for
+    // backward when one chunk holds them all.
+    void forward(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature,
+        bool adapter, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy,
+        std::vector<float> * sum_squares);
     // Writes d_hidden [d, R] and accumulates parameter gradients.
-    void backward(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<int32_t> & targets, float temperature, bool adapter,
-                  const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy);
+    void backward(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<int32_t> & targets,
+        float temperature, bool adapter, const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy);
 
    private:
     int64_t chunk_rows(int64_t rows) const;
     bool can_stream(const Compute & compute, bool adapter) const;
-    void stream(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature, bool keep,
-                std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares);
-    void backward_from_slopes(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<float> & d_logprobs);
+    void stream(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature,
+        bool keep, std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares);
+    void backward_from_slopes(
+        Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<float> & d_logprobs);
     void compute_logits(Compute & compute, ggml_tensor * hidden, int64_t begin, int64_t count, bool adapter);
 
     const Architecture & arch_;

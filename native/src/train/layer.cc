@@ -10,8 +10,8 @@ namespace {
 
 ggml_tensor * rope(Graph & g, const Architecture & arch, ggml_tensor * x, ggml_tensor * positions, bool backward) {
     const auto apply = backward ? ggml_rope_ext_back : ggml_rope_ext;
-    return apply(g.ctx(), x, positions, arch.rope_factors, arch.rope_dims, arch.rope_type, arch.rope_context, arch.rope_base,
-                 arch.rope_scale, 0.0f, 1.0f, 32.0f, 1.0f);
+    return apply(g.ctx(), x, positions, arch.rope_factors, arch.rope_dims, arch.rope_type, arch.rope_context,
+        arch.rope_base, arch.rope_scale, 0.0f, 1.0f, 32.0f, 1.0f);
 }
 
 // [D*N, T] -> [D, N, T], of a tensor whose columns may lie apart.
@@ -20,7 +20,9 @@ ggml_tensor * view_heads(Graph & g, ggml_tensor * x, int64_t head_size, int64_t 
 }
 
 // Those of `tokens`' columns that the layer wants.
-ggml_tensor * pick_wanted(Graph & g, const LayerInputs & inputs, ggml_tensor * tokens) { return inputs.wanted ? ggml_get_rows(g.ctx(), tokens, inputs.wanted) : tokens; }
+ggml_tensor * pick_wanted(Graph & g, const LayerInputs & inputs, ggml_tensor * tokens) {
+    return inputs.wanted ? ggml_get_rows(g.ctx(), tokens, inputs.wanted) : tokens;
+}
 
 // sum [d, T] + the columns of the wanted tokens [d, Q]; may overwrite `sum`.
 ggml_tensor * add_wanted(Graph & g, const LayerInputs & inputs, ggml_tensor * sum, ggml_tensor * columns) {
@@ -40,13 +42,15 @@ ggml_tensor * add_wanted(Graph & g, const LayerInputs & inputs, ggml_tensor * su
 }  // namespace
 
 std::vector<ggml_tensor *> LayerActivations::list() const {
-    return {attn_in, query_in, q_raw, k_raw, attention.q, attention.k, attention.v, attention.out, attention.kept, residual, ffn_in, gate, up, ffn_mid};
+    return {attn_in, query_in, q_raw, k_raw, attention.q, attention.k, attention.v, attention.out, attention.kept,
+        residual, ffn_in, gate, up, ffn_mid};
 }
 
 ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
-                            const LayerInputs & inputs, ggml_tensor * x, bool adapter, LayerActivations & a) {
+    const LayerInputs & inputs, ggml_tensor * x, bool adapter, LayerActivations & a) {
     ggml_context * c = g.ctx();
-    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens(), Q = inputs.wanted ? inputs.wanted->ne[0] : T;
+    const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens(),
+                  Q = inputs.wanted ? inputs.wanted->ne[0] : T;
     ggml_tensor * query_positions = inputs.wanted ? inputs.wanted_positions : inputs.positions;
 
     a.attn_in = norm_forward(g, p.attn_norm, x, arch.norm_eps);
@@ -74,7 +78,7 @@ ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerPar
 }
 
 ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & s,
-                             const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy, bool input_wanted) {
+    const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy, bool input_wanted) {
     ggml_context * c = g.ctx();
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv, T = s.tokens(), Q = dy->ne[1];
 
@@ -87,14 +91,17 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
 
     ggml_tensor * d_out = linear_backward(g, p.o, a.attention.out, d_residual);
     const AttentionGradient d = attention_backward(g, arch, s, inputs.attention, a.attention, d_out);
-    ggml_tensor * d_q = rope(g, arch, view_heads(g, d.q, D, H), inputs.wanted ? inputs.wanted_positions : inputs.positions, true);
+    ggml_tensor * d_q =
+        rope(g, arch, view_heads(g, d.q, D, H), inputs.wanted ? inputs.wanted_positions : inputs.positions, true);
     ggml_tensor * d_k = rope(g, arch, view_heads(g, d.k, D, KV), inputs.positions, true);
     if (p.q_norm.weight) {
         d_q = norm_backward(g, p.q_norm, a.q_raw, d_q, arch.norm_eps);
         d_k = norm_backward(g, p.k_norm, a.k_raw, d_k, arch.norm_eps);
     }
-    ggml_tensor * d_query_in = linear_backward(g, p.q, a.query_in, ggml_reshape_2d(c, d_q, D * H, Q), {nullptr, input_wanted});
-    ggml_tensor * d_attn_in = linear_backward(g, p.k, a.attn_in, ggml_reshape_2d(c, d_k, D * KV, T), {inputs.wanted ? nullptr : d_query_in, input_wanted});
+    ggml_tensor * d_query_in =
+        linear_backward(g, p.q, a.query_in, ggml_reshape_2d(c, d_q, D * H, Q), {nullptr, input_wanted});
+    ggml_tensor * d_attn_in = linear_backward(
+        g, p.k, a.attn_in, ggml_reshape_2d(c, d_k, D * KV, T), {inputs.wanted ? nullptr : d_query_in, input_wanted});
     d_attn_in = linear_backward(g, p.v, a.attn_in, d.v, {d_attn_in, input_wanted});
     if (!input_wanted) return nullptr;
     if (inputs.wanted) d_attn_in = add_wanted(g, inputs, d_attn_in, d_query_in);

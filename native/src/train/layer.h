@@ -14,31 +14,31 @@ namespace cria {
 struct LayerInputs {
     ggml_tensor * positions;  // [T] I32
     AttentionInputs attention;  // who sees whom
-    // Of the last layer, where only some tokens' outputs are read: these tokens [Q] I32, ascending, and their positions.
-    // Queries, their attention and the feed-forward are then of those alone. Else null, and Q = T.
+    // Of the last layer, where only some tokens' outputs are read: these tokens [Q] I32, ascending, and their
+    // positions. Queries, their attention and the feed-forward are then of those alone. Else null, and Q = T.
     ggml_tensor *wanted = nullptr, *wanted_positions = nullptr;
 };
 
 // What the backward pass reads, beside the layer's input x [d, T].
 struct LayerActivations {
-    ggml_tensor * attn_in;            // normed x [d, T]
-    ggml_tensor * query_in;           // of the queries [d, Q]
-    ggml_tensor *q_raw, *k_raw;       // [D, H, Q], [D, KV, T], before their norm (null without one)
-    AttentionState attention;         // q and k after RoPE; `out` is the input of the output projection
-    ggml_tensor * residual;           // x + attention [d, Q]
-    ggml_tensor * ffn_in;             // normed residual [d, Q]
-    ggml_tensor *gate, *up, *ffn_mid; // [ff, Q]
+    ggml_tensor * attn_in;  // normed x [d, T]
+    ggml_tensor * query_in;  // of the queries [d, Q]
+    ggml_tensor *q_raw, *k_raw;  // [D, H, Q], [D, KV, T], before their norm (null without one)
+    AttentionState attention;  // q and k after RoPE; `out` is the input of the output projection
+    ggml_tensor * residual;  // x + attention [d, Q]
+    ggml_tensor * ffn_in;  // normed residual [d, Q]
+    ggml_tensor *gate, *up, *ffn_mid;  // [ff, Q]
     std::vector<ggml_tensor *> list() const;
 };
 
 // Adds the block to the graph; returns its output [d, Q] and fills `activations`.
 ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & shape,
-                            const LayerInputs & inputs, ggml_tensor * x, bool adapter, LayerActivations & activations);
+    const LayerInputs & inputs, ggml_tensor * x, bool adapter, LayerActivations & activations);
 
-// Accumulates parameter gradients; returns dx [d, T] from dy [d, Q], or null when it is not wanted (all of its parts that
-// nothing else needs are then left out). `a` must be leaves of this graph.
+// Accumulates parameter gradients; returns dx [d, T] from dy [d, Q], or null when it is not wanted (all of its parts
+// that nothing else needs are then left out). `a` must be leaves of this graph.
 ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & shape,
-                             const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy, bool input_wanted);
+    const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy, bool input_wanted);
 
 // Bytes of one layer's activations.
 size_t activation_bytes(const Architecture & arch, const BatchShape & shape, bool blockwise);

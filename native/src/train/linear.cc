@@ -9,7 +9,8 @@ ggml_tensor * linear_forward(Graph & g, const Linear & layer, ggml_tensor * x, b
     ggml_context * c = g.ctx();
     ggml_tensor * y = multiply_weight(g, layer.weight, x);
     // The scale goes to the rank's few values, not to the outputs.
-    if (adapter && layer.lora_a) y = add_product(g, y, layer.lora_b, ggml_scale(c, multiply(g, layer.lora_a, x), layer.lora_scale));
+    if (adapter && layer.lora_a)
+        y = add_product(g, y, layer.lora_b, ggml_scale(c, multiply(g, layer.lora_a, x), layer.lora_scale));
     return layer.bias ? ggml_add(c, y, layer.bias) : y;
 }
 
@@ -19,8 +20,10 @@ ggml_tensor * linear_backward(Graph & g, const Linear & layer, ggml_tensor * x, 
     if (layer.d_bias) g.accumulate(ggml_repeat_back(c, dy, layer.bias), layer.d_bias);
     ggml_tensor * dx = input.wanted ? add_transposed(g, input.sum, layer.weight, dy) : nullptr;
     if (layer.lora_a) {
-        ggml_tensor * d_hidden = ggml_scale(c, multiply_transposed(g, layer.lora_b, dy), layer.lora_scale);  // [rank, T]
-        if (layer.d_lora_b) accumulate_outer(g, ggml_scale(c, multiply(g, layer.lora_a, x), layer.lora_scale), dy, layer.d_lora_b);
+        ggml_tensor * d_hidden =
+            ggml_scale(c, multiply_transposed(g, layer.lora_b, dy), layer.lora_scale);  // [rank, T]
+        if (layer.d_lora_b)
+            accumulate_outer(g, ggml_scale(c, multiply(g, layer.lora_a, x), layer.lora_scale), dy, layer.d_lora_b);
         if (layer.d_lora_a) accumulate_outer(g, x, d_hidden, layer.d_lora_a);
         if (dx) dx = add_transposed(g, dx, layer.lora_a, d_hidden);
     }

@@ -16,7 +16,8 @@ struct InputGradient {
 };
 
 // Adds parameter gradients; returns dx [in, T], or null when it is not wanted.
-ggml_tensor * linear_backward(Graph & g, const Linear & layer, ggml_tensor * x, ggml_tensor * dy, InputGradient input = {});
+ggml_tensor * linear_backward(
+    Graph & g, const Linear & layer, ggml_tensor * x, ggml_tensor * dy, InputGradient input = {});
 
 ggml_tensor * norm_forward(Graph & g, const Norm & norm, ggml_tensor * x, float epsilon);
 

@@ -6,10 +6,13 @@ namespace cria {
 
 namespace {
 
-const char * matrix_at(const ggml_tensor * t, int64_t i2, int64_t i3) { return static_cast<const char *>(t->data) + i2 * t->nb[2] + i3 * t->nb[3]; }
+const char * matrix_at(const ggml_tensor * t, int64_t i2, int64_t i3) {
+    return static_cast<const char *>(t->data) + i2 * t->nb[2] + i3 * t->nb[3];
+}
 
 // C = B A in row-major terms: rows of C are the columns of `b`, as ggml_mul_mat has it.
-void run_product(const ggml_tensor * a, const ggml_tensor * b, ggml_tensor * c, bool accumulate, int thread, int threads, Compute & compute) {
+void run_product(const ggml_tensor * a, const ggml_tensor * b, ggml_tensor * c, bool accumulate, int thread,
+    int threads, Compute & compute) {
     const int64_t batches = c->ne[2] * c->ne[3];
     // Many small products go one to a thread, few large ones are shared.
     const bool whole = batches >= threads;
@@ -41,14 +44,16 @@ ggml_tensor * contiguous(Graph & g, ggml_tensor * t) { return ggml_is_contiguous
 
 ggml_tensor * multiply(Graph & g, ggml_tensor * a, ggml_tensor * b) {
     if (!g.on_cpu()) return ggml_mul_mat(g.ctx(), contiguous(g, a), contiguous(g, b));
-    return g.custom({a->ne[1], b->ne[1], b->ne[2], b->ne[3]}, {a, b}, [](ggml_tensor * node, int thread, int threads, Compute & compute) {
+    return g.custom({a->ne[1], b->ne[1], b->ne[2], b->ne[3]}, {a, b},
+        [](ggml_tensor * node, int thread, int threads, Compute & compute) {
         run_product(node->src[0], node->src[1], node, false, thread, threads, compute);
     });
 }
 
 void accumulate_product(Graph & g, ggml_tensor * a, ggml_tensor * b, ggml_tensor * target) {
     if (!g.on_cpu()) return g.accumulate(multiply(g, a, b), target);
-    g.expand(g.custom_inplace(g.ref(target), {a, b}, [](ggml_tensor * node, int thread, int threads, Compute & compute) {
+    g.expand(
+        g.custom_inplace(g.ref(target), {a, b}, [](ggml_tensor * node, int thread, int threads, Compute & compute) {
         run_product(node->src[1], node->src[2], node, true, thread, threads, compute);
     }));
 }
@@ -60,7 +65,9 @@ ggml_tensor * add_product(Graph & g, ggml_tensor * sum, ggml_tensor * a, ggml_te
     });
 }
 
-ggml_tensor * outer_sum(Graph & g, ggml_tensor * a, ggml_tensor * b) { return multiply(g, transpose(g, a), transpose(g, b)); }
+ggml_tensor * outer_sum(Graph & g, ggml_tensor * a, ggml_tensor * b) {
+    return multiply(g, transpose(g, a), transpose(g, b));
+}
 
 void accumulate_outer(Graph & g, ggml_tensor * x, ggml_tensor * dy, ggml_tensor * target) {
     accumulate_product(g, transpose(g, x), transpose(g, dy), target);

@@ -15,7 +15,8 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
         for (const auto & [name, tensor] : llama_internal_get_tensor_map(model.llama())) {
             // A tied output appears under the embedding's name only; RoPE factors are constants of the model.
             // A critic does not use an LM head of its own.
-            if (name != "rope_freqs.weight" && !(value_head && name == "output.weight")) values.emplace_back(name, tensor);
+            if (name != "rope_freqs.weight" && !(value_head && name == "output.weight"))
+                values.emplace_back(name, tensor);
         }
     } else if (model.adapter()) {
         for (const auto & [name, pair] : model.adapter()->ab_map) {
@@ -30,7 +31,8 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
         value_head_.weight = own_values_->add(GGML_TYPE_F32, {model.architecture()->n_embd, 1});
         value_head_.bias = own_values_->add(GGML_TYPE_F32, {1});
         own_values_->allocate(compute, "the value head");
-        for (ggml_tensor * t : {value_head_.weight, value_head_.bias}) ggml_backend_tensor_memset(t, 0, 0, ggml_nbytes(t));
+        for (ggml_tensor * t : {value_head_.weight, value_head_.bias})
+            ggml_backend_tensor_memset(t, 0, 0, ggml_nbytes(t));
         values.emplace_back("value_head.weight", value_head_.weight);
         values.emplace_back("value_head.bias", value_head_.bias);
     }
@@ -38,14 +40,16 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
     for (const auto & [name, value] : values) {
         if (index_.count(value)) continue;
         const std::vector<int64_t> shape(value->ne, value->ne + GGML_MAX_DIMS);
-        Parameter p{name, value, pool_->add(GGML_TYPE_F32, shape), pool_->add(GGML_TYPE_F32, shape), pool_->add(GGML_TYPE_F32, shape), ggml_n_dims(value) >= 2};
+        Parameter p{name, value, pool_->add(GGML_TYPE_F32, shape), pool_->add(GGML_TYPE_F32, shape),
+            pool_->add(GGML_TYPE_F32, shape), ggml_n_dims(value) >= 2};
         index_[value] = parameters_.size();
         parameters_.push_back(p);
     }
     if (!parameters_.empty()) {
         pool_->allocate(compute, "gradients and Adam moments");
         for (const auto & p : parameters_) {
-            for (ggml_tensor * t : {p.gradient, p.moment1, p.moment2}) ggml_backend_tensor_memset(t, 0, 0, ggml_nbytes(t));
+            for (ggml_tensor * t : {p.gradient, p.moment1, p.moment2})
+                ggml_backend_tensor_memset(t, 0, 0, ggml_nbytes(t));
         }
     }
     const Architecture & arch = *model.architecture();
@@ -112,7 +116,8 @@ double ParameterSet::gradient_norm(Compute & compute) const {
     sums.allocate(compute, "gradient norms");
     for (size_t i = 0; i < parameters_.size(); i++) {
         ggml_tensor * g = graph.ref(parameters_[i].gradient);
-        graph.write(ggml_sum(graph.ctx(), ggml_sqr(graph.ctx(), ggml_reshape_1d(graph.ctx(), g, ggml_nelements(g)))), targets[i]);
+        graph.write(ggml_sum(graph.ctx(), ggml_sqr(graph.ctx(), ggml_reshape_1d(graph.ctx(), g, ggml_nelements(g)))),
+            targets[i]);
     }
     const AllocatorPtr allocator = compute.make_allocator();
     graph.run(allocator.get());
@@ -134,7 +139,8 @@ StepResult ParameterSet::step(const AdamW & options, Compute & compute) {
         return result;
     }
     // torch.nn.utils.clip_grad_norm_: the coefficient is max_norm / (norm + 1e-6), at most 1.
-    const float clip = options.max_grad_norm > 0 ? float(std::min(1.0, options.max_grad_norm / (result.grad_norm + 1e-6))) : 1.0f;
+    const float clip =
+        options.max_grad_norm > 0 ? float(std::min(1.0, options.max_grad_norm / (result.grad_norm + 1e-6))) : 1.0f;
     const double steps = double(++step_count);
     const float bias1 = 1.0f / (1.0f - float(std::pow(double(options.beta1), steps)));
     const float bias2 = 1.0f / (1.0f - float(std::pow(double(options.beta2), steps)));
@@ -142,7 +148,8 @@ StepResult ParameterSet::step(const AdamW & options, Compute & compute) {
     ggml_tensor * with_decay = settings.add(GGML_TYPE_F32, {7});
     ggml_tensor * without_decay = settings.add(GGML_TYPE_F32, {7});
     settings.allocate(compute, "optimizer settings");
-    float values[7] = {options.learning_rate, options.beta1, options.beta2, options.epsilon, options.weight_decay, bias1, bias2};
+    float values[7] = {
+        options.learning_rate, options.beta1, options.beta2, options.epsilon, options.weight_decay, bias1, bias2};
     ggml_backend_tensor_set(with_decay, values, 0, sizeof values);
     values[4] = 0.0f;
     ggml_backend_tensor_set(without_decay, values, 0, sizeof values);
@@ -153,7 +160,8 @@ StepResult ParameterSet::step(const AdamW & options, Compute & compute) {
         ggml_set_param(value);
         ggml_tensor * gradient = graph.ref(p.gradient);
         if (clip != 1.0f) gradient = ggml_scale(graph.ctx(), gradient, clip);
-        graph.expand(ggml_opt_step_adamw(graph.ctx(), value, gradient, graph.ref(p.moment1), graph.ref(p.moment2), graph.ref(p.decays ? with_decay : without_decay)));
+        graph.expand(ggml_opt_step_adamw(graph.ctx(), value, gradient, graph.ref(p.moment1), graph.ref(p.moment2),
+            graph.ref(p.decays ? with_decay : without_decay)));
     }
     const AllocatorPtr allocator = compute.make_allocator();
     graph.run(allocator.get());

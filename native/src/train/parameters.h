@@ -39,7 +39,8 @@ struct LayerParameters {
 
 class ParameterSet {
    public:
-    // With `value_head`, a critic's head joins the trained tensors: value_head.weight [d, 1] and value_head.bias [1], zero.
+    // With `value_head`, a critic's head joins the trained tensors: value_head.weight [d, 1] and value_head.bias [1],
+    // zero.
     ParameterSet(const Model & model, const Compute & compute, bool value_head);
     const std::vector<Parameter> & all() const { return parameters_; }
     const Parameter * find(const std::string & name) const;

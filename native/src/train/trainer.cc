@@ -37,7 +37,9 @@ ggml_tensor * leaf(Graph & g, ggml_tensor * t) { return t ? g.ref(t) : nullptr; 
 LayerActivations as_leaves(Graph & g, const LayerActivations & a) {
     const auto leaf = [&](ggml_tensor * t) { return cria::leaf(g, t); };
     const AttentionState & t = a.attention;
-    return {leaf(a.attn_in), leaf(a.query_in), leaf(a.q_raw), leaf(a.k_raw), {leaf(t.q), leaf(t.k), leaf(t.v), leaf(t.out), leaf(t.kept)}, leaf(a.residual), leaf(a.ffn_in), leaf(a.gate), leaf(a.up), leaf(a.ffn_mid)};
+    return {leaf(a.attn_in), leaf(a.query_in), leaf(a.q_raw), leaf(a.k_raw),
+        {leaf(t.q), leaf(t.k), leaf(t.v), leaf(t.out), leaf(t.kept)}, leaf(a.residual), leaf(a.ffn_in), leaf(a.gate),
+        leaf(a.up), leaf(a.ffn_mid)};
 }
 
 void require(bool condition, const char * what) {
@@ -61,7 +63,8 @@ struct Session {
     // Tokens whose last output is read, [Q], and their positions: null where the last layer computes all of them.
     ggml_tensor *wanted = nullptr, *wanted_positions = nullptr;
     std::vector<ggml_tensor *> x;                 // input of each layer [d, T], then the last output [d, Q]
-    ggml_tensor *picked = nullptr, *d_picked = nullptr;  // hidden states that predict targets [d, R], and their gradient
+    ggml_tensor *picked = nullptr,
+                *d_picked = nullptr;  // hidden states that predict targets [d, R], and their gradient
     ggml_tensor *dy = nullptr, *d_last = nullptr;  // [d, T]; of the last output [d, Q]
     std::vector<int32_t> targets;
     float temperature = 1.0f;
@@ -82,17 +85,22 @@ struct Trainer::Impl {
 
     Impl(std::shared_ptr<Model> m, const TrainerOptions & o)
         : model(std::move(m)), options(o), arch(*model->architecture()), compute(*model),
-          parameters(*model, compute, o.value_head), head(arch, parameters), value_head(arch, parameters), scratch(compute.make_allocator()), tapes(size_t(arch.n_layer)) {
+          parameters(*model, compute, o.value_head), head(arch, parameters), value_head(arch, parameters),
+          scratch(compute.make_allocator()), tapes(size_t(arch.n_layer)) {
         if (!compute.notice.empty()) model->notice = compute.notice;
         if (!compute.on_cpu()) check_device();
     }
 
-    // Whether the device holds all weights and has every operation of a training step: asked before anything is computed.
+    // Whether the device holds all weights and has every operation of a training step: asked before anything is
+    // computed.
     void check_device() {
         for (const auto & [name, tensor] : llama_internal_get_tensor_map(model->llama())) {
             if (ggml_backend_supports_buft(compute.backend(), ggml_backend_buffer_get_type(tensor->buffer))) continue;
-            throw Error("weights-elsewhere", "training needs all weights on one device").subject(name).expected(ggml_backend_name(compute.backend()))
-                .received(ggml_backend_buffer_name(tensor->buffer)).remedy("leave gpuLayers out, or train on the CPU (device \"cpu\")");
+            throw Error("weights-elsewhere", "training needs all weights on one device")
+                .subject(name)
+                .expected(ggml_backend_name(compute.backend()))
+                .received(ggml_backend_buffer_name(tensor->buffer))
+                .remedy("leave gpuLayers out, or train on the CPU (device \"cpu\")");
         }
         // A whole step whose graphs are not run. Two branches: theirs are the larger graphs.
         MicroBatch batch;
@@ -115,12 +123,14 @@ struct Trainer::Impl {
     void check(const MicroBatch & b) const {
         const size_t n = size_t(b.rows) * size_t(b.row_length);
         require(b.rows > 0 && b.row_length > 0, "has no tokens");
-        require(b.tokens.size() == n && b.positions.size() == n && b.segments.size() == n, "has arrays of unequal length");
+        require(
+            b.tokens.size() == n && b.positions.size() == n && b.segments.size() == n, "has arrays of unequal length");
         require(b.sources.size() == b.targets.size() && !b.sources.empty(), "has no scored tokens");
         require(std::isfinite(b.temperature) && b.temperature > 0, "needs a positive temperature");
         for (const int32_t t : b.tokens) require(t >= 0 && t < arch.n_vocab, "has a token outside the vocabulary");
         for (const int32_t t : b.targets) require(t >= 0 && t < arch.n_vocab, "has a target outside the vocabulary");
-        for (const int32_t s : b.sources) require(s >= 0 && size_t(s) < n && b.segments[size_t(s)] >= 0, "has a source outside its rows");
+        for (const int32_t s : b.sources)
+            require(s >= 0 && size_t(s) < n && b.segments[size_t(s)] >= 0, "has a source outside its rows");
         for (const int32_t p : b.positions) require(p >= 0, "has a negative position");
     }
 
@@ -146,7 +156,8 @@ struct Trainer::Impl {
             s.wanted = s.pool->add(GGML_TYPE_I32, {Q});
             s.wanted_positions = s.pool->add(GGML_TYPE_I32, {Q});
             s.last_plan = plan_attention(b.segments, b.rows, S, &wanted);
-            for (int32_t & source : sources) source = int32_t(std::lower_bound(wanted.begin(), wanted.end(), source) - wanted.begin());
+            for (int32_t & source : sources)
+                source = int32_t(std::lower_bound(wanted.begin(), wanted.end(), source) - wanted.begin());
         }
         if (compute.on_cpu()) {
             s.plan = plan_attention(b.segments, b.rows, S);
@@ -156,7 +167,8 @@ struct Trainer::Impl {
         } else {
             s.mask = s.pool->add(GGML_TYPE_F32, {S, S, 1, branches ? s.shape.rows : 1});
         }
-        for (int64_t i = 0; i <= arch.n_layer; i++) s.x.push_back(s.pool->add(GGML_TYPE_F32, {d, i < arch.n_layer ? T : Q}));
+        for (int64_t i = 0; i <= arch.n_layer; i++)
+            s.x.push_back(s.pool->add(GGML_TYPE_F32, {d, i < arch.n_layer ? T : Q}));
         s.picked = s.pool->add(GGML_TYPE_F32, {d, R});
         s.d_picked = s.pool->add(GGML_TYPE_F32, {d, R});
         s.dy = s.pool->add(GGML_TYPE_F32, {d, T});
@@ -202,7 +214,8 @@ struct Trainer::Impl {
                 float * line = mask.data() + (row * S + i) * S;
                 // Without branches one causal mask serves every row: padding lies behind and is never read.
                 for (int64_t j = 0; j <= i; j++) {
-                    if (!branches || j == i || segment[j] == segment[i] || (segment[j] == 0 && segment[i] >= 0)) line[j] = 0.0f;
+                    if (!branches || j == i || segment[j] == segment[i] || (segment[j] == 0 && segment[i] >= 0))
+                        line[j] = 0.0f;
                 }
             }
         }
@@ -217,7 +230,9 @@ struct Trainer::Impl {
 
     LayerInputs leaf_inputs(Graph & g, int64_t il) const {
         const bool trimmed = session.wanted && il + 1 == arch.n_layer;
-        LayerInputs inputs{g.ref(session.positions), {trimmed ? &session.last_plan : &session.plan, leaf(g, session.prefix), leaf(g, session.start), leaf(g, session.mask)}};
+        LayerInputs inputs{
+            g.ref(session.positions), {trimmed ? &session.last_plan : &session.plan, leaf(g, session.prefix),
+                                          leaf(g, session.start), leaf(g, session.mask)}};
         if (trimmed) {
             inputs.wanted = g.ref(session.wanted);
             inputs.wanted_positions = g.ref(session.wanted_positions);
@@ -230,7 +245,8 @@ struct Trainer::Impl {
         std::optional<Graph> local;
         Graph & g = tape ? tape->graph.emplace(compute) : local.emplace(compute);
         LayerActivations a{};
-        ggml_tensor * y = layer_forward(g, arch, parameters.layers()[size_t(il)], session.shape, leaf_inputs(g, il), g.ref(session.x[size_t(il)]), session.adapter, a);
+        ggml_tensor * y = layer_forward(g, arch, parameters.layers()[size_t(il)], session.shape, leaf_inputs(g, il),
+            g.ref(session.x[size_t(il)]), session.adapter, a);
         if (tape) {
             for (ggml_tensor * t : a.list()) flag_output(t);
             tape->activations = a;
@@ -240,18 +256,22 @@ struct Trainer::Impl {
         g.run(tape ? tape->allocator.get() : scratch.get());
     }
 
-    void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares) {
+    void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy,
+        std::vector<float> * sum_squares) {
         check(batch);
-        require(!sum_squares || !options.value_head, "has a value head: there are no probabilities whose squares could be summed");
+        require(!sum_squares || !options.value_head,
+            "has a value head: there are no probabilities whose squares could be summed");
         require(!keep || batch.adapter || !model->adapter(), "cannot be trained with its adapter off");
         start_session(batch);
         embed();
         // As many layers as the budget holds keep their activations; the first ones are recomputed in backward.
         const size_t per_layer = activation_bytes(arch, session.shape, is_blockwise(compute, arch));
-        const int64_t fit = std::min<int64_t>(arch.n_layer, int64_t(options.memory_budget / std::max<size_t>(1, per_layer)));
+        const int64_t fit =
+            std::min<int64_t>(arch.n_layer, int64_t(options.memory_budget / std::max<size_t>(1, per_layer)));
         session.first_kept_layer = int(keep ? arch.n_layer - fit : arch.n_layer);
         kept_layers = int(arch.n_layer) - session.first_kept_layer;
-        for (int64_t il = 0; il < arch.n_layer; il++) run_layer(il, il >= session.first_kept_layer ? &tapes[size_t(il)] : nullptr);
+        for (int64_t il = 0; il < arch.n_layer; il++)
+            run_layer(il, il >= session.first_kept_layer ? &tapes[size_t(il)] : nullptr);
         Graph g(compute);
         g.write(ggml_get_rows(g.ctx(), g.ref(session.x.back()), g.ref(session.sources)), session.picked);
         g.run(scratch.get());
@@ -259,23 +279,28 @@ struct Trainer::Impl {
             value_head.forward(compute, session.picked, logprobs);
             entropy.assign(logprobs.size(), 0.0f);
         } else {
-            head.forward(compute, session.picked, session.targets, session.temperature, session.adapter, keep, logprobs, entropy, sum_squares);
+            head.forward(compute, session.picked, session.targets, session.temperature, session.adapter, keep, logprobs,
+                entropy, sum_squares);
         }
         session.kept = keep;
     }
 
     void backward(const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy) {
-        if (!session.kept) throw Error("no-forward", "backward needs a forward pass that kept its activations").subject("training");
-        require(d_logprobs.size() == session.targets.size() && d_entropy.size() == session.targets.size(), "needs one gradient per scored token");
+        if (!session.kept)
+            throw Error("no-forward", "backward needs a forward pass that kept its activations").subject("training");
+        require(d_logprobs.size() == session.targets.size() && d_entropy.size() == session.targets.size(),
+            "needs one gradient per scored token");
         session.kept = false;
         if (options.value_head) {
             value_head.backward(compute, session.picked, session.d_picked, d_logprobs);
         } else {
-            head.backward(compute, session.picked, session.d_picked, session.targets, session.temperature, session.adapter, d_logprobs, d_entropy);
+            head.backward(compute, session.picked, session.d_picked, session.targets, session.temperature,
+                session.adapter, d_logprobs, d_entropy);
         }
         {
             Graph g(compute);
-            g.write(ggml_get_rows_back(g.ctx(), g.ref(session.d_picked), g.ref(session.sources), g.ref(session.d_last)), session.d_last);
+            g.write(ggml_get_rows_back(g.ctx(), g.ref(session.d_picked), g.ref(session.sources), g.ref(session.d_last)),
+                session.d_last);
             g.run(scratch.get());
         }
         for (int64_t il = arch.n_layer - 1; il >= 0; il--) {
@@ -283,8 +308,9 @@ struct Trainer::Impl {
             Tape & tape = il >= session.first_kept_layer ? tapes[size_t(il)] : tapes[0];
             if (il < session.first_kept_layer) run_layer(il, &tape);
             Graph g(compute);
-            ggml_tensor * dx = layer_backward(g, arch, parameters.layers()[size_t(il)], session.shape, leaf_inputs(g, il), as_leaves(g, tape.activations),
-                                              g.ref(session.x[size_t(il)]), g.ref(il + 1 == arch.n_layer ? session.d_last : session.dy), il > 0 || inputs_trained());
+            ggml_tensor * dx = layer_backward(g, arch, parameters.layers()[size_t(il)], session.shape,
+                leaf_inputs(g, il), as_leaves(g, tape.activations), g.ref(session.x[size_t(il)]),
+                g.ref(il + 1 == arch.n_layer ? session.d_last : session.dy), il > 0 || inputs_trained());
             if (dx) g.write(dx, session.dy);
             g.run(scratch.get());
             tape.graph.reset();
@@ -310,22 +336,28 @@ struct Trainer::Impl {
         } else if (what == "value") {
             if (const ggml_tensor * t = model->llama()->get_tensor(name.c_str())) return const_cast<ggml_tensor *>(t);
         }
-        throw Error("unknown-tensor", p ? "has no such part" : "is not a tensor of this model, or is not trained").subject(name)
-            .expected("\"value\", \"gradient\", \"moment1\" or \"moment2\" of a trained tensor").received('"' + what + '"');
+        throw Error("unknown-tensor", p ? "has no such part" : "is not a tensor of this model, or is not trained")
+            .subject(name)
+            .expected("\"value\", \"gradient\", \"moment1\" or \"moment2\" of a trained tensor")
+            .received('"' + what + '"');
     }
 };
 
 Trainer::Trainer(std::shared_ptr<Model> model, const TrainerOptions & options) {
     if (!model->architecture()) {
-        throw Error("not-trainable", "the model was loaded for generation only").subject(model->options().path).expected("trainable \"lora\" or \"full\"")
-            .received("trainable \"none\"").remedy("load it with trainable \"lora\" and lora: {rank, alpha}");
+        throw Error("not-trainable", "the model was loaded for generation only")
+            .subject(model->options().path)
+            .expected("trainable \"lora\" or \"full\"")
+            .received("trainable \"none\"")
+            .remedy("load it with trainable \"lora\" and lora: {rank, alpha}");
     }
     impl_ = std::make_unique<Impl>(std::move(model), options);
 }
 
 Trainer::~Trainer() = default;
 
-void Trainer::forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy, std::vector<float> * sum_squares) {
+void Trainer::forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy,
+    std::vector<float> * sum_squares) {
     impl_->compute.abort_flag() = false;
     impl_->forward(batch, keep, logprobs, entropy, sum_squares);
 }
@@ -350,7 +382,8 @@ std::vector<TensorInfo> Trainer::tensors() const {
     const auto add = [&](const std::string & name, const ggml_tensor * t, bool trainable) {
         list.push_back({name, ggml_type_name(t->type), {t->ne, t->ne + ggml_n_dims(t)}, trainable});
     };
-    for (const auto & [name, tensor] : llama_internal_get_tensor_map(impl_->model->llama())) add(name, tensor, impl_->parameters.find(name) != nullptr);
+    for (const auto & [name, tensor] : llama_internal_get_tensor_map(impl_->model->llama()))
+        add(name, tensor, impl_->parameters.find(name) != nullptr);
     for (const auto & p : impl_->parameters.all()) {
         if (!impl_->model->llama()->get_tensor(p.name.c_str())) add(p.name, p.value, true);
     }
@@ -374,8 +407,11 @@ void Trainer::write_tensor(const std::string & name, const std::string & what, c
     ggml_tensor * t = impl_->find(name, what);
     const bool trainable = impl_->parameters.find(name) != nullptr;
     if (!trainable || t->type != GGML_TYPE_F32 || values.size() != size_t(ggml_nelements(t))) {
-        throw Error("bad-tensor", "cannot be written").subject(name).expected("a trained F32 tensor and " + std::to_string(ggml_nelements(t)) + " values")
-            .received(std::string(trainable ? "a trained " : "a frozen ") + ggml_type_name(t->type) + " tensor and " + std::to_string(values.size()) + " values");
+        throw Error("bad-tensor", "cannot be written")
+            .subject(name)
+            .expected("a trained F32 tensor and " + std::to_string(ggml_nelements(t)) + " values")
+            .received(std::string(trainable ? "a trained " : "a frozen ") + ggml_type_name(t->type) + " tensor and " +
+                      std::to_string(values.size()) + " values");
     }
     const Locked lock(impl_->model->compute_mutex());
     ggml_backend_tensor_set(t, values.data(), 0, values.size() * sizeof(float));

@@ -17,7 +17,8 @@ void ValueHead::forward(Compute & compute, ggml_tensor * hidden, std::vector<flo
     ggml_backend_tensor_get(out, values.data(), 0, values.size() * sizeof(float));
 }
 
-void ValueHead::backward(Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<float> & d_values) {
+void ValueHead::backward(
+    Compute & compute, ggml_tensor * hidden, ggml_tensor * d_hidden, const std::vector<float> & d_values) {
     TensorPool pool(1);
     ggml_tensor * d_out = pool.add(GGML_TYPE_F32, {1, hidden->ne[1]});
     pool.allocate(compute, "values");

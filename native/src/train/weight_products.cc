@@ -14,16 +14,20 @@ namespace {
 // Narrower pieces read all rows for little work.
 constexpr int64_t kLeastColumns = 64;
 
-std::shared_ptr<SharedRange> share_columns(int64_t columns, int64_t unit) { return std::make_shared<SharedRange>(columns, std::max(kLeastColumns, unit)); }
+std::shared_ptr<SharedRange> share_columns(int64_t columns, int64_t unit) {
+    return std::make_shared<SharedRange>(columns, std::max(kLeastColumns, unit));
+}
 
 // x as integer products read it; products with one x share it.
 ggml_tensor * round_to_integers(Graph & g, ggml_tensor * w, bool transposed, ggml_tensor * x) {
     const bool as_q8 = !transposed && w->type == GGML_TYPE_Q8_0;
     return g.once(x, as_q8 ? Derived::q8 : Derived::integers, [&] {
         const int64_t panels = (x->ne[1] + kRoundedRows - 1) / kRoundedRows;
-        return g.custom({rounded_size(x->ne[0]), panels * kRoundedRows}, {x, w}, [transposed, panels](ggml_tensor * node, int thread, int threads, Compute & compute) {
+        return g.custom({rounded_size(x->ne[0]), panels * kRoundedRows}, {x, w},
+            [transposed, panels](ggml_tensor * node, int thread, int threads, Compute & compute) {
             const IntegerGemm gemm = describe_integer_product(node->src[1], transposed, node->src[0], nullptr, false);
-            const int64_t begin = panels * thread / threads * kRoundedRows, end = panels * (thread + 1) / threads * kRoundedRows;
+            const int64_t begin = panels * thread / threads * kRoundedRows,
+                          end = panels * (thread + 1) / threads * kRoundedRows;
             round_rows(gemm, begin, end, static_cast<float *>(node->data), compute.workspace(thread).gemm.integers);
         });
     });
@@ -32,13 +36,16 @@ ggml_tensor * round_to_integers(Graph & g, ggml_tensor * w, bool transposed, ggm
 // Inputs of the node: (the sum,) W, x and x rounded.
 ggml_tensor * multiply_in_integers(Graph & g, ggml_tensor * w, bool transposed, ggml_tensor * x, ggml_tensor * sum) {
     const int64_t columns = w->ne[transposed ? 0 : 1];
-    const auto shared = share_columns(columns, integer_column_unit(describe_integer_product(w, transposed, x, nullptr, false)));
+    const auto shared =
+        share_columns(columns, integer_column_unit(describe_integer_product(w, transposed, x, nullptr, false)));
     const bool accumulate = sum != nullptr;
-    const Graph::Work work = [shared, transposed, accumulate](ggml_tensor * node, int thread, int threads, Compute & compute) {
+    const Graph::Work work = [shared, transposed, accumulate](
+                                 ggml_tensor * node, int thread, int threads, Compute & compute) {
         ggml_tensor * const * inputs = node->src + (accumulate ? 1 : 0);
         const IntegerGemm gemm = describe_integer_product(inputs[0], transposed, inputs[1], node, accumulate);
         for (int64_t begin, end; shared->take(threads, begin, end);) {
-            run_integer_columns(gemm, static_cast<const float *>(inputs[2]->data), begin, end, compute.workspace(thread).gemm.integers);
+            run_integer_columns(
+                gemm, static_cast<const float *>(inputs[2]->data), begin, end, compute.workspace(thread).gemm.integers);
         }
     };
     const std::vector<ggml_tensor *> inputs = {w, x, round_to_integers(g, w, transposed, x)};
@@ -49,7 +56,8 @@ ggml_tensor * multiply_in_floats(Graph & g, ggml_tensor * w, bool transposed, gg
     const int64_t columns = w->ne[transposed ? 0 : 1];
     const auto shared = share_columns(columns, gemm_column_unit(w->type));
     const bool accumulate = sum != nullptr;
-    const Graph::Work work = [shared, transposed, accumulate](ggml_tensor * node, int thread, int threads, Compute & compute) {
+    const Graph::Work work = [shared, transposed, accumulate](
+                                 ggml_tensor * node, int thread, int threads, Compute & compute) {
         ggml_tensor * const * inputs = node->src + (accumulate ? 1 : 0);
         const Gemm gemm = describe_product(inputs[0], transposed, inputs[1], node, accumulate);
         GemmWorkspace & workspace = compute.workspace(thread).gemm;
@@ -65,8 +73,8 @@ ggml_tensor * dequantize(Graph & g, ggml_tensor * w) {
     return ggml_get_rows(c, w, ggml_cast(c, ggml_arange(c, 0.0f, float(w->ne[1]), 1.0f), GGML_TYPE_I32));
 }
 
-// For devices whose products want W^T as a plain F32 matrix. An LM head of 150,000 rows would be half a gigabyte: it goes
-// through in blocks of rows.
+// For devices whose products want W^T as a plain F32 matrix. An LM head of 150,000 rows would be half a gigabyte: it
+// goes through in blocks of rows.
 ggml_tensor * multiply_transposed_in_blocks(Graph & g, ggml_tensor * w, ggml_tensor * dy) {
     ggml_context * c = g.ctx();
     constexpr int64_t kBlock = 16384;
@@ -75,7 +83,8 @@ ggml_tensor * multiply_transposed_in_blocks(Graph & g, ggml_tensor * w, ggml_ten
         const int64_t count = std::min(kBlock, w->ne[1] - begin);
         const bool whole = count == w->ne[1];
         ggml_tensor * rows = whole ? w : ggml_view_2d(c, w, w->ne[0], count, w->nb[1], size_t(begin) * w->nb[1]);
-        ggml_tensor * part = whole ? dy : ggml_cont(c, ggml_view_2d(c, dy, count, dy->ne[1], dy->nb[1], size_t(begin) * dy->nb[0]));
+        ggml_tensor * part =
+            whole ? dy : ggml_cont(c, ggml_view_2d(c, dy, count, dy->ne[1], dy->nb[1], size_t(begin) * dy->nb[0]));
         if (rows->type != GGML_TYPE_F32) rows = dequantize(g, rows);
         ggml_tensor * product = ggml_mul_mat(c, ggml_cont(c, ggml_transpose(c, rows)), part);
         dx = dx ? ggml_add(c, dx, product) : product;
@@ -85,7 +94,8 @@ ggml_tensor * multiply_transposed_in_blocks(Graph & g, ggml_tensor * w, ggml_ten
 
 // Our kernel reads W as it is stored. Narrow results (LoRA's rank) would leave most of its tile empty.
 bool has_kernel(const Graph & g, const ggml_tensor * w, const ggml_tensor * dy) {
-    return g.kernels() && w->ne[0] % 8 == 0 && w->ne[0] >= 32 && dy->nb[0] == sizeof(float) && dy->ne[2] == 1 && dy->ne[3] == 1;
+    return g.kernels() && w->ne[0] % 8 == 0 && w->ne[0] >= 32 && dy->nb[0] == sizeof(float) && dy->ne[2] == 1 &&
+           dy->ne[3] == 1;
 }
 
 // The sum over a long axis is cut in parts until every multiprocessor has two blocks to work on.
@@ -96,10 +106,12 @@ int choose_splits(const ggml_tensor * w, const ggml_tensor * dy, int multiproces
 
 ggml_tensor * multiply_transposed_by_kernel(Graph & g, ggml_tensor * w, ggml_tensor * dy) {
     const int splits = choose_splits(w, dy, g.kernels()->multiprocessors());
-    ggml_tensor * parts = g.kernel({w->ne[0], dy->ne[1], splits}, {w, dy}, [splits](ggml_tensor * node, const DeviceKernels & kernels) {
+    ggml_tensor * parts =
+        g.kernel({w->ne[0], dy->ne[1], splits}, {w, dy}, [splits](ggml_tensor * node, const DeviceKernels & kernels) {
         const ggml_tensor *w = node->src[0], *dy = node->src[1];
-        kernels.multiply_transposed({int32_t(w->type), int32_t(w->ne[0]), int32_t(w->ne[1]), int32_t(dy->ne[1]), w->data, int64_t(w->nb[1]),
-                                     static_cast<const float *>(dy->data), int64_t(dy->nb[1] / sizeof(float)), static_cast<float *>(node->data), splits});
+        kernels.multiply_transposed({int32_t(w->type), int32_t(w->ne[0]), int32_t(w->ne[1]), int32_t(dy->ne[1]),
+            w->data, int64_t(w->nb[1]), static_cast<const float *>(dy->data), int64_t(dy->nb[1] / sizeof(float)),
+            static_cast<float *>(node->data), splits});
     });
     return splits == 1 ? parts : ggml_view_2d(g.ctx(), parts, parts->ne[0], parts->ne[1], parts->nb[1], 0);
 }
@@ -111,7 +123,9 @@ ggml_tensor * add_rounding_to_f16(Graph & g, ggml_tensor * x) {
         return g.custom({x->ne[0], x->ne[1]}, {x}, [](ggml_tensor * node, int thread, int threads, Compute &) {
             const ggml_tensor * in = node->src[0];
             for (int64_t i = thread; i < in->ne[1]; i += threads) {
-                const auto row = [i](const ggml_tensor * t) { return reinterpret_cast<float *>(static_cast<char *>(t->data) + i * int64_t(t->nb[1])); };
+                const auto row = [i](const ggml_tensor * t) {
+                    return reinterpret_cast<float *>(static_cast<char *>(t->data) + i * int64_t(t->nb[1]));
+                };
                 gemm_kernel().round_to_f16(row(in), row(node), in->ne[0]);
             }
         });
@@ -126,11 +140,14 @@ ggml_tensor * multiply_weight(Graph & g, ggml_tensor * w, ggml_tensor * x) {
     return ggml_mul_mat(g.ctx(), w, x);
 }
 
-ggml_tensor * multiply_transposed(Graph & g, ggml_tensor * w, ggml_tensor * dy) { return add_transposed(g, nullptr, w, dy); }
+ggml_tensor * multiply_transposed(Graph & g, ggml_tensor * w, ggml_tensor * dy) {
+    return add_transposed(g, nullptr, w, dy);
+}
 
 ggml_tensor * add_transposed(Graph & g, ggml_tensor * sum, ggml_tensor * w, ggml_tensor * dy) {
     if (!g.on_cpu()) {
-        ggml_tensor * dx = has_kernel(g, w, dy) ? multiply_transposed_by_kernel(g, w, dy) : multiply_transposed_in_blocks(g, w, dy);
+        ggml_tensor * dx =
+            has_kernel(g, w, dy) ? multiply_transposed_by_kernel(g, w, dy) : multiply_transposed_in_blocks(g, w, dy);
         return sum ? ggml_add(g.ctx(), sum, dx) : dx;
     }
     const bool in_integers = dy->nb[0] == sizeof(float) && fits_integers(w->type, true, w->ne[1]);

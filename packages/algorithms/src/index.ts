@@ -15,6 +15,7 @@ export {
   defaultRewardAggregation,
   type RewardAggregation,
 } from "./aggregate-reward.js";
+export { type Algorithms, defaultAlgorithms } from "./algorithms.js";
 export { composePolicyLoss, defaultPolicyLoss, type PolicyLossOptions } from "./compose-policy-loss.js";
 export { crossEntropyLoss } from "./cross-entropy.js";
 export { keepVaryingGroups } from "./filter-groups.js";

@@ -30,7 +30,8 @@ export type {
   TrainResult,
   TrainSequence,
 } from "./policy-engine.js";
-export { Registry } from "./registry.js";
+export { readOrThrow, type UnreadableDetails } from "./read-or-throw.js";
+export { Registry, type RegistryErrors } from "./registry.js";
 export type {
   AgentState,
   FinishReason,

@@ -1,11 +1,11 @@
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { lockFile } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
+import { writeTinyRun } from "@cria/trainer/testing";
 import { runCommand as runCitty } from "citty";
 import { afterAll, describe, expect, it } from "vitest";
-import { RunLock } from "../checkpoints/run-lock.js";
 import { captureOutput } from "../testing/capture-output.js";
-import { writeTinyRun } from "../testing/tiny-session.js";
 import { demoCommand } from "./demo.js";
 import { sftCommand } from "./sft.js";
 import { trainCommand } from "./train.js";
@@ -115,9 +115,9 @@ describe("cria train", () => {
       ).toBe(1);
       expect(output.stderr.match(/lora_alpha: differs/g)).toHaveLength(2);
       expect(existsSync(join(folder, "cria", "other"))).toBe(false);
-      const lock = await RunLock.acquire(join(folder, "cria", "default"));
+      const release = lockFile(join(folder, "cria", "default.run.lock"));
       expect(await run(...words)).toBe(1);
-      lock.release();
+      release!();
       expect(output.stderr).toMatch(/cria\/default: is in use by another run/);
       expect(output.stderr).not.toMatch(/GGUF/);
     },
@@ -127,7 +127,12 @@ describe("cria train", () => {
     const { folder } = await writeTinyRun(models, {
       trainer: { total_training_steps: 100_000, val_before_train: false },
     });
-    setTimeout(() => process.emit("SIGINT"), 300);
+    // Once a step is done, however long that takes here.
+    const timer = setInterval(() => {
+      if (!existsSync(join(folder, "cria", "default", "metrics.jsonl"))) return;
+      clearInterval(timer);
+      process.emit("SIGINT");
+    }, 20);
     expect(await run("train", join(folder, "config.yaml"))).toBe(130);
     expect(output.stderr).toMatch(/training stopped after step \d+ of 100000\n {2}saved: /);
     expect(output.stderr).not.toMatch(/error/);

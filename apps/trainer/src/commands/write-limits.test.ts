@@ -2,9 +2,9 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
+import { writeTinyRun } from "@cria/trainer/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { criaCommand } from "../testing/spawn-cria.js";
-import { writeTinyRun } from "../testing/tiny-session.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());

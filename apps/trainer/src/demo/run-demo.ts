@@ -1,16 +1,21 @@
 import type { Trajectory } from "@cria/core";
+import {
+  countSteps,
+  dumpTrajectories,
+  loadConfig,
+  openSession,
+  RunFolder,
+  readSuccess,
+  runTraining,
+  type Session,
+  trainConfigSchema,
+  validate,
+  writeAtomically,
+} from "@cria/trainer";
 import { demoConfigPath } from "../assets/embedded-policy.js";
-import { loadConfig } from "../config/load-config.js";
-import { trainConfigSchema } from "../config/train-config.js";
 import { colors as pc } from "../terminal/colors.js";
 import { formatCount, formatSeconds, Progress } from "../terminal/progress.js";
-import { countSteps } from "../train/count-steps.js";
-import { dumpTrajectories } from "../train/dump-trajectories.js";
-import { RunFolder, writeAtomically } from "../train/run-folder.js";
-import { runTraining } from "../train/run-training.js";
-import { openSession } from "../train/session.js";
-import type { Session } from "../train/session-type.js";
-import { readSuccess, validate } from "../train/validate.js";
+import { showEvents } from "../terminal/show-events.js";
 import { drawBar, drawSparkline, drawSvgChart } from "./draw-chart.js";
 
 export interface DemoOptions {
@@ -50,7 +55,10 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
   ];
   if (options.steps !== null) overrides.push(`trainer.total_training_steps=${options.steps}`);
   const { values: config, folder } = loadConfig(trainConfigSchema, demoConfigPath, overrides);
-  const session = await openSession(config, folder, { signal: options.signal, silent: options.silent });
+  const session = await openSession(config, folder, {
+    signal: options.signal,
+    report: showEvents({ silent: options.silent }),
+  });
   const say = (text: string) => {
     if (!options.silent) console.log(text);
   };

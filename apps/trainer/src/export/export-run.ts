@@ -3,7 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ConfigError, guardWrite } from "@cria/core";
 import { type ExportModelResult, exportModel, type LlamaModel } from "@cria/engine";
-import { restoreEngines } from "../checkpoints/checkpoint-store.js";
+
+import { restoreEngines } from "@cria/trainer";
+
 import type { Trained } from "./find-trained.js";
 
 export interface ExportOptions {

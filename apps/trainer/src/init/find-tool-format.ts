@@ -1,5 +1,5 @@
 import type { ChatMessage, ToolSchema } from "@cria/core";
-import { getToolParser, listToolParsers } from "@cria/tools";
+import { getToolParser, toolParsers } from "@cria/tools";
 
 /** Renders a conversation by a model's chat template. */
 export type Render = (messages: readonly ChatMessage[], tools: readonly ToolSchema[], prompt: boolean) => string;
@@ -65,7 +65,7 @@ function cutTurn(rendered: string, prompt: string, endTexts: readonly string[]):
 }
 
 function findFormat(turn: string): string | null {
-  const names = listToolParsers().filter((name) => !LAST.includes(name));
+  const names = toolParsers.names().filter((name) => !LAST.includes(name));
   const reads = (name: string) => {
     const { calls } = getToolParser(name)(turn, [schema]);
     const [call] = calls;

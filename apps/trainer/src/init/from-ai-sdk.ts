@@ -1,9 +1,8 @@
 import { dirname } from "node:path";
 import { ConfigError, ToolError } from "@cria/core";
 import { type AiSdkTool, findAiSdkTools, fromAiSdkTool, importModule } from "@cria/tools";
+import { checkArgument, providePackages } from "@cria/trainer";
 import { stringify } from "yaml";
-import { checkArgument } from "../config/paths.js";
-import { providePackages } from "../user-code/provide-packages.js";
 import { showPath } from "./show-path.js";
 import { selectNames, type ToolSource } from "./tool-source.js";
 

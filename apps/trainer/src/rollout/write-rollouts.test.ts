@@ -4,12 +4,8 @@ import { join } from "node:path";
 import type { Trajectory } from "@cria/core";
 import { parseFilter, readDump, runRollouts } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { loadConfig, openSession, readExamples, type Session, trainConfigSchema } from "@cria/trainer";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { loadConfig } from "../config/load-config.js";
-import { trainConfigSchema } from "../config/train-config.js";
-import { readExamples } from "../sft/read-examples.js";
-import { openSession } from "../train/session.js";
-import type { Session } from "../train/session-type.js";
 import { writeRollouts } from "./write-rollouts.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-write-rollouts-"));
@@ -18,7 +14,7 @@ let trajectories: Trajectory[];
 beforeAll(async () => {
   const file = join(import.meta.dirname, "..", "..", "..", "..", "examples", "calculator", "config.yaml");
   const { values, folder: configFolder } = loadConfig(trainConfigSchema, file, ["trainer.threads=1"]);
-  session = await openSession(values, configFolder, { silent: true });
+  session = await openSession(values, configFolder);
   const shared = { ...session.rollout, n: 4, temperature: 1, topP: 1, topK: 0, step: 0 };
   trajectories = await runRollouts(session.engine, session.trainRows.slice(0, 8), shared);
 }, 60_000);

@@ -1,9 +1,7 @@
 import { DataError, type Trajectory } from "@cria/core";
 import { type DatasetRow, type Filter, makeTrainingMessages } from "@cria/rollout";
 import { resolveToolParser } from "@cria/tools";
-import { dumpTrajectories } from "../train/dump-trajectories.js";
-import { writeLines } from "../train/run-folder.js";
-import type { Session } from "../train/session-type.js";
+import { dumpTrajectories, type Session, writeLines } from "@cria/trainer";
 
 /** trajectories: the lines of a dump. messages: the rows that `cria sft` reads. */
 export const rolloutForms = ["trajectories", "messages"] as const;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FakeEngine } from "@cria/core/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { CalculatorTool } from "@cria/tools";
+import { CalculatorTool, provideHostModules } from "@cria/tools";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import {
@@ -364,6 +364,7 @@ describe("data.custom_cls", () => {
   `;
 
   it("is a TypeScript class without a build step", async () => {
+    provideHostModules({ "@cria/rollout": await import("../index.js") });
     const module = join(folder, "sums.ts");
     writeFileSync(module, source);
     const datasetClass = checkDatasetClass(await loadExport(module, "Sums", "data.custom_cls"), "data.custom_cls");

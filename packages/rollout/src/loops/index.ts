@@ -8,7 +8,7 @@ export {
   type MultiTurnOptions,
   type SamplingParams,
 } from "./agent-loop.js";
-export { getAgentLoop, getAgentLoopTraits, listAgentLoops, registerAgentLoop } from "./agent-loops.js";
+export { type AgentLoopEntry, agentLoops, registerAgentLoop } from "./agent-loops.js";
 export { makeAllFailedError, type OnFailure } from "./failures.js";
 export { selectInteraction } from "./interaction-session.js";
 export { type AgentLoopConfigEntry, loadAgentLoops } from "./load-agent-loops.js";

@@ -1,5 +1,13 @@
 import { setMaxListeners } from "node:events";
-import { ConfigError, hasFailed, hashSeed, type PolicyEngine, type PolicySequence, type Trajectory } from "@cria/core";
+import {
+  ConfigError,
+  hasFailed,
+  hashSeed,
+  type PolicyEngine,
+  type PolicySequence,
+  type Registry,
+  type Trajectory,
+} from "@cria/core";
 import type { DeltaTokenizer, TokenizationCheck } from "@cria/tokenizer-delta";
 import { type BaseInteraction, type BaseTool, resolveToolParser } from "@cria/tools";
 import { copyRow, type DatasetRow } from "../data/dataset-row.js";
@@ -20,7 +28,7 @@ import {
 } from "../rewards/index.js";
 import { describeError } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
-import { getAgentLoop, getAgentLoopTraits } from "./agent-loops.js";
+import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
 import { checkOutput } from "./check-output.js";
 import { type CompleteOutput, completeOutput } from "./complete-output.js";
 import { makeFailureError, type OnFailure } from "./failures.js";
@@ -65,6 +73,10 @@ export interface RolloutOptions {
   responseLength: number;
   truncation: Truncation;
   defaultAgentLoop: string;
+  /** Loops by name; default: built-in and registered ones. */
+  agentLoops?: Registry<AgentLoopEntry>;
+  /** Reward functions by `data_source`, where `reward` is null; default: built-in and registered ones. */
+  rewards?: Registry<RewardFunction>;
   /** Conversations at once. Default: as many as fit into the KV cache. */
   concurrency?: number;
   signal?: AbortSignal;
@@ -138,7 +150,10 @@ export async function startRollouts(
   // After an error nobody will see what the others do: they end early.
   const stop = (error: unknown) => run.abort(error);
   const { reward } = options;
-  const manager = typeof reward === "function" || reward === null ? makeRewardManager("naive", { reward }) : reward;
+  const manager =
+    typeof reward === "function" || reward === null
+      ? makeRewardManager("naive", { reward, rewards: options.rewards })
+      : reward;
   const rewards = new RewardQueue(manager, rows.length * options.n, run.signal);
   const groups = rows.map((row, i) => new Group(engine, row, i, slots, rewards, linked, stop));
   const waitForJudges = async () => {
@@ -176,9 +191,17 @@ async function settleAll<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   return settled.map((result) => (result as PromiseFulfilledResult<T>).value);
 }
 
+/** @throws ConfigError when no loop has the row's name. */
+function findLoop(
+  row: DatasetRow,
+  { agentLoops: loops = agentLoops, defaultAgentLoop }: RolloutOptions,
+): AgentLoopEntry {
+  return loops.get(row.agentName ?? defaultAgentLoop);
+}
+
 /** What a row names must exist: found out before anything is generated. @throws ConfigError */
 function checkRow(row: DatasetRow, options: RolloutOptions): void {
-  const traits = getAgentLoopTraits(row.agentName ?? options.defaultAgentLoop);
+  const { traits } = findLoop(row, options);
   if (traits.interactions) selectInteraction(options.interactions ?? null, row);
   if (options.reward === null) checkRowHasReward(row, { ...options, interactions: options.interactions ?? null });
   if (!traits.tools || options.tools.size === 0 || !row.extraInfo.need_tools_kwargs) return;
@@ -348,7 +371,7 @@ class Group {
   private async evaluatePrompt(): Promise<Prompt> {
     const { row, options } = this;
     await takeTurn();
-    const traits = getAgentLoopTraits(row.agentName ?? options.defaultAgentLoop);
+    const { traits } = findLoop(row, options);
     const schemas = traits.tools ? listToolSchemas(options.tools, row) : [];
     let isUnsplit = false;
     const onUnsplit = () => {
@@ -384,7 +407,7 @@ class Group {
     const name = row.agentName ?? options.defaultAgentLoop;
     const responseLength = Math.min(options.responseLength, engine.info.contextSize - prompt.ids.length);
     try {
-      const loop = getAgentLoop(name)({
+      const loop = findLoop(row, options).factory({
         engine,
         tokenizer: options.tokenizer,
         tools: options.tools,
@@ -411,10 +434,10 @@ class Group {
 /** The record of a conversation whose loop threw: its prompt, and why. */
 function describeFailure(row: DatasetRow, promptIds: Int32Array, error: unknown): CompleteOutput {
   return {
-    promptIds,
-    responseIds: new Int32Array(0),
-    responseMask: new Uint8Array(0),
-    responseLogprobs: new Float32Array(0),
+    tokenIds: Int32Array.from(promptIds),
+    promptLength: promptIds.length,
+    responseMask: new Uint8Array(promptIds.length),
+    rolloutLogprobs: new Float32Array(promptIds.length),
     turnScores: [],
     toolRewards: [],
     toolScore: null,
