@@ -115,15 +115,26 @@ describe("cria rollout", () => {
     expect([kept.code, kept.result.trajectories, kept.result.written]).toEqual([0, 12, wanted.length]);
     expect(read(good).map((line) => line.token_ids)).toEqual(wanted.map((line) => line.token_ids));
 
-    const ended = read(all).filter((line) => line.finish_reason === "stop");
-    const keep = ended.length > 0 ? "reward >= 0 && !truncated" : "reward >= 0";
-    const code = await run("rollout", config, `--out=${talks}`, "--as", "messages", "--keep", keep);
-    if (ended.length > 0) {
-      expect(code).toBe(0);
-      expect(read(talks)).toHaveLength(ended.length);
-      for (const row of read(talks))
-        expect(row.messages.map((m: { role: string }) => m.role)).toEqual(["user", "assistant"]);
-      expect(output.stdout).toContain(talks);
+    // The embedded policy solves some problems, with calls.
+    const calculator = join(import.meta.dirname, "..", "..", "..", "..", "examples", "calculator", "config.yaml");
+    const few = [calculator, "--rows=4", "trainer.threads=1", "actor_rollout_ref.rollout.n=4"];
+    await runJson("rollout", ...few, `--out=${all}`);
+    const solved = read(all).filter((line) => line.reward >= 1 && line.finish_reason === "stop");
+    expect(solved.length).toBeGreaterThan(0);
+    expect(solved.length).toBeLessThan(16);
+    output.stdout = "";
+    expect(
+      await run("rollout", ...few, `--out=${talks}`, "--as", "messages", "--keep", "reward>=1 && !truncated"),
+    ).toBe(0);
+    expect(output.stdout).toContain(talks);
+    const rows = read(talks);
+    expect(rows).toHaveLength(solved.length);
+    for (const [i, { messages, tools }] of rows.entries()) {
+      expect(messages.at(-1)).toMatchObject({ role: "assistant", content: expect.stringContaining("####") });
+      expect(messages.filter(({ role }: { role: string }) => role === "tool")).toHaveLength(
+        solved[i].metrics.tool_calls,
+      );
+      expect(tools[0].function.name).toBe("calculator");
     }
     for (const [words, message] of [
       [["--keep=reward>1"], /no conversation is to be kept[\s\S]*--keep/],
