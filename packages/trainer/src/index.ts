@@ -4,7 +4,7 @@ export {
   restoreEngines,
   type TrainingState,
 } from "./checkpoints/checkpoint-store.js";
-export { findCheckpoint, findRunPath, nameCommand, type OpenedRun, openRun } from "./checkpoints/open-run.js";
+export { checkRun, findCheckpoint, findRunPath, nameCommand, type OpenedRun, openRun } from "./checkpoints/open-run.js";
 export { RunFolder, type RunOrigin, writeAtomically, writeLines } from "./checkpoints/run-folder.js";
 export { applyOverride } from "./config/apply-override.js";
 export { checkConfig, listLeaves } from "./config/check-config.js";

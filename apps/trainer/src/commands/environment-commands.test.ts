@@ -87,6 +87,69 @@ describe("cria rollout", () => {
     expect(a).toEqual(b);
   });
 
+  it("--keep and --as: only what the filter takes, as a dump or as what cria sft reads", async () => {
+    // Some conversations earn it, and some do not.
+    const { folder } = await writeTinyRun(models, { reward: "return text.length % 2;" });
+    const config = join(folder, "config.yaml");
+    const [all, good, talks] = ["all", "good", "talks"].map((name) => join(work, `keep-${name}.jsonl`)) as [
+      string,
+      string,
+      string,
+    ];
+    const read = (file: string) =>
+      readFileSync(file, "utf8")
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+    await runJson("rollout", config, `--out=${all}`);
+    const wanted = read(all).filter((line) => line.reward >= 1);
+    expect(wanted.length).toBeGreaterThan(0);
+    expect(wanted.length).toBeLessThan(12);
+    const kept = await runJson<RolloutSummary & { written: number }>(
+      "rollout",
+      config,
+      `--out=${good}`,
+      "--keep=reward>=1",
+    );
+    // The summary is of all conversations.
+    expect([kept.code, kept.result.trajectories, kept.result.written]).toEqual([0, 12, wanted.length]);
+    expect(read(good).map((line) => line.token_ids)).toEqual(wanted.map((line) => line.token_ids));
+
+    // The embedded policy solves some problems, with calls.
+    const calculator = join(import.meta.dirname, "..", "..", "..", "..", "examples", "calculator", "config.yaml");
+    const few = [calculator, "--rows=4", "trainer.threads=1", "actor_rollout_ref.rollout.n=4"];
+    await runJson("rollout", ...few, `--out=${all}`);
+    const solved = read(all).filter((line) => line.reward >= 1 && line.finish_reason === "stop");
+    expect(solved.length).toBeGreaterThan(0);
+    expect(solved.length).toBeLessThan(16);
+    output.stdout = "";
+    expect(
+      await run("rollout", ...few, `--out=${talks}`, "--as", "messages", "--keep", "reward>=1 && !truncated"),
+    ).toBe(0);
+    expect(output.stdout).toContain(talks);
+    const rows = read(talks);
+    expect(rows).toHaveLength(solved.length);
+    for (const [i, { messages, tools }] of rows.entries()) {
+      expect(messages.at(-1)).toMatchObject({ role: "assistant", content: expect.stringContaining("####") });
+      expect(messages.filter(({ role }: { role: string }) => role === "tool")).toHaveLength(
+        solved[i].metrics.tool_calls,
+      );
+      expect(tools[0].function.name).toBe("calculator");
+    }
+    for (const [words, message] of [
+      [["--keep=reward>1"], /no conversation is to be kept[\s\S]*--keep/],
+      [["--keep=reward>>1"], /--keep/],
+      [["--keep=rewad>=1"], /--keep[\s\S]*reward/],
+      [["--as=parquet"], /--as[\s\S]*trajectories[\s\S]*messages[\s\S]*parquet/],
+    ] as const) {
+      output.stderr = "";
+      const none = join(work, "keep-none.jsonl");
+      expect(await run("rollout", config, `--out=${none}`, ...words)).toBe(1);
+      expect(output.stderr).toMatch(message);
+      expect(existsSync(none)).toBe(false);
+    }
+  });
+
   it("draws a progress bar and prints a summary for people", async () => {
     const { folder } = await writeTinyRun(models);
     expect(await run("rollout", join(folder, "config.yaml"))).toBe(0);

@@ -1,4 +1,5 @@
 import {
+  checkRun,
   checkTrainPaths,
   fetchTrainAddresses,
   findOverlongPrompts,
@@ -41,6 +42,7 @@ export const trainCommand = defineCommand({
       await fetchTrainAddresses(config, { report, signal });
       for (const { name, key, found, remedy } of await listTrainWarnings(config, folder))
         report({ type: "warning", text: `${key ?? name}: ${found}; ${remedy}` });
+      if (!config.trainer.val_only) await checkRun(config);
       const session = await openSession(config, folder, { signal, report });
       try {
         const overlong = await findOverlongPrompts(session, folder, report);

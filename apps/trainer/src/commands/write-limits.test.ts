@@ -28,7 +28,7 @@ function expectRefusal(stderr: string, file: RegExp) {
 const list = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
 
 // Limits are a POSIX shell's.
-describe.skipIf(process.platform === "win32")("what may not be written any further", () => {
+describe.skipIf(process.platform === "win32")("what may not be written any further", { timeout: 300_000 }, () => {
   const steps = 14;
   const trainer = { total_training_steps: steps, save_freq: 1, val_before_train: false };
   const full = ["actor_rollout_ref.model.lora_rank=0", "actor_rollout_ref.actor.optim.lr=1e-6"];

@@ -107,9 +107,21 @@ export function parseRow(value: unknown, index: number, place: string, options: 
 /**
  * A conversation's own copy of a row: what tools, interactions and agent loops do to it reaches no other conversation and
  * not the dataset. Functions and class instances that a dataset of the user's put into it stay shared.
+ * @throws DataError naming the row when a getter in it throws, or when it is nested too deeply.
  */
 export function copyRow(row: DatasetRow): DatasetRow {
-  return copyData(row);
+  try {
+    return copyData(row);
+  } catch (cause) {
+    throw new DataError("cannot be copied for a conversation", {
+      code: "data/bad-row",
+      subject: row.place,
+      expected: "values that can be copied: no getter that throws, and no nesting of thousands of levels",
+      received: (cause as Error)?.message ?? typeof cause,
+      remedy: "make the values plain data in data.map or data.custom_cls",
+      cause,
+    });
+  }
 }
 
 function describeBadRow(

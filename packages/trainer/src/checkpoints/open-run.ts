@@ -67,7 +67,7 @@ export async function openRun(config: RunConfig, say: (text: string) => void): P
     const resume = await findResume(config, say);
     const within = resume !== null && resolve(dirname(dirname(resume.path))) === resolve(path);
     if (resume) {
-      await checkConfigOf(resume, config, say);
+      await checkConfigOf(resume.path, config, say);
       say(`resuming after step ${resume.step}, from ${resume.path}`);
       const otherKernels = compareMachines(resume.machine, describeMachine());
       if (otherKernels) say(otherKernels);
@@ -86,6 +86,22 @@ export async function openRun(config: RunConfig, say: (text: string) => void): P
     lock.release();
     throw error;
   }
+}
+
+/**
+ * Finds what `openRun` would refuse for the lock or for the config, without reading checkpoints or changing anything: it
+ * must not cost the time of loading a model.
+ * @throws DataError when the folder is in use; ConfigError when the config does not fit the run to be resumed.
+ */
+export async function checkRun(config: RunConfig): Promise<void> {
+  const path = findRunPath(config);
+  await RunLock.check(path);
+  const { resume_mode, resume_from_path } = config.trainer;
+  const source = { auto: path, disable: null, resume_path: resume_from_path }[resume_mode];
+  if (source === null) return;
+  const [newest] = await new CheckpointStore(source).list();
+  const checkpoint = newest === undefined ? source : new CheckpointStore(source).folderOf(newest);
+  if (newest !== undefined || resume_mode === "resume_path") await checkConfigOf(checkpoint, config, () => undefined);
 }
 
 /** The checkpoint that `trainer.resume_mode` names; null: none. @throws ConfigError or DataError */
@@ -117,9 +133,9 @@ export async function findCheckpoint(path: string, say: (text: string) => void):
   });
 }
 
-/** @throws ConfigError for a key that must not change; others are told. */
-async function checkConfigOf(checkpoint: Checkpoint, config: RunConfig, say: (text: string) => void): Promise<void> {
-  const file = join(dirname(dirname(checkpoint.path)), "config.json");
+/** @param checkpoint its folder. @throws ConfigError for a key that must not change; others are told. */
+async function checkConfigOf(checkpoint: string, config: RunConfig, say: (text: string) => void): Promise<void> {
+  const file = join(dirname(dirname(checkpoint)), "config.json");
   if (!existsSync(file)) return;
   let before: unknown;
   try {
@@ -132,7 +148,7 @@ async function checkConfigOf(checkpoint: Checkpoint, config: RunConfig, say: (te
   if (other !== null && other !== command) {
     throw new ConfigError("is a checkpoint of another command", {
       code: "config/other-command",
-      subject: checkpoint.path,
+      subject: checkpoint,
       expected: `a run of ${command}`,
       received: `a run of ${other}`,
       remedy: "set another trainer.project_name or trainer.experiment_name; weights go from one to the other as a GGUF",
@@ -156,8 +172,7 @@ async function checkConfigOf(checkpoint: Checkpoint, config: RunConfig, say: (te
   const changed = differences.filter(
     ({ key }) => !/^(machine$|trainer\.(resume_|default_local_dir|project_name|experiment))/.test(key),
   );
-  if (changed.length > 0)
-    say(`the config has changed since ${basename(checkpoint.path)}:\n${formatDifferences(changed)}`);
+  if (changed.length > 0) say(`the config has changed since ${basename(checkpoint)}:\n${formatDifferences(changed)}`);
 }
 
 /** The command whose config it is; null: neither's. */

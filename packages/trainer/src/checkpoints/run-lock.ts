@@ -1,4 +1,4 @@
-import { constants, readFileSync, writeFileSync } from "node:fs";
+import { constants, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
@@ -31,6 +31,11 @@ export class RunLock {
       throw error;
     }
     return new RunLock(release);
+  }
+
+  /** @throws DataError when another process holds it now. */
+  static async check(folder: string): Promise<void> {
+    if (existsSync(`${folder}.run.lock`)) (await RunLock.acquire(folder)).release();
   }
 }
 

@@ -28,6 +28,13 @@ const data = z.strictObject({
     .nullable()
     .default(null)
     .describe("Conversations that are not trained on; their loss is measured. null: none."),
+  map: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe(
+      '"./module.ts#export": a function that makes a conversation of each record of the files, (record) => ({ messages, tools? }), or null to leave it out; for sets whose columns have other names.',
+    ),
   messages_key: z.string().default("messages").describe("Column of the messages."),
   tools_key: z.string().default("tools").describe("Column of the tools that a conversation sees."),
   train_batch_size: z.int().positive().default(32).describe("Conversations of one step."),

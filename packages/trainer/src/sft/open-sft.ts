@@ -3,7 +3,8 @@ import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { SftConfig } from "../config/sft-config.js";
-import { resolveFiles } from "../task/open-data.js";
+import { loadRowMap, resolveFiles } from "../task/open-data.js";
+import { providePackages } from "../user-code/provide-packages.js";
 import { readExamples, type SftExample } from "./read-examples.js";
 
 /** What a config of `cria sft` names, loaded. */
@@ -50,6 +51,8 @@ export function loadSftModel(
 /** @throws EngineError, DataError, or the signal's reason; nothing stays open then. */
 export async function openSft(config: SftConfig, folder: string, options: OpenSftOptions = {}): Promise<SftSession> {
   const { data } = config;
+  providePackages();
+  const map = await loadRowMap(data.map, folder);
   const engine = await loadSftModel(config, folder);
   try {
     const tokenizer = DeltaTokenizer.forModel(engine, { allowControlTokens: data.allow_control_tokens });
@@ -58,6 +61,7 @@ export async function openSft(config: SftConfig, folder: string, options: OpenSf
         messagesKey: data.messages_key,
         toolsKey: data.tools_key,
         maxLength: data.max_length,
+        map,
         onProgress: (done, total) => {
           options.signal?.throwIfAborted();
           options.onProgress?.(done, total);

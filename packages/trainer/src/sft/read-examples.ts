@@ -1,5 +1,5 @@
 import { DataError, describeIssue, type ToolSchema, withoutLibraryTexts } from "@cria/core";
-import { messageSchema, readRecords } from "@cria/rollout";
+import { type DatasetRecord, mapRecord, messageSchema, type RowMap, readRecords } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { z } from "zod";
 
@@ -14,6 +14,8 @@ export interface ReadExamplesOptions {
   toolsKey: string;
   /** In tokens; longer conversations are left out. */
   maxLength: number;
+  /** Makes a conversation of each record; default: the records are conversations. */
+  map?: RowMap;
   onProgress?: (done: number, total: number) => void;
 }
 
@@ -33,7 +35,8 @@ export async function readExamples(
   tokenizer: DeltaTokenizer,
   options: ReadExamplesOptions,
 ): Promise<{ examples: SftExample[]; dropped: number; unsplit: number }> {
-  const records = (await Promise.all(files.map((file) => readRecords(file)))).flat();
+  const read = (await Promise.all(files.map((file) => readRecords(file)))).flat();
+  const records = options.map ? await mapRecords(read, options.map) : read;
   const examples: SftExample[] = [];
   let dropped = 0;
   let unsplit = 0;
@@ -63,6 +66,15 @@ export async function readExamples(
   });
 }
 
+async function mapRecords(records: readonly DatasetRecord[], map: RowMap): Promise<DatasetRecord[]> {
+  const mapped: DatasetRecord[] = [];
+  for (const record of records) {
+    const value = await mapRecord(record, map);
+    if (value !== null) mapped.push({ value, place: record.place });
+  }
+  return mapped;
+}
+
 function check<T extends z.ZodType>(schema: T, row: unknown, column: string, place: string): z.output<T> {
   const value = readColumn(row, column);
   const result = schema.safeParse(value, withoutLibraryTexts);
@@ -74,6 +86,10 @@ function check<T extends z.ZodType>(schema: T, row: unknown, column: string, pla
     subject: `${place}, column "${[column, ...issue.path].map(String).join(".")}"`,
     expected: describeIssue(schema, issue),
     received: JSON.stringify(received)?.slice(0, 200) ?? "nothing",
+    remedy:
+      value === undefined
+        ? "name the column (data.messages_key), or a function that makes conversations of the records: data.map: ./map.ts#row"
+        : undefined,
   });
 }
 

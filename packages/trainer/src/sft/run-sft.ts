@@ -2,7 +2,7 @@ import { constants, existsSync, statSync } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ConfigError } from "@cria/core";
-import { type OpenedRun, openRun } from "../checkpoints/open-run.js";
+import { checkRun, type OpenedRun, openRun } from "../checkpoints/open-run.js";
 import { resolvePath } from "../config/paths.js";
 import type { SftConfig } from "../config/sft-config.js";
 import { type Report, WorkReporter } from "../events.js";
@@ -46,6 +46,7 @@ export async function runSft(config: SftConfig, folder: string, options: RunSftO
   const say = (text: string) => report?.({ type: "notice", text });
   const output = trainer.output_path === null ? null : resolvePath(folder, trainer.output_path);
   if (output) await checkWritable(output);
+  await checkRun(config);
   const made = options.trackers ?? makeTrackers(config);
   const session = await openReported(config, folder, { report, signal });
   try {

@@ -97,6 +97,32 @@ describe("cria sft", () => {
     expect(left).toEqual([]);
   });
 
+  it("data.map makes conversations of a set's own columns, and leaves records out", async () => {
+    const file = writeRows("qa.jsonl", [
+      { q: "a?", a: "yes" },
+      { q: "b?", a: "no" },
+      { q: "", a: "left out" },
+    ]);
+    writeFileSync(
+      join(models.folder, "map.ts"),
+      `type Record = { q: string; a: string };
+      export const row = ({ q, a }: Record) =>
+        q === "" ? null : { messages: [{ role: "user", content: q }, { role: "assistant", content: a }] };
+      export const wrong = () => "no row";
+      export const notOne = 3;`,
+    );
+    const mapped = (map: string) => run({ data: { train_files: file, map, train_batch_size: 2 } });
+    // The same bits as the same conversations from a file.
+    const plain = writeRows("qa-plain.jsonl", [talk("a?", "yes"), talk("b?", "no")]);
+    const { loss } = await run({ data: { train_files: plain, train_batch_size: 2 } });
+    expect((await mapped("./map.ts#row")).loss).toBe(loss);
+    await expect(mapped("./map.ts#wrong")).rejects.toThrow(/qa\.jsonl, line 1: the function of data\.map gives no row/);
+    await expect(mapped("./map.ts#notOne")).rejects.toThrow(/data\.map "\.\/map\.ts#notOne": is not a function/);
+    await expect(run({ data: { train_files: file } })).rejects.toThrow(
+      /line 1, column "messages"[\s\S]*data\.messages_key[\s\S]*data\.map: \.\/map\.ts#row/,
+    );
+  });
+
   it("an abort ends it without a file", async () => {
     const config = await configure({ trainer: { total_training_steps: 100_000, output_path: "out/aborted.gguf" } });
     const controller = new AbortController();

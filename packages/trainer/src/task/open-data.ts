@@ -52,7 +52,7 @@ export async function resolveFiles(files: readonly string[], folder: string): Pr
 }
 
 /** The user's function behind `data.map`. @throws ConfigError when it cannot be loaded or is none. */
-async function loadRowMap(name: string | null, folder: string): Promise<RowMap | undefined> {
+export async function loadRowMap(name: string | null, folder: string): Promise<RowMap | undefined> {
   if (name === null) return undefined;
   const map = await importExport(name, folder, "data.map");
   if (typeof map === "function") return map as RowMap;
