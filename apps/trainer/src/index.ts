@@ -1,6 +1,9 @@
-// What tools, interactions and rewards are written with.
+// All that a user of Cria imports: tools and tasks, one call that trains, the parts of an own loop, configs.
+
+export type { AdvantageEstimator, PolicyLoss, PolicyLossOptions } from "@cria/algorithms";
+export { losses } from "@cria/algorithms";
 export type { ChatMessage, JsonSchema, ToolSchema } from "@cria/core";
-export type { RewardFunction, RewardInfo, RewardResult } from "@cria/rollout";
+export { type DatasetRow, loadDataset, type RewardFunction, type RewardInfo, type RewardResult } from "@cria/rollout";
 export {
   BaseInteraction,
   BaseTool,
@@ -25,30 +28,6 @@ export {
   type ToolResult,
   tool,
 } from "@cria/tools";
-export type { Session, StepMetrics } from "@cria/trainer";
-export {
-  type Checkpoint,
-  CheckpointStore,
-  countSteps,
-  findCheckpoint,
-  type LoadedConfig,
-  loadConfig,
-  type OpenedRun,
-  openRun,
-  openSession,
-  RunFolder,
-  runSft,
-  runTraining,
-  runTrainingStep,
-  type SftConfig,
-  type SftResult,
-  type StepResult,
-  sftConfigSchema,
-  type TrainConfig,
-  type TrainingHooks,
-  type TrainingState,
-  trainConfigSchema,
-  type Validation,
-  validate,
-} from "@cria/trainer";
+export * from "@cria/trainer";
+export { embeddedPolicy } from "./assets/embedded-policy.js";
 export { type DemoOptions, type DemoSummary, runDemo } from "./demo/run-demo.js";

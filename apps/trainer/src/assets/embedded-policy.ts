@@ -9,7 +9,7 @@ const built = join(here, "assets");
 const root = existsSync(built) ? built : join(here, "..", "..", "..", "..");
 
 /** Absolute path of the policy that comes with Cria, in a checkout and in an installed package alike. */
-export const embeddedPolicyPath = join(root, "models", "cria-tiny.gguf");
+export const embeddedPolicy = join(root, "models", "cria-tiny.gguf");
 
 /** Absolute path of the config that `cria demo` trains by. */
 export const demoConfigPath = join(root, "examples", "calculator", "config.yaml");

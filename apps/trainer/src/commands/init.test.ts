@@ -9,7 +9,7 @@ import { loadConfig, trainConfigSchema } from "@cria/trainer";
 import { runCommand as runCitty } from "citty";
 import { afterAll, describe, expect, it } from "vitest";
 import { parse as parseYaml } from "yaml";
-import { embeddedPolicyPath } from "../assets/embedded-policy.js";
+import { embeddedPolicy } from "../assets/embedded-policy.js";
 import type { Scaffold } from "../init/scaffold-environment.js";
 import type { RolloutSummary } from "../rollout/summarize-rollouts.js";
 import { captureOutput } from "../testing/capture-output.js";
@@ -69,7 +69,7 @@ describe("cria init", () => {
     const { files } = await runJson<Scaffold>("init", join(work, "plain"));
     for (const file of files) expect(existsSync(join(work, "plain", file)), file).toBe(true);
     const { path } = readConfig("plain").actor_rollout_ref.model;
-    expect(readFileSync(join(work, "plain", path)).equals(readFileSync(embeddedPolicyPath))).toBe(true);
+    expect(readFileSync(join(work, "plain", path)).equals(readFileSync(embeddedPolicy))).toBe(true);
     const { version, dependencies } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
     const manifest = JSON.parse(read("plain", "package.json"));
     expect(manifest.dependencies).toEqual({ cria: `^${version}`, zod: dependencies.zod });

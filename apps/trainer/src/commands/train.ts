@@ -1,13 +1,4 @@
-import {
-  checkRun,
-  checkTrainPaths,
-  fetchTrainAddresses,
-  findOverlongPrompts,
-  makeTrackers,
-  openSession,
-  trainConfigSchema,
-  trainSession,
-} from "@cria/trainer";
+import { checkTrainPaths, fetchTrainAddresses, train, trainConfigSchema } from "@cria/trainer";
 import { defineCommand } from "citty";
 import { listTrainWarnings } from "../doctor/examine-config.js";
 import { describeTraining, printTraining } from "../terminal/print-training.js";
@@ -35,34 +26,15 @@ export const trainCommand = defineCommand({
       const loaded = readConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
       const { values: config, folder } = loaded;
       checkTrainPaths(loaded);
-      const trackers = makeTrackers(config);
       const { logger, rollout_data_dir } = config.trainer;
       const dumped = logger.includes("file") || rollout_data_dir !== null;
       const report = showEvents({ silent: given.json || !logger.includes("console"), dumped });
       await fetchTrainAddresses(config, { report, signal });
       for (const { name, key, found, remedy } of await listTrainWarnings(config, folder))
         report({ type: "warning", text: `${key ?? name}: ${found}; ${remedy}` });
-      if (!config.trainer.val_only) await checkRun(config);
-      const session = await openSession(config, folder, { signal, report });
-      try {
-        const overlong = await findOverlongPrompts(session, folder, report);
-        if (overlong !== null) report({ type: "warning", text: overlong });
-        const summary = await trainSession(session, {
-          configFolder: folder,
-          report,
-          trackers,
-        });
-        if (given.json) console.log(JSON.stringify(describeTraining(summary)));
-        else if (config.trainer.val_only) printValidation(summary.metrics);
-        else
-          printTraining(summary, {
-            config: given._.map(String),
-            lora: session.policy.engine.info.trainable === "lora",
-            dumped,
-            heldOut: session.valRows.length > 0,
-          });
-      } finally {
-        await session.dispose();
-      }
+      const result = await train({ config, configFolder: folder, signal, report });
+      if (given.json) console.log(JSON.stringify(describeTraining(result)));
+      else if (config.trainer.val_only) printValidation(result.metrics);
+      else printTraining(result, { config: given._.map(String), dumped });
     }),
 });

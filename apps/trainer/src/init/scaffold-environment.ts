@@ -3,7 +3,7 @@ import { copyFile, mkdir, readdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { type ChatMessage, ConfigError, guardWrite, writeFileAtomically } from "@cria/core";
 import { isAddress } from "@cria/hub";
-import { embeddedPolicyPath } from "../assets/embedded-policy.js";
+import { embeddedPolicy } from "../assets/embedded-policy.js";
 import { version } from "../assets/version.js";
 import { fitConfig, type ModelFit } from "./fit-config.js";
 import { nameSchemas } from "./name-schemas.js";
@@ -44,7 +44,7 @@ export async function scaffoldEnvironment(folder: string, options: ScaffoldOptio
   const isTemplate = options.fromMcp === undefined && options.fromAiSdk === undefined;
   const isEmbedded = options.model === undefined;
   const usesDefaults = isEmbedded && isTemplate;
-  const model = usesDefaults ? null : await measure(options.model ?? embeddedPolicyPath, parts);
+  const model = usesDefaults ? null : await measure(options.model ?? embeddedPolicy, parts);
   const fit = model ? fitConfig(model) : embeddedFit;
   const remarks = model ? listRemarks(model, fit, isEmbedded) : [];
   const modelPath = isEmbedded ? POLICY : showModel(model!, target);
@@ -61,7 +61,7 @@ export async function scaffoldEnvironment(folder: string, options: ScaffoldOptio
   };
   for (const [file, text] of Object.entries(nameSchemas(files, target)))
     await write(join(target, file), (path) => writeFileAtomically(path, text));
-  if (isEmbedded) await write(join(target, POLICY), (path) => copyFile(embeddedPolicyPath, path));
+  if (isEmbedded) await write(join(target, POLICY), (path) => copyFile(embeddedPolicy, path));
   return { name, folder: target, files: [...Object.keys(files), ...(isEmbedded ? [POLICY] : [])], remarks };
 }
 

@@ -14,6 +14,7 @@ import {
   type TrainResult,
   type TrainSequence,
 } from "@cria/core";
+import { actorSection } from "../config/sections/actor.js";
 import type { Batch } from "./batch.js";
 import { countOnes } from "./flat-tokens.js";
 import { cutMiniBatches } from "./mini-batches.js";
@@ -39,8 +40,8 @@ export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
   algorithms?: Algorithms;
 }
 
-/** What an update does unless it is told otherwise: the defaults of `actor_rollout_ref.actor`. */
-const defaults = { betas: [0.9, 0.999] as [number, number], weightDecay: 0.01, maxGradNorm: 1 };
+/** What an update does unless it is told otherwise. */
+const { optim, grad_clip, ppo_epochs, shuffle } = actorSection.parse({});
 
 /** What is updated. */
 interface Trainable {
@@ -60,7 +61,10 @@ export async function updatePolicy(
   const lossOptions = { ...loss, lossScaleFactor: loss.lossScaleFactor ?? batch.responseLength };
   const compute = composePolicyLoss(lossOptions, algorithms);
   const scored = batch.isScored ? batch.sequences : await scoreBatch(policy, batch, lossOptions, algorithms);
-  const cut = { ppo_mini_batch_size: options.miniBatchSize ?? batch.groups.length, shuffle: options.shuffle ?? true };
+  const cut = {
+    ppo_mini_batch_size: options.miniBatchSize ?? batch.groups.length,
+    shuffle: options.shuffle ?? shuffle,
+  };
   const results: TrainResult[] = [];
   for (let round = 0; round < (options.epochs ?? 1); round++) {
     const seed = hashSeed(base, step, round);
@@ -87,9 +91,9 @@ export async function updatePolicy(
           (inputs) => compute({ ...inputs, totals }),
           {
             learningRate,
-            betas: betas ?? defaults.betas,
-            weightDecay: weightDecay ?? defaults.weightDecay,
-            maxGradNorm: maxGradNorm ?? defaults.maxGradNorm,
+            betas: betas ?? optim.betas,
+            weightDecay: weightDecay ?? optim.weight_decay,
+            maxGradNorm: maxGradNorm ?? grad_clip,
           },
           // No signal: an update is finished, whatever ends the run.
           { temperature, microBatchTokens },

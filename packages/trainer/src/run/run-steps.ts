@@ -9,6 +9,8 @@ export interface Steps<Place extends { step: number }> {
   start: number;
   total: number;
   signal?: AbortSignal;
+  /** Whether the run is to end after the step that it takes. */
+  isStopping?: () => boolean;
   saves: SavePoints;
   /** What a checkpoint would hold now beside the engines, `step` steps being done; it is called after each step. */
   mark: (step: number) => Place;
@@ -70,7 +72,7 @@ export async function runSteps<Place extends { step: number }>(steps: Steps<Plac
     await record(done.step, metrics);
     await (await saves.prepare(describe(done), saves.isDue(done.step) ?? "interim"))?.commit();
   }
-  for (let step = done.step + 1; step <= total; step++) {
+  for (let step = done.step + 1; step <= total && !steps.isStopping?.(); step++) {
     if (signal?.aborted) throw await stop(done, null);
     let metrics: StepMetrics;
     try {
@@ -98,5 +100,6 @@ export async function runSteps<Place extends { step: number }>(steps: Steps<Plac
     // Last: a checkpoint that has its name has its metrics too, and a resumed run forgets only what it computes again.
     await pending?.commit();
   }
+  if (done.step < total) await saves.saveLast(describe(done));
   return history;
 }

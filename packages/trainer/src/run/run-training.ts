@@ -17,9 +17,11 @@ export interface TrainingHooks {
   /** After each step, before its metrics are written; what it returns joins them. */
   validate?: (step: number) => Promise<StepMetrics>;
   /** Told of every step's metrics, validation included. */
-  onMetrics?: (step: number, metrics: StepMetrics) => void;
+  onMetrics?: (step: number, metrics: StepMetrics) => void | Promise<void>;
   /** Where the whole state goes, by save_freq and at the end. Without it only the weights are saved. */
   checkpoints?: CheckpointStore;
+  /** Whether the run is to end after the step that it takes; what was done is saved then. */
+  isStopping?: () => boolean;
   /** A state to go on from. */
   resume?: Checkpoint | null;
 }
@@ -70,6 +72,7 @@ export async function runTraining(
     start: resume?.step ?? 0,
     total,
     signal: session.signal,
+    isStopping: hooks.isStopping,
     saves: new SavePoints({
       saveFreq: trainer.save_freq,
       saveMinutes: trainer.save_minutes,
@@ -105,7 +108,7 @@ export async function runTraining(
     validate: hooks.validate,
     record: async (step, metrics) => {
       if (trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
-      hooks.onMetrics?.(step, metrics);
+      await hooks.onMetrics?.(step, metrics);
     },
     unvalidated: resumed?.unvalidated,
   });
@@ -131,13 +134,18 @@ function describeState(
   };
 }
 
+/** The file of a run's trained weights, in its folder. */
+export function nameWeights({ info }: Pick<PolicyEngine, "info">): string {
+  return info.trainable === "lora" ? "adapter.gguf" : "model.gguf";
+}
+
 /** The trained weights: adapter.gguf with LoRA, model.gguf with full training. Returns the file. */
 export async function saveWeights(
   engine: Pick<PolicyEngine, "info" | "saveAdapter" | "saveModel">,
   folder: RunFolder,
 ): Promise<string> {
   const lora = engine.info.trainable === "lora";
-  const file = folder.file(lora ? "adapter.gguf" : "model.gguf");
+  const file = folder.file(nameWeights(engine));
   await (lora ? engine.saveAdapter(file) : engine.saveModel(file));
   return file;
 }

@@ -9,7 +9,7 @@ import { startTrackers, type Trackers } from "../trackers/open-trackers.js";
 import { pickGenerations } from "../trackers/pick-generations.js";
 import type { Tracker } from "../trackers/tracker.js";
 import { runValidation } from "../validation/run-validation.js";
-import { readSuccess } from "../validation/validate.js";
+import { readSuccess, type Validation } from "../validation/validate.js";
 import { countSteps } from "./count-steps.js";
 import {
   compareEnds,
@@ -18,7 +18,7 @@ import {
   type RunProgress,
   readFirstValidation,
 } from "./measure-progress.js";
-import { listEngines, runTraining } from "./run-training.js";
+import { listEngines, nameWeights, runTraining } from "./run-training.js";
 import type { Session } from "./session-type.js";
 import { TrainingInterrupted } from "./training-interrupted.js";
 
@@ -28,11 +28,17 @@ export interface TrainSessionOptions {
   report?: Report;
   /** Made beforehand, so that a missing key is found before the model is loaded. */
   trackers: readonly Tracker[];
+  /** Whether the run is to end after the step that it takes. */
+  isStopping?: () => boolean;
+  /** After each step; the run waits for it. */
+  afterStep?: (validate: () => Promise<Validation | null>) => Promise<void>;
 }
 
 export interface TrainSummary {
   /** The run folder. */
   path: string;
+  /** File of the trained weights; not there after `val_only`. */
+  weights: string;
   /** Of the last step, or of the validation with `val_only`. */
   metrics: StepMetrics;
   /** Null where there is nothing to compare: one validation, or none and fewer than two steps. */
@@ -55,7 +61,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
     try {
       const result = await trainAndValidate(session, run, trackers, options);
       await trackers.finish("finished");
-      return { path: run.folder.path, ...result };
+      return { path: run.folder.path, weights: run.folder.file(nameWeights(session.policy.engine)), ...result };
     } catch (error) {
       await trackers.finish(session.signal?.aborted ? "interrupted" : "failed");
       throw error;
@@ -69,8 +75,8 @@ async function trainAndValidate(
   session: Session,
   { folder, checkpoints, resume }: OpenedRun,
   trackers: Trackers,
-  { report }: TrainSessionOptions,
-): Promise<Omit<TrainSummary, "path">> {
+  { report, isStopping, afterStep }: TrainSessionOptions,
+): Promise<Omit<TrainSummary, "path" | "weights">> {
   const { trainer } = session.config;
   const total = countSteps(session.config, session.trainRows.length);
   const validations = trainer.validation_data_dir ?? folder.file("validation");
@@ -116,16 +122,17 @@ async function trainAndValidate(
       const due = step === total || (trainer.test_freq > 0 && step % trainer.test_freq === 0);
       return due ? validateAt(step) : {};
     },
-    onMetrics: (step, metrics) => {
+    isStopping,
+    onMetrics: async (step, metrics) => {
       log(step, metrics);
       history.push(metrics);
       const measured = measureStep(metrics);
       if (measured) measurements.training.push(measured);
-      if (isTold) return;
-      const [problem] = findProblems(history, { hasTools });
-      if (!problem) return;
-      isTold = true;
-      report?.({ type: "problem", problem, runPath: folder.path });
+      const [problem] = isTold ? [] : findProblems(history, { hasTools });
+      if (problem) report?.({ type: "problem", problem, runPath: folder.path });
+      isTold ||= problem !== undefined;
+      const file = join(validations, `asked-${step}.jsonl`);
+      await afterStep?.(() => runValidation(session, { step, file, report }));
     },
   });
   reporter.end();
@@ -172,5 +179,11 @@ async function validateOnly(session: Session, { report }: TrainSessionOptions): 
   const file = join(trainer.validation_data_dir ?? join(path, "validation"), `val_only-${step}.jsonl`);
   const result = await runValidation(session, { step, file, report });
   if (result) readSuccess(result, `the validation of step ${step}`);
-  return { path, metrics: { "training/global_step": step, ...result?.metrics }, progress: null, problems: [] };
+  return {
+    path,
+    weights: join(path, nameWeights(session.policy.engine)),
+    metrics: { "training/global_step": step, ...result?.metrics },
+    progress: null,
+    problems: [],
+  };
 }

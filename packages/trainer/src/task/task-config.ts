@@ -1,3 +1,5 @@
+import { resolve } from "node:path";
+import { isAddress } from "@cria/hub";
 import type { TaskDefinition } from "./task-definition.js";
 
 /** What stands in a config for rows that lie in memory. */
@@ -14,7 +16,7 @@ export function describeTask(task: TaskDefinition<object>): Record<string, RawSe
   const [path, name] = typeof reward === "string" ? splitExport(reward) : [];
   return {
     data: clean({
-      train_files: areFiles ? [...files] : [ROWS_IN_MEMORY],
+      train_files: areFiles ? files.map((file) => resolveFile(String(file))) : [ROWS_IN_MEMORY],
       max_prompt_length: maxPromptLength,
       max_response_length: maxResponseLength,
     }),
@@ -23,8 +25,8 @@ export function describeTask(task: TaskDefinition<object>): Record<string, RawSe
         prompt_length: maxPromptLength,
         response_length: maxResponseLength,
         multi_turn: clean({
-          tool_config_path: typeof tools === "string" ? tools : undefined,
-          interaction_config_path: typeof interaction === "string" ? interaction : undefined,
+          tool_config_path: typeof tools === "string" ? resolve(tools) : undefined,
+          interaction_config_path: typeof interaction === "string" ? resolve(interaction) : undefined,
           max_assistant_turns: maxTurns,
           format: toolFormat,
         }),
@@ -34,9 +36,12 @@ export function describeTask(task: TaskDefinition<object>): Record<string, RawSe
   };
 }
 
+/** Addresses of a hub stay as they are. */
+export const resolveFile = (file: string) => (isAddress(file) ? file : resolve(file));
+
 function splitExport(path: string): [string, string | undefined] {
   const [file, name] = path.split("#");
-  return [file!, name];
+  return [resolve(file!), name];
 }
 
 function clean(section: RawSection): RawSection {

@@ -1,0 +1,197 @@
+import { resolve } from "node:path";
+import { type AdvantageEstimator, defaultPolicyLoss, type PolicyLossOptions } from "@cria/algorithms";
+import { ConfigError, type Registry } from "@cria/core";
+import { checkConfig } from "../config/check-config.js";
+import { loadConfig } from "../config/load-config.js";
+import { isMapping, readKey, writeKey } from "../config/raw-config.js";
+import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
+import { openRegistries, type Registries } from "../task/registries.js";
+import { describeTask, ROWS_IN_MEMORY, resolveFile } from "../task/task-config.js";
+import type { PartialConfig, TrainOptions } from "./train-options.js";
+
+/** What `train` stands for as a config, and what its names of things in memory mean. */
+export interface MadeConfig {
+  config: TrainConfig;
+  registries: Registries;
+}
+
+/** The config of a training. @throws ConfigError naming every wrong key */
+export function makeConfig(options: TrainOptions): MadeConfig {
+  const registries = openRegistries();
+  const raw = makeRaw(options, (registry, value) => {
+    const name = "(in memory)";
+    (registries[registry] as Registry<unknown>).register(name, value);
+    return name;
+  });
+  return { config: checkConfig(trainConfigSchema, raw, "train()"), registries };
+}
+
+/**
+ * The same training as a config, to be written as YAML: what a config's defaults say anyway is left out.
+ * @throws ConfigError naming everything that lies in memory alone: functions, rows, tools, trackers.
+ */
+export function toConfig(options: TrainOptions): PartialConfig {
+  const inMemory = listInMemory(options);
+  if (inMemory.length > 0) {
+    throw new ConfigError("cannot be written into a config", {
+      code: "config/in-memory",
+      subject: inMemory.join(", "),
+      expected: "paths: files of rows, a YAML file of tools, ./reward.ts#score",
+      received: inMemory.length === 1 ? "a value that came by no path" : "values that came by no path",
+      remedy: "move it into a file, and name that",
+    });
+  }
+  return makeRaw(options, (registry) => {
+    throw new ConfigError("cannot be written into a config", { code: "config/in-memory", subject: registry });
+  }) as PartialConfig;
+}
+
+/**
+ * A config file as options of `train`; what is added to them goes before it.
+ * @param overrides "key.path=value", as on the command line.
+ * @throws ConfigError when the file cannot be read, or a key is unknown or wrong.
+ */
+export function fromConfig(file: string, overrides: readonly string[] = []): TrainOptions {
+  const { values, folder } = loadConfig(trainConfigSchema, file, overrides);
+  return { config: values, configFolder: folder };
+}
+
+/** Gives a value in memory a name in a registry. */
+type Register = (
+  registry: "advantageEstimators" | "policyLosses" | "aggregations" | "klEstimates",
+  value: unknown,
+) => string;
+
+function makeRaw(options: TrainOptions, register: Register): Record<string, unknown> {
+  const { task, validation, lora, save, loss } = options;
+  const raw = structuredClone(options.config ?? {}) as Record<string, unknown>;
+  const set = (key: string, value: unknown) => value !== undefined && writeKey(raw, key, value);
+  /** What `train` says where neither option nor config does. */
+  const otherwise = (key: string, value: unknown) => readKey(raw, key) === undefined && set(key, value);
+  if (task) mergeInto(raw, describeTask(task.definition));
+  const rollout = "actor_rollout_ref.rollout";
+  const actor = "actor_rollout_ref.actor";
+  const model = "actor_rollout_ref.model";
+  set(`${model}.path`, options.model && resolveFile(options.model));
+  if (lora === null) set(`${model}.lora_rank`, 0);
+  set(`${model}.lora_rank`, lora?.rank);
+  set(`${model}.lora_alpha`, lora?.alpha);
+  set(`${model}.target_modules`, lora?.targets && [...lora.targets]);
+  set(`${model}.lora_adapter_path`, lora?.path && resolve(lora.path));
+  if (!lora?.path) otherwise(`${model}.lora_rank`, 16);
+  set(`${rollout}.n`, options.n);
+  set(`${rollout}.temperature`, options.temperature);
+  set(`${rollout}.seed`, options.seed);
+  set("data.seed", options.seed);
+  set("data.train_batch_size", options.batchSize);
+  otherwise(`${actor}.ppo_mini_batch_size`, options.batchSize ?? 16);
+  set(`${actor}.optim.lr`, options.learningRate);
+  set(
+    "algorithm.adv_estimator",
+    nameValue(options.advantages, (value) => register("advantageEstimators", value)),
+  );
+  if (loss) setLoss(loss, set, register);
+  set("trainer.total_training_steps", options.steps);
+  set("trainer.total_epochs", options.epochs);
+  set("trainer.experiment_name", options.name);
+  set("trainer.default_local_dir", options.folder && resolve(options.folder));
+  set("trainer.resume_mode", nameResume(options.resume));
+  if (typeof options.resume === "string") set("trainer.resume_from_path", resolve(options.resume));
+  otherwise("trainer.resume_mode", "disable");
+  set("trainer.save_freq", save?.every);
+  set("trainer.save_minutes", save?.minutes);
+  set("trainer.max_actor_ckpt_to_keep", save?.keep);
+  set("trainer.threads", options.threads);
+  set("trainer.device", options.device);
+  const named = options.trackers?.filter((tracker) => typeof tracker === "string");
+  set("trainer.logger", named && ["console", "file", ...named]);
+  if (validation) {
+    const { rows, every, before, n, temperature } = validation;
+    const files = typeof rows === "string" ? [rows] : rows;
+    const areFiles = files.every((row: unknown) => typeof row === "string");
+    set("data.val_files", areFiles ? files.map((file) => resolveFile(String(file))) : [ROWS_IN_MEMORY]);
+    set("trainer.test_freq", every);
+    set("trainer.val_before_train", before);
+    set(`${rollout}.val_kwargs.n`, n);
+    set(`${rollout}.val_kwargs.temperature`, temperature);
+    set(`${rollout}.val_kwargs.do_sample`, temperature === undefined ? undefined : temperature > 0);
+  }
+  return raw;
+}
+
+function nameResume(resume: boolean | string | undefined): string | undefined {
+  if (resume === undefined) return undefined;
+  if (typeof resume === "string") return "resume_path";
+  return resume ? "auto" : "disable";
+}
+
+function nameValue(
+  value: string | AdvantageEstimator | undefined,
+  register: (value: unknown) => string,
+): string | undefined {
+  return value === undefined || typeof value === "string" ? value : register(value);
+}
+
+/** A loss as the keys of a config. */
+function setLoss(loss: PolicyLossOptions, set: (key: string, value: unknown) => void, register: Register): void {
+  const actor = "actor_rollout_ref.actor";
+  const name = (registry: Parameters<Register>[0], value: unknown) =>
+    typeof value === "string" ? value : register(registry, value);
+  const changed = <K extends keyof PolicyLossOptions>(key: K) =>
+    loss[key] === defaultPolicyLoss[key] ? undefined : loss[key];
+  set(`${actor}.policy_loss.loss_mode`, name("policyLosses", loss.lossMode));
+  set(`${actor}.loss_agg_mode`, name("aggregations", loss.lossAggMode));
+  set(`${actor}.loss_scale_factor`, changed("lossScaleFactor"));
+  set(`${actor}.clip_ratio_low`, loss.clipRatioLow);
+  set(`${actor}.clip_ratio_high`, loss.clipRatioHigh);
+  set(`${actor}.clip_ratio_c`, changed("clipRatioC"));
+  set(`${actor}.entropy_coeff`, changed("entropyCoeff"));
+  set(`${actor}.tau_pos`, changed("tauPos"));
+  set(`${actor}.tau_neg`, changed("tauNeg"));
+  set(`${actor}.policy_loss.clip_cov_ratio`, changed("clipCovRatio"));
+  set(`${actor}.policy_loss.clip_cov_lb`, changed("clipCovLb"));
+  set(`${actor}.policy_loss.clip_cov_ub`, changed("clipCovUb"));
+  set(`${actor}.policy_loss.kl_cov_ratio`, changed("klCovRatio"));
+  set(`${actor}.policy_loss.ppo_kl_coef`, changed("ppoKlCoef"));
+  set(`${actor}.policy_loss.dro_beta`, changed("droBeta"));
+  if (!loss.kl) return;
+  set(`${actor}.use_kl_loss`, true);
+  set(`${actor}.kl_loss_coef`, loss.kl.coefficient);
+  set(`${actor}.kl_loss_type`, name("klEstimates", loss.kl.type));
+}
+
+/** What no config can name. */
+function listInMemory({ task, validation, advantages, loss, trackers }: TrainOptions): string[] {
+  const found: string[] = [];
+  const isMissing = (rows: readonly unknown[] | string) =>
+    typeof rows !== "string" && rows.some((r) => typeof r !== "string");
+  if (task) {
+    const { rows, prompt, truth, system, tools, interaction, reward } = task.definition;
+    if (isMissing(rows)) found.push("task.rows");
+    for (const [name, value] of Object.entries({ prompt, truth, reward }))
+      if (typeof value === "function") found.push(nameFunction(`task.${name}`, value));
+    if (system !== undefined) found.push("task.system");
+    if (typeof tools === "object")
+      tools.forEach((tool, i) => {
+        found.push(`task.tools[${i}]${"name" in tool && typeof tool.name === "string" ? ` (${tool.name})` : ""}`);
+      });
+    if (typeof interaction === "object") found.push(`task.interaction (${interaction.name})`);
+  }
+  if (validation && isMissing(validation.rows)) found.push("validation.rows");
+  if (typeof advantages === "function") found.push(nameFunction("advantages", advantages));
+  if (loss && typeof loss.lossMode !== "string") found.push("loss");
+  trackers?.forEach((tracker, i) => {
+    if (typeof tracker !== "string") found.push(`trackers[${i}] (${tracker.name})`);
+  });
+  return found;
+}
+
+const nameFunction = (key: string, value: { name: string }) =>
+  value.name !== "" && !key.endsWith(value.name) ? `${key} (function ${value.name})` : key;
+
+function mergeInto(target: Record<string, unknown>, source: Record<string, unknown>): void {
+  for (const [key, value] of Object.entries(source)) {
+    if (isMapping(value) && isMapping(target[key])) mergeInto(target[key], value);
+    else target[key] = isMapping(value) ? structuredClone(value) : value;
+  }
+}

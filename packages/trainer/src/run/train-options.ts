@@ -1,0 +1,76 @@
+import type { AdvantageEstimator, PolicyLossOptions } from "@cria/algorithms";
+import type { z } from "zod";
+import type { TrainConfig, trainConfigSchema } from "../config/train-config.js";
+import type { Report } from "../events.js";
+import type { Task } from "../task/task.js";
+import type { Tracker } from "../trackers/tracker.js";
+
+/** Any part of a config, in the names of a config file. */
+export type PartialConfig = DeepPartial<z.input<typeof trainConfigSchema>>;
+
+type DeepPartial<T> = T extends readonly unknown[] ? T : T extends object ? { [K in keyof T]?: DeepPartial<T[K]> } : T;
+
+/** Held-out rows, and when the policy answers them. */
+export interface ValidationOptions {
+  /** Rows of the task's kind, or files of rows. */
+  rows: Task["definition"]["rows"];
+  /** Steps between validations; default: only before and after. */
+  every?: number;
+  /** Whether to validate before the first step; default true. */
+  before?: boolean;
+  /** Conversations of each row; default 1. */
+  n?: number;
+  /** Default 0: greedy. */
+  temperature?: number;
+}
+
+/** What `train` does. What is left out is as in the config, where nothing else is said here. */
+export interface TrainOptions {
+  /** A GGUF file or an address: hf:<owner>/<model>:<quantisation>. May stand in `config` instead. */
+  model?: string;
+  /** Rows, tools and reward: `defineTask({...})`. May stand in `config` instead, by paths. */
+  task?: Task<object>;
+  validation?: ValidationOptions;
+  /** Steps in all; default: those of `epochs`. */
+  steps?: number;
+  /** Passes over the rows; default 1. */
+  epochs?: number;
+  /** Prompts of one step; default 16. */
+  batchSize?: number;
+  /** Conversations of each prompt; default 8. */
+  n?: number;
+  /** Of sampling; default 1. */
+  temperature?: number;
+  /** Of sampling, of the rows' order, and of what a new adapter starts from; default 0. */
+  seed?: number;
+  /** Default 1e-4. */
+  learningRate?: number;
+  /** The adapter that is trained, rank 16 by default; null: all weights of an F32 model. */
+  lora?: { rank?: number; alpha?: number; targets?: readonly string[]; path?: string } | null;
+  /** An advantage estimator or the name of one; default "grpo". */
+  advantages?: string | AdvantageEstimator;
+  /** Made by `losses`; default `losses.ppo()`. */
+  loss?: PolicyLossOptions;
+  /** The run's name; default "default". */
+  name?: string;
+  /** Where run folders lie; default "runs". The run's own is <folder>/<project>/<name>. */
+  folder?: string;
+  /** true: go on from the run's newest checkpoint; a path: from that one; default false, where an earlier run is moved aside. */
+  resume?: boolean | string;
+  /** Steps and minutes between checkpoints, and how many are kept. Default: every 5 minutes, and at the end. */
+  save?: { every?: number; minutes?: number; keep?: number };
+  /** Names ("tensorboard", "wandb", "mlflow") or trackers of your own; metrics.jsonl is written all the same. */
+  trackers?: readonly (string | Tracker)[];
+  /** Default: all cores. */
+  threads?: number;
+  /** "auto" (default), "cpu" or "cuda". */
+  device?: TrainConfig["trainer"]["device"];
+  /** Ends the run at once; what was done is saved. `await` then throws TrainingInterrupted. */
+  signal?: AbortSignal;
+  /** Told of all that happens. */
+  report?: Report;
+  /** Any other key of a config. What stands above goes before it. */
+  config?: PartialConfig;
+  /** Where relative paths in `config` start; default: the working directory. */
+  configFolder?: string;
+}

@@ -1,0 +1,204 @@
+import { ConfigError } from "@cria/core";
+import { checkRun } from "../checkpoints/open-run.js";
+import type { Problem } from "../diagnose/find-problems.js";
+import type { StepEvent } from "../events.js";
+import { fetchTrainAddresses } from "../hub/fetch-addresses.js";
+import type { StepMetrics } from "../step/collect-metrics.js";
+import { ROWS_IN_MEMORY } from "../task/task-config.js";
+import { makeTrackers } from "../trackers/open-trackers.js";
+import type { Validation } from "../validation/validate.js";
+import { findOverlongPrompts } from "./find-overlong-prompts.js";
+import { makeConfig } from "./make-config.js";
+import type { RunProgress } from "./measure-progress.js";
+import { openSession } from "./session.js";
+import type { Session } from "./session-type.js";
+import type { TrainOptions } from "./train-options.js";
+import { trainSession } from "./train-session.js";
+
+/** A step that is done. */
+export interface TrainStep {
+  /** From 1. */
+  step: number;
+  total: number;
+  /** Mean reward of the conversations that did not fail; null when all did. */
+  reward: number | null;
+  /** Mean score of them, without step rewards and shaping; null when none was judged. */
+  success: number | null;
+  /** Success of the last validation; null before the first. */
+  heldOut: number | null;
+  /** By their names in the field; docs/metrics.md says what each means. */
+  metrics: StepMetrics;
+}
+
+/** How a training ended. */
+export interface TrainResult {
+  /** Success at its first measurement and at its last: of validations, or of training where there were fewer than two. */
+  before: number | null;
+  after: number | null;
+  progress: RunProgress | null;
+  /** The trained adapter, a GGUF that stock llama.cpp loads; null with full training. */
+  adapter: string | null;
+  /** The trained model; null with LoRA. */
+  model: string | null;
+  /** The run folder. */
+  folder: string;
+  /** Of the last step, or of the validation with `val_only`. */
+  metrics: StepMetrics;
+  /** Why the run does not learn; the likeliest cause first. Empty when it does. */
+  problems: Problem[];
+  /** Held-out rows that were validated on. */
+  heldOutRows: number;
+}
+
+/** A training under way: await its result, or iterate over its steps. Who leaves the iteration stops the training. */
+export class TrainRun implements PromiseLike<TrainResult>, AsyncIterable<TrainStep> {
+  private readonly steps: TrainStep[] = [];
+  private readonly evaluations: PromiseWithResolversOf<Validation | null>[] = [];
+  private readonly result: Promise<TrainResult>;
+  private isStopping = false;
+  private isOver = false;
+  private wake: (() => void)[] = [];
+
+  constructor(options: TrainOptions) {
+    this.result = this.run(options).finally(() => {
+      this.isOver = true;
+      this.notify();
+      this.refuseEvaluations();
+    });
+    // Who only iterates hears of a failure there.
+    this.result.catch(() => undefined);
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: it is awaited as a promise is.
+  then<A = TrainResult, B = never>(
+    onResult?: ((result: TrainResult) => A | PromiseLike<A>) | null,
+    onError?: ((error: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.result.then(onResult, onError);
+  }
+
+  /** Steps from the first on, as they are done. @throws what ended the training, after its last step */
+  async *[Symbol.asyncIterator](): AsyncGenerator<TrainStep> {
+    let isWhole = false;
+    try {
+      for (let next = 0; ; ) {
+        while (next < this.steps.length) yield this.steps[next++]!;
+        if (this.isOver) break;
+        await new Promise<void>((resolve) => this.wake.push(resolve));
+      }
+      isWhole = true;
+    } finally {
+      if (!isWhole) this.stop();
+    }
+    await this.result;
+  }
+
+  /** Ends the training after the step that it takes; what was done is saved, and the result is of that. */
+  stop(): void {
+    this.isStopping = true;
+  }
+
+  /** Validates once more, after the step that the training takes. Null where there are no held-out rows. */
+  evaluate(): Promise<Validation | null> {
+    return new Promise((resolve, reject) => {
+      this.evaluations.push({ resolve, reject });
+      if (this.isOver) this.refuseEvaluations();
+    });
+  }
+
+  private refuseEvaluations(): void {
+    const error = new ConfigError("comes after the training's last step", {
+      code: "config/run-over",
+      subject: "evaluate()",
+      expected: "a training that takes further steps",
+      remedy: "load what it trained: loadPolicy(model, { lora: { path: adapter } })",
+    });
+    for (const { reject } of this.evaluations.splice(0)) reject(error);
+  }
+
+  private notify(): void {
+    for (const resolve of this.wake.splice(0)) resolve();
+  }
+
+  private async run(options: TrainOptions): Promise<TrainResult> {
+    const { task, validation, signal, configFolder = process.cwd() } = options;
+    const { config, registries } = makeConfig(options);
+    const report: TrainOptions["report"] = (event) => {
+      if (event.type === "step") {
+        this.steps.push(describeStep(event));
+        this.notify();
+      }
+      options.report?.(event);
+    };
+    const own = (options.trackers ?? []).filter((tracker) => typeof tracker !== "string");
+    const trackers = [...makeTrackers(config), ...own];
+    const isInMemory = config.data.train_files.includes(ROWS_IN_MEMORY);
+    await fetchTrainAddresses(config, { report, signal }, isInMemory ? ["data.train_files", "data.val_files"] : []);
+    if (!config.trainer.val_only) await checkRun(config);
+    const session = await openSession(config, configFolder, {
+      task,
+      valRows: task && validation ? await task.withRows(validation.rows).load() : undefined,
+      registries,
+      signal,
+      report,
+    });
+    try {
+      const overlong = await findOverlongPrompts(session, configFolder, report);
+      if (overlong !== null) report({ type: "warning", text: overlong });
+      const summary = await trainSession(session, {
+        configFolder,
+        report,
+        trackers,
+        isStopping: () => this.isStopping,
+        afterStep: async (validate) => {
+          for (const { resolve, reject } of this.evaluations.splice(0)) await validate().then(resolve, reject);
+        },
+      });
+      return describeResult(session, summary);
+    } finally {
+      await session.dispose();
+    }
+  }
+}
+
+interface PromiseWithResolversOf<T> {
+  resolve: (value: T) => void;
+  reject: (error: unknown) => void;
+}
+
+/**
+ * Trains a policy on a task: `await train({ model, task })`, or `for await (const step of train({ model, task }))`.
+ * It begins at once.
+ */
+export function train(options: TrainOptions): TrainRun {
+  return new TrainRun(options);
+}
+
+function describeStep({ step, total, metrics, heldOut }: StepEvent): TrainStep {
+  return {
+    step,
+    total,
+    reward: metrics["critic/score/mean"] ?? null,
+    success: metrics["reward/score/mean"] ?? null,
+    heldOut,
+    metrics,
+  };
+}
+
+function describeResult(
+  { policy, valRows }: Session,
+  { path, weights, metrics, progress, problems }: Awaited<ReturnType<typeof trainSession>>,
+): TrainResult {
+  const isLora = policy.engine.info.trainable === "lora";
+  return {
+    before: progress?.before.success ?? null,
+    after: progress?.after.success ?? null,
+    progress,
+    adapter: isLora ? weights : null,
+    model: isLora ? null : weights,
+    folder: path,
+    metrics,
+    problems,
+    heldOutRows: valRows.length,
+  };
+}
