@@ -38,11 +38,11 @@ export function listFiles() {
 export async function checkFormat({ files = listFiles(), write = false } = {}) {
   const style = `--style=file:${join(nativeRoot, ".clang-format")}`;
   if (write) await run(FORMATTER, [style, "-i", ...files]);
-  const { stderr, code } = await run(FORMATTER, [style, "--dry-run", "--Werror", ...files], {
+  const { stderr, code, message } = await run(FORMATTER, [style, "--dry-run", "--Werror", ...files], {
     maxBuffer: 1 << 28,
   }).catch((error) => error);
   const wrong = new Set([...stderr.matchAll(/^(.*?):\d+:\d+: error: /gm)].map(([, file]) => file));
-  if (code && wrong.size === 0) throw new Error(`${FORMATTER} failed:\n${stderr}`);
+  if (code && wrong.size === 0) throw new Error(`${FORMATTER} failed:\n${stderr || message}`);
   return { files: files.length, problems: [...wrong].map((file) => relative(nativeRoot, file)) };
 }
 
@@ -88,8 +88,8 @@ export function selectUnits(files, units) {
 /** What clang-tidy says of one unit, and "" when that is nothing. `database` is the folder of compile_commands.json. */
 export async function tidyUnit(unit, database) {
   const args = [`--config-file=${join(nativeRoot, ".clang-tidy")}`, "--quiet", "-p", database, unit];
-  const { stdout, stderr, code = 0 } = await run(TIDY, args, { maxBuffer: 1 << 28 }).catch((error) => error);
-  return code === 0 ? "" : `${relative(nativeRoot, unit)}:\n${stdout || stderr}`;
+  const { stdout, stderr, message, code = 0 } = await run(TIDY, args, { maxBuffer: 1 << 28 }).catch((error) => error);
+  return code === 0 ? "" : `${relative(nativeRoot, unit)}:\n${stdout || stderr || message}`;
 }
 
 /** Those that CMake compiles on this machine, and the tests' programs, which clang-tidy reads with the flags of the former. */

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -75,6 +75,11 @@ describe("the C++ of native/", () => {
   });
 });
 
+it("what these tests need is what CI installs", () => {
+  const script = readFileSync(join(import.meta.dirname, "..", "scripts", "install-test-tools.sh"), "utf8");
+  for (const tool of [FORMATTER, TIDY]) expect(script).toContain(`\n${tool} ${tool}\n`);
+});
+
 describe("selectUnits", () => {
   const units = listFiles().filter((file) => file.endsWith(".cc"));
   const find = (name: string) => listFiles().find((file) => file.endsWith(name))!;
@@ -126,9 +131,9 @@ describe("listChanged", () => {
 
   it("on a branch: all that differs from main, what changed last first", () => {
     git("whole", "checkout", "-q", "-b", "branch");
-    commit("whole", "third.cc");
     commit("whole", "first.cc");
-    expect(names("whole")).toEqual(["first.cc", "third.cc"]);
+    commit("whole", "third.cc");
+    expect(names("whole")).toEqual(["third.cc", "first.cc"]);
     git("whole", "checkout", "-q", "main");
   });
 
@@ -140,7 +145,7 @@ describe("listChanged", () => {
   it("in a clone of another branch, without main", () => {
     const from = ["--single-branch", "--branch", "branch", `file://${at("whole")}`];
     execFileSync("git", ["clone", "-q", ...from, at("single")], { stdio: "pipe" });
-    expect(names("single")).toEqual(["first.cc"]);
+    expect(names("single")).toEqual(["third.cc"]);
   });
 
   it("without git: nothing", () => {
