@@ -17,7 +17,7 @@ const TESTS_OF_BITS = [
   "packages/engine/src/prefix-reuse.test.ts",
   "packages/engine/src/torch-reference.test.ts",
   "packages/engine/src/training.test.ts",
-  "apps/trainer/src/agent-loop.test.ts",
+  "packages/trainer/src/agent-loop.test.ts",
   "apps/trainer/src/demo/demo.test.ts",
 ];
 

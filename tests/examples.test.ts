@@ -53,6 +53,28 @@ describe("examples", () => {
       expect(text).toMatch(called.includes(text) ? /-> reward (1|0\.\d)/ : /-> reward 0,/);
   });
 
+  it("own-tool: as a class it does the same, in conversations at once", async () => {
+    const { meteredCalculator } = await import("../examples/own-tool/own-tool.js");
+    const { MeteredCalculator } = await import("../examples/own-tool/own-tool-class.js");
+    const play = async (tool: typeof meteredCalculator) => {
+      const ids = ["a", "b"];
+      for (const id of ids) await tool.create(id);
+      const ask = (id: string, expression: string) => tool.execute(id, { expression });
+      const answers = [await ask("a", "6*7"), await ask("a", "1/"), await ask("a", "1+1")];
+      const rewards = await Promise.all(ids.map((id) => tool.calcReward(id)));
+      for (const id of ids) await tool.release(id);
+      return { schema: tool.schema, answers, rewards };
+    };
+    const played = await play(meteredCalculator);
+    expect(played.answers.map(({ response, reward }) => [response.text, reward])).toEqual([
+      ["42", 0],
+      ["error: invalid expression", -0.1],
+      ["2", -0.1],
+    ]);
+    expect(played.rewards).toEqual([1, 0]);
+    expect(await play(new MeteredCalculator({ cost: 0.1 }))).toEqual(played);
+  });
+
   it("own-loss: its derivative is right, and training moves the answers apart", async () => {
     const printed = await run("own-loss");
     const [, derivative, numeric] = /derivative (-[\d.]+), by differences (-[\d.]+)/.exec(printed)!.map(Number);

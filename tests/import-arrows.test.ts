@@ -14,6 +14,15 @@ const arrows: Record<string, string[]> = {
   "packages/tools": ["@cria/core"],
   "packages/algorithms": ["@cria/core"],
   "packages/rollout": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools"],
+  "packages/trainer": [
+    "@cria/core",
+    "@cria/hub",
+    "@cria/tokenizer-delta",
+    "@cria/engine",
+    "@cria/tools",
+    "@cria/algorithms",
+    "@cria/rollout",
+  ],
   "apps/trainer": [
     "@cria/core",
     "@cria/hub",
@@ -22,6 +31,7 @@ const arrows: Record<string, string[]> = {
     "@cria/tools",
     "@cria/algorithms",
     "@cria/rollout",
+    "@cria/trainer",
   ],
 };
 

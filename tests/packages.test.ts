@@ -54,6 +54,16 @@ describe.each(libraries)("exports of %s", (folder) => {
   });
 });
 
+/** Dependencies of libraries that have to be one version exactly, and why. */
+const pinned = new Map([
+  // The sandboxes' walls and the snapshot of Python are made for one interpreter, and tested against it.
+  ["pyodide", "sandbox"],
+  ["quickjs-emscripten-core", "sandbox"],
+  ["@jitl/quickjs-wasmfile-release-sync", "sandbox"],
+  // The addon reads internal structs of exactly this llama.cpp (native/UPGRADING.md).
+  ["@node-llama-cpp/linux-x64-cuda", "ABI"],
+]);
+
 describe.each(packages)("manifest of %s", (folder) => {
   const manifest = readManifest(folder);
 
@@ -63,6 +73,16 @@ describe.each(packages)("manifest of %s", (folder) => {
     expect(manifest.private).toBeUndefined();
     for (const [name, range] of Object.entries<string>(manifest.dependencies))
       if (/^(@cria\/|cria$)/.test(name)) expect(range, name).toBe("workspace:*");
+  });
+
+  it("takes ranges, so that a user has one zod; only what must match exactly is pinned", () => {
+    const { dependencies, optionalDependencies, peerDependencies } = manifest;
+    const needed = Object.entries<string>({ ...dependencies, ...optionalDependencies, ...peerDependencies });
+    for (const [name, range] of needed) {
+      if (range.startsWith("workspace:")) continue;
+      expect(range, name).toMatch(pinned.has(name) ? /^\d+\.\d+\.\d+$/ : /^\^\d+\.\d+\.\d+$/);
+    }
+    expect(manifest.keywords?.length).toBeGreaterThan(2);
   });
 
   it("brings its README, and the repository's LICENSE", () => {

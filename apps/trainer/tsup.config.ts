@@ -1,8 +1,8 @@
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { defineConfig } from "tsup";
+import { writeReferenceFiles } from "../../packages/trainer/src/config/reference/reference-files.js";
 import { publishedBuild } from "../../tsup.base.js";
-import { writeReferenceFiles } from "./src/config/reference/reference-files.js";
 
 /** What travels with the package, besides its code: src/assets/embedded-policy.ts finds it. */
 const ASSETS = ["models/cria-tiny.gguf"].concat(

@@ -1,13 +1,4 @@
-import { rm } from "node:fs/promises";
-import {
-  type GgufHeader,
-  type GgufValue,
-  getTensorType,
-  type PlannedTensor,
-  readGguf,
-  writeGguf,
-  writeGgufFile,
-} from "@cria/engine";
+import { type GgufContent, type GgufValue, type LazyGgufTensor, readGguf, writeGguf } from "@cria/engine";
 import { getSourceFile } from "../llama-cpp.js";
 import { type ModelName, type ModelShape, shapes } from "./shapes.js";
 
@@ -20,23 +11,22 @@ const CHATML =
 export async function writeRandomModel(path: string, name: ModelName): Promise<void> {
   const shape: ModelShape = shapes[name];
   const vocabulary = await readGguf(await getSourceFile(`models/ggml-vocab-${shape.bundledVocabulary}.gguf`));
-  const header = await describe(path, name, shape);
   // The vocabulary file's entries of the model itself are a real model's: only its tokenizer is taken.
-  for (const [key, entry] of vocabulary.metadata) {
-    if (key.startsWith("tokenizer.") && !header.metadata.has(key)) header.metadata.set(key, entry);
-  }
+  const tokenizer = Object.fromEntries([...vocabulary.metadata].filter(([key]) => key.startsWith("tokenizer.")));
+  const own = describe(name, shape);
+  const metadata: GgufContent["metadata"] = { ...own, ...tokenizer, ...own };
   const tokens = vocabulary.metadata.get("tokenizer.ggml.tokens")!.value as { arrayLength: number };
   if (tokens.arrayLength !== shape.vocabulary)
     throw new Error(`${shape.bundledVocabulary} has ${tokens.arrayLength} tokens, ${name} ${shape.vocabulary}`);
-  await writeGgufFile(path, header, planTensors(shape));
+  await writeGguf(path, { metadata, tensors: planTensors(shape) });
 }
 
-async function describe(path: string, name: string, shape: ModelShape): Promise<GgufHeader> {
+function describe(name: string, shape: ModelShape): Record<string, GgufValue> {
   const u32 = (value: number): GgufValue => ({ type: "uint32", value });
   const f32 = (value: number): GgufValue => ({ type: "float32", value });
   const text = (value: string): GgufValue => ({ type: "string", value });
   const key = (part: string) => `${shape.architecture}.${part}`;
-  const metadata: Record<string, GgufValue> = {
+  return {
     "general.architecture": text(shape.architecture),
     "general.name": text(`random ${name}`),
     "general.file_type": u32(1),
@@ -52,30 +42,23 @@ async function describe(path: string, name: string, shape: ModelShape): Promise<
     [key("vocab_size")]: u32(shape.vocabulary),
     "tokenizer.chat_template": text(CHATML),
   };
-  const temporary = `${path}.header`;
-  await writeGguf(temporary, { metadata, tensors: [] });
-  const header = await readGguf(temporary);
-  await rm(temporary);
-  return header;
 }
 
-function planTensors(shape: ModelShape): PlannedTensor[] {
+function planTensors(shape: ModelShape): LazyGgufTensor[] {
   const { embedding, heads, kvHeads, headSize, feedForward } = shape;
-  const tensors: PlannedTensor[] = [];
+  const tensors: LazyGgufTensor[] = [];
   const draw = makeIndices(shape.layers);
-  const f16 = getTensorType("f16");
-  const f32 = getTensorType("f32");
   const matrix = (name: string, inputs: number, outputs: number, scale: number) =>
     tensors.push({
       name,
-      type: f16,
+      type: "f16",
       shape: [inputs, outputs],
       makeBytes: async () => drawHalves(inputs * outputs, scale, draw),
     });
   const vector = (name: string, size: number, mean: number, scale: number) =>
     tensors.push({
       name,
-      type: f32,
+      type: "f32",
       shape: [size],
       makeBytes: async () => {
         const values = Float32Array.from({ length: size }, () => mean + scale * quantiles[draw()]!);

@@ -39,9 +39,7 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Measured
   const torch = await openTorch(THREADS, log);
   const open = async (deterministic: boolean) => {
     const changes = [`trainer.threads=${THREADS}`, `actor_rollout_ref.rollout.deterministic=${deterministic}`];
-    return openSession(loadConfig(trainConfigSchema, configFile, changes).values, dirname(configFile), {
-      silent: true,
-    });
+    return openSession(loadConfig(trainConfigSchema, configFile, changes).values, dirname(configFile));
   };
   const session = await open(true);
   const free = await open(false);
@@ -50,8 +48,8 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Measured
   const peer = torch && new TorchPeer(torch, "grpo_peer.py");
   try {
     const adapter = join(folder, "adapter.gguf");
-    await session.engine.saveAdapter(adapter);
-    const { info } = session.engine;
+    await session.policy.engine.saveAdapter(adapter);
+    const { info } = session.policy.engine;
     const { lr, betas } = config.actor_rollout_ref.actor.optim;
     await peer?.ask({ do: "load", path: info.path, adapter, threads: info.threads, learningRate: lr, betas });
 
@@ -63,7 +61,7 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Measured
       const first = (step - 1) * config.data.train_batch_size;
       const rows = of.trainRows.slice(first, first + config.data.train_batch_size);
       const started = performance.now();
-      const { trajectories, metrics } = await runTrainingStep(of, rows, step, 0);
+      const { trajectories, metrics } = await runTrainingStep(of, { rows: rows, step: step, epoch: 0 });
       const seconds = (performance.now() - started) / 1e3;
       steps.push({ rows, trajectories, metrics, seconds });
       return 1 / seconds;
@@ -117,12 +115,12 @@ async function checkAgreement(
   const wrapped = await peer.ask<{ tokens: number[][] }>({ do: "wrap", results: ["43", "error: invalid expression"] });
   for (const [i, result] of ["43", "error: invalid expression"].entries()) {
     const text = `\n<|im_start|>user\n<tool_response>\n${result}\n</tool_response><|im_end|>\n<|im_start|>assistant\n`;
-    const tokens = session.engine.tokenize(text);
+    const tokens = session.policy.engine.tokenize(text);
     if (tokens.join() !== wrapped.tokens[i]!.join())
       throw new Error(`PyTorch's tokens of ${JSON.stringify(text)} differ`);
   }
   const isLikeOurs = trajectories.some(({ tokenIds }) =>
-    session.engine.detokenize(tokenIds).includes("<|im_end|>\n<|im_start|>user\n<tool_response>\n"),
+    session.policy.engine.detokenize(tokenIds).includes("<|im_end|>\n<|im_start|>user\n<tool_response>\n"),
   );
   if (!isLikeOurs) throw new Error("the tool's texts in our rollouts are not wrapped as the peer wraps them");
 }

@@ -1,7 +1,7 @@
 // Bring your own loss: its value and its derivative by each token's logprob.   npm start [model.gguf]
 // In a config the same object is one line: `actor.policy_loss.loss_mode: ./own-loss.ts#saturatingLoss`.
 import { fileURLToPath } from "node:url";
-import { composePolicyLoss, defaultPolicyLoss, type PolicyLoss, policyLosses } from "@cria/algorithms";
+import { composePolicyLoss, defaultPolicyLoss, type PolicyLoss } from "@cria/algorithms";
 import type { TrainSequence } from "@cria/core";
 import { loadModel } from "@cria/engine";
 
@@ -21,7 +21,6 @@ export const saturatingLoss: PolicyLoss = {
     };
   },
 };
-policyLosses.register("saturating", saturatingLoss);
 
 // A derivative is easily wrong: compare it with differences before training with it.
 const evaluate = (logprob: number) =>
@@ -54,7 +53,7 @@ const samples = [
 const scoreAll = () => model.score(samples.map(({ tokenIds }) => ({ tokenIds, from: prompt.length })));
 
 // Entropy bonus, KL term and the mean over tokens are composed around your loss.
-const loss = composePolicyLoss({ ...defaultPolicyLoss, lossMode: "saturating", entropyCoeff: 0.001 });
+const loss = composePolicyLoss({ ...defaultPolicyLoss, lossMode: saturatingLoss, entropyCoeff: 0.001 });
 const old = await scoreAll();
 const batch: TrainSequence[] = samples.map(({ tokenIds, lossMask, advantage }, i) => ({
   tokenIds,

@@ -1,46 +1,29 @@
-// Bring your own tool: a class, its schema, and a state for each conversation.   npm start [model.gguf]
-// In a config the same class is one line: `class_name: ./own-tool.ts#MeteredCalculator` in tools.yaml.
+// Bring your own tool: a schema, a function, and a state for each conversation.   npm start [model.gguf]
+// A config names a tool by its export: `class_name: ./my-tool.ts#meteredCalculator` in tools.yaml.
 import { fileURLToPath } from "node:url";
 import { loadModel } from "@cria/engine";
 import { defaultMultiTurn, parseRow, runRollouts } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { BaseTool, calculate, defineToolSchema, type ToolResult } from "@cria/tools";
+import { calculate, tool } from "@cria/tools";
 import { z } from "zod";
 
 /** A calculator that counts: each call beyond the first costs the policy a little reward. */
-export class MeteredCalculator extends BaseTool {
-  private readonly calls = new Map<string, number>();
-
-  constructor(config: Record<string, unknown> = {}) {
-    // The embedded policy has only ever seen a tool of this name; any other model calls yours by what the schema says.
-    super(defineToolSchema("calculator", "Evaluates arithmetic.", z.object({ expression: z.string() })), config);
-  }
-
-  /** Before the first turn of a conversation. */
-  override async create(instanceId: string) {
-    this.calls.set(instanceId, 0);
-    return { instanceId };
-  }
-
-  /** For each call. `parameters` fit the schema; what is thrown here becomes a message to the model. */
-  async execute(instanceId: string, parameters: Record<string, unknown>): Promise<ToolResult> {
-    const count = (this.calls.get(instanceId) ?? 0) + 1;
-    this.calls.set(instanceId, count);
-    const value = calculate(String(parameters.expression));
-    const text = value === null ? "error: invalid expression" : String(value);
-    return { response: { text }, reward: count > 1 ? -0.1 : 0, metrics: { calls: 1 } };
-  }
-
-  /** At the end: what the conversation as a whole earned, as far as this tool can tell. */
-  override async calcReward(instanceId: string) {
-    return (this.calls.get(instanceId) ?? 0) > 0 ? 1 : 0;
-  }
-
-  /** Always, also after an error. */
-  override async release(instanceId: string) {
-    this.calls.delete(instanceId);
-  }
-}
+export const meteredCalculator = tool({
+  // The embedded policy has only ever seen a tool of this name; any other model calls yours by what the schema says.
+  name: "calculator",
+  description: "Evaluates arithmetic.",
+  inputSchema: z.object({ expression: z.string() }),
+  // Before the first turn of a conversation: its state.
+  create: () => ({ calls: 0 }),
+  // For each call. The input fits the schema; what is thrown here becomes a message to the model.
+  execute: ({ expression }, { state }) => {
+    state.calls++;
+    const text = String(calculate(expression) ?? "error: invalid expression");
+    return { text, reward: state.calls > 1 ? -0.1 : 0, metrics: { calls: 1 } };
+  },
+  // At the end: what the conversation as a whole earned, as far as this tool can tell.
+  reward: ({ calls }) => (calls > 0 ? 1 : 0),
+});
 
 const path = process.argv[2] ?? fileURLToPath(new URL("../../models/cria-tiny.gguf", import.meta.url));
 const model = await loadModel({ path, threads: 1, maxSequences: 8 });
@@ -52,10 +35,9 @@ const row = {
     { role: "user", content: "Emma has 86 stamps and loses 58. How many stamps are left?" },
   ],
 };
-const tool = new MeteredCalculator();
 const trajectories = await runRollouts(model, [parseRow(row, 0, "own-tool.ts")], {
   tokenizer,
-  tools: new Map([[tool.name, tool]]),
+  tools: new Map([[meteredCalculator.name, meteredCalculator]]),
   multiTurn: { ...defaultMultiTurn, maxAssistantTurns: 3 },
   reward: null, // the tool judges
   n: 8,

@@ -71,13 +71,21 @@ void add_tensors(gguf_context * gguf, ggml_context * context, const std::vector<
     }
 }
 
+std::string suggest_remedy(int error, const char * elsewhere) {
+    const bool is_closed = error == EACCES || error == EPERM || error == EROFS;
+    const char * first = error == EFBIG ? "raise the limit of file sizes (ulimit -f unlimited)"
+                         : is_closed    ? "make the folder writable"
+                                        : "free some space";
+    return std::string(first) + ", or " + elsewhere;
+}
+
 // Removes what was written so far.
 Error cannot_write(const std::string & temporary, const std::string & path, const char * what, int error) {
     unlink(temporary.c_str());
     return Error("write-failed", std::string(what) + ": " + std::generic_category().message(error))
         .subject(path)
         .expected("a writable folder with room for the file")
-        .remedy("free some space or choose another path; nothing was changed");
+        .remedy(suggest_remedy(error, "choose another path") + "; nothing was changed");
 }
 
 GgmlPtr tensor_context(size_t count) {
@@ -151,13 +159,16 @@ void move_into_place(const std::string & temporary, const std::string & path) {
 FILE * write_gguf_to_temporary(gguf_context * gguf, const std::vector<GgufTensor> & tensors) {
     const GgmlPtr context = tensor_context(tensors.size());
     add_tensors(gguf, context.get(), tensors);
+    errno = 0;
     FILE * file = std::tmpfile();
-    if (!file || !gguf_write_to_file_ptr(gguf, file, false) || std::fflush(file) != 0 ||
+    if (!file || !gguf_write_to_file_ptr(gguf, file, false) || std::fflush(file) != 0 || std::ferror(file) ||
         std::fseek(file, 0, SEEK_SET) != 0) {
-        const int error = errno;
+        const int error = errno ? errno : EIO;
         if (file) std::fclose(file);
-        throw Error("write-failed", "cannot write a temporary file: " + std::generic_category().message(error))
-            .subject("temporary folder");
+        throw Error("write-failed", "cannot be written: " + std::generic_category().message(error))
+            .subject("a temporary file in " P_tmpdir)
+            .expected("room for the adapter, which llama.cpp reads from a file")
+            .remedy(suggest_remedy(error, "give that folder more room"));
     }
     return file;
 }

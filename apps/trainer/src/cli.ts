@@ -34,7 +34,7 @@ const main = defineCommand({
     cria init my-env --model my.gguf                   lengths and tool format that fit a model
     cria init my-env --from-mcp "npx -y server"        the tools of an MCP server, rows and a reward to begin with
     cria init my-env --from-ai-sdk ./agent.ts          tools of the AI SDK
-    cria check-env my-env/tool.ts#MyTool             a scripted model tries a tool or interaction: what is wrong with it?
+    cria check-env my-env/tool.ts#myTool             a scripted model tries a tool or interaction: what is wrong with it?
     cria data gsm8k --out <folder>                   GSM8K from the hub as Parquet, ready to train on
     cria rollout my-env/config.yaml                  conversations alone, as JSONL
     cria rollout my-env/config.yaml --keep 'reward>=1' --as messages   the good ones, for cria sft

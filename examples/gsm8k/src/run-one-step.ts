@@ -30,7 +30,7 @@ export async function runOneStep(options: OneStepOptions): Promise<StepMetrics> 
   const session = await openSession(values, folder);
   try {
     const rows = session.trainRows.slice(0, values.data.train_batch_size);
-    return (await runTrainingStep(session, rows, 1, 0)).metrics;
+    return (await runTrainingStep(session, { rows: rows, step: 1, epoch: 0 })).metrics;
   } finally {
     await session.dispose();
   }

@@ -1,13 +1,13 @@
 import type { RewardParts } from "@cria/core";
 import { placeRewards, type StepReward } from "./place-rewards.js";
-import { rewardStrategies } from "./reward-strategies.js";
+import { type RewardStrategy, rewardStrategies } from "./reward-strategies.js";
 
 export interface RewardAggregation {
   trajectoryWeight: number;
   toolWeight: number;
   interactionWeight: number;
-  /** A name in `rewardStrategies`; what it needs follows. */
-  strategy: string;
+  /** A strategy, or a name in `rewardStrategies`; what it needs follows. */
+  strategy: string | RewardStrategy;
   gamma: number;
   toolCallWeight: number;
   textWeight: number;
@@ -92,7 +92,7 @@ export function aggregateReward(inputs: AggregateRewardInputs, options: RewardAg
     responseMask,
     reward: outcome + length,
     steps: [...tools, ...turns],
-    shares: rewardStrategies.get(options.strategy)({
+    shares: rewardStrategies.resolve(options.strategy)({
       ...options,
       responseMask,
       get toolCallMask() {

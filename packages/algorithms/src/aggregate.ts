@@ -44,13 +44,17 @@ export const aggregateSeqMeanTokenSumNorm: Aggregation = ({ offsets, totals, los
 export const aggregateTokenSum: Aggregation = ({ offsets }) => weighTokens(offsets, () => 1);
 
 /** By `actor_rollout_ref.actor.loss_agg_mode`. */
-export const aggregations = new Registry<Aggregation>("loss_agg_mode", {
-  "token-mean": aggregateTokenMean,
-  "token-sum": aggregateTokenSum,
-  "seq-mean-token-sum": aggregateSeqMeanTokenSum,
-  "seq-mean-token-mean": aggregateSeqMeanTokenMean,
-  "seq-mean-token-sum-norm": aggregateSeqMeanTokenSumNorm,
-});
+export const aggregations = new Registry<Aggregation>(
+  "loss_agg_mode",
+  {
+    "token-mean": aggregateTokenMean,
+    "token-sum": aggregateTokenSum,
+    "seq-mean-token-sum": aggregateSeqMeanTokenSum,
+    "seq-mean-token-mean": aggregateSeqMeanTokenMean,
+    "seq-mean-token-sum-norm": aggregateSeqMeanTokenSumNorm,
+  },
+  { alternative: "./module.ts#export" },
+);
 
 function weighTokens(offsets: Int32Array, weightOf: (length: number) => number): Float64Array {
   const weights = new Float64Array(offsets.at(-1) ?? 0);

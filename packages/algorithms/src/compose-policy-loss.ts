@@ -1,21 +1,21 @@
 import { DataError, type LossFunction } from "@cria/core";
-import { aggregations } from "./aggregate.js";
-import { klEstimates } from "./kl.js";
-import type { PolicyLossParameters } from "./losses/policy-loss.js";
-import { policyLosses } from "./losses/policy-losses.js";
+import type { Aggregation } from "./aggregate.js";
+import { defaultAlgorithms } from "./algorithms.js";
+import type { KlEstimate } from "./kl.js";
+import type { PolicyLoss, PolicyLossParameters } from "./losses/policy-loss.js";
 import { correctRollout, type RolloutCorrectionOptions } from "./rollout-correction.js";
 
 export interface PolicyLossOptions extends PolicyLossParameters {
-  /** Name of a policy loss. */
-  lossMode: string;
-  /** Name of an aggregation: of entropy and KL, and of the policy loss unless that has one of its own. */
-  lossAggMode: string;
+  /** A policy loss, or the name of one. */
+  lossMode: string | PolicyLoss;
+  /** An aggregation or the name of one: of entropy and KL, and of the policy loss unless that has one of its own. */
+  lossAggMode: string | Aggregation;
   /** Divisor of seq-mean-token-sum-norm; null for the others. */
   lossScaleFactor: number | null;
   /** The entropy's share is subtracted: positive values keep the policy random. */
   entropyCoeff: number;
   /** null: no KL term; else the batch needs a column `refLogprobs`. */
-  kl: { coefficient: number; type: string } | null;
+  kl: { coefficient: number; type: string | KlEstimate } | null;
   /**
    * For batches whose `oldLogprobs` are the sampler's: weights and rejections of the policy as it is now against the sampler,
    * made in the loss. What is rejected has loss 0, and stays in the denominators: no micro-batch knows what others reject.
@@ -56,13 +56,15 @@ export const CURRENT_SCALE = "currentCorrectionScale";
  * gradient add up over micro-batches. Metrics `pg_loss`, `entropy` and `kl_loss` are aggregated like their losses; those
  * of the policy loss are means over the mini-batch's tokens. With `currentCorrection` also `rollout_corr/<name>`, those metrics of
  * `correctRollout` that are means over tokens or over sequences.
+ * @param algorithms what names stand for.
  * @throws ConfigError for an unknown name.
  */
-export function composePolicyLoss(options: PolicyLossOptions): LossFunction {
-  const policyLoss = policyLosses.get(options.lossMode);
-  const aggregate = aggregations.get(options.lossAggMode);
+export function composePolicyLoss(options: PolicyLossOptions, algorithms = defaultAlgorithms): LossFunction {
+  const { policyLosses, aggregations, klEstimates } = algorithms;
+  const policyLoss = policyLosses.resolve(options.lossMode);
+  const aggregate = aggregations.resolve(options.lossAggMode);
   const aggregatePolicy = policyLoss.aggregation ? aggregations.get(policyLoss.aggregation) : aggregate;
-  const estimateKl = options.kl ? klEstimates.get(options.kl.type) : null;
+  const estimateKl = options.kl ? klEstimates.resolve(options.kl.type) : null;
   const { entropyCoeff, lossScaleFactor, currentCorrection } = options;
   return ({ logprobs, entropy, columns, offsets, totals }) => {
     const oldLogprobs = readColumn(columns, "oldLogprobs");

@@ -15,6 +15,7 @@ export {
   defaultRewardAggregation,
   type RewardAggregation,
 } from "./aggregate-reward.js";
+export { type Algorithms, defaultAlgorithms } from "./algorithms.js";
 export { composePolicyLoss, defaultPolicyLoss, type PolicyLossOptions } from "./compose-policy-loss.js";
 export { crossEntropyLoss } from "./cross-entropy.js";
 export { keepVaryingGroups } from "./filter-groups.js";
@@ -22,6 +23,7 @@ export { type KlEstimate, klEstimates } from "./kl.js";
 export { KlController, type KlControllerOptions } from "./kl-controller.js";
 export { type KlInRewardInputs, type KlInRewardOutputs, penalizeRewards } from "./kl-in-reward.js";
 export * from "./losses/index.js";
+export { type Clip, type LossTerms, losses } from "./make-loss.js";
 export { maskedMean, maskedVariance, maskedWhiten } from "./masked.js";
 export { type PolicyFiltration, resampleByScore, reweightMethods } from "./pf-ppo.js";
 export { type PlaceRewardsInputs, placeRewards, type StepReward } from "./place-rewards.js";

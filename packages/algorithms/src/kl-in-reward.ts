@@ -1,4 +1,4 @@
-import { klEstimates } from "./kl.js";
+import { type KlEstimate, klEstimates } from "./kl.js";
 
 export interface KlInRewardInputs {
   /** Flat over all trajectories, as for advantages. */
@@ -7,8 +7,8 @@ export interface KlInRewardInputs {
   refLogprobs: ArrayLike<number>;
   responseMask: ArrayLike<number>;
   offsets: ArrayLike<number>;
-  /** `algorithm.kl_penalty`: name of a KL estimate. */
-  type: string;
+  /** `algorithm.kl_penalty`: a KL estimate, or the name of one. */
+  type: string | KlEstimate;
   coefficient: number;
 }
 
@@ -22,7 +22,7 @@ export interface KlInRewardOutputs {
 /** KL to the reference as a penalty in the reward (Ziegler et al. 2019, arXiv:1909.08593). @throws ConfigError for an unknown type. */
 export function penalizeRewards(inputs: KlInRewardInputs): KlInRewardOutputs {
   const { tokenLevelScores, oldLogprobs, refLogprobs, responseMask, offsets, coefficient } = inputs;
-  const estimate = klEstimates.get(inputs.type);
+  const estimate = klEstimates.resolve(inputs.type);
   const tokenLevelRewards = new Float64Array(responseMask.length);
   let klSum = 0;
   let sequences = 0;

@@ -41,7 +41,11 @@ function withGradientOfK2(estimate: KlEstimate): KlEstimate {
 }
 
 /** By `actor.kl_loss_type` and `algorithm.kl_penalty`. */
-export const klEstimates = new Registry<KlEstimate>("KL type", {
-  ...named,
-  ...Object.fromEntries(Object.entries(named).map(([name, estimate]) => [`${name}+`, withGradientOfK2(estimate)])),
-});
+export const klEstimates = new Registry<KlEstimate>(
+  "KL type",
+  {
+    ...named,
+    ...Object.fromEntries(Object.entries(named).map(([name, estimate]) => [`${name}+`, withGradientOfK2(estimate)])),
+  },
+  { alternative: "./module.ts#export" },
+);

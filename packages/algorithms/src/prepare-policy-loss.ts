@@ -1,12 +1,12 @@
 import type { TrainSequence } from "@cria/core";
+import { defaultAlgorithms } from "./algorithms.js";
 import { CURRENT_SCALE, type PolicyLossOptions } from "./compose-policy-loss.js";
 import type { MiniBatch } from "./losses/policy-loss.js";
-import { policyLosses } from "./losses/policy-losses.js";
 import { correctRollout } from "./rollout-correction.js";
 
 /** Whether the loss looks at the whole mini-batch first, so that it must go through `preparePolicyLoss`. */
-export function needsPreparation(options: PolicyLossOptions): boolean {
-  return policyLosses.get(options.lossMode).prepare !== undefined || normalizesCurrent(options);
+export function needsPreparation(options: PolicyLossOptions, { policyLosses } = defaultAlgorithms): boolean {
+  return policyLosses.resolve(options.lossMode).prepare !== undefined || normalizesCurrent(options);
 }
 
 function normalizesCurrent({ currentCorrection: correction }: PolicyLossOptions): boolean {
@@ -20,14 +20,16 @@ function normalizesCurrent({ currentCorrection: correction }: PolicyLossOptions)
  * @param sequences the whole mini-batch, with columns `advantages` and `oldLogprobs`.
  * @param logprobs of each sequence, as long as its tokens, by the weights that the update starts from.
  * @param random uniform in [0, 1).
+ * @param algorithms what names stand for.
  */
 export function preparePolicyLoss(
   options: PolicyLossOptions,
   sequences: readonly TrainSequence[],
   logprobs: readonly ArrayLike<number>[],
   random: () => number,
+  algorithms = defaultAlgorithms,
 ): TrainSequence[] {
-  if (!needsPreparation(options)) return [...sequences];
+  if (!needsPreparation(options, algorithms)) return [...sequences];
   const gather = (pick: (sequence: number) => ArrayLike<number>) => {
     const values: number[] = [];
     sequences.forEach(({ lossMask }, s) => {
@@ -42,7 +44,7 @@ export function preparePolicyLoss(
     advantages: gather((s) => sequences[s]!.columns!.advantages!),
     random,
   };
-  const prepared = { ...policyLosses.get(options.lossMode).prepare?.(miniBatch, options) };
+  const prepared = { ...algorithms.policyLosses.resolve(options.lossMode).prepare?.(miniBatch, options) };
   if (normalizesCurrent(options)) prepared[CURRENT_SCALE] = scaleCurrent(options, miniBatch, sequences);
   let at = 0;
   return sequences.map((sequence) => {

@@ -18,32 +18,41 @@ export interface RewardStrategyInputs {
  */
 export type RewardStrategy = (inputs: RewardStrategyInputs) => Float64Array;
 
-export const rewardStrategies = new Registry<RewardStrategy>("reward_model.aggregation.strategy");
-
 /** share_t = 1 at the last sampled token, else 0. */
-rewardStrategies.register("last_token", ({ responseMask }) => {
+const giveLastToken: RewardStrategy = ({ responseMask }) => {
   const shares = new Float64Array(responseMask.length);
   let last = responseMask.length - 1;
   while (last > 0 && !responseMask[last]) last--;
   shares[last] = 1;
   return shares;
-});
+};
 
 /** share_t = 1 / N, for N sampled tokens. */
-rewardStrategies.register("uniform", ({ responseMask }) => normalize(responseMask, () => 1));
+const giveUniformly: RewardStrategy = ({ responseMask }) => normalize(responseMask, () => 1);
 
 /** share_t = γ^(N - 1 - k_t) / Σ_k γ^k, where token t is the k_t-th of N sampled ones: the later, the more. */
-rewardStrategies.register("exponential_decay", ({ responseMask, gamma }) => {
+const giveLaterMore: RewardStrategy = ({ responseMask, gamma }) => {
   let sampled = 0;
   for (let t = 0; t < responseMask.length; t++) if (responseMask[t]) sampled++;
   return normalize(responseMask, (_, k) => gamma ** (sampled - 1 - k));
-});
+};
 
 /**
  * share_t = w_t / Σ w, with w_t = toolCallWeight in a tool call and textWeight elsewhere; uniform where all weights are 0.
  */
-rewardStrategies.register("importance", ({ responseMask, toolCallMask, toolCallWeight, textWeight }) =>
-  normalize(responseMask, (t) => (toolCallMask?.[t] ? toolCallWeight : textWeight)),
+const giveByImportance: RewardStrategy = ({ responseMask, toolCallMask, toolCallWeight, textWeight }) =>
+  normalize(responseMask, (t) => (toolCallMask?.[t] ? toolCallWeight : textWeight));
+
+/** By `reward_model.aggregation.strategy`. */
+export const rewardStrategies = new Registry<RewardStrategy>(
+  "reward strategy",
+  {
+    last_token: giveLastToken,
+    uniform: giveUniformly,
+    exponential_decay: giveLaterMore,
+    importance: giveByImportance,
+  },
+  { subject: "reward_model.aggregation.strategy" },
 );
 
 /** Weights of the sampled tokens (by index, and by rank among the sampled), scaled to add up to 1. */

@@ -1,10 +1,11 @@
 import type { ValueLossFunction } from "@cria/core";
-import { aggregations } from "./aggregate.js";
+import { type Aggregation, aggregations } from "./aggregate.js";
 
 export interface ValueLossOptions {
   /** How far a value may move from the old one before its gradient stops, above 0. */
   cliprangeValue: number;
-  lossAggMode: string;
+  /** An aggregation, or the name of one. */
+  lossAggMode: string | Aggregation;
   lossScaleFactor: number | null;
 }
 
@@ -21,7 +22,7 @@ export const defaultValueLoss: ValueLossOptions = {
  * @throws ConfigError for an unknown aggregation.
  */
 export function composeValueLoss(options: ValueLossOptions = defaultValueLoss): ValueLossFunction {
-  const aggregate = aggregations.get(options.lossAggMode);
+  const aggregate = aggregations.resolve(options.lossAggMode);
   const { cliprangeValue: range, lossScaleFactor } = options;
   return ({ offsets, values, columns, totals }) => {
     const oldValues = columns.oldValues!;

@@ -7,6 +7,7 @@ export { HubError } from "./errors/hub-error.js";
 export { TokenizerError } from "./errors/tokenizer-error.js";
 export { ToolError } from "./errors/tool-error.js";
 export { findNearest } from "./find-nearest.js";
+export { guardWrite, suggestWriteRemedy } from "./guard-write.js";
 export { hashSeed, makeUniform, shuffleIndices } from "./hash-seed.js";
 export type { ChatMessage, JsonSchema, Role, ToolCall, ToolSchema } from "./messages.js";
 export type {
@@ -29,7 +30,8 @@ export type {
   TrainResult,
   TrainSequence,
 } from "./policy-engine.js";
-export { Registry } from "./registry.js";
+export { readOrThrow, type UnreadableDetails } from "./read-or-throw.js";
+export { Registry, type RegistryErrors } from "./registry.js";
 export type {
   AgentState,
   FinishReason,

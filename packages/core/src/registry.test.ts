@@ -1,9 +1,39 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { Registry } from "./registry.js";
 
-it("a registry takes entries of users, and names what there is", () => {
-  const registry = new Registry<number>("size", { small: 1 });
-  registry.register("large", 9);
-  expect(registry.get("large")).toBe(9);
-  expect(() => registry.get("huge")).toThrow(/large, small/);
+describe("a registry", () => {
+  it("takes entries of users, and names what there is", () => {
+    const sizes = new Registry<number>("size", { small: 1, none: 0 });
+    sizes.register("large", 9);
+    expect(sizes.get("large")).toBe(9);
+    expect(sizes.get("none")).toBe(0);
+    expect(sizes.find("huge")).toBeUndefined();
+    expect(sizes.resolve("small")).toBe(1);
+    expect(sizes.resolve(7)).toBe(7);
+    for (const name of ["huge", "toString", "__proto__"])
+      expect(() => sizes.get(name)).toThrow(/size: is not a size[\s\S]*large, none, small[\s\S]*register/);
+  });
+
+  it("says where the name stood, what else may stand there, and what to do", () => {
+    const errors = { subject: "box.size", alternative: "./mine.ts#size", remedy: "measure it" };
+    const sizes = new Registry<number>("open size", { small: 1 }, errors);
+    for (const registry of [sizes, sizes.extend()])
+      expect(() => registry.get("huge")).toThrow(
+        /box\.size: is not an open size[\s\S]*small, or \.\/mine\.ts#size[\s\S]*huge[\s\S]*measure it/,
+      );
+  });
+
+  it("is extended by runs, which do not see each other's entries", () => {
+    const sizes = new Registry<number>("size", { small: 1 });
+    const [one, other] = [sizes.extend(), sizes.extend()];
+    one.register("./mine.ts#size", 10);
+    other.register("./mine.ts#size", 20);
+    one.register("small", 2);
+    sizes.register("late", 5);
+    expect([one, other].map((run) => run.get("./mine.ts#size"))).toEqual([10, 20]);
+    expect([one, other, sizes].map((run) => run.get("small"))).toEqual([2, 1, 1]);
+    expect(other.get("late")).toBe(5);
+    expect(one.names()).toEqual(["./mine.ts#size", "late", "small"]);
+    expect(() => sizes.get("./mine.ts#size")).toThrow(/late, small\n/);
+  });
 });

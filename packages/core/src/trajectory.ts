@@ -1,6 +1,9 @@
 import type { ChatMessage } from "./messages.js";
 
-/** Why a trajectory ended. */
+/**
+ * Why a trajectory ended. stop: nobody had anything to add. length: no token was left. tool_calls: the policy called tools, and
+ * no turn was left to answer it. aborted: the run or the environment ended it.
+ */
 export type FinishReason = "stop" | "length" | "tool_calls" | "aborted";
 
 /** States of an agent loop. */

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { EngineError } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
-import { writeGguf } from "./gguf.js";
+import { writeGguf } from "./gguf-files/write-gguf.js";
 import { loadModel } from "./load-model.js";
 import type { GgufFile, GgufTensor, GgufValue } from "./native-types.js";
 import { describeTinyModel, TinyModels } from "./testing/index.js";

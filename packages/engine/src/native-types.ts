@@ -200,6 +200,7 @@ export interface NativeAddon {
     search: string[];
   }): { name: string; found: string | null; problem: string | null }[];
   loadModel(options: NativeLoadOptions): Promise<NativeModel>;
+  /** For types that ggml alone can quantize to (`encodeValues`). */
   writeGguf(path: string, file: GgufFile): Promise<void>;
   /** Null when the file is locked; else what ends the lock. */
   lockFile(path: string): (() => void) | null;

@@ -12,6 +12,7 @@ export {
 export { type LoadDatasetOptions, loadDataset } from "./data/load-dataset.js";
 export { loadExport } from "./data/load-export.js";
 export { mapRecord, type RowMap } from "./data/map-record.js";
+export { messageSchema } from "./data/message-schema.js";
 export { type MeasureOptions, measurePrompts } from "./data/prompt-lengths.js";
 export { type DatasetRecord, readRecords } from "./data/read-records.js";
 export { checkDatasetClass, type DatasetClass, RolloutDataset } from "./data/rollout-dataset.js";
@@ -29,13 +30,10 @@ export {
   type EarnedRewards,
   extractFinalAnswer,
   type FoundToolCalls,
-  findReward,
   findToolCalls,
   type Judgement,
-  listRewardManagers,
   makeRewardManager,
   makeRewardRequest,
-  makeUnknownSource,
   maskToolCalls,
   type OverlongBuffer,
   type PossibleScores,
@@ -51,6 +49,7 @@ export {
   type RewardResult,
   registerReward,
   registerRewardManager,
-  routeReward,
+  rewardFunctions,
+  rewardManagers,
   scoreFinalAnswer,
 } from "./rewards/index.js";

@@ -8,7 +8,7 @@ describe("a deadline", () => {
     let seen: AbortSignal | undefined;
     const work = (signal: AbortSignal) => {
       seen = signal;
-      return wait(1000);
+      return wait(30_000);
     };
     await expect(runWithDeadline(0.05, undefined, work)).rejects.toThrow(DeadlineExceeded);
     expect(seen!.aborted).toBe(true);
@@ -26,20 +26,20 @@ describe("a deadline", () => {
 
   it("counts on where it stopped, once every pause is over", async () => {
     const started = performance.now();
-    const running = runWithDeadline(0.3, undefined, async (_, pauseDeadline) => {
+    const running = runWithDeadline(1, undefined, async (_, pauseDeadline) => {
       await wait(200);
       const [first, second] = [pauseDeadline(), pauseDeadline()];
       first();
       // Called twice it is still one pause.
       first();
-      await wait(300);
+      await wait(1200);
       second();
-      await wait(5000);
+      await wait(30_000);
     });
-    await expect(running).rejects.toThrow("no answer within 0.3 s");
+    await expect(running).rejects.toThrow("no answer within 1 s");
     const passed = performance.now() - started;
-    expect(passed).toBeGreaterThan(550);
-    expect(passed).toBeLessThan(3000);
+    expect(passed).toBeGreaterThan(2000);
+    expect(passed).toBeLessThan(15_000);
   });
 
   it("still hears its parent's abort while it is paused", async () => {

@@ -1,6 +1,6 @@
 import type { ChatMessage } from "@cria/core";
 import { FakeTokenizer, fakeChatTemplate } from "@cria/core/testing";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { chatTemplate } from "../../../models/src/policy-prompt.js";
 import {
   ChatTemplate,
@@ -219,6 +219,23 @@ describe("no magic word breaks a conversation", () => {
       }
     },
   );
+
+  it("the words that take their place are drawn anew by each process: nobody can write them", async () => {
+    const readWords = async () => {
+      vi.resetModules();
+      const { BaseConversation } = await import("./base-conversation.js");
+      const seen: string[] = [];
+      const render = (messages: readonly ChatMessage[]) => {
+        seen.push(JSON.stringify(messages));
+        throw new Error("no template");
+      };
+      expect(() => new BaseConversation(render).renderAfterAssistant([user("x")], true)).toThrow();
+      return new Set(seen.join().match(/[0-9a-f]{24}/g));
+    };
+    const [once, again] = [await readWords(), await readWords()];
+    expect(once.size).toBeGreaterThan(2);
+    expect([...again].filter((word) => once.has(word))).toEqual([]);
+  });
 
   it("the words that take their place are in no error message", () => {
     const mute = make("{% for m in messages %}{{ m.role }}{{ m.content if m.role == 'user' }}{% endfor %}");

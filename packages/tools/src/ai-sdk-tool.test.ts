@@ -2,7 +2,8 @@ import { jsonSchema, ToolLoopAgent, tool } from "ai";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { findAiSdkTools, fromAiSdkTool, fromAiSdkTools } from "./ai-sdk-tool.js";
-import { createTools, registerToolClass } from "./registry.js";
+import { registerToolClass } from "./builtin-tools.js";
+import { createTools } from "./registry.js";
 import { findArgumentError } from "./validate-arguments.js";
 
 const weather = tool({

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { type JsonSchema, ToolError } from "@cria/core";
 import { BaseTool, type ExecuteOptions, type ToolResponse, type ToolResult } from "./base-tool.js";
-import { defineToolSchema, toJsonSchema } from "./schema.js";
+import { type ReadSchema, readInputSchema, refuseArguments } from "./input-schema.js";
+import { defineToolSchema } from "./schema.js";
 
 /**
  * A tool of the AI SDK (`tool({ description, inputSchema, execute })`), as far as it is used here. Structural, so that
@@ -15,13 +16,6 @@ export interface AiSdkTool {
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   toModelOutput?: (options: any) => unknown;
 }
-
-/** What `jsonSchema()` of the AI SDK makes. */
-interface AiSdkSchema {
-  jsonSchema: JsonSchema | PromiseLike<JsonSchema>;
-  validate?: (value: unknown) => Validation | PromiseLike<Validation>;
-}
-type Validation = { success: true; value: unknown } | { success: false; error: Error };
 
 export function isAiSdkTool(value: unknown): value is AiSdkTool {
   return typeof value === "object" && value !== null && "inputSchema" in value && !(value instanceof BaseTool);
@@ -56,8 +50,8 @@ export async function fromAiSdkTool(name: string, tool: AiSdkTool): Promise<Base
       remedy: "give it one: nobody else runs the calls of a rollout",
     });
   }
-  const schema = await readSchema(name, tool.inputSchema);
-  return new AiSdkToolAdapter(name, tool, schema, (await schema.jsonSchema) as JsonSchema);
+  const input = readInputSchema(`AI SDK tool "${name}"`, tool.inputSchema);
+  return new AiSdkToolAdapter(name, tool, input, await input.jsonSchema);
 }
 
 /** All tools of a tool set, `{ weather: tool(...), ... }`, by name. */
@@ -70,10 +64,9 @@ class AiSdkToolAdapter extends BaseTool {
   constructor(
     name: string,
     private readonly tool: AiSdkTool,
-    private readonly inputSchema: AiSdkSchema,
-    jsonSchema: JsonSchema,
+    private readonly input: ReadSchema,
+    parameters: JsonSchema,
   ) {
-    const { $schema: _, ...parameters } = jsonSchema;
     super(defineToolSchema(name, tool.description ?? "", parameters));
   }
 
@@ -86,14 +79,8 @@ class AiSdkToolAdapter extends BaseTool {
     parameters: Record<string, unknown>,
     { signal, ...context }: ExecuteOptions = {},
   ): Promise<ToolResult> {
-    const checked = await this.inputSchema.validate?.(parameters);
-    if (checked?.success === false) {
-      return {
-        response: { text: `error: invalid arguments (${checked.error.message})` },
-        reward: 0,
-        metrics: { invalid_arguments: 1 },
-      };
-    }
+    const checked = await this.input.validate?.(parameters);
+    if (checked?.success === false) return refuseArguments(checked.error.message);
     const input = checked ? checked.value : parameters;
     const toolCallId = randomUUID();
     let output = await this.tool.execute!(input, {
@@ -115,50 +102,6 @@ class AiSdkToolAdapter extends BaseTool {
       metrics: {},
     };
   }
-}
-
-async function readSchema(name: string, given: unknown): Promise<AiSdkSchema> {
-  const schema = typeof given === "function" && !("~standard" in given) ? given() : given;
-  if (typeof schema === "object" && schema !== null) {
-    if ("jsonSchema" in schema) return schema as AiSdkSchema;
-    const standard = (schema as { "~standard"?: StandardProps })["~standard"];
-    if ("_zod" in schema) return { jsonSchema: toJsonSchema(schema), validate: validateStandard(standard) };
-    if (standard?.jsonSchema) {
-      return {
-        jsonSchema: standard.jsonSchema.input({ target: "draft-2020-12" }),
-        validate: validateStandard(standard),
-      };
-    }
-  }
-  throw new ToolError("has an input schema that cannot be read", {
-    code: "tool/bad-schema",
-    subject: `AI SDK tool "${name}"`,
-    expected: "a zod 4 type, jsonSchema(...), or a Standard Schema that gives JSON Schema",
-    received: typeof schema,
-  });
-}
-
-/** https://standardschema.dev */
-interface StandardProps {
-  validate(value: unknown): StandardResult | Promise<StandardResult>;
-  jsonSchema?: { input(options: { target: string }): JsonSchema };
-}
-type StandardResult =
-  | { value: unknown; issues?: undefined }
-  | { issues: readonly { message: string; path?: unknown }[] };
-
-function validateStandard(standard: StandardProps | undefined): AiSdkSchema["validate"] {
-  if (!standard) return undefined;
-  return async (value) => {
-    const result = await standard.validate(value);
-    if (!result.issues) return { success: true, value: result.value };
-    const problems = result.issues.map(({ message, path }) => {
-      const place =
-        Array.isArray(path) && path.length > 0 ? path.map((key) => String(key?.key ?? key)).join(".") : null;
-      return place === null ? message : `${place}: ${message}`;
-    });
-    return { success: false, error: new Error(problems.join("; ")) };
-  };
 }
 
 /** The AI SDK's `ToolResultOutput`: texts are joined, media kept apart. */

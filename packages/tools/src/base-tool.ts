@@ -89,3 +89,9 @@ export abstract class BaseTool {
   /** Frees what the tool holds beyond trajectories, such as workers or a server. Called once, when no instance is left. */
   async dispose(): Promise<void> {}
 }
+
+/** By shape, not by instanceof: a user's module may have imported another copy of this package. */
+export function isTool(value: unknown): value is BaseTool {
+  const tool = value as BaseTool | null;
+  return typeof tool === "object" && typeof tool?.execute === "function" && tool.schema?.type === "function";
+}

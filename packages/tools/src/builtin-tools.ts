@@ -1,3 +1,4 @@
+import { Registry } from "@cria/core";
 import { CalculatorTool } from "./calculator-tool.js";
 import { CodeTool } from "./code-tool.js";
 import { Gsm8kTool } from "./gsm8k-tool.js";
@@ -5,16 +6,21 @@ import { createMcpTools } from "./mcp/create-mcp-tools.js";
 import { createSearchTool } from "./search/search-tool.js";
 import type { ToolClass, ToolFactory } from "./tool-config-entry.js";
 
-/** Built-in tools, by the names that configs use: ours, and the Python paths of the field's shipped examples. */
-export const builtinTools: ReadonlyMap<string, ToolClass | ToolFactory> = new Map<string, ToolClass | ToolFactory>([
-  ["@cria/tools#CalculatorTool", CalculatorTool],
-  ["@cria/tools#Gsm8kTool", Gsm8kTool],
-  ["verl.tools.gsm8k_tool.Gsm8kTool", Gsm8kTool],
-  ["@cria/tools#CodeTool", CodeTool],
-  ["@cria/tools#SearchTool", createSearchTool],
-  ["verl.tools.search_tool.SearchTool", createSearchTool],
-  ["verl.tools.sandbox_fusion_tools.SandboxFusionTool", CodeTool],
-  ["@cria/tools#McpTools", createMcpTools],
-  ["verl.tools.mcp_base_tool.MCPBaseTool", createMcpTools],
-  ["verl.tools.mcp_search_tool.MCPSearchTool", createMcpTools],
-]);
+/** By `class_name`. Built-in tools have two names: ours, and the Python paths of the field's shipped examples. */
+export const toolClasses = new Registry<ToolClass | ToolFactory>("tool class", {
+  "@cria/tools#CalculatorTool": CalculatorTool,
+  "@cria/tools#Gsm8kTool": Gsm8kTool,
+  "verl.tools.gsm8k_tool.Gsm8kTool": Gsm8kTool,
+  "@cria/tools#CodeTool": CodeTool,
+  "@cria/tools#SearchTool": createSearchTool,
+  "verl.tools.search_tool.SearchTool": createSearchTool,
+  "verl.tools.sandbox_fusion_tools.SandboxFusionTool": CodeTool,
+  "@cria/tools#McpTools": createMcpTools,
+  "verl.tools.mcp_base_tool.MCPBaseTool": createMcpTools,
+  "verl.tools.mcp_search_tool.MCPSearchTool": createMcpTools,
+});
+
+/** Makes a class or factory available to every run as `class_name`; it goes before modules of that name. */
+export function registerToolClass(className: string, tool: ToolClass | ToolFactory): void {
+  toolClasses.register(className, tool);
+}

@@ -1,7 +1,7 @@
 import type { ToolSchema } from "@cria/core";
 import { z } from "zod";
-import { builtinTools } from "./builtin-tools.js";
-import { listInteractionClasses } from "./interactions/registry.js";
+import { toolClasses } from "./builtin-tools.js";
+import { interactionClasses } from "./interactions/registry.js";
 
 const isOurs = (name: string) => name.startsWith("@cria/");
 const config = z.record(z.string(), z.unknown()).optional();
@@ -25,7 +25,7 @@ const toolSchema = z
 export const toolEntrySchema = z.strictObject({
   class_name: z.string().meta({
     description: 'The tool: "./tool.ts#Export", "package#Export", or a built-in one.',
-    examples: [...builtinTools.keys()].filter(isOurs),
+    examples: toolClasses.names().filter(isOurs),
   }),
   config: config.describe("What the tool's constructor gets."),
   tool_schema: toolSchema,
@@ -43,7 +43,7 @@ export const interactionEntrySchema = z.strictObject({
   name: z.string().optional().describe("What rows call it; else the class's own name."),
   class_name: z.string().meta({
     description: 'The interaction: "./interaction.ts#Export", "package#Export", or a built-in one.',
-    examples: listInteractionClasses().filter(isOurs),
+    examples: interactionClasses.names().filter(isOurs),
   }),
   config: config.describe("What the interaction's constructor gets."),
 });

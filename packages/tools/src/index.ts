@@ -7,6 +7,7 @@ export {
   type ToolResponse,
   type ToolResult,
 } from "./base-tool.js";
+export { registerToolClass, toolClasses } from "./builtin-tools.js";
 export { calculate, formatNumber } from "./calculate.js";
 export { CalculatorTool } from "./calculator-tool.js";
 export { checkToolSchema, findSchemaProblem } from "./check-tool-schema.js";
@@ -24,12 +25,22 @@ export {
 } from "./converters/a2a.js";
 export { fromMcpTool, type McpToolDescription, toMcpTool } from "./converters/mcp.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
+export type { ToolInput, ToolInputSchema } from "./input-schema.js";
 export * from "./interactions/index.js";
 export { loadToolConfig } from "./load-tool-config.js";
 export { connectMcpServer, createMcpTools, type McpToolOptions } from "./mcp/create-mcp-tools.js";
 export { McpConnection, type McpConnectionOptions } from "./mcp/mcp-connection.js";
+export { type McpServerOptions, mcpServer } from "./mcp/mcp-server.js";
 export type { McpServerConfig } from "./mcp/mcp-server-config.js";
 export { McpTool } from "./mcp/mcp-tool.js";
+export {
+  disposeTools,
+  isToolSource,
+  type OpenedTools,
+  openTools,
+  type ToolListItem,
+  type ToolSource,
+} from "./open-tools.js";
 export { parseChatmlJson } from "./parsers/chatml-json.js";
 export { parseDeepseekV3 } from "./parsers/deepseek-v3.js";
 export { parseGptOss } from "./parsers/gpt-oss.js";
@@ -40,14 +51,14 @@ export { parsePythonFence } from "./parsers/python-fence.js";
 export { parseQwen3Coder } from "./parsers/qwen3-coder.js";
 export {
   getToolParser,
-  listToolParsers,
   loadToolParser,
   registerToolParser,
   resolveToolParser,
+  toolParsers,
 } from "./parsers/registry.js";
 export type { ParsedToolCall, ParsedTurn, ToolParser } from "./parsers/tool-parser.js";
 export { readConfigList } from "./read-config-list.js";
-export { createTools, disposeTools, registerToolClass } from "./registry.js";
+export { createTools } from "./registry.js";
 export { JavaScriptSandbox } from "./sandbox/javascript-sandbox.js";
 export { PythonSandbox, type PythonSandboxOptions } from "./sandbox/python-sandbox.js";
 export type {
@@ -64,6 +75,14 @@ export { HttpRetriever, type HttpRetrieverOptions } from "./search/http-retrieve
 export { LocalRetriever, type LocalRetrieverOptions } from "./search/local-retriever.js";
 export { formatPassages, type Passage, type Retriever } from "./search/passage.js";
 export { createSearchTool, SearchTool } from "./search/search-tool.js";
+export {
+  type ToolAnswer,
+  type ToolContext,
+  type ToolConversation,
+  type ToolDefinition,
+  type ToolOutput,
+  tool,
+} from "./tool.js";
 export type { ToolClass, ToolConfigEntry, ToolFactory } from "./tool-config-entry.js";
 export { provideHostModules } from "./user-code/host-modules.js";
 export { importExport, importModule } from "./user-code/import-export.js";

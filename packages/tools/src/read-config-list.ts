@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { ConfigError, describeIssue, formatValue, withoutLibraryTexts } from "@cria/core";
+import { ConfigError, describeIssue, formatValue, readOrThrow, withoutLibraryTexts } from "@cria/core";
 import type { z } from "zod";
 
 /**
@@ -12,19 +12,9 @@ export async function readConfigList<T extends z.ZodObject>(
   key: string,
   schema: T,
 ): Promise<z.infer<T>[]> {
-  let content: unknown;
-  try {
-    const { parse } = await import("yaml");
-    content = parse(await readFile(file, "utf8"));
-  } catch (cause) {
-    throw new ConfigError("cannot be read", {
-      code: "config/unreadable",
-      subject: file,
-      expected: `a YAML file with ${key}`,
-      received: (cause as Error).message,
-      cause,
-    });
-  }
+  const { parse } = await import("yaml");
+  const read = async (): Promise<unknown> => parse(await readFile(file, "utf8"));
+  const content = await readOrThrow(read, ConfigError, { subject: file, expected: `a YAML file with ${key}` });
   const list = Array.isArray(content) ? content : (content as Record<string, unknown> | null)?.[key];
   if (!Array.isArray(list) || list.some((entry) => typeof entry !== "object" || entry === null)) {
     throw new ConfigError(`does not list ${key}`, {

@@ -11,6 +11,7 @@ import {
   loadToolConfig,
   provideHostModules,
   registerToolClass,
+  toolClasses,
 } from "./index.js";
 
 let folder: string;
@@ -88,6 +89,10 @@ describe("class_name", () => {
   it("may be a package's export, or a name registered in code", async () => {
     registerToolClass("mine", CalculatorTool);
     expect([...(await createTools([{ class_name: "mine" }], folder)).keys()]).toEqual(["calculator"]);
+    const ofRun = toolClasses.extend();
+    ofRun.register("of-a-run", CalculatorTool);
+    expect([...(await createTools([{ class_name: "of-a-run" }], folder, ofRun)).keys()]).toEqual(["calculator"]);
+    await expect(createTools([{ class_name: "of-a-run" }], folder)).rejects.toThrow(/cannot be loaded/);
     await expect(createTools([{ class_name: "zod#z" }], import.meta.dirname)).rejects.toThrow(/is not a tool/);
   });
 

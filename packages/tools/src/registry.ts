@@ -1,40 +1,35 @@
 import { type ConfigError, findNearest, ToolError } from "@cria/core";
 import { findAiSdkTools, fromAiSdkTool, fromAiSdkTools, isAiSdkTool } from "./ai-sdk-tool.js";
-import type { BaseTool } from "./base-tool.js";
-import { builtinTools } from "./builtin-tools.js";
-import { checkToolSchema } from "./check-tool-schema.js";
+import { type BaseTool, isTool } from "./base-tool.js";
+import { toolClasses } from "./builtin-tools.js";
+import { disposeTools, isToolSource } from "./open-tools.js";
 import { overrideSchema } from "./override-schema.js";
+import { ToolCollection } from "./tool-collection.js";
 import type { ToolClass, ToolConfigEntry, ToolFactory } from "./tool-config-entry.js";
 import { importExport } from "./user-code/import-export.js";
 
-const registered = new Map<string, ToolClass | ToolFactory>();
-
-/** Makes a class or factory available as `class_name`; it goes before built-ins and modules of that name. */
-export function registerToolClass(className: string, tool: ToolClass | ToolFactory): void {
-  registered.set(className, tool);
-}
-
 /**
- * Makes the tools of a config; each takes the `tool_schema` of its entry. `class_name` is a built-in name or `module#Export`; relative modules start at `baseFolder`.
- * The export is a tool class, a factory, a tool that is already made, an AI SDK tool, which is called by the name in
- * its `tool_schema`, else by its export's, or a record of AI SDK tools, or an agent with `tools`, of which `config.tools`
- * chooses some.
+ * Makes the tools of a config; each takes the `tool_schema` of its entry. `class_name` is a name in `classes` or `module#Export`;
+ * relative modules start at `baseFolder`. The export is a tool class, a factory, a tool that is already made (`tool()`), an MCP
+ * server (`mcpServer()`), an AI SDK tool, which is called by the name in its `tool_schema`, else by its export's, or a record of
+ * AI SDK tools, or an agent with `tools`, of which `config.tools` chooses some.
  * @throws ToolError when a class cannot be found or is not a tool.
  */
 export async function createTools(
   entries: readonly ToolConfigEntry[],
   baseFolder: string,
+  classes = toolClasses,
 ): Promise<Map<string, BaseTool>> {
-  const tools = new Map<string, BaseTool>();
+  const collection = new ToolCollection();
   const made: BaseTool[] = [];
   try {
     for (const entry of entries) {
-      const ofEntry = await createEntry(entry, baseFolder);
+      const ofEntry = await createEntry(entry, baseFolder, classes);
       made.push(...ofEntry);
       overrideSchema(ofEntry, entry.tool_schema);
-      for (const tool of ofEntry) addTool(tools, tool);
+      for (const tool of ofEntry) collection.add(tool, `class_name ${entry.class_name}`);
     }
-    return tools;
+    return collection.tools;
   } catch (error) {
     // Servers that were started for them would keep the process alive.
     await disposeTools(made);
@@ -42,31 +37,21 @@ export async function createTools(
   }
 }
 
-function addTool(tools: Map<string, BaseTool>, tool: BaseTool): void {
-  checkToolSchema(tool.schema);
-  if (tools.has(tool.name)) {
-    throw new ToolError("is defined twice", {
-      code: "tool/duplicate",
-      subject: `tool "${tool.name}"`,
-      remedy: "give each tool its own name",
-    });
-  }
-  tools.set(tool.name, tool);
-}
-
-/** Frees what tools and interactions hold beyond trajectories: processes, servers. One that fails to is passed over. */
-export async function disposeTools(tools: Iterable<{ dispose?(): Promise<void> }>): Promise<void> {
-  await Promise.allSettled([...tools].map(async (tool) => tool.dispose?.()));
-}
-
-async function createEntry(entry: ToolConfigEntry, baseFolder: string): Promise<readonly BaseTool[]> {
-  const target =
-    registered.get(entry.class_name) ?? builtinTools.get(entry.class_name) ?? (await load(entry, baseFolder));
+async function createEntry(
+  entry: ToolConfigEntry,
+  baseFolder: string,
+  classes: typeof toolClasses,
+): Promise<readonly BaseTool[]> {
+  const target = classes.find(entry.class_name) ?? (await load(entry, baseFolder, classes.names()));
   if (isAiSdkTool(target)) {
     const name = entry.tool_schema?.function.name ?? entry.class_name.slice(entry.class_name.lastIndexOf("#") + 1);
     return [await fromAiSdkTool(name, target)];
   }
-  if (isTool(target)) return [target];
+  if (isTool(target)) {
+    checkNoConfig(entry);
+    return [target];
+  }
+  if (isToolSource(target)) return target.open();
   if (isToolClass(target)) return [new target(entry.config ?? {}, entry.tool_schema)];
   const aiSdkTools = findAiSdkTools("", target);
   if (aiSdkTools) return [...(await fromAiSdkTools(selectTools(aiSdkTools, entry))).values()];
@@ -76,8 +61,20 @@ async function createEntry(entry: ToolConfigEntry, baseFolder: string): Promise<
   throw new ToolError("is not a tool", {
     code: "tool/not-a-tool",
     subject: `class_name "${entry.class_name}"`,
-    expected: "a subclass of BaseTool, a function that makes one, or an AI SDK tool",
+    expected: "tool(...), a subclass of BaseTool, a function that makes one, mcpServer(...), or an AI SDK tool",
     received: typeof target === "function" ? "a function that returns something else" : typeof target,
+  });
+}
+
+/** A tool that is made already has no use for a config. */
+function checkNoConfig({ class_name, config }: ToolConfigEntry): void {
+  if (config === undefined || Object.keys(config).length === 0) return;
+  throw new ToolError("takes no config", {
+    code: "tool/bad-config",
+    subject: `class_name "${class_name}"`,
+    expected: "no config: the export is a tool that is made already",
+    received: `config: ${JSON.stringify(config)}`,
+    remedy: "export a function (entry) => tool({...}) that reads entry.config",
   });
 }
 
@@ -94,15 +91,16 @@ function selectTools<T>(tools: Record<string, T>, { class_name, config }: ToolCo
   });
 }
 
-async function load({ class_name }: ToolConfigEntry, baseFolder: string): Promise<unknown> {
+/** @param known names of classes, for errors. */
+async function load({ class_name }: ToolConfigEntry, baseFolder: string, known: readonly string[]): Promise<unknown> {
   try {
     return await importExport(class_name, baseFolder, "class_name");
   } catch (cause) {
     const { received, expected, remedy } = cause as ConfigError;
     const details = { code: "tool/not-found", subject: `class_name "${class_name}"`, cause };
     if (class_name.includes("#")) throw new ToolError("cannot be loaded", { ...details, expected, received, remedy });
-    const ours = [...builtinTools.keys()].filter((name) => name.startsWith("@cria/"));
-    const nearest = findNearest(class_name, [...builtinTools.keys()]) ?? findByExport(class_name, ours);
+    const ours = known.filter((name) => name.startsWith("@cria/"));
+    const nearest = findNearest(class_name, known) ?? findByExport(class_name, ours);
     const isPython = /^\w+(\.\w+)+$/.test(class_name);
     throw new ToolError("cannot be loaded", {
       ...details,
@@ -110,7 +108,7 @@ async function load({ class_name }: ToolConfigEntry, baseFolder: string): Promis
         ? `perhaps "${nearest}"`
         : `"./my-tool.ts#Export", "package#Export", or one of ${ours.join(", ")}`,
       received: isPython ? "the path of a Python class that has no counterpart here" : received,
-      remedy: isPython ? "write the tool as a subclass of BaseTool and name its file" : undefined,
+      remedy: isPython ? "write it with tool({...}) and name its file" : undefined,
     });
   }
 }
@@ -122,12 +120,6 @@ function findByExport(name: string, known: readonly string[]): string | undefine
     known.map((entry) => entry.slice(entry.indexOf("#") + 1)),
   );
   return known.find((entry) => entry.endsWith(`#${exported}`));
-}
-
-/** By shape, not by instanceof: the module may have imported another copy of this package. */
-function isTool(value: unknown): value is BaseTool {
-  const tool = value as BaseTool | null;
-  return typeof tool === "object" && typeof tool?.execute === "function" && tool.schema?.type === "function";
 }
 
 function isToolClass(value: unknown): value is ToolClass {

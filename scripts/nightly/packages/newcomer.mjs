@@ -41,8 +41,8 @@ function editTask(folder) {
     writeFileSync(path, text.replaceAll(from, to));
   };
   edit("tool.ts", "Evaluates an arithmetic expression.", "The till of the shop: adds and multiplies prices.");
-  edit("tool.ts", "MyTool", "Till");
-  edit("tools.yaml", "MyTool", "Till");
+  edit("tool.ts", "myTool", "till");
+  edit("tools.yaml", "myTool", "till");
   edit("interaction.ts", "That is wrong. Use the tool to compute", "The shop says no. Use the tool to compute");
 }
 

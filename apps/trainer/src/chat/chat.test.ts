@@ -8,12 +8,10 @@ import { TinyModels } from "@cria/engine/testing";
 import { defaultMultiTurn, parseRow, runRollouts } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { BaseTool, CalculatorTool, type ExecuteOptions, type ToolResult } from "@cria/tools";
+import { checkConfig, runSft, sftConfigSchema } from "@cria/trainer";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { checkConfig } from "../config/check-config.js";
-import { sftConfigSchema } from "../config/sft-config.js";
 import { exportRun } from "../export/export-run.js";
 import { findTrained } from "../export/find-trained.js";
-import { runSft } from "../sft/run-sft.js";
 import { readInput } from "./chat-commands.js";
 import { type ChatOptions, ChatSession, type ChatTurn } from "./chat-session.js";
 import { type Chat, openChat } from "./open-chat.js";
@@ -297,7 +295,7 @@ describe("what is talked to", () => {
       },
       "test",
     );
-    const run = await runSft(config, folder, { silent: true });
+    const run = await runSft(config, folder);
     const trained = { answer: "yes", system: "s" };
     const untrained = await greet({ target: path, say, fetch });
     expect(untrained.answer).not.toBe("yes");

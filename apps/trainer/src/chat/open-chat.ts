@@ -6,18 +6,22 @@ import { isAddress } from "@cria/hub";
 import { defaultMultiTurn, type MultiTurnOptions, readRecords, type SamplingParams } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { type BaseTool, disposeTools, loadToolConfig, loadToolParser } from "@cria/tools";
+import {
+  checkArgument,
+  Disposables,
+  loadConfig,
+  loadConfiguredModel,
+  makeMultiTurnOptions,
+  openRegistries,
+  probeTemplate,
+  resolvePath,
+  restoreEngines,
+  type SftConfig,
+  type TrainConfig,
+  trainConfigSchema,
+} from "@cria/trainer";
 import { demoConfigPath } from "../assets/embedded-policy.js";
-import { restoreEngines } from "../checkpoints/checkpoint-store.js";
-import { loadConfig } from "../config/load-config.js";
-import { checkArgument, resolvePath } from "../config/paths.js";
-import type { SftConfig } from "../config/sft-config.js";
-import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import { findTrained, type Trained } from "../export/find-trained.js";
-import { fetchModel } from "../hub/fetch-addresses.js";
-import { probeTemplate } from "../init/find-tool-format.js";
-import { Disposables } from "../train/disposables.js";
-import { loadPolicy } from "../train/load-policy.js";
-import { makeMultiTurnOptions } from "../train/multi-turn-options.js";
 
 /** What the command line says; what is undefined is as the run or config has it. */
 export interface OpenChatOptions {
@@ -99,7 +103,7 @@ export async function openChat(options: OpenChatOptions): Promise<Chat> {
       allowControlTokens: (config ?? subject.sft)?.data.allow_control_tokens,
     });
     const multiTurn = config
-      ? await makeMultiTurnOptions(config.actor_rollout_ref.rollout, configFolder)
+      ? await makeMultiTurnOptions(config.actor_rollout_ref.rollout, configFolder, openRegistries())
       : makePlainMultiTurn(engine, tokenizer);
     if (ownFormat) multiTurn.format = ownFormat;
     const system = options.system ?? (await readSystem(subject));
@@ -171,7 +175,7 @@ async function openConfig(file: string, options: OpenChatOptions): Promise<Subje
   return {
     name: path,
     load: (overrides) =>
-      loadPolicy(config, folder, { trainable: "none", kvType: "f32", ...untrained, ...lora, ...overrides }),
+      loadConfiguredModel(config, folder, { trainable: "none", kvType: "f32", ...untrained, ...lora, ...overrides }),
     config,
     sft: null,
     configFolder: folder,

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, dirname, extname } from "node:path";
-import { ConfigError } from "@cria/core";
+import { ConfigError, readOrThrow } from "@cria/core";
 import {
   type BaseInteraction,
   type BaseTool,
@@ -11,13 +11,13 @@ import {
   fromAiSdkTools,
   importModule,
   interactionEntrySchema,
+  isToolSource,
   loadToolConfig,
   readConfigList,
 } from "@cria/tools";
+import { checkArgument, providePackages } from "@cria/trainer";
 import { parse as parseYaml } from "yaml";
-import { checkArgument } from "../config/paths.js";
 import { parseServer } from "../init/from-mcp.js";
-import { providePackages } from "../user-code/provide-packages.js";
 
 /** Tools and interactions to look at. */
 export interface EnvSubjects {
@@ -28,7 +28,7 @@ export interface EnvSubjects {
 const mcpTools = "@cria/tools#McpTools";
 
 /**
- * What a path names: a YAML file with `tools` or `interaction`; a module's export (`my-tool.ts#MyTool`), or all that a module
+ * What a path names: a YAML file with `tools` or `interaction`; a module's export (`my-tool.ts#myTool`), or all that a module
  * exports: tools, interactions, tools of the AI SDK, records of them, agents with tools; an MCP server by its URL or its command
  * line, or a JSON file of `mcpServers`.
  * @throws ConfigError or ToolError when it cannot be loaded or has nothing to check.
@@ -42,18 +42,11 @@ export async function loadSubjects(path: string, config: Record<string, unknown>
   const [module, name] = path.split("#") as [string, string | undefined];
   const isPackage = !module.startsWith(".") && extname(module) === "";
   const target = isPackage ? module : checkArgument(path, module);
-  let exports: Record<string, unknown>;
-  try {
-    exports = await importModule(target, process.cwd());
-  } catch (cause) {
-    throw new ConfigError("cannot be loaded", {
-      code: "config/unreadable",
-      subject: path,
-      expected: "a module (my-tool.ts#MyTool) or a YAML file of tools or interactions",
-      received: (cause as Error).message,
-      cause,
-    });
-  }
+  const exports = await readOrThrow(() => importModule(target, process.cwd()), ConfigError, {
+    summary: "cannot be loaded",
+    subject: path,
+    expected: "a module (my-tool.ts#myTool) or a YAML file of tools or interactions",
+  });
   const found: EnvSubjects = { tools: [], interactions: [] };
   for (const [key, value] of Object.entries(exports)) {
     if (name !== undefined && key !== name) continue;
@@ -71,6 +64,10 @@ export async function loadSubjects(path: string, config: Record<string, unknown>
       found.tools.push(...(await createTools([{ class_name, config }], process.cwd())).values());
       continue;
     }
+    if (isToolSource(value)) {
+      found.tools.push(...(await value.open()));
+      continue;
+    }
     const made = make(value, config);
     if (hasMethod(made, "execute")) found.tools.push(made as BaseTool);
     else if (hasMethod(made, "generateResponse")) found.interactions.push(made as BaseInteraction);
@@ -79,7 +76,7 @@ export async function loadSubjects(path: string, config: Record<string, unknown>
   throw new ConfigError("has no tool and no interaction", {
     code: "config/nothing-to-check",
     subject: path,
-    expected: "a class that extends BaseTool or BaseInteraction, or tools of the AI SDK",
+    expected: "tool(...), interaction(...), a class that extends BaseTool or BaseInteraction, or tools of the AI SDK",
     received: Object.keys(exports).join(", ") || "no exports",
   });
 }

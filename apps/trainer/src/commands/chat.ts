@@ -1,12 +1,13 @@
 import { ConfigError } from "@cria/core";
+import { fetchModel } from "@cria/trainer";
 import { defineCommand } from "citty";
 import { ChatSession } from "../chat/chat-session.js";
 import { type Chat, openChat } from "../chat/open-chat.js";
 import { chatByLines } from "../chat/piped-chat.js";
 import { chatInTerminal } from "../chat/terminal-chat.js";
-import { fetchModel } from "../hub/fetch-addresses.js";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintable } from "../terminal/printable-text.js";
+import { showEvents } from "../terminal/show-events.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
@@ -67,7 +68,7 @@ export const chatCommand = defineCommand({
         device: readDevice(given.device),
         threads: readNumber("threads", given.threads, { whole: true, least: 1 }),
         say: (text) => process.stderr.write(`${text}\n`),
-        fetch: (address) => fetchModel(address, { silent: given.json, signal }),
+        fetch: (address) => fetchModel(address, { report: showEvents({ silent: given.json }), signal }),
       });
       try {
         const session = new ChatSession(chat);

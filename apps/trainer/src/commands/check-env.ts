@@ -12,7 +12,7 @@ const args = {
   file: {
     type: "positional",
     description:
-      "my-tool.ts#MyTool, agent.ts#tools, a module (all that it exports), a YAML file of tools or interactions, or an MCP server: its URL, its command line in quotes, or a JSON file of mcpServers",
+      "my-tool.ts#myTool, agent.ts#tools, a module (all that it exports), a YAML file of tools or interactions, or an MCP server: its URL, its command line in quotes, or a JSON file of mcpServers",
     required: true,
   },
   config: { type: "string", description: "JSON: the config that the class is made with" },

@@ -1,10 +1,11 @@
-import { existsSync, readFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { lockFile } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
+import { writeTinyRun } from "@cria/trainer/testing";
 import { runCommand as runCitty } from "citty";
 import { afterAll, describe, expect, it } from "vitest";
 import { captureOutput } from "../testing/capture-output.js";
-import { writeTinyRun } from "../testing/tiny-session.js";
 import { demoCommand } from "./demo.js";
 import { sftCommand } from "./sft.js";
 import { trainCommand } from "./train.js";
@@ -78,11 +79,60 @@ describe("cria train", () => {
     expect(output.stderr).toMatch(/error row 1 .*has a prompt that is too long/);
   });
 
+  it.each(["train", "sft"] as const)(
+    "%s finds a run that is in use, and keys that must not change, before it loads",
+    async (name) => {
+      const { folder, config } = await writeTinyRun(models, { trainer: { total_training_steps: 1 } });
+      const model = join(folder, "model.gguf");
+      copyFileSync(config.actor_rollout_ref.model.path, model);
+      const section = name === "train" ? "actor_rollout_ref.model" : "model";
+      const file = join(folder, name === "train" ? "config.yaml" : "sft.yaml");
+      const talk = [
+        { role: "user", content: "a" },
+        { role: "assistant", content: "b" },
+      ];
+      writeFileSync(join(folder, "talks.jsonl"), JSON.stringify({ messages: talk }));
+      const trainer = { default_local_dir: folder, project_name: "cria", total_training_steps: 1, threads: 1 };
+      if (name === "sft")
+        writeFileSync(
+          file,
+          JSON.stringify({ model: { path: "x", lora_rank: 4 }, data: { train_files: "talks.jsonl" }, trainer }),
+        );
+      const words = [name, file, `${section}.path=${model}`] as const;
+      expect(await run(...words), output.stderr).toBe(0);
+      // What loads it from here on fails.
+      writeFileSync(model, "not a model");
+      expect(await run(...words, `${section}.lora_alpha=64`)).toBe(1);
+      expect(output.stderr).toMatch(/lora_alpha: differs from the run that is to be resumed/);
+      expect(
+        await run(
+          ...words,
+          `${section}.lora_alpha=64`,
+          "trainer.resume_mode=resume_path",
+          `trainer.resume_from_path=${join(folder, "cria", "default", "checkpoints", "global_step_1")}`,
+          "trainer.experiment_name=other",
+        ),
+      ).toBe(1);
+      expect(output.stderr.match(/lora_alpha: differs/g)).toHaveLength(2);
+      expect(existsSync(join(folder, "cria", "other"))).toBe(false);
+      const release = lockFile(join(folder, "cria", "default.run.lock"));
+      expect(await run(...words)).toBe(1);
+      release!();
+      expect(output.stderr).toMatch(/cria\/default: is in use by another run/);
+      expect(output.stderr).not.toMatch(/GGUF/);
+    },
+  );
+
   it("Ctrl-C ends it with code 130, and no error", async () => {
     const { folder } = await writeTinyRun(models, {
       trainer: { total_training_steps: 100_000, val_before_train: false },
     });
-    setTimeout(() => process.emit("SIGINT"), 300);
+    // Once a step is done, however long that takes here.
+    const timer = setInterval(() => {
+      if (!existsSync(join(folder, "cria", "default", "metrics.jsonl"))) return;
+      clearInterval(timer);
+      process.emit("SIGINT");
+    }, 20);
     expect(await run("train", join(folder, "config.yaml"))).toBe(130);
     expect(output.stderr).toMatch(/training stopped after step \d+ of 100000\n {2}saved: /);
     expect(output.stderr).not.toMatch(/error/);

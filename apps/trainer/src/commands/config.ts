@@ -1,9 +1,6 @@
 import { ConfigError } from "@cria/core";
+import { configFiles, convertVerlFile, findConfigFile, findKeys, formatConversion } from "@cria/trainer";
 import { defineCommand } from "citty";
-import { convertVerlFile } from "../config/from-verl/from-verl.js";
-import { printConversion } from "../config/from-verl/print-conversion.js";
-import { configFiles } from "../config/reference/config-files.js";
-import { findConfigFile, findKeys } from "../config/reference/find-keys.js";
 import { formatKey, formatKeys } from "../terminal/print-keys.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
@@ -55,5 +52,5 @@ export const configCommand = defineCommand({
 function convert(file: string, overrides: readonly string[], json: boolean | undefined): void {
   const conversion = convertVerlFile(file, overrides);
   if (json) console.log(JSON.stringify(conversion));
-  else process.stdout.write(printConversion(conversion, file));
+  else process.stdout.write(formatConversion(conversion, file));
 }

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { ConfigError } from "@cria/core";
 import { isAddress } from "@cria/hub";
 import { convertGsm8k, type Gsm8kShape, gsm8kShapes } from "@cria/rollout";
+import { checkArgument, type FetchAddressesOptions, fetchData } from "@cria/trainer";
 import { defineCommand } from "citty";
-import { checkArgument } from "../config/paths.js";
-import { type FetchAddressesOptions, fetchData } from "../hub/fetch-addresses.js";
+import { showEvents } from "../terminal/show-events.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
@@ -29,7 +29,7 @@ export const gsm8kCommand = defineCommand({
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
       const shape = parseShape(given.shape);
-      const source = await findSource(given.source, { silent: given.json, signal });
+      const source = await findSource(given.source, { report: showEvents({ silent: given.json }), signal });
       const files = Object.values(await convertGsm8k(source, given.out, shape));
       const sizes = await Promise.all(files.map(async ({ file }) => (await stat(file)).size));
       if (given.json) console.log(JSON.stringify(files.map((entry, i) => ({ ...entry, bytes: sizes[i] }))));

@@ -2,13 +2,12 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { readGguf } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
+import { checkConfig, trainConfigSchema } from "@cria/trainer";
+import { writeTinyRun } from "@cria/trainer/testing";
 import { runCommand as runCitty } from "citty";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { checkConfig } from "../config/check-config.js";
-import { trainConfigSchema } from "../config/train-config.js";
 import { estimateMemory, readModelShape } from "../doctor/estimate-memory.js";
 import type { Diagnosis } from "../doctor/examine.js";
-import { writeTinyRun } from "../testing/tiny-session.js";
 import { doctorCommand } from "./doctor.js";
 
 const models = new TinyModels();

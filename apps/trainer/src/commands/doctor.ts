@@ -1,10 +1,10 @@
+import { trainConfigSchema } from "@cria/trainer";
 import { defineCommand } from "citty";
-import { loadConfig } from "../config/load-config.js";
-import { trainConfigSchema } from "../config/train-config.js";
-import { formatBytes } from "../doctor/available-memory.js";
 import type { Verdict } from "../doctor/check.js";
 import { type Diagnosis, examine } from "../doctor/examine.js";
 import { colors as pc } from "../terminal/colors.js";
+import { formatBytes } from "../terminal/format-bytes.js";
+import { readConfig } from "./read-config.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
@@ -19,7 +19,7 @@ export const doctorCommand = defineCommand({
   run: ({ args: given }) =>
     runCommand(given, async () => {
       const [file, ...overrides] = given._.map(String);
-      const loaded = file === undefined ? null : loadConfig(trainConfigSchema, file, overrides);
+      const loaded = file === undefined ? null : readConfig(trainConfigSchema, file, overrides);
       const diagnosis = await examine(loaded);
       if (given.json) console.log(JSON.stringify(diagnosis));
       else print(diagnosis);

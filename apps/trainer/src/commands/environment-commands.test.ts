@@ -4,12 +4,12 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
+import { writeTinyRun } from "@cria/trainer/testing";
 import { runCommand as runCitty } from "citty";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import type { EnvReport } from "../check-env/finding.js";
 import type { RolloutSummary } from "../rollout/summarize-rollouts.js";
 import { captureOutput } from "../testing/capture-output.js";
-import { writeTinyRun } from "../testing/tiny-session.js";
 import { checkEnvCommand } from "./check-env.js";
 import { initCommand } from "./init.js";
 import { rolloutCommand } from "./rollout.js";
@@ -85,6 +85,69 @@ describe("cria rollout", () => {
     }
     const [a, b] = files.map((file) => readFileSync(file, "utf8").match(/"token_ids":\[[^\]]*\]/g));
     expect(a).toEqual(b);
+  });
+
+  it("--keep and --as: only what the filter takes, as a dump or as what cria sft reads", async () => {
+    // Some conversations earn it, and some do not.
+    const { folder } = await writeTinyRun(models, { reward: "return text.length % 2;" });
+    const config = join(folder, "config.yaml");
+    const [all, good, talks] = ["all", "good", "talks"].map((name) => join(work, `keep-${name}.jsonl`)) as [
+      string,
+      string,
+      string,
+    ];
+    const read = (file: string) =>
+      readFileSync(file, "utf8")
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+    await runJson("rollout", config, `--out=${all}`);
+    const wanted = read(all).filter((line) => line.reward >= 1);
+    expect(wanted.length).toBeGreaterThan(0);
+    expect(wanted.length).toBeLessThan(12);
+    const kept = await runJson<RolloutSummary & { written: number }>(
+      "rollout",
+      config,
+      `--out=${good}`,
+      "--keep=reward>=1",
+    );
+    // The summary is of all conversations.
+    expect([kept.code, kept.result.trajectories, kept.result.written]).toEqual([0, 12, wanted.length]);
+    expect(read(good).map((line) => line.token_ids)).toEqual(wanted.map((line) => line.token_ids));
+
+    // The embedded policy solves some problems, with calls.
+    const calculator = join(import.meta.dirname, "..", "..", "..", "..", "examples", "calculator", "config.yaml");
+    const few = [calculator, "--rows=4", "trainer.threads=1", "actor_rollout_ref.rollout.n=4"];
+    await runJson("rollout", ...few, `--out=${all}`);
+    const solved = read(all).filter((line) => line.reward >= 1 && line.finish_reason === "stop");
+    expect(solved.length).toBeGreaterThan(0);
+    expect(solved.length).toBeLessThan(16);
+    output.stdout = "";
+    expect(
+      await run("rollout", ...few, `--out=${talks}`, "--as", "messages", "--keep", "reward>=1 && !truncated"),
+    ).toBe(0);
+    expect(output.stdout).toContain(talks);
+    const rows = read(talks);
+    expect(rows).toHaveLength(solved.length);
+    for (const [i, { messages, tools }] of rows.entries()) {
+      expect(messages.at(-1)).toMatchObject({ role: "assistant", content: expect.stringContaining("####") });
+      expect(messages.filter(({ role }: { role: string }) => role === "tool")).toHaveLength(
+        solved[i].metrics.tool_calls,
+      );
+      expect(tools[0].function.name).toBe("calculator");
+    }
+    for (const [words, message] of [
+      [["--keep=reward>1"], /no conversation is to be kept[\s\S]*--keep/],
+      [["--keep=reward>>1"], /--keep/],
+      [["--keep=rewad>=1"], /--keep[\s\S]*reward/],
+      [["--as=parquet"], /--as[\s\S]*trajectories[\s\S]*messages[\s\S]*parquet/],
+    ] as const) {
+      output.stderr = "";
+      const none = join(work, "keep-none.jsonl");
+      expect(await run("rollout", config, `--out=${none}`, ...words)).toBe(1);
+      expect(output.stderr).toMatch(message);
+      expect(existsSync(none)).toBe(false);
+    }
   });
 
   it("draws a progress bar and prints a summary for people", async () => {
@@ -351,7 +414,7 @@ export class It extends ${base} {
     expect(code).toBe(0);
   });
 
-  it("takes MCP servers, by command line or from a file; what they do not tell is a hint", async () => {
+  it("takes MCP servers, by command line, from a file or by export; what they do not tell is a hint", async () => {
     const server = join(work, "server.cjs");
     writeFileSync(
       server,
@@ -368,7 +431,10 @@ export class It extends ${base} {
     );
     const servers = join(work, "servers.json");
     writeFileSync(servers, JSON.stringify({ mcpServers: { x: { command: process.execPath, args: [server] } } }));
-    for (const subject of [`${process.execPath} ${server}`, servers]) {
+    const module = join(work, "exported-server.ts");
+    const config = JSON.stringify({ command: process.execPath, args: [server] });
+    writeFileSync(module, `import { mcpServer } from "cria";\nexport const server = mcpServer(${config});\n`);
+    for (const subject of [`${process.execPath} ${server}`, servers, module]) {
       const { code, result } = await runJson<{ reports: EnvReport[] }>("check-env", subject);
       expect([code, result.reports.map((report) => report.name)]).toEqual([0, ["bare"]]);
       const { findings } = result.reports[0]!;

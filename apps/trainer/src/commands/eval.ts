@@ -1,20 +1,27 @@
 import { resolve } from "node:path";
 import { ConfigError } from "@cria/core";
 import type { LlamaModel } from "@cria/engine";
+import {
+  type Checkpoint,
+  checkArgument,
+  checkTrainPaths,
+  type FetchAddressesOptions,
+  fetchModel,
+  fetchTrainAddresses,
+  findCheckpoint,
+  loadConfiguredModel,
+  openSession,
+  readSuccess,
+  restoreEngines,
+  runValidation,
+  type TrainConfig,
+  trainConfigSchema,
+} from "@cria/trainer";
 import { defineCommand } from "citty";
-import { type Checkpoint, restoreEngines } from "../checkpoints/checkpoint-store.js";
-import { findCheckpoint } from "../checkpoints/open-run.js";
-import { checkTrainPaths } from "../config/check-train-paths.js";
-import { loadConfig } from "../config/load-config.js";
-import { checkArgument } from "../config/paths.js";
-import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
-import { type FetchAddressesOptions, fetchModel, fetchTrainAddresses } from "../hub/fetch-addresses.js";
+import { printValidation } from "../terminal/print-validation.js";
 import { formatCount, formatSeconds } from "../terminal/progress.js";
-import { loadPolicy } from "../train/load-policy.js";
-import { runValidation } from "../train/run-validation.js";
-import { openSession } from "../train/session.js";
-import { readSuccess } from "../train/validate.js";
-import { printValidation } from "../validation/print-validation.js";
+import { showEvents } from "../terminal/show-events.js";
+import { readConfig } from "./read-config.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
@@ -39,19 +46,19 @@ export const evalCommand = defineCommand({
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
-      const loaded = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
+      const loaded = readConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
       const { folder } = loaded;
       const config = leaveTrainingOut(loaded.values);
       const without = ["data.train_files", ...(given.model === undefined ? [] : ["actor_rollout_ref.model.path"])];
       checkTrainPaths(loaded, without);
-      const silent = given.json === true;
-      await fetchTrainAddresses(config, { silent, signal }, without);
-      const policy = await openPolicy(config, folder, given, { silent, signal });
+      const report = showEvents({ silent: given.json });
+      await fetchTrainAddresses(config, { report, signal }, without);
+      const policy = await openPolicy(config, folder, given, { report, signal });
       // The session disposes of the policy with everything else.
-      const session = await openSession(config, folder, { engine: policy.engine, signal, silent });
+      const session = await openSession(config, folder, { engine: policy.engine, signal, report });
       try {
         const file = resolve(given.out ?? "eval.jsonl");
-        const result = await runValidation(session, { step: policy.step ?? 0, file, silent });
+        const result = await runValidation(session, { step: policy.step ?? 0, file, report });
         const { failed, metrics, seconds, tokens, trajectories } = result!;
         const success = readSuccess(result!, `the evaluation of ${policy.name}`);
         const summary = { policy: policy.name, step: policy.step, success, failed, metrics, seconds, tokens };
@@ -120,16 +127,16 @@ async function openPolicy(
     const fetch = (option: string, path: string) => fetchModel(checkArgument(option, path), options);
     const path = given.model === undefined ? {} : { path: await fetch("--model", given.model) };
     const lora = adapter === null ? null : { path: await fetch("--adapter", adapter) };
-    const engine = await loadPolicy(config, folder, { ...fixed, ...path, lora });
+    const engine = await loadConfiguredModel(config, folder, { ...fixed, ...path, lora });
     return { engine, name: given.model ?? adapter!, step: null };
   }
   const { lora_adapter_path, path } = config.actor_rollout_ref.model;
   const untrained = lora_adapter_path === null ? { lora: null } : {};
-  return { engine: await loadPolicy(config, folder, { ...fixed, ...untrained }), name: path, step: null };
+  return { engine: await loadConfiguredModel(config, folder, { ...fixed, ...untrained }), name: path, step: null };
 }
 
 async function loadCheckpoint(config: TrainConfig, folder: string, checkpoint: Checkpoint): Promise<LlamaModel> {
-  const engine = await loadPolicy(config, folder);
+  const engine = await loadConfiguredModel(config, folder);
   try {
     await restoreEngines(checkpoint, { actor: engine });
     return engine;

@@ -1,11 +1,11 @@
 import { resolve } from "node:path";
 import { ConfigError } from "@cria/core";
 import { listQuantizeTypes } from "@cria/engine";
+import { checkArgument, fetchModel } from "@cria/trainer";
 import { defineCommand } from "citty";
-import { checkArgument } from "../config/paths.js";
 import { exportRun } from "../export/export-run.js";
 import { findTrained } from "../export/find-trained.js";
-import { fetchModel } from "../hub/fetch-addresses.js";
+import { showEvents } from "../terminal/show-events.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
@@ -34,7 +34,7 @@ export const exportCommand = defineCommand({
         });
       }
       const quantize = readQuantize(given.quantize, merged !== undefined);
-      const options = { silent: given.json, signal };
+      const options = { report: showEvents({ silent: given.json }), signal };
       const base = given.base === undefined ? null : await fetchModel(checkArgument("--base", given.base), options);
       const trained = await findTrained(checkArgument("--run", given.run), base, (text) =>
         process.stderr.write(`${text}\n`),

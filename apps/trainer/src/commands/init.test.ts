@@ -5,12 +5,11 @@ import { join } from "node:path";
 import { type GgufValue, writeGguf } from "@cria/engine";
 import { describeTinyModel } from "@cria/engine/testing";
 import { readBundledTemplate } from "@cria/tokenizer-delta/testing";
+import { loadConfig, trainConfigSchema } from "@cria/trainer";
 import { runCommand as runCitty } from "citty";
 import { afterAll, describe, expect, it } from "vitest";
 import { parse as parseYaml } from "yaml";
 import { embeddedPolicyPath } from "../assets/embedded-policy.js";
-import { loadConfig } from "../config/load-config.js";
-import { trainConfigSchema } from "../config/train-config.js";
 import type { Scaffold } from "../init/scaffold-environment.js";
 import type { RolloutSummary } from "../rollout/summarize-rollouts.js";
 import { captureOutput } from "../testing/capture-output.js";
@@ -71,13 +70,14 @@ describe("cria init", () => {
     for (const file of files) expect(existsSync(join(work, "plain", file)), file).toBe(true);
     const { path } = readConfig("plain").actor_rollout_ref.model;
     expect(readFileSync(join(work, "plain", path)).equals(readFileSync(embeddedPolicyPath))).toBe(true);
-    const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
+    const { version, dependencies } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
     const manifest = JSON.parse(read("plain", "package.json"));
-    expect(manifest.dependencies).toEqual({ cria: `^${version}` });
+    expect(manifest.dependencies).toEqual({ cria: `^${version}`, zod: dependencies.zod });
     expect(Object.keys(manifest.devDependencies)).toEqual(["@types/node", "typescript"]);
     // What the sources import is what the package asks for.
-    for (const file of ["tool.ts", "interaction.ts"])
-      expect([...read("plain", file).matchAll(/from "([^"]+)"/g)].map((match) => match[1])).toEqual(["cria"]);
+    const imports = (file: string) => [...read("plain", file).matchAll(/from "([^"]+)"/g)].map((match) => match[1]!);
+    expect(imports("tool.ts").toSorted()).toEqual(Object.keys(manifest.dependencies));
+    expect(imports("interaction.ts")).toEqual(["cria"]);
     expect(JSON.parse(read("plain", "tsconfig.json")).compilerOptions.strict).toBe(true);
   });
 

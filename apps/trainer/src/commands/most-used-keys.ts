@@ -1,5 +1,4 @@
-import { listKeys } from "../config/reference/list-keys.js";
-import { trainConfigSchema } from "../config/train-config.js";
+import { listKeys, trainConfigSchema } from "@cria/trainer";
 
 const MOST_USED = [
   "actor_rollout_ref.model.path",

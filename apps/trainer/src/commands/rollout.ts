@@ -1,18 +1,21 @@
 import { join, resolve } from "node:path";
 import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
 import { type DatasetRow, parseFilter, runRollouts } from "@cria/rollout";
+import {
+  checkTrainPaths,
+  countSamples,
+  fetchTrainAddresses,
+  openSession,
+  type Session,
+  trainConfigSchema,
+} from "@cria/trainer";
 import { defineCommand } from "citty";
-import { checkTrainPaths } from "../config/check-train-paths.js";
-import { loadConfig } from "../config/load-config.js";
-import { trainConfigSchema } from "../config/train-config.js";
-import { fetchTrainAddresses } from "../hub/fetch-addresses.js";
 import { type RolloutSummary, summarizeRollouts } from "../rollout/summarize-rollouts.js";
 import { type RolloutForm, rolloutForms, type WrittenRollouts, writeRollouts } from "../rollout/write-rollouts.js";
 import { colors as pc } from "../terminal/colors.js";
 import { formatCount, formatSeconds, Progress } from "../terminal/progress.js";
-import { countSamples } from "../train/multi-turn-options.js";
-import { openSession } from "../train/session.js";
-import type { Session } from "../train/session-type.js";
+import { showEvents } from "../terminal/show-events.js";
+import { readConfig } from "./read-config.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
@@ -46,7 +49,7 @@ export const rolloutCommand = defineCommand({
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
-      const loaded = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
+      const loaded = readConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
       const { values: config, folder } = loaded;
       checkTrainPaths(loaded);
       const { default_local_dir, project_name, experiment_name } = config.trainer;
@@ -56,8 +59,9 @@ export const rolloutCommand = defineCommand({
       );
       const limit = readLimit(given.rows);
       const keep = given.keep === undefined ? null : parseFilter(given.keep, "--keep");
-      await fetchTrainAddresses(config, { silent: given.json, signal });
-      const session = await openSession(config, folder, { signal, silent: given.json === true });
+      const report = showEvents({ silent: given.json });
+      await fetchTrainAddresses(config, { report, signal });
+      const session = await openSession(config, folder, { signal, report });
       try {
         const rows = pickRows(session, { limit, val: given.val === true });
         const { trajectories, seconds } = await rollOut(session, rows, {
@@ -102,8 +106,11 @@ async function rollOut(
   const ended: Trajectory[] = [];
   const judged: number[] = [];
   try {
-    const trajectories = await runRollouts(session.engine, rows, {
-      ...session.rollout,
+    const trajectories = await runRollouts(session.policy.engine, rows, {
+      ...session.environment,
+      tokenizer: session.policy.tokenizer,
+      seed: rollout.seed,
+      signal: session.signal,
       n,
       temperature: val ? (val_kwargs.do_sample ? val_kwargs.temperature : 0) : rollout.temperature,
       topP: val ? val_kwargs.top_p : rollout.top_p,
@@ -120,7 +127,7 @@ async function rollOut(
     progress.finish();
     return { trajectories, seconds: (performance.now() - started) / 1000 };
   } catch (error) {
-    if (!session.rollout.signal?.aborted || ended.length === 0) throw error;
+    if (!session.signal?.aborted || ended.length === 0) throw error;
     progress.finish();
     ended.sort((a, b) => a.rowIndex - b.rowIndex || a.sampleIndex - b.sampleIndex);
     return { trajectories: ended, seconds: (performance.now() - started) / 1000 };

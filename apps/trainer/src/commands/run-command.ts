@@ -1,7 +1,7 @@
 import { CriaError } from "@cria/core";
+import { TrainingInterrupted } from "@cria/trainer";
 import { colors as pc } from "../terminal/colors.js";
 import { quoteWord } from "../terminal/quote-word.js";
-import { TrainingInterrupted } from "../train/training-interrupted.js";
 import { provideCria } from "../user-code/provide-cria.js";
 import { isUsageError } from "./check-command-line.js";
 import { type Interrupted, listenForSignals } from "./listen-for-signals.js";

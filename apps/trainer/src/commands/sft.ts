@@ -1,10 +1,15 @@
+import {
+  fetchAddresses,
+  listAddresses,
+  listMissingPaths,
+  runSft,
+  type SftResult,
+  sftConfigSchema,
+} from "@cria/trainer";
 import { defineCommand } from "citty";
-import { loadConfig } from "../config/load-config.js";
-import { listAddresses, listMissingPaths } from "../config/paths.js";
-import { sftConfigSchema } from "../config/sft-config.js";
-import { fetchAddresses } from "../hub/fetch-addresses.js";
-import { runSft, type SftResult } from "../sft/run-sft.js";
 import { formatCount, formatSeconds } from "../terminal/progress.js";
+import { showEvents } from "../terminal/show-events.js";
+import { readConfig } from "./read-config.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
@@ -40,16 +45,12 @@ export const sftCommand = defineCommand({
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
-      const loaded = loadConfig(sftConfigSchema, given.config, given._.slice(1).map(String));
+      const loaded = readConfig(sftConfigSchema, given.config, given._.slice(1).map(String));
       const { values, folder } = loaded;
       for (const missing of listMissingPaths(loaded)) throw missing;
-      await fetchAddresses(listAddresses(values), { silent: given.json, signal });
-      const result = await runSft(values, folder, {
-        silent: given.json,
-        signal,
-        // Also with --json: stdout stays clean, and what happens to an earlier run must not go unseen.
-        say: (text) => process.stderr.write(`${text}\n`),
-      });
+      const report = showEvents({ silent: given.json || !values.trainer.logger.includes("console") });
+      await fetchAddresses(listAddresses(values), { report, signal });
+      const result = await runSft(values, folder, { report, signal });
       if (given.json) console.log(JSON.stringify(result));
       else print(result);
     }),

@@ -4,8 +4,8 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TinyModels } from "@cria/engine/testing";
+import { writeTinyRun } from "@cria/trainer/testing";
 import { afterAll, describe, expect, it } from "vitest";
-import { writeTinyRun } from "../testing/tiny-session.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());

@@ -1,17 +1,19 @@
+import {
+  checkRun,
+  checkTrainPaths,
+  fetchTrainAddresses,
+  findOverlongPrompts,
+  makeTrackers,
+  openSession,
+  trainConfigSchema,
+  trainSession,
+} from "@cria/trainer";
 import { defineCommand } from "citty";
-import { checkTrainPaths } from "../config/check-train-paths.js";
-import { loadConfig } from "../config/load-config.js";
-import { trainConfigSchema } from "../config/train-config.js";
 import { listTrainWarnings } from "../doctor/examine-config.js";
-import { fetchTrainAddresses } from "../hub/fetch-addresses.js";
-import { describeProblem } from "../terminal/describe-problem.js";
 import { describeTraining, printTraining } from "../terminal/print-training.js";
-import { findWidth } from "../terminal/wrap-text.js";
-import { makeTrackers } from "../trackers/open-trackers.js";
-import { findOverlongPrompts } from "../train/find-overlong-prompts.js";
-import { openSession } from "../train/session.js";
-import { trainSession } from "../train/train-session.js";
-import { printValidation } from "../validation/print-validation.js";
+import { printValidation } from "../terminal/print-validation.js";
+import { showEvents } from "../terminal/show-events.js";
+import { readConfig } from "./read-config.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
@@ -30,27 +32,24 @@ export const trainCommand = defineCommand({
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
-      const loaded = loadConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
+      const loaded = readConfig(trainConfigSchema, given.config, given._.slice(1).map(String));
       const { values: config, folder } = loaded;
       checkTrainPaths(loaded);
       const trackers = makeTrackers(config);
-      const silent = given.json === true || !config.trainer.logger.includes("console");
-      await fetchTrainAddresses(config, { silent, signal });
-      for (const { name, key, found, remedy } of await listTrainWarnings(config, folder))
-        process.stderr.write(`warning: ${key ?? name}: ${found}; ${remedy}\n`);
       const { logger, rollout_data_dir } = config.trainer;
       const dumped = logger.includes("file") || rollout_data_dir !== null;
-      const session = await openSession(config, folder, { signal, silent });
+      const report = showEvents({ silent: given.json || !logger.includes("console"), dumped });
+      await fetchTrainAddresses(config, { report, signal });
+      for (const { name, key, found, remedy } of await listTrainWarnings(config, folder))
+        report({ type: "warning", text: `${key ?? name}: ${found}; ${remedy}` });
+      if (!config.trainer.val_only) await checkRun(config);
+      const session = await openSession(config, folder, { signal, report });
       try {
-        const overlong = await findOverlongPrompts(session, folder, silent);
-        if (overlong !== null) process.stderr.write(`warning: ${overlong}\n`);
+        const overlong = await findOverlongPrompts(session, folder, report);
+        if (overlong !== null) report({ type: "warning", text: overlong });
         const summary = await trainSession(session, {
           configFolder: folder,
-          silent,
-          // Also with --json: stdout stays clean, and what happens to an earlier run must not go unseen.
-          say: (text) => process.stderr.write(`${text}\n`),
-          onProblem: (problem, path) =>
-            process.stderr.write(`${describeProblem(problem, dumped ? path : null, findWidth(process.stderr))}\n`),
+          report,
           trackers,
         });
         if (given.json) console.log(JSON.stringify(describeTraining(summary)));
@@ -58,7 +57,7 @@ export const trainCommand = defineCommand({
         else
           printTraining(summary, {
             config: given._.map(String),
-            lora: session.engine.info.trainable === "lora",
+            lora: session.policy.engine.info.trainable === "lora",
             dumped,
             heldOut: session.valRows.length > 0,
           });

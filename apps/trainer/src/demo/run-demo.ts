@@ -1,16 +1,21 @@
 import type { Trajectory } from "@cria/core";
+import {
+  countSteps,
+  dumpTrajectories,
+  loadConfig,
+  openSession,
+  RunFolder,
+  readSuccess,
+  runTraining,
+  type Session,
+  trainConfigSchema,
+  validate,
+  writeAtomically,
+} from "@cria/trainer";
 import { demoConfigPath } from "../assets/embedded-policy.js";
-import { loadConfig } from "../config/load-config.js";
-import { trainConfigSchema } from "../config/train-config.js";
 import { colors as pc } from "../terminal/colors.js";
 import { formatCount, formatSeconds, Progress } from "../terminal/progress.js";
-import { countSteps } from "../train/count-steps.js";
-import { dumpTrajectories } from "../train/dump-trajectories.js";
-import { RunFolder, writeAtomically } from "../train/run-folder.js";
-import { runTraining } from "../train/run-training.js";
-import { openSession } from "../train/session.js";
-import type { Session } from "../train/session-type.js";
-import { readSuccess, validate } from "../train/validate.js";
+import { showEvents } from "../terminal/show-events.js";
 import { drawBar, drawSparkline, drawSvgChart } from "./draw-chart.js";
 
 export interface DemoOptions {
@@ -50,7 +55,10 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
   ];
   if (options.steps !== null) overrides.push(`trainer.total_training_steps=${options.steps}`);
   const { values: config, folder } = loadConfig(trainConfigSchema, demoConfigPath, overrides);
-  const session = await openSession(config, folder, { signal: options.signal, silent: options.silent });
+  const session = await openSession(config, folder, {
+    signal: options.signal,
+    report: showEvents({ silent: options.silent }),
+  });
   const say = (text: string) => {
     if (!options.silent) console.log(text);
   };
@@ -58,14 +66,18 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     const run = await RunFolder.create(`${options.cwd}/runs/demo`);
     await run.clear();
     await run.writeConfig(config);
-    await run.writeOrigin(session.engine.info.path, folder);
-    const { info } = session.engine;
+    await run.writeOrigin(session.policy.engine.info.path, folder);
+    const { info } = session.policy.engine;
     say(
       `${pc.bold("cria demo")}: ${info.name}, ${formatCount(info.parameterCount)} parameters, LoRA ${formatCount(info.trainableParameterCount)}; ${info.device}, ${info.threads} threads, seed ${options.seed}`,
     );
 
     const before = await measure(session, "before", options.silent);
-    const progress = new Progress({ label: "train   ", total: countSteps(session), silent: options.silent });
+    const progress = new Progress({
+      label: "train   ",
+      total: countSteps(session.config, session.trainRows.length),
+      silent: options.silent,
+    });
     const history = await runTraining(session, run, {
       onStep: (step, _, m) =>
         progress.update(
@@ -92,7 +104,10 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
       },
     };
     await run.writeJson("summary.json", summary);
-    const validated = dumpTrajectories(session, after.sampled, { step: history.length, rows: session.valRows });
+    const validated = dumpTrajectories(session.policy.engine, session.environment, after.sampled, {
+      step: history.length,
+      rows: session.valRows,
+    });
     await run.writeLines("validation/after.jsonl", validated);
     const scores = history.map((m) => m["reward/score/mean"] ?? 0);
     await writeAtomically(run.file("success.svg"), drawDemoChart(scores, before.success, after.success));

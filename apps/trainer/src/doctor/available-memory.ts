@@ -13,8 +13,3 @@ export function readAvailableMemory(): number {
   const limit = process.constrainedMemory();
   return limit > 0 && limit < totalmem() ? Math.min(available, limit - process.memoryUsage.rss()) : available;
 }
-
-export function formatBytes(bytes: number): string {
-  if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(2)} GB`;
-  return bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e3).toFixed(1)} kB`;
-}

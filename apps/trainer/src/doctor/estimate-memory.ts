@@ -1,6 +1,5 @@
 import type { GgufHeader } from "@cria/engine";
-import type { TrainConfig } from "../config/train-config.js";
-import { readContextSize, usesLora } from "../train/load-policy.js";
+import { readContextSize, type TrainConfig, usesLora } from "@cria/trainer";
 
 /** One thing that takes memory. */
 export interface MemoryItem {

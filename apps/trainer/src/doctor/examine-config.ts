@@ -1,11 +1,9 @@
 import type { HubError } from "@cria/core";
 import { inspectCuda, readGguf } from "@cria/engine";
 import { isAddress, readHubSettings, resolveModel } from "@cria/hub";
-import { listWarnings } from "../config/list-warnings.js";
-import { resolvePath } from "../config/paths.js";
-import type { TrainConfig } from "../config/train-config.js";
-import { readContextSize, usesLora } from "../train/load-policy.js";
-import { formatBytes, readAvailableMemory } from "./available-memory.js";
+import { listWarnings, readContextSize, resolvePath, type TrainConfig, usesLora } from "@cria/trainer";
+import { formatBytes } from "../terminal/format-bytes.js";
+import { readAvailableMemory } from "./available-memory.js";
 import { bad, type Check, ok } from "./check.js";
 import { estimateMemory, type MemoryItem, type ModelShape, readModelShape } from "./estimate-memory.js";
 

@@ -1,10 +1,11 @@
 import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ConfigError } from "@cria/core";
+import { ConfigError, guardWrite } from "@cria/core";
 import { type ExportModelResult, exportModel, type LlamaModel } from "@cria/engine";
-import { restoreEngines } from "../checkpoints/checkpoint-store.js";
-import { guardWrite } from "../train/run-folder.js";
+
+import { restoreEngines } from "@cria/trainer";
+
 import type { Trained } from "./find-trained.js";
 
 export interface ExportOptions {

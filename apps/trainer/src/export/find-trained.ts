@@ -1,16 +1,22 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { DataError } from "@cria/core";
+import { DataError, readOrThrow } from "@cria/core";
 import type { LlamaModel, LoadModelOptions } from "@cria/engine";
 import { isAddress } from "@cria/hub";
-import type { Checkpoint } from "../checkpoints/checkpoint-store.js";
-import { findCheckpoint, nameCommand } from "../checkpoints/open-run.js";
-import { checkConfig } from "../config/check-config.js";
-import { type SftConfig, sftConfigSchema } from "../config/sft-config.js";
-import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
-import { loadSftModel } from "../sft/open-sft.js";
-import { loadPolicy, usesLora } from "../train/load-policy.js";
-import type { RunOrigin } from "../train/run-folder.js";
+import {
+  type Checkpoint,
+  checkConfig,
+  findCheckpoint,
+  loadConfiguredModel,
+  loadSftModel,
+  nameCommand,
+  type RunOrigin,
+  type SftConfig,
+  sftConfigSchema,
+  type TrainConfig,
+  trainConfigSchema,
+  usesLora,
+} from "@cria/trainer";
 
 /** What a run trained, found by its folder or by one of its checkpoints. */
 export interface Trained {
@@ -69,7 +75,7 @@ export async function findTrained(path: string, base: string | null, say: (text:
     lora: sft ? sft.model.lora_rank > 0 : usesLora(train!),
     load: (overrides) => {
       const given = { path: model, ...overrides };
-      return sft ? loadSftModel(sft, configFolder, given) : loadPolicy(train!, configFolder, given);
+      return sft ? loadSftModel(sft, configFolder, given) : loadConfiguredModel(train!, configFolder, given);
     },
     base: model,
     checkpoint: hasCheckpoints ? await findCheckpoint(path, say) : null,
@@ -78,17 +84,7 @@ export async function findTrained(path: string, base: string | null, say: (text:
 }
 
 function readJson(file: string): unknown {
-  try {
-    return JSON.parse(readFileSync(file, "utf8"));
-  } catch (cause) {
-    throw new DataError("cannot be read", {
-      code: "data/bad-json",
-      subject: file,
-      expected: "JSON",
-      received: (cause as Error).message,
-      cause,
-    });
-  }
+  return readOrThrow(() => JSON.parse(readFileSync(file, "utf8")), DataError, { subject: file, expected: "JSON" });
 }
 
 function makeNoRun(path: string, received: string): DataError {

@@ -1,7 +1,7 @@
 import { ChatTemplate } from "@cria/tokenizer-delta";
 import { readBundledTemplate } from "@cria/tokenizer-delta/testing";
+import { probeTemplate } from "@cria/trainer";
 import { describe, expect, it } from "vitest";
-import { probeTemplate } from "./find-tool-format.js";
 
 const ends = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "</s>", "<|call|>", "<|return|>", "<｜end▁of▁sentence｜>"];
 

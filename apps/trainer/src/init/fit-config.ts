@@ -1,6 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { checkConfig } from "../config/check-config.js";
-import { trainConfigSchema } from "../config/train-config.js";
+import { checkConfig, trainConfigSchema } from "@cria/trainer";
 import { readAvailableMemory } from "../doctor/available-memory.js";
 import { estimateMemory } from "../doctor/estimate-memory.js";
 import { QUIET, type ReadModel } from "./read-model.js";

@@ -1,9 +1,8 @@
 import { dirname } from "node:path";
-import { ConfigError, ToolError } from "@cria/core";
+import { ConfigError, readOrThrow, ToolError } from "@cria/core";
 import { type AiSdkTool, findAiSdkTools, fromAiSdkTool, importModule } from "@cria/tools";
+import { checkArgument, providePackages } from "@cria/trainer";
 import { stringify } from "yaml";
-import { checkArgument } from "../config/paths.js";
-import { providePackages } from "../user-code/provide-packages.js";
 import { showPath } from "./show-path.js";
 import { selectNames, type ToolSource } from "./tool-source.js";
 
@@ -58,20 +57,14 @@ export async function readAiSdkTools(
   return { toolsFile, schemas, origin: `\`${address}\`` };
 }
 
-async function load(path: string, address: string): Promise<Record<string, unknown>> {
+function load(path: string, address: string): Promise<Record<string, unknown>> {
   providePackages();
-  try {
-    return await importModule(path, dirname(path));
-  } catch (cause) {
-    throw new ConfigError("cannot be loaded", {
-      code: "config/unreadable",
-      subject: `--from-ai-sdk ${address}`,
-      expected: `a module that runs: ${path}`,
-      received: (cause as Error)?.message ?? String(cause),
-      remedy: "run it by itself first; what it imports must be installed beside it",
-      cause,
-    });
-  }
+  return readOrThrow(() => importModule(path, dirname(path)), ConfigError, {
+    summary: "cannot be loaded",
+    subject: `--from-ai-sdk ${address}`,
+    expected: `a module that runs: ${path}`,
+    remedy: () => "run it by itself first; what it imports must be installed beside it",
+  });
 }
 
 /** Each tool once: modules often export a tool, and again the agent that has it. The first export that names it counts. */

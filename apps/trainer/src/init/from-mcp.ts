@@ -1,7 +1,7 @@
 import { ConfigError, ToolError, type ToolSchema } from "@cria/core";
 import { fromMcpTool, McpConnection, type McpServerConfig } from "@cria/tools";
+import { ShellReader, showWord } from "@cria/trainer";
 import { stringify } from "yaml";
-import { ShellReader, showWord } from "../config/from-verl/read-words.js";
 import { showPath } from "./show-path.js";
 import { selectNames, type ToolSource } from "./tool-source.js";
 

@@ -3,11 +3,9 @@ import { type GgufHeader, loadModel, readGguf } from "@cria/engine";
 import { isAddress } from "@cria/hub";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { checkArgument } from "../config/paths.js";
+import { checkArgument, fetchModel, probeTemplate, type TemplateAbilities } from "@cria/trainer";
 import { type ModelShape, readModelShape } from "../doctor/estimate-memory.js";
 import { TRAINABLE } from "../doctor/examine-config.js";
-import { fetchModel } from "../hub/fetch-addresses.js";
-import { probeTemplate, type TemplateAbilities } from "./find-tool-format.js";
 
 /** What a task must know of the model that it is written for. */
 export interface ReadModel extends TemplateAbilities {

@@ -1,11 +1,10 @@
 import { existsSync } from "node:fs";
 import { copyFile, mkdir, readdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { type ChatMessage, ConfigError, writeFileAtomically } from "@cria/core";
+import { type ChatMessage, ConfigError, guardWrite, writeFileAtomically } from "@cria/core";
 import { isAddress } from "@cria/hub";
 import { embeddedPolicyPath } from "../assets/embedded-policy.js";
 import { version } from "../assets/version.js";
-import { guardWrite } from "../train/run-folder.js";
 import { fitConfig, type ModelFit } from "./fit-config.js";
 import { nameSchemas } from "./name-schemas.js";
 import { type ReadModel, readModel } from "./read-model.js";

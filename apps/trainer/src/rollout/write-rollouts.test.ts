@@ -4,12 +4,8 @@ import { join } from "node:path";
 import type { Trajectory } from "@cria/core";
 import { parseFilter, readDump, runRollouts } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { loadConfig, openSession, readExamples, type Session, trainConfigSchema } from "@cria/trainer";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { loadConfig } from "../config/load-config.js";
-import { trainConfigSchema } from "../config/train-config.js";
-import { readExamples } from "../sft/read-examples.js";
-import { openSession } from "../train/session.js";
-import type { Session } from "../train/session-type.js";
 import { writeRollouts } from "./write-rollouts.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-write-rollouts-"));
@@ -18,9 +14,18 @@ let trajectories: Trajectory[];
 beforeAll(async () => {
   const file = join(import.meta.dirname, "..", "..", "..", "..", "examples", "calculator", "config.yaml");
   const { values, folder: configFolder } = loadConfig(trainConfigSchema, file, ["trainer.threads=1"]);
-  session = await openSession(values, configFolder, { silent: true });
-  const shared = { ...session.rollout, n: 4, temperature: 1, topP: 1, topK: 0, step: 0 };
-  trajectories = await runRollouts(session.engine, session.trainRows.slice(0, 8), shared);
+  session = await openSession(values, configFolder);
+  const shared = {
+    ...session.environment,
+    tokenizer: session.policy.tokenizer,
+    seed: 0,
+    n: 4,
+    temperature: 1,
+    topP: 1,
+    topK: 0,
+    step: 0,
+  };
+  trajectories = await runRollouts(session.policy.engine, session.trainRows.slice(0, 8), shared);
 }, 60_000);
 afterAll(async () => {
   await session.dispose();
@@ -49,7 +54,11 @@ it("what is kept as messages is read by supervised training with the tokens and 
     .map((line) => JSON.parse(line));
   for (const row of rows) expect(Object.keys(row)).toEqual(["messages", "tools"]);
   const options = { messagesKey: "messages", toolsKey: "tools", maxLength: 1000 };
-  const { examples, dropped } = await readExamples([written.file], DeltaTokenizer.forModel(session.engine), options);
+  const { examples, dropped } = await readExamples(
+    [written.file],
+    DeltaTokenizer.forModel(session.policy.engine),
+    options,
+  );
   expect([examples.length, dropped]).toEqual([kept.length, 0]);
   const isSame = kept.map((t, i) => {
     const { tokenIds, lossMask } = examples[i]!;
@@ -60,7 +69,9 @@ it("what is kept as messages is read by supervised training with the tokens and 
   expect(isSame.filter((same) => same).length).toBeGreaterThan(0.7 * kept.length);
   for (const [i, same] of isSame.entries())
     if (!same)
-      expect(session.engine.detokenize(examples[i]!.tokenIds)).toBe(session.engine.detokenize(kept[i]!.tokenIds));
+      expect(session.policy.engine.detokenize(examples[i]!.tokenIds)).toBe(
+        session.policy.engine.detokenize(kept[i]!.tokenIds),
+      );
 });
 
 it("what failed or was cut is no example; the rest is written", async () => {

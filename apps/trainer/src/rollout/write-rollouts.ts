@@ -1,9 +1,7 @@
 import { DataError, type Trajectory } from "@cria/core";
 import { type DatasetRow, type Filter, makeTrainingMessages } from "@cria/rollout";
 import { resolveToolParser } from "@cria/tools";
-import { dumpTrajectories } from "../train/dump-trajectories.js";
-import { writeLines } from "../train/run-folder.js";
-import type { Session } from "../train/session-type.js";
+import { dumpTrajectories, type Session, writeLines } from "@cria/trainer";
 
 /** trajectories: the lines of a dump. messages: the rows that `cria sft` reads. */
 export const rolloutForms = ["trajectories", "messages"] as const;
@@ -34,7 +32,8 @@ export async function writeRollouts(
   trajectories: readonly Trajectory[],
   { rows, keep, form, file }: WriteRolloutsOptions,
 ): Promise<WrittenRollouts> {
-  const dump = (some: readonly Trajectory[]) => dumpTrajectories(session, some, { step: null, rows, times: true });
+  const dump = (some: readonly Trajectory[]) =>
+    dumpTrajectories(session.policy.engine, session.environment, some, { step: null, rows, times: true });
   const lines = dump(trajectories);
   const kept = trajectories.filter((_, i) => keep === null || keep(lines[i]!));
   if (kept.length === 0) throw makeNothingKept(trajectories, file);
@@ -44,7 +43,8 @@ export async function writeRollouts(
     await writeLines(file, keptLines);
     return { file, form, written: kept.length, unusable: 0, inexact: 0 };
   }
-  const { tokenizer, tools, multiTurn } = session.rollout;
+  const { tokenizer } = session.policy;
+  const { tools, multiTurn } = session.environment;
   const parse = resolveToolParser(multiTurn.format);
   const made = keptLines.flatMap((line) => {
     const schemas = line.tools.map((name) => tools.get(name)!.schema);

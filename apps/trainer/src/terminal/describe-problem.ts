@@ -1,4 +1,4 @@
-import type { Problem } from "../diagnose/find-problems.js";
+import type { Problem } from "@cria/trainer";
 import { colors as pc } from "./colors.js";
 import { quoteWord } from "./quote-word.js";
 import { wrapParagraph } from "./wrap-text.js";

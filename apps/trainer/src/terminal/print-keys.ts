@@ -1,5 +1,4 @@
-import type { KeyDetails } from "../config/reference/find-keys.js";
-import { groupBySection } from "../config/reference/list-keys.js";
+import { groupBySection, type KeyDetails } from "@cria/trainer";
 import { colors as pc } from "./colors.js";
 import { findWidth, wrapParagraph } from "./wrap-text.js";
 

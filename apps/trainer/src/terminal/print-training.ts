@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { TrainSummary } from "../train/train-session.js";
+import type { TrainSummary } from "@cria/trainer";
 import { colors as pc } from "./colors.js";
 import { describeProblem } from "./describe-problem.js";
 import { quoteWord } from "./quote-word.js";

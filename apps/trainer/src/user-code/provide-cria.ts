@@ -1,4 +1,5 @@
 import { provideHostModules } from "@cria/tools";
+import * as trainer from "@cria/trainer";
 import * as cria from "../index.js";
 
 /**
@@ -6,5 +7,5 @@ import * as cria from "../index.js";
  * programs that import cria have it installed.
  */
 export function provideCria(): void {
-  provideHostModules({ cria });
+  provideHostModules({ cria, "@cria/trainer": trainer });
 }

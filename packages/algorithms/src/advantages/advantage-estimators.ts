@@ -12,19 +12,23 @@ import { estimateRemax } from "./remax.js";
 import { estimateRloo } from "./rloo.js";
 
 /** By `algorithm.adv_estimator`. `_vectorized` says in verl how an estimator is computed, not what: the same numbers. */
-export const advantageEstimators = new Registry<AdvantageEstimator>("advantage estimator", {
-  gae: estimateGae,
-  grpo: estimateGrpo,
-  grpo_vectorized: estimateGrpo,
-  grpo_passk: estimateGrpoPassk,
-  rloo: estimateRloo,
-  rloo_vectorized: estimateRloo,
-  reinforce_plus_plus: estimateReinforcePlusPlus,
-  reinforce_plus_plus_baseline: estimateReinforcePlusPlusBaseline,
-  remax: estimateRemax,
-  opo: estimateOpo,
-  gpg: estimateGpg,
-  gdpo: estimateGdpo,
-  optimal_token_baseline: estimateOptimalTokenBaseline,
-  tir_optimal_token_baseline: estimateOptimalTokenBaseline,
-});
+export const advantageEstimators = new Registry<AdvantageEstimator>(
+  "advantage estimator",
+  {
+    gae: estimateGae,
+    grpo: estimateGrpo,
+    grpo_vectorized: estimateGrpo,
+    grpo_passk: estimateGrpoPassk,
+    rloo: estimateRloo,
+    rloo_vectorized: estimateRloo,
+    reinforce_plus_plus: estimateReinforcePlusPlus,
+    reinforce_plus_plus_baseline: estimateReinforcePlusPlusBaseline,
+    remax: estimateRemax,
+    opo: estimateOpo,
+    gpg: estimateGpg,
+    gdpo: estimateGdpo,
+    optimal_token_baseline: estimateOptimalTokenBaseline,
+    tir_optimal_token_baseline: estimateOptimalTokenBaseline,
+  },
+  { alternative: "./module.ts#export" },
+);

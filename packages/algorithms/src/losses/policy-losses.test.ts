@@ -75,7 +75,7 @@ const withOptions = (options: Partial<PolicyLossOptions>): PolicyLossOptions => 
 
 /** The columns of the loss's first phase, as the trainer adds them. */
 function prepare(options: PolicyLossOptions, { columns, ...inputs }: LossInputs): LossInputs {
-  const prepared = policyLosses.get(options.lossMode).prepare?.(
+  const prepared = policyLosses.resolve(options.lossMode).prepare?.(
     {
       logprobs: inputs.logprobs,
       oldLogprobs: columns.oldLogprobs!,

@@ -12,16 +12,20 @@ import { sapoLoss } from "./sapo.js";
 import { vanillaLoss } from "./vanilla.js";
 
 /** By `actor_rollout_ref.actor.policy_loss.loss_mode`. */
-export const policyLosses = new Registry<PolicyLoss>("policy loss", {
-  vanilla: vanillaLoss,
-  gspo: gspoLoss,
-  sapo: sapoLoss,
-  cispo: cispoLoss,
-  gpg: gpgLoss,
-  geo_mean: geoMeanLoss,
-  clip_cov: clipCovLoss,
-  kl_cov: klCovLoss,
-  dppo_tv: dppoTvLoss,
-  dppo_kl: dppoKlLoss,
-  dro: droLoss,
-});
+export const policyLosses = new Registry<PolicyLoss>(
+  "policy loss",
+  {
+    vanilla: vanillaLoss,
+    gspo: gspoLoss,
+    sapo: sapoLoss,
+    cispo: cispoLoss,
+    gpg: gpgLoss,
+    geo_mean: geoMeanLoss,
+    clip_cov: clipCovLoss,
+    kl_cov: klCovLoss,
+    dppo_tv: dppoTvLoss,
+    dppo_kl: dppoKlLoss,
+    dro: droLoss,
+  },
+  { alternative: "./module.ts#export" },
+);

@@ -6,7 +6,7 @@ import { checkQuantizeType, quantizeModel } from "./quantize-model.js";
 import { type GgufHeader, type GgufTensorInfo, readGguf, readTensorBytes } from "./read-gguf.js";
 import { findCodec } from "./tensor-codecs.js";
 import { countBytes, getType } from "./tensor-types.js";
-import { type PlannedTensor, writeGgufFile } from "./write-gguf-file.js";
+import { type LazyGgufTensor, writeGguf } from "./write-gguf.js";
 
 export interface ExportModelOptions {
   /** The model's GGUF. */
@@ -84,10 +84,10 @@ async function mergeAdapter(
   const file = await open(path);
   const dequantizer = new Dequantizer(path);
   try {
-    const tensors = base.tensors.map((tensor): PlannedTensor => {
+    const tensors = base.tensors.map((tensor): LazyGgufTensor => {
       const { name, shape } = tensor;
       const pair = pairs.get(name);
-      if (!pair) return { name, type: tensor.type, shape, makeBytes: () => readTensorBytes(file, tensor) };
+      if (!pair) return { name, type: tensor.type.name, shape, makeBytes: () => readTensorBytes(file, tensor) };
       const type = changedType ? getType(changedType) : findCodec(tensor.type.name) ? tensor.type : getType("f16");
       const makeBytes = async () => {
         const values = await dequantizer.read(file, tensor);
@@ -96,9 +96,9 @@ async function mergeAdapter(
         findCodec(type.name)!.encode(values, bytes);
         return bytes;
       };
-      return { name, type, shape, makeBytes };
+      return { name, type: type.name, shape, makeBytes };
     });
-    await writeGgufFile(output, base, tensors);
+    await writeGguf(output, { metadata: Object.fromEntries(base.metadata), tensors });
     return pairs.size;
   } finally {
     await dequantizer.dispose();

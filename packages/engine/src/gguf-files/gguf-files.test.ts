@@ -1,8 +1,11 @@
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { exportModel, quantizeModel, readGguf, writeGguf } from "../index.js";
-import { makeNormals, TinyModels } from "../testing/index.js";
+import { exportModel, type GgufTensorInfo, quantizeModel, readGguf, writeGguf } from "../index.js";
+import { getAddon } from "../native.js";
+import { describeTinyModel, makeNormals, TinyModels } from "../testing/index.js";
+import { readTensorBytes } from "./read-gguf.js";
 import { findCodec } from "./tensor-codecs.js";
 
 const models = new TinyModels();
@@ -11,7 +14,7 @@ afterAll(() => models.cleanUp());
 const file = (name: string) => join(models.folder, name);
 
 describe("reading", () => {
-  it("finds every tensor where the native writer put it", async () => {
+  it("finds every tensor where the writer put it", async () => {
     const path = await models.write({ seed: 3, tied: false });
     const header = await readGguf(path);
     expect(header.metadata.get("general.architecture")!.value).toBe("qwen3");
@@ -37,6 +40,89 @@ describe("reading", () => {
   });
 });
 
+describe("writing", () => {
+  it.each(["f32", "f16", "bf16", "q8_0", "q4_K", "q4_0"] as const)(
+    "%s: the file has the native writer's bytes",
+    async (type) => {
+      const content = describeTinyModel({
+        type,
+        embedding: 256,
+        feedForward: 256,
+        heads: 8,
+        headSize: 32,
+        architecture: "qwen2",
+      });
+      await writeGguf(file("ours.gguf"), content);
+      await getAddon().writeGguf(file("native.gguf"), content);
+      expect(readFileSync(file("ours.gguf")).equals(readFileSync(file("native.gguf")))).toBe(true);
+      expect(readdirSync(models.folder).filter((name) => /tmp|values/.test(name))).toEqual([]);
+    },
+  );
+
+  it("takes entries and tensors of a file that was read, beside its own", async () => {
+    const path = await models.write({ type: "q8_0", feedForward: 64 });
+    const { metadata, tensors } = await readGguf(path);
+    const source = await open(path);
+    const own = { name: "own", type: "f32" as const, shape: [2], data: Float32Array.of(1, 2) };
+    const copied = tensors.map((tensor) => ({
+      name: tensor.name,
+      type: tensor.type.name,
+      shape: tensor.shape,
+      makeBytes: () => readTensorBytes(source, tensor),
+    }));
+    const output = file("mixed.gguf");
+    const alignment = { type: "uint32" as const, value: 64 };
+    const entries = { ...Object.fromEntries(metadata), "general.alignment": alignment };
+    await writeGguf(output, { metadata: entries, tensors: [own, ...copied] });
+    await source.close();
+    const written = await readGguf(output);
+    expect(written.alignment).toBe(64);
+    expect([...written.metadata.keys()]).toEqual([...metadata.keys(), "general.alignment"]);
+    const [before, after] = [readFileSync(path), readFileSync(output)];
+    const bytesOf = (bytes: Buffer, { offset, bytes: length }: GgufTensorInfo) =>
+      bytes.subarray(offset, offset + length);
+    for (const [i, tensor] of tensors.entries()) {
+      expect(written.tensors[i + 1]!.offset % 64).toBe(0);
+      expect(bytesOf(after, written.tensors[i + 1]!).equals(bytesOf(before, tensor)), tensor.name).toBe(true);
+    }
+    expect(bytesOf(after, written.tensors[0]!).readFloatLE(4)).toBe(2);
+  });
+
+  it.each<[string, object, RegExp]>([
+    ["a name twice", { name: "y" }, /tensors\[1\]\.name: is no name[\s\S]*unique[\s\S]*"y"/],
+    ["a long name", { name: "ä".repeat(32) }, /1 to 63 bytes/],
+    ["an unknown type", { type: "q9" }, /x: has no type of ggml[\s\S]*q9/],
+    ["no dimension", { shape: [] }, /wrong shape[\s\S]*1 to 4 dimensions/],
+    ["a dimension of 0", { shape: [64, 0] }, /wrong shape/],
+    ["half blocks", { type: "q8_0", shape: [2, 32] }, /do not divide into blocks[\s\S]*32[\s\S]*received: 2/],
+    ["too few values", { shape: [64, 2] }, /does not fit its data[\s\S]*128 values[\s\S]*64/],
+    [
+      "a type that needs more than values",
+      { type: "iq2_xs", shape: [256], data: new Float32Array(256) },
+      /can be written/,
+    ],
+  ])("%s is an error, and leaves nothing behind", async (_, change, message) => {
+    const tensor = { name: "x", type: "f32" as const, shape: [64], data: new Float32Array(64) };
+    const other = { ...tensor, name: "y" };
+    const written = writeGguf(file("wrong.gguf"), { metadata: {}, tensors: [other, { ...tensor, ...change }] });
+    await expect(written).rejects.toThrow(message);
+    expect(readdirSync(models.folder).filter((name) => name.startsWith("wrong"))).toEqual([]);
+  });
+
+  it.each([
+    { type: "uint32", value: -1 },
+    { type: "int32", value: 1.5 },
+    { type: "float32", value: Number.NaN },
+    { type: "bool", value: 1 },
+    { type: "string", value: 5 },
+    { type: "array", of: "int32", value: ["a"] },
+    { type: "uint8", value: 1 },
+  ])("%j is no value", async (value) => {
+    const written = async () => writeGguf(file("wrong.gguf"), { metadata: { key: value as never }, tensors: [] });
+    await expect(written()).rejects.toThrow(/metadata\["key"\]: has (a wrong value|no type)/);
+  });
+});
+
 describe("tensor types", () => {
   // ggml itself is the reference: the native writer quantizes with its functions.
   it.each(["f32", "f16", "bf16", "q8_0"] as const)("%s has ggml's bytes, and comes back", async (type) => {
@@ -49,7 +135,7 @@ describe("tensor types", () => {
     );
     data.fill(0, 64, 96);
     const path = file(`${type}.gguf`);
-    await writeGguf(path, { metadata: {}, tensors: [{ name: "x", type, shape: [64, 50], data }] });
+    await getAddon().writeGguf(path, { metadata: {}, tensors: [{ name: "x", type, shape: [64, 50], data }] });
     const [tensor] = (await readGguf(path)).tensors;
     const native = readFileSync(path).subarray(tensor!.offset, tensor!.offset + tensor!.bytes);
     const bytes = Buffer.alloc(tensor!.bytes);

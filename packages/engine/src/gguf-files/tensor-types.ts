@@ -47,8 +47,12 @@ export function findTypeById(id: number): TensorType | undefined {
   return all.find((type) => type.id === id);
 }
 
+export function findType(name: string): TensorType | undefined {
+  return all.find((type) => type.name === name);
+}
+
 export function getType(name: string): TensorType {
-  return all.find((type) => type.name === name)!;
+  return findType(name)!;
 }
 
 /** Bytes of a tensor. `shape`: fastest axis first. */

@@ -1,4 +1,4 @@
-import { writeGguf } from "../gguf.js";
+import { writeGguf } from "../gguf-files/write-gguf.js";
 import type { GgufFile, GgufTensor, GgufTensorType, GgufValue } from "../native-types.js";
 
 /** A random model of a few thousand weights, for tests: real file, real vocabulary, any supported architecture and type. */

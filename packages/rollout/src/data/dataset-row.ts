@@ -1,21 +1,7 @@
 import { type ChatMessage, DataError, describeIssue, withoutLibraryTexts } from "@cria/core";
 import { z } from "zod";
 import { copyData } from "../rewards/copy-data.js";
-
-/** A part of a message: policies read text alone. */
-const contentPart = z.looseObject({ type: z.string(), text: z.string().nullish() }).transform((part, context) => {
-  if (part.type === "text") return part.text ?? "";
-  context.addIssue({ code: "custom", message: "a part of type text", input: part.type, path: ["type"] });
-  return z.NEVER;
-});
-
-const message = z
-  .looseObject({
-    role: z.enum(["system", "user", "assistant", "tool"]),
-    content: z.union([z.string(), z.array(contentPart).transform((parts) => parts.join(""))]).nullish(),
-  })
-  // Parquet writes a null for every key that only other messages have; templates ask whether a key is there.
-  .transform((given) => ({ ...dropNulls(given), content: given.content ?? "" }));
+import { messageSchema } from "./message-schema.js";
 
 const kwargs = z
   .record(z.string(), z.unknown())
@@ -52,7 +38,7 @@ const media = z
   .optional();
 
 const rowSchema = z.looseObject({
-  prompt: z.array(message).min(1),
+  prompt: z.array(messageSchema).min(1),
   data_source: z.string(),
   reward_model: z.looseObject({ style: z.string().nullish(), ground_truth: z.unknown() }).nullish(),
   extra_info: extraInfo.nullish().transform((given) => given ?? extraInfo.parse({})),
@@ -110,7 +96,7 @@ export function parseRow(value: unknown, index: number, place: string, options: 
     index,
     uid: `${row.data_source}/${options.position ?? index}`,
     place,
-    prompt: row.prompt as ChatMessage[],
+    prompt: row.prompt,
     dataSource: row.data_source,
     groundTruth: row.reward_model?.ground_truth,
     extraInfo: { ...extraInfo, need_tools_kwargs: extraInfo.need_tools_kwargs ?? options.needToolsKwargs ?? false },
@@ -121,9 +107,21 @@ export function parseRow(value: unknown, index: number, place: string, options: 
 /**
  * A conversation's own copy of a row: what tools, interactions and agent loops do to it reaches no other conversation and
  * not the dataset. Functions and class instances that a dataset of the user's put into it stay shared.
+ * @throws DataError naming the row when a getter in it throws, or when it is nested too deeply.
  */
 export function copyRow(row: DatasetRow): DatasetRow {
-  return copyData(row);
+  try {
+    return copyData(row);
+  } catch (cause) {
+    throw new DataError("cannot be copied for a conversation", {
+      code: "data/bad-row",
+      subject: row.place,
+      expected: "values that can be copied: no getter that throws, and no nesting of thousands of levels",
+      received: (cause as Error)?.message ?? typeof cause,
+      remedy: "make the values plain data in data.map or data.custom_cls",
+      cause,
+    });
+  }
 }
 
 function describeBadRow(

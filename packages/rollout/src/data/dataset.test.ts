@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FakeEngine } from "@cria/core/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { CalculatorTool } from "@cria/tools";
+import { CalculatorTool, provideHostModules } from "@cria/tools";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import {
@@ -163,6 +163,31 @@ describe("rows", () => {
     ] as const) {
       expect(() => parseRow(value, 1, "f, row 2", { promptKey: "chat" })).toThrow(message);
     }
+  });
+
+  it("of messages without content are refused by row and message, but for calls without words", () => {
+    const parse = (...messages: object[]) =>
+      parseRow({ ...row("q"), prompt: [{ role: "user", content: "q" }, ...messages] }, 1, "f, row 2").prompt;
+    const call = { type: "function", function: { name: "f", arguments: {} } };
+    for (const message of [
+      { role: "user" },
+      { role: "user", content: null },
+      { role: "tool", content: null, tool_calls: [call] },
+      { role: "assistant" },
+      { role: "assistant", content: null, tool_calls: [] },
+      { role: "assistant", content: null, tool_calls: null },
+    ])
+      expect(() => parse(message), JSON.stringify(message)).toThrow(
+        /^f, row 2, column "prompt\.1\.content": [\s\S]*expected: a text.*tool_calls alone[\s\S]*received: (null|nothing)/,
+      );
+    for (const content of [{}, { content: null }, { content: "" }])
+      expect(parse({ role: "assistant", ...content, tool_calls: [call], name: null })[1]).toEqual({
+        role: "assistant",
+        content: "",
+        tool_calls: [call],
+      });
+    expect(parse({ role: "user", content: "" })[1]!.content).toBe("");
+    expect(parse({ role: "user", content: [] })[1]!.content).toBe("");
   });
 });
 
@@ -339,6 +364,7 @@ describe("data.custom_cls", () => {
   `;
 
   it("is a TypeScript class without a build step", async () => {
+    provideHostModules({ "@cria/rollout": await import("../index.js") });
     const module = join(folder, "sums.ts");
     writeFileSync(module, source);
     const datasetClass = checkDatasetClass(await loadExport(module, "Sums", "data.custom_cls"), "data.custom_cls");

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { ConfigError } from "@cria/core";
+import { ConfigError, readOrThrow } from "@cria/core";
 import { importModule } from "@cria/tools";
 
 /**
@@ -9,18 +9,11 @@ import { importModule } from "@cria/tools";
  * @throws ConfigError when the file cannot be loaded or does not export a function or class of this name.
  */
 export async function loadExport(file: string, name: string, key: string): Promise<unknown> {
-  let module: Record<string, unknown>;
-  try {
-    module = await importModule(file, dirname(file));
-  } catch (cause) {
-    throw new ConfigError("cannot be loaded", {
-      code: "config/unreadable",
-      subject: `${key}.path ${file}`,
-      expected: `a JavaScript or TypeScript module that exports ${name}`,
-      received: (cause as Error).message,
-      cause,
-    });
-  }
+  const module = await readOrThrow(() => importModule(file, dirname(file)), ConfigError, {
+    summary: "cannot be loaded",
+    subject: `${key}.path ${file}`,
+    expected: `a JavaScript or TypeScript module that exports ${name}`,
+  });
   if (typeof module[name] === "function") return module[name];
   throw new ConfigError("is not exported", {
     code: "config/bad-value",

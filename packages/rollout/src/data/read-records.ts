@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { extname } from "node:path";
-import { DataError } from "@cria/core";
+import { DataError, readOrThrow } from "@cria/core";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
 
@@ -18,26 +18,19 @@ export interface DatasetRecord {
  */
 export async function readRecords(file: string): Promise<DatasetRecord[]> {
   const kind = extname(file).toLowerCase();
-  try {
-    if (kind === ".parquet") {
-      const records = await parquetReadObjects({ file: await asyncBufferFromFile(file), compressors, utf8: false });
-      return records.map((value, i) => ({ value: simplify(value), place: `${file}, row ${i + 1}` }));
-    }
-    if (kind === ".jsonl") return parseLines(decodeText(await readFile(file), file), file);
-    if (kind === ".json") {
-      const value: unknown = JSON.parse(decodeText(await readFile(file), file));
-      if (!Array.isArray(value)) throw new Error("is not an array of rows");
-      return value.map((entry, i) => ({ value: entry, place: `${file}, row ${i + 1}` }));
-    }
-  } catch (cause) {
-    if (cause instanceof DataError) throw cause;
-    throw new DataError("cannot be read", {
-      code: "data/unreadable",
-      subject: file,
-      expected: "a readable Parquet, JSONL or JSON file",
-      received: (cause as Error).message,
-      cause,
-    });
+  const expected = "a readable Parquet, JSONL or JSON file";
+  const read = <T>(work: () => T) => readOrThrow(work, DataError, { subject: file, expected });
+  if (kind === ".parquet") {
+    const records = await read(async () =>
+      parquetReadObjects({ file: await asyncBufferFromFile(file), compressors, utf8: false }),
+    );
+    return records.map((value, i) => ({ value: simplify(value), place: `${file}, row ${i + 1}` }));
+  }
+  if (kind === ".jsonl") return parseLines(decodeText(await read(() => readFile(file)), file), file);
+  if (kind === ".json") {
+    const text = decodeText(await read(() => readFile(file)), file);
+    const rows = read(() => parseArray(text));
+    return rows.map((value, i) => ({ value, place: `${file}, row ${i + 1}` }));
   }
   throw new DataError("has an unknown format", {
     code: "data/unknown-format",
@@ -45,6 +38,12 @@ export async function readRecords(file: string): Promise<DatasetRecord[]> {
     expected: ".parquet, .jsonl or .json",
     received: kind || "no extension",
   });
+}
+
+function parseArray(text: string): unknown[] {
+  const value: unknown = JSON.parse(text);
+  if (Array.isArray(value)) return value;
+  throw new Error("is not an array of rows");
 }
 
 /**

@@ -1,4 +1,4 @@
-import { writeFileAtomically } from "@cria/core";
+import { guardWrite, writeFileAtomically } from "@cria/core";
 import type { SchemaElement } from "hyparquet";
 import { parquetWriteBuffer } from "hyparquet-writer";
 
@@ -25,7 +25,7 @@ export async function writeParquet(
     data: rows.map((row) => toParquet(row[name], field)),
   }));
   const buffer = parquetWriteBuffer({ columnData, schema, createdBy: "cria" });
-  await writeFileAtomically(file, new Uint8Array(buffer));
+  await guardWrite(file, () => writeFileAtomically(file, new Uint8Array(buffer)));
 }
 
 function describeField(name: string, field: ParquetField): SchemaElement[] {

@@ -3,6 +3,7 @@ import { hasFailed, type Trajectory } from "@cria/core";
 import type { BaseTool } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { listToolSchemas } from "../loops/tool-session.js";
+import { toPlainData } from "../plain-data.js";
 import { DUMP_FORMAT_VERSION, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
 
 export interface DumpContext {
@@ -133,6 +134,7 @@ function toJson(value: unknown): unknown {
     });
     return text === undefined ? String(value) : (JSON.parse(text) as unknown);
   } catch {
-    return String(value);
+    // What refers to itself, or cannot be read.
+    return toPlainData(value);
   }
 }

@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import { DataError } from "@cria/core";
+import { DataError, readOrThrow } from "@cria/core";
 import { DUMP_FORMAT_VERSION, type DumpLine } from "./dump-line.js";
 
 /**
@@ -28,21 +28,20 @@ export async function* readDump(file: string): AsyncGenerator<DumpLine> {
 /** Split at line feeds alone: JSON may hold the other characters that end lines elsewhere. */
 async function* readLines(file: string): AsyncGenerator<{ text: string; isWhole: boolean }> {
   let rest = "";
+  const stream = createReadStream(file, { encoding: "utf8", highWaterMark: 1 << 20 });
+  const chunks: AsyncIterator<string, void> = stream[Symbol.asyncIterator]();
+  const details = { subject: file, expected: "a readable file of conversations (JSONL)" };
   try {
-    for await (const chunk of createReadStream(file, { encoding: "utf8", highWaterMark: 1 << 20 })) {
-      const pieces = (chunk as string).split("\n");
+    for (;;) {
+      const chunk = await readOrThrow(() => chunks.next(), DataError, details);
+      if (chunk.done) break;
+      const pieces = chunk.value.split("\n");
       pieces[0] = rest + pieces[0];
       rest = pieces.pop()!;
       for (const text of pieces) yield { text, isWhole: true };
     }
-  } catch (cause) {
-    throw new DataError("cannot be read", {
-      code: "data/unreadable",
-      subject: file,
-      expected: "a readable file of conversations (JSONL)",
-      received: (cause as Error).message,
-      cause,
-    });
+  } finally {
+    stream.destroy();
   }
   if (rest !== "") yield { text: rest, isWhole: false };
 }

@@ -45,6 +45,15 @@ const line = {
 } satisfies DumpLine as DumpLine;
 const failed: DumpLine = { ...line, reward: null, score: null, success: null, error: "offline", advantage: null };
 const holds = (source: string, of: DumpLine = line) => parseFilter(source)(of);
+/** What the error of a filter says; "" for one that is fine. */
+function refuse(source: string): string {
+  try {
+    parseFilter(source, "--filter");
+    return "";
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
 
 describe("filters", () => {
   it.each([
@@ -106,12 +115,7 @@ describe("filters", () => {
     ["parts > 1", "parts", /parts\.<name>/],
     ["reward # 1", "#", /a field, a number/],
   ])("%s: the error points at %j", (source, place, message) => {
-    let error = "";
-    try {
-      parseFilter(source, "--filter");
-    } catch (thrown) {
-      error = (thrown as Error).message;
-    }
+    const error = refuse(source);
     expect(error).toMatch(/^--filter: is not a filter/);
     expect(error).toMatch(message);
     const [shown, marks] = error.split("\n").slice(2);
@@ -126,6 +130,14 @@ describe("filters", () => {
     expect(() => holds(" ".repeat(20_000))).toThrow(/at most 10000 characters/);
     expect(holds(`${"!!".repeat(90)}failed`)).toBe(false);
     expect(holds(Array(1500).fill("true").join("&&"))).toBe(true);
+  });
+
+  it("show no control characters of what they refuse", () => {
+    for (const source of ["'a\u001b[2Jb'", "\u001b", "reward < '\u001b'", "parts.\u001b"]) {
+      const refusal = refuse(source);
+      expect(refusal).toMatch(/^--filter: is not a filter/);
+      expect(refusal).not.toContain("\u001b");
+    }
   });
 
   it("of any text say yes, no or where the mistake is: nothing else is thrown", () => {

@@ -42,11 +42,16 @@ export function parseFilter(source: string, subject = "filter"): Filter {
     throw new ConfigError("is not a filter", {
       code: "config/bad-filter",
       subject,
-      expected: mistake.expected,
+      expected: hideControls(mistake.expected),
       received: pointAt(source, mistake),
       remedy: `cria show --help lists the fields and operators`,
     });
   }
+}
+
+/** Expectations quote the source too, and a terminal would obey what stands in it. */
+function hideControls(text: string): string {
+  return text.replace(/\p{C}/gu, " ");
 }
 
 /** The line of the source with marks under the mistake. The error prints "  received: " before it. */
@@ -54,7 +59,7 @@ function pointAt(source: string, { start, end }: FilterMistake): string {
   const margin = 40;
   const from = Math.max(0, start - margin);
   const to = Math.min(source.length, Math.max(end, start + 1) + margin);
-  const cut = (from > 0 ? "…" : "") + source.slice(from, to).replace(/\p{C}/gu, " ") + (to < source.length ? "…" : "");
+  const cut = (from > 0 ? "…" : "") + hideControls(source.slice(from, to)) + (to < source.length ? "…" : "");
   const marks = "^".repeat(Math.max(1, Math.min(end, to) - start));
   return `${cut}\n${" ".repeat("  received: ".length + start - from + (from > 0 ? 1 : 0))}${marks}`;
 }

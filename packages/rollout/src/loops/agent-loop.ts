@@ -91,23 +91,25 @@ export interface AgentLoopContext {
 
 /**
  * What an agent loop returns. Five fields must be there; what the others are by default stands beside them. All of it is
- * checked: what cannot be trained on ends the run, for it is a mistake in the loop.
+ * checked: what cannot be trained on ends the run, for it is a mistake in the loop. Token indices count from the first
+ * token of the prompt.
  */
 export interface AgentLoopOutput {
-  promptIds: ArrayLike<number>;
-  /** Everything after the prompt, at most `responseLength` tokens; the next two are as long. */
-  responseIds: ArrayLike<number>;
-  /** 1 = sampled by the policy. */
+  /** The prompt, then everything that followed: at most `responseLength` tokens more. */
+  tokenIds: ArrayLike<number>;
+  /** How many of `tokenIds` are the prompt. */
+  promptLength: number;
+  /** 1 = sampled by the policy; as long as `tokenIds`, 0 for the prompt. */
   responseMask: ArrayLike<number>;
   /** Assistant turns plus the turns of tools and users after the prompt. */
   numTurns: number;
   metrics: Record<string, number>;
   /**
-   * As the sampler gave them; what they are where the mask is 0 does not matter. Default: the policy scores the response once
-   * more, which gives what its sampler would have; `rescored_tokens` counts them.
+   * As the sampler gave them, as long as `tokenIds`; what they are where the mask is 0 does not matter. Default: the policy
+   * scores the response once more, which gives what its sampler would have; `rescored_tokens` counts them.
    */
-  responseLogprobs?: ArrayLike<number>;
-  /** `tokenIndex` counts from the start of the response, and names a token with mask 1. Default: none. */
+  rolloutLogprobs?: ArrayLike<number>;
+  /** `tokenIndex` names a token with mask 1. Default: none. */
   turnScores?: { value: number; tokenIndex: number }[];
   toolRewards?: { value: number; tokenIndex: number }[];
   /** Sum over tools of calcReward; null (default) when no tool has one, or one failed. */
@@ -124,7 +126,7 @@ export interface AgentLoopOutput {
   extraFields?: Record<string, unknown>;
   /** States of the loop, where it has any. */
   transitions?: StateTransition<AgentState>[];
-  /** Token indices count from the start of the response. */
+  /** Default: none. */
   turns?: TurnRecord[];
   /** Why the conversation failed: it is then kept, worth nothing, and nothing in it is trained on. */
   error?: string;

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { EngineError, type Trajectory } from "@cria/core";
-import { BaseInteraction, BaseTool, defineToolSchema, type ToolResult } from "@cria/tools";
+import { BaseInteraction, BaseTool, defineToolSchema, provideHostModules, type ToolResult } from "@cria/tools";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { getAgentLoop, loadAgentLoops, registerAgentLoop } from "../index.js";
+import { agentLoops, loadAgentLoops, registerAgentLoop } from "../index.js";
 import { makeFakeRollout, makeRow } from "../testing/index.js";
 import { createAgentLog, createRequestLog } from "./state-log.js";
 
@@ -285,7 +285,7 @@ describe("failures", () => {
       const [t] = await run();
       expect(t!.messages.find((m) => m.role === "tool")!.content).toMatch(new RegExp(`not available.*${reason}`));
       expect(t!.metrics).toMatchObject({ tool_create_exception: 1, tool_unavailable: 1 });
-      await new Promise((resolve) => setTimeout(resolve, 150));
+      await expect.poll(() => tool.calls.released, { timeout: 20_000 }).toBe(1);
       expect(tool.calls).toMatchObject({ created: 1, released: 1 });
     }
   });
@@ -328,10 +328,10 @@ describe("failures", () => {
   it("a loop whose arrays do not fit together ends the run", async () => {
     registerAgentLoop("ragged", (context) => ({
       run: async (_, row) => ({
-        promptIds: context.promptIds,
-        responseIds: Int32Array.of(1),
-        responseMask: new Uint8Array(0),
-        responseLogprobs: new Float32Array(0),
+        tokenIds: [...context.promptIds, 1],
+        promptLength: context.promptIds.length,
+        responseMask: new Uint8Array(1),
+        rolloutLogprobs: new Float32Array(1),
         turnScores: [],
         toolRewards: [],
         toolScore: null,
@@ -343,7 +343,7 @@ describe("failures", () => {
       }),
     }));
     const { run } = makeFakeRollout({ reply: () => "ok", defaultAgentLoop: "ragged" });
-    await expect(run()).rejects.toThrow(/as long as responseIds \(1\)/);
+    await expect(run()).rejects.toThrow(/as long as tokenIds \(\d+\), prompt included/);
   });
 
   it("an unknown format is an error before anything is generated, not a run without tools", async () => {
@@ -363,7 +363,7 @@ describe("failures", () => {
     });
     const fine = makeRow({}, 0);
     for (const [bad, message] of [
-      [{ agent_name: "react" }, /agent_name[\s\S]*tool_agent, single_turn_agent/],
+      [{ agent_name: "react" }, /agent_name[\s\S]*single_turn_agent[\s\S]*tool_agent/],
       [{ extra_info: { interaction_kwargs: { name: "gsm9k" } } }, /row 1: [\s\S]*gsm8k[\s\S]*gsm9k/],
       [{ extra_info: { need_tools_kwargs: true, tools_kwargs: { walk: {} } } }, /row 1: [\s\S]*wait[\s\S]*walk/],
     ] as const) {
@@ -453,21 +453,23 @@ describe("custom loops from a config", () => {
   });
 
   it("are TypeScript without a build step: a class or a function", async () => {
-    await loadAgentLoops([entry("EchoLoop", { depth: 3 }), entry("makeThrowingLoop")], folder);
-    const { run } = makeFakeRollout({ reply: () => "ok" });
+    provideHostModules({ "@cria/rollout": await import("../index.js") });
+    const ofRun = agentLoops.extend();
+    await loadAgentLoops([entry("EchoLoop", { depth: 3 }), entry("makeThrowingLoop")], folder, ofRun);
+    const { run } = makeFakeRollout({ reply: () => "ok", agentLoops: ofRun });
     const [echoed, thrown] = await run([
       makeRow({ agent_name: "EchoLoop" }, 0),
       makeRow({ agent_name: "makeThrowingLoop" }, 1),
     ]);
     expect(echoed).toMatchObject({ finishReason: "stop", extraFields: { config: { depth: 3 } } });
     expect(thrown!.error).toBe("a bug in the loop");
-    expect(getAgentLoop("EchoLoop")).toBeTypeOf("function");
+    expect(agentLoops.find("EchoLoop")).toBeUndefined();
   });
 
   it("that are missing or no loop are errors that say so", async () => {
     await expect(loadAgentLoops([entry("Nothing")], folder)).rejects.toThrow(/echo-loop.ts#Nothing[\s\S]*EchoLoop/);
     await expect(loadAgentLoops([entry("notALoop")], folder)).rejects.toThrow(/is not an agent loop[\s\S]*number/);
     await expect(loadAgentLoops([{ name: "x", class_name: "./none.ts#X" }], folder)).rejects.toThrow(/none\.ts/);
-    expect(() => getAgentLoop("Nothing")).toThrow(/agent_loop_config_path/);
+    expect(() => agentLoops.get("Nothing")).toThrow(/agent_loop_config_path/);
   });
 });

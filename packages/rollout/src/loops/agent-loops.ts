@@ -1,21 +1,23 @@
-import { ConfigError } from "@cria/core";
+import { Registry } from "@cria/core";
 import type { AgentLoopFactory, AgentLoopTraits } from "./agent-loop.js";
 import { ToolAgentLoop } from "./tool-agent-loop.js";
 
-interface Entry {
+/** How conversations of a loop are run, and what it makes of rows. */
+export interface AgentLoopEntry {
   factory: AgentLoopFactory;
   traits: Required<AgentLoopTraits>;
 }
 
-const loops = new Map<string, Entry>([
-  [
-    "tool_agent",
-    { factory: (context) => new ToolAgentLoop(context), traits: { tools: true, interactions: true, scores: false } },
-  ],
-  // One assistant turn, and nobody to answer it.
-  [
-    "single_turn_agent",
-    {
+/** By `agent_name` of rows and `agent.default_agent_loop`. */
+export const agentLoops = new Registry<AgentLoopEntry>(
+  "agent loop",
+  {
+    tool_agent: {
+      factory: (context) => new ToolAgentLoop(context),
+      traits: { tools: true, interactions: true, scores: false },
+    },
+    // One assistant turn, and nobody to answer it.
+    single_turn_agent: {
       factory: (context) =>
         new ToolAgentLoop({
           ...context,
@@ -25,36 +27,22 @@ const loops = new Map<string, Entry>([
         }),
       traits: { tools: false, interactions: false, scores: false },
     },
-  ],
-]);
-
-export function listAgentLoops(): string[] {
-  return [...loops.keys()];
-}
-
-/** A later loop of the same name replaces the earlier one. */
-export function registerAgentLoop(name: string, factory: AgentLoopFactory, traits: AgentLoopTraits = {}): void {
-  loops.set(name, { factory, traits: { tools: true, interactions: true, scores: true, ...traits } });
-}
-
-/** @throws ConfigError when no loop has this name. */
-export function getAgentLoop(name: string): AgentLoopFactory {
-  return find(name).factory;
-}
-
-/** @throws ConfigError when no loop has this name. */
-export function getAgentLoopTraits(name: string): Required<AgentLoopTraits> {
-  return find(name).traits;
-}
-
-function find(name: string): Entry {
-  const loop = loops.get(name);
-  if (loop) return loop;
-  throw new ConfigError("is not a registered agent loop", {
-    code: "config/unknown-agent-loop",
+  },
+  {
     subject: "agent_name",
-    expected: [...loops.keys()].join(", "),
-    received: name,
     remedy: "register it with registerAgentLoop, or list it in agent.agent_loop_config_path",
-  });
+  },
+);
+
+/**
+ * Makes a loop available by this name; a later one replaces it.
+ * @param loops where; default: in every run.
+ */
+export function registerAgentLoop(
+  name: string,
+  factory: AgentLoopFactory,
+  traits: AgentLoopTraits = {},
+  loops = agentLoops,
+): void {
+  loops.register(name, { factory, traits: { tools: true, interactions: true, scores: true, ...traits } });
 }

@@ -21,12 +21,17 @@ async function play(output: Output, more: Partial<FakeRolloutOptions> = {}) {
   return { ...rollout, t: trajectory! };
 }
 
+/** Values of a response behind as many zeros as the prompt has tokens. */
+const after = ({ promptIds }: AgentLoopContext, response: readonly number[]) => [
+  ...new Array<number>(promptIds.length).fill(0),
+  ...response,
+];
+
 /** "hi", then an observation, then "yo" and the end of the turn: the five fields that a loop must return. */
-const responseOf = ({ engine }: AgentLoopContext) => [...engine.tokenize("hi__yo<|im_end|>")];
 const five = (context: AgentLoopContext) => ({
-  promptIds: context.promptIds,
-  responseIds: responseOf(context),
-  responseMask: [1, 1, 0, 0, 1, 1, 1],
+  tokenIds: [...context.promptIds, ...context.engine.tokenize("hi__yo<|im_end|>")],
+  promptLength: context.promptIds.length,
+  responseMask: after(context, [1, 1, 0, 0, 1, 1, 1]),
   numTurns: 4,
   metrics: { depth: 2 },
 });
@@ -69,7 +74,10 @@ describe("an agent loop of the user's", () => {
   });
 
   it("keeps logprobs that it has, where tokens were sampled", async () => {
-    const { t } = await play((context) => ({ ...five(context), responseLogprobs: [-1, -2, -9, -9, -3, -4, -5] }));
+    const { t } = await play((context) => ({
+      ...five(context),
+      rolloutLogprobs: after(context, [-1, -2, -9, -9, -3, -4, -5]),
+    }));
     expect([...t.rolloutLogprobs.slice(t.promptLength)]).toEqual([-1, -2, 0, 0, -3, -4, -5]);
     expect(t.metrics.rescored_tokens).toBeUndefined();
   });
@@ -100,37 +108,48 @@ describe("an agent loop of the user's", () => {
   it.each<[string, unknown, RegExp]>([
     ["nothing", undefined, /, output: [\s\S]*an object[\s\S]*undefined/],
     ["a list", [], /, output: /],
-    ["no promptIds", { promptIds: undefined }, /promptIds: [\s\S]*a list of token ids/],
-    [
-      "an id beyond the vocabulary",
-      { responseIds: [99_999_999] },
-      /responseIds\[0\][\s\S]*from 0 to 262[\s\S]*99999999/,
-    ],
-    ["a negative id", { promptIds: [5, -1] }, /promptIds\[1\]/],
-    ["an id that is not whole", { responseIds: [1.5] }, /responseIds\[0\]/],
+    ["no tokenIds", { tokenIds: undefined }, /tokenIds: [\s\S]*a list of token ids[\s\S]*the prompt's and then/],
+    ["an id beyond the vocabulary", { tokenIds: [99_999_999] }, /tokenIds\[0\][\s\S]*from 0 to 262[\s\S]*99999999/],
+    ["a negative id", { tokenIds: [5, -1] }, /tokenIds\[1\]/],
+    ["an id that is not whole", { tokenIds: [1.5] }, /tokenIds\[0\]/],
+    ["no promptLength", { promptLength: undefined }, /promptLength: [\s\S]*a whole number below/],
+    ["a prompt longer than all tokens", { promptLength: 999 }, /promptLength: [\s\S]*a whole number below/],
     [
       "more tokens than it may",
-      { responseIds: new Int32Array(3000) },
-      /responseIds: [\s\S]*at most 2048[\s\S]*3000 tokens/,
+      { tokenIds: new Int32Array(3000), promptLength: 0 },
+      /tokenIds: [\s\S]*at most 2048 tokens after the prompt[\s\S]*3000 tokens/,
     ],
-    ["more than the context holds", { promptIds: new Int32Array(4090) }, /promptIds: [\s\S]*at most 4096/],
-    ["a short mask", { responseMask: [1] }, /responseMask: [\s\S]*as long as responseIds \(7\)[\s\S]*1 values/],
+    [
+      "more than the context holds",
+      { tokenIds: new Int32Array(4097), promptLength: 4090 },
+      /tokenIds: [\s\S]*at most 4096/,
+    ],
+    [
+      "a mask of the response alone",
+      { responseMask: [1, 1, 0, 0, 1, 1, 1] },
+      /responseMask: [\s\S]*as long as tokenIds \(\d+\), prompt included[\s\S]*7 values/,
+    ],
     [
       "a mask of other numbers",
-      { responseMask: [2, 1, 0, 0, 1, 1, 1] },
-      /responseMask\[0\][\s\S]*0 or 1[\s\S]*received: 2/,
+      (context: AgentLoopContext) => ({ responseMask: after(context, [2, 1, 0, 0, 1, 1, 1]) }),
+      /responseMask\[\d+\][\s\S]*0 or 1[\s\S]*received: 2/,
+    ],
+    [
+      "a prompt to be trained on",
+      (context: AgentLoopContext) => ({ responseMask: after(context, [1, 1, 0, 0, 1, 1, 1]).fill(1, 3, 5) }),
+      /responseMask\[3\][\s\S]*0 for the prompt, which is \d+ tokens[\s\S]*received: 1/,
     ],
     [
       "a NaN logprob",
-      { responseLogprobs: [0, 0, 0, 0, 0, Number.NaN, 0] },
-      /responseLogprobs\[5\][\s\S]*finite[\s\S]*NaN/,
+      (context: AgentLoopContext) => ({ rolloutLogprobs: after(context, [0, 0, 0, 0, 0, Number.NaN, 0]) }),
+      /rolloutLogprobs\[\d+\][\s\S]*finite[\s\S]*NaN/,
     ],
-    ["a short list of logprobs", { responseLogprobs: [0] }, /responseLogprobs: [\s\S]*as long as responseIds/],
-    ["null for logprobs", { responseLogprobs: null }, /responseLogprobs: /],
+    ["a short list of logprobs", { rolloutLogprobs: [0] }, /rolloutLogprobs: [\s\S]*as long as tokenIds/],
+    ["null for logprobs", { rolloutLogprobs: null }, /rolloutLogprobs: /],
     [
       "a reward at no token",
       { toolRewards: [{ value: 1, tokenIndex: 1e6 }] },
-      /toolRewards\[0\]\.tokenIndex[\s\S]*below 7[\s\S]*1000000/,
+      /toolRewards\[0\]\.tokenIndex[\s\S]*below \d+[\s\S]*1000000/,
     ],
     [
       "a score at a token not sampled",
@@ -159,7 +178,7 @@ describe("an agent loop of the user's", () => {
       /finishReason: [\s\S]*stop, length, tool_calls, aborted[\s\S]*done/,
     ],
     ["fields that JSON cannot hold", { extraFields: cyclic }, /extraFields: [\s\S]*circular/],
-    ["a turn beyond the response", { turns: [{ ...turn, end: 8 }] }, /turns\[0\]\.end[\s\S]*below 8/],
+    ["a turn beyond the tokens", { turns: [{ ...turn, end: 999 }] }, /turns\[0\]\.end[\s\S]*below \d+/],
     [
       "a turn that ends before it starts",
       { turns: [{ ...turn, start: 3 }] },
@@ -167,9 +186,10 @@ describe("an agent loop of the user's", () => {
     ],
     ["an error that is no text", { error: new Error("x") }, /error: [\s\S]*a text/],
   ])("that returns %s ends the run, with its name, row and field", async (_, more, message) => {
-    const broken = play((context) =>
-      typeof more === "object" && !Array.isArray(more) ? { ...five(context), ...more } : more,
-    );
+    const broken = play((context) => {
+      const given = typeof more === "function" ? more(context) : more;
+      return typeof given === "object" && !Array.isArray(given) ? { ...five(context), ...given } : given;
+    });
     await expect(broken).rejects.toThrow(ConfigError);
     await expect(broken).rejects.toThrow(/agent loop "mine", row 0, /);
     await expect(broken).rejects.toThrow(message);
@@ -178,8 +198,8 @@ describe("an agent loop of the user's", () => {
   it("rewards where nothing was sampled are dropped, as for every trajectory without a sampled token", async () => {
     const { t } = await play((context) => ({
       ...five(context),
-      responseIds: [],
-      responseMask: [],
+      tokenIds: context.promptIds,
+      responseMask: after(context, []),
       toolRewards: [{ value: 1, tokenIndex: 0 }],
     }));
     expect(t).toMatchObject({ toolRewards: [], reward: 0 });

@@ -5,12 +5,11 @@ import type { AgentLoopOutput } from "./agent-loop.js";
 
 /** An agent loop's output that was checked: everything is there but what only the policy can tell. */
 export interface CheckedOutput
-  extends Omit<Required<AgentLoopOutput>, "responseLogprobs" | "messages" | "scoreError" | "error"> {
-  promptIds: Int32Array;
-  responseIds: Int32Array;
+  extends Omit<Required<AgentLoopOutput>, "rolloutLogprobs" | "messages" | "scoreError" | "error"> {
+  tokenIds: Int32Array;
   responseMask: Uint8Array;
   /** 0 where the mask is; null when the loop gave none. */
-  responseLogprobs: Float32Array | null;
+  rolloutLogprobs: Float32Array | null;
   /** Null when the loop gave none. */
   messages: ChatMessage[] | null;
   scoreError?: string;
@@ -38,27 +37,27 @@ export function checkOutput(given: unknown, limits: OutputLimits): CheckedOutput
   const output = check.record("output", given) as Partial<AgentLoopOutput>;
   const { info, responseLength } = limits;
   const isToken = (id: unknown) => Number.isInteger(id) && (id as number) >= 0 && (id as number) < info.vocabSize;
-  const aToken = `token ids from 0 to ${info.vocabSize - 1}`;
-  const promptIds = Int32Array.from(check.list("promptIds", output.promptIds, aToken, isToken));
-  const responseIds = Int32Array.from(check.list("responseIds", output.responseIds, aToken, isToken));
-  const { length } = responseIds;
-  if (length > responseLength) check.fail("responseIds", `at most ${responseLength} tokens`, `${length} tokens`);
-  if (promptIds.length + length > info.contextSize)
-    check.fail(
-      "promptIds",
-      `with responseIds at most ${info.contextSize} tokens`,
-      `${promptIds.length + length} tokens`,
-    );
-  const perToken = (field: "responseMask" | "responseLogprobs", expected: string, isValid: (v: unknown) => boolean) => {
+  const aToken = `token ids from 0 to ${info.vocabSize - 1}, the prompt's and then the response's`;
+  const tokenIds = Int32Array.from(check.list("tokenIds", output.tokenIds, aToken, isToken));
+  const { length } = tokenIds;
+  const promptLength = check.count("promptLength", output.promptLength, length + 1);
+  if (length - promptLength > responseLength)
+    check.fail("tokenIds", `at most ${responseLength} tokens after the prompt`, `${length - promptLength} tokens`);
+  if (length > info.contextSize) check.fail("tokenIds", `at most ${info.contextSize} tokens`, `${length} tokens`);
+  const perToken = (field: "responseMask" | "rolloutLogprobs", expected: string, isValid: (v: unknown) => boolean) => {
     const values = check.list(field, output[field], expected, isValid);
-    if (values.length !== length) check.fail(field, `as long as responseIds (${length})`, `${values.length} values`);
+    if (values.length !== length)
+      check.fail(field, `as long as tokenIds (${length}), prompt included`, `${values.length} values`);
     return values;
   };
   const mask = Uint8Array.from(perToken("responseMask", "0 or 1", (bit) => bit === 0 || bit === 1));
+  const first = mask.indexOf(1);
+  if (first >= 0 && first < promptLength)
+    check.fail(`responseMask[${first}]`, `0 for the prompt, which is ${promptLength} tokens (promptLength)`, 1);
   const logprobs =
-    output.responseLogprobs === undefined
+    output.rolloutLogprobs === undefined
       ? null
-      : Float32Array.from(perToken("responseLogprobs", "finite numbers", Number.isFinite), (value, i) =>
+      : Float32Array.from(perToken("rolloutLogprobs", "finite numbers", Number.isFinite), (value, i) =>
           mask[i] ? value : 0,
         );
   const error = output.error === undefined ? undefined : check.text("error", output.error);
@@ -73,10 +72,10 @@ export function checkOutput(given: unknown, limits: OutputLimits): CheckedOutput
   const finishReason = output.finishReason ?? "stop";
   if (!finishReasons.includes(finishReason)) check.fail("finishReason", finishReasons.join(", "), finishReason);
   return {
-    promptIds,
-    responseIds,
+    tokenIds,
+    promptLength,
     responseMask: mask,
-    responseLogprobs: logprobs,
+    rolloutLogprobs: logprobs,
     ...rewards,
     toolScore: check.score("toolScore", output.toolScore),
     interactionScore: check.score("interactionScore", output.interactionScore),

@@ -5,7 +5,7 @@ import type { CheckedOutput } from "./check-output.js";
 
 /** An agent loop's output with nothing missing. */
 export interface CompleteOutput extends CheckedOutput {
-  responseLogprobs: Float32Array;
+  rolloutLogprobs: Float32Array;
   messages: ChatMessage[];
 }
 
@@ -21,35 +21,32 @@ export async function completeOutput(
   temperature: number,
 ): Promise<CompleteOutput> {
   const messages = output.messages ?? [...copyData(row.prompt), ...readTurns(output, engine)];
-  if (output.responseLogprobs !== null) return { ...output, messages, responseLogprobs: output.responseLogprobs };
-  const { promptIds, responseIds, responseMask } = output;
+  if (output.rolloutLogprobs !== null) return { ...output, messages, rolloutLogprobs: output.rolloutLogprobs };
+  const { tokenIds, promptLength, responseMask } = output;
   const sampled = responseMask.reduce((sum, bit) => sum + bit, 0);
   const metrics = sampled > 0 ? { ...output.metrics, rescored_tokens: sampled } : output.metrics;
-  const silent = { ...output, messages, metrics, responseLogprobs: new Float32Array(responseIds.length) };
+  const silent = { ...output, messages, metrics, rolloutLogprobs: new Float32Array(tokenIds.length) };
   if (sampled === 0 || engine.info.trainable === "none") return silent;
-  const tokenIds = new Int32Array(promptIds.length + responseIds.length);
-  tokenIds.set(promptIds);
-  tokenIds.set(responseIds, promptIds.length);
   // Greedy sampling gives logprobs at temperature 1.
   const options = { temperature: temperature === 0 ? 1 : temperature };
-  const [scored] = await engine.score([{ tokenIds, from: Math.max(1, promptIds.length) }], options);
-  const logprobs = scored!.logprobs.slice(promptIds.length).map((value, i) => (responseMask[i] ? value : 0));
-  return { ...silent, responseLogprobs: logprobs };
+  const [scored] = await engine.score([{ tokenIds, from: Math.max(1, promptLength) }], options);
+  const rolloutLogprobs = scored!.logprobs.map((value, i) => (responseMask[i] ? value : 0));
+  return { ...silent, rolloutLogprobs };
 }
 
 /** Each stretch of sampled tokens as an assistant's message, without the token that ends a turn. */
 function readTurns(
-  { responseIds, responseMask }: CheckedOutput,
+  { tokenIds, responseMask }: CheckedOutput,
   engine: Pick<PolicyEngine, "detokenize" | "info">,
 ): ChatMessage[] {
   const messages: ChatMessage[] = [];
   for (let start = responseMask.indexOf(1); start >= 0; ) {
     const next = responseMask.indexOf(0, start);
     const end = next < 0 ? responseMask.length : next;
-    const ended = engine.info.endOfGenerationTokens.includes(responseIds[end - 1]!);
+    const ended = engine.info.endOfGenerationTokens.includes(tokenIds[end - 1]!);
     messages.push({
       role: "assistant",
-      content: engine.detokenize(responseIds.subarray(start, ended ? end - 1 : end)),
+      content: engine.detokenize(tokenIds.subarray(start, ended ? end - 1 : end)),
     });
     start = next < 0 ? -1 : responseMask.indexOf(1, next);
   }

@@ -67,12 +67,13 @@ describe("on_failure", () => {
         seeds.push([row.index, seed]);
         // The second row's first two attempts break.
         if (row.index === 1 && seeds.filter(([index]) => index === 1).length < 3) throw new Error("HTTP 503");
-        const responseIds = context.engine.tokenize("ok");
+        const tokenIds = [...context.promptIds, ...context.engine.tokenize("ok")];
+        const promptLength = context.promptIds.length;
         return {
-          promptIds: context.promptIds,
-          responseIds,
-          responseMask: new Uint8Array(responseIds.length).fill(1),
-          responseLogprobs: new Float32Array(responseIds.length),
+          tokenIds,
+          promptLength,
+          responseMask: tokenIds.map((_, i) => (i < promptLength ? 0 : 1)),
+          rolloutLogprobs: tokenIds.map(() => 0),
           turnScores: [],
           toolRewards: [],
           toolScore: null,

@@ -8,13 +8,14 @@ export {
   type MultiTurnOptions,
   type SamplingParams,
 } from "./agent-loop.js";
-export { getAgentLoop, getAgentLoopTraits, listAgentLoops, registerAgentLoop } from "./agent-loops.js";
+export { type AgentLoopEntry, agentLoops, registerAgentLoop } from "./agent-loops.js";
 export { makeAllFailedError, type OnFailure } from "./failures.js";
 export { selectInteraction } from "./interaction-session.js";
 export { type AgentLoopConfigEntry, loadAgentLoops } from "./load-agent-loops.js";
 export { loopCounters } from "./loop-counters.js";
 export type { UnjudgedTrajectory } from "./record-trajectory.js";
-export { type EndedRollouts, type RolloutOptions, runRollouts, startRollouts } from "./run-rollouts.js";
+export type { RolloutOptions } from "./rollout-options.js";
+export { type EndedRollouts, runRollouts, startRollouts } from "./run-rollouts.js";
 export type { ToolOutcome } from "./run-tool-call.js";
 export { Semaphore } from "./semaphore.js";
 export { createAgentLog, createRequestLog, StateLog } from "./state-log.js";

@@ -1,7 +1,7 @@
 import { ConfigError } from "@cria/core";
 import { importExport } from "@cria/tools";
 import type { AgentLoop, AgentLoopContext, AgentLoopTraits } from "./agent-loop.js";
-import { registerAgentLoop } from "./agent-loops.js";
+import { agentLoops, registerAgentLoop } from "./agent-loops.js";
 
 /** One entry of an agent loop config file. */
 export interface AgentLoopConfigEntry {
@@ -20,9 +20,14 @@ type LoopFunction = (context: AgentLoopContext, config: Record<string, unknown>)
 
 /**
  * Registers the agent loops of a config; relative modules start at `baseFolder`, TypeScript needs no build step.
+ * @param loops where they are registered; a run gives its own.
  * @throws ConfigError when one cannot be loaded or is not an agent loop.
  */
-export async function loadAgentLoops(entries: readonly AgentLoopConfigEntry[], baseFolder: string): Promise<void> {
+export async function loadAgentLoops(
+  entries: readonly AgentLoopConfigEntry[],
+  baseFolder: string,
+  loops = agentLoops,
+): Promise<void> {
   for (const { name, class_name, config = {}, tools } of entries) {
     const found = await importExport(class_name, baseFolder, "class_name");
     if (typeof found !== "function") {
@@ -42,6 +47,7 @@ export async function loadAgentLoops(entries: readonly AgentLoopConfigEntry[], b
         ? (context) => new (found as LoopClass)(context, config)
         : (context) => (found as LoopFunction)(context, config),
       traits,
+      loops,
     );
   }
 }

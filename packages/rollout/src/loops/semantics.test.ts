@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { placeAsEarned } from "../rewards/place-as-earned.js";
 import { makeFakeRollout, makeRow } from "../testing/index.js";
-import type { RolloutOptions } from "./run-rollouts.js";
+import type { RolloutOptions } from "./rollout-options.js";
 import { exceedsTokens, truncateText } from "./truncate-text.js";
 
 type Execute = (parameters: Record<string, unknown>) => Promise<ToolResult> | ToolResult;

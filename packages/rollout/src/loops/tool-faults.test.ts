@@ -110,7 +110,7 @@ describe("a call that takes too long", () => {
     const { told } = await play(tool, 2);
     expect(told[1]).toBe("error: act is still busy with an earlier call");
     expect(tool.events).toEqual(["execute", "release"]);
-    expect(performance.now() - started).toBeLessThan(5000);
+    expect(performance.now() - started).toBeLessThan(30_000);
   });
 });
 

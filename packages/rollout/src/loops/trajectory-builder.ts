@@ -10,11 +10,10 @@ export interface EarnedReward {
 
 /** Collects a conversation token by token, with masks and logprobs kept in step, and its turns. */
 export class TrajectoryBuilder {
-  /** Prompt and response. */
   private readonly ids: number[];
   private readonly mask: number[];
   private readonly logprobs: number[];
-  private readonly promptLength: number;
+  private promptLength: number;
   readonly turns: TurnRecord[] = [];
 
   /** @param budget most tokens after the prompt. */
@@ -75,6 +74,8 @@ export class TrajectoryBuilder {
   ): void {
     const start = this.ids.length;
     for (let i = 0; i < ids.length; i++) this.push(ids[i]!, 0, 0);
+    // A conversation that was rewritten may have become shorter than its prompt was.
+    this.promptLength = Math.min(this.promptLength, this.ids.length);
     this.endTurn({ role, start, startedAt, ...(failures ? { failures } : {}) });
   }
 
@@ -96,35 +97,33 @@ export class TrajectoryBuilder {
     this.logprobs.fill(0);
   }
 
-  /** Where rewards land, counted from the start of the response: the last trained token of their turn, or the nearest. */
+  /**
+   * Where rewards land: at the last trained token of their turn, or the nearest one. None where nothing is trained on: no
+   * step can have earned anything.
+   */
   place(rewards: readonly EarnedReward[]): { value: number; tokenIndex: number }[] {
+    const first = this.mask.indexOf(1);
+    if (first < 0) return [];
     return rewards.map(({ value, turn }) => {
       const end = this.turns[turn]!.end;
-      const before = this.mask.lastIndexOf(1, end - 1);
-      const index = end > 0 && before >= 0 ? before : this.mask.indexOf(1);
-      return { value, tokenIndex: Math.max(0, index - this.promptLength) };
+      const before = end > 0 ? this.mask.lastIndexOf(1, end - 1) : -1;
+      return { value, tokenIndex: before >= 0 ? before : first };
     });
   }
 
   build(): {
-    promptIds: Int32Array;
-    responseIds: Int32Array;
+    tokenIds: Int32Array;
+    promptLength: number;
     responseMask: Uint8Array;
-    responseLogprobs: Float32Array;
+    rolloutLogprobs: Float32Array;
     turns: TurnRecord[];
   } {
-    const shift = (index: number) => Math.max(0, index - this.promptLength);
     return {
-      promptIds: Int32Array.from(this.ids.slice(0, this.promptLength)),
-      responseIds: Int32Array.from(this.ids.slice(this.promptLength)),
-      responseMask: Uint8Array.from(this.mask.slice(this.promptLength)),
-      responseLogprobs: Float32Array.from(this.logprobs.slice(this.promptLength)),
-      turns: this.turns.map(({ toolCalls, ...turn }) => ({
-        ...turn,
-        start: shift(turn.start),
-        end: shift(turn.end),
-        ...(toolCalls ? { toolCalls: { ...toolCalls, start: shift(toolCalls.start), end: shift(toolCalls.end) } } : {}),
-      })),
+      tokenIds: Int32Array.from(this.ids),
+      promptLength: this.promptLength,
+      responseMask: Uint8Array.from(this.mask),
+      rolloutLogprobs: Float32Array.from(this.logprobs),
+      turns: this.turns,
     };
   }
 

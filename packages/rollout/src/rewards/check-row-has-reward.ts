@@ -1,14 +1,20 @@
+import type { Registry } from "@cria/core";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
-import { getAgentLoopTraits } from "../loops/agent-loops.js";
+import { type AgentLoopEntry, agentLoops } from "../loops/agent-loops.js";
 import { selectInteraction } from "../loops/interaction-session.js";
 import { scoresConversations, selectTools } from "../loops/tool-session.js";
-import { findReward, makeUnknownSource } from "./reward-registry.js";
+import type { RewardFunction } from "./reward-function.js";
+import { makeUnknownSource, rewardFunctions } from "./reward-registry.js";
 
 export interface PossibleScores {
   tools: ReadonlyMap<string, BaseTool>;
   interactions: ReadonlyMap<string, BaseInteraction> | null;
   defaultAgentLoop: string;
+  /** Default: built-in and registered ones. */
+  agentLoops?: Registry<AgentLoopEntry>;
+  /** By `data_source`. Default: built-in and registered ones. */
+  rewards?: Registry<RewardFunction>;
 }
 
 /**
@@ -17,11 +23,12 @@ export interface PossibleScores {
  * @throws ConfigError naming row, data source and the known sources when none of these can.
  */
 export function checkRowHasReward(row: DatasetRow, options: PossibleScores): void {
-  if (findReward(row.dataSource)) return;
-  const traits = getAgentLoopTraits(row.agentName ?? options.defaultAgentLoop);
+  const { rewards = rewardFunctions, agentLoops: loops = agentLoops } = options;
+  if (rewards.find(row.dataSource)) return;
+  const { traits } = loops.get(row.agentName ?? options.defaultAgentLoop);
   if (traits.scores) return;
   if (traits.interactions && selectInteraction(options.interactions, row)) return;
   const tools = traits.tools ? selectTools(options.tools, row) : [];
   if (tools.some((name) => scoresConversations(options.tools.get(name)!))) return;
-  throw makeUnknownSource(row.dataSource, `row ${row.index} (${row.place})`);
+  throw makeUnknownSource(row.dataSource, rewards.names(), `row ${row.index} (${row.place})`);
 }

@@ -9,15 +9,15 @@ export {
   type RewardAggregator,
 } from "./finish-trajectory.js";
 export {
-  listRewardManagers,
   makeRewardManager,
   type RewardManagerFactory,
   registerRewardManager,
+  rewardManagers,
 } from "./make-reward-manager.js";
 export { computeOverlongPenalty, type OverlongBuffer } from "./overlong-buffer.js";
 export { placeAsEarned } from "./place-as-earned.js";
 export type { BatchRewardFunction, RewardFunction, RewardInfo, RewardResult } from "./reward-function.js";
 export type { Judgement, RewardManager, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
 export { RewardQueue } from "./reward-queue.js";
-export { findReward, makeUnknownSource, registerReward, routeReward } from "./reward-registry.js";
+export { registerReward, rewardFunctions } from "./reward-registry.js";
 export { makeRewardRequest, nameSample } from "./reward-request.js";

@@ -4,7 +4,7 @@ import { describeData, isUsableNumber, largestNumber, toPlainRecord } from "../p
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
 import type { RewardFunction, RewardResult } from "./reward-function.js";
 import type { Judgement, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
-import { findReward, makeUnknownSource, routeReward } from "./reward-registry.js";
+import { makeUnknownSource, rewardFunctions } from "./reward-registry.js";
 
 /** Judges one trajectory: by the user's function, else by its `data_source`, else calculateScore, else calcReward. */
 export async function judgeOne(
@@ -12,10 +12,10 @@ export async function judgeOne(
   options: RewardManagerOptions,
   signal?: AbortSignal,
 ): Promise<Judgement> {
-  // To route is what happens anyway; here a source without a reward may still be scored by others.
-  const own = options.reward === routeReward ? null : (options.reward as RewardFunction | null | undefined);
-  const reward = own ?? findReward(request.dataSource);
-  if (!reward) return judgeWithoutFunction(request);
+  const own = options.reward as RewardFunction | null | undefined;
+  const { rewards = rewardFunctions } = options;
+  const reward = own ?? rewards.find(request.dataSource);
+  if (!reward) return judgeWithoutFunction(request, rewards.names());
   const { dataSource, solutionText, groundTruth, extraInfo } = request;
   const outcome = await callReward(
     () => reward(dataSource, solutionText, groundTruth, extraInfo, options.kwargs),
@@ -70,7 +70,11 @@ export function readResult(result: RewardResult, by: string): Judgement {
   }
 }
 
-function judgeWithoutFunction({ dataSource, extraInfo, scoreError, place }: RewardRequest): Judgement {
+/** @param known sources that have a reward, for errors. */
+function judgeWithoutFunction(
+  { dataSource, extraInfo, scoreError, place }: RewardRequest,
+  known: readonly string[],
+): Judgement {
   const { interactionScore, toolScore } = extraInfo;
   // A tool's score stands for no interaction's.
   const score = interactionScore ?? (scoreError === undefined ? toolScore : null);
@@ -80,7 +84,7 @@ function judgeWithoutFunction({ dataSource, extraInfo, scoreError, place }: Rewa
   }
   if (scoreError !== undefined) return { error: scoreError, extra: {} };
   if (score !== null) return { error: `the agent loop gave a score of ${score}`, extra: {} };
-  throw makeUnknownSource(dataSource, place);
+  throw makeUnknownSource(dataSource, known, place);
 }
 
 function makePart(value: number, by: string): ScorePart {

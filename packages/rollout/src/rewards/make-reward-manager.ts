@@ -1,4 +1,4 @@
-import { ConfigError } from "@cria/core";
+import { Registry } from "@cria/core";
 import { BatchRewardManager } from "./batch-reward-manager.js";
 import { DapoRewardManager } from "./dapo-reward-manager.js";
 import { NaiveRewardManager } from "./naive-reward-manager.js";
@@ -6,29 +6,30 @@ import type { RewardManager, RewardManagerOptions } from "./reward-manager.js";
 
 export type RewardManagerFactory = (options: RewardManagerOptions) => RewardManager;
 
-const factories = new Map<string, RewardManagerFactory>([
-  ["naive", (options) => new NaiveRewardManager(options)],
-  ["dapo", (options) => new DapoRewardManager(options)],
-  ["batch", (options) => new BatchRewardManager(options)],
-]);
+/** By `reward_model.reward_manager`. */
+export const rewardManagers = new Registry<RewardManagerFactory>(
+  "reward manager",
+  {
+    naive: (options) => new NaiveRewardManager(options),
+    dapo: (options) => new DapoRewardManager(options),
+    batch: (options) => new BatchRewardManager(options),
+  },
+  { subject: "reward_model.reward_manager", remedy: "use one of these, or call registerRewardManager" },
+);
 
-export function listRewardManagers(): string[] {
-  return [...factories.keys()];
-}
-
+/** Makes a manager available to every run by this name; a later one replaces it. */
 export function registerRewardManager(name: string, factory: RewardManagerFactory): void {
-  factories.set(name, factory);
+  rewardManagers.register(name, factory);
 }
 
-/** @throws ConfigError when no manager has this name, or its options contradict each other. */
-export function makeRewardManager(name: string, options: RewardManagerOptions = {}): RewardManager {
-  const factory = factories.get(name);
-  if (factory) return factory(options);
-  throw new ConfigError("is not a reward manager", {
-    code: "config/unknown-name",
-    subject: "reward_model.reward_manager",
-    expected: [...factories.keys()].join(", "),
-    received: name,
-    remedy: "use one of these, or call registerRewardManager",
-  });
+/**
+ * @param managers what names stand for; default: built-in and registered ones.
+ * @throws ConfigError when no manager has this name, or its options contradict each other.
+ */
+export function makeRewardManager(
+  name: string,
+  options: RewardManagerOptions = {},
+  managers = rewardManagers,
+): RewardManager {
+  return managers.get(name)(options);
 }

@@ -1,4 +1,4 @@
-import type { ScorePart } from "@cria/core";
+import type { Registry, ScorePart } from "@cria/core";
 import type { OverlongBuffer } from "./overlong-buffer.js";
 import type { BatchRewardFunction, RewardFunction, RewardInfo } from "./reward-function.js";
 
@@ -41,6 +41,8 @@ export interface RewardManager {
 export interface RewardManagerOptions {
   /** A function of the user's; null (default): by `data_source`, else calculateScore, else the sum of calcReward. */
   reward?: RewardFunction | BatchRewardFunction | null;
+  /** The functions by `data_source`; default: built-in and registered ones. */
+  rewards?: Registry<RewardFunction>;
   /** What to call that function where scores are shown; default "the reward function". */
   rewardName?: string;
   /** Last argument of the reward function. */

@@ -21,6 +21,8 @@ import {
   type RewardRequest,
   type RolloutOptions,
   registerReward,
+  rewardFunctions,
+  rewardManagers,
   runRollouts,
   type UnjudgedTrajectory,
 } from "../index.js";
@@ -169,7 +171,7 @@ describe("reward managers", () => {
   it("dapo refuses a buffer that is longer than responses", () => {
     const overlongBuffer = { length: 20, penaltyFactor: 1, log: false };
     expect(() => makeRewardManager("dapo", { responseLength: 10, overlongBuffer })).toThrow(/1 to 10 tokens/);
-    expect(() => makeRewardManager("prime")).toThrow(/naive, dapo, batch/);
+    expect(() => makeRewardManager("prime")).toThrow(/batch, dapo, naive/);
   });
 
   it("batch: one call with lists; as many results as trajectories", async () => {
@@ -272,6 +274,19 @@ describe("rollouts and their rewards", () => {
     await expect(runRollouts(engine, [...rows, long], options(manager))).rejects.toThrow(
       /row 3 \(f, row 3\).*too long/,
     );
+  });
+
+  it("a run's own registry has rewards by data_source that no other run knows", async () => {
+    const own = { ...options(null), rewards: rewardFunctions.extend() };
+    await expect(runRollouts(engine, rows, own)).rejects.toThrow(/has no reward/);
+    own.rewards.register("test", () => 5);
+    expect((await runRollouts(engine, rows, own)).map((t) => t.reward)).toEqual([5, 5, 5, 5, 5, 5]);
+    await expect(runRollouts(engine, rows, options(null))).rejects.toThrow(/has no reward/);
+    const managers = rewardManagers.extend();
+    managers.register("mine", () => makeRewardManager("naive", { reward: () => 6 }));
+    const manager = makeRewardManager("mine", {}, managers);
+    expect((await runRollouts(engine, rows, options(manager))).map((t) => t.reward)).toEqual([6, 6, 6, 6, 6, 6]);
+    expect(() => makeRewardManager("mine")).toThrow(/is not a reward manager/);
   });
 
   it("a slow judge holds up no conversation", async () => {

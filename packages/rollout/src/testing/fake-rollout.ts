@@ -4,7 +4,8 @@ import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
 import { type DatasetRow, parseRow } from "../data/dataset-row.js";
 import { defaultMultiTurn, type MultiTurnOptions } from "../loops/agent-loop.js";
-import { type RolloutOptions, runRollouts } from "../loops/run-rollouts.js";
+import type { RolloutOptions } from "../loops/rollout-options.js";
+import { runRollouts } from "../loops/run-rollouts.js";
 
 export interface FakeRolloutOptions extends Partial<Omit<RolloutOptions, "tools" | "interactions" | "multiTurn">> {
   /** What the model says next. */

@@ -1,5 +1,6 @@
 import { type ChatMessage, ConfigError } from "@cria/core";
 import { z } from "zod";
+import { InstanceStore } from "../instance-store.js";
 import { readSandboxOptions, sandboxConfig } from "../sandbox/sandbox-config.js";
 import { SandboxExecutor, sandboxLanguages } from "../sandbox/sandbox-executor.js";
 import {
@@ -9,7 +10,6 @@ import {
   type ReplyKwargs,
   type StartKwargs,
 } from "./base-interaction.js";
-import { InstanceStore } from "./instance-store.js";
 import { readConfig } from "./read-config.js";
 
 /**

@@ -1,8 +1,8 @@
 import { type ChatMessage, ToolError } from "@cria/core";
 import { z } from "zod";
+import { InstanceStore } from "../instance-store.js";
 import { BaseInteraction, findLastAnswer, type InteractionReply, type StartKwargs } from "./base-interaction.js";
 import { answerGuess } from "./code-game.js";
-import { InstanceStore } from "./instance-store.js";
 import { readConfig } from "./read-config.js";
 
 const configSchema = z.looseObject({

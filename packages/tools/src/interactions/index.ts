@@ -1,3 +1,4 @@
+export { InstanceStore } from "../instance-store.js";
 export {
   BaseInteraction,
   findLastAnswer,
@@ -16,13 +17,19 @@ export { CodeExecutionInteraction, type CodeExecutor } from "./code-execution-in
 export { answerGuess } from "./code-game.js";
 export { CodeGameInteraction } from "./code-game-interaction.js";
 export { Gsm8kInteraction } from "./gsm8k-interaction.js";
-export { InstanceStore } from "./instance-store.js";
+export {
+  type InteractionConversation,
+  type InteractionDefinition,
+  type InteractionOutput,
+  type InteractionTurn,
+  interaction,
+} from "./interaction.js";
 export { NumberGuessingInteraction } from "./number-guessing-interaction.js";
 export {
   createInteractions,
   type InteractionClass,
   type InteractionConfigEntry,
-  listInteractionClasses,
+  interactionClasses,
   registerInteractionClass,
 } from "./registry.js";
 export { SimulatedUserInteraction } from "./simulated-user-interaction.js";

@@ -14,6 +14,7 @@ import {
   EngineChatModel,
   Gsm8kInteraction,
   importExport,
+  interactionClasses,
   NumberGuessingInteraction,
   provideHostModules,
   registerInteractionClass,
@@ -377,6 +378,10 @@ export class NotOne {}
     );
     registerInteractionClass("tests.Own", Gsm8kInteraction);
     expect((await createInteractions([{ name: "own", class_name: "tests.Own" }], folder)).size).toBe(1);
+    const ofRun = interactionClasses.extend();
+    ofRun.register("of.Run", Gsm8kInteraction);
+    expect((await createInteractions([{ class_name: "of.Run" }], folder, ofRun)).size).toBe(1);
+    await expect(createInteractions([{ class_name: "of.Run" }], folder)).rejects.toThrow(/of\.Run/);
     await expect(new Gsm8kInteraction().generateResponse("nobody", [])).rejects.toThrow(
       /nobody of gsm8k: is not running/,
     );

@@ -1,4 +1,4 @@
-import { ToolError } from "@cria/core";
+import { Registry, ToolError } from "@cria/core";
 import { importExport } from "../user-code/import-export.js";
 import type { BaseInteraction } from "./base-interaction.js";
 import { CodeExecutionInteraction } from "./code-execution-interaction.js";
@@ -9,16 +9,16 @@ import { SimulatedUserInteraction } from "./simulated-user-interaction.js";
 
 export type InteractionClass = new (config?: Record<string, unknown>, name?: string) => BaseInteraction;
 
-/** Built-in classes, by the names that configs use: ours, and the Python paths of the field's shipped examples. */
-const classes = new Map<string, InteractionClass>([
-  ["@cria/tools#Gsm8kInteraction", Gsm8kInteraction],
-  ["@cria/tools#NumberGuessingInteraction", NumberGuessingInteraction],
-  ["@cria/tools#CodeExecutionInteraction", CodeExecutionInteraction],
-  ["@cria/tools#CodeGameInteraction", CodeGameInteraction],
-  ["@cria/tools#SimulatedUserInteraction", SimulatedUserInteraction],
-  ["verl.interactions.gsm8k_interaction.Gsm8kInteraction", Gsm8kInteraction],
-  ["verl.interactions.collabllm_interation.CollabLLMInteraction", SimulatedUserInteraction],
-]);
+/** By `class_name`. Built-in ones have our names; some also the Python paths of the field's shipped examples. */
+export const interactionClasses = new Registry<InteractionClass>("interaction class", {
+  "@cria/tools#Gsm8kInteraction": Gsm8kInteraction,
+  "@cria/tools#NumberGuessingInteraction": NumberGuessingInteraction,
+  "@cria/tools#CodeExecutionInteraction": CodeExecutionInteraction,
+  "@cria/tools#CodeGameInteraction": CodeGameInteraction,
+  "@cria/tools#SimulatedUserInteraction": SimulatedUserInteraction,
+  "verl.interactions.gsm8k_interaction.Gsm8kInteraction": Gsm8kInteraction,
+  "verl.interactions.collabllm_interation.CollabLLMInteraction": SimulatedUserInteraction,
+});
 
 /** One entry of an interaction config file. */
 export interface InteractionConfigEntry {
@@ -28,29 +28,33 @@ export interface InteractionConfigEntry {
   config?: Record<string, unknown>;
 }
 
+/** Makes a class available to every run as `class_name`; it goes before modules of that name. */
 export function registerInteractionClass(className: string, interactionClass: InteractionClass): void {
-  classes.set(className, interactionClass);
-}
-
-export function listInteractionClasses(): string[] {
-  return [...classes.keys()];
+  interactionClasses.register(className, interactionClass);
 }
 
 /**
- * Makes the interactions of a config, by name. `class_name` is a built-in name or `module#Export`; relative modules
- * start at `baseFolder`.
+ * Makes the interactions of a config, by name. `class_name` is a name in `classes` or `module#Export`; relative modules
+ * start at `baseFolder`. The export is a class, an `interaction()`, or a function `(config, name)` that makes one.
  * @throws ConfigError when a class cannot be loaded, ToolError when it is not an interaction or a name comes twice.
  */
 export async function createInteractions(
   entries: readonly InteractionConfigEntry[],
   baseFolder: string,
+  classes = interactionClasses,
 ): Promise<Map<string, BaseInteraction>> {
   const interactions = new Map<string, BaseInteraction>();
   for (const entry of entries) {
-    const interactionClass =
-      classes.get(entry.class_name) ??
-      ((await importExport(entry.class_name, baseFolder, "class_name")) as InteractionClass);
-    const interaction = construct(interactionClass, entry);
+    const target = classes.find(entry.class_name) ?? (await importExport(entry.class_name, baseFolder, "class_name"));
+    const interaction = await make(target, entry);
+    if ([...interactions.values()].includes(interaction)) {
+      throw new ToolError("stands in two entries", {
+        code: "interaction/duplicate",
+        subject: `class_name "${entry.class_name}"`,
+        expected: "an object of its own for each entry",
+        remedy: "export a function (config) => interaction({...})",
+      });
+    }
     if (entry.name !== undefined) interaction.name = entry.name;
     if (interactions.has(interaction.name)) {
       throw new ToolError("is defined twice", {
@@ -64,16 +68,56 @@ export async function createInteractions(
   return interactions;
 }
 
-function construct(interactionClass: InteractionClass, entry: InteractionConfigEntry): BaseInteraction {
-  const methods = ["startInteraction", "generateResponse", "calculateScore", "finalizeInteraction"] as const;
-  const prototype = interactionClass.prototype as Partial<BaseInteraction> | undefined;
-  const missing = methods.filter((method) => typeof prototype?.[method] !== "function");
-  if (missing.length === 0) return new interactionClass(entry.config ?? {}, entry.name);
-  throw new ToolError("is not an interaction", {
-    code: "interaction/not-one",
-    subject: `class_name "${entry.class_name}"`,
-    expected: `a class with ${methods.join(", ")}`,
-    received: `no ${missing.join(", ")}`,
-    remedy: "extend BaseInteraction of @cria/tools",
+const methods = ["startInteraction", "generateResponse", "calculateScore", "finalizeInteraction"] as const;
+
+/** @param target a class, a function that makes an interaction, or one that is made already. */
+async function make(
+  target: unknown,
+  { class_name, config = {}, name }: InteractionConfigEntry,
+): Promise<BaseInteraction> {
+  const fail = (summary: string, details: { expected: string; received: string; remedy: string }) =>
+    new ToolError(summary, { code: "interaction/not-one", subject: `class_name "${class_name}"`, ...details });
+  if (isClass(target)) {
+    const missing = listMissing(target.prototype);
+    if (missing.length === 0) return new target(config, name);
+    const expected = `a class with ${methods.join(", ")}`;
+    const remedy = "extend BaseInteraction of @cria/tools";
+    throw fail("is not an interaction", { expected, received: `no ${missing.join(", ")}`, remedy });
+  }
+  const isFactory = typeof target === "function";
+  const expected = "an interaction, a class or a function of one";
+  const remedy = "export interaction({...}) of @cria/tools";
+  let made: unknown = target;
+  if (isFactory) {
+    try {
+      made = await target(config, name);
+    } catch (cause) {
+      throw fail("is not an interaction", { expected, received: `a function that throws ${cause}`, remedy });
+    }
+  }
+  const missing = listMissing(made);
+  if (missing.length > 0) {
+    const received = isFactory ? "a function that returns something else" : typeof target;
+    throw fail("is not an interaction", { expected, received, remedy });
+  }
+  if (isFactory || Object.keys(config).length === 0) return made as BaseInteraction;
+  throw fail("takes no config", {
+    expected: "no config: the export is an interaction that is made already",
+    received: `config: ${JSON.stringify(config)}`,
+    remedy: "export a function (config) => interaction({...}) that reads it",
   });
+}
+
+/** Also one that was compiled to a function. */
+function isClass(value: unknown): value is InteractionClass {
+  if (typeof value !== "function") return false;
+  return (
+    listMissing(value.prototype).length === 0 || Object.getOwnPropertyDescriptor(value, "prototype")?.writable === false
+  );
+}
+
+/** By shape: a user's module may have imported another copy of this package. */
+function listMissing(value: unknown): string[] {
+  const interaction = value as Partial<BaseInteraction> | null | undefined;
+  return methods.filter((method) => typeof interaction?.[method] !== "function");
 }

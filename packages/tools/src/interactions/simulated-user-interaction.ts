@@ -1,8 +1,8 @@
 import { type ChatMessage, ConfigError } from "@cria/core";
 import { z } from "zod";
+import { InstanceStore } from "../instance-store.js";
 import { BaseInteraction, type InteractionReply, type ReplyKwargs, type StartKwargs } from "./base-interaction.js";
 import { type ChatModel, EndpointChatModel } from "./chat-model.js";
-import { InstanceStore } from "./instance-store.js";
 import { readConfig } from "./read-config.js";
 
 const configSchema = z.looseObject({

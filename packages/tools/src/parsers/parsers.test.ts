@@ -5,7 +5,7 @@ import type { ToolSchema } from "@cria/core";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { defineToolSchema } from "../schema.js";
-import { getToolParser, listToolParsers, loadToolParser, registerToolParser } from "./registry.js";
+import { getToolParser, loadToolParser, registerToolParser, toolParsers } from "./registry.js";
 
 const parse = (format: string, text: string, tools?: ToolSchema[]) => getToolParser(format)(text, tools);
 const formats = [
@@ -23,7 +23,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("registry", () => {
   it("has every format of the spec, other frameworks' names for them, and takes more", () => {
-    expect(listToolParsers()).toEqual(formats);
+    expect(toolParsers.names()).toEqual(formats);
     expect(getToolParser("gpt-oss")).toBe(getToolParser("gpt_oss"));
     expect(getToolParser("openai")).toBe(getToolParser("gpt_oss"));
     expect(getToolParser("deepseek_v31")).toBe(getToolParser("deepseek_v3"));
@@ -45,6 +45,11 @@ export const depth = 3;`;
     const mine = await loadToolParser("./mine.ts#parse", folder);
     expect(mine("x")).toEqual({ content: "", calls: [{ name: "x", arguments: {} }] });
     expect(await loadToolParser("hermes", folder)).toBe(getToolParser("hermes"));
+    const ofRun = toolParsers.extend();
+    ofRun.register("of_run", mine);
+    expect(await loadToolParser("of_run", folder, ofRun)).toBe(mine);
+    expect(await loadToolParser("openai", folder, ofRun)).toBe(getToolParser("gpt_oss"));
+    await expect(loadToolParser("of_run", folder)).rejects.toThrow(/not a tool-call format/);
     await expect(loadToolParser("./mine.ts#depth", folder)).rejects.toThrow(/not a parser[\s\S]*number/);
     await expect(loadToolParser("./mine.ts#other", folder)).rejects.toThrow(/exports depth, parse/);
     await expect(loadToolParser("hermse", folder)).rejects.toThrow(/not a tool-call format/);

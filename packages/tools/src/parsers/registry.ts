@@ -1,4 +1,4 @@
-import { ConfigError } from "@cria/core";
+import { ConfigError, Registry } from "@cria/core";
 import { importExport } from "../user-code/import-export.js";
 import { parseChatmlJson } from "./chatml-json.js";
 import { parseDeepseekV3 } from "./deepseek-v3.js";
@@ -11,35 +11,33 @@ import { parseQwen3Coder } from "./qwen3-coder.js";
 import { findThinkingEnd } from "./thinking.js";
 import type { ToolParser } from "./tool-parser.js";
 
-const parsers = new Map<string, ToolParser>([
-  ["hermes", parseHermes],
-  ["qwen3_coder", parseQwen3Coder],
-  ["llama3_json", parseLlama3Json],
-  ["chatml-json", parseChatmlJson],
-  ["python", parsePythonFence],
-  ["mistral", parseMistral],
-  ["gpt_oss", parseGptOss],
-  ["deepseek_v3", parseDeepseekV3],
-]);
+/** By `multi_turn.format`; `getToolParser` also knows what other frameworks call some of them. */
+export const toolParsers = new Registry<ToolParser>(
+  "tool-call format",
+  {
+    hermes: parseHermes,
+    qwen3_coder: parseQwen3Coder,
+    llama3_json: parseLlama3Json,
+    "chatml-json": parseChatmlJson,
+    python: parsePythonFence,
+    mistral: parseMistral,
+    gpt_oss: parseGptOss,
+    deepseek_v3: parseDeepseekV3,
+  },
+  { subject: "multi_turn.format", alternative: "./module.ts#parse" },
+);
 
 /** What other frameworks call some of them. */
 const aliases: Record<string, string> = { "gpt-oss": "gpt_oss", openai: "gpt_oss", deepseek_v31: "deepseek_v3" };
 
-/** Makes a parser available as `multi_turn.format`; a later one of the same name replaces it. */
+/** Makes a parser available to every run as `multi_turn.format`; a later one of the same name replaces it. */
 export function registerToolParser(format: string, parser: ToolParser): void {
-  parsers.set(format, skipFirstThoughts(parser));
+  toolParsers.register(format, skipFirstThoughts(parser));
 }
 
 /** @throws ConfigError for a format that no parser has. */
-export function getToolParser(format: string): ToolParser {
-  const parser = parsers.get(format) ?? parsers.get(Object.hasOwn(aliases, format) ? aliases[format]! : "");
-  if (parser) return parser;
-  throw new ConfigError("is not a tool-call format", {
-    code: "config/unknown-name",
-    subject: "multi_turn.format",
-    expected: `${listToolParsers().join(", ")}, or ./module.ts#parse`,
-    received: format,
-  });
+export function getToolParser(format: string, parsers = toolParsers): ToolParser {
+  return parsers.find(format) ?? parsers.get(Object.hasOwn(aliases, format) ? aliases[format]! : format);
 }
 
 /** The parser of a format, or the one that stands in its place. @throws ConfigError for a format that no parser has. */
@@ -51,8 +49,8 @@ export function resolveToolParser(format: string | ToolParser): ToolParser {
  * The parser that `multi_turn.format` means: a name, or `module#export` of the user's. Relative modules start at `baseFolder`.
  * @throws ConfigError when there is none.
  */
-export async function loadToolParser(format: string, baseFolder: string): Promise<ToolParser> {
-  if (!format.includes("#")) return getToolParser(format);
+export async function loadToolParser(format: string, baseFolder: string, parsers = toolParsers): Promise<ToolParser> {
+  if (!format.includes("#")) return getToolParser(format, parsers);
   const found = await importExport(format, baseFolder, "multi_turn.format");
   if (typeof found === "function") return skipFirstThoughts(found as ToolParser);
   throw new ConfigError("is not a parser of tool calls", {
@@ -61,10 +59,6 @@ export async function loadToolParser(format: string, baseFolder: string): Promis
     expected: "a function (text, tools) => ({ content, calls })",
     received: typeof found,
   });
-}
-
-export function listToolParsers(): string[] {
-  return [...parsers.keys()].sort();
 }
 
 /** Built-in parsers pass over thinking wherever it stands; a user's is not shown what a turn begins with. */

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { PythonSandbox } from "./python-sandbox.js";
 
 // Every program starts an interpreter: those that end well are tested together.
-const sandbox = new PythonSandbox({ cpuS: 3, timeoutS: 20, memoryMb: 96, diskMb: 8, outputBytes: 4000 });
+const sandbox = new PythonSandbox({ cpuS: 30, timeoutS: 50, memoryMb: 96, diskMb: 8, outputBytes: 4000 });
 const run = (code: string, stdin?: string) => sandbox.run(code, { stdin });
 afterAll(() => sandbox.dispose());
 
@@ -64,7 +64,7 @@ if __name__ == "__main__": print("main")
 
 describe("limits of Python programs", () => {
   it("infinite loops are stopped, their output is kept, and the next program runs", async () => {
-    const short = new PythonSandbox({ cpuS: 0.5, timeoutS: 5, outputBytes: 100 });
+    const short = new PythonSandbox({ cpuS: 0.5, timeoutS: 50, outputBytes: 100 });
     expect(
       await short.run("print('in', flush=True)\nwhile True:\n  try:\n    while True: pass\n  except: pass"),
     ).toEqual({

@@ -2,16 +2,14 @@ import { stringify } from "yaml";
 import type { ModelFit } from "../fit-config.js";
 
 export const toolsTemplate = `tools:
-  - class_name: ./tool.ts#MyTool
+  - class_name: ./tool.ts#myTool
 `;
 
 export function makeInteractionsFile(name: string): string {
   return `interaction:
   # Rows whose data_source is "${name}" talk to it.
   - name: ${name}
-    class_name: ./interaction.ts#MyInteraction
-    config:
-      max_attempts: 2
+    class_name: ./interaction.ts#myInteraction
 `;
 }
 

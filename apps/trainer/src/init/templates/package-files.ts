@@ -1,6 +1,7 @@
 /** Versions that the scaffold asks for; Cria's own is that of the running program. */
 const TYPESCRIPT = "^5.9.3";
 const NODE_TYPES = "^20.19.25";
+const ZOD = "^4.6.7";
 
 /** @param files of tools and interactions that `npm run check` looks at. */
 export function makePackage(name: string, files: readonly string[], version: string): string {
@@ -18,7 +19,7 @@ export function makePackage(name: string, files: readonly string[], version: str
       export: `cria export --run ${run} --adapter adapter.gguf`,
       test: "node --test",
     },
-    dependencies: { cria: `^${version}` },
+    dependencies: { cria: `^${version}`, zod: ZOD },
     devDependencies: { "@types/node": NODE_TYPES, typescript: TYPESCRIPT },
   };
   return `${JSON.stringify(manifest, null, 2)}\n`;

@@ -49,7 +49,7 @@ answer is wrong. It runs as it is; replace it piece by piece with your own.`,
       ...common,
     ],
     ending: `Rows whose \`data_source\` is \`${name}\` talk to the interaction of that name. A conversation's reward is the interaction's
-\`calculateScore\`; to judge in another way, set \`custom_reward_function.path\`. Another model: \`cria init --model my.gguf\` writes
+\`score\`; to judge in another way, set \`custom_reward_function.path\`. Another model: \`cria init --model my.gguf\` writes
 the lengths, the tool format and the rest that fit it.`,
   });
 }

@@ -14,41 +14,26 @@ export const templateSchema: ToolSchema = {
   },
 };
 
-export const toolTemplate = `import { BaseTool, defineToolSchema, type ToolResult } from "cria";
+export const toolTemplate = `import { tool } from "cria";
+import { z } from "zod";
 
-/** Name, description and arguments (JSON Schema, or a zod object): what the model is told of the tool. */
-const schema = defineToolSchema("calculator", "Evaluates an arithmetic expression.", {
-  type: "object",
-  properties: { expression: { type: "string", description: "Numbers with + - * / and parentheses" } },
-  required: ["expression"],
-});
+/** What the model can do in this environment. Name, description and inputSchema are what it is told. */
+export const myTool = tool({
+  name: "calculator",
+  description: "Evaluates an arithmetic expression.",
+  inputSchema: z.object({ expression: z.string().describe("Numbers with + - * / and parentheses") }),
 
-/** What the model can do in this environment. One object serves all conversations: keep state by instanceId. */
-export class MyTool extends BaseTool {
-  private readonly calls = new Map<string, number>();
-
-  constructor(config: Record<string, unknown> = {}) {
-    super(schema, config);
-  }
-
-  /** Before the first turn. createKwargs: the row's tools_kwargs.calculator.create_kwargs. */
-  override async create(instanceId: string) {
-    this.calls.set(instanceId, 0);
-    return { instanceId };
-  }
+  /** The state of a conversation, before its first turn. kwargs: the row's tools_kwargs.calculator.create_kwargs. */
+  create: ({ kwargs }) => ({ calls: 0, most: Number(kwargs.most_calls ?? 10) }),
 
   /** For each call, its arguments already checked. Errors are texts, so that the model can read them. */
-  override async execute(instanceId: string, parameters: Record<string, unknown>): Promise<ToolResult> {
-    this.calls.set(instanceId, (this.calls.get(instanceId) ?? 0) + 1);
-    const value = evaluate(String(parameters.expression));
-    return { response: { text: value === null ? "error: invalid expression" : String(value) }, reward: 0, metrics: {} };
-  }
-
-  /** When the conversation has ended, however it ended. */
-  override async release(instanceId: string) {
-    this.calls.delete(instanceId);
-  }
-}
+  execute: ({ expression }, { state }) => {
+    state.calls++;
+    if (state.calls > state.most) return "error: no calls are left";
+    const value = evaluate(expression);
+    return value === null ? "error: invalid expression" : String(value);
+  },
+});
 
 /** Only characters of arithmetic get as far as being evaluated. */
 function evaluate(expression: string): number | null {

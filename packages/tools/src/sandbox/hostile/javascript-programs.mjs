@@ -1,7 +1,7 @@
 /**
  * JavaScript programs that a policy could write, or somebody who wants to get out, to stay for ever or to take all memory.
  * `ends`: how each may end, separated by "|". `says`: what must stand in its output or error. `isSlow`: left to the nightly
- * run. Limits that they are written for: 1 s of CPU time, 32 MiB, 2,000 bytes of output.
+ * run. Limits that they are written for: 32 MiB, 2,000 bytes of output, and 1 s of CPU time for those that may end with `cpu`.
  */
 const make = (ends, isSlow, programs) =>
   Object.entries(programs).map(([name, program]) => {

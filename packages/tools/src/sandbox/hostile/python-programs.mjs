@@ -1,7 +1,7 @@
 /**
  * Python programs that a policy could write, or somebody who wants to get out, to stay for ever or to take all memory.
- * Fields as in javascript-programs.mjs. Limits that they are written for: 1 s of CPU time, 5 s of wall time, 96 MiB, 8 MiB of
- * files, 2,000 bytes of output.
+ * Fields as in javascript-programs.mjs. Limits that they are written for: 96 MiB, 8 MiB of files, 2,000 bytes of output, and
+ * 1 s of CPU time for those that may end with `cpu`.
  */
 const make = (ends, isSlow, programs) =>
   Object.entries(programs).map(([name, program]) => {

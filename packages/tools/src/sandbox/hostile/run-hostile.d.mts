@@ -2,7 +2,7 @@ import type { PythonSandboxOptions } from "../python-sandbox.js";
 import type { Sandbox } from "../sandbox.js";
 import type { HostileProgram } from "./javascript-programs.mjs";
 
-type WatchedSandbox = Sandbox & { pids: number[] };
+type SandboxClass = new (options: PythonSandboxOptions) => Sandbox & { pids: number[] };
 interface HostileResult {
   name: string;
   problem: string;
@@ -16,7 +16,7 @@ interface HostileResult {
 export const hostileLimits: Record<"javascript" | "python", PythonSandboxOptions>;
 export function runHostile(
   programs: readonly HostileProgram[],
-  sandbox: WatchedSandbox,
+  Sandbox: SandboxClass,
   onResult?: (result: HostileResult) => void,
 ): Promise<string[]>;
 export function runBatch(

@@ -1,0 +1,81 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { TinyModels } from "@cria/engine/testing";
+import { writeTinyRun } from "@cria/trainer/testing";
+import { afterAll, describe, expect, it } from "vitest";
+import { criaCommand } from "../testing/spawn-cria.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+/** Runs `cria` where no file may grow beyond so many KiB: writes fail as on a full disk, at a place of our choice. */
+function run(limitKb: number | "unlimited", ...args: string[]) {
+  const shell = `ulimit -f ${limitKb}; exec "$0" "$@"`;
+  const child = spawnSync("bash", ["-c", shell, ...criaCommand, ...args], { encoding: "utf8", timeout: 120_000 });
+  return { code: child.status, stderr: child.stderr };
+}
+
+/** One error that names the file, tells the reason and what to do; no stack. */
+function expectRefusal(stderr: string, file: RegExp) {
+  const lines = stderr.trim().split("\n");
+  expect(lines[0]).toMatch(new RegExp(`^error .*${file.source}.*: cannot (be written|write it)`));
+  expect(stderr).toMatch(/EFBIG|File too large/);
+  expect(lines.at(-1)).toMatch(/^ {2}try: raise the limit of file sizes \(ulimit -f unlimited\), or /);
+  expect(lines.length).toBeLessThanOrEqual(4);
+}
+
+const list = (folder: string) => (existsSync(folder) ? readdirSync(folder) : []);
+
+// Limits are a POSIX shell's.
+describe.skipIf(process.platform === "win32")("what may not be written any further", { timeout: 300_000 }, () => {
+  const steps = 14;
+  const trainer = { total_training_steps: steps, save_freq: 1, val_before_train: false };
+  const full = ["actor_rollout_ref.model.lora_rank=0", "actor_rollout_ref.actor.optim.lr=1e-6"];
+
+  it.each([
+    ["metrics.jsonl, 5 KiB in each step", 60, [], /metrics\.jsonl/],
+    ["a checkpoint of 54 KiB", 50, [], /checkpoints\/global_step_1/],
+    ["a step's conversations, 18 KiB", 12, [...full, "trainer.save_freq=-1"], /rollouts\/1\.jsonl/],
+    ["config.json, 6 KiB", 4, full, /config\.json/],
+    ["the lock", 0, full, /default\.run\.lock/],
+    ["the adapter that llama.cpp is to read, 20 KiB", 10, [], /a temporary file in \//],
+  ] as const)("%s: one error that names the file; the same command goes on", async (_, limitKb, overrides, file) => {
+    const { folder } = await writeTinyRun(models, { trainer });
+    const words = ["train", join(folder, "config.yaml"), "--json", ...overrides];
+    const { code, stderr } = run(limitKb, ...words);
+    expectRefusal(stderr, file);
+    expect(code).toBe(1);
+    const path = join(folder, "cria", "default");
+    const saved = list(join(path, "checkpoints"));
+    expect([...saved, ...list(path)].filter((name) => name.endsWith(".tmp"))).toEqual([]);
+    const again = run("unlimited", ...words);
+    expect(again.code, again.stderr).toBe(0);
+    if (saved.length > 0) expect(again.stderr).toContain(`resuming after step ${saved.length}`);
+    const metrics = readFileSync(join(path, "metrics.jsonl"), "utf8").trimEnd().split("\n");
+    expect(metrics.map((line) => JSON.parse(line)["training/global_step"])).toEqual(
+      Array.from({ length: steps }, (_, i) => i + 1),
+    );
+  });
+
+  it("by other commands: the same error, and nothing half", async () => {
+    const { folder } = await writeTinyRun(models, { trainer: { ...trainer, total_training_steps: 1 } });
+    const config = join(folder, "config.yaml");
+    expect(run("unlimited", "train", config, "--json").code).toBe(0);
+    const path = join(folder, "cria", "default");
+    const source = join(import.meta.dirname, "..", "..", "..", "..", "examples", "gsm8k", "sample");
+    const target = join(folder, "out");
+    for (const [limitKb, file, ...words] of [
+      [1, /trajectories\.jsonl/, "rollout", config, `--out=${join(target, "trajectories.jsonl")}`, ...full],
+      [1, /train\.parquet/, "data", "gsm8k", "--source", source, "--out", target],
+      [10, /a temporary file in \//, "export", "--run", path, "--adapter", join(target, "a.gguf")],
+      [24, /merged\.gguf/, "export", "--run", path, "--merged", join(target, "merged.gguf")],
+      [1, /my-task/, "init", join(target, "my-task")],
+    ] as const) {
+      const { code, stderr } = run(limitKb, ...words, "--json");
+      expectRefusal(stderr, file);
+      expect(code).toBe(1);
+      expect(list(target).filter((name) => name !== "my-task")).toEqual([]);
+    }
+  });
+});

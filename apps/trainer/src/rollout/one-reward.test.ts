@@ -1,0 +1,135 @@
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { aggregateReward, defaultRewardAggregation } from "@cria/algorithms";
+import type { Trajectory } from "@cria/core";
+import { placeAsEarned, runRollouts } from "@cria/rollout";
+import {
+  dumpTrajectories,
+  loadConfig,
+  openSession,
+  type Session,
+  trainConfigSchema,
+  trainSession,
+} from "@cria/trainer";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { summarizeRollouts } from "./summarize-rollouts.js";
+
+interface Line {
+  reward: number;
+  score: number;
+  success: boolean;
+  rewards: Record<string, number | null>;
+  token_level_rewards: number[];
+  response_mask: number[];
+}
+
+const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
+const readLines = <T>(file: string) =>
+  readFileSync(file, "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as T);
+
+let folder: string;
+let session: Session;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "cria-one-reward-"));
+  const file = join(import.meta.dirname, "..", "..", "..", "..", "examples", "calculator", "config.yaml");
+  const { values, folder: configFolder } = loadConfig(trainConfigSchema, file, [
+    "reward_model.token_reward.tool_call_bonus=0.5",
+    "reward_model.trajectory_reward.length_penalty=-0.01",
+    "actor_rollout_ref.rollout.n=4",
+    "actor_rollout_ref.rollout.val_kwargs.do_sample=true",
+    "data.train_batch_size=4",
+    "data.val_max_samples=8",
+    "trainer.total_training_steps=1",
+    "trainer.val_before_train=false",
+    "trainer.threads=1",
+    `trainer.default_local_dir=${folder}`,
+  ]);
+  session = await openSession(values, configFolder);
+}, 60_000);
+afterAll(async () => {
+  await session.dispose();
+  await rm(folder, { recursive: true });
+});
+
+it("what is trained on is what the dump, metrics, validation and `cria rollout` show: part by part, token by token", async () => {
+  const { path } = await trainSession(session, {
+    configFolder: folder,
+    trackers: [],
+  });
+  const [metrics] = readLines<Record<string, number>>(join(path, "metrics.jsonl"));
+  const trained = readLines<Line>(join(path, "rollouts", "1.jsonl"));
+  const validated = readLines<Line>(join(path, "validation", "1.jsonl"));
+  expect([trained.length, validated.length]).toEqual([16, 8]);
+  for (const line of [...trained, ...validated]) {
+    const { outcome, length, tools, turns } = line.rewards as Record<string, number>;
+    expect(line.reward).toBeCloseTo(outcome! + length! + tools! + turns!, 12);
+    expect(line.reward).toBe(line.token_level_rewards.reduce((a, b) => a + b, 0));
+    expect(outcome).toBe(line.score);
+    expect(line.success).toBe(line.score > 0);
+    expect(length).toBeCloseTo(-0.01 * line.response_mask.reduce((a, b) => a + b, 0), 12);
+  }
+  // The embedded policy calls its tool, well and badly: the bonus tells them apart.
+  expect(new Set(trained.map((line) => line.rewards.tools)).size).toBeGreaterThan(1);
+  const reward = mean(trained.map((line) => line.reward));
+  for (const name of ["critic/score/mean", "critic/rewards/mean"]) expect(metrics![name]).toBeCloseTo(reward, 12);
+  expect(metrics!["reward/score/mean"]).toBeCloseTo(mean(trained.map((line) => line.score)), 12);
+  expect(metrics!["reward/tools/mean"]).toBeCloseTo(mean(trained.map((line) => line.rewards.tools!)), 12);
+  expect(reward).not.toBeCloseTo(metrics!["reward/score/mean"]!, 3);
+  const shown = Object.entries(metrics!).find(([name]) => /^val-aux\/.*\/reward\/mean@1$/.test(name));
+  expect(shown?.[1]).toBeCloseTo(mean(validated.map((line) => line.reward)), 12);
+
+  const rows = session.trainRows.slice(0, 4);
+  const options = {
+    ...session.environment,
+    tokenizer: session.policy.tokenizer,
+    seed: 0,
+    n: 2,
+    temperature: 1,
+    topP: 1,
+    topK: 0,
+    step: 2,
+  };
+  const trajectories = await runRollouts(session.policy.engine, rows, options);
+  const lines = dumpTrajectories(session.policy.engine, session.environment, trajectories, {
+    step: null,
+    rows,
+    times: true,
+  });
+  const summary = summarizeRollouts(trajectories, 1);
+  expect(summary.reward!.mean).toBeCloseTo(
+    mean(lines.map((line) => line.token_level_rewards.reduce((a, b) => a + b, 0))),
+    12,
+  );
+}, 60_000);
+
+it("without an aggregator rewards lie as aggregateReward puts them by default", async () => {
+  const rows = session.trainRows.slice(0, 2);
+  const shared = {
+    ...session.environment,
+    tokenizer: session.policy.tokenizer,
+    seed: 0,
+    n: 2,
+    temperature: 1,
+    topP: 1,
+    topK: 0,
+    step: 3,
+  };
+  const placed = async (aggregate: typeof placeAsEarned | undefined): Promise<Trajectory["rewards"][]> =>
+    (await runRollouts(session.policy.engine, rows, { ...shared, aggregate })).map((t) => t.rewards);
+  expect(await placed(undefined)).toEqual(await placed((earned) => aggregateReward(earned, defaultRewardAggregation)));
+  const earned = {
+    responseMask: Uint8Array.of(0, 1, 1, 0, 1, 0),
+    score: 1,
+    success: true,
+    toolRewards: [{ value: 2, tokenIndex: 3 }],
+    turnScores: [{ value: 4, tokenIndex: 0 }],
+    toolCalls: [],
+    toolCallMask: new Uint8Array(6),
+  };
+  expect(placeAsEarned(earned)).toEqual(aggregateReward(earned, defaultRewardAggregation));
+});

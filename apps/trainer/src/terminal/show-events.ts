@@ -1,0 +1,93 @@
+import type { ProgressEvent, Report, RunEvent, StepEvent, ValidatedEvent, WorkName } from "@cria/trainer";
+import { colors as pc } from "./colors.js";
+import { describeProblem } from "./describe-problem.js";
+import { formatBytes } from "./format-bytes.js";
+import { formatCount, Progress } from "./progress.js";
+import { findWidth } from "./wrap-text.js";
+
+export interface ShowEventsOptions {
+  /** No bars. Warnings, notices and problems are written all the same: they must not go unseen, and stdout stays clean. */
+  silent?: boolean;
+  /** Whether the run's conversations are written, so that `cria show` has something to show. Default: true. */
+  dumped?: boolean;
+}
+
+/** Turns what a run reports into bars and text on stderr. */
+export function showEvents({ silent = false, dumped = true }: ShowEventsOptions = {}): Report {
+  const bars = new Map<WorkName, Bar>();
+  const say = (text: string) => {
+    for (const { progress } of bars.values()) progress.clear();
+    process.stderr.write(`${text}\n`);
+  };
+  const end = (work: WorkName, note?: string) => {
+    bars.get(work)?.progress.finish(note);
+    bars.delete(work);
+  };
+  const onProgress = (event: ProgressEvent) => {
+    if (event.isEnd) return end(event.work);
+    const bar = bars.get(event.work) ?? startBar(event, silent);
+    bars.set(event.work, bar);
+    updateBar(bar, event);
+  };
+  return (event: RunEvent) => {
+    switch (event.type) {
+      case "progress":
+        return onProgress(event);
+      case "step":
+        return bars.get(event.work)?.progress.update(event.step, describeStep(event), event.total);
+      case "validated":
+        return end("validate", describeValidation(event));
+      case "filtered":
+        return end(`filter ${event.rows}`, `${event.kept} prompts of at most ${event.maxPromptLength} tokens`);
+      case "warning":
+        return say(`warning: ${event.text}`);
+      case "notice":
+        return say(event.text);
+      case "problem":
+        return say(describeProblem(event.problem, dumped ? event.runPath : null, findWidth(process.stderr)));
+    }
+  };
+}
+
+interface Bar {
+  progress: Progress;
+  /** What was done before, and when it began: an earlier attempt says nothing about how fast this one is. */
+  first: number;
+  started: number;
+}
+
+function startBar({ work, done, total, unit }: ProgressEvent, silent: boolean): Bar {
+  const format = unit === "bytes" ? formatBytes : undefined;
+  return {
+    progress: new Progress({ label: work, total, start: done, silent, format }),
+    first: done,
+    started: performance.now(),
+  };
+}
+
+function updateBar({ progress, first, started }: Bar, { work, done, total, unit, name }: ProgressEvent): void {
+  // A training's bar is drawn with its steps.
+  if (work === "train" || work === "sft") return;
+  const rate = (done - first) / Math.max(0.001, (performance.now() - started) / 1000);
+  const note = unit === "bytes" ? [`${formatBytes(rate)}/s`, ...(name ? [name] : [])].join(" · ") : "";
+  progress.update(done, note, total);
+}
+
+function describeStep({ work, metrics, heldOut }: StepEvent): string {
+  const show = (name: string, digits: number) => metrics[name]?.toFixed(digits) ?? "none";
+  const speed = `${formatCount(metrics["perf/throughput"]!)} tok/s`;
+  if (work === "sft") return `loss ${show("train/loss", 4)} (average ${show("train/loss_average", 4)}) · ${speed}`;
+  const last = heldOut === null ? "" : ` (held out ${heldOut.toFixed(2)})`;
+  return [
+    `reward ${show("critic/rewards/mean", 3)}`,
+    `success ${show("reward/score/mean", 2)}${last}`,
+    speed,
+    `grad ${(metrics["actor/grad_norm"] ?? 0).toFixed(2)}`,
+  ].join(" · ");
+}
+
+function describeValidation({ success, loss, failed, conversations }: ValidatedEvent): string {
+  if (loss !== null) return `held-out loss ${loss.toFixed(4)}`;
+  const left = failed > 0 ? `, ${failed} of ${conversations} conversations failed` : "";
+  return `${pc.green(`success ${success?.toFixed(3) ?? "unknown"}`)}${pc.red(left)}`;
+}

@@ -1,9 +1,0 @@
-import { colors as pc } from "../terminal/colors.js";
-import type { StepMetrics } from "../train/collect-metrics.js";
-
-/** Prints what was judged, a line a number, and the share of failures where there are any. */
-export function printValidation(metrics: StepMetrics): void {
-  for (const [name, value] of Object.entries(metrics))
-    if (name.startsWith("val-core/") && !(name.endsWith("/failed_ratio") && value === 0))
-      console.log(`${name.slice("val-core/".length)}  ${pc.bold(value.toFixed(4))}`);
-}

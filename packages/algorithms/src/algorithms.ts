@@ -1,0 +1,18 @@
+import type { Registry } from "@cria/core";
+import { advantageEstimators } from "./advantages/advantage-estimators.js";
+import type { AdvantageEstimator } from "./advantages/index.js";
+import { type Aggregation, aggregations } from "./aggregate.js";
+import { type KlEstimate, klEstimates } from "./kl.js";
+import type { PolicyLoss } from "./losses/policy-loss.js";
+import { policyLosses } from "./losses/policy-losses.js";
+
+/** What names of algorithms stand for. */
+export interface Algorithms {
+  advantageEstimators: Registry<AdvantageEstimator>;
+  policyLosses: Registry<PolicyLoss>;
+  aggregations: Registry<Aggregation>;
+  klEstimates: Registry<KlEstimate>;
+}
+
+/** The built-in ones, and what the program registers. */
+export const defaultAlgorithms: Algorithms = { advantageEstimators, policyLosses, aggregations, klEstimates };

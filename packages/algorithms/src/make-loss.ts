@@ -1,0 +1,83 @@
+import type { Aggregation } from "./aggregate.js";
+import { defaultPolicyLoss, type PolicyLossOptions } from "./compose-policy-loss.js";
+import type { KlEstimate } from "./kl.js";
+import type { PolicyLoss } from "./losses/policy-loss.js";
+
+/** What every loss may be given beside its own parameters. */
+export interface LossTerms {
+  /** How the losses of tokens become one: an aggregation or the name of one; default "token-mean". */
+  aggregation?: string | Aggregation;
+  /** Divisor of "seq-mean-token-sum-norm"; default: the longest response allowed. */
+  scaleFactor?: number;
+  /** Weight of the entropy bonus; default 0. */
+  entropy?: number;
+  /** Adds the KL to the reference policy, estimated as `type` says (default "low_var_kl"). */
+  kl?: { coefficient: number; type?: string | KlEstimate };
+}
+
+/** How far probability ratios count: on both sides, or each by itself. Default 0.2. */
+export type Clip = number | { low: number; high: number };
+
+const terms = ({ aggregation, scaleFactor, entropy, kl }: LossTerms): Partial<PolicyLossOptions> => ({
+  ...(aggregation === undefined ? {} : { lossAggMode: aggregation }),
+  ...(scaleFactor === undefined ? {} : { lossScaleFactor: scaleFactor }),
+  ...(entropy === undefined ? {} : { entropyCoeff: entropy }),
+  ...(kl ? { kl: { coefficient: kl.coefficient, type: kl.type ?? "low_var_kl" } } : {}),
+});
+
+const clipping = (clip: Clip | undefined): Partial<PolicyLossOptions> => {
+  if (clip === undefined) return {};
+  return typeof clip === "number"
+    ? { clipRatioLow: clip, clipRatioHigh: clip }
+    : { clipRatioLow: clip.low, clipRatioHigh: clip.high };
+};
+
+const make = (lossMode: string | PolicyLoss, given: LossTerms, own: Partial<PolicyLossOptions> = {}) => ({
+  ...defaultPolicyLoss,
+  lossMode,
+  ...terms(given),
+  ...own,
+});
+
+/** Policy losses, each with its parameters; what is left out is as in the config. Minimised by `policy.train`. */
+export const losses = {
+  /** PPO's clipped surrogate with a dual clip (arXiv:1707.06347, 1912.09729). `dualClip`: default 3. */
+  ppo: (given: LossTerms & { clip?: Clip; dualClip?: number } = {}): PolicyLossOptions =>
+    make("vanilla", given, { ...clipping(given.clip), ...(given.dualClip ? { clipRatioC: given.dualClip } : {}) }),
+  /** GSPO: one clipped ratio for each sequence (arXiv:2507.18071). */
+  gspo: (given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions => make("gspo", given, clipping(given.clip)),
+  /** SAPO: a soft gate in place of the clip (arXiv:2511.20347). Temperatures: default 1. */
+  sapo: (given: LossTerms & { tauPos?: number; tauNeg?: number } = {}): PolicyLossOptions =>
+    make("sapo", given, { tauPos: given.tauPos ?? 1, tauNeg: given.tauNeg ?? 1 }),
+  /** CISPO: clipped importance weights, which pass no gradient (arXiv:2506.13585). */
+  cispo: (given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions => make("cispo", given, clipping(given.clip)),
+  /** GPG: advantage times logprob, without a ratio (arXiv:2504.02546). */
+  gpg: (given: LossTerms = {}): PolicyLossOptions => make("gpg", given),
+  /** GMPO: the geometric mean of a sequence's ratios (arXiv:2507.20673). */
+  geoMean: (given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions =>
+    make("geo_mean", given, clipping(given.clip)),
+  /** Clip-Cov: tokens of high covariance lose their gradient (arXiv:2505.22617). */
+  clipCov: (
+    given: LossTerms & { clip?: Clip; ratio?: number; lower?: number; upper?: number } = {},
+  ): PolicyLossOptions =>
+    make("clip_cov", given, {
+      ...clipping(given.clip),
+      clipCovRatio: given.ratio ?? defaultPolicyLoss.clipCovRatio,
+      clipCovLb: given.lower ?? defaultPolicyLoss.clipCovLb,
+      clipCovUb: given.upper ?? defaultPolicyLoss.clipCovUb,
+    }),
+  /** KL-Cov: a KL penalty on tokens of high covariance (arXiv:2505.22617). */
+  klCov: (given: LossTerms & { ratio?: number; coefficient?: number } = {}): PolicyLossOptions =>
+    make("kl_cov", given, {
+      klCovRatio: given.ratio ?? defaultPolicyLoss.klCovRatio,
+      ppoKlCoef: given.coefficient ?? defaultPolicyLoss.ppoKlCoef,
+    }),
+  /** DPPO: a token is left out where its divergence from the sampler is too large, by total variation or by KL (arXiv:2602.04879). */
+  dppo: (given: LossTerms & { divergence?: "tv" | "kl"; clip?: Clip } = {}): PolicyLossOptions =>
+    make(given.divergence === "kl" ? "dppo_kl" : "dppo_tv", given, clipping(given.clip)),
+  /** DRO: a squared log-ratio, of weight `beta`, in place of the clip (arXiv:2405.19107). */
+  dro: (given: LossTerms & { beta: number }): PolicyLossOptions => make("dro", given, { droBeta: given.beta }),
+  /** A loss of your own, with the parameters that it reads. */
+  custom: (loss: PolicyLoss, given: LossTerms & { clip?: Clip } = {}): PolicyLossOptions =>
+    make(loss, given, clipping(given.clip)),
+};

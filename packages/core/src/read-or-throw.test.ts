@@ -1,0 +1,40 @@
+import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import { ConfigError } from "./errors/config-error.js";
+import { DataError } from "./errors/data-error.js";
+import { readOrThrow } from "./read-or-throw.js";
+
+const details = { subject: "my.yaml", expected: "a readable YAML file" };
+
+describe("readOrThrow", () => {
+  it("gives what was read, at once or later", async () => {
+    expect(readOrThrow(() => 3, ConfigError, details)).toBe(3);
+    expect(await readOrThrow(async () => 4, DataError, details)).toBe(4);
+  });
+
+  it("says what could not be read, and why", async () => {
+    const remedy = () => "look elsewhere";
+    const message = /my\.yaml: cannot be read[\s\S]*a readable YAML file[\s\S]*ENOENT[\s\S]*look elsewhere/;
+    const read = () => readOrThrow(() => readFileSync("/none/such", "utf8"), ConfigError, { ...details, remedy });
+    expect(read).toThrow(message);
+    expect(read).toThrow(expect.objectContaining({ code: "config/unreadable", cause: expect.any(Error) }));
+    const later = readOrThrow(() => readFile("/none/such", "utf8"), DataError, { ...details, remedy });
+    await expect(later).rejects.toThrow(message);
+    await expect(later).rejects.toMatchObject({ code: "data/unreadable", name: "DataError" });
+  });
+
+  it("may call it otherwise, and asks for no remedy where nothing failed", () => {
+    const own = new DataError("is damaged", { code: "data/bad-row", subject: "row 3" });
+    const read = () => {
+      throw own;
+    };
+    expect(() => readOrThrow(read, ConfigError, { ...details, summary: "cannot be loaded" })).toThrow(
+      /my\.yaml: cannot be loaded[\s\S]*row 3: is damaged/,
+    );
+    const remedy = () => {
+      throw new Error("asked");
+    };
+    expect(readOrThrow(() => 1, ConfigError, { ...details, remedy })).toBe(1);
+  });
+});

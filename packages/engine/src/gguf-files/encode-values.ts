@@ -1,0 +1,35 @@
+import { open, rm } from "node:fs/promises";
+import { callNative, getAddon } from "../native.js";
+import type { GgufTensor } from "../native-types.js";
+import { readGguf, readTensorBytes } from "./read-gguf.js";
+import { findCodec } from "./tensor-codecs.js";
+import { countBytes, getType } from "./tensor-types.js";
+
+/**
+ * A tensor's floats as its type has them, bit for bit as ggml does it. The types that only ggml can write take the way through
+ * a file of the addon's.
+ * @param temporary where that file may lie; it is removed again.
+ * @throws EngineError for a type that ggml cannot write without more than the values.
+ */
+export async function encodeValues(tensor: GgufTensor, temporary: string): Promise<Uint8Array> {
+  const { type, shape, data } = tensor;
+  if (type === "f32") return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  const codec = findCodec(type);
+  if (codec) {
+    const bytes = Buffer.alloc(countBytes(getType(type), shape));
+    codec.encode(data, bytes);
+    return bytes;
+  }
+  try {
+    await callNative(() => getAddon().writeGguf(temporary, { metadata: {}, tensors: [tensor] }));
+    const { tensors } = await readGguf(temporary);
+    const file = await open(temporary);
+    try {
+      return await readTensorBytes(file, tensors[0]!);
+    } finally {
+      await file.close();
+    }
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}

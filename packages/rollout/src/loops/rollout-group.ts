@@ -1,0 +1,288 @@
+import { hasFailed, hashSeed, type PolicyEngine, type PolicySequence, type Trajectory } from "@cria/core";
+import type { TokenizationCheck } from "@cria/tokenizer-delta";
+import { resolveToolParser } from "@cria/tools";
+import { copyRow, type DatasetRow } from "../data/dataset-row.js";
+import {
+  failTrajectory,
+  findToolCalls,
+  finishTrajectory,
+  makeRewardRequest,
+  nameSample,
+  placeAsEarned,
+  type RewardQueue,
+} from "../rewards/index.js";
+import { describeError } from "../run-with-deadline.js";
+import { checkOutput } from "./check-output.js";
+import { type CompleteOutput, completeOutput } from "./complete-output.js";
+import { makeFailureError } from "./failures.js";
+import { fitPrompt } from "./fit-prompt.js";
+import { isFatal } from "./is-fatal.js";
+import { recordTrajectory, type UnjudgedTrajectory } from "./record-trajectory.js";
+import { findLoop, type RolloutOptions } from "./rollout-options.js";
+import type { Semaphore } from "./semaphore.js";
+import { createRequestLog } from "./state-log.js";
+import { takeTurn } from "./take-turn.js";
+import { listToolSchemas } from "./tool-session.js";
+
+/** A row's prompt, evaluated once for all of its samples. */
+interface Prompt {
+  sequence: PolicySequence;
+  ids: Int32Array;
+  /** Whether nothing of it was cut away. */
+  isWhole: boolean;
+  /** Whether it spells control tokens in the user's name, and it could not be told where. */
+  isUnsplit: boolean;
+}
+
+/** One conversation that is over. */
+export interface Sample {
+  ended: UnjudgedTrajectory;
+  judged: Promise<Trajectory>;
+}
+
+/** Further attempts at a conversation that failed, with `onFailure: "refill"`. */
+const MOST_REFILLS = 3;
+
+/** The samples of one row. */
+export class RolloutGroup {
+  /** Judges at work; each is settled when its conversation's judgement is over. */
+  readonly judging: Promise<Trajectory>[] = [];
+  private prompt: Promise<Prompt> | undefined;
+  /** Samples that have not taken their sequence yet. */
+  private waiting: number;
+
+  constructor(
+    private readonly engine: PolicyEngine,
+    private readonly row: DatasetRow,
+    /** Among the rows of this step. */
+    private readonly position: number,
+    private readonly slots: Semaphore,
+    private readonly rewards: RewardQueue,
+    private readonly options: RolloutOptions & { signal: AbortSignal },
+    private readonly stop: (error: unknown) => void,
+  ) {
+    this.waiting = options.n;
+  }
+
+  async run(): Promise<Sample[]> {
+    // Queue for all places first, so that a group's samples run together and its prompt is still in the cache.
+    const places = Array.from({ length: this.options.n }, () => this.slots.acquire());
+    try {
+      return await settleAll(places.map((place, sample) => this.runSample(place, sample)));
+    } finally {
+      // A failure before all samples took theirs leaves the prompt's sequence without an owner.
+      if (this.waiting > 0) (await this.prompt?.catch(() => undefined))?.sequence.dispose();
+    }
+  }
+
+  private async runSample(place: Promise<void>, sample: number): Promise<Sample> {
+    try {
+      for (let attempt = 0; ; attempt++) {
+        const ended = await this.converse(attempt === 0 ? place : this.slots.acquire(), sample, attempt);
+        const mayRefill = this.options.onFailure === "refill" && attempt < MOST_REFILLS && !this.options.signal.aborted;
+        if (mayRefill && hasFailed(ended)) {
+          this.warnOfFailure(ended);
+          continue;
+        }
+        // The conversation has given its place to another: a slow judge holds nobody up.
+        const judged = this.track(this.judge(ended, sample));
+        if (mayRefill && hasFailed(await judged)) {
+          this.warnOfFailure(await judged);
+          this.rewards.rejoin();
+          continue;
+        }
+        return { ended, judged: this.track(this.deliver(judged)) };
+      }
+    } catch (error) {
+      this.stop(error);
+      throw error;
+    }
+  }
+
+  /** An error ends the run at once, and is heard of by whoever asks for the trajectories. */
+  private track(judged: Promise<Trajectory>): Promise<Trajectory> {
+    judged.catch(this.stop);
+    this.judging.push(judged);
+    return judged;
+  }
+
+  /** The sample's final trajectory. @throws ToolError when it failed and failures are errors. */
+  private async deliver(judged: Promise<Trajectory>): Promise<Trajectory> {
+    const trajectory = await judged;
+    const { onFailure, signal, onTrajectory } = this.options;
+    if (hasFailed(trajectory) && !signal.aborted) {
+      if (onFailure === "error") throw makeFailureError(this.row, trajectory);
+      this.warnOfFailure(trajectory);
+    }
+    onTrajectory?.(trajectory);
+    return trajectory;
+  }
+
+  private async converse(place: Promise<void>, sample: number, attempt: number): Promise<UnjudgedTrajectory> {
+    const request = createRequestLog();
+    await place;
+    let sequence: PolicySequence | undefined;
+    try {
+      this.options.signal.throwIfAborted();
+      const isFirst = this.prompt === undefined;
+      this.prompt ??= this.evaluatePrompt();
+      const prompt = await this.prompt;
+      sequence = attempt === 0 ? this.takeSequence(prompt) : await this.openSequence(prompt.ids);
+      request.enter("running");
+      const output = await this.runLoop(sample, attempt, sequence, prompt, request);
+      // The group's prompt was evaluated once: its first sample pays.
+      if (isFirst || attempt > 0)
+        output.metrics.prefill_tokens = (output.metrics.prefill_tokens ?? 0) + prompt.ids.length;
+      if (attempt > 0) output.metrics.refilled = attempt;
+      if (prompt.isUnsplit) output.metrics.tokenization_unsplit = (output.metrics.tokenization_unsplit ?? 0) + 1;
+      this.warnOfTokens(output);
+      return recordTrajectory(this.row, sample, output, request);
+    } catch (error) {
+      this.rewards.leave();
+      throw error;
+    } finally {
+      sequence?.dispose();
+      this.slots.release();
+    }
+  }
+
+  /** The last sample takes the prompt's own sequence: nothing is copied for a group of one. */
+  private takeSequence({ sequence }: Prompt): PolicySequence {
+    return --this.waiting > 0 ? sequence.fork() : sequence;
+  }
+
+  /** The trajectory with its reward. What was aborted or failed is not judged, and worth nothing. */
+  private async judge(ended: UnjudgedTrajectory, sample: number): Promise<Trajectory> {
+    const { row, options, rewards } = this;
+    if (options.returnFullPrompt)
+      ended.extraFields.full_prompt = this.engine.detokenize(ended.tokenIds.subarray(0, ended.promptLength));
+    if (hasFailed(ended)) {
+      rewards.leave();
+      return failTrajectory(ended);
+    }
+    const judgement = await rewards.judge(makeRewardRequest(copyRow(row), ended, this.position * options.n + sample));
+    const { aggregate = placeAsEarned } = options;
+    return finishTrajectory(ended, judgement, aggregate, (trajectory) => this.findCalls(trajectory));
+  }
+
+  private findCalls(ended: UnjudgedTrajectory) {
+    const { multiTurn, tools } = this.options;
+    if (tools.size === 0) return [];
+    const parse = resolveToolParser(multiTurn.format);
+    const schemas = [...tools.values()].map((tool) => tool.schema);
+    return findToolCalls(ended, { engine: this.engine, parse, schemas, maxParallelCalls: multiTurn.maxParallelCalls });
+  }
+
+  private warnOfFailure({ sampleIndex, error, metrics }: UnjudgedTrajectory | Trajectory): void {
+    const what = metrics.reward_failed ? "could not be judged" : "failed";
+    const then = this.options.onFailure === "refill" ? "sampled again, three times at most" : "left out";
+    this.options.onWarning?.(
+      `a conversation ${what}, and is ${then} (rollout.on_failure)\n  ${nameSample(this.row, sampleIndex)}: ${error ?? "it was aborted"}`,
+    );
+  }
+
+  private warnOfTokens({ extraFields }: CompleteOutput): void {
+    const { onWarning } = this.options;
+    const check = extraFields.tokenization as TokenizationCheck | undefined;
+    if (check?.kind !== "mismatch") return;
+    onWarning?.(
+      [
+        "the tokens of a rollout are not those of its whole conversation: check the chat template",
+        `  row ${this.row.index}, template: ${JSON.stringify(check.expected)}`,
+        `  row ${this.row.index}, rollout:  ${JSON.stringify(check.received)}`,
+        "  multi_turn.tokenization_sanity_check_mode: ignore_strippable looks past whitespace, disable looks at nothing",
+      ].join("\n"),
+    );
+  }
+
+  private async evaluatePrompt(): Promise<Prompt> {
+    const { row, options } = this;
+    await takeTurn();
+    const { traits } = findLoop(row, options);
+    const schemas = traits.tools ? listToolSchemas(options.tools, row) : [];
+    let isUnsplit = false;
+    const onUnsplit = () => {
+      isUnsplit = true;
+    };
+    const whole = options.tokenizer.encodePrompt(row.prompt, schemas, onUnsplit);
+    const ids = fitPrompt(whole, options.maxPromptLength, options.truncation, `row ${row.index} (${row.place})`);
+    return { sequence: await this.openSequence(ids), ids, isWhole: ids.length === whole.length, isUnsplit };
+  }
+
+  private async openSequence(ids: Int32Array): Promise<PolicySequence> {
+    const sequence = this.engine.createSequence();
+    try {
+      await sequence.prefill(ids, { signal: this.options.signal });
+      return sequence;
+    } catch (error) {
+      sequence.dispose();
+      throw error;
+    }
+  }
+
+  private async runLoop(
+    sample: number,
+    attempt: number,
+    sequence: PolicySequence,
+    prompt: Prompt,
+    request: ReturnType<typeof createRequestLog>,
+  ): Promise<CompleteOutput> {
+    const { row, options, engine } = this;
+    const { temperature, topP, topK, minP = 0, stop = [], maxTokensPerTurn = null, signal } = options;
+    const draw = [options.seed, options.step, row.uid, sample];
+    const seed = attempt === 0 ? hashSeed(...draw) : hashSeed(...draw, "attempt", attempt);
+    const name = row.agentName ?? options.defaultAgentLoop;
+    const responseLength = Math.min(options.responseLength, engine.info.contextSize - prompt.ids.length);
+    try {
+      const loop = findLoop(row, options).factory({
+        engine,
+        tokenizer: options.tokenizer,
+        tools: options.tools,
+        interactions: options.interactions ?? null,
+        multiTurn: options.multiTurn,
+        responseLength,
+        sequence,
+        promptIds: prompt.ids,
+        promptIsWhole: prompt.isWhole,
+        request,
+        signal,
+      });
+      const sampling = { temperature, topP, topK, minP, stop, maxTokensPerTurn, seed };
+      const output = await loop.run(sampling, copyRow(row));
+      const checked = checkOutput(output, { loop: name, row, info: engine.info, responseLength });
+      return await completeOutput(checked, row, engine, temperature);
+    } catch (error) {
+      if (signal.aborted || isFatal(error)) throw error;
+      return describeFailure(row, prompt.ids, error);
+    }
+  }
+}
+
+/** The record of a conversation whose loop threw: its prompt, and why. */
+function describeFailure(row: DatasetRow, promptIds: Int32Array, error: unknown): CompleteOutput {
+  return {
+    tokenIds: Int32Array.from(promptIds),
+    promptLength: promptIds.length,
+    responseMask: new Uint8Array(promptIds.length),
+    rolloutLogprobs: new Float32Array(promptIds.length),
+    turnScores: [],
+    toolRewards: [],
+    toolScore: null,
+    interactionScore: null,
+    numTurns: 1,
+    metrics: {},
+    messages: copyRow(row).prompt,
+    finishReason: "aborted",
+    extraFields: {},
+    transitions: [],
+    turns: [],
+    error: describeError(error),
+  };
+}
+
+/** Waits for all; then throws the first error, or returns the results in order. */
+export async function settleAll<T>(promises: readonly Promise<T>[]): Promise<T[]> {
+  const settled = await Promise.allSettled(promises);
+  for (const result of settled) if (result.status === "rejected") throw result.reason;
+  return settled.map((result) => (result as PromiseFulfilledResult<T>).value);
+}

@@ -1,0 +1,62 @@
+import type { Registry, Trajectory } from "@cria/core";
+import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import type { BaseInteraction, BaseTool } from "@cria/tools";
+import type { DatasetRow } from "../data/dataset-row.js";
+import type { RewardAggregator, RewardFunction, RewardManager } from "../rewards/index.js";
+import type { MultiTurnOptions } from "./agent-loop.js";
+import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
+import type { OnFailure } from "./failures.js";
+import type { Truncation } from "./fit-prompt.js";
+
+export interface RolloutOptions {
+  tokenizer: DeltaTokenizer;
+  tools: ReadonlyMap<string, BaseTool>;
+  /** By name. Null or left out: what rows say about interactions is not looked at. */
+  interactions?: ReadonlyMap<string, BaseInteraction> | null;
+  multiTurn: MultiTurnOptions;
+  /** A plain function judges each trajectory alone; null: by data source, else interactions and tools do. */
+  reward: RewardFunction | RewardManager | null;
+  /** Makes the reward of a trajectory from its score and its step rewards, once. Default: each as it is. */
+  aggregate?: RewardAggregator;
+  /** What follows when the environment or the judge breaks a conversation; default "drop". */
+  onFailure?: OnFailure;
+  /** Give the rendered prompt, as the model saw it, in `extraFields.full_prompt`. */
+  returnFullPrompt?: boolean;
+  /** Samples of each row. */
+  n: number;
+  temperature: number;
+  topP: number;
+  topK: number;
+  /** Tokens less likely than so many times the likeliest are not sampled; default 0: all are. */
+  minP?: number;
+  /** Texts that end a turn; default none. */
+  stop?: readonly string[];
+  /** Most tokens of one turn; default null: what is left of `responseLength`. */
+  maxTokensPerTurn?: number | null;
+  /** With `step`, row and sample it decides every random draw. */
+  seed: number;
+  step: number;
+  maxPromptLength: number;
+  responseLength: number;
+  truncation: Truncation;
+  defaultAgentLoop: string;
+  /** Loops by name; default: built-in and registered ones. */
+  agentLoops?: Registry<AgentLoopEntry>;
+  /** Reward functions by `data_source`, where `reward` is null; default: built-in and registered ones. */
+  rewards?: Registry<RewardFunction>;
+  /** Conversations at once. Default: as many as fit into the KV cache. */
+  concurrency?: number;
+  signal?: AbortSignal;
+  /** Called with what deserves a look but stops nothing, once for each kind. */
+  onWarning?: (warning: string) => void;
+  /** Called with each trajectory as soon as it is judged. */
+  onTrajectory?: (trajectory: Trajectory) => void;
+}
+
+/** The loop that a row names, else the default one. @throws ConfigError when no loop has the row's name. */
+export function findLoop(
+  row: DatasetRow,
+  { agentLoops: loops = agentLoops, defaultAgentLoop }: RolloutOptions,
+): AgentLoopEntry {
+  return loops.get(row.agentName ?? defaultAgentLoop);
+}

@@ -1,0 +1,154 @@
+import { type ChatMessage, ToolError } from "@cria/core";
+import { InstanceStore } from "../instance-store.js";
+import { preview } from "../validate-arguments.js";
+import {
+  BaseInteraction,
+  findLastAnswer,
+  type InteractionReply,
+  type ReplyKwargs,
+  type StartKwargs,
+} from "./base-interaction.js";
+
+/** The conversation that a function of an interaction is called for. */
+export interface InteractionConversation {
+  /** The same in all calls for one conversation. */
+  instanceId: string;
+  /** The row's `reward_model.ground_truth`, unless its `interaction_kwargs` have their own. */
+  groundTruth: unknown;
+  dataSource: string | undefined;
+  /** The row's `extra_info.interaction_kwargs`. */
+  kwargs: Record<string, unknown>;
+}
+
+/** An answer of the model that makes no tool call, and what came before it. */
+export interface InteractionTurn<State> extends InteractionConversation {
+  /** What `create` made for this conversation; undefined without `create`. */
+  state: State;
+  /** The text of the last assistant message: what to reply to. */
+  answer: string;
+  /** The whole conversation, the prompt first. */
+  messages: readonly ChatMessage[];
+  /** Decides random draws: the same trajectory gets the same ones. */
+  seed: number;
+  /** Aborts when the run ends or the reply takes too long. */
+  signal: AbortSignal;
+  /** Free-form state of the trajectory that its tools see too. */
+  agentData: Record<string, unknown>;
+  /** Stops the clock of `tool_timeout_s` while the reply waits for its turn; what it gives lets the clock go on. */
+  pauseDeadline: () => () => void;
+}
+
+/**
+ * The next user message as a text, or a reply: `shouldTerminate` (default false) ends the conversation, and may then do without
+ * `content`; `score` (default 0) is that of the turn.
+ */
+export type InteractionOutput =
+  | string
+  | (Partial<InteractionReply> & ({ content: string } | { shouldTerminate: true }));
+
+/** An interaction as functions. Only `reply` is needed; write `create` before it, so that its `state` has a type. */
+export interface InteractionDefinition<State> {
+  /** What rows call it: `interaction_kwargs.name`, or their `data_source`. Default "interaction"; a config may rename it. */
+  name?: string;
+  /** Makes the state of a conversation, before its first turn. `messages` is the row's prompt. */
+  create?: (conversation: InteractionConversation & { messages: readonly ChatMessage[] }) => State | Promise<State>;
+  /** Replies to an answer of the model that makes no tool call. What it throws fails the conversation. */
+  reply: (turn: InteractionTurn<State>) => InteractionOutput | Promise<InteractionOutput>;
+  /** Score of the whole conversation, at its end: its reward where no reward function judges its data source. Default 0. */
+  score?: (state: State, conversation: InteractionConversation) => number | Promise<number>;
+  /** Frees what the state holds; called once for each state, also after errors and aborts. */
+  release?: (state: State, conversation: InteractionConversation) => void | Promise<void>;
+  /** Frees what the interaction holds beyond conversations, such as a process. */
+  dispose?: () => void | Promise<void>;
+}
+
+/**
+ * An interaction, from functions: `interaction(({ answer }) => (answer === "4" ? { shouldTerminate: true, score: 1 } : "No."))`, or
+ * with a name, a state for each conversation and a score: `interaction({ name, create, reply, score, release })`.
+ * @throws ToolError when there is no function that replies.
+ */
+export function interaction(reply: InteractionDefinition<undefined>["reply"]): BaseInteraction;
+export function interaction<State = undefined>(definition: InteractionDefinition<State>): BaseInteraction;
+export function interaction<State>(
+  given: InteractionDefinition<State> | InteractionDefinition<State>["reply"],
+): BaseInteraction {
+  const definition = typeof given === "function" ? { reply: given } : given;
+  if (typeof definition?.reply === "function") return new FunctionInteraction(definition);
+  throw new ToolError("has no function that replies", {
+    code: "interaction/bad-definition",
+    subject: "argument of interaction",
+    expected: "a function, or { reply }",
+    received: preview(given),
+  });
+}
+
+interface Instance<State> {
+  state: State;
+  conversation: InteractionConversation;
+}
+
+class FunctionInteraction<State> extends BaseInteraction {
+  private readonly instances: InstanceStore<Instance<State>>;
+
+  constructor(private readonly definition: InteractionDefinition<State>) {
+    super({}, definition.name ?? "interaction");
+    this.instances = new InstanceStore(this.name);
+  }
+
+  async startInteraction(
+    instanceId: string,
+    { ground_truth: groundTruth, data_source: dataSource, messages = [], ...kwargs }: StartKwargs = {},
+  ): Promise<void> {
+    const conversation = { instanceId, groundTruth, dataSource, kwargs };
+    const state = (await this.definition.create?.({ ...conversation, messages })) as State;
+    this.instances.start(instanceId, { state, conversation });
+  }
+
+  async generateResponse(
+    instanceId: string,
+    messages: readonly ChatMessage[],
+    { signal, pauseDeadline, seed = 0, agentData = {} }: ReplyKwargs = {},
+  ): Promise<InteractionReply> {
+    const { state, conversation } = this.instances.get(instanceId);
+    const output = await this.definition.reply({
+      ...conversation,
+      state,
+      answer: findLastAnswer(messages),
+      messages,
+      seed,
+      signal: signal ?? new AbortController().signal,
+      agentData,
+      pauseDeadline: pauseDeadline ?? (() => () => {}),
+    });
+    return this.readOutput(output);
+  }
+
+  override async calculateScore(instanceId: string): Promise<number> {
+    const { state, conversation } = this.instances.get(instanceId);
+    return (await this.definition.score?.(state, conversation)) ?? 0;
+  }
+
+  async finalizeInteraction(instanceId: string): Promise<void> {
+    if (!this.instances.has(instanceId)) return;
+    const { state, conversation } = this.instances.get(instanceId);
+    this.instances.end(instanceId);
+    await this.definition.release?.(state, conversation);
+  }
+
+  override async dispose(): Promise<void> {
+    await this.definition.dispose?.();
+  }
+
+  /** @throws ToolError for a reply that neither says anything nor ends the conversation. */
+  private readOutput(output: InteractionOutput): InteractionReply {
+    const given: Partial<InteractionReply> = typeof output === "string" ? { content: output } : { ...output };
+    const { shouldTerminate = false, content = shouldTerminate ? "" : undefined, score = 0, data } = given;
+    if (typeof content === "string") return { shouldTerminate, content, score, data };
+    throw new ToolError("says nothing", {
+      code: "interaction/bad-reply",
+      subject: `reply of interaction "${this.name}"`,
+      expected: "a text, { content }, or { shouldTerminate: true }",
+      received: preview(output),
+    });
+  }
+}

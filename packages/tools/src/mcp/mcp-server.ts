@@ -1,0 +1,30 @@
+import { ToolError } from "@cria/core";
+import type { ToolSource } from "../open-tools.js";
+import { preview } from "../validate-arguments.js";
+import { connectMcpServer, type McpToolOptions } from "./create-mcp-tools.js";
+import { describeServer } from "./describe-server.js";
+import type { McpServerConfig } from "./mcp-server-config.js";
+
+export interface McpServerOptions extends McpToolOptions {
+  /** What errors call it; else its command or URL. */
+  name?: string;
+}
+
+/**
+ * An MCP server for a list of tools: `mcpServer({ command: "npx", args: ["some-server"] })`, or `mcpServer({ url })`. Nothing is
+ * started before the list is opened, and each opening starts or reaches it anew.
+ * @throws ToolError when it has neither command nor url.
+ */
+export function mcpServer(server: McpServerConfig, options: McpServerOptions = {}): ToolSource {
+  const { command, url } = server as { command?: unknown; url?: unknown };
+  if (typeof command !== "string" && typeof url !== "string") {
+    throw new ToolError("names no MCP server", {
+      code: "tool/bad-definition",
+      subject: "argument of mcpServer",
+      expected: "{ command, args } or { url }",
+      received: preview(server),
+    });
+  }
+  const name = options.name ?? describeServer(server);
+  return { name: `MCP server "${name}"`, open: () => connectMcpServer(name, server, options) };
+}

@@ -1,0 +1,331 @@
+import { ToolError } from "@cria/core";
+import { jsonSchema } from "ai";
+import { describe, expect, expectTypeOf, it } from "vitest";
+import { z } from "zod";
+import { BaseTool } from "./base-tool.js";
+import { registerToolClass } from "./builtin-tools.js";
+import { createTools } from "./registry.js";
+import { tool } from "./tool.js";
+
+const square = tool({
+  name: "square",
+  description: "Squares a number.",
+  inputSchema: z.object({ x: z.number() }),
+  execute: ({ x }) => x * x,
+});
+
+/** Counts the calls of each conversation; a second call costs. */
+function makeMeter(released: unknown[] = []) {
+  return tool({
+    name: "meter",
+    description: "Counts.",
+    inputSchema: z.object({ by: z.int().default(1) }),
+    create: ({ kwargs }) => ({ count: Number(kwargs["start"] ?? 0), calls: 0 }),
+    execute: async ({ by }, { state }) => {
+      state.calls++;
+      state.count += by;
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      return { text: String(state.count), reward: state.calls > 1 ? -0.1 : 0, metrics: { calls: 1 } };
+    },
+    reward: ({ count }, { kwargs }) => count * Number(kwargs["scale"] ?? 1),
+    release: (state) => void released.push(state),
+  });
+}
+
+const answerOf = async (made: BaseTool, args: Record<string, unknown> = {}) =>
+  (await made.execute("direct", args)).response.text;
+
+describe("tool()", () => {
+  it("is a BaseTool with the schema that its zod type says", async () => {
+    expect(square).toBeInstanceOf(BaseTool);
+    expect(square.name).toBe("square");
+    expect(square.origin).toBe("own");
+    expect(square.schema).toEqual({
+      type: "function",
+      function: {
+        name: "square",
+        description: "Squares a number.",
+        parameters: { type: "object", properties: { x: { type: "number" } }, required: ["x"] },
+      },
+    });
+    expect(await square.create("a")).toEqual({ instanceId: "a" });
+    expect(await square.execute("a", { x: 3 })).toEqual({ response: { text: "9" }, reward: 0, metrics: {} });
+    // A tool without reward is not asked for one.
+    expect(square.calcReward).toBe(BaseTool.prototype.calcReward);
+    await square.release("a");
+    await square.dispose();
+  });
+
+  it("keeps a state for each of several conversations at once, and releases each once", async () => {
+    const released: unknown[] = [];
+    const meter = makeMeter(released);
+    const ids = ["a", "b", "c"];
+    await Promise.all(ids.map((id, i) => meter.create(id, { createKwargs: { start: i * 100 } })));
+    const turn = async (by: number) =>
+      (await Promise.all(ids.map((id) => meter.execute(id, { by })))).map(({ response, reward }) => [
+        response.text,
+        reward,
+      ]);
+    expect(await turn(1)).toEqual([
+      ["1", 0],
+      ["101", 0],
+      ["201", 0],
+    ]);
+    expect(await turn(5)).toEqual([
+      ["6", -0.1],
+      ["106", -0.1],
+      ["206", -0.1],
+    ]);
+    expect(await meter.calcReward("b", { scale: 0.5 })).toBe(53);
+    await meter.release("b");
+    await meter.release("b");
+    expect(released).toEqual([{ count: 106, calls: 2 }]);
+    await expect(meter.execute("b", {})).rejects.toThrow(
+      /instance b of tool "meter": is not running[\s\S]*create before/,
+    );
+    expect(await meter.calcReward("c")).toBe(206);
+    await Promise.all(ids.map((id) => meter.release(id)));
+    expect(released).toHaveLength(3);
+    await meter.release("never created");
+  });
+
+  it("a state may be promised, and may be undefined", async () => {
+    const released: unknown[] = [];
+    const made = tool({
+      name: "late",
+      description: "",
+      inputSchema: z.object({}),
+      create: async ({ instanceId }) => (instanceId === "a" ? { open: true } : undefined),
+      execute: (_, { state }) => String(state?.open),
+      release: (state) => void released.push(state),
+    });
+    for (const id of ["a", "b"]) await made.create(id);
+    expect((await made.execute("a", {})).response.text).toBe("true");
+    expect((await made.execute("b", {})).response.text).toBe("undefined");
+    for (const id of ["a", "b"]) await made.release(id);
+    expect(released).toEqual([{ open: true }, undefined]);
+  });
+
+  it("hands execute what zod parsed: defaults, transforms, the conversation and its kwargs", async () => {
+    let seen: unknown;
+    const made = tool({
+      name: "at",
+      description: "",
+      inputSchema: z.object({ day: z.string().transform((day) => new Date(day)), n: z.number().default(2) }),
+      execute: ({ day, n }, { pauseDeadline, ...context }) => {
+        pauseDeadline()();
+        seen = context;
+        return day.getUTCFullYear() * n;
+      },
+    });
+    const { signal } = new AbortController();
+    const { response } = await made.execute("a", { day: "2020-02-02" }, { signal, agentData: { s: 1 }, limit: 3 });
+    expect(response.text).toBe("4040");
+    expect(seen).toEqual({ instanceId: "a", state: undefined, signal, agentData: { s: 1 }, kwargs: { limit: 3 } });
+    await made.execute("a", { day: "2020-02-02" });
+    expect((seen as { signal: AbortSignal }).signal.aborted).toBe(false);
+  });
+
+  it("answers a call that does not fit with the name of the argument", async () => {
+    const pair = z.object({ low: z.number(), high: z.number().refine((high) => high < 10, "must be below 10") });
+    let calls = 0;
+    const made = tool({ name: "pair", description: "", inputSchema: pair, execute: () => ++calls });
+    const refused = async (args: Record<string, unknown>) => {
+      const { response, metrics, reward } = await made.execute("a", args);
+      expect({ metrics, reward }).toEqual({ metrics: { invalid_arguments: 1 }, reward: 0 });
+      return response.text;
+    };
+    expect(await refused({ low: 1 })).toBe('error: invalid arguments (missing argument "high")');
+    expect(await refused({ low: "1", high: 2 })).toBe('error: invalid arguments (low: expected number, got "1")');
+    expect(await refused({ low: 1, high: 20 })).toBe("error: invalid arguments (high: must be below 10)");
+    expect(calls).toBe(0);
+    expect(await answerOf(made, { low: 1, high: 2 })).toBe("1");
+  });
+
+  it.each<[string, unknown, string]>([
+    ["a text", "hi", "hi"],
+    ["a number", 1.5, "1.5"],
+    ["a number that JSON has not", Number.POSITIVE_INFINITY, "Infinity"],
+    ["true", true, "true"],
+    ["null", null, "null"],
+    ["a list", [1, "a"], '[1,"a"]'],
+    ["an object", { a: { b: 1 } }, '{"a":{"b":1}}'],
+    ["an object that has a text among others", { text: "hi", author: "me" }, '{"text":"hi","author":"me"}'],
+    ["an object whose text is none", { text: 5 }, '{"text":5}'],
+    ["a date", new Date(0), '"1970-01-01T00:00:00.000Z"'],
+  ])("execute may return %s", async (_, output, text) => {
+    const made = tool({ name: "say", description: "", inputSchema: z.object({}), execute: () => output as object });
+    expect(await made.execute("a", {})).toEqual({ response: { text }, reward: 0, metrics: {} });
+  });
+
+  it("an answer may have a reward, metrics and media", async () => {
+    const image = [{ data: "aGk=" }];
+    const output = { text: "see", reward: 0.5, metrics: { seen: 1 }, image };
+    const made = tool({ name: "say", description: "", inputSchema: z.object({}), execute: () => output });
+    expect(await made.execute("a", {})).toEqual({
+      response: { text: "see", image },
+      reward: 0.5,
+      metrics: { seen: 1 },
+    });
+  });
+
+  it("what JSON cannot say is an error that names the tool", async () => {
+    const circle: Record<string, unknown> = {};
+    circle["itself"] = circle;
+    for (const [output, received] of [
+      [undefined, "undefined"],
+      [() => 1, "function"],
+      [1n, "BigInt"],
+      [circle, "circular"],
+    ]) {
+      const made = tool({ name: "say", description: "", inputSchema: z.object({}), execute: () => output as object });
+      const error = await made.execute("a", {}).catch((thrown) => thrown);
+      expect(error).toBeInstanceOf(ToolError);
+      expect(error.message).toContain('execute of tool "say": returned what JSON cannot say');
+      expect(error.received).toContain(received);
+    }
+  });
+
+  it("takes JSON Schema, jsonSchema() of the AI SDK, and any Standard Schema that gives JSON Schema", async () => {
+    const parameters = { type: "object", properties: { x: { type: "string" } }, required: ["x"] } as const;
+    const plain = tool({ name: "a", description: "", inputSchema: parameters, execute: ({ x }) => `${x}!` });
+    const given = jsonSchema<{ x: string }>(parameters, {
+      validate: (value) =>
+        (value as { x: string }).x === "no"
+          ? { success: false, error: new Error("x: not no") }
+          : { success: true, value: { x: `<${(value as { x: string }).x}>` } },
+    });
+    const sdk = tool({ name: "b", description: "", inputSchema: given, execute: ({ x }) => x });
+    const standard = {
+      "~standard": {
+        version: 1 as const,
+        vendor: "mine",
+        types: undefined as { input: { x: string }; output: { x: number } } | undefined,
+        validate: (value: unknown) => {
+          const x = Number((value as { x: string }).x);
+          return Number.isNaN(x) ? { issues: [{ message: "not a number", path: [{ key: "x" }] }] } : { value: { x } };
+        },
+        jsonSchema: { input: () => ({ $schema: "https://json-schema.org/draft/2020-12/schema", ...parameters }) },
+      },
+    };
+    const own = tool({ name: "c", description: "", inputSchema: standard, execute: ({ x }) => x + 1 });
+    for (const made of [plain, sdk, own]) {
+      expect(made.schema.function.parameters).toEqual(parameters);
+      expect(await answerOf(made, {})).toBe('error: invalid arguments (missing argument "x")');
+    }
+    expect(await answerOf(plain, { x: "y" })).toBe("y!");
+    expect(await answerOf(sdk, { x: "y" })).toBe("<y>");
+    expect(await answerOf(sdk, { x: "no" })).toBe("error: invalid arguments (x: not no)");
+    expect(await answerOf(own, { x: "1" })).toBe("2");
+    expect(await answerOf(own, { x: "y" })).toBe("error: invalid arguments (x: not a number)");
+  });
+
+  it("is wrong at its definition, not at its first call", () => {
+    const define = (more: object) => () =>
+      tool({ name: "x", description: "", inputSchema: z.object({}), execute: () => "", ...more });
+    for (const name of ["", "with space", "ä", "a".repeat(65), undefined])
+      expect(define({ name })).toThrow(/name of a tool: cannot be called[\s\S]*1 to 64 letters, digits, _ and -/);
+    expect(define({ name: "a-B_9" })).not.toThrow();
+    expect(define({ description: undefined })).toThrow(/description of tool "x": is missing/);
+    expect(define({ execute: "ls" })).toThrow(/execute of tool "x": is no function/);
+    expect(define({ inputSchema: undefined })).toThrow(/tool "x": has an input schema.*[\s\S]*received: nothing/);
+    const zod3 = { _def: {}, "~standard": { vendor: "zod", version: 1, validate: () => ({ value: 1 }) } };
+    expect(define({ inputSchema: zod3 })).toThrow(/received: a type of zod that gives no JSON Schema/);
+    for (const inputSchema of [z.string(), { type: "array" }])
+      expect(define({ inputSchema })).toThrow(/parameters of tool "x"[\s\S]*arguments have names/);
+    expect(define({ inputSchema: z.union([z.object({}), z.string()]) })).toThrow(
+      /inputSchema of tool "x": does not describe an object/,
+    );
+    for (const inputSchema of [z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]), {}])
+      expect(define({ inputSchema })).not.toThrow();
+    expect(define({ inputSchema: z.object({ at: z.date() }) })).toThrow(/cannot be written as JSON Schema/);
+    expect(define({ inputSchema: { type: "objekt" } })).toThrow(/perhaps "object"/);
+    expect(define({ inputSchema: jsonSchema(Promise.resolve({ type: "object" })) })).toThrow(/is not there yet/);
+    expect(define({ name: "" })).toThrow(ToolError);
+  });
+
+  it("stands in a config as an export, and takes its tool_schema there", async () => {
+    registerToolClass("my-square", square as never);
+    const tool_schema = {
+      type: "function" as const,
+      function: { name: "quadrat", parameters: { type: "object", properties: { x: { type: "number" } } } },
+    };
+    const tools = await createTools([{ class_name: "my-square", tool_schema }], ".");
+    expect((await tools.get("quadrat")!.execute("a", { x: 4 })).response.text).toBe("16");
+  });
+});
+
+describe("types of tool()", () => {
+  const inputSchema = z.object({ x: z.string().transform(Number), tags: z.array(z.string()).optional() });
+
+  it("input, state and answer are inferred", () => {
+    tool({
+      name: "a",
+      description: "",
+      inputSchema,
+      create: ({ kwargs }) => {
+        expectTypeOf(kwargs).toEqualTypeOf<Record<string, unknown>>();
+        return { seen: new Set<number>() };
+      },
+      execute: async (input, { state, signal }) => {
+        expectTypeOf(input).toEqualTypeOf<{ x: number; tags?: string[] | undefined }>();
+        expectTypeOf(state).toEqualTypeOf<{ seen: Set<number> }>();
+        expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
+        return { text: "a", reward: 1 };
+      },
+      reward: (state) => {
+        expectTypeOf(state).toEqualTypeOf<{ seen: Set<number> }>();
+        return state.seen.size;
+      },
+      release: (state) => state.seen.clear(),
+    });
+    tool({
+      name: "b",
+      description: "",
+      inputSchema,
+      create: async () => [1],
+      execute: (_, { state }) => {
+        expectTypeOf(state).toEqualTypeOf<number[]>();
+        return 1;
+      },
+    });
+    tool({
+      name: "c",
+      description: "",
+      inputSchema: { type: "object" },
+      execute: (input, { state }) => {
+        expectTypeOf(input).toEqualTypeOf<Record<string, unknown>>();
+        expectTypeOf(state).toEqualTypeOf<undefined>();
+        return null;
+      },
+    });
+    tool({
+      name: "d",
+      description: "",
+      inputSchema: jsonSchema<{ y: boolean }>({ type: "object" }),
+      execute: (input) => {
+        expectTypeOf(input).toEqualTypeOf<{ y: boolean }>();
+        return [input.y];
+      },
+    });
+    expectTypeOf(square).toEqualTypeOf<BaseTool>();
+  });
+
+  it("what does not fit is an error", () => {
+    const common = { name: "a", description: "", inputSchema };
+    // @ts-expect-error x is a number after the transform
+    tool({ ...common, execute: ({ x }) => x.toUpperCase() });
+    // @ts-expect-error there is no y
+    tool({ ...common, execute: ({ y }) => String(y) });
+    // @ts-expect-error nothing is no answer
+    tool({ ...common, execute: () => {} });
+    // @ts-expect-error nor is a promise of nothing
+    tool({ ...common, execute: async () => {} });
+    // @ts-expect-error the state has no such field
+    tool({ ...common, create: () => ({ n: 1 }), execute: (_, { state }) => state.m });
+    // @ts-expect-error a reward is a number
+    tool({ ...common, create: () => ({ n: 1 }), execute: () => 1, reward: ({ n }) => String(n) });
+    // @ts-expect-error a tool has a name
+    expect(() => tool({ description: "", inputSchema, execute: () => 1 })).toThrow(/name of a tool/);
+  });
+});

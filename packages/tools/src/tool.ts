@@ -1,0 +1,225 @@
+import { type JsonSchema, ToolError } from "@cria/core";
+import { BaseTool, type CreateOptions, type ExecuteOptions, type ToolResponse, type ToolResult } from "./base-tool.js";
+import { checkToolSchema } from "./check-tool-schema.js";
+import {
+  isPromiseLike,
+  type ReadSchema,
+  readInputSchema,
+  refuseArguments,
+  type ToolInput,
+  type ToolInputSchema,
+} from "./input-schema.js";
+import { InstanceStore } from "./instance-store.js";
+import { defineToolSchema } from "./schema.js";
+import { findArgumentError, preview } from "./validate-arguments.js";
+
+/** An answer with more than a text. An object is taken for one when `text` is a string and it has no other keys than these. */
+export interface ToolAnswer extends ToolResponse {
+  text: string;
+  /** Step reward of this call. Default 0. */
+  reward?: number;
+  /** Of this call: `tool/<tool>/<metric>/mean` is the mean over the tool's answers. */
+  metrics?: Record<string, number>;
+}
+
+/** What `execute` may return: a text, an answer with a reward, or any value that JSON can say, which the model reads as JSON. */
+export type ToolOutput = string | number | boolean | null | ToolAnswer | (object & { then?: never });
+
+/** The conversation that a function of a tool is called for. */
+export interface ToolConversation {
+  /** The same in all calls for one conversation. */
+  instanceId: string;
+  /** The row's `tools_kwargs[name]`, the part that is meant: `create_kwargs`, `execute_kwargs` and so on. */
+  kwargs: Record<string, unknown>;
+}
+
+/** What `execute` gets besides its input. */
+export interface ToolContext<State> extends ToolConversation {
+  /** What `create` made for this conversation; undefined without `create`. */
+  state: State;
+  /** Aborts when the run ends or the call takes too long. */
+  signal: AbortSignal;
+  /** Free-form state of the trajectory, shared by its tools and its interaction. */
+  agentData: Record<string, unknown>;
+  /** Stops the clock of `tool_timeout_s` while the call waits for its turn; what it gives lets the clock go on. */
+  pauseDeadline: () => () => void;
+}
+
+/** A tool as functions. Only `execute` is needed; write `create` before it, so that its `state` has a type. */
+export interface ToolDefinition<Schema extends ToolInputSchema, State> {
+  /** What the model calls: 1 to 64 letters, digits, _ and -. */
+  name: string;
+  /** What the tool does, for the model to read. */
+  description: string;
+  /** The arguments, an object. What the schema parses and transforms is what `execute` gets. */
+  inputSchema: Schema;
+  /** Makes the state of a conversation, before its first turn. */
+  create?: (conversation: ToolConversation) => State | Promise<State>;
+  /** Runs a call whose arguments fit the schema. What it throws becomes a text for the model. */
+  execute: (input: ToolInput<Schema>, context: ToolContext<State>) => ToolOutput | Promise<ToolOutput>;
+  /** Reward of the whole conversation from this tool's point of view, at its end. */
+  reward?: (state: State, conversation: ToolConversation) => number | Promise<number>;
+  /** Frees what the state holds; called once for each state, also after errors and aborts. */
+  release?: (state: State, conversation: ToolConversation) => void | Promise<void>;
+  /** Frees what the tool holds beyond conversations, such as a server. */
+  dispose?: () => void | Promise<void>;
+}
+
+/**
+ * A tool of an agent, from a schema and a function:
+ * `tool({ name: "square", description: "...", inputSchema: z.object({ x: z.number() }), execute: ({ x }) => x * x })`.
+ * @throws ToolError for a name that models cannot call, or a schema that does not describe an object.
+ */
+export function tool<Schema extends ToolInputSchema, State = undefined>(
+  definition: ToolDefinition<Schema, State>,
+): BaseTool {
+  const { name, description } = definition;
+  checkDefinition(definition);
+  const subject = `tool "${name}"`;
+  const input = readInputSchema(subject, definition.inputSchema);
+  const { jsonSchema } = input;
+  if (isPromiseLike(jsonSchema)) {
+    throw new ToolError("has a schema that is not there yet", {
+      code: "tool/bad-schema",
+      subject,
+      expected: "a schema that can be read at once",
+      received: "jsonSchema() of a promise",
+      remedy: "await the promise first",
+    });
+  }
+  const schema = defineToolSchema(name, description, jsonSchema);
+  checkToolSchema(schema);
+  if (!describesObject(jsonSchema)) {
+    throw new ToolError("does not describe an object", {
+      code: "tool/bad-schema",
+      subject: `inputSchema of ${subject}`,
+      expected: "an object: arguments have names",
+      received: preview(jsonSchema),
+    });
+  }
+  return new FunctionTool(schema, input, definition);
+}
+
+class FunctionTool<Schema extends ToolInputSchema, State> extends BaseTool {
+  private readonly states: InstanceStore<State>;
+
+  constructor(
+    schema: BaseTool["schema"],
+    private readonly input: ReadSchema,
+    private readonly definition: ToolDefinition<Schema, State>,
+  ) {
+    super(schema);
+    this.states = new InstanceStore(`tool "${schema.function.name}"`, "tool");
+    // Set only where there is one: the loop asks the tools that have a reward of their own.
+    const { reward } = definition;
+    if (reward)
+      this.calcReward = async (instanceId, kwargs = {}) => reward(this.stateOf(instanceId), { instanceId, kwargs });
+  }
+
+  override async create(instanceId: string, { createKwargs = {} }: CreateOptions = {}) {
+    if (this.definition.create)
+      this.states.start(instanceId, await this.definition.create({ instanceId, kwargs: createKwargs }));
+    return { instanceId };
+  }
+
+  async execute(
+    instanceId: string,
+    parameters: Record<string, unknown>,
+    { agentData = {}, signal, pauseDeadline, ...kwargs }: ExecuteOptions = {},
+  ): Promise<ToolResult> {
+    const state = this.stateOf(instanceId);
+    const problem = findArgumentError(this.schema, parameters);
+    if (problem !== null) return refuseArguments(problem);
+    const checked = await this.input.validate?.(parameters);
+    if (checked?.success === false) return refuseArguments(checked.error.message);
+    const output = await this.definition.execute((checked ? checked.value : parameters) as ToolInput<Schema>, {
+      instanceId,
+      kwargs,
+      state,
+      signal: signal ?? new AbortController().signal,
+      agentData,
+      pauseDeadline: pauseDeadline ?? (() => () => {}),
+    });
+    return this.readOutput(output);
+  }
+
+  override async release(instanceId: string, kwargs: Record<string, unknown> = {}): Promise<void> {
+    if (!this.states.has(instanceId)) return;
+    const state = this.states.get(instanceId);
+    this.states.end(instanceId);
+    await this.definition.release?.(state, { instanceId, kwargs });
+  }
+
+  override async dispose(): Promise<void> {
+    await this.definition.dispose?.();
+  }
+
+  /** @throws ToolError for a conversation that was not created, or is released. */
+  private stateOf(instanceId: string): State {
+    return this.definition.create ? this.states.get(instanceId) : (undefined as State);
+  }
+
+  /** @throws ToolError for what JSON cannot say. */
+  private readOutput(output: unknown): ToolResult {
+    if (isAnswer(output)) {
+      const { reward = 0, metrics = {}, ...response } = output;
+      return { response, reward, metrics };
+    }
+    let text: string | undefined;
+    let cause: unknown;
+    try {
+      // Numbers as they are: JSON would say null for those that are not finite.
+      text = typeof output === "string" || typeof output === "number" ? String(output) : JSON.stringify(output);
+    } catch (thrown) {
+      cause = thrown;
+    }
+    if (text !== undefined) return { response: { text }, reward: 0, metrics: {} };
+    throw new ToolError("returned what JSON cannot say", {
+      code: "tool/bad-answer",
+      subject: `execute of tool "${this.name}"`,
+      expected: "a text, { text, reward, metrics }, or a value that JSON can say",
+      received: cause === undefined ? typeof output : (cause as Error).message,
+      cause,
+    });
+  }
+}
+
+const answerKeys = ["text", "image", "video", "audio", "reward", "metrics"];
+
+function isAnswer(output: unknown): output is ToolAnswer {
+  if (typeof output !== "object" || output === null) return false;
+  return (
+    typeof (output as ToolAnswer).text === "string" && Object.keys(output).every((key) => answerKeys.includes(key))
+  );
+}
+
+/** As OpenAI's API and the parsers of calls know names. */
+const namePattern = /^[a-zA-Z0-9_-]{1,64}$/;
+
+/** What the types say, for those who write JavaScript. */
+function checkDefinition({
+  name,
+  description,
+  execute,
+}: {
+  name: unknown;
+  description: unknown;
+  execute: unknown;
+}): void {
+  const check = (isRight: boolean, subject: string, summary: string, expected: string, received: unknown) => {
+    if (isRight) return;
+    const shown = typeof received === "function" ? "a function" : preview(received);
+    throw new ToolError(summary, { code: "tool/bad-definition", subject, expected, received: shown });
+  };
+  const isCallable = typeof name === "string" && namePattern.test(name);
+  check(isCallable, "name of a tool", "cannot be called", "1 to 64 letters, digits, _ and -", name);
+  check(typeof description === "string", `description of tool "${name}"`, "is missing", "a text", description);
+  check(typeof execute === "function", `execute of tool "${name}"`, "is no function", "a function", execute);
+}
+
+/** Whether only an object can fit, as far as the schema itself says; what says nothing is taken for one. */
+function describesObject(schema: JsonSchema): boolean {
+  const branches = [schema["anyOf"] ?? schema["oneOf"] ?? []].flat() as JsonSchema[];
+  if (schema["type"] !== undefined) return schema["type"] === "object";
+  return branches.every(describesObject);
+}

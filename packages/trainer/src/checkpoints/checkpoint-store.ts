@@ -1,0 +1,273 @@
+import { existsSync } from "node:fs";
+import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { DataError, EngineError } from "@cria/core";
+
+import {
+  isStateful,
+  restoreEngineState,
+  type StatefulEngine,
+  verifyEngineState,
+  writeEngineState,
+} from "./engine-state.js";
+import { describeMachine, type Machine } from "./machine.js";
+import { guardRunWrite, writeAtomically } from "./run-folder.js";
+
+/** Everything that a run needs to go on as if it had never stopped. */
+export interface TrainingState {
+  /** Steps done. */
+  step: number;
+  /** "actor", and "critic" where there is one. */
+  engines: Record<string, object>;
+  /** Plain JSON: the data loader's place, controllers, ... */
+  data: unknown;
+  /** Plain JSON: what the random draws depend on. */
+  rng: unknown;
+  /** Made by the clock or by an interruption: only the newest of these is kept, beside those that count. */
+  interim?: boolean;
+}
+
+/** A checkpoint on disk whose files were read and found whole. */
+export interface Checkpoint {
+  path: string;
+  step: number;
+  /** What made it; null where it does not say. */
+  machine: Machine | null;
+  data: unknown;
+  rng: unknown;
+}
+
+/** One that is written and synced, but under a temporary name. */
+export interface PendingCheckpoint {
+  commit(): Promise<void>;
+  discard(): Promise<void>;
+}
+
+const STATE_FILE = "state.bin";
+const NAME = /^global_step_(\d+)$/;
+
+/**
+ * `checkpoints/global_step_N/{actor/state.bin,critic/state.bin,data.json,rng.json}` of a run, and its
+ * `latest_checkpointed_iteration.txt`. A checkpoint gets its name only when all of it is on disk: whatever has a name and
+ * is whole can be resumed from, and a process killed at any instant leaves at most temporary names behind.
+ */
+export class CheckpointStore {
+  readonly path: string;
+
+  constructor(
+    private readonly runPath: string,
+    /** Most checkpoints kept, interim ones not counted; null: all. */
+    private readonly keep: number | null = null,
+  ) {
+    this.path = join(runPath, "checkpoints");
+  }
+
+  /** Steps that have a checkpoint, newest first. */
+  async list(): Promise<number[]> {
+    const names = await readdir(this.path).catch(() => []);
+    return names
+      .flatMap((name) => NAME.exec(name)?.[1] ?? [])
+      .map(Number)
+      .sort((a, b) => b - a);
+  }
+
+  folderOf(step: number): string {
+    return join(this.path, `global_step_${step}`);
+  }
+
+  /** Writes and syncs all files. @throws DataError when that fails, disk full included; nothing is left behind then. */
+  async prepare(state: TrainingState): Promise<PendingCheckpoint> {
+    const target = this.folderOf(state.step);
+    const temporary = `${target}.${process.pid}.tmp`;
+    await guardRunWrite(target, async () => {
+      try {
+        await rm(temporary, { recursive: true, force: true });
+        await mkdir(temporary, { recursive: true });
+        for (const [name, engine] of Object.entries(state.engines)) {
+          await mkdir(join(temporary, name), { recursive: true });
+          await writeEngineState(join(temporary, name, STATE_FILE), checkStateful(name, engine));
+          await syncFolder(join(temporary, name));
+        }
+        const engines = Object.keys(state.engines);
+        await writeJson(join(temporary, "data.json"), {
+          global_step: state.step,
+          engines,
+          machine: describeMachine(),
+          interim: state.interim === true,
+          data: state.data,
+        });
+        await writeJson(join(temporary, "rng.json"), { global_step: state.step, rng: state.rng });
+        await syncFolder(temporary);
+      } catch (error) {
+        await rm(temporary, { recursive: true, force: true }).catch(() => undefined);
+        throw error;
+      }
+    });
+    return {
+      commit: () => this.commit(state.step, temporary),
+      discard: () => rm(temporary, { recursive: true, force: true }),
+    };
+  }
+
+  private async commit(step: number, temporary: string): Promise<void> {
+    const target = this.folderOf(step);
+    await guardRunWrite(target, async () => {
+      await this.drop(step);
+      await rename(temporary, target);
+      await syncFolder(this.path);
+    });
+    await writeAtomically(join(this.runPath, "latest_checkpointed_iteration.txt"), `${step}`);
+    await this.dropSurplus();
+  }
+
+  private async dropSurplus(): Promise<void> {
+    const steps = await this.list();
+    const interim = await Promise.all(steps.map((step) => isInterim(this.folderOf(step))));
+    const pick = (wanted: boolean) => steps.filter((_, i) => interim[i] === wanted);
+    const surplus = [...pick(true).slice(1), ...(this.keep === null ? [] : pick(false).slice(this.keep))];
+    for (const old of surplus) await this.drop(old);
+  }
+
+  /** Removes a checkpoint; its name goes first, so that a kill leaves no half of one. */
+  private async drop(step: number): Promise<void> {
+    const folder = this.folderOf(step);
+    if (!existsSync(folder)) return;
+    const dying = `${folder}.dropped.tmp`;
+    await rm(dying, { recursive: true, force: true });
+    await rename(folder, dying);
+    await rm(dying, { recursive: true, force: true });
+  }
+
+  /** Removes what a killed process left under temporary names. Only for the process that owns the run folder. */
+  async sweep(): Promise<void> {
+    for (const name of await readdir(this.path).catch(() => []))
+      if (name.endsWith(".tmp")) await rm(join(this.path, name), { recursive: true, force: true });
+  }
+
+  /**
+   * The newest checkpoint that is whole, or null when there is none at all.
+   * @param warn told of each damaged one that was passed over.
+   * @throws DataError when there are checkpoints and all are damaged.
+   */
+  async findNewest(warn: (text: string) => void): Promise<Checkpoint | null> {
+    let damage: DataError | undefined;
+    for (const step of await this.list()) {
+      try {
+        return await readCheckpoint(this.folderOf(step));
+      } catch (error) {
+        if (!(error instanceof DataError)) throw error;
+        damage = error;
+        warn(`${basename(this.folderOf(step))} is damaged, trying the one before it\n  ${error.message}`);
+      }
+    }
+    if (damage) throw damage;
+    return null;
+  }
+
+  /** Renames checkpoints after `step`, which a run that goes on from there will make again. Returns their new names. */
+  async setAsideAfter(step: number): Promise<string[]> {
+    const names: string[] = [];
+    for (const newer of (await this.list()).filter((s) => s > step)) {
+      const base = `${this.folderOf(newer)}.superseded`;
+      let name = base;
+      for (let i = 2; existsSync(name); i++) name = `${base}-${i}`;
+      await guardRunWrite(name, () => rename(this.folderOf(newer), name));
+      names.push(name);
+    }
+    return names;
+  }
+}
+
+/** A damaged checkpoint counts as one to be kept. */
+async function isInterim(path: string): Promise<boolean> {
+  try {
+    return (JSON.parse(await readFile(join(path, "data.json"), "utf8")) as { interim?: boolean }).interim === true;
+  } catch {
+    return false;
+  }
+}
+
+/** Reads a checkpoint's small files and checks its large ones. @throws DataError naming the file that is wrong. */
+export async function readCheckpoint(path: string): Promise<Checkpoint> {
+  const step = Number(NAME.exec(basename(path))?.[1] ?? Number.NaN);
+  if (Number.isNaN(step)) {
+    throw new DataError("is not a checkpoint", {
+      code: "data/bad-checkpoint",
+      subject: path,
+      expected: "a folder named global_step_<N>",
+      received: basename(path),
+    });
+  }
+  const contents = await readJson<{ engines: string[]; machine?: Machine; data: unknown }>(
+    join(path, "data.json"),
+    step,
+  );
+  const { engines, machine = null, data } = contents;
+  const { rng } = await readJson<{ rng: unknown }>(join(path, "rng.json"), step);
+  for (const name of engines) await verifyEngineState(join(path, name, STATE_FILE));
+  return { path, step, machine, data, rng };
+}
+
+/** Puts weights, moments and step counts back. @throws DataError when they are those of another model, or missing. */
+export async function restoreEngines(checkpoint: Checkpoint, engines: Record<string, object>): Promise<void> {
+  for (const [name, engine] of Object.entries(engines)) {
+    const file = join(checkpoint.path, name, STATE_FILE);
+    if (!existsSync(file)) {
+      throw new DataError(`has no ${name}`, {
+        code: "data/checkpoint-mismatch",
+        subject: checkpoint.path,
+        expected: file,
+        received: "a checkpoint of a run without it",
+        remedy: "resume with the algorithm.adv_estimator of that run, or start anew with trainer.resume_mode=disable",
+      });
+    }
+    await restoreEngineState(file, checkStateful(name, engine));
+  }
+}
+
+function checkStateful(name: string, engine: object): StatefulEngine {
+  if (isStateful(engine)) return engine;
+  throw new EngineError("cannot be saved in a checkpoint", {
+    code: "engine/no-state",
+    subject: `the engine of the ${name}`,
+    expected: "an engine whose tensors can be read and written, as loadModel's",
+  });
+}
+
+async function writeJson(path: string, value: unknown): Promise<void> {
+  const file = await open(path, "w");
+  try {
+    await file.writeFile(`${JSON.stringify(value, null, 2)}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function readJson<T>(path: string, step: number): Promise<T> {
+  let received: string;
+  try {
+    const value = JSON.parse(await readFile(path, "utf8")) as T & { global_step: number };
+    if (value.global_step === step) return value;
+    received = `global_step ${value.global_step}`;
+  } catch (error) {
+    received = (error as Error).message;
+  }
+  throw new DataError("is damaged", {
+    code: "data/bad-checkpoint",
+    subject: path,
+    expected: `JSON of global_step ${step}`,
+    received,
+    remedy: "resume from another checkpoint: trainer.resume_mode=resume_path trainer.resume_from_path=<folder>",
+  });
+}
+
+/** A rename or a new file lasts only once its folder is synced. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path);
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

@@ -1,0 +1,381 @@
+import { spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { getRuntimeInfo } from "@cria/engine";
+import { TinyModels } from "@cria/engine/testing";
+import { afterAll, describe, expect, it } from "vitest";
+import { checkConfig } from "../config/check-config.js";
+import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
+import { Policy } from "../policy/policy.js";
+import { listEngines, runTraining } from "../run/run-training.js";
+import type { StepMetrics } from "../step/collect-metrics.js";
+import { dropTimes } from "../testing/drop-times.js";
+import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";
+import { CheckpointStore } from "./checkpoint-store.js";
+import { compareConfigs } from "./compare-configs.js";
+import { isStateful, restoreEngineState, verifyEngineState, writeEngineState } from "./engine-state.js";
+import { findRunPath, type OpenedRun, openRun } from "./open-run.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+const options: TinySessionOptions = {
+  prompts: ["a", "bb", "ccc", "dddd", "eeeee"],
+  data: { train_batch_size: 2 },
+  actor: { ppo_mini_batch_size: 1, optim: { lr: 1e-2, lr_warmup_steps: 4 } },
+  trainer: { total_training_steps: 6, save_freq: 1 },
+};
+
+/** Trains a session's config as `cria train` does, as far as `until`. */
+async function train(
+  session: TinySession,
+  until = 6,
+): Promise<{ said: string[]; history: StepMetrics[]; path: string }> {
+  const said: string[] = [];
+  session.config.trainer.total_training_steps = until;
+  const run = await openRun(session.config, (text) => said.push(text));
+  try {
+    return { said, path: run.folder.path, history: await runTraining(session, run.folder, run) };
+  } finally {
+    await run.close();
+  }
+}
+
+/** A session like the given one, as a new process would open it: same config, an engine that learned nothing. */
+async function reopen(session: TinySession, trainer: Record<string, unknown> = {}): Promise<TinySession> {
+  const again = await openTinySession(models, options);
+  const raw = JSON.parse(JSON.stringify(session.config)) as TrainConfig;
+  const config = checkConfig(trainConfigSchema, { ...raw, trainer: { ...raw.trainer, ...trainer } }, "test");
+  return Object.assign(again, { config });
+}
+
+function mount(...args: string[]): void {
+  const { status, stderr } = spawnSync("mount", args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(stderr);
+}
+
+/** Only root may mount, and not in every container. */
+function canMount(): boolean {
+  const folder = mkdtempSync(join(tmpdir(), "cria-mount-"));
+  const mounted = spawnSync("mount", ["-t", "tmpfs", "none", folder]).status === 0;
+  if (mounted) spawnSync("umount", [folder]);
+  rmSync(folder, { recursive: true });
+  return mounted;
+}
+
+const readMetrics = (path: string) =>
+  readFileSync(join(path, "metrics.jsonl"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => dropTimes(JSON.parse(line) as StepMetrics));
+
+describe("a resumed run", () => {
+  it("computes, step by step, what an uninterrupted one does", async () => {
+    const whole = await train(await openTinySession(models, options));
+    const first = await openTinySession(models, options);
+    const { path } = await train(first, 2);
+    const { said } = await train(await reopen(first), 5);
+    expect(said.join()).toMatch(/resuming after step 2/);
+    const last = await train(await reopen(first), 6);
+    expect(last.history.map((m) => m["training/global_step"])).toEqual([6]);
+    expect(readMetrics(path)).toEqual(readMetrics(whole.path));
+    expect(readMetrics(path)).toHaveLength(6);
+    expect(readFileSync(join(path, "rollouts", "6.jsonl"), "utf8").replace(/"[a-z]+_s":[\d.e-]+/g, "")).toBe(
+      readFileSync(join(whole.path, "rollouts", "6.jsonl"), "utf8").replace(/"[a-z]+_s":[\d.e-]+/g, ""),
+    );
+    expect(readFileSync(join(path, "adapter.gguf")).equals(readFileSync(join(whole.path, "adapter.gguf")))).toBe(true);
+    // Complete: nothing is trained again.
+    expect((await train(await reopen(first), 6)).history).toEqual([]);
+    expect(readMetrics(path)).toHaveLength(6);
+  });
+
+  it("is told when other kernels go on than began; its config is not", async () => {
+    const session = await openTinySession(models, options);
+    const { path } = await train(session, 1);
+    const { cpuKernel, ggmlBuild } = getRuntimeInfo();
+    const machine = { cpu_kernel: cpuKernel, ggml_build: ggmlBuild };
+    expect(JSON.parse(readFileSync(join(path, "config.json"), "utf8"))).toMatchObject({ machine });
+    const same = await train(await reopen(session), 2);
+    expect(same.said.join()).not.toMatch(/kernel|config has changed since[\s\S]*machine/);
+    const file = join(path, "checkpoints", "global_step_2", "data.json");
+    const contents = JSON.parse(readFileSync(file, "utf8"));
+    expect(contents.machine).toEqual(machine);
+    writeFileSync(file, JSON.stringify({ ...contents, machine: { cpu_kernel: "avx1024", ggml_build: "z80" } }));
+    const other = await train(await reopen(session), 3);
+    expect(other.said.join("\n")).toContain("made by CPU kernel avx1024 with ggml's build z80");
+    expect(other.said.join("\n")).toContain(`this process has CPU kernel ${cpuKernel} with ggml's build ${ggmlBuild}`);
+    // Checkpoints of before say nothing of it.
+    const third = join(path, "checkpoints", "global_step_3", "data.json");
+    const { machine: _, ...rest } = JSON.parse(readFileSync(third, "utf8"));
+    writeFileSync(third, JSON.stringify(rest));
+    expect((await train(await reopen(session), 4)).said.join()).not.toMatch(/kernel/);
+  });
+
+  it("forgets the steps after its checkpoint, and a line that was cut short", async () => {
+    const session = await openTinySession(models, options);
+    session.config.trainer.save_freq = 2;
+    const { path } = await train(session, 4);
+    const metrics = readFileSync(join(path, "metrics.jsonl"), "utf8");
+    writeFileSync(join(path, "metrics.jsonl"), `${metrics}{"training/global_step":5}\n{"training/glob`);
+    writeFileSync(join(path, "rollouts", "9.jsonl"), "{}\n");
+    await train(await reopen(session), 6);
+    expect(readMetrics(path).map((m) => m["training/global_step"])).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(readdirSync(join(path, "rollouts"))).not.toContain("9.jsonl");
+  });
+
+  it("critic and KL controller resume too; a checkpoint without a critic is refused by a run with one", async () => {
+    const algorithm = { adv_estimator: "gae", use_kl_in_reward: true, kl_ctrl: { type: "adaptive", kl_coef: 0.1 } };
+    const withCritic = { ...options, algorithm };
+    const whole = await train(await openTinySession(models, withCritic), 4);
+    const first = await openTinySession(models, withCritic);
+    const { path } = await train(first, 2);
+    const second = Object.assign(await openTinySession(models, withCritic), { config: (await reopen(first)).config });
+    await train(second, 4);
+    expect(readdirSync(join(path, "checkpoints", "global_step_4")).sort()).toEqual([
+      "actor",
+      "critic",
+      "data.json",
+      "rng.json",
+    ]);
+    expect(readMetrics(path)).toEqual(readMetrics(whole.path));
+    const plain = await openTinySession(models, options);
+    await train(plain, 1);
+    const later = Object.assign(await openTinySession(models, withCritic), { config: (await reopen(plain)).config });
+    await expect(train(later, 2)).rejects.toThrow(/has no critic[\s\S]*adv_estimator/);
+  });
+
+  it("full training resumes too", async () => {
+    const path = await models.write({ seed: 5, embeddingScale: 0.25 });
+    const load = () => models.load({}, { path, trainable: "full", contextSize: 56, maxSequences: 16 });
+    const session = await openTinySession(models, options);
+    const whole = await train(Object.assign(session, { engine: await load() }), 3);
+    const second = Object.assign(await openTinySession(models, options), { engine: await load() });
+    const { path: folder } = await train(second, 1);
+    await train(Object.assign(await reopen(second), { engine: await load() }), 3);
+    expect(readMetrics(folder)).toEqual(readMetrics(whole.path));
+  });
+});
+
+describe("checkpoints", () => {
+  it("hold actor, data.json and rng.json; the newest is named; surplus ones go", async () => {
+    const session = await openTinySession(models, options);
+    session.config.trainer.max_actor_ckpt_to_keep = 2;
+    const { path } = await train(session, 5);
+    expect(readdirSync(join(path, "checkpoints")).sort()).toEqual(["global_step_4", "global_step_5"]);
+    expect(readFileSync(join(path, "latest_checkpointed_iteration.txt"), "utf8")).toBe("5");
+    const newest = join(path, "checkpoints", "global_step_5");
+    expect(readdirSync(newest).sort()).toEqual(["actor", "data.json", "rng.json"]);
+    const header = await verifyEngineState(join(newest, "actor", "state.bin"));
+    expect(header).toMatchObject({ architecture: "qwen3", trainable: "lora" });
+    expect(header.stepCount).toBeGreaterThanOrEqual(5);
+    expect(header.tensors.length).toBe(2 * 7 * 2);
+  });
+
+  it("are named as the newest only when they have their names", async () => {
+    const session = await openTinySession(models, options);
+    const store = new CheckpointStore(session.folder);
+    const latest = () => readFileSync(join(session.folder, "latest_checkpointed_iteration.txt"), "utf8");
+    const prepare = (step: number) => store.prepare({ step, engines: listEngines(session), data: {}, rng: {} });
+    await (await prepare(1)).commit();
+    expect(latest()).toBe("1");
+    const pending = await prepare(2);
+    // What was written is gone, so it cannot be renamed: to other tools the first one is the newest still.
+    for (const name of readdirSync(store.path).filter((name) => name.endsWith(".tmp")))
+      rmSync(join(store.path, name), { recursive: true });
+    await expect(pending.commit()).rejects.toThrow(/global_step_2/);
+    expect(latest()).toBe("1");
+    expect(await store.list()).toEqual([1]);
+  });
+
+  it("a damaged newest one is passed over, and named", async () => {
+    for (const damage of [
+      (folder: string) => truncateSync(join(folder, "actor", "state.bin"), 1000),
+      (folder: string) => {
+        const file = join(folder, "actor", "state.bin");
+        const bytes = readFileSync(file);
+        bytes[bytes.length >> 1]! ^= 1;
+        writeFileSync(file, bytes);
+      },
+      (folder: string) => rmSync(join(folder, "actor"), { recursive: true }),
+      (folder: string) => writeFileSync(join(folder, "data.json"), "{"),
+      (folder: string) => rmSync(join(folder, "rng.json")),
+    ]) {
+      const session = await openTinySession(models, options);
+      const { path } = await train(session, 3);
+      const whole = readMetrics(path);
+      damage(join(path, "checkpoints", "global_step_3"));
+      const { said, history } = await train(await reopen(session), 3);
+      expect(said.join("\n")).toMatch(/global_step_3 is damaged, trying the one before it[\s\S]*after step 2/);
+      expect(history).toHaveLength(1);
+      expect(readMetrics(path)).toEqual(whole);
+      expect(readdirSync(join(path, "checkpoints"))).toContain("global_step_3.superseded");
+    }
+  });
+
+  it("when all are damaged, nothing is started anew behind one's back", async () => {
+    const session = await openTinySession(models, options);
+    const { path } = await train(session, 1);
+    truncateSync(join(path, "checkpoints", "global_step_1", "actor", "state.bin"), 5);
+    await expect(train(await reopen(session))).rejects.toThrow(/state\.bin: is damaged/);
+    expect(readMetrics(path)).toHaveLength(1);
+  });
+
+  it("half-written ones of a killed process are swept away", async () => {
+    const session = await openTinySession(models, options);
+    const { path } = await train(session, 1);
+    mkdirSync(join(path, "checkpoints", "global_step_2.123.tmp", "actor"), { recursive: true });
+    await train(await reopen(session), 2);
+    expect(readdirSync(join(path, "checkpoints")).sort()).toEqual(["global_step_1", "global_step_2"]);
+  });
+
+  it("a run folder that cannot be made is an error that says what to do", async () => {
+    const session = await openTinySession(models, options);
+    writeFileSync(join(models.folder, "a-file"), "");
+    session.config.trainer.default_local_dir = join(models.folder, "a-file");
+    await expect(openRun(session.config, () => undefined)).rejects.toThrow(/cannot be written[\s\S]*default_local_dir/);
+  });
+
+  it.skipIf(!canMount())("a disk that fills up, and one that is read-only", async () => {
+    const disk = join(models.folder, "disk");
+    mkdirSync(disk);
+    const session = await openTinySession(models, options);
+    // Room for a few checkpoints of about 50 kB.
+    mount("-t", "tmpfs", "-o", "size=256k", "none", disk);
+    try {
+      session.config.trainer.default_local_dir = disk;
+      await expect(train(session)).rejects.toThrow(/cannot[\s\S]*ENOSPC|No space left[\s\S]*free some space/);
+      const steps = readdirSync(join(findRunPath(session.config), "checkpoints"));
+      expect(steps.length).toBeGreaterThan(0);
+      expect(steps.filter((name) => name.endsWith(".tmp"))).toEqual([]);
+      mount("-o", "remount,size=16m", disk);
+      expect((await train(await reopen(session))).history.length).toBeGreaterThan(0);
+      mount("-o", "remount,ro", disk);
+      await expect(train(await reopen(session))).rejects.toThrow(
+        /cannot be written[\s\S]*EROFS[\s\S]*default_local_dir/,
+      );
+    } finally {
+      spawnSync("umount", [disk]);
+    }
+  });
+
+  it("a checkpoint that cannot be written ends the run, leaves the last good one, and no half", async () => {
+    const session = await openTinySession(models, options);
+    const { path } = await train(session, 1);
+    const again = await reopen(session);
+    const failing = new Proxy(again.policy.engine, {
+      get: (target, name) =>
+        name === "readTensor"
+          ? () => Promise.reject(Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" }))
+          : typeof Reflect.get(target, name, target) === "function"
+            ? (Reflect.get(target, name, target) as () => unknown).bind(target)
+            : Reflect.get(target, name, target),
+    });
+    await expect(train({ ...again, policy: new Policy({ ...again.policy, engine: failing }) }, 3)).rejects.toThrow(
+      /global_step_2: cannot be written[\s\S]*free some space/,
+    );
+    expect(readdirSync(join(path, "checkpoints"))).toEqual(["global_step_1"]);
+    expect((await train(await reopen(session), 2)).history).toHaveLength(1);
+  });
+
+  it("those of another model are refused before anything is changed", async () => {
+    const one = await openTinySession(models, options);
+    const two = await models.load({}, { lora: { rank: 2, alpha: 4 } });
+    if (!isStateful(one.policy.engine)) throw new Error("the tiny model keeps a state");
+    const file = join(models.folder, "state.bin");
+    await writeEngineState(file, one.policy.engine);
+    await expect(restoreEngineState(file, two)).rejects.toThrow(/another model[\s\S]*expected: .*lora_[ab] \[/);
+  });
+});
+
+describe("the run folder", () => {
+  it("resume_mode disable moves an earlier run aside and says where", async () => {
+    const session = await openTinySession(models, options);
+    const { path } = await train(session, 2);
+    const { said, history } = await train(await reopen(session, { resume_mode: "disable" }), 1);
+    expect(said.join()).toContain(`${path}.old-1`);
+    expect(history.map((m) => m["training/global_step"])).toEqual([1]);
+    expect(readMetrics(`${path}.old-1`)).toHaveLength(2);
+    expect(existsSync(join(`${path}.old-1`, "run.lock"))).toBe(false);
+    // So does a run that was killed before its first checkpoint.
+    rmSync(join(path, "checkpoints"), { recursive: true });
+    expect((await train(await reopen(session), 1)).said.join()).toContain(`${path}.old-2`);
+  });
+
+  it("resume_path goes on from another run's checkpoint, and leaves that run alone", async () => {
+    const session = await openTinySession(models, options);
+    const { path } = await train(session, 4);
+    const whole = readMetrics(path);
+    const from = { resume_mode: "resume_path", experiment_name: "branch" };
+    const branch = await train(
+      await reopen(session, { ...from, resume_from_path: join(path, "checkpoints", "global_step_2") }),
+      4,
+    );
+    expect(branch.path).not.toBe(path);
+    expect(readMetrics(branch.path)).toEqual(whole.slice(2));
+    expect(readMetrics(path)).toEqual(whole);
+    const newest = await train(await reopen(session, { ...from, resume_from_path: path, experiment_name: "b2" }), 5);
+    expect(newest.history.map((m) => m["training/global_step"])).toEqual([5]);
+    await expect(train(await reopen(session, { ...from, resume_from_path: models.folder }))).rejects.toThrow(
+      /is not a checkpoint/,
+    );
+    await expect(train(await reopen(session, from))).rejects.toThrow(/resume_from_path: is missing/);
+  });
+
+  it("resume_path within the run sets the later checkpoints aside", async () => {
+    const session = await openTinySession(models, options);
+    const { path } = await train(session, 3);
+    const whole = readMetrics(path);
+    const back = { resume_mode: "resume_path", resume_from_path: join(path, "checkpoints", "global_step_1") };
+    await train(await reopen(session, back), 2);
+    expect(readMetrics(path)).toEqual(whole.slice(0, 2));
+    expect(readdirSync(join(path, "checkpoints")).sort()).toEqual([
+      "global_step_1",
+      "global_step_2",
+      "global_step_2.superseded",
+      "global_step_3.superseded",
+    ]);
+  });
+
+  it("config changed between runs: the keys are named; those that would make nonsense are refused", async () => {
+    const session = await openTinySession(models, options);
+    await train(session, 1);
+    const changed = await reopen(session);
+    changed.config.actor_rollout_ref.actor.optim.lr = 5e-3;
+    changed.config.actor_rollout_ref.rollout.n = 2;
+    const { said } = await train(changed, 2);
+    expect(said.join("\n")).toMatch(/actor\.optim\.lr: 0\.01 -> 0\.005[\s\S]*rollout\.n: 4 -> 2/);
+    const other = await reopen(session);
+    other.config.actor_rollout_ref.model.lora_alpha = 64;
+    await expect(train(other, 3)).rejects.toThrow(/lora_alpha: differs[\s\S]*expected: 8[\s\S]*received: 64/);
+  });
+
+  it("belongs to one living process", async () => {
+    const session = await openTinySession(models, options);
+    const run: OpenedRun = await openRun(session.config, () => undefined);
+    await expect(train(session, 1)).rejects.toThrow(/in use by another run[\s\S]*run\.lock/);
+    run.close();
+    const { history } = await train(session, 1);
+    expect(history).toHaveLength(1);
+    expect(existsSync(`${findRunPath(session.config)}.run.lock`)).toBe(false);
+  });
+});
+
+describe("comparing configs", () => {
+  it("names every differing key", () => {
+    expect(compareConfigs({ a: 1, b: { c: [1], d: 2 }, e: 3 }, { a: 1, b: { c: [1, 2], d: 2 }, f: null })).toEqual([
+      { key: "b.c", before: [1], after: [1, 2] },
+      { key: "f", before: undefined, after: null },
+      { key: "e", before: 3, after: undefined },
+    ]);
+  });
+});

@@ -1,0 +1,202 @@
+import { existsSync } from "node:fs";
+import { readFile, rename } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { ConfigError, DataError } from "@cria/core";
+import { isMapping } from "../config/raw-config.js";
+import type { TrainConfig } from "../config/train-config.js";
+
+import type { Unvalidated } from "../run/run-steps.js";
+
+import { type Checkpoint, CheckpointStore, readCheckpoint } from "./checkpoint-store.js";
+import { compareConfigs, formatDifferences } from "./compare-configs.js";
+import { compareMachines, describeMachine } from "./machine.js";
+import { guardRunWrite, RunFolder } from "./run-folder.js";
+import { RunLock } from "./run-lock.js";
+
+export interface OpenedRun {
+  folder: RunFolder;
+  checkpoints: CheckpointStore;
+  /** What to go on from; null: from the start. */
+  resume: Checkpoint | null;
+  close(): void;
+}
+
+/** The part of a config that says where a run lies and what it goes on from. */
+export interface RunConfig {
+  trainer: Pick<
+    TrainConfig["trainer"],
+    | "project_name"
+    | "experiment_name"
+    | "default_local_dir"
+    | "resume_mode"
+    | "resume_from_path"
+    | "max_actor_ckpt_to_keep"
+  >;
+}
+
+/** Keys that decide what the saved tensors mean: with another value the run would go on from nonsense. Those of sft last. */
+const FIXED_KEYS = [
+  "actor_rollout_ref.model.path",
+  "actor_rollout_ref.model.lora_rank",
+  "actor_rollout_ref.model.lora_alpha",
+  "actor_rollout_ref.model.target_modules",
+  "actor_rollout_ref.model.lora_adapter_path",
+  "model.path",
+  "model.lora_rank",
+  "model.lora_alpha",
+  "model.target_modules",
+];
+
+export function findRunPath({ trainer }: RunConfig): string {
+  return join(trainer.default_local_dir, trainer.project_name, trainer.experiment_name);
+}
+
+/**
+ * Makes or enters the run folder by `trainer.resume_mode`, and decides where training starts. Files of an earlier run are
+ * never removed: a run that starts anew moves them to `<experiment_name>.old-<i>`.
+ * @param say told in one text each: what is resumed, moved, passed over, or different in the config.
+ * @throws DataError when the folder is in use or cannot be written, or no checkpoint is whole; ConfigError when the config
+ *   does not fit the checkpoint.
+ */
+export async function openRun(config: RunConfig, say: (text: string) => void): Promise<OpenedRun> {
+  const path = findRunPath(config);
+  const lock = await RunLock.acquire(path);
+  try {
+    const checkpoints = new CheckpointStore(path, config.trainer.max_actor_ckpt_to_keep);
+    await checkpoints.sweep();
+    const resume = await findResume(config, say);
+    const within = resume !== null && resolve(dirname(dirname(resume.path))) === resolve(path);
+    if (resume) {
+      await checkConfigOf(resume.path, config, say);
+      say(`resuming after step ${resume.step}, from ${resume.path}`);
+      const otherKernels = compareMachines(resume.machine, describeMachine());
+      if (otherKernels) say(otherKernels);
+    }
+    if (within) {
+      for (const name of await checkpoints.setAsideAfter(resume.step))
+        say(`a later checkpoint is now ${basename(name)}`);
+    } else if (hasRun(path)) {
+      say(`an earlier run of this name was moved to ${await moveAside(path)}`);
+    }
+    const folder = await RunFolder.create(path);
+    if (within) await folder.rewindTo(resume.step, isValidated(resume) ? resume.step : resume.step - 1);
+    await folder.writeConfig(config);
+    return { folder, checkpoints, resume, close: lock.release };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/**
+ * Finds what `openRun` would refuse for the lock or for the config, without reading checkpoints or changing anything: it
+ * must not cost the time of loading a model.
+ * @throws DataError when the folder is in use; ConfigError when the config does not fit the run to be resumed.
+ */
+export async function checkRun(config: RunConfig): Promise<void> {
+  const path = findRunPath(config);
+  await RunLock.check(path);
+  const { resume_mode, resume_from_path } = config.trainer;
+  const source = { auto: path, disable: null, resume_path: resume_from_path }[resume_mode];
+  if (source === null) return;
+  const [newest] = await new CheckpointStore(source).list();
+  const checkpoint = newest === undefined ? source : new CheckpointStore(source).folderOf(newest);
+  if (newest !== undefined || resume_mode === "resume_path") await checkConfigOf(checkpoint, config, () => undefined);
+}
+
+/** The checkpoint that `trainer.resume_mode` names; null: none. @throws ConfigError or DataError */
+export async function findResume(config: RunConfig, say: (text: string) => void): Promise<Checkpoint | null> {
+  const { trainer } = config;
+  if (trainer.resume_mode === "disable") return null;
+  if (trainer.resume_mode === "auto") return new CheckpointStore(findRunPath(config)).findNewest(say);
+  const path = trainer.resume_from_path;
+  if (path === null) {
+    throw new ConfigError("is missing", {
+      code: "config/bad-value",
+      subject: "trainer.resume_from_path",
+      expected: "a checkpoint (.../checkpoints/global_step_<N>) or a run folder, as trainer.resume_mode is resume_path",
+      received: "null",
+    });
+  }
+  return findCheckpoint(path, say);
+}
+
+/** A checkpoint by its own folder, or the newest whole one of a run folder. @throws DataError */
+export async function findCheckpoint(path: string, say: (text: string) => void): Promise<Checkpoint> {
+  if (!existsSync(join(path, "checkpoints"))) return readCheckpoint(resolve(path));
+  const newest = await new CheckpointStore(resolve(path)).findNewest(say);
+  if (newest) return newest;
+  throw new DataError("has no checkpoint", {
+    code: "data/bad-checkpoint",
+    subject: path,
+    expected: "a run that saved one, by trainer.save_freq or at its end",
+  });
+}
+
+/** @param checkpoint its folder. @throws ConfigError for a key that must not change; others are told. */
+async function checkConfigOf(checkpoint: string, config: RunConfig, say: (text: string) => void): Promise<void> {
+  const file = join(dirname(dirname(checkpoint)), "config.json");
+  if (!existsSync(file)) return;
+  let before: unknown;
+  try {
+    before = JSON.parse(await readFile(file, "utf8"));
+  } catch (error) {
+    say(`${file} cannot be read, so the configs were not compared: ${(error as Error).message}`);
+    return;
+  }
+  const [command, other] = [nameCommand(config), nameCommand(before)];
+  if (other !== null && other !== command) {
+    throw new ConfigError("is a checkpoint of another command", {
+      code: "config/other-command",
+      subject: checkpoint,
+      expected: `a run of ${command}`,
+      received: `a run of ${other}`,
+      remedy: "set another trainer.project_name or trainer.experiment_name; weights go from one to the other as a GGUF",
+    });
+  }
+  // The machine is compared by what the checkpoint itself says.
+  const differences = compareConfigs(before, JSON.parse(JSON.stringify(config)));
+  // Who names the checkpoint may know that the same model lies elsewhere now.
+  const explicit = config.trainer.resume_mode === "resume_path";
+  const fatal = differences.filter(({ key }) => FIXED_KEYS.includes(key) && !(explicit && key.endsWith("model.path")));
+  if (fatal.length > 0) {
+    throw new ConfigError("differs from the run that is to be resumed", {
+      code: "config/changed-since-checkpoint",
+      subject: fatal.map(({ key }) => key).join(", "),
+      expected: fatal.map(({ before: value }) => JSON.stringify(value)).join(", "),
+      received: fatal.map(({ after: value }) => JSON.stringify(value)).join(", "),
+      remedy:
+        "set it back, or start anew: another trainer.experiment_name, or trainer.resume_mode=disable (the same model at another path: trainer.resume_mode=resume_path)",
+    });
+  }
+  const changed = differences.filter(
+    ({ key }) => !/^(machine$|trainer\.(resume_|default_local_dir|project_name|experiment))/.test(key),
+  );
+  if (changed.length > 0) say(`the config has changed since ${basename(checkpoint)}:\n${formatDifferences(changed)}`);
+}
+
+/** The command whose config it is; null: neither's. */
+export function nameCommand(config: unknown): "cria train" | "cria sft" | null {
+  if (!isMapping(config)) return null;
+  if ("actor_rollout_ref" in config) return "cria train";
+  return "model" in config ? "cria sft" : null;
+}
+
+/** Whether the metrics of the checkpoint's step are complete: a validation may have been interrupted. */
+function isValidated({ data }: Checkpoint): boolean {
+  return (data as Unvalidated | null)?.unvalidated === undefined;
+}
+
+/** Whether a folder holds something of a run that must not be lost. */
+function hasRun(path: string): boolean {
+  return ["metrics.jsonl", "checkpoints", "adapter.gguf", "model.gguf"].some((name) => existsSync(join(path, name)));
+}
+
+async function moveAside(path: string): Promise<string> {
+  for (let i = 1; ; i++) {
+    const target = `${path}.old-${i}`;
+    if (existsSync(target)) continue;
+    await guardRunWrite(target, () => rename(path, target));
+    return target;
+  }
+}

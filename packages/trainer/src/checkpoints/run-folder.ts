@@ -1,0 +1,117 @@
+import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
+import { join, resolve } from "node:path";
+
+import { guardWrite, writeFileAtomically } from "@cria/core";
+import { describeMachine } from "./machine.js";
+
+/** Where a run writes: resolved config, metrics, trajectories, adapters. */
+export class RunFolder {
+  private constructor(readonly path: string) {}
+
+  static async create(path: string): Promise<RunFolder> {
+    await guardRunWrite(path, () => mkdir(path, { recursive: true }));
+    return new RunFolder(path);
+  }
+
+  /** Removes what an earlier run of the same name left. */
+  async clear(): Promise<void> {
+    for (const name of ["metrics.jsonl", "rollouts", "validation"])
+      await rm(join(this.path, name), { recursive: true, force: true });
+  }
+
+  /**
+   * Forgets everything after a step, for a run that goes on from there: metrics, rollouts, validations.
+   * @param lastMetrics the last step whose metrics stay; the step itself unless they are still to come.
+   */
+  async rewindTo(step: number, lastMetrics = step): Promise<void> {
+    const lines = (await readFile(this.file("metrics.jsonl"), "utf8").catch(() => "")).split("\n");
+    const kept = lines.filter((line) => readStep(line) <= lastMetrics);
+    if (kept.length > 0) await writeAtomically(this.file("metrics.jsonl"), kept.map((line) => `${line}\n`).join(""));
+    else await rm(this.file("metrics.jsonl"), { force: true });
+    for (const folder of ["rollouts", "validation"]) {
+      for (const name of await readdir(this.file(folder)).catch(() => []))
+        if (Number.parseInt(name, 10) > step) await rm(this.file(folder, name), { force: true });
+    }
+  }
+
+  /** The metrics of steps and validations that were written; none where there is no such file. */
+  async readMetrics(): Promise<Record<string, number>[]> {
+    const lines = (await readFile(this.file("metrics.jsonl"), "utf8").catch(() => "")).split("\n");
+    return lines
+      .filter((line) => Number.isFinite(readStep(line)))
+      .map((line) => JSON.parse(line) as Record<string, number>);
+  }
+
+  file(...parts: string[]): string {
+    return join(this.path, ...parts);
+  }
+
+  async writeJson(name: string, value: unknown): Promise<void> {
+    await writeAtomically(this.file(name), `${JSON.stringify(value, null, 2)}\n`);
+  }
+
+  /** The config, resolved, and the machine that computes by it. `config.json`. */
+  async writeConfig(config: object): Promise<void> {
+    await this.writeJson("config.json", { ...config, machine: describeMachine() });
+  }
+
+  async writeOrigin(model: string, configFolder: string): Promise<void> {
+    const origin: RunOrigin = {
+      model: resolve(model),
+      config_folder: resolve(configFolder),
+      started: new Date().toISOString(),
+    };
+    await this.writeJson("run.json", origin);
+  }
+
+  async writeLines(name: string, rows: readonly unknown[]): Promise<void> {
+    await writeLines(this.file(name), rows);
+  }
+
+  /** Appends and syncs. */
+  async appendLine(name: string, row: unknown): Promise<void> {
+    const path = this.file(name);
+    await guardRunWrite(path, async () => {
+      const file = await open(path, "a");
+      try {
+        await file.writeFile(`${JSON.stringify(row)}\n`);
+        await file.datasync();
+      } finally {
+        await file.close();
+      }
+    });
+  }
+}
+
+/** What `config.json` does not say of a run: where things lay. `run.json`. */
+export interface RunOrigin {
+  /** The model's GGUF. */
+  model: string;
+  /** Where relative paths of the config start. */
+  config_folder: string;
+  started: string;
+}
+
+/** JSON lines, written whole or not at all. @throws DataError */
+export function writeLines(path: string, rows: readonly unknown[]): Promise<void> {
+  return writeAtomically(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+}
+
+/** Writes to a temporary name, syncs, renames: a reader never meets half a file. @throws DataError */
+export function writeAtomically(path: string, text: string): Promise<void> {
+  return guardRunWrite(path, () => writeFileAtomically(path, text));
+}
+
+/** The step of a line of metrics; a line that a kill cut short belongs to none. */
+function readStep(line: string): number {
+  try {
+    return (JSON.parse(line) as Record<string, number>)["training/global_step"] ?? Number.POSITIVE_INFINITY;
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
+/** For what lies in a run folder: errors of the file system say what to do. @throws DataError */
+export function guardRunWrite<T>(path: string, write: () => Promise<T>): Promise<T> {
+  return guardWrite(path, write, "set trainer.default_local_dir to another folder");
+}

@@ -1,0 +1,58 @@
+import { constants, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { access, mkdir } from "node:fs/promises";
+import { hostname } from "node:os";
+import { dirname } from "node:path";
+import { DataError } from "@cria/core";
+import { lockFile } from "@cria/engine";
+
+import { guardRunWrite } from "./run-folder.js";
+
+/**
+ * Keeps two processes from training into one run folder. The lock lies beside the folder, which may be moved while it is
+ * held, and ends with the process that holds it.
+ */
+export class RunLock {
+  private constructor(readonly release: () => void) {}
+
+  /** @throws DataError when another process holds it, or the folder cannot be written. */
+  static async acquire(folder: string): Promise<RunLock> {
+    const file = `${folder}.run.lock`;
+    const release = await guardRunWrite(file, async () => {
+      await mkdir(dirname(file), { recursive: true });
+      await access(dirname(file), constants.W_OK);
+      return lockFile(file);
+    });
+    if (!release) throw makeTaken(folder, file);
+    try {
+      // For people, and for the message of whoever comes second.
+      await guardRunWrite(file, async () => writeFileSync(file, `process ${process.pid} on ${hostname()}`));
+    } catch (error) {
+      release();
+      throw error;
+    }
+    return new RunLock(release);
+  }
+
+  /** @throws DataError when another process holds it now. */
+  static async check(folder: string): Promise<void> {
+    if (existsSync(`${folder}.run.lock`)) (await RunLock.acquire(folder)).release();
+  }
+}
+
+function makeTaken(folder: string, file: string): DataError {
+  return new DataError("is in use by another run", {
+    code: "data/run-in-use",
+    subject: folder,
+    expected: "a run folder of its own",
+    received: `${readHolder(file)} trains into it (${file})`,
+    remedy: "wait for it, or set another trainer.experiment_name",
+  });
+}
+
+function readHolder(file: string): string {
+  try {
+    return readFileSync(file, "utf8") || "another process";
+  } catch {
+    return "another process";
+  }
+}

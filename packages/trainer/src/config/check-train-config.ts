@@ -1,0 +1,120 @@
+import { type AdvantageEstimator, composePolicyLoss, rewardStrategies } from "@cria/algorithms";
+import { ConfigError } from "@cria/core";
+import { getToolParser } from "@cria/tools";
+import { makeRolloutCorrectionOptions } from "../step/algorithm-options.js";
+import { makePolicyLossOptions } from "../step/policy-loss-options.js";
+import { countSamples } from "../task/multi-turn-options.js";
+import type { Registries } from "../task/registries.js";
+import type { TrainConfig } from "./train-config.js";
+
+/**
+ * What the schema cannot see: names in registries. Nothing is loaded yet, so a typo does not cost the time of loading a
+ * model or of a first batch of rollouts.
+ * @param registries the run's, with the algorithms that the config loads by path.
+ * @throws ConfigError for the first thing wrong.
+ */
+export function checkTrainConfig(config: TrainConfig, registries: Registries): void {
+  const { actor, rollout } = config.actor_rollout_ref;
+  composePolicyLoss(makePolicyLossOptions(config, rollout.response_length), registries);
+  checkLoss(config);
+  registries.klEstimates.get(actor.kl_loss_type);
+  rewardStrategies.get(config.reward_model.aggregation.strategy);
+  registries.klEstimates.get(config.algorithm.kl_penalty);
+  checkAlgorithm(config, registries);
+  // A config's own loops are not registered yet.
+  if (rollout.agent.agent_loop_config_path === null) registries.agentLoops.get(rollout.agent.default_agent_loop);
+  const { format } = rollout.multi_turn;
+  // A parser of the user's is loaded with the session.
+  if (!format.includes("#")) getToolParser(format, registries.toolParsers);
+}
+
+function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, registries: Registries): void {
+  const { needs } = registries.advantageEstimators.get(algorithm.adv_estimator);
+  registries.aggregations.get(critic.loss_agg_mode);
+  const samples = countSamples(actor_rollout_ref.rollout);
+  if (algorithm.adv_estimator === "grpo_passk" && samples < 2) {
+    throw new ConfigError("compares the best rollout of a prompt with the second", {
+      code: "config/bad-value",
+      subject: "algorithm.adv_estimator grpo_passk",
+      expected: "actor_rollout_ref.rollout.n of at least 2",
+      received: String(samples),
+    });
+  }
+  makeRolloutCorrectionOptions(algorithm);
+  checkNeeds(algorithm, needs);
+  const { rollout_is, rollout_is_batch_normalize } = algorithm.rollout_correction;
+  if (rollout_is_batch_normalize && rollout_is === null) {
+    throw new ConfigError("has no weights to normalise", {
+      code: "config/bad-value",
+      subject: "algorithm.rollout_correction.rollout_is_batch_normalize",
+      expected: "rollout_is: token or sequence",
+      received: "rollout_is: null",
+    });
+  }
+}
+
+/** What estimators need and a config can take from them. */
+function checkNeeds(algorithm: TrainConfig["algorithm"], needs: AdvantageEstimator["needs"]): void {
+  const { adv_estimator, gdpo_reward_keys: keys, gdpo_reward_weights: weights } = algorithm;
+  const refuse = (problem: string, subject: string, expected: string, received: string) => {
+    throw new ConfigError(problem, { code: "config/bad-value", subject: `algorithm.${subject}`, expected, received });
+  };
+  if (needs?.includes("sumPiSquared") && algorithm.rollout_correction.bypass_mode)
+    refuse(
+      "needs the forward pass that bypass_mode leaves out",
+      `adv_estimator ${adv_estimator}`,
+      "algorithm.rollout_correction.bypass_mode false",
+      "true",
+    );
+  if (needs?.includes("rewardParts")) {
+    if (keys === null)
+      refuse(
+        "must be told the parts of the reward",
+        "gdpo_reward_keys",
+        "names of numbers that the reward function returns, such as [score, format]",
+        "null",
+      );
+    if (algorithm.use_kl_in_reward)
+      refuse(
+        "normalises the parts of the reward, of which the KL is none",
+        `adv_estimator ${adv_estimator}`,
+        "algorithm.use_kl_in_reward false; actor.use_kl_loss has the KL in the loss",
+        "true",
+      );
+  }
+  if (weights !== null && weights.length !== keys?.length)
+    refuse(
+      "has not one weight for each key",
+      "gdpo_reward_weights",
+      `${keys?.length ?? 0} numbers, as many as gdpo_reward_keys`,
+      String(weights.length),
+    );
+}
+
+/** What decides on the loss in two places must not disagree. */
+function checkLoss({ algorithm, actor_rollout_ref }: TrainConfig): void {
+  const { policy_loss: loss } = actor_rollout_ref.actor;
+  const { bypass_mode, loss_type } = algorithm.rollout_correction;
+  const refuse = (problem: string, subject: string, expected: string, received: string) => {
+    throw new ConfigError(problem, { code: "config/bad-value", subject, expected, received });
+  };
+  const key = "actor_rollout_ref.actor.policy_loss.loss_mode";
+  if (loss.loss_mode === "dro" && loss.dro_beta === null)
+    refuse("needs the weight of its penalty", `${key} dro`, "policy_loss.dro_beta, 0.05 for example", "null");
+  if (loss.loss_mode === "bypass_mode" && !bypass_mode)
+    refuse(
+      "is the loss of a sampler whose logprobs are the old ones",
+      `${key} bypass_mode`,
+      "algorithm.rollout_correction.bypass_mode true",
+      "false",
+    );
+  if (loss_type === "reinforce" && !bypass_mode)
+    refuse(
+      "has an effect with bypass_mode alone",
+      "algorithm.rollout_correction.loss_type reinforce",
+      "algorithm.rollout_correction.bypass_mode true",
+      "false",
+    );
+  if (loss_type === "reinforce" && !["vanilla", "bypass_mode"].includes(loss.loss_mode))
+    refuse("says another loss than rollout_correction.loss_type reinforce", key, "bypass_mode", loss.loss_mode);
+}

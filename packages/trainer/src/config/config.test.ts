@@ -1,0 +1,100 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { openSession } from "../run/session.js";
+import { loadConfig } from "./load-config.js";
+import { trainConfigSchema } from "./train-config.js";
+
+const example = join(import.meta.dirname, "..", "..", "..", "..", "examples", "calculator", "config.yaml");
+const folder = mkdtempSync(join(tmpdir(), "cria-config-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const load = (...overrides: string[]) => loadConfig(trainConfigSchema, example, overrides).values;
+
+describe("config", () => {
+  it("fills in defaults and applies overrides, which are YAML", () => {
+    const config = load(
+      "trainer.total_training_steps=3",
+      "actor_rollout_ref.actor.use_kl_loss=true",
+      "trainer.logger=[file]",
+    );
+    expect(config.trainer).toMatchObject({ total_training_steps: 3, logger: ["file"] });
+    expect(config.actor_rollout_ref.actor).toMatchObject({ use_kl_loss: true, kl_loss_coef: 0.001, clip_ratio_c: 3 });
+    expect(config.actor_rollout_ref.rollout.multi_turn).toMatchObject({ max_parallel_calls: 1, format: "hermes" });
+  });
+
+  it("an unknown key names the nearest known one", () => {
+    expect(() => load("actor_rollout_ref.rollout.temprature=1")).toThrow(/actor_rollout_ref\.rollout\.temperature/);
+    expect(() => load("algoritm.adv_estimator=grpo")).toThrow(/"algorithm"/);
+    expect(() => load("trainer.zzzzzzzzzzzz=1")).toThrow(/is not a key/);
+  });
+
+  it("a wrong value names its place, what was expected and what came", () => {
+    expect(() => load("actor_rollout_ref.rollout.n=0")).toThrow(/rollout\.n[\s\S]*received: 0/);
+    expect(() => load("data.truncation=up")).toThrow(/data\.truncation/);
+    expect(() => load("nonsense")).toThrow(/key\.path=value/);
+  });
+
+  it("names the line of what is wrong, or the command line", () => {
+    const file = join(folder, "lines.yaml");
+    const refuse = (text: string, ...overrides: string[]) => {
+      writeFileSync(file, text);
+      try {
+        loadConfig(trainConfigSchema, file, overrides);
+      } catch (error) {
+        return (error as Error).message.replaceAll(file, "c.yaml");
+      }
+      return "accepted";
+    };
+    const rest = "actor_rollout_ref: { model: { path: m.gguf } }\ndata:\n  train_files: t.jsonl\n";
+    expect(refuse(`${rest}  # here\n  sed: 1\n`)).toMatch(/^c\.yaml, line 5: data\.sed: is not a key/);
+    expect(refuse(`${rest}  seed: x\n`)).toMatch(/^c\.yaml, line 4: data\.seed: has a wrong value/);
+    expect(refuse(`${rest}  seed: 1\n`, "data.seed=x")).toMatch(/^c\.yaml, from the command line: data\.seed/);
+    expect(refuse(`${rest}trainer:\n  logger:\n    - file\n    - fil\n`)).toMatch(
+      /^c\.yaml, line 7: trainer\.logger\.1/,
+    );
+    expect(refuse(`${rest}trainer: { logger: fil }\n`)).toMatch(/^c\.yaml, line 4: trainer\.logger\.0/);
+    expect(refuse(`${rest}trainr: {}\nalgoritm: {}\n`)).toMatch(
+      /has 2 keys that [\s\S]*\n {4}trainr \(line 4\), perhaps "trainer"\n {4}algoritm \(line 5\), perhaps "algorithm"/,
+    );
+    expect(refuse(`${rest}skip: { rollout: { enable: true } }\n`)).toMatch(
+      /^c\.yaml, line 4: skip\.rollout\.enable: is not/,
+    );
+    // Not written at all, and the number of the key that was meant is not known.
+    expect(refuse("data: { train_files: t.jsonl }\n")).toMatch(/^c\.yaml: actor_rollout_ref: has a wrong value/);
+  });
+
+  it("files that are missing or not YAML", () => {
+    expect(() => loadConfig(trainConfigSchema, join(folder, "none.yaml"))).toThrow(/cannot be read/);
+    const bad = join(folder, "bad.yaml");
+    writeFileSync(bad, "a: [1,");
+    expect(() => loadConfig(trainConfigSchema, bad)).toThrow(/bad\.yaml/);
+    writeFileSync(bad, "- 1");
+    expect(() => loadConfig(trainConfigSchema, bad)).toThrow(/not a mapping/);
+  });
+});
+
+describe("opening a session", () => {
+  const open = (...overrides: string[]) => {
+    const { values, folder: base } = loadConfig(trainConfigSchema, example, overrides);
+    return openSession(values, base);
+  };
+
+  it("refuses a malformed row, naming file, line and column", async () => {
+    const [first] = readFileSync(join(example, "..", "data", "train.jsonl"), "utf8").split("\n");
+    const rows = join(folder, "rows.jsonl");
+    writeFileSync(rows, `${first}\n{"data_source":"x","prompt":[{"role":"robot","content":"hi"}]}\n`);
+    await expect(open(`data.train_files=${rows}`)).rejects.toThrow(/rows\.jsonl, line 2, column "prompt\.0\.role"/);
+    writeFileSync(rows, `${first}\n{"data_source":`);
+    await expect(open(`data.train_files=${rows}`)).rejects.toThrow(/line 2: is not JSON/);
+    await expect(open("data.train_files=data/none.jsonl")).rejects.toThrow(/none\.jsonl/);
+    await expect(open("data.train_files=config.yaml")).rejects.toThrow(/\.parquet, \.jsonl or \.json/);
+  });
+
+  it("refuses unknown names before it loads a model", async () => {
+    await expect(open("actor_rollout_ref.rollout.multi_turn.format=xml")).rejects.toThrow(/hermes/);
+    await expect(open("actor_rollout_ref.rollout.multi_turn.tool_config_path=none.yaml")).rejects.toThrow(/none\.yaml/);
+    await expect(open("actor_rollout_ref.model.path=none.gguf")).rejects.toThrow(/none\.gguf/);
+  });
+});

@@ -1,0 +1,127 @@
+import type { CriaError } from "@cria/core";
+import { applyOverride, OVERRIDE } from "../apply-override.js";
+import { inspectConfig } from "../check-config.js";
+import { isMapping, readKey, removeKey, type SetAside, writeKey } from "../raw-config.js";
+import { trainConfigSchema } from "../train-config.js";
+import { setAsideForeignKeys } from "../verl/set-aside-keys.js";
+import { listVerlDefaults } from "../verl/verl-defaults.js";
+import type { Field } from "./expand-word.js";
+
+/** A config of verl as Cria's, with all that was not taken over. */
+export interface Conversion {
+  /** Under Cria's names. It parses, whatever the other lists say. */
+  config: Record<string, unknown>;
+  /** Keys whose value is not known, or must be another one here. */
+  toFillIn: SetAside[];
+  /** Keys that ask for what Cria does not have: training differs without them. */
+  unsupported: SetAside[];
+  /** Keys that need no effect here. */
+  setAside: SetAside[];
+  /** Keys that were not given, and have verl's default, which is another than Cria's. */
+  verlDefaults: string[];
+  notes: string[];
+}
+
+/** Keys without which no config parses, and what stands there until the reader fills them in. */
+const required: Record<string, string> = {
+  "actor_rollout_ref.model.path": "model.gguf",
+  "data.train_files": "train.parquet",
+};
+
+/** Paths that verl takes of Hugging Face or of Python, and Cria otherwise. */
+const paths: [key: string, isRight: RegExp, advice: string][] = [
+  ["actor_rollout_ref.model.path", /\.gguf$|^hf:/, "must be a GGUF file of that model"],
+  ["critic.model.path", /\.gguf$|^hf:/, "must be a GGUF file of that model"],
+  [
+    "custom_reward_function.path",
+    /\.[cm]?[jt]s$/,
+    "must be a JavaScript or TypeScript module that exports the function",
+  ],
+  ["data.custom_cls.path", /\.[cm]?[jt]s$/, "must be a JavaScript or TypeScript module that exports the class"],
+];
+
+/** Converts overrides as a script gives them, on top of a raw config. */
+export function convertConfig(raw: Record<string, unknown>, overrides: readonly Field[] = []): Conversion {
+  const toFillIn: SetAside[] = [];
+  for (const { text, unknown } of overrides) {
+    const key = OVERRIDE.exec(text)?.[2] ?? text;
+    try {
+      if (unknown.length > 0) {
+        toFillIn.push({ key, reason: [...new Set(unknown)].join("; ") });
+        if (key in required) writeKey(raw, key, text.slice(text.indexOf("=") + 1));
+      } else applyOverride(raw, text);
+    } catch (error) {
+      toFillIn.push({ key, reason: (error as CriaError).message.split("\n").join(" ") });
+    }
+  }
+  const { setAside, refusals } = setAsideForeignKeys(raw);
+  const unsupported = refusals.map(({ key, received, remedy }) => ({
+    key,
+    reason: [`${JSON.stringify(received)} is not supported yet`, remedy].filter(Boolean).join("; "),
+  }));
+  for (const [key, placeholder] of Object.entries(required)) {
+    const value = readKey(raw, key);
+    if (value !== undefined && value !== null) continue;
+    writeKey(raw, key, placeholder);
+    if (!toFillIn.some((entry) => entry.key === key)) toFillIn.push({ key, reason: "is not given" });
+  }
+  removeWhatDoesNotParse(raw, unsupported);
+  for (const [key, isRight, advice] of paths) {
+    const value = readKey(raw, key);
+    if (typeof value === "string" && !isRight.test(value) && !toFillIn.some((entry) => entry.key === key))
+      toFillIn.push({ key, reason: `${value}: ${advice}` });
+  }
+  const verlDefaults = adoptDefaults(raw, new Set(toFillIn.map(({ key }) => key)));
+  return { config: raw, toFillIn, unsupported, setAside, verlDefaults, notes: [] };
+}
+
+function removeWhatDoesNotParse(raw: Record<string, unknown>, unsupported: SetAside[]): void {
+  for (;;) {
+    const { unknown, wrong } = inspectConfig(trainConfigSchema, raw);
+    const problems = [
+      ...unknown.map(({ key, nearest }) => ({
+        key,
+        reason: `is not a key that Cria knows${nearest ? `; perhaps ${nearest}` : ""}`,
+      })),
+      ...wrong.map(({ key, expected, received }) => ({ key, reason: `${received} cannot be taken: ${expected}` })),
+    ];
+    if (problems.length === 0) return;
+    const before = JSON.stringify(raw);
+    for (const { key, reason } of problems) {
+      removePart(raw, key);
+      unsupported.push({ key, reason });
+    }
+    // A part that cannot be found would be asked for for ever.
+    if (JSON.stringify(raw) === before) return;
+  }
+}
+
+/** Removes a key, or the nearest one above it that the config has. */
+function removePart(raw: Record<string, unknown>, key: string): void {
+  for (let path = key; path !== ""; path = path.slice(0, Math.max(0, path.lastIndexOf("."))))
+    if (removeKey(raw, path).found) return;
+}
+
+/** What only one loss or one estimator reads. */
+const readers: [prefix: string, key: string, value: string][] = [
+  ["critic.", "algorithm.adv_estimator", "gae"],
+  ["actor_rollout_ref.actor.tau_neg", "actor_rollout_ref.actor.policy_loss.loss_mode", "sapo"],
+  ["actor_rollout_ref.actor.policy_loss.ppo_kl_coef", "actor_rollout_ref.actor.policy_loss.loss_mode", "kl_cov"],
+];
+
+/** What training depends on and nobody said is as verl has it, but for keys that are still to fill in. */
+function adoptDefaults(raw: Record<string, unknown>, open: ReadonlySet<string>): string[] {
+  const multiTurn = readKey(raw, "actor_rollout_ref.rollout.multi_turn");
+  const adopted: string[] = [];
+  const defaults = listVerlDefaults();
+  const read = (key: string) => readKey(raw, key) ?? defaults.find((entry) => entry.key === key)?.verl;
+  for (const { key, verl, adopts } of defaults) {
+    if (!adopts || open.has(key) || readKey(raw, key) !== undefined) continue;
+    if (readers.some(([prefix, other, value]) => key.startsWith(prefix) && read(other) !== value)) continue;
+    // Tools and interactions mean several turns.
+    if (key === "actor_rollout_ref.rollout.multi_turn.enable" && isMapping(multiTurn)) continue;
+    writeKey(raw, key, structuredClone(verl));
+    adopted.push(key);
+  }
+  return adopted;
+}

@@ -1,0 +1,31 @@
+import { usesLora } from "../policy/load-configured-model.js";
+import type { TrainConfig } from "./train-config.js";
+
+/** What a config does that its writer hardly meant. */
+export interface ConfigWarning {
+  key: string;
+  found: string;
+  remedy: string;
+}
+
+/** Above this full training tends to ruin a model within a few steps; verl's defaults are 1e-6 (actor) and 1e-5 (critic). */
+const HIGHEST_FULL_RATE = 1e-5;
+
+/** Looks at the config alone: nothing is loaded. */
+export function listWarnings(config: TrainConfig): ConfigWarning[] {
+  const { actor_rollout_ref, critic, algorithm } = config;
+  const lora = usesLora(config);
+  const warnings: ConfigWarning[] = [];
+  const warn = (who: string, section: string, lr: number) => {
+    if (lr <= HIGHEST_FULL_RATE) return;
+    warnings.push({
+      key: `${section}.optim.lr`,
+      found: `trains all weights of the ${who} (lora_rank 0) at a learning rate of ${lr}`,
+      remedy: `set it to 1e-5 or less, 1e-6 for example, or train an adapter: lora_rank 16`,
+    });
+  };
+  if (!lora) warn("policy", "actor_rollout_ref.actor", actor_rollout_ref.actor.optim.lr);
+  const criticIsFull = critic.model.lora_rank === null ? !lora : critic.model.lora_rank === 0;
+  if (algorithm.adv_estimator === "gae" && criticIsFull) warn("critic", "critic", critic.optim.lr);
+  return warnings;
+}

@@ -1,0 +1,92 @@
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { ConfigError, readOrThrow } from "@cria/core";
+import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, type Scalar } from "yaml";
+import type { z } from "zod";
+import { applyOverride } from "./apply-override.js";
+import { checkConfig } from "./check-config.js";
+import { describeShellRule, resolveRawPaths, type TypedPaths } from "./paths.js";
+import { isMapping, readKey } from "./raw-config.js";
+import { refuseKeys } from "./verl/pending-keys.js";
+import { describeSetAside, setAsideForeignKeys } from "./verl/set-aside-keys.js";
+
+/** A config as read. */
+export interface LoadedConfig<T> {
+  values: T;
+  /** Where relative paths in it start: its file's folder. */
+  folder: string;
+  /** Keys whose paths came from overrides; they are absolute. */
+  typed: TypedPaths;
+  file: string;
+  /** What of the file has no effect, and why. */
+  warnings: string[];
+}
+
+/**
+ * Reads a YAML file, applies `key.path=value` overrides (values are YAML), and checks it. Where relative paths start: `paths.ts`.
+ * @throws ConfigError: unreadable file, bad override, unknown keys (each with the nearest that has an effect), wrong value.
+ */
+export function loadConfig<T extends z.ZodType>(
+  schema: T,
+  file: string,
+  overrides: readonly string[] = [],
+): LoadedConfig<z.infer<T>> {
+  const lineCounter = new LineCounter();
+  const read = () => {
+    const document = parseDocument(readFileSync(file, "utf8"), { lineCounter });
+    if (document.errors[0]) throw document.errors[0];
+    return { document, raw: (document.toJS() ?? {}) as unknown };
+  };
+  const { document, raw } = readOrThrow(read, ConfigError, {
+    subject: file,
+    expected: "a readable YAML file",
+    remedy: () => (existsSync(file) ? undefined : `check the path: ${describeShellRule()}`),
+  });
+  if (!isMapping(raw)) {
+    throw new ConfigError("is not a mapping", {
+      code: "config/bad-file",
+      subject: file,
+      expected: "keys and values",
+      received: Array.isArray(raw) ? "a list" : typeof raw,
+    });
+  }
+  const typedAlone: Record<string, unknown> = {};
+  for (const override of overrides) {
+    applyOverride(raw, override);
+    applyOverride(typedAlone, override);
+  }
+  const overridden = structuredClone(typedAlone);
+  const findPlace = (key: string) =>
+    readKey(overridden, key) === undefined ? findLine(document, lineCounter, key) : "from the command line";
+  setAsideForeignKeys(typedAlone);
+  const { setAside, refusals } = setAsideForeignKeys(raw);
+  refuseKeys(refusals, file, findPlace);
+  const folder = dirname(resolve(file));
+  const typed = resolveRawPaths(raw, typedAlone, folder);
+  return {
+    values: checkConfig(schema, raw, file, findPlace),
+    folder,
+    typed,
+    file,
+    warnings: describeSetAside(setAside),
+  };
+}
+
+/** The line of a dotted key; undefined when the file does not have it, as where another name of it stands. */
+function findLine(document: Document, lines: LineCounter, key: string): string | undefined {
+  let node: unknown = document.contents;
+  let start: number | undefined;
+  for (const part of key.split(".")) {
+    if (isMap(node)) {
+      const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === part);
+      if (!pair) return undefined;
+      start = (pair.key as Scalar).range?.[0];
+      node = pair.value;
+    } else if (isSeq(node)) {
+      node = node.items[Number(part)];
+      start = isNode(node) ? node.range?.[0] : start;
+    }
+    // Of a value that stands for a list, the key's own line.
+  }
+  return start === undefined ? undefined : `line ${lines.linePos(start).line}`;
+}

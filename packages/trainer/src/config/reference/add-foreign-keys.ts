@@ -1,0 +1,82 @@
+import { findIgnoredReason, listIgnoredKeys, PYTHON_TARGET } from "../verl/ignored-keys.js";
+import { listAccepted, listPendingKeys } from "../verl/pending-keys.js";
+import { findRenamed, listRenamedKeys } from "../verl/renamed-keys.js";
+import { listNullableKeys, listUnboundedKeys } from "../verl/translate-values.js";
+import { allowNull, findMapping, findNode, type JsonNode, visit } from "./make-json-schema.js";
+
+/**
+ * Lets a config's schema take what `loadConfig` takes of other frameworks' configs: keys that are set aside, with the reason as
+ * a warning, keys of other names, and keys whose feature does not exist yet, with the values that mean what happens anyway.
+ */
+export function addForeignKeys(root: JsonNode): void {
+  for (const key of listNullableKeys()) {
+    const node = findNode(root, key);
+    if (node) allowNull(node);
+  }
+  for (const key of listUnboundedKeys()) delete findNode(root, key)?.maximum;
+  for (const key of listRenamedKeys()) {
+    const target = findNode(root, findRenamed(key)!);
+    if (!target) continue;
+    const node = structuredClone(target);
+    allowNull(node);
+    delete node.default;
+    const description = `Another name of ${findRenamed(key)}. ${target.description ?? ""}`.trim();
+    addKey(root, key, { ...node, description, doNotSuggest: true });
+    allowInstead(root, findRenamed(key)!, key);
+  }
+  for (const key of listIgnoredKeys())
+    addKey(root, key, { deprecationMessage: `has no effect: ${findIgnoredReason(key)}` });
+  for (const key of listPendingKeys()) {
+    const accepted = listAccepted(key);
+    const values = accepted ? { enum: [...accepted] } : {};
+    const description = `Not supported yet${accepted ? `, but for ${accepted.map((value) => JSON.stringify(value)).join(" or ")}` : ""}.`;
+    addKey(root, key, { ...values, description, doNotSuggest: true });
+  }
+  // Hydra's names of Python classes, which any section may have.
+  visit(root, ({ properties, additionalProperties }) => {
+    if (properties && additionalProperties === false)
+      properties[PYTHON_TARGET] ??= { deprecationMessage: `has no effect: ${findIgnoredReason("hydra")}` };
+  });
+}
+
+/** Where a key must be given, another name of it in the same section will do. */
+function allowInstead(root: JsonNode, key: string, other: string): void {
+  const [section, name] = splitKey(key);
+  const [otherSection, otherName] = splitKey(other);
+  const node = section === "" ? root : findNode(root, section);
+  if (section !== otherSection || !node?.required?.includes(name)) return;
+  node.required = node.required.filter((each) => each !== name);
+  node.anyOf = [{ required: [name] }, { required: [otherName] }];
+}
+
+function splitKey(key: string): [section: string, name: string] {
+  const dot = key.lastIndexOf(".");
+  return [key.slice(0, Math.max(0, dot)), key.slice(dot + 1)];
+}
+
+/** Adds a key, with sections above it that Cria does not have. A key below another one of these only adds to it. */
+function addKey(root: JsonNode, key: string, node: JsonNode): void {
+  const parts = key.split(".");
+  const last = parts.pop()!;
+  let section = root;
+  for (const part of parts) {
+    const mapping = findMapping(section);
+    if (!mapping) return;
+    mapping.properties![part] ??= { type: "object", properties: {}, additionalProperties: false, doNotSuggest: true };
+    section = mapping.properties![part];
+    section.properties ??= section.anyOf ? undefined : {};
+  }
+  const mapping = findMapping(section);
+  if (!mapping) return;
+  const present = mapping.properties![last];
+  if (present === undefined) mapping.properties![last] = node;
+  else if (present.doNotSuggest && present.properties) {
+    // A section of which single keys are known, and the rest may be anything.
+    visit(present, (inner) => {
+      if (!inner.properties) return;
+      delete inner.type;
+      delete inner.additionalProperties;
+    });
+    Object.assign(present, node);
+  }
+}

@@ -1,0 +1,103 @@
+import { ConfigError, findNearest } from "@cria/core";
+import { findIgnoredReason, listIgnoredKeys } from "../verl/ignored-keys.js";
+import { listAccepted, listPendingKeys } from "../verl/pending-keys.js";
+import { findRenamed, listOtherNames, listRenamedKeys } from "../verl/renamed-keys.js";
+import { listVerlDefaults } from "../verl/verl-defaults.js";
+import { type ConfigFile, configFiles } from "./config-files.js";
+import { type ConfigKey, listKeys } from "./list-keys.js";
+
+/** A key with what other frameworks' users ask of it. */
+export interface KeyDetails extends ConfigKey {
+  /** Whether there is no default. */
+  required: boolean;
+  /** Where verl's default is another one. */
+  verl: { default: unknown; why: string } | null;
+  /** Other names that mean this key. */
+  other_names: string[];
+}
+
+export interface FoundKeys {
+  keys: KeyDetails[];
+  /** What became of the key that was asked for, where it is another framework's; else null. */
+  note: string | null;
+}
+
+/** A kind of config file, by its name. @throws ConfigError */
+export function findConfigFile(name: string): ConfigFile {
+  const file = configFiles.find((entry) => entry.name === name);
+  if (file) return file;
+  throw new ConfigError("is not a kind of config", {
+    code: "config/bad-argument",
+    subject: "--of",
+    expected: configFiles.map((entry) => entry.name).join(", "),
+    received: name,
+  });
+}
+
+/**
+ * The keys that `query` names: one by its whole name or another one, a section's, or all of that last name.
+ * @param query "": all keys.
+ * @throws ConfigError with the nearest, when there is none.
+ */
+export function findKeys(file: ConfigFile, query: string): FoundKeys {
+  const all = listKeys(file.schema);
+  const describe = (keys: readonly ConfigKey[]) => keys.map((entry) => describeFully(entry, file));
+  const named = query === "" ? all : all.filter(({ key }) => key === query);
+  const inside = all.filter(({ key }) => key.startsWith(`${query}.`));
+  if (named.length + inside.length > 0) return { keys: describe([...named, ...inside]), note: null };
+  const last = all.filter(({ key }) => key.endsWith(`.${query}`));
+  if (last.length > 0) return { keys: describe(last), note: null };
+  const foreign = file.list === null ? findForeign(all, query) : null;
+  if (foreign) return { keys: describe(foreign.keys), note: foreign.note };
+  throw refuse(file, all, query);
+}
+
+/** A key of another framework, or of a section that is set aside whole. */
+function findForeign(all: readonly ConfigKey[], query: string): { keys: ConfigKey[]; note: string } | null {
+  const parts = query.split(".");
+  for (let length = parts.length; length > 0; length--) {
+    const key = parts.slice(0, length).join(".");
+    const renamed = findRenamed(key);
+    const target = all.filter((entry) => entry.key === renamed);
+    if (target.length > 0 && length === parts.length)
+      return { keys: target, note: `${key} is another name of ${renamed}` };
+    const reason = findIgnoredReason(key);
+    if (reason !== undefined) return { keys: [], note: `${key} has no effect: ${reason}` };
+    if (!listPendingKeys().includes(key)) continue;
+    const accepted = listAccepted(key)
+      ?.map((value) => JSON.stringify(value))
+      .join(" or ");
+    return { keys: [], note: `${key} is not supported yet${accepted ? `; it may be ${accepted}` : ""}` };
+  }
+  return null;
+}
+
+function refuse(file: ConfigFile, all: readonly ConfigKey[], query: string): ConfigError {
+  const keys = all.map(({ key }) => key);
+  const sections = keys.flatMap((key) => key.split(".").map((_, i, parts) => parts.slice(0, i).join(".")));
+  const foreign = file.list === null ? [...listRenamedKeys(), ...listIgnoredKeys()] : [];
+  const names = keys.map((key) => key.slice(key.lastIndexOf(".") + 1));
+  const nearest =
+    findNearest(query, [...keys, ...sections.filter(Boolean)]) ??
+    findNearest(query, names) ??
+    findNearest(query, foreign);
+  const other = configFiles.find(({ name, schema }) => {
+    return name !== file.name && listKeys(schema).some(({ key }) => key === query || key.endsWith(`.${query}`));
+  });
+  return new ConfigError("is not a key that Cria knows", {
+    code: "config/unknown-argument",
+    subject: query,
+    expected: nearest ? `perhaps "${nearest}"` : undefined,
+    remedy: other ? `cria config ${query} --of ${other.name}` : "cria config lists all keys",
+  });
+}
+
+function describeFully(entry: ConfigKey, { name, list }: ConfigFile): KeyDetails {
+  const verl = name === "train" ? listVerlDefaults().find(({ key }) => key === entry.key) : undefined;
+  return {
+    ...entry,
+    required: !("default" in entry),
+    verl: verl ? { default: verl.verl, why: verl.why } : null,
+    other_names: list === null ? listOtherNames(entry.key) : [],
+  };
+}

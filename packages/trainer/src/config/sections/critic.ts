@@ -1,0 +1,49 @@
+import { aggregations } from "@cria/algorithms";
+import { z } from "zod";
+import { makeOptimizer } from "./optimizer.js";
+import { targetModulesSchema } from "./target-modules.js";
+
+const model = z.strictObject({
+  path: z.string().nullable().default(null).describe("The backbone, a GGUF; null: the actor's."),
+  lora_rank: z
+    .int()
+    .min(0)
+    .nullable()
+    .default(null)
+    .describe("Rank of the critic's LoRA adapter; 0: full training; null: as the actor's."),
+  lora_alpha: z.number().positive().nullable().default(null).describe("null: as the actor's."),
+  target_modules: targetModulesSchema
+    .nullable()
+    .default(null)
+    .describe("Layers that the critic's adapter changes; null: as the actor's."),
+});
+
+/** For the estimators that need values (gae). What is null is as the actor's. */
+export const criticSection = z.strictObject({
+  model: model.prefault({}),
+  optim: makeOptimizer(1e-3),
+  ppo_mini_batch_size: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe("Prompts in one update; null: the actor's."),
+  ppo_max_token_len: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe("Tokens of a micro-batch, padding included; null: the actor's."),
+  ppo_epochs: z.int().positive().nullable().default(null).describe("Passes over a step's batch; null: the actor's."),
+  shuffle: z.boolean().default(true).describe("Mini-batches mix the prompts of a step anew in each pass."),
+  cliprange_value: z
+    .number()
+    .positive()
+    .default(0.5)
+    .describe("How far a value may move from the one before the update."),
+  loss_agg_mode: z
+    .string()
+    .default("token-mean")
+    .meta({ description: "How the losses of tokens become one.", examples: aggregations.names() }),
+  grad_clip: z.number().min(0).default(1).describe("Longest gradient, by its norm; 0: no limit."),
+});

@@ -1,0 +1,29 @@
+import { z } from "zod";
+import { targetModulesSchema } from "./target-modules.js";
+
+export const modelSection = z.strictObject({
+  path: z.string().describe("The model to train: a GGUF, or its address on a hub: hf:<owner>/<model>:<quantisation>."),
+  lora_rank: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe("Rank of the LoRA adapter that is trained; 0: full training, of an F32 model."),
+  lora_alpha: z
+    .number()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe("The adapter counts lora_alpha / lora_rank times; null: 16, or that of lora_adapter_path."),
+  target_modules: targetModulesSchema
+    .default("all-linear")
+    .describe(
+      "Layers that the adapter changes: all-linear, or a list by PEFT's names (q_proj) or llama.cpp's (attn_q).",
+    ),
+  lora_adapter_path: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe(
+      "An adapter GGUF to start from. Rank, alpha and layers are its own; those given beside it must be the same.",
+    ),
+});

@@ -1,0 +1,104 @@
+import { z } from "zod";
+
+/** A name that becomes a folder within another one. */
+export const folderName = z
+  .string()
+  .refine(
+    (name) => !/^[/\\]|^[A-Za-z]:|\0/.test(name) && !name.split(/[/\\]/).some((part) => /^(\s*|\.\.?)$/.test(part)),
+    "a name of a folder, which may have folders in it, but does not lead out of the one above",
+  );
+
+/** Those of its keys that mean the same in `cria sft` are that command's too. */
+export const trainerSection = z.strictObject({
+  project_name: folderName
+    .default("cria")
+    .describe("The run folder is <default_local_dir>/<project_name>/<experiment_name>."),
+  experiment_name: folderName.default("default").describe("The run's name in its project."),
+  default_local_dir: z
+    .string()
+    .default("runs")
+    .describe("Where run folders lie; the default is in the working directory."),
+  total_epochs: z.int().positive().default(1).describe("Passes over the rows, unless total_training_steps is given."),
+  total_training_steps: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe("Steps to train; null: those of total_epochs."),
+  save_freq: z.int().default(-1).describe("Steps between checkpoints; -1: only at the end."),
+  save_minutes: z
+    .number()
+    .nonnegative()
+    .default(5)
+    .describe(
+      "Minutes between interim checkpoints, of which only the newest is kept; they do not count against max_actor_ckpt_to_keep. Saving them takes a twentieth of the time at most. 0: none.",
+    ),
+  max_actor_ckpt_to_keep: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe("Most checkpoints kept, the newest ones; null: all."),
+  resume_mode: z
+    .enum(["auto", "disable", "resume_path"])
+    .default("auto")
+    .describe(
+      "auto: go on from the newest checkpoint of the run folder; disable: start anew; resume_path: from resume_from_path.",
+    ),
+  resume_from_path: z
+    .union([z.string(), z.literal(false).transform(() => null)])
+    .nullable()
+    .default(null)
+    .describe("A folder global_step_<N>, or a run folder."),
+  test_freq: z.int().default(-1).describe("Steps between validations; -1: only before and after."),
+  val_before_train: z.boolean().default(true).describe("Validate before the first step."),
+  critic_warmup: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe("Steps in which the critic learns before the actor's first update."),
+  device: z
+    .enum(["auto", "cpu", "cuda"])
+    .default("auto")
+    .describe(
+      'Where models run. auto: on a GPU when all that it needs is there, which `cria doctor` lists, else on the CPU. Over quantised weights results of CPU and GPU are not comparable bit by bit nor to a few percent: see "Devices" in @cria/engine\'s README.',
+    ),
+  threads: z
+    .int()
+    .positive()
+    .nullable()
+    .default(null)
+    .describe(
+      "Native threads; null: all cores. On the CPU no result depends on their number, with rollout.deterministic.",
+    ),
+  logger: z
+    .preprocess(
+      (value) => (typeof value === "string" ? [value] : value),
+      z.array(z.enum(["console", "file", "tensorboard", "mlflow", "wandb"])),
+    )
+    .default(["console", "file"])
+    .describe(
+      "console: progress on stderr; file: metrics.jsonl and rollouts/ of the run folder; the others are trackers.",
+    ),
+  val_only: z.boolean().default(false).describe("Validate, print, and train nothing."),
+  rollout_data_dir: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe("Folder of training's conversations; null: rollouts/ of the run folder."),
+  validation_data_dir: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe("The same of validation's conversations; null: validation/ of the run folder."),
+  log_val_generations: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe("Conversations of each validation that the trackers show; validation/<step>.jsonl has all of them."),
+  profile_steps: z
+    .array(z.int().positive())
+    .nullable()
+    .default(null)
+    .describe("Steps that run under V8's CPU profiler, into profiles/<step>.cpuprofile of the run folder."),
+});

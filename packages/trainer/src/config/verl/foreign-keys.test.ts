@@ -1,0 +1,228 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { findNearest } from "@cria/core";
+import { afterAll, describe, expect, it } from "vitest";
+import { openSession } from "../../run/session.js";
+import { loadConfig } from "../load-config.js";
+import { sftConfigSchema } from "../sft-config.js";
+import { trainConfigSchema } from "../train-config.js";
+import { listIgnoredKeys } from "./ignored-keys.js";
+import { listPendingKeys } from "./pending-keys.js";
+
+const root = join(import.meta.dirname, "..", "..", "..", "..", "..");
+const example = join(root, "examples", "calculator", "config.yaml");
+const folder = mkdtempSync(join(tmpdir(), "cria-foreign-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const read = (...overrides: string[]) => loadConfig(trainConfigSchema, example, overrides);
+const load = (...overrides: string[]) => read(...overrides).values;
+
+describe("keys of other frameworks", () => {
+  it("that mean nothing here are accepted, with one warning for each reason", () => {
+    const { values: config, warnings } = read(
+      "trainer.n_gpus_per_node=8",
+      "actor_rollout_ref.actor.fsdp_config.param_offload=true",
+      "actor_rollout_ref.actor.strategy=fsdp",
+      "actor_rollout_ref.rollout.tensor_model_parallel_size=2",
+    );
+    expect(config).toEqual(load());
+    expect(warnings).toHaveLength(3);
+    expect(warnings.join("")).toMatch(/fsdp_config, .*actor\.strategy has no effect: weights are not sharded/);
+  });
+
+  it("under another name for the same thing are taken over", () => {
+    const config = load("actor_rollout_ref.actor.ppo_max_token_len_per_gpu=4096");
+    expect(config.actor_rollout_ref.actor.ppo_max_token_len).toBe(4096);
+    const { optim } = load("actor_rollout_ref.actor.optim.warmup_style=cosine").actor_rollout_ref.actor;
+    expect(optim.lr_scheduler_type).toBe("cosine");
+    expect(load("critic.optim.warmup_style=null")).toEqual(load());
+  });
+
+  it("of what does not exist yet pass where they ask for what happens anyway, and are refused elsewhere", () => {
+    const { values, warnings } = read(
+      "actor_rollout_ref.rollout.skip_rollout=False",
+      "actor_rollout_ref.rollout.calculate_log_probs=true",
+      "trainer.default_hdfs_dir=null",
+    );
+    expect(values).toEqual(load());
+    expect(warnings).toEqual([]);
+    for (const [override, expected] of [
+      ["actor_rollout_ref.rollout.skip_rollout=true", "false"],
+      ["actor_rollout_ref.rollout.ignore_eos=true", "false"],
+      ["trainer.default_hdfs_dir=hdfs://x", "null"],
+    ] as const) {
+      expect(() => load(override)).toThrow(/not supported yet/);
+      expect(() => load(override)).toThrow(`expected: ${expected}`);
+    }
+  });
+
+  it("in the overrides of the field's own multi-turn scripts are all known", () => {
+    const rollout = "actor_rollout_ref.rollout";
+    const actor = "actor_rollout_ref.actor";
+    const model = "actor_rollout_ref.model";
+    const config = load(
+      ...["train_batch_size=512", "val_batch_size=256", "max_prompt_length=1024", "max_response_length=3072"].map(
+        (override) => `data.${override}`,
+      ),
+      "data.filter_overlong_prompts=True",
+      "data.truncation=left",
+      "data.return_raw_chat=True",
+      ...["use_remove_padding=True", "enable_gradient_checkpointing=True", "lora_rank=32", "lora_alpha=32"].map(
+        (override) => `${model}.${override}`,
+      ),
+      `+${model}.enable_activation_offloading=True`,
+      `${model}.target_modules=[q_proj,v_proj]`,
+      `${actor}.optim.lr=1e-6`,
+      `${actor}.optim.lr_warmup_steps_ratio=0.285`,
+      `${actor}.ppo_micro_batch_size_per_gpu=8`,
+      `${actor}.fsdp_config.param_offload=False`,
+      `++${actor}.fsdp_config.model_dtype=bfloat16`,
+      `${actor}.use_dynamic_bsz=False`,
+      `${actor}.clip_ratio_c=10.0`,
+      `${rollout}.log_prob_micro_batch_size_per_gpu=8`,
+      `${rollout}.name=sglang`,
+      `${rollout}.mode=async`,
+      `${rollout}.update_weights_bucket_megabytes=512`,
+      `${rollout}.multi_stage_wake_up=True`,
+      `${rollout}.max_model_len=15000`,
+      `${rollout}.trace.backend=mlflow`,
+      `${rollout}.trace.token2text=True`,
+      `${rollout}.val_kwargs.top_k=-1`,
+      `${rollout}.val_kwargs.n=30`,
+      "actor_rollout_ref.ref.fsdp_config.param_offload=True",
+      "algorithm.kl_ctrl.kl_coef=0.0",
+      "algorithm.filter_groups.enable=True",
+      "trainer.log_val_generations=20",
+      "trainer.logger=['console','wandb']",
+      "trainer.nnodes=1",
+    );
+    expect(config.trainer.log_val_generations).toBe(20);
+    expect(config.actor_rollout_ref.model.target_modules).toEqual(["attn_q", "attn_v"]);
+  });
+
+  it("without effect are not what a misspelt key is told of", () => {
+    expect(() => load("trainer.resume_mod=disable")).toThrow(/"trainer\.resume_mode"/);
+    expect(() => load("trainer.n_gpu_per_node=8")).toThrow(/is not a key/);
+    expect(() => load("trainer.n_gpu_per_node=8")).not.toThrow(/perhaps/);
+    expect(findNearest("something", ["else"])).toBeUndefined();
+  });
+
+  it("are in no two tables, and in none when the schema has them", () => {
+    const all = [...listIgnoredKeys(), ...listPendingKeys()];
+    expect(new Set(all).size).toBe(all.length);
+    for (const key of all) {
+      let node: unknown = load();
+      for (const part of key.split(".")) node = (node as Record<string, unknown> | undefined | null)?.[part];
+      expect(node, key).toBeUndefined();
+    }
+  });
+});
+
+describe("names that only registries know", () => {
+  it.each([
+    ["critic.loss_agg_mode=token_mean", /token-mean/],
+    ["algorithm.adv_estimator=gropo", /grpo_passk/],
+    ["algorithm.kl_penalty=k9", /low_var_kl/],
+    ["algorithm.rollout_correction={rollout_rs: token_k9}", /seq_max_k2/],
+    ["algorithm.rollout_correction={rollout_rs: token_k2}", /a number above 0 for token_k2/],
+    ["algorithm.rollout_correction={loss_type: reinforce}", /bypass_mode alone/],
+    [
+      [
+        "algorithm.rollout_correction={bypass_mode: true, loss_type: reinforce}",
+        "actor_rollout_ref.actor.policy_loss.loss_mode=gspo",
+      ],
+      /says another loss/,
+    ],
+    ["actor_rollout_ref.actor.policy_loss.loss_mode=bypass_mode", /bypass_mode true/],
+    ["actor_rollout_ref.actor.policy_loss.loss_mode=dro", /dro_beta/],
+    [
+      ["algorithm.rollout_correction.bypass_mode=true", "algorithm.adv_estimator=tir_optimal_token_baseline"],
+      /forward pass/,
+    ],
+    ["algorithm.adv_estimator=gdpo", /gdpo_reward_keys[\s\S]*parts of the reward/],
+    ["algorithm.gdpo_reward_weights=[1]", /one weight for each key/],
+    [
+      ["algorithm.adv_estimator=gdpo", "algorithm.gdpo_reward_keys=[score]", "algorithm.use_kl_in_reward=true"],
+      /of which the KL is none/,
+    ],
+    ["algorithm.rollout_correction={rollout_is_batch_normalize: true}", /no weights to normalise/],
+    ["actor_rollout_ref.actor.policy_loss.loss_mode=gspoo", /vanilla/],
+    ["actor_rollout_ref.actor.loss_agg_mode=seq-mean", /token-mean/],
+    ["actor_rollout_ref.actor.kl_loss_type=k9", /low_var_kl/],
+    ["actor_rollout_ref.rollout.agent.default_agent_loop=react", /tool_agent/],
+  ])("%s is refused before a model is loaded", async (given, message) => {
+    // The model does not exist: a complaint about it would come first if it were loaded first.
+    const overrides = [given].flat();
+    const { values } = loadConfig(trainConfigSchema, example, [...overrides, "actor_rollout_ref.model.path=none.gguf"]);
+    await expect(openSession(values, folder)).rejects.toThrow(message);
+  });
+});
+
+describe("reward functions by path", () => {
+  const open = (path: string) => {
+    const overrides = [`custom_reward_function.path=${path}`, "actor_rollout_ref.model.path=none.gguf"];
+    const { values, folder: base } = loadConfig(trainConfigSchema, example, overrides);
+    return openSession(values, base);
+  };
+
+  it("that are missing, broken or lack the export are errors that name the file", async () => {
+    await expect(open(join(folder, "none.mjs"))).rejects.toThrow(/none\.mjs: cannot be loaded/);
+    writeFileSync(join(folder, "broken.mjs"), "export function {");
+    await expect(open(join(folder, "broken.mjs"))).rejects.toThrow(/broken\.mjs: cannot be loaded/);
+    writeFileSync(join(folder, "other.mjs"), "export const judge = () => 1;");
+    await expect(open(join(folder, "other.mjs"))).rejects.toThrow(/computeScore: is not exported[\s\S]*judge/);
+  });
+});
+
+describe("overrides", () => {
+  it("cannot reach beyond the config", () => {
+    expect(() => load("__proto__.polluted=1")).toThrow(/__proto__/);
+    expect(() => load("trainer.__proto__.polluted=1")).toThrow(/__proto__/);
+    expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+  });
+
+  it("must be YAML, and a wrong union value says what would be right", () => {
+    expect(() => load("trainer.seed=[1,")).toThrow(/trainer\.seed=\[1,/);
+    expect(() => load("data.train_files=3")).toThrow(/expected: a text; or a list; each entry a text/);
+  });
+});
+
+describe("keys of verl's supervised trainer", () => {
+  it("of both versions have their effect, or are set aside with a reason", () => {
+    const file = join(folder, "sft.yaml");
+    writeFileSync(file, "trainer: { nnodes: 1, n_gpus_per_node: 8, total_epochs: 2 }");
+    const { values, warnings } = loadConfig(sftConfigSchema, file, [
+      "model.partial_pretrain=m.gguf",
+      "model.fsdp_config.cpu_offload=true",
+      "data.train_files=a.parquet",
+      "data.val_files=b.parquet",
+      "data.multiturn.enable=true",
+      "data.multiturn.messages_key=talk",
+      "data.micro_batch_size=4",
+      "optim.lr_scheduler=cosine",
+      "optim.warmup_steps_ratio=0.2",
+      "trainer.max_ckpt_to_keep=3",
+      "use_remove_padding=true",
+    ]);
+    expect(values).toMatchObject({
+      model: { path: join(process.cwd(), "m.gguf") },
+      data: { messages_key: "talk" },
+      optim: { lr_scheduler_type: "cosine", lr_warmup_steps_ratio: 0.2 },
+      trainer: { max_actor_ckpt_to_keep: 3, total_epochs: 2 },
+    });
+    expect(warnings.join("")).toMatch(/data\.multiturn\.enable has no effect: a row is always a conversation/);
+  });
+});
+
+describe("configs in this repository", () => {
+  it.each([
+    [trainConfigSchema, "examples/calculator/config.yaml"],
+    [trainConfigSchema, "examples/gsm8k/config.yaml"],
+    [trainConfigSchema, "examples/gsm8k/config-interaction.yaml"],
+    [sftConfigSchema, "models/sft-1.yaml"],
+    [sftConfigSchema, "models/sft-2.yaml"],
+  ])("are valid: %#", (schema, file) => {
+    expect(loadConfig(schema, join(root, file)).warnings).toEqual([]);
+  });
+});

@@ -1,0 +1,148 @@
+import { ConfigError } from "@cria/core";
+import { type FindPlace, namePlace } from "../check-config.js";
+import { removeKey } from "../raw-config.js";
+
+/** Whatever it says, nothing reads it while the switch beside it has its only accepted value. */
+const any = Symbol("any value");
+
+const rollout = "actor_rollout_ref.rollout";
+const actor = "actor_rollout_ref.actor";
+const model = "actor_rollout_ref.model";
+
+/**
+ * Keys of features that do not exist yet. A value that asks for what happens anyway is accepted, so that configs of other
+ * frameworks work as they are; any other value is an error, for it must not be ignored silently. A section stands after
+ * its switch.
+ */
+const pending: Record<string, readonly unknown[] | typeof any> = {
+  "data.sampler.class_path": [null],
+  "data.sampler": any,
+  "data.datagen.path": [null],
+  "data.datagen": any,
+  "data.function_tool_path": [null],
+  "data.validation_shuffle": [false],
+  [`${model}.custom_chat_template`]: [null],
+  [`${model}.external_lib`]: [null],
+  [`${model}.exclude_modules`]: [null],
+  [`${model}.lora.rank`]: [0],
+  [`${model}.lora.adapter_path`]: [null],
+  [`${model}.lora`]: any,
+  [`${model}.mtp.enable`]: [false],
+  [`${model}.mtp`]: any,
+  // Computed for the estimators that need it, and for no other.
+  [`${actor}.calculate_sum_pi_squared`]: [true, false],
+  [`${actor}.optim.optimizer`]: ["AdamW"],
+  [`${actor}.optim.optimizer_impl`]: ["torch.optim"],
+  [`${actor}.optim.override_optimizer_config`]: [null],
+  [`${actor}.qat.enable`]: [false],
+  [`${actor}.qat`]: any,
+  [`${actor}.router_replay.mode`]: ["disabled"],
+  [`${actor}.router_replay`]: any,
+  "critic.loss_scale_factor": [null],
+  "critic.model.custom_chat_template": [null],
+  "critic.model.exclude_modules": [null],
+  "critic.model.external_lib": [null],
+  "critic.model.lora.rank": [0],
+  "critic.model.lora.adapter_path": [null],
+  "critic.model.lora": any,
+  "critic.model.lora_adapter_path": [null],
+  "critic.model.mtp.enable": [false],
+  "critic.model.mtp": any,
+  "critic.optim.optimizer": ["AdamW"],
+  "critic.optim.optimizer_impl": ["torch.optim"],
+  "critic.optim.override_optimizer_config": [null],
+  // They are always kept, which takes nothing from who does not want them.
+  [`${rollout}.calculate_log_probs`]: [true, false],
+  [`${rollout}.do_sample`]: [true],
+  [`${rollout}.enable_rollout_routing_replay`]: [false],
+  [`${rollout}.ignore_eos`]: [false],
+  [`${rollout}.mtp`]: any,
+  [`${rollout}.multi_turn.function_tool_path`]: [null],
+  [`${rollout}.qat.enable`]: [false],
+  [`${rollout}.qat`]: any,
+  [`${rollout}.skip_rollout`]: [false],
+  "skip.rollout.enable": [false],
+  "skip.async_rollout.enable": [false],
+  "skip.rollout_tq.enable": [false],
+  skip: any,
+  "distillation.enabled": [false],
+  distillation: any,
+  "reward_manager.source": ["register"],
+  "reward_manager.module.path": [null],
+  "reward_manager.module": any,
+  "reward.reward_manager.source": ["register"],
+  "reward.reward_manager.module.path": [null],
+  "reward.reward_manager.module": any,
+  "reward_model.reward_loop_source": ["register", null],
+  "reward_model.reward_loop_module_path": [null],
+  "reward_model.reward_loop_class_name": [null],
+  "reward_model.model.external_lib": [null],
+  "trainer.v1.trainer_mode": ["sync"],
+  "trainer.v1": any,
+  "trainer.del_local_ckpt_after_load": [false],
+  "trainer.default_hdfs_dir": [null],
+};
+
+/** What a reader should know of a key beside the values that it may have. */
+const remedies: Record<string, string> = {
+  "trainer.v1.trainer_mode": "asynchronous trainers come with trainer.mode",
+  [`${model}.lora.rank`]: `${model}.lora_rank trains an adapter`,
+  [`${model}.lora.adapter_path`]: `${model}.lora_adapter_path starts from an adapter`,
+  "critic.model.lora.rank": "critic.model.lora_rank trains an adapter",
+  "data.function_tool_path": `${rollout}.multi_turn.tool_config_path names tools`,
+  [`${rollout}.multi_turn.function_tool_path`]: `${rollout}.multi_turn.tool_config_path names tools`,
+  [`${model}.custom_chat_template`]: "the chat template is the GGUF's",
+  "data.sampler.class_path": "data.shuffle and data.seed decide the order of rows",
+  "distillation.enabled": "rewards by other models: reward_model.model",
+};
+
+export function listPendingKeys(): string[] {
+  return Object.keys(pending);
+}
+
+/** Values that such a key may have; null: any. */
+export function listAccepted(key: string): readonly unknown[] | null {
+  const accepted = pending[key];
+  return accepted === undefined || accepted === any ? null : accepted;
+}
+
+/** A key whose value asks for what does not exist yet. */
+export interface Refusal {
+  key: string;
+  received: unknown;
+  accepted: readonly unknown[];
+  remedy?: string;
+}
+
+/** Removes such keys from a raw config; returns those whose value asks for what does not exist yet. */
+export function removePendingKeys(raw: Record<string, unknown>): Refusal[] {
+  const refusals: Refusal[] = [];
+  for (const [key, accepted] of Object.entries(pending)) {
+    const { found, value } = removeKey(raw, key);
+    if (!found || accepted === any || accepted.includes(value)) continue;
+    refusals.push({ key, received: value, accepted, remedy: remedies[key] });
+  }
+  return refusals;
+}
+
+/** @throws ConfigError that names all of them. */
+export function refuseKeys(refusals: readonly Refusal[], file: string, findPlace: FindPlace = () => undefined): void {
+  const [first] = refusals;
+  if (!first) return;
+  const list = (refusal: Refusal) => refusal.accepted.map((entry) => JSON.stringify(entry)).join(" or ");
+  if (refusals.length === 1)
+    throw new ConfigError("is not supported yet", {
+      code: "config/not-supported",
+      subject: namePlace(first.key, file, findPlace),
+      expected: list(first),
+      received: JSON.stringify(first.received),
+      remedy: ["remove the key, or set it to the expected value", first.remedy].filter(Boolean).join("; "),
+    });
+  throw new ConfigError(`has ${refusals.length} keys of what is not supported yet`, {
+    code: "config/not-supported",
+    subject: file,
+    expected: refusals.map((refusal) => `\n    ${refusal.key}: ${list(refusal)}`).join(""),
+    received: refusals.map(({ key, received }) => `\n    ${key}: ${JSON.stringify(received)}`).join(""),
+    remedy: "remove these keys, or set them to the expected values",
+  });
+}

@@ -1,0 +1,64 @@
+import { readKey, removeKey, type SetAside, writeKey } from "../raw-config.js";
+
+const rollout = "actor_rollout_ref.rollout";
+
+/** Keys that other frameworks leave null where Cria has a default. */
+const nullIsDefault = [
+  "data.seed",
+  "critic.ppo_mini_batch_size",
+  "custom_reward_function.name",
+  "reward_model.enable",
+  "reward_model.reward_manager",
+  "reward_model.model.path",
+  "trainer.default_local_dir",
+];
+
+/** Keys whose default is what another one says. */
+const follows: Record<string, string> = {
+  [`${rollout}.prompt_length`]: "data.max_prompt_length",
+  [`${rollout}.response_length`]: "data.max_response_length",
+};
+
+/** Reward managers of which naive does the work. */
+const asNaive: Record<string, string> = {
+  prime: "judges each conversation as soon as it ends, several at once",
+  gdpo: "keeps all numbers that the reward function returns",
+};
+
+/** The engine's limit of sequences in one KV cache. */
+const MOST_SEQUENCES = 256;
+
+/** Keys that may be null, which then is as if they were not there. */
+export function listNullableKeys(): string[] {
+  return nullIsDefault;
+}
+
+/** Keys whose values may be above Cria's limit, which then counts. */
+export function listUnboundedKeys(): string[] {
+  return [`${rollout}.max_num_seqs`];
+}
+
+/** Brings values of other frameworks into Cria's form; returns those that cannot have their full effect. */
+export function translateValues(raw: Record<string, unknown>): SetAside[] {
+  const notes: SetAside[] = [];
+  for (const key of nullIsDefault) if (readKey(raw, key) === null) removeKey(raw, key);
+  for (const [key, source] of Object.entries(follows)) {
+    const value = readKey(raw, source);
+    if (readKey(raw, key) === undefined && value !== undefined) writeKey(raw, key, value);
+  }
+  const sequences = readKey(raw, `${rollout}.max_num_seqs`);
+  if (typeof sequences === "number" && Number.isInteger(sequences) && sequences > MOST_SEQUENCES) {
+    writeKey(raw, `${rollout}.max_num_seqs`, MOST_SEQUENCES);
+    notes.push({
+      key: `${rollout}.max_num_seqs`,
+      reason: `${sequences} is taken as ${MOST_SEQUENCES}, the most that one KV cache holds; other conversations wait`,
+    });
+  }
+  const manager = readKey(raw, "reward_model.reward_manager");
+  const reason = typeof manager === "string" && Object.hasOwn(asNaive, manager) ? asNaive[manager] : undefined;
+  if (reason) {
+    writeKey(raw, "reward_model.reward_manager", "naive");
+    notes.push({ key: "reward_model.reward_manager", reason: `${manager} is taken as naive, which ${reason}` });
+  }
+  return notes;
+}

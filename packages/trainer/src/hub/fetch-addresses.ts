@@ -1,0 +1,54 @@
+import { type FetchOptions, type HubProgress, resolveData, resolveModel } from "@cria/hub";
+import { listUnusedKeys } from "../config/check-train-paths.js";
+import { listAddresses } from "../config/paths.js";
+import type { TrainConfig } from "../config/train-config.js";
+import { type Report, WorkReporter } from "../events.js";
+
+export interface FetchAddressesOptions {
+  report?: Report;
+  signal?: AbortSignal;
+}
+
+/**
+ * Downloads what a config names by addresses of a hub and is not here yet; what opens it afterwards finds it
+ * in the cache. `except`: keys that a command does without.
+ * @throws HubError
+ */
+export async function fetchTrainAddresses(
+  config: TrainConfig,
+  options: FetchAddressesOptions,
+  except: readonly string[] = [],
+): Promise<void> {
+  await fetchAddresses(listAddresses(config, [...except, ...listUnusedKeys(config)]), options);
+}
+
+export async function fetchAddresses(
+  addresses: readonly { kind: "model" | "rows"; address: string }[],
+  options: FetchAddressesOptions,
+): Promise<void> {
+  for (const { kind, address } of addresses)
+    await (kind === "model" ? fetchModel(address, options) : fetchData(address, options));
+}
+
+/** The file of a model's address, downloaded if need be; a path as it is. @throws HubError */
+export function fetchModel(path: string, options: FetchAddressesOptions = {}): Promise<string> {
+  return withReports(options, (given) => resolveModel(path, given));
+}
+
+/** The files of a dataset's split, downloaded if need be. @throws HubError */
+export function fetchData(address: string, options: FetchAddressesOptions = {}): Promise<string[]> {
+  return withReports(options, (given) => resolveData(address, given));
+}
+
+async function withReports<T>(
+  { report, signal }: FetchAddressesOptions,
+  work: (options: FetchOptions) => Promise<T>,
+): Promise<T> {
+  const reporter = new WorkReporter(report, "download", "bytes");
+  const result = await work({
+    signal,
+    onProgress: ({ label, done, total }: HubProgress) => reporter.update(done, total, label),
+  });
+  reporter.end();
+  return result;
+}

@@ -1,0 +1,81 @@
+export {
+  type Checkpoint,
+  CheckpointStore,
+  restoreEngines,
+  type TrainingState,
+} from "./checkpoints/checkpoint-store.js";
+export { checkRun, findCheckpoint, findRunPath, nameCommand, type OpenedRun, openRun } from "./checkpoints/open-run.js";
+export { RunFolder, type RunOrigin, writeAtomically, writeLines } from "./checkpoints/run-folder.js";
+export { applyOverride } from "./config/apply-override.js";
+export { checkConfig, listLeaves } from "./config/check-config.js";
+export { checkTrainPaths, listMissingTrainPaths } from "./config/check-train-paths.js";
+export { formatConversion } from "./config/from-verl/format-conversion.js";
+export { convertVerlFile } from "./config/from-verl/from-verl.js";
+export { ShellReader, showWord } from "./config/from-verl/read-words.js";
+export { listWarnings } from "./config/list-warnings.js";
+export { type LoadedConfig, loadConfig } from "./config/load-config.js";
+export { checkArgument, listAddresses, listMissingPaths, pathKeys, resolvePath } from "./config/paths.js";
+export { writeKey } from "./config/raw-config.js";
+export { configFiles } from "./config/reference/config-files.js";
+export { findConfigFile, findKeys, type KeyDetails } from "./config/reference/find-keys.js";
+export { groupBySection, listKeys } from "./config/reference/list-keys.js";
+export { makeReferenceFiles } from "./config/reference/reference-files.js";
+export { type SftConfig, sftConfigSchema } from "./config/sft-config.js";
+export { type TrainConfig, trainConfigSchema } from "./config/train-config.js";
+export { listIgnoredKeys } from "./config/verl/ignored-keys.js";
+export { findRenamed, listRenamedKeys } from "./config/verl/renamed-keys.js";
+export { setAsideForeignKeys } from "./config/verl/set-aside-keys.js";
+export type { Problem } from "./diagnose/find-problems.js";
+export type {
+  FilteredEvent,
+  NoticeEvent,
+  ProblemEvent,
+  ProgressEvent,
+  Report,
+  RunEvent,
+  StepEvent,
+  ValidatedEvent,
+  WarningEvent,
+  WorkName,
+} from "./events.js";
+export {
+  type FetchAddressesOptions,
+  fetchAddresses,
+  fetchData,
+  fetchModel,
+  fetchTrainAddresses,
+} from "./hub/fetch-addresses.js";
+export { type Batch, makeBatch } from "./policy/batch.js";
+export { Generation } from "./policy/generation.js";
+export { loadConfiguredModel, readContextSize, usesLora } from "./policy/load-configured-model.js";
+export { type LoadPolicyOptions, loadPolicy } from "./policy/load-policy.js";
+export { type GenerateTextOptions, Policy } from "./policy/policy.js";
+export type { PolicyScoreOptions, TokenScores } from "./policy/token-scores.js";
+export type { UpdateOptions } from "./policy/update-policy.js";
+export { countSteps } from "./run/count-steps.js";
+export { dumpTrajectories } from "./run/dump-trajectories.js";
+export { findOverlongPrompts } from "./run/find-overlong-prompts.js";
+export { runTraining, type TrainingHooks } from "./run/run-training.js";
+export { openSession } from "./run/session.js";
+export type { Session } from "./run/session-type.js";
+export { type TrainSummary, trainSession } from "./run/train-session.js";
+export { TrainingInterrupted } from "./run/training-interrupted.js";
+export { loadSftModel } from "./sft/open-sft.js";
+export { readExamples } from "./sft/read-examples.js";
+export { runSft, type SftResult } from "./sft/run-sft.js";
+export { type AdvantageOptions, advantages } from "./step/advantages.js";
+export type { StepMetrics } from "./step/collect-metrics.js";
+export { type Advantages, Groups } from "./step/groups.js";
+export { type RollOutOptions, RunningRollouts, rollOut } from "./step/roll-out.js";
+export { runTrainingStep, type StepResult } from "./step/training-step.js";
+export { Disposables } from "./task/disposables.js";
+export type { Environment } from "./task/environment.js";
+export { probeTemplate, type Render, type TemplateAbilities } from "./task/find-tool-format.js";
+export { countSamples, makeMultiTurnOptions } from "./task/multi-turn-options.js";
+export { openRegistries } from "./task/registries.js";
+export { type BatchesOptions, defineTask, Task } from "./task/task.js";
+export type { Episode, TaskDefinition, TaskReward } from "./task/task-definition.js";
+export { makeTrackers } from "./trackers/open-trackers.js";
+export { providePackages } from "./user-code/provide-packages.js";
+export { runValidation } from "./validation/run-validation.js";
+export { readSuccess, type Validation, validate } from "./validation/validate.js";

@@ -1,0 +1,43 @@
+import { type LlamaModel, type LoadModelOptions, loadModel } from "@cria/engine";
+import { resolvePath } from "../config/paths.js";
+import { listTargets } from "../config/sections/target-modules.js";
+import type { TrainConfig } from "../config/train-config.js";
+
+/** Tokens that one conversation may have. */
+export function readContextSize({ actor_rollout_ref: { rollout } }: TrainConfig): number {
+  return rollout.max_model_len ?? rollout.prompt_length + rollout.response_length;
+}
+
+/** Whether a LoRA adapter is trained, rather than all weights. */
+export function usesLora({ actor_rollout_ref: { model } }: TrainConfig): boolean {
+  return model.lora_rank > 0 || model.lora_adapter_path !== null;
+}
+
+/** The model that a config trains: its adapter new, from a file, or none with full training. @throws EngineError */
+export function loadConfiguredModel(
+  config: TrainConfig,
+  folder: string,
+  overrides: Partial<LoadModelOptions> = {},
+): Promise<LlamaModel> {
+  const { model, rollout } = config.actor_rollout_ref;
+  const lora = usesLora(config);
+  return loadModel({
+    path: resolvePath(folder, model.path),
+    contextSize: readContextSize(config),
+    device: config.trainer.device,
+    threads: config.trainer.threads ?? undefined,
+    maxSequences: rollout.max_num_seqs,
+    trainable: lora ? "lora" : "full",
+    lora: lora
+      ? {
+          rank: model.lora_rank || undefined,
+          alpha: model.lora_alpha ?? undefined,
+          targets: listTargets(model.target_modules),
+          path: model.lora_adapter_path ? resolvePath(folder, model.lora_adapter_path) : undefined,
+        }
+      : null,
+    seed: rollout.seed >>> 0,
+    deterministic: rollout.deterministic,
+    ...overrides,
+  });
+}

@@ -1,0 +1,74 @@
+import { type LoadModelOptions, loadModel } from "@cria/engine";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { listTargets, targetModulesSchema } from "../config/sections/target-modules.js";
+import { Policy } from "./policy.js";
+
+export interface LoadPolicyOptions {
+  /**
+   * A new LoRA adapter is trained (rank 16 and the targets of the config by default), or one from a file; null: all weights.
+   * Default: a new adapter.
+   */
+  lora?: { rank?: number; alpha?: number; targets?: string | readonly string[]; path?: string } | null;
+  /** Most tokens of a conversation; default 1024. */
+  contextSize?: number;
+  /** Conversations at once; default 64. */
+  maxSequences?: number;
+  /** Of sampling, and of what a new adapter starts from; default 0. */
+  seed?: number;
+  /** "auto" (default), "cpu" or "cuda". */
+  device?: LoadModelOptions["device"];
+  /** Default: all cores. */
+  threads?: number;
+  /** Whether the same seed gives the same bits however conversations are batched; default true. */
+  deterministic?: boolean;
+  /** With full training: keep a frozen copy, for losses with a KL term. LoRA needs none. Default false. */
+  reference?: boolean;
+}
+
+/**
+ * Loads a model to generate with and to train.
+ * @param path a GGUF file, or an address: hf:<owner>/<model>:<quantisation>.
+ * @throws EngineError when it cannot be loaded or trained; HubError when its address cannot be followed.
+ */
+export async function loadPolicy(path: string, options: LoadPolicyOptions = {}): Promise<Policy> {
+  const { lora = {}, contextSize = 1024, maxSequences = 64, seed = 0, device, threads, deterministic = true } = options;
+  const engine = await loadModel({
+    path,
+    contextSize,
+    maxSequences,
+    device,
+    threads,
+    deterministic,
+    seed: seed >>> 0,
+    trainable: lora ? "lora" : "full",
+    lora: lora
+      ? { ...lora, rank: lora.rank ?? (lora.path ? undefined : 16), targets: readTargets(lora.targets) }
+      : null,
+  });
+  try {
+    const tokenizer = DeltaTokenizer.forModel(engine);
+    const isOwn = lora !== null;
+    const copy = options.reference && !isOwn ? await loadReference(engine.info.path, { device, threads }) : null;
+    return new Policy({ engine, tokenizer, reference: isOwn ? engine : copy, seed });
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+}
+
+/** A frozen copy: only a trainable model has the scoring graph; its adapter, never trained, stays off. */
+export function loadReference(path: string, options: Pick<LoadModelOptions, "device" | "threads">) {
+  return loadModel({
+    path,
+    ...options,
+    contextSize: 64,
+    maxSequences: 1,
+    trainable: "lora",
+    lora: { rank: 1, alpha: 1 },
+  });
+}
+
+function readTargets(targets: string | readonly string[] | undefined): string[] | undefined {
+  if (targets === undefined) return undefined;
+  return listTargets(targetModulesSchema.parse(targets));
+}

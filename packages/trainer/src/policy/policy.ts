@@ -1,0 +1,137 @@
+import { rm } from "node:fs/promises";
+import type { PolicyLossOptions } from "@cria/algorithms";
+import { type ChatMessage, ConfigError, hashSeed, type PolicyEngine, type TrainResult } from "@cria/core";
+import { exportModel } from "@cria/engine";
+import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import type { Batch } from "./batch.js";
+import { type Generation, generate } from "./generation.js";
+import type { PolicyScoreOptions, TokenScores } from "./token-scores.js";
+import { type UpdateOptions, updatePolicy } from "./update-policy.js";
+
+export interface GenerateTextOptions {
+  /** Most tokens; default: what is left of the context. */
+  maxTokens?: number;
+  /** 0 (default): greedy. */
+  temperature?: number;
+  topP?: number;
+  topK?: number;
+  minP?: number;
+  /** Decides what is sampled; default: the policy's. */
+  seed?: number;
+  signal?: AbortSignal;
+}
+
+export interface PolicyParts {
+  engine: PolicyEngine;
+  tokenizer: DeltaTokenizer;
+  /** Its logprobs without adapter are the reference: the engine itself with LoRA, else a frozen copy; null: none. */
+  reference: PolicyEngine | null;
+  /** Of sampling, and of what a new adapter starts from. */
+  seed: number;
+}
+
+/** A model that generates and is trained: one copy of its weights does both. */
+export class Policy {
+  readonly engine: PolicyEngine;
+  readonly tokenizer: DeltaTokenizer;
+  readonly reference: PolicyEngine | null;
+  readonly seed: number;
+  private updated = 0;
+
+  constructor({ engine, tokenizer, reference, seed }: PolicyParts) {
+    this.engine = engine;
+    this.tokenizer = tokenizer;
+    this.reference = reference;
+    this.seed = seed;
+  }
+
+  /** How often `train` was called. */
+  get updates(): number {
+    return this.updated;
+  }
+
+  /**
+   * One update: an optimizer step for each mini-batch of each epoch. A batch that is not scored is scored first, at the
+   * temperature it was sampled at.
+   * @returns a result for each optimizer step; none where no trajectory has a gradient.
+   * @throws ConfigError when the loss needs a reference and the policy has none.
+   */
+  async train(batch: Batch, loss: PolicyLossOptions, options: UpdateOptions): Promise<TrainResult[]> {
+    const step = options.step ?? this.updated + 1;
+    const results = await updatePolicy(this, batch, loss, { ...options, seed: options.seed ?? this.seed, step });
+    this.updated++;
+    return results;
+  }
+
+  /** Logprobs of sequences; those of tokens before the first that counts (`from`, or where the loss mask begins) are 0. */
+  async score(
+    sequences: readonly { tokenIds: ArrayLike<number>; from?: number; lossMask?: ArrayLike<number> }[],
+    { reference = false, temperature, signal, entropy, sumPiSquared }: PolicyScoreOptions = {},
+  ): Promise<TokenScores[]> {
+    if (sequences.length === 0) return [];
+    const ranges = sequences.map(({ tokenIds, from, lossMask }) => ({
+      tokenIds,
+      from: from ?? (lossMask ? Array.prototype.indexOf.call(lossMask, 1) : undefined),
+    }));
+    const more = { ...(entropy ? { entropy } : {}), ...(sumPiSquared ? { sumPiSquared } : {}) };
+    const old = await this.engine.score(ranges, { temperature, signal, ...more });
+    const ref = reference ? await this.scoreReference(ranges, { temperature, signal }) : null;
+    return old.map((scores, i) => ({
+      oldLogprobs: scores.logprobs,
+      entropy: scores.entropy,
+      sumPiSquared: scores.sumPiSquared,
+      refLogprobs: ref?.[i] ?? null,
+    }));
+  }
+
+  /** Logprobs by the reference policy: this one before any training. @throws ConfigError when there is none. */
+  async scoreReference(
+    sequences: readonly { tokenIds: ArrayLike<number>; from?: number }[],
+    options: { temperature?: number; signal?: AbortSignal } = {},
+  ): Promise<Float32Array[]> {
+    if (!this.reference) {
+      throw new ConfigError("has no reference policy", {
+        code: "config/no-reference",
+        subject: this.engine.info.path,
+        expected: "a policy that was loaded with LoRA, or with `reference: true`",
+        received: `trainable: ${this.engine.info.trainable}`,
+        remedy: 'loadPolicy(path, { lora: null, reference: true }), or a loss without "kl"',
+      });
+    }
+    const scores = await this.reference.score(sequences, { ...options, adapter: false });
+    return scores.map(({ logprobs }) => logprobs);
+  }
+
+  /** The assistant's next message: await the text, or iterate over its pieces. Tools are not called. */
+  generate(prompt: string | readonly ChatMessage[], options: GenerateTextOptions = {}): Generation {
+    const messages = typeof prompt === "string" ? [{ role: "user" as const, content: prompt }] : prompt;
+    const seed = hashSeed(options.seed ?? this.seed, "generate");
+    return generate(this.engine, this.tokenizer, messages, { ...options, seed });
+  }
+
+  /** Writes the trained weights as a GGUF that stock llama.cpp loads: with LoRA the adapter, else the model. */
+  async save(file: string): Promise<void> {
+    await (this.engine.info.trainable === "lora" ? this.engine.saveAdapter(file) : this.engine.saveModel(file));
+  }
+
+  /**
+   * Writes a whole model: with LoRA the adapter merged into its base.
+   * @param quantize type of the weights' matrices, "q8_0" for example; default: as they are.
+   */
+  async export(file: string, { quantize }: { quantize?: string } = {}): Promise<void> {
+    const weights = `${file}.weights`;
+    await this.save(weights);
+    try {
+      const isLora = this.engine.info.trainable === "lora";
+      const base = isLora ? { base: this.engine.info.path, adapter: weights } : { base: weights };
+      await exportModel({ ...base, output: file, quantize: quantize ?? null });
+    } finally {
+      await rm(weights, { force: true });
+    }
+  }
+
+  async dispose(): Promise<void> {
+    if (this.reference !== this.engine) await this.reference?.dispose();
+    await this.engine.dispose();
+  }
+}

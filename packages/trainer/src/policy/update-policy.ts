@@ -1,0 +1,146 @@
+import {
+  type Algorithms,
+  composePolicyLoss,
+  defaultAlgorithms,
+  needsPreparation,
+  type PolicyLossOptions,
+  preparePolicyLoss,
+} from "@cria/algorithms";
+import {
+  hashSeed,
+  makeUniform,
+  type OptimizerOptions,
+  type PolicyEngine,
+  type TrainResult,
+  type TrainSequence,
+} from "@cria/core";
+import type { Batch } from "./batch.js";
+import { countOnes } from "./flat-tokens.js";
+import { cutMiniBatches } from "./mini-batches.js";
+import type { ScoreTokens } from "./token-scores.js";
+
+/** How a policy is updated. The defaults are those of the config. */
+export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
+  /** Prompts of one optimizer step; default: all of the batch. */
+  miniBatchSize?: number;
+  /** Passes over the batch; default 1. */
+  epochs?: number;
+  /** Whether mini-batches mix the prompts anew in each pass; default true. */
+  shuffle?: boolean;
+  /** With the step and the pass it decides their order; default: the policy's. */
+  seed?: number;
+  /** Of the training, from 1; default: one more than updates were made. */
+  step?: number;
+  /** Tokens of a micro-batch, padding included; default: chosen by model and memory. The result is the same. */
+  microBatchTokens?: number;
+  /** Whether the batch's `oldLogprobs` are those of the weights that the update starts from; default true. */
+  isOnPolicy?: boolean;
+  /** What names in the loss stand for; default: built-in and registered ones. */
+  algorithms?: Algorithms;
+}
+
+/** What an update does unless it is told otherwise: the defaults of `actor_rollout_ref.actor`. */
+const defaults = { betas: [0.9, 0.999] as [number, number], weightDecay: 0.01, maxGradNorm: 1 };
+
+/** What is updated. */
+interface Trainable {
+  engine: Pick<PolicyEngine, "score" | "train">;
+  score: ScoreTokens;
+}
+
+/** Updates in mini-batches of prompts; one optimizer step each. */
+export async function updatePolicy(
+  policy: Trainable,
+  batch: Batch,
+  loss: PolicyLossOptions,
+  options: UpdateOptions & { seed: number; step: number },
+): Promise<TrainResult[]> {
+  const { algorithms = defaultAlgorithms, isOnPolicy = true, microBatchTokens, seed: base, step } = options;
+  const { lossMasks, temperature } = batch;
+  const lossOptions = { ...loss, lossScaleFactor: loss.lossScaleFactor ?? batch.responseLength };
+  const compute = composePolicyLoss(lossOptions, algorithms);
+  const scored = batch.isScored ? batch.sequences : await scoreBatch(policy, batch, lossOptions, algorithms);
+  const cut = { ppo_mini_batch_size: options.miniBatchSize ?? batch.groups.length, shuffle: options.shuffle ?? true };
+  const results: TrainResult[] = [];
+  for (let round = 0; round < (options.epochs ?? 1); round++) {
+    const seed = hashSeed(base, step, round);
+    for (const [k, indices] of cutMiniBatches(batch.groups, cut, seed).entries()) {
+      let sequences = indices.flatMap((i) => scored.get(i) ?? []);
+      if (sequences.length === 0) continue;
+      if (needsPreparation(lossOptions, algorithms)) {
+        const isFresh = isOnPolicy && results.length === 0;
+        const logprobs = isFresh
+          ? sequences.map(({ columns }) => columns!.oldLogprobs!)
+          : await scoreNow(policy, sequences, temperature);
+        sequences = preparePolicyLoss(lossOptions, sequences, logprobs, makeUniform(hashSeed(seed, k)), algorithms);
+      }
+      // Trajectories left out still count in the denominators: their tokens have loss 0, not no loss.
+      const tokens = indices.map((i) => countOnes(lossMasks[i]!));
+      const totals = {
+        tokens: tokens.reduce((sum, count) => sum + count, 0),
+        sequences: tokens.filter((count) => count > 0).length,
+      };
+      const { learningRate, betas, weightDecay, maxGradNorm } = options;
+      results.push(
+        await policy.engine.train(
+          sequences,
+          (inputs) => compute({ ...inputs, totals }),
+          {
+            learningRate,
+            betas: betas ?? defaults.betas,
+            weightDecay: weightDecay ?? defaults.weightDecay,
+            maxGradNorm: maxGradNorm ?? defaults.maxGradNorm,
+          },
+          // No signal: an update is finished, whatever ends the run.
+          { temperature, microBatchTokens },
+        ),
+      );
+    }
+  }
+  return results;
+}
+
+/**
+ * The sequences of a batch with `oldLogprobs`, and `refLogprobs` where the loss has a KL term. A trajectory without advantage is
+ * left out unless it has a gradient all the same.
+ */
+async function scoreBatch(
+  policy: Trainable,
+  { sequences, temperature }: Batch,
+  loss: PolicyLossOptions,
+  { policyLosses }: Algorithms,
+): Promise<Map<number, TrainSequence>> {
+  const needsAll =
+    loss.kl !== null || loss.entropyCoeff !== 0 || !policyLosses.resolve(loss.lossMode).vanishesWithoutAdvantage;
+  const wanted = [...sequences].filter(([, { columns }]) => needsAll || hasAdvantage(columns!.advantages!));
+  const scores = await policy.score(
+    wanted.map(([, sequence]) => sequence),
+    { temperature, reference: loss.kl !== null },
+  );
+  return new Map(
+    wanted.map(([index, sequence], k) => {
+      const { oldLogprobs, refLogprobs } = scores[k]!;
+      const columns = { ...sequence.columns, oldLogprobs, ...(refLogprobs ? { refLogprobs } : {}) };
+      return [index, { ...sequence, columns }];
+    }),
+  );
+}
+
+/** Whether a trajectory has a gradient through its advantages. */
+export function hasAdvantage(advantages: ArrayLike<number>): boolean {
+  for (let t = 0; t < advantages.length; t++) if (Math.abs(advantages[t]!) > 1e-8) return true;
+  return false;
+}
+
+/** Logprobs by the weights as they are now: one more forward pass, for losses that rank a mini-batch's tokens. */
+async function scoreNow(
+  { engine }: Trainable,
+  sequences: readonly TrainSequence[],
+  temperature: number,
+): Promise<Float32Array[]> {
+  const scores = await engine.score(
+    sequences.map(({ tokenIds, lossMask }) => ({ tokenIds, from: Array.from(lossMask).indexOf(1) })),
+    { temperature },
+  );
+  return scores.map(({ logprobs }) => logprobs);
+}

@@ -1,0 +1,174 @@
+import { readFileSync } from "node:fs";
+import { ConfigError, type PolicyEngine, readOrThrow } from "@cria/core";
+import { type LoadModelOptions, loadModel, loadValueModel } from "@cria/engine";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { resolvePath } from "../config/paths.js";
+import type { RewardModelEntry } from "../config/sections/reward-models-config.js";
+import type { TrainConfig } from "../config/train-config.js";
+import { ChatEndpoint } from "./chat-endpoint.js";
+import { GenerativeJudge, writeWithEndpoint, writeWithEngine } from "./generative-judge.js";
+import { defaultTemplates, JudgePrompt } from "./judge-prompt.js";
+import type { RewardModel } from "./reward-model.js";
+import { RewardModels, type WeightedRewardModel } from "./reward-models.js";
+import { ScoreHead } from "./score-head.js";
+import { weighWithEndpoint, weighWithEngine, YesNoScorer } from "./yes-no-scorer.js";
+
+/**
+ * The models that `reward_model.model` names.
+ * @throws ConfigError for a name given twice, a bad template or pattern, a file without a head; EngineError.
+ */
+export async function openRewardModels({ reward_model, trainer }: TrainConfig, folder: string): Promise<RewardModels> {
+  const names = nameModels(reward_model.model);
+  const load: Loading = { folder, device: trainer.device, threads: trainer.threads ?? undefined };
+  // Cheap checks of all before the first is loaded.
+  const opened = reward_model.model.map((entry, i) => prepareModel(entry, `reward_model.model[${i}]`, load));
+  const models: WeightedRewardModel[] = [];
+  try {
+    for (const [i, open] of opened.entries()) {
+      const { weight, max_num_seqs, timeout_s, type, path } = reward_model.model[i]!;
+      models.push({
+        name: names[i]!,
+        weight,
+        model: await open(),
+        // A forward pass is one job after another in any case; waiting must not count as time that it took.
+        concurrency: type === "judge" || path === null ? max_num_seqs : 1,
+        timeoutS: timeout_s ?? reward_model.timeout_s,
+      });
+    }
+  } catch (error) {
+    for (const { model } of models) await model.dispose?.();
+    throw error;
+  }
+  return new RewardModels(models);
+}
+
+/** @throws ConfigError when two have the same, for they would share their metrics. */
+function nameModels(entries: readonly RewardModelEntry[]): string[] {
+  const names = entries.map(({ name }, i) => name ?? (entries.length === 1 ? "rm" : `rm_${i}`));
+  const twice = names.find((name, i) => name === "rule" || names.indexOf(name) !== i);
+  if (twice === undefined) return names;
+  throw new ConfigError("is taken", {
+    code: "config/bad-value",
+    subject: "reward_model.model: name",
+    expected: 'another name for each model, and not "rule"',
+    received: twice,
+  });
+}
+
+interface Loading {
+  folder: string;
+  device: LoadModelOptions["device"];
+  threads: number | undefined;
+}
+
+/** Checks an entry. @returns what loads its model. */
+function prepareModel(entry: RewardModelEntry, subject: string, load: Loading): () => Promise<RewardModel> {
+  if (entry.type === "score_head") return () => openScoreHead(entry, load);
+  const prompt = readPrompt(entry, entry.type, subject, load.folder);
+  if (entry.type === "yes_no") return () => openYesNo(entry, prompt, load);
+  const format = { pattern: readPattern(entry, subject), min: entry.min_score, max: entry.max_score };
+  return async () => {
+    const options = { maxTokens: entry.max_tokens, temperature: entry.temperature };
+    const endpoint = makeEndpoint(entry);
+    if (endpoint) return new GenerativeJudge(writeWithEndpoint(endpoint, options), prompt, format);
+    const { engine, tokenizer } = await loadChatModel(entry, load, {
+      contextSize: entry.max_model_len,
+      maxSequences: entry.max_num_seqs,
+    });
+    return new GenerativeJudge(writeWithEngine(engine, tokenizer, options), prompt, format, () => engine.dispose());
+  };
+}
+
+async function openYesNo(entry: RewardModelEntry, prompt: JudgePrompt, load: Loading): Promise<RewardModel> {
+  const endpoint = makeEndpoint(entry);
+  if (endpoint) return new YesNoScorer(weighWithEndpoint(endpoint, entry), prompt);
+  const { engine, tokenizer } = await loadChatModel(entry, load, scoring);
+  const weigh = weighWithEngine(engine, tokenizer, entry, entry.max_model_len);
+  return new YesNoScorer(weigh, prompt, () => engine.dispose());
+}
+
+/** Only a trainable model has the scoring graph; its adapter, never trained, changes nothing. */
+const scoring: Partial<LoadModelOptions> = {
+  contextSize: 64,
+  maxSequences: 1,
+  trainable: "lora",
+  lora: { rank: 1, alpha: 1 },
+};
+
+async function openScoreHead(entry: RewardModelEntry, load: Loading): Promise<RewardModel> {
+  const path = resolvePath(load.folder, entry.path!);
+  const { engine, tokenizer } = await loadChatModel(entry, load, { contextSize: 64, maxSequences: 1 });
+  const { trainable, lora } = scoring;
+  const backbone = await loadValueModel({ path, device: load.device, threads: load.threads, trainable, lora }).catch(
+    async (error) => {
+      await engine.dispose();
+      throw error;
+    },
+  );
+  const headPath = resolvePath(load.folder, entry.head_path!);
+  return ScoreHead.open({ backbone, vocabulary: engine, tokenizer }, headPath, entry.max_model_len);
+}
+
+async function loadChatModel(
+  entry: RewardModelEntry,
+  { folder, device, threads }: Loading,
+  options: Partial<LoadModelOptions>,
+): Promise<{ engine: PolicyEngine; tokenizer: DeltaTokenizer }> {
+  const engine = await loadModel({ path: resolvePath(folder, entry.path!), device, threads, ...options });
+  try {
+    return { engine, tokenizer: DeltaTokenizer.forModel(engine, { kwargs: entry.apply_chat_template_kwargs }) };
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+}
+
+function makeEndpoint(entry: RewardModelEntry): ChatEndpoint | null {
+  if (entry.base_url === null) return null;
+  return new ChatEndpoint({
+    baseUrl: entry.base_url,
+    model: entry.model,
+    apiKey: process.env[entry.api_key_env],
+    retries: entry.num_retries,
+    retryDelayS: entry.retry_delay_s,
+  });
+}
+
+/** @throws ConfigError when it does not compile or captures nothing. */
+function readPattern({ score_pattern }: RewardModelEntry, subject: string): RegExp {
+  try {
+    const pattern = new RegExp(score_pattern, "i");
+    // An alternative that always matches shows how many groups there are.
+    if (new RegExp(`${score_pattern}|`).exec("")!.length > 1) return pattern;
+  } catch {
+    // Said below.
+  }
+  throw new ConfigError("does not find scores", {
+    code: "config/bad-value",
+    subject: `${subject}.score_pattern`,
+    expected: "a regular expression with a group around the number",
+    received: score_pattern,
+  });
+}
+
+function readPrompt(
+  entry: RewardModelEntry,
+  type: keyof typeof defaultTemplates,
+  subject: string,
+  folder: string,
+): JudgePrompt {
+  const { min_score, max_score, yes, no, prompt_template_path: given } = entry;
+  const path = given === null ? null : resolvePath(folder, given);
+  return new JudgePrompt(
+    path === null ? defaultTemplates[type] : readTemplate(path, subject),
+    { min_score, max_score, yes, no },
+    path ?? `${subject}: the template of ${type}`,
+  );
+}
+
+function readTemplate(path: string, subject: string): string {
+  return readOrThrow(() => readFileSync(path, "utf8"), ConfigError, {
+    subject: `${subject}.prompt_template_path`,
+    expected: "a readable Jinja file",
+  });
+}

@@ -1,0 +1,42 @@
+import { type DatasetRow, measurePrompts } from "@cria/rollout";
+import { type Report, WorkReporter } from "../events.js";
+import { findPromptCache } from "../task/open-data.js";
+import type { Session } from "./session-type.js";
+
+/** So many rows are measured at once: neither reports nor a cache is worth it. */
+const FEW = 1000;
+
+/**
+ * What `data.truncation: error` will end the run for, when it draws such a row, in words; null when all prompts fit. Steps, or
+ * hours, may pass until then.
+ * @param folder where relative paths of the config start.
+ */
+export async function findOverlongPrompts(
+  { config: { data }, policy, environment, trainRows, valRows, signal }: Session,
+  folder: string,
+  report?: Report,
+): Promise<string | null> {
+  const { maxPromptLength, truncation, tools } = environment;
+  if (truncation !== "error" || data.filter_overlong_prompts) return null;
+  const rows = [...trainRows, ...valRows];
+  const reporter = new WorkReporter(rows.length < FEW ? undefined : report, "measure prompts");
+  const lengths = await measurePrompts(rows, {
+    engine: policy.engine,
+    tokenizer: policy.tokenizer,
+    tools,
+    templateKwargs: data.apply_chat_template_kwargs,
+    allowControlTokens: data.allow_control_tokens,
+    cacheFolder: rows.length < FEW ? null : findPromptCache(data, folder),
+    onProgress: (done) => reporter.update(done, rows.length),
+    signal,
+  });
+  reporter.end();
+  const overlong = rows.filter((_: DatasetRow, i) => lengths[i]! > maxPromptLength);
+  if (overlong.length === 0) return null;
+  const longest = lengths.reduce((most, length) => Math.max(most, length), 0);
+  return (
+    `data.max_prompt_length: ${overlong.length} of ${rows.length} prompts have more than ${maxPromptLength} tokens, up to ` +
+    `${longest}, the first in ${overlong[0]!.place}; the run ends when it draws one: raise it, leave them out ` +
+    `(data.filter_overlong_prompts=true) or cut them (data.truncation=left)`
+  );
+}

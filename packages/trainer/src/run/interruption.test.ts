@@ -1,0 +1,191 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { PolicyEngine } from "@cria/core";
+import { TinyModels } from "@cria/engine/testing";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { CheckpointStore } from "../checkpoints/checkpoint-store.js";
+import { SavePoints } from "../checkpoints/save-points.js";
+import { Policy } from "../policy/policy.js";
+import { dropTimes } from "../testing/drop-times.js";
+import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";
+import { trainSession } from "./train-session.js";
+import { TrainingInterrupted } from "./training-interrupted.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+const options: TinySessionOptions = {
+  prompts: ["a", "bb", "ccc", "dddd"],
+  data: { train_batch_size: 2, val_files: "rows.jsonl" },
+  actor: { ppo_mini_batch_size: 1 },
+  // A controller whose coefficient changes in the middle of a step.
+  algorithm: { use_kl_in_reward: true, kl_ctrl: { type: "adaptive", kl_coef: 0.1, target_kl: 0.01, horizon: 20 } },
+  trainer: { total_training_steps: 4, test_freq: 1, val_before_train: false },
+};
+
+const train = (session: TinySession) => trainSession(session, { configFolder: session.folder, trackers: [] });
+
+/** A session as a new process would open it for the same run. */
+async function reopen(session: TinySession): Promise<TinySession> {
+  const again = await openTinySession(models, options);
+  again.config.trainer.default_local_dir = session.config.trainer.default_local_dir;
+  again.config.actor_rollout_ref.model.path = session.config.actor_rollout_ref.model.path;
+  return again;
+}
+
+const pathOf = ({ config }: TinySession) => join(config.trainer.default_local_dir, "cria", "default");
+
+/** What a run leaves: metrics and the adapter's bytes. */
+function readRun(session: TinySession) {
+  const path = pathOf(session);
+  const lines = readFileSync(join(path, "metrics.jsonl"), "utf8").trim().split("\n");
+  return {
+    metrics: lines.map((line) => dropTimes(JSON.parse(line))),
+    adapter: readFileSync(join(path, "adapter.gguf")).toString("base64"),
+    rollouts: readdirSync(join(path, "rollouts")).sort(),
+  };
+}
+
+async function interrupt(session: TinySession): Promise<TrainingInterrupted> {
+  const error = await train(session).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  expect(error).toBeInstanceOf(TrainingInterrupted);
+  return error as TrainingInterrupted;
+}
+
+/** Aborts at the n-th call of an engine's method, before it does anything. */
+function abortAt(
+  session: TinySession,
+  controller: AbortController,
+  method: keyof PolicyEngine,
+  n: number,
+): TinySession {
+  let calls = 0;
+  const engine = new Proxy(session.policy.engine, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]) => {
+        if (name === method && ++calls === n) controller.abort(new Error("enough"));
+        return value.apply(target, args);
+      };
+    },
+  });
+  return { ...session, policy: new Policy({ ...session.policy, engine }) };
+}
+
+describe("a run that is interrupted goes on as if it never had been", () => {
+  let whole: ReturnType<typeof readRun>;
+  beforeAll(async () => {
+    const session = await openTinySession(models, options);
+    await train(session);
+    whole = readRun(session);
+  });
+
+  const cases: [
+    string,
+    (session: TinySession, controller: AbortController) => TinySession,
+    { step: number; lost: RegExp | null },
+  ][] = [
+    [
+      "while it rolls out: the step before is saved",
+      // Prompts: 2 in a step, 4 in its validation.
+      (session, controller) => abortAt(session, controller, "createSequence", 2 + 4 + 1),
+      { step: 1, lost: /rollouts of step 2/ },
+    ],
+    [
+      "while it scores: the step before is saved",
+      (session, controller) => abortAt(session, controller, "score", 3),
+      { step: 2, lost: /rollouts of step 3/ },
+    ],
+    [
+      "while it updates: the step is finished and saved, its validation is made up for",
+      (session, controller) => abortAt(session, controller, "train", 4),
+      { step: 2, lost: /validation after step 2/ },
+    ],
+  ];
+  for (const [name, arrange, { step, lost }] of cases) {
+    it(name, async () => {
+      const controller = new AbortController();
+      const session = await openTinySession(models, { ...options, signal: controller.signal });
+      const { training, message } = await interrupt(arrange(session, controller));
+      const checkpoint = join(pathOf(session), "checkpoints", `global_step_${step}`);
+      expect(training).toMatchObject({ step, total: 4, checkpoint });
+      expect(existsSync(checkpoint)).toBe(true);
+      if (lost) expect(message).toMatch(lost);
+      await train(await reopen(session));
+      expect(readRun(session)).toEqual(whole);
+    });
+  }
+
+  it("while it validates, twice: the metrics of the step come last of all", async () => {
+    const controller = new AbortController();
+    const session = await openTinySession(models, { ...options, signal: controller.signal });
+    const { training } = await interrupt(abortAt(session, controller, "createSequence", 2 + 1));
+    expect(training).toMatchObject({ step: 1, lost: "the validation after step 1" });
+    expect(existsSync(join(pathOf(session), "metrics.jsonl"))).toBe(false);
+    // Again, while the interrupted validation is made up for.
+    const second = new AbortController();
+    const again = await reopen(session);
+    second.abort(new Error("at once"));
+    expect((await interrupt({ ...again, signal: second.signal })).training).toMatchObject({
+      step: 1,
+      checkpoint: training.checkpoint,
+    });
+    await train(await reopen(session));
+    expect(readRun(session)).toEqual(whole);
+  });
+
+  it("before anything is done: there is nothing to save, and it says so", async () => {
+    const controller = new AbortController();
+    controller.abort(new Error("at once"));
+    const session = await openTinySession(models, { ...options, signal: controller.signal });
+    const { training, message } = await interrupt(session);
+    expect(training.checkpoint).toBeNull();
+    expect(message).toMatch(/after step 0 of 4\n {2}saved: nothing, for no step was finished/);
+  });
+});
+
+describe("save_minutes", () => {
+  /** Steps with a checkpoint after each of five steps, which take a minute each. */
+  async function save(options: { saveFreq: number; saveMinutes: number; secondsToSave: number }): Promise<number[][]> {
+    let now = 0;
+    const clock = vi.spyOn(performance, "now").mockImplementation(() => now);
+    try {
+      const checkpoints = new CheckpointStore(mkdtempSync(join(models.folder, "saves-")), 1);
+      const saveWeights = async () => {
+        now += 1000 * options.secondsToSave;
+      };
+      const saves = new SavePoints({ ...options, total: 5, checkpoints, saveWeights });
+      const seen: number[][] = [];
+      for (let step = 1; step <= 5; step++) {
+        now += 60_000;
+        const due = saves.isDue(step);
+        if (due) await (await saves.prepare({ step, engines: {}, data: {}, rng: {} }, due))?.commit();
+        seen.push(await checkpoints.list());
+      }
+      return seen;
+    } finally {
+      clock.mockRestore();
+    }
+  }
+
+  it("keeps the newest of its checkpoints, beside those that save_freq and max_actor_ckpt_to_keep leave", async () => {
+    const seen = await save({ saveFreq: 3, saveMinutes: 1, secondsToSave: 0 });
+    expect(seen).toEqual([[1], [2], [3, 2], [4, 3], [5, 4]]);
+  });
+
+  it("waits so many minutes after any save", async () => {
+    expect(await save({ saveFreq: -1, saveMinutes: 2, secondsToSave: 0 })).toEqual([[], [2], [2], [4], [5, 4]]);
+  });
+
+  it("takes a twentieth of the time at most", async () => {
+    expect(await save({ saveFreq: -1, saveMinutes: 1, secondsToSave: 6 })).toEqual([[1], [1], [3], [3], [5, 3]]);
+  });
+
+  it("0 saves by save_freq alone", async () => {
+    expect(await save({ saveFreq: -1, saveMinutes: 0, secondsToSave: 0 })).toEqual([[], [], [], [], [5]]);
+  });
+});

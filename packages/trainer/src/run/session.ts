@@ -1,0 +1,100 @@
+import { KlController } from "@cria/algorithms";
+import type { PolicyEngine } from "@cria/core";
+import type { DatasetRow } from "@cria/rollout";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { checkTrainConfig } from "../config/check-train-config.js";
+import { resolvePath } from "../config/paths.js";
+import type { TrainConfig } from "../config/train-config.js";
+import type { Report } from "../events.js";
+import { loadConfiguredModel } from "../policy/load-configured-model.js";
+import { loadReference } from "../policy/load-policy.js";
+import { Policy } from "../policy/policy.js";
+import { makeKlControllerOptions } from "../step/algorithm-options.js";
+import { Disposables } from "../task/disposables.js";
+import { filterData, openData } from "../task/open-data.js";
+import { fitToolFormat, openEnvironment } from "../task/open-environment.js";
+import { openRegistries } from "../task/registries.js";
+import type { Task } from "../task/task.js";
+import { loadAlgorithms } from "../user-code/load-algorithms.js";
+import { providePackages } from "../user-code/provide-packages.js";
+import { openCritic } from "./open-critic.js";
+import type { Session } from "./session-type.js";
+
+export interface SessionOptions {
+  /** Rows, tools and rewards in memory, in place of those that the config names. */
+  task?: Task<object>;
+  /** Held-out rows in memory. */
+  valRows?: readonly DatasetRow[];
+  /** Estimators and losses in memory, by the names that the config gives them. */
+  registries?: ReturnType<typeof openRegistries>;
+  /** A ready engine instead of the config's model, for tests. */
+  engine?: PolicyEngine;
+  signal?: AbortSignal;
+  report?: Report;
+}
+
+/** @throws ConfigError, DataError, EngineError or ToolError, each naming what is wrong; nothing stays open then. */
+export async function openSession(config: TrainConfig, folder: string, options: SessionOptions = {}): Promise<Session> {
+  providePackages();
+  const open = new Disposables();
+  try {
+    return await openParts(config, folder, options, open);
+  } catch (error) {
+    await open.dispose().catch(() => undefined);
+    throw error;
+  }
+}
+
+async function openParts(
+  config: TrainConfig,
+  folder: string,
+  { task, valRows, signal, report, ...options }: SessionOptions,
+  open: Disposables,
+): Promise<Session> {
+  const { data } = config;
+  // Cheap checks first: a typo must not cost the time of loading a model.
+  const registries = options.registries ?? openRegistries();
+  await loadAlgorithms(config, folder, registries);
+  checkTrainConfig(config, registries);
+  const allRows = task ? { train: await task.load(), val: [...(valRows ?? [])] } : await openData(data, folder);
+  const { environment, judgedRewards, dispose } = await openEnvironment(config, folder, {
+    registries,
+    rows: [...allRows.train, ...allRows.val],
+    task: task?.definition,
+    report,
+  });
+  open.add(dispose);
+  const engine = options.engine ?? (await loadConfiguredModel(config, folder));
+  open.add(() => engine.dispose());
+  const tokenizer = DeltaTokenizer.forModel(engine, {
+    kwargs: data.apply_chat_template_kwargs,
+    allowControlTokens: data.allow_control_tokens,
+  });
+  const rows = await filterData(allRows, data, folder, { engine, tokenizer, tools: environment.tools, signal, report });
+  const reference = await openReference(config, engine, resolvePath(folder, config.actor_rollout_ref.model.path));
+  if (reference !== engine) open.add(() => reference?.dispose());
+  const policy = new Policy({ engine, tokenizer, reference, seed: config.actor_rollout_ref.rollout.seed });
+  if (task && task.definition.toolFormat === undefined) fitToolFormat(environment, policy);
+  const critic = await openCritic(config, folder, registries);
+  open.add(() => critic?.engine.dispose());
+  return {
+    config,
+    registries,
+    policy,
+    environment,
+    critic,
+    judgedRewards,
+    klController: new KlController(makeKlControllerOptions(config.algorithm)),
+    trainRows: rows.train,
+    valRows: rows.val,
+    signal,
+    dispose: () => open.dispose(),
+  };
+}
+
+async function openReference(config: TrainConfig, engine: PolicyEngine, path: string): Promise<PolicyEngine | null> {
+  if (!config.actor_rollout_ref.actor.use_kl_loss && !config.algorithm.use_kl_in_reward) return null;
+  if (engine.info.trainable === "lora") return engine;
+  const { device, threads } = config.trainer;
+  return loadReference(path, { device, threads: threads ?? undefined });
+}

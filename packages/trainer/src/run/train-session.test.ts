@@ -1,0 +1,222 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { TinyModels } from "@cria/engine/testing";
+import { afterAll, describe, expect, it } from "vitest";
+import type { Problem } from "../diagnose/find-problems.js";
+import { openTinySession, type TinySession } from "../testing/tiny-session.js";
+import type { TrackedStep, Tracker } from "../trackers/tracker.js";
+import { trainSession } from "./train-session.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+class TestTracker implements Tracker {
+  readonly name = "test";
+  readonly seen: TrackedStep[] = [];
+  ends: string[] = [];
+  constructor(private readonly failing = false) {}
+  async start() {
+    if (this.failing) throw new Error("no such server");
+    return { id: 7 };
+  }
+  async log(steps: readonly TrackedStep[]) {
+    this.seen.push(...steps);
+  }
+  async finish(status: string) {
+    this.ends.push(status);
+  }
+}
+
+const open = (trainer: Record<string, unknown>, signal?: AbortSignal) =>
+  openTinySession(models, { data: { val_files: "rows.jsonl" }, trainer, signal });
+
+async function train(session: TinySession, tracker = new TestTracker()) {
+  const said: string[] = [];
+  const told: Problem[] = [];
+  const summary = await trainSession(session, {
+    configFolder: session.folder,
+    report: (event) => {
+      if (event.type === "notice") said.push(event.text);
+      if (event.type === "problem") told.push(event.problem);
+    },
+    trackers: [tracker],
+  });
+  return { ...summary, said, told, tracker };
+}
+
+const readMetrics = (path: string) =>
+  readFileSync(join(path, "metrics.jsonl"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, number>);
+
+describe("validation", () => {
+  it("before training, every test_freq, and at the end; trackers see what the file has", async () => {
+    const { path, tracker, metrics } = await train(await open({ total_training_steps: 5, test_freq: 2 }));
+    const lines = readMetrics(path);
+    const validated = lines.filter((m) => "val-core/test/reward/mean@1" in m).map((m) => m["training/global_step"]);
+    expect(validated).toEqual([0, 2, 4, 5]);
+    expect(readdirSync(join(path, "validation")).sort()).toEqual(["0.jsonl", "2.jsonl", "4.jsonl", "5.jsonl"]);
+    expect(tracker.seen.map(({ step, metrics: m }) => ({ step, ...m }))).toEqual(
+      lines.map((m) => ({ step: m["training/global_step"], ...m })),
+    );
+    expect(tracker.ends).toEqual(["finished"]);
+    expect(metrics).toEqual(lines.at(-1));
+    expect(JSON.parse(readFileSync(join(path, "trackers.json"), "utf8"))).toEqual({ test: { id: 7 } });
+  });
+
+  it("val_before_train: false leaves the first out; a resumed run does not validate again before it", async () => {
+    const session = await open({ total_training_steps: 1, val_before_train: false });
+    const { path } = await train(session);
+    expect(readdirSync(join(path, "validation"))).toEqual(["1.jsonl"]);
+    const again = await open({ total_training_steps: 2 });
+    again.config.trainer.default_local_dir = session.config.trainer.default_local_dir;
+    again.config.actor_rollout_ref.model.path = session.config.actor_rollout_ref.model.path;
+    expect((await train(again)).tracker.seen.map(({ step }) => step)).toEqual([2]);
+  });
+
+  it("log_val_generations shows the trackers so many conversations, of the same prompts each time", async () => {
+    const { path, tracker } = await train(
+      await open({ total_training_steps: 3, test_freq: 2, log_val_generations: 2 }),
+    );
+    expect(tracker.seen.map((s) => [s.step, s.generations?.length])).toEqual([
+      [0, 2],
+      [1, undefined],
+      [2, 2],
+      [3, 2],
+    ]);
+    const rows = readFileSync(join(path, "validation", "0.jsonl"), "utf8")
+      .trim()
+      .split("\n")
+      .map((l) => JSON.parse(l));
+    expect(rows).toHaveLength(3);
+    const [before, , , after] = tracker.seen.map((s) => s.generations ?? []);
+    for (const [i, { input, output, groundTruth, score }] of before!.entries()) {
+      expect(input).toContain(`<|im_start|>user\n${groundTruth}<|im_end|>`);
+      expect(rows.find((row) => row.messages[0].content === groundTruth)).toMatchObject({ reward: score });
+      expect(output.length).toBeGreaterThan(0);
+      expect(after![i]!.input).toBe(input);
+    }
+    expect((await train(await open({ total_training_steps: 1 }))).tracker.seen[0]!.generations).toBeUndefined();
+  });
+
+  it("val_only judges the newest checkpoint's policy and changes nothing of the run", async () => {
+    const session = await open({ total_training_steps: 3 });
+    const { path, metrics } = await train(session);
+    const before = readFileSync(join(path, "metrics.jsonl"), "utf8");
+    const again = await open({ val_only: true });
+    again.config.trainer.default_local_dir = session.config.trainer.default_local_dir;
+    const only = await train(again);
+    expect(only.metrics["training/global_step"]).toBe(3);
+    expect(only.metrics["val-core/test/reward/mean@1"]).toBe(metrics["val-core/test/reward/mean@1"]);
+    expect(only.tracker.seen).toEqual([]);
+    expect(readFileSync(join(path, "metrics.jsonl"), "utf8")).toBe(before);
+    expect(existsSync(join(path, "validation", "val_only-3.jsonl"))).toBe(true);
+  });
+});
+
+describe("the end of a run", () => {
+  const again = async (first: TinySession, trainer: Record<string, unknown>) => {
+    const session = await open(trainer);
+    session.config.trainer.default_local_dir = first.config.trainer.default_local_dir;
+    session.config.actor_rollout_ref.model.path = first.config.actor_rollout_ref.model.path;
+    return session;
+  };
+
+  it("says how good the policy was before and after, of the whole run when it was resumed", async () => {
+    const session = await open({ total_training_steps: 2 });
+    const { progress, tracker } = await train(session);
+    const success = (index: number) => tracker.seen[index]!.metrics["val-core/test/reward/mean@1"]!;
+    const before = { step: 0, success: expect.closeTo(success(0), 12) };
+    expect(progress).toEqual({
+      measured: "held_out",
+      before,
+      after: { step: 2, success: expect.closeTo(success(2), 12) },
+    });
+    const resumed = await train(await again(session, { total_training_steps: 3 }));
+    expect(resumed.progress!.before).toEqual(before);
+    expect(resumed.progress!.after.step).toBe(3);
+  });
+
+  it("measures by the training where nothing is held out, and not at all where there is one step", async () => {
+    const alone = (steps: number) => openTinySession(models, { trainer: { total_training_steps: steps } });
+    const { progress, tracker } = await train(await alone(3));
+    const [, first, , last] = tracker.seen.map(({ step, metrics }) => ({
+      step,
+      success: metrics["reward/score/mean"],
+    }));
+    expect(progress).toEqual({ measured: "training", before: first, after: last });
+    expect((await train(await alone(1))).progress).toBeNull();
+  });
+
+  it("says once why a run does not learn, as soon as that is seen, and at its end", async () => {
+    const hopeless = (steps: number) =>
+      openTinySession(models, { reward: "return 0;", trainer: { total_training_steps: steps } });
+    const { told, problems, path } = await train(await hopeless(8));
+    // A random model never stops by itself, and would not learn to without a reward either.
+    expect(told).toMatchObject([{ rule: "truncated", step: 5, seen: expect.stringMatching(/^In steps 1 to 5 no/) }]);
+    expect(problems).toMatchObject([
+      { rule: "truncated", step: 8 },
+      { rule: "no_reward", step: 8 },
+    ]);
+    // The step that it names has conversations to show.
+    expect(existsSync(join(path, "rollouts", "5.jsonl"))).toBe(true);
+    const short = await train(await hopeless(3));
+    expect([short.told, short.problems.map(({ rule }) => rule)]).toEqual([[], ["truncated", "no_reward"]]);
+    const healthy = await train(await openTinySession(models, { trainer: { total_training_steps: 8 } }));
+    expect([healthy.told, healthy.problems]).toEqual([[], []]);
+  });
+
+  it("a resumed run that had learned all there is learns nothing, and that is no problem", async () => {
+    const session = await open({ total_training_steps: 3 });
+    const { path } = await train(session);
+    const file = join(path, "metrics.jsonl");
+    const poor = readMetrics(path).map((m) => JSON.stringify({ ...m, "critic/score/mean": 0.1 }));
+    writeFileSync(file, poor.map((line) => `${line}\n`).join(""));
+    const more = await again(session, { total_training_steps: 10 });
+    const solved = { ...more, environment: { ...more.environment, reward: () => 1 } };
+    expect((await train(solved)).problems).toEqual([]);
+  });
+});
+
+describe("where a run writes", () => {
+  it("data folders may lie elsewhere; without the file logger there is no metrics.jsonl", async () => {
+    const session = await open({ total_training_steps: 1, logger: ["console"] });
+    session.config.trainer.rollout_data_dir = join(session.folder, "r");
+    session.config.trainer.validation_data_dir = join(session.folder, "v");
+    const { path } = await train(session);
+    expect(readdirSync(join(session.folder, "r"))).toEqual(["1.jsonl"]);
+    expect(readdirSync(join(session.folder, "v")).sort()).toEqual(["0.jsonl", "1.jsonl"]);
+    for (const name of ["metrics.jsonl", "rollouts", "validation"]) expect(existsSync(join(path, name))).toBe(false);
+  });
+
+  it("profile_steps leaves V8 profiles of those steps", async () => {
+    const { path } = await train(await open({ total_training_steps: 2, profile_steps: [2] }));
+    expect(readdirSync(join(path, "profiles"))).toEqual(["2.cpuprofile"]);
+    const profile = JSON.parse(readFileSync(join(path, "profiles", "2.cpuprofile"), "utf8")) as { nodes: unknown[] };
+    expect(profile.nodes.length).toBeGreaterThan(1);
+  });
+});
+
+describe("trackers", () => {
+  it("that fail are one warning, and training is the same", async () => {
+    const { said, path } = await train(await open({ total_training_steps: 2 }), new TestTracker(true));
+    expect(said[0]).toMatch(/tracker test fails, training goes on without it: no such server/);
+    expect(readMetrics(path)).toHaveLength(3);
+  });
+
+  it("learn how the run ended", async () => {
+    const failing = await open({ total_training_steps: 2 });
+    const tracker = new TestTracker();
+    const broken = { ...failing, environment: { ...failing.environment, reward: () => Number.NaN } };
+    await expect(train(broken, tracker)).rejects.toThrow(/step 1: every conversation failed[\s\S]*received NaN/);
+    expect(tracker.ends).toEqual(["failed"]);
+    const controller = new AbortController();
+    const session = await open({ total_training_steps: 10_000 }, controller.signal);
+    const interrupted = new TestTracker();
+    setTimeout(() => controller.abort(new Error("enough")), 300);
+    await expect(train(session, interrupted)).rejects.toThrow();
+    expect(interrupted.ends).toEqual(["interrupted"]);
+    expect(existsSync(join(session.folder, "cria", "default.run.lock"))).toBe(false);
+  });
+});

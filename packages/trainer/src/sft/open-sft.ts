@@ -1,0 +1,81 @@
+import { type LlamaModel, type LoadModelOptions, loadModel } from "@cria/engine";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { resolvePath } from "../config/paths.js";
+import { listTargets } from "../config/sections/target-modules.js";
+import type { SftConfig } from "../config/sft-config.js";
+import { loadRowMap, resolveFiles } from "../task/open-data.js";
+import { providePackages } from "../user-code/provide-packages.js";
+import { readExamples, type SftExample } from "./read-examples.js";
+
+/** What a config of `cria sft` names, loaded. */
+export interface SftSession {
+  config: SftConfig;
+  engine: LlamaModel;
+  examples: SftExample[];
+  /** Held out; empty without data.val_files. */
+  valExamples: SftExample[];
+}
+
+export interface OpenSftOptions {
+  signal?: AbortSignal;
+  /** Told of conversations as they are tokenized. */
+  onProgress?: (done: number, total: number) => void;
+  /** Told, once for each kind of file, what was left out or could not be told apart. */
+  onNote?: (note: string) => void;
+}
+
+/** The model that a config of `cria sft` trains: a new adapter, or with full training none. @throws EngineError */
+export function loadSftModel(
+  { model, trainer }: SftConfig,
+  folder: string,
+  overrides: Partial<LoadModelOptions> = {},
+): Promise<LlamaModel> {
+  const lora =
+    model.lora_rank > 0
+      ? { rank: model.lora_rank, alpha: model.lora_alpha, targets: listTargets(model.target_modules) }
+      : null;
+  return loadModel({
+    path: resolvePath(folder, model.path),
+    trainable: lora ? "lora" : "full",
+    lora,
+    // Nothing is generated: training and scoring do not use the KV cache.
+    contextSize: 64,
+    maxSequences: 2,
+    seed: trainer.seed,
+    device: trainer.device,
+    threads: trainer.threads ?? undefined,
+    ...overrides,
+  });
+}
+
+/** @throws EngineError, DataError, or the signal's reason; nothing stays open then. */
+export async function openSft(config: SftConfig, folder: string, options: OpenSftOptions = {}): Promise<SftSession> {
+  const { data } = config;
+  providePackages();
+  const map = await loadRowMap(data.map, folder);
+  const engine = await loadSftModel(config, folder);
+  try {
+    const tokenizer = DeltaTokenizer.forModel(engine, { allowControlTokens: data.allow_control_tokens });
+    const read = async (files: readonly string[]) => {
+      const { examples, dropped, unsplit } = await readExamples(await resolveFiles(files, folder), tokenizer, {
+        messagesKey: data.messages_key,
+        toolsKey: data.tools_key,
+        maxLength: data.max_length,
+        map,
+        onProgress: (done, total) => {
+          options.signal?.throwIfAborted();
+          options.onProgress?.(done, total);
+        },
+      });
+      if (dropped > 0) options.onNote?.(`${dropped} longer than data.max_length left out`);
+      if (unsplit > 0) options.onNote?.(`${unsplit} with control tokens that users or tools spelled`);
+      return examples;
+    };
+    const examples = await read(data.train_files);
+    const valExamples = data.val_files ? await read(data.val_files) : [];
+    return { config, engine, examples, valExamples };
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+}

@@ -1,0 +1,98 @@
+import { DataError, describeIssue, type ToolSchema, withoutLibraryTexts } from "@cria/core";
+import { type DatasetRecord, mapRecord, messageSchema, type RowMap, readRecords } from "@cria/rollout";
+import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { z } from "zod";
+
+/** One conversation as training sees it; the mask is 1 on assistant tokens, and as long as the tokens. */
+export interface SftExample {
+  tokenIds: Int32Array;
+  lossMask: Uint8Array;
+}
+
+export interface ReadExamplesOptions {
+  messagesKey: string;
+  toolsKey: string;
+  /** In tokens; longer conversations are left out. */
+  maxLength: number;
+  /** Makes a conversation of each record; default: the records are conversations. */
+  map?: RowMap;
+  onProgress?: (done: number, total: number) => void;
+}
+
+const conversation = z
+  .array(messageSchema)
+  .min(1)
+  .refine((messages) => messages.some((message) => message.role === "assistant"), "at least one assistant message");
+const toolList = z.array(z.looseObject({ function: z.looseObject({ name: z.string() }) })).nullish();
+
+/**
+ * Reads conversations and tokenizes them with masks; `dropped` counts those that were too long, `unsplit` those in which
+ * users or tools spell control tokens and the template does not show where (they are then control tokens).
+ * @throws DataError naming file, line and column of a malformed row, or when no conversation fits.
+ */
+export async function readExamples(
+  files: readonly string[],
+  tokenizer: DeltaTokenizer,
+  options: ReadExamplesOptions,
+): Promise<{ examples: SftExample[]; dropped: number; unsplit: number }> {
+  const read = (await Promise.all(files.map((file) => readRecords(file)))).flat();
+  const records = options.map ? await mapRecords(read, options.map) : read;
+  const examples: SftExample[] = [];
+  let dropped = 0;
+  let unsplit = 0;
+  for (const [i, { value, place }] of records.entries()) {
+    const messages = check(conversation, value, options.messagesKey, place);
+    check(toolList, value, options.toolsKey, place);
+    // As they came: templates print them, so that not even the order of their keys may change.
+    const tools = (readColumn(value, options.toolsKey) ?? []) as ToolSchema[];
+    let isUnsplit = false;
+    const { tokenIds, mask } = tokenizer.encodeMessagesWithMask(messages, tools, () => {
+      isUnsplit = true;
+    });
+    if (isUnsplit) unsplit++;
+    if (tokenIds.length <= options.maxLength) examples.push({ tokenIds, lossMask: mask });
+    else dropped++;
+    if (i % 100 === 99 || i + 1 === records.length) {
+      options.onProgress?.(i + 1, records.length);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+  if (examples.length > 0) return { examples, dropped, unsplit };
+  throw new DataError("holds no conversation that fits", {
+    code: "data/empty",
+    subject: files.join(", "),
+    expected: `conversations of at most ${options.maxLength} tokens (data.max_length)`,
+    received: dropped > 0 ? `${dropped} longer ones` : "no rows",
+  });
+}
+
+async function mapRecords(records: readonly DatasetRecord[], map: RowMap): Promise<DatasetRecord[]> {
+  const mapped: DatasetRecord[] = [];
+  for (const record of records) {
+    const value = await mapRecord(record, map);
+    if (value !== null) mapped.push({ value, place: record.place });
+  }
+  return mapped;
+}
+
+function check<T extends z.ZodType>(schema: T, row: unknown, column: string, place: string): z.output<T> {
+  const value = readColumn(row, column);
+  const result = schema.safeParse(value, withoutLibraryTexts);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0]!;
+  const received = issue.path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown>)?.[key], value);
+  throw new DataError("is not a valid conversation", {
+    code: "data/bad-row",
+    subject: `${place}, column "${[column, ...issue.path].map(String).join(".")}"`,
+    expected: describeIssue(schema, issue),
+    received: JSON.stringify(received)?.slice(0, 200) ?? "nothing",
+    remedy:
+      value === undefined
+        ? "name the column (data.messages_key), or a function that makes conversations of the records: data.map: ./map.ts#row"
+        : undefined,
+  });
+}
+
+function readColumn(row: unknown, column: string): unknown {
+  return typeof row === "object" && row !== null ? (row as Record<string, unknown>)[column] : undefined;
+}

@@ -1,0 +1,191 @@
+import { constants, existsSync, statSync } from "node:fs";
+import { access, mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
+import { ConfigError } from "@cria/core";
+import { checkRun, type OpenedRun, openRun } from "../checkpoints/open-run.js";
+import { resolvePath } from "../config/paths.js";
+import type { SftConfig } from "../config/sft-config.js";
+import { type Report, WorkReporter } from "../events.js";
+import { TrainingInterrupted } from "../run/training-interrupted.js";
+import { makeTrackers, startTrackers, type Trackers } from "../trackers/open-trackers.js";
+import type { Tracker } from "../trackers/tracker.js";
+import { openSft, type SftSession } from "./open-sft.js";
+import { countSftSteps, trainConversations, validateSft } from "./train-conversations.js";
+
+export interface SftResult {
+  /** The run folder. */
+  path: string;
+  /** The trained GGUF: a model, or with LoRA an adapter. */
+  output: string;
+  /** Steps of the whole run. */
+  steps: number;
+  /** Moving average over the last steps, each the mean over its batch's tokens. */
+  loss: number;
+  /** On held-out conversations, at the end; null where there are none, or nothing was left to train. */
+  valLoss: number | null;
+  /** Of this process, loading aside. */
+  seconds: number;
+  tokensPerSecond: number;
+}
+
+export interface RunSftOptions {
+  signal?: AbortSignal;
+  report?: Report;
+  /** Default: what `trainer.logger` names. */
+  trackers?: readonly Tracker[];
+}
+
+/**
+ * A run of `cria sft`: supervised fine-tuning on conversations, with run folder, validation, trackers, checkpoints and resume
+ * as `cria train` has them.
+ * @throws TrainingInterrupted when the signal aborts once training has begun.
+ */
+export async function runSft(config: SftConfig, folder: string, options: RunSftOptions = {}): Promise<SftResult> {
+  const { trainer } = config;
+  const { report, signal } = options;
+  const say = (text: string) => report?.({ type: "notice", text });
+  const output = trainer.output_path === null ? null : resolvePath(folder, trainer.output_path);
+  if (output) await checkWritable(output);
+  await checkRun(config);
+  const made = options.trackers ?? makeTrackers(config);
+  const session = await openReported(config, folder, { report, signal });
+  try {
+    const run = await openRun(config, say);
+    try {
+      await run.folder.writeOrigin(session.engine.info.path, folder);
+      const trackers = await startTrackers(made, config, {
+        folder: run.folder.path,
+        resumedStep: run.resume?.step ?? null,
+        warn: say,
+      });
+      try {
+        const result = await train(session, run, trackers, { report, signal, say });
+        await trackers.finish("finished");
+        if (output) await saveTo(session, output);
+        const { lora_rank } = config.model;
+        const own = run.folder.file(lora_rank > 0 ? "adapter.gguf" : "model.gguf");
+        return { path: run.folder.path, output: output ?? own, ...result };
+      } catch (error) {
+        await trackers.finish(signal?.aborted ? "interrupted" : "failed");
+        throw error;
+      }
+    } finally {
+      await run.close();
+    }
+  } finally {
+    await session.engine.dispose();
+  }
+}
+
+async function openReported(
+  config: SftConfig,
+  folder: string,
+  { report, signal }: Pick<RunSftOptions, "report" | "signal">,
+): Promise<SftSession> {
+  const reporter = new WorkReporter(report, "tokenize");
+  const session = await openSft(config, folder, {
+    signal,
+    onProgress: (done, total) => reporter.update(done, total),
+    onNote: (text) => report?.({ type: "notice", text }),
+  });
+  reporter.end();
+  return session;
+}
+
+async function train(
+  session: SftSession,
+  { folder, checkpoints, resume }: OpenedRun,
+  trackers: Trackers,
+  { report, signal, say }: Pick<RunSftOptions, "report" | "signal"> & { say: (text: string) => void },
+): Promise<Omit<SftResult, "path" | "output">> {
+  const { trainer } = session.config;
+  const total = countSftSteps(session);
+  const started = performance.now();
+  let tokens = 0;
+  const validating = reportValidations(report, session.valExamples.length);
+  if (trainer.val_before_train && !resume && session.valExamples.length > 0) {
+    const first = await validateFirst(session, total, { signal, onValidation: validating.update });
+    validating.end(0, first);
+    const metrics = { "training/global_step": 0, ...first };
+    if (trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
+    trackers.log(0, metrics);
+  }
+  if (resume && resume.step >= total)
+    say(`nothing left to train: ${resume.step} steps are done, and the config asks for ${total}`);
+  const reporter = new WorkReporter(report, "sft");
+  reporter.update(resume?.step ?? 0, total);
+  const { history, average } = await trainConversations(session, folder, {
+    signal,
+    checkpoints,
+    resume,
+    onStep: (step, metrics, mean) => {
+      tokens += metrics["perf/total_num_tokens"]!;
+      report?.({
+        type: "step",
+        work: "sft",
+        step,
+        total,
+        metrics: { ...metrics, "train/loss_average": mean },
+        heldOut: null,
+      });
+    },
+    onValidation: validating.update,
+    onMetrics: (step, metrics) => {
+      validating.end(step, metrics);
+      trackers.log(step, metrics);
+    },
+  });
+  reporter.end();
+  const seconds = (performance.now() - started) / 1000;
+  return {
+    steps: total,
+    loss: average,
+    valLoss: history.at(-1)?.["val/loss"] ?? null,
+    seconds,
+    tokensPerSecond: tokens / seconds,
+  };
+}
+
+async function validateFirst(session: SftSession, total: number, options: Parameters<typeof validateSft>[1]) {
+  try {
+    return await validateSft(session, options);
+  } catch (cause) {
+    if (!options.signal?.aborted) throw cause;
+    const lost = "the validation before training";
+    throw new TrainingInterrupted({ step: 0, total, checkpoint: null, lost }, { cause });
+  }
+}
+
+/** Reports each validation: while conversations are scored, and its loss. */
+function reportValidations(report: Report | undefined, conversations: number) {
+  const reporter = new WorkReporter(report, "validate");
+  return {
+    update: (done: number, total: number) => reporter.update(done, total),
+    end: (step: number, metrics: Record<string, number>) => {
+      const loss = metrics["val/loss"];
+      if (loss !== undefined) report?.({ type: "validated", step, success: null, loss, failed: 0, conversations });
+      reporter.end();
+    },
+  };
+}
+
+async function saveTo({ engine }: SftSession, file: string): Promise<void> {
+  await (engine.info.trainable === "lora" ? engine.saveAdapter(file) : engine.saveModel(file));
+}
+
+/** Found out before the training, not after it. @throws ConfigError */
+async function checkWritable(file: string): Promise<void> {
+  try {
+    await mkdir(dirname(file), { recursive: true });
+    await access(dirname(file), constants.W_OK);
+    if (existsSync(file) && !statSync(file).isFile()) throw new Error("is not a file");
+  } catch (cause) {
+    throw new ConfigError("cannot be written", {
+      code: "config/output-not-writable",
+      subject: `trainer.output_path ${file}`,
+      expected: "a file name in a writable folder",
+      received: (cause as Error).message,
+      cause,
+    });
+  }
+}

@@ -1,0 +1,86 @@
+import {
+  type AdvantageEstimator,
+  type AdvantageInputs,
+  type AdvantageOutputs,
+  advantageEstimators,
+} from "@cria/algorithms";
+import { ConfigError, type Trajectory } from "@cria/core";
+import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
+import type { Advantages, Groups } from "./groups.js";
+
+export interface AdvantageOptions extends Pick<AdvantageInputs, "gamma" | "normalizeByStd"> {}
+
+/** Where failures leave no trajectory: estimators need not expect that. */
+const nothing: AdvantageOutputs = { advantages: new Float32Array(0), returns: new Float32Array(0), metrics: {} };
+
+/**
+ * Asks an estimator about trajectories, laid end to end.
+ * @param given what the estimator needs beside rewards and groups; `tokenLevelRewards` in place of the trajectories' own.
+ */
+export function estimateAdvantages(
+  estimator: AdvantageEstimator,
+  trajectories: readonly Trajectory[],
+  given: Partial<AdvantageInputs> = {},
+): AdvantageOutputs {
+  if (trajectories.length === 0) return nothing;
+  const offsets = layOutTokens(trajectories);
+  const join = (arrays: readonly ArrayLike<number>[]) => joinTokens(offsets, arrays);
+  return estimator({
+    tokenLevelRewards: given.tokenLevelRewards ?? join(trajectories.map((t) => t.rewards.tokenLevel)),
+    responseMask: join(trajectories.map((t) => t.responseMask)),
+    offsets,
+    groups: trajectories.map((t) => t.uid),
+    ...given,
+  });
+}
+
+/** The flat array cut into one for each trajectory. */
+export function cutTokens(trajectories: readonly Trajectory[], flat: Float32Array): Float32Array[] {
+  const offsets = layOutTokens(trajectories);
+  return trajectories.map((_, i) => flat.subarray(offsets[i]!, offsets[i + 1]!));
+}
+
+/** Advantages of groups by an estimator that needs nothing beside rewards: a registered one or your own. */
+export function estimate(
+  estimator: string | AdvantageEstimator,
+  groups: Groups,
+  options: AdvantageOptions = {},
+): Advantages {
+  const resolved = advantageEstimators.resolve(estimator);
+  if (resolved.needs?.length) {
+    throw new ConfigError("needs more than rewards", {
+      code: "config/costly-estimator",
+      subject: `advantages: ${typeof estimator === "string" ? estimator : estimator.name}`,
+      expected: "an estimator without `needs`",
+      received: `needs: ${resolved.needs.join(", ")}`,
+      remedy:
+        "use train({ config: { algorithm: { adv_estimator } } }), which makes them, or call the estimator yourself",
+    });
+  }
+  const { indices } = groups.leaveOutFailures(resolved);
+  const trajectories = indices.map((i) => groups.trajectories[i]!);
+  const { advantages, metrics } = estimateAdvantages(resolved, trajectories, options);
+  return { indices, advantages: cutTokens(trajectories, advantages), metrics };
+}
+
+const by = (name: string) => (groups: Groups, options?: AdvantageOptions) => estimate(name, groups, options);
+
+/** Advantage estimators over groups. Those that need a critic or further rollouts come with `train`. */
+export const advantages = {
+  /** Reward less the group's mean, by its standard deviation unless `normalizeByStd` is false (arXiv:2402.03300). */
+  grpo: by("grpo"),
+  /** Reward less the mean of the group's others (arXiv:2402.14740). */
+  rloo: by("rloo"),
+  /** Reward-to-go, whitened over the batch (arXiv:2501.03262). */
+  reinforcePlusPlus: by("reinforce_plus_plus"),
+  /** Reward less the group's mean, whitened over the batch. */
+  reinforcePlusPlusBaseline: by("reinforce_plus_plus_baseline"),
+  /** Reward less the length-weighted mean of the group (arXiv:2505.23585). */
+  opo: by("opo"),
+  /** Only the group's best sample has an advantage: its lead over the second (arXiv:2503.19595). */
+  grpoPassk: by("grpo_passk"),
+  /** Reward less the group's mean, scaled by the share of groups with spread (arXiv:2504.02546). */
+  gpg: by("gpg"),
+  /** Any registered estimator, or your own. */
+  of: estimate,
+};

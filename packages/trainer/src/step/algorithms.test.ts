@@ -1,0 +1,625 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  type AdvantageInputs,
+  advantageEstimators,
+  aggregations,
+  type CostlyInput,
+  estimateReinforcePlusPlus,
+  policyLosses,
+} from "@cria/algorithms";
+import type { Trajectory } from "@cria/core";
+import { TinyModels } from "@cria/engine/testing";
+import type { DatasetRow } from "@cria/rollout";
+import { afterAll, describe, expect, it } from "vitest";
+import { openRun } from "../checkpoints/open-run.js";
+import { runTraining } from "../run/run-training.js";
+import { openSession } from "../run/session.js";
+import { dropTimes } from "../testing/drop-times.js";
+import { openTinySession, type TinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
+import { runTrainingStep } from "./training-step.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+const open = (options: TinySessionOptions = {}) => openTinySession(models, options);
+const take = (session: TinySession, step = 1) =>
+  runTrainingStep(session, { rows: session.trainRows, step: step, epoch: 0 });
+
+/** Whose rewards differ inside a group by the first prompt alone; the others' are all 1. */
+const ONE_GROUP_DIFFERS = 'if (truth !== "a") return 1; return [...text].filter((c) => c.charCodeAt(0) < 128).length;';
+
+/** Registers "spy on <name>", which does what the estimator does; returns the inputs that it is given. */
+function spyOn(name: string): AdvantageInputs[] {
+  const inputs: AdvantageInputs[] = [];
+  const estimate = advantageEstimators.get(name);
+  const spy = (given: AdvantageInputs) => {
+    inputs.push(given);
+    return estimate(given);
+  };
+  advantageEstimators.register(`spy on ${name}`, Object.assign(spy, estimate));
+  return inputs;
+}
+
+function expectColumns(
+  session: TinySession,
+  name: string,
+  check: (values: number[], t: Trajectory) => void,
+  all: Trajectory[],
+) {
+  for (const { tokenIds, columns } of session.batches.flat()) {
+    const trajectory = all.find((t) => t.tokenIds.join() === Array.from(tokenIds).join())!;
+    const column = Array.from(columns![name]!).filter((_, t) => trajectory.responseMask[t]);
+    check(column, trajectory);
+  }
+}
+
+describe("every advantage estimator trains", () => {
+  const perToken = ["gae", "reinforce_plus_plus", "remax", "optimal_token_baseline", "tir_optimal_token_baseline"];
+  it.each(advantageEstimators.names())("%s", async (adv_estimator) => {
+    const gdpo_reward_keys = adv_estimator === "gdpo" ? ["score"] : null;
+    const session = await open({ algorithm: { adv_estimator, gamma: 0.9, gdpo_reward_keys } });
+    const { trajectories, metrics } = await take(session);
+    expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
+    for (const name of ["advantages", "returns"])
+      expect(metrics[`critic/${name}/max`]).toBeGreaterThanOrEqual(metrics[`critic/${name}/mean`]!);
+    if (!perToken.includes(adv_estimator)) {
+      // An outcome's advantage is the same on every token.
+      expectColumns(session, "advantages", (values) => expect(new Set(values).size).toBe(1), trajectories);
+    }
+  });
+
+  const TWO_PARTS = "return { score: text.length, short: -text.length, ascii: /^[ -~]*$/.test(text) };";
+
+  it("gdpo takes the parts that gdpo_reward_keys names, and gdpo_reward_weights weighs them", async () => {
+    const inputs = spyOn("gdpo");
+    const session = await open({
+      reward: TWO_PARTS,
+      algorithm: {
+        adv_estimator: "spy on gdpo",
+        gdpo_reward_keys: ["score", "short", "ascii"],
+        gdpo_reward_weights: [2, 1, 0.5],
+      },
+    });
+    const { trajectories } = await take(session);
+    expect(inputs[0]!.rewardParts).toEqual([
+      { values: trajectories.map((t) => t.rewards.score), weight: 2 },
+      { values: trajectories.map((t) => -t.rewards.score!), weight: 1 },
+      { values: trajectories.map((t) => Number(t.extraFields.ascii)), weight: 0.5 },
+    ]);
+    const wrong = await open({ reward: TWO_PARTS, algorithm: { adv_estimator: "gdpo", gdpo_reward_keys: ["long"] } });
+    await expect(take(wrong)).rejects.toThrow(/gdpo_reward_keys "long"[\s\S]*only score.*, short, ascii/);
+  });
+
+  it("optimal_token_baseline has probabilities of the policy, and the weights of the rollout correction", async () => {
+    const inputs = spyOn("optimal_token_baseline");
+    for (const rollout_is of [null, "token"]) {
+      const rollout_correction = { rollout_is, rollout_is_threshold: 1e-3 };
+      const session = await open({
+        reward: ONE_GROUP_DIFFERS,
+        algorithm: { adv_estimator: "spy on optimal_token_baseline", rollout_correction },
+      });
+      const { metrics } = await take(session);
+      // One pass over all, though most have no advantage.
+      expect(session.scores).toEqual([expect.objectContaining({ count: 12, entropy: true, sumPiSquared: true })]);
+      expect(metrics["training/evaluated_ratio"]).toBe(1);
+      const { oldLogprobs, sumPiSquared, rolloutIsWeights, responseMask } = inputs.pop()!;
+      const sampled = Array.from(responseMask).flatMap((bit, t) => (bit ? [t] : []));
+      for (const t of sampled) {
+        const p = Math.exp(oldLogprobs![t]!);
+        // At least what the sampled token alone gives, and the other ones evenly.
+        expect(sumPiSquared![t]!).toBeGreaterThanOrEqual(p * p + (1 - p) ** 2 / 256 - 1e-6);
+        expect(sumPiSquared![t]!).toBeLessThanOrEqual(1);
+        if (rollout_is) expect(rolloutIsWeights![t]).toBeCloseTo(1e-3, 9);
+      }
+      if (!rollout_is) expect(rolloutIsWeights).toBeUndefined();
+    }
+  });
+
+  it("remax takes the reward of a greedy rollout of each prompt as its baseline", async () => {
+    const session = await open({ algorithm: { adv_estimator: "remax" } });
+    const { trajectories } = await take(session);
+    const greedy = await open({ rollout: { n: 1 } });
+    const baselines = new Map<string, number>();
+    for (const row of greedy.trainRows) {
+      const sequence = greedy.policy.engine.createSequence();
+      const prompt = greedy.policy.tokenizer.encodePrompt(row.prompt, []);
+      const { text } = await sequence.generate(prompt, { maxTokens: 8, temperature: 0 });
+      baselines.set(row.uid, [...text].filter((c) => c.charCodeAt(0) < 128).length / Math.max(1, [...text].length));
+      sequence.dispose();
+    }
+    expectColumns(
+      session,
+      "advantages",
+      (values, t) => {
+        for (const value of values) expect(value).toBeCloseTo(t.reward - baselines.get(t.uid)!, 5);
+      },
+      trajectories,
+    );
+  });
+
+  it("grpo_passk with one rollout is refused before a model is loaded", async () => {
+    const { config, folder } = await writeTinyRun(models, {
+      algorithm: { adv_estimator: "grpo_passk" },
+      rollout: { n: 1 },
+    });
+    config.actor_rollout_ref.model.path = "none.gguf";
+    await expect(openSession(config, folder)).rejects.toThrow(/at least 2/);
+  });
+});
+
+describe("every policy loss trains, whatever the size of micro-batches", () => {
+  it.each(policyLosses.names())("%s", async (loss_mode) => {
+    const results = [];
+    for (const ppo_max_token_len of [64, 100_000]) {
+      const session = await open({
+        // Two updates: the second one's ratio is not 1, and its ranks are those of the weights after the first.
+        actor: {
+          ppo_max_token_len,
+          ppo_epochs: 2,
+          optim: { lr: 1e-2 },
+          policy_loss: { loss_mode, clip_cov_ratio: 0.1, clip_cov_lb: 0.01, kl_cov_ratio: 0.1, dro_beta: 0.05 },
+        },
+      });
+      const { metrics } = await take(session);
+      expect(metrics["actor/ppo_kl"]).not.toBe(0);
+      // With statistics over the mini-batch, every update after the first scores it again.
+      expect(session.scores).toHaveLength(policyLosses.get(loss_mode).prepare ? 2 : 1);
+      results.push(metrics);
+    }
+    for (const name of ["actor/grad_norm", "actor/pg_loss"]) {
+      const [a, b] = results.map((metrics) => metrics[name]!);
+      expect(Math.abs(a! - b!) / (Math.abs(b!) + 1e-3), name).toBeLessThan(1e-5);
+    }
+  });
+
+  it.each(aggregations.names())("vanilla with %s", async (loss_agg_mode) => {
+    const results = [];
+    for (const ppo_max_token_len of [64, 100_000]) {
+      const session = await open({ actor: { ppo_max_token_len, loss_agg_mode, optim: { lr: 1e-2 } } });
+      results.push((await take(session)).metrics["actor/grad_norm"]!);
+    }
+    expect(Math.abs(results[0]! - results[1]!) / results[1]!).toBeLessThan(1e-5);
+  });
+});
+
+describe("a critic", () => {
+  const openWithCritic = async (warmup: number): Promise<TinySession> => {
+    const session = await open({
+      algorithm: { adv_estimator: "gae", lam: 0.95 },
+      actor: { optim: { lr: 2e-2 } },
+      critic: { ppo_epochs: 2, optim: { lr: 2e-2 } },
+      rollout: { n: 8 },
+      trainer: { critic_warmup: warmup },
+    });
+    expect(session.critic).toMatchObject({ ppo_mini_batch_size: 3, ppo_epochs: 2, cliprangeValue: 0.5, warmup });
+    return session;
+  };
+
+  it("gives gae its values, learns them, and leaves the actor alone while it warms up", async () => {
+    const session = await openWithCritic(4);
+    const losses: number[] = [];
+    for (let step = 1; step <= 6; step++) {
+      const { metrics } = await take(session, step);
+      losses.push(metrics["critic/vf_loss"]!);
+      expect(session.batches).toHaveLength(Math.max(0, step - 4));
+      expect(metrics["critic/grad_norm"]).toBeGreaterThan(0);
+      // While the critic warms up nothing needs the actor's logprobs.
+      expect(session.scores).toHaveLength(Math.max(0, step - 4));
+      expect("timing_s/old_log_prob" in metrics).toBe(step > 4);
+      expect("actor/entropy" in metrics).toBe(step > 4);
+      // A new head says 0 everywhere.
+      if (step === 1) expect(metrics["critic/values/max"]).toBe(0);
+      expect(metrics["critic/vf_explained_var"]).toBeLessThanOrEqual(1);
+      expect(metrics["critic/advantages/mean"]).toBeCloseTo(0, 5);
+      expect(metrics["critic/vf_clipfrac"]).toBeGreaterThanOrEqual(0);
+    }
+    expect(losses[3]).toBeLessThan(losses[0]! / 2);
+  });
+});
+
+describe("a critic that warms up beside a KL in the reward", () => {
+  it("still has the logprobs that the penalty is made of", async () => {
+    const session = await open({
+      algorithm: { adv_estimator: "gae", use_kl_in_reward: true },
+      trainer: { critic_warmup: 1 },
+    });
+    const { metrics } = await take(session);
+    expect(session.scores.map((s) => s.adapter ?? true)).toEqual([true, false]);
+    expect(metrics["actor/reward_kl_penalty"]).toBe(0);
+    expect(session.batches).toEqual([]);
+  });
+});
+
+describe("KL in the reward", () => {
+  it("is 0 for a new adapter; later it lowers rewards, and an adaptive coefficient follows it", async () => {
+    const session = await open({
+      actor: { optim: { lr: 5e-2 } },
+      algorithm: {
+        use_kl_in_reward: true,
+        kl_penalty: "low_var_kl",
+        kl_ctrl: { type: "adaptive", kl_coef: 0.5, target_kl: 1e-6, horizon: 24 },
+      },
+    });
+    const first = (await take(session)).metrics;
+    expect(first["actor/reward_kl_penalty"]).toBe(0);
+    expect(first["actor/reward_kl_penalty_coeff"]).toBe(0.5);
+    expect(first["critic/rewards/mean"]).toBeCloseTo(first["critic/score/mean"]!, 6);
+    // 12 trajectories, horizon 24: 0.5 x (1 - 0.2 / 2), then back up.
+    const second = (await take(session, 2)).metrics;
+    expect(second["actor/reward_kl_penalty_coeff"]).toBeCloseTo(0.45, 9);
+    expect(second["actor/reward_kl_penalty"]).toBeGreaterThan(1e-4);
+    expect(second["critic/rewards/mean"]).toBeLessThan(second["critic/score/mean"]!);
+    expect(session.klController.coefficient).toBeCloseTo(0.45 * 1.1, 9);
+    expect(session.scores.map((s) => s.adapter ?? true)).toEqual([true, false, true, false]);
+  });
+});
+
+describe("a resumed run", () => {
+  it("goes on with the coefficient of the KL, the prompts and the draws of an uninterrupted one", async () => {
+    const options: TinySessionOptions = {
+      prompts: ["a", "bb", "ccc", "dddd", "eeeee"],
+      reward: "return text.length % 2;",
+      data: { train_batch_size: 2 },
+      rollout: { n: 3 },
+      actor: { optim: { lr: 3e-2 }, policy_loss: { loss_mode: "clip_cov", clip_cov_ratio: 0.1, clip_cov_lb: 0 } },
+      algorithm: {
+        use_kl_in_reward: true,
+        kl_ctrl: { type: "adaptive", kl_coef: 0.1, target_kl: 1e-4, horizon: 50 },
+        filter_groups: { enable: true, max_num_gen_batches: 2 },
+      },
+      trainer: { total_training_steps: 4, save_freq: 1 },
+    };
+    const train = async (session: TinySession, until: number) => {
+      session.config.trainer.total_training_steps = until;
+      const run = await openRun(session.config, () => {});
+      try {
+        return (await runTraining(session, run.folder, run)).map(dropTimes);
+      } finally {
+        await run.close();
+      }
+    };
+    const whole = await train(await open(options), 4);
+    const first = await open(options);
+    const parts = await train(first, 2);
+    const again = await open(options);
+    again.config = first.config;
+    parts.push(...(await train(again, 4)));
+    expect(parts).toEqual(whole);
+    expect(new Set(whole.map((m) => m["actor/reward_kl_penalty_coeff"])).size).toBe(4);
+    expect(whole.map((m) => m["train/num_gen_batches"])).toContain(2);
+  });
+});
+
+describe("rollout correction", () => {
+  it("weighs by ratios that are 1 here: the same update as without", async () => {
+    const norms = [];
+    for (const rollout_is of [null, "token", "sequence"]) {
+      const session = await open({ algorithm: { rollout_correction: { rollout_is } } });
+      const { metrics } = await take(session);
+      norms.push(metrics["actor/grad_norm"]!);
+      expect(Math.abs(metrics["rollout_corr/kl"]!)).toBeLessThan(1e-4);
+      expect(metrics["rollout_corr/k3_kl"]).toBeGreaterThanOrEqual(0);
+      expect(metrics["rollout_corr/rollout_is_mean"] ?? 1).toBeCloseTo(1, 3);
+      expect(metrics["rollout_corr/rollout_is_eff_sample_size"] ?? 1).toBeCloseTo(1, 3);
+      expect(metrics["training/rollout_actor_probs_pearson_corr"]).toBeCloseTo(1, 4);
+    }
+    for (const norm of norms) expect(Math.abs(norm - norms[0]!) / norms[0]!).toBeLessThan(1e-3);
+  });
+
+  it("rejects what is too far off: out of the loss and out of its denominators", async () => {
+    // Nothing is exactly 1: with a threshold this narrow, nearly every token is rejected.
+    const rollout_correction = { rollout_rs: "token", rollout_rs_threshold: 1 + 1e-9 };
+    const session = await open({ algorithm: { rollout_correction } });
+    const { trajectories, metrics } = await take(session);
+    const fraction = metrics["rollout_corr/rollout_rs_masked_fraction"]!;
+    expect(fraction).toBeGreaterThan(0.1);
+    const kept = session.batches.flat().reduce((sum, s) => sum + Array.from(s.lossMask).filter(Boolean).length, 0);
+    const sampled = trajectories.reduce((sum, t) => sum + t.responseMask.filter(Boolean).length, 0);
+    expect(kept / sampled).toBeCloseTo(1 - fraction, 6);
+  });
+
+  /**
+   * The same batch, in which the sampler's logprobs are off in the middle one of three groups, and all rewards of that
+   * group are equal.
+   */
+  const takeWithOddGroup = async (rollout_correction: Record<string, unknown>, actor: Record<string, unknown>) => {
+    const session = await open({
+      reward: 'if (truth === "bb") return 1; return [...text].filter((c) => c.charCodeAt(0) < 128).length;',
+      algorithm: { rollout_correction },
+      actor: { optim: { lr: 1e-2 }, ...actor },
+    });
+    const { trajectories, metrics } = await runTrainingStep(session, {
+      rows: session.trainRows,
+      step: 1,
+      epoch: 0,
+      onTrajectory: ({ rowIndex, rolloutLogprobs }) => {
+        if (rowIndex === 1) for (let t = 0; t < rolloutLogprobs.length; t++) rolloutLogprobs[t]! += t % 2 ? 12 : 0;
+      },
+    });
+    return { session, trajectories, metrics };
+  };
+
+  it.each([
+    ["no correction", {}, null],
+    ["a veto", { rollout_token_veto_threshold: 1e-4 }, "rollout_is_veto_fraction"],
+    ["normalised weights", { rollout_is: "token", rollout_is_batch_normalize: true }, "rollout_is_batch_norm_factor"],
+  ] as const)("with %s updates alike, whether or not a group without advantage is evaluated anyway", async (...row) => {
+    const [, correction, metric] = row;
+    const lean = await takeWithOddGroup(correction, {});
+    // Neither changes any gradient.
+    for (const actor of [{ entropy_coeff: 1e-12 }, { skip_zero_advantage: false }]) {
+      const whole = await takeWithOddGroup(correction, actor);
+      const [a, b] = [lean, whole].map(({ metrics }) => metrics["actor/grad_norm"]!);
+      expect(Math.abs(a! - b!) / b!).toBeLessThan(1e-5);
+      if (!metric) continue;
+      const name = `rollout_corr/${metric}`;
+      expect(lean.metrics[name]).toBe(whole.metrics[name]);
+    }
+    // The odd group has a say: a third of the sequences, or smaller weights.
+    if (metric)
+      expect(Math.abs(lean.metrics[`rollout_corr/${metric}`]! - (metric.includes("veto") ? 0 : 1))).toBeGreaterThan(
+        0.1,
+      );
+  });
+
+  it("and the sampler's diagnostics say which share of the batch they are about", async () => {
+    const lean = (await takeWithOddGroup({}, {})).metrics;
+    const whole = (await takeWithOddGroup({}, { skip_zero_advantage: false })).metrics;
+    expect(lean["training/evaluated_ratio"]).toBeGreaterThan(0.4);
+    expect(lean["training/evaluated_ratio"]).toBeLessThan(0.9);
+    expect(whole["training/evaluated_ratio"]).toBe(1);
+    // Only the whole batch has seen the odd group.
+    expect(Math.abs(lean["rollout_corr/kl"]!)).toBeLessThan(1e-4);
+    expect(whole["rollout_corr/kl"]).toBeGreaterThan(1);
+    expect(whole["actor/entropy"]).not.toBe(lean["actor/entropy"]);
+    // Evaluated for another reason: all of it is in the diagnostics, what has no advantage still not in the update.
+    const session = await open({
+      reward: ONE_GROUP_DIFFERS,
+      algorithm: { use_kl_in_reward: true, kl_ctrl: { kl_coef: 0 } },
+    });
+    const { metrics } = await take(session);
+    expect(metrics["training/evaluated_ratio"]).toBe(1);
+    expect(session.batches.map((batch) => batch.length <= 4)).toEqual([true]);
+  });
+
+  it("and the differences of probabilities have an unbiased spread", async () => {
+    const { session, trajectories, metrics } = await takeWithOddGroup({}, { skip_zero_advantage: false });
+    const differences: number[] = [];
+    for (const { tokenIds, columns } of session.batches.flat()) {
+      const t = trajectories.find((other) => other.tokenIds.join() === Array.from(tokenIds).join())!;
+      t.responseMask.forEach((bit, k) => {
+        if (bit) differences.push(Math.abs(Math.exp(columns!.oldLogprobs![k]!) - Math.exp(t.rolloutLogprobs[k]!)));
+      });
+    }
+    const mean = differences.reduce((a, b) => a + b, 0) / differences.length;
+    const squares = differences.reduce((sum, d) => sum + (d - mean) ** 2, 0);
+    expect(metrics["training/rollout_probs_diff_mean"]! / mean).toBeCloseTo(1, 9);
+    const ratio = metrics["training/rollout_probs_diff_std"]! / Math.sqrt(squares / (differences.length - 1));
+    expect(ratio).toBeCloseTo(1, 9);
+    expect(metrics["training/rollout_probs_diff_valid"]).toBe(1);
+    // Nothing was evaluated where nothing has an advantage.
+    const { metrics: none } = await take(await open({ reward: "return 1;" }));
+    expect(none["training/rollout_probs_diff_valid"]).toBe(0);
+    expect(none["training/rollout_probs_diff_std"]).toBeUndefined();
+  });
+
+  it("with bypass_mode takes the sampler's logprobs as they are, and evaluates nothing before the update", async () => {
+    const session = await open({ algorithm: { rollout_correction: { bypass_mode: true } } });
+    const { trajectories, metrics } = await take(session);
+    expect(session.scores).toEqual([]);
+    expectColumns(
+      session,
+      "oldLogprobs",
+      (values, t) => expect(values).toEqual([...t.rolloutLogprobs].filter((_, i) => t.responseMask[i])),
+      trajectories,
+    );
+    expect(metrics["actor/entropy"]).toBeGreaterThan(0);
+    // The policy as it is now against the sampler, by the loss.
+    expect(Math.abs(metrics["rollout_corr/kl"]!)).toBeLessThan(1e-4);
+    expect(metrics["rollout_corr/training_ppl"]! / metrics["rollout_corr/rollout_ppl"]!).toBeCloseTo(1, 4);
+    expect(metrics["rollout_corr/rollout_is_mean"]).toBeUndefined();
+    const usual = (await take(await open())).metrics;
+    expect(metrics["actor/grad_norm"]! / usual["actor/grad_norm"]!).toBeCloseTo(1, 3);
+  });
+
+  it.each([
+    ["ppo_clip", { rollout_rs: "seq_mean_k2", rollout_rs_threshold: 1e-7 }],
+    ["reinforce", { rollout_is: "sequence" }],
+    ["reinforce", { rollout_is: "token", rollout_is_batch_normalize: true, rollout_rs: "token_k3,token_k1" }],
+  ] as const)(
+    "with bypass_mode and loss_type %s corrects by %j, whatever the size of micro-batches",
+    async (...row) => {
+      const [loss_type, correction] = row;
+      const rollout_rs_threshold = "rollout_is_batch_normalize" in correction ? "1e-6,0.5_2" : null;
+      const rollout_correction = { bypass_mode: true, loss_type, rollout_rs_threshold, ...correction };
+      const results = [];
+      for (const ppo_max_token_len of [64, 100_000]) {
+        const session = await open({
+          // In the second update the policy is no longer the sampler.
+          actor: { ppo_max_token_len, ppo_epochs: 2, optim: { lr: 3e-3 } },
+          algorithm: { rollout_correction },
+        });
+        const { metrics } = await take(session);
+        // Normalised weights take a pass over the mini-batch before each update; nothing else does.
+        expect(session.scores).toHaveLength("rollout_is_batch_normalize" in correction ? 2 : 0);
+        expect(metrics["rollout_corr/k3_kl"]).toBeGreaterThan(0);
+        if ("rollout_rs" in correction) {
+          const share = metrics["rollout_corr/rollout_rs_masked_fraction"]!;
+          expect(share).toBeGreaterThan(0.1);
+          expect(share).toBeLessThan(0.95);
+        }
+        expect("rollout_corr/rollout_is_mean" in metrics).toBe("rollout_is" in correction);
+        expect(Object.keys(metrics).filter((name) => name.startsWith("actor/rollout_corr"))).toEqual([]);
+        results.push(metrics);
+      }
+      for (const name of ["actor/grad_norm", "actor/pg_loss", "rollout_corr/k3_kl", "rollout_corr/chi2_seq"]) {
+        const [a, b] = results.map((metrics) => metrics[name]!);
+        expect(Math.abs(a! - b!) / (Math.abs(b!) + 1e-3), name).toBeLessThan(1e-4);
+      }
+    },
+  );
+});
+
+describe("policy filtration", () => {
+  it("trains on as many conversations, drawn by their scores, the critic as well", async () => {
+    const session = await open({
+      reward: 'return truth === "bb" ? 0 : text.length % 2;',
+      algorithm: { adv_estimator: "gae", use_pf_ppo: true, pf_ppo: { weight_pow: 1 } },
+    });
+    const { trajectories, metrics } = await take(session);
+    const batch = session.batches.flat();
+    const rewards = batch.map(
+      ({ tokenIds }) => trajectories.find((t) => t.tokenIds.join() === Array.from(tokenIds).join())!.reward,
+    );
+    // Scores of 0 have no weight.
+    expect(new Set(rewards)).toEqual(new Set([1]));
+    expect(batch).toHaveLength(12);
+    const kept = metrics["train/pf_ppo_kept_ratio"]!;
+    expect(kept).toBeLessThan(1);
+    expect(kept).toBeCloseTo(new Set(batch.map(({ tokenIds }) => Array.from(tokenIds).join())).size / 12, 9);
+    expect(metrics["critic/vpred_mean"]).toBe(0);
+    const again = await open({
+      reward: 'return truth === "bb" ? 0 : text.length % 2;',
+      algorithm: { adv_estimator: "gae", use_pf_ppo: true, pf_ppo: { reweight_method: "max_min" } },
+    });
+    const other = (await take(again)).metrics;
+    expect(other["train/pf_ppo_kept_ratio"]).not.toBe(kept);
+  });
+});
+
+describe("group filter", () => {
+  const filtering = (filter_groups: Record<string, unknown>) =>
+    open({ reward: ONE_GROUP_DIFFERS, algorithm: { filter_groups: { enable: true, ...filter_groups } } });
+  const rename = (row: DatasetRow, uid: string): DatasetRow => ({ ...row, uid });
+
+  it("replaces groups whose rewards are all equal by fresh prompts", async () => {
+    const session = await filtering({});
+    const [varying, ...rest] = session.trainRows;
+    // Each fresh batch has one prompt that varies.
+    let asked = 0;
+    const next = () => {
+      asked++;
+      return [rename(rest[0]!, `same ${asked}`), rename(varying!, `fresh ${asked}`)];
+    };
+    const { trajectories, metrics } = await runTrainingStep(session, {
+      rows: session.trainRows,
+      step: 1,
+      epoch: 0,
+      nextRows: next,
+    });
+    expect([...new Set(trajectories.map((t) => t.uid))]).toEqual([varying!.uid, "fresh 1", "fresh 2"]);
+    expect(trajectories).toHaveLength(12);
+    expect(metrics["train/num_gen_batches"]).toBe(3);
+  });
+
+  it("goes on with what it has after max_num_gen_batches, or when no prompt is fresh", async () => {
+    for (const [max_num_gen_batches, batches] of [
+      [2, 2],
+      [0, 1],
+    ] as const) {
+      const session = await filtering({ max_num_gen_batches });
+      const [varying, ...rest] = session.trainRows;
+      let asked = 0;
+      const next = () =>
+        max_num_gen_batches ? rest.map((row) => rename(row, `${row.uid} ${asked++}`)) : session.trainRows;
+      const { trajectories, metrics } = await runTrainingStep(session, {
+        rows: session.trainRows,
+        step: 1,
+        epoch: 0,
+        nextRows: next,
+      });
+      expect(new Set(trajectories.map((t) => t.uid))).toEqual(new Set([varying!.uid]));
+      expect(metrics["train/num_gen_batches"]).toBe(batches);
+      expect(session.batches).toHaveLength(1);
+    }
+  });
+
+  it("takes no update where no group has anything to teach, and still has metrics", async () => {
+    const session = await open({ reward: "return 1;", algorithm: { filter_groups: { enable: true } } });
+    const { trajectories, metrics } = await take(session);
+    expect(session.batches).toEqual([]);
+    expect(trajectories).toHaveLength(12);
+    expect(metrics["critic/score/mean"]).toBe(1);
+  });
+
+  it("filters by a value that the reward function returns; one that it does not is named", async () => {
+    const reward = "return { score: text.length, acc: truth === 'bb' ? text.length % 2 : 0 };";
+    const session = await open({ reward, algorithm: { filter_groups: { enable: true, metric: "acc" } } });
+    const { trajectories } = await take(session);
+    for (const t of trajectories) expect(t.uid).toBe(session.trainRows[1]!.uid);
+    await expect(take(await filtering({ metric: "accuracy" }))).rejects.toThrow(/filter_groups.metric "accuracy"/);
+  });
+});
+
+describe("algorithms of one's own", () => {
+  it("get a critic's values and greedy baselines where they ask for them", async () => {
+    const inputs: AdvantageInputs[] = [];
+    const spy = (name: string, needs?: readonly CostlyInput[]) => {
+      const estimate = (given: AdvantageInputs) => {
+        inputs.push(given);
+        return estimateReinforcePlusPlus(given);
+      };
+      advantageEstimators.register(name, needs ? Object.assign(estimate, { needs }) : estimate);
+      return { algorithm: { adv_estimator: name }, actor: { optim: { lr: 1e-2 } } };
+    };
+    const plain = await open(spy("spy-plain"));
+    expect(plain.critic).toBeNull();
+    await take(plain);
+    expect(inputs[0]).toMatchObject({ values: undefined, baselines: undefined });
+
+    const both = await open(spy("spy-both", ["values", "baselines"]));
+    expect(both.critic).not.toBeNull();
+    const first = await take(both);
+    expect(first.metrics["critic/vf_loss"]).toBeGreaterThan(0);
+    await take(both, 2);
+    const [, , second] = inputs;
+    expect(second!.values).toHaveLength(second!.responseMask.length);
+    expect(Array.from(second!.values!).some((value) => value !== 0)).toBe(true);
+    expect(second!.baselines).toHaveLength(12);
+    // Greedy rollouts of one prompt are one.
+    for (const [i, group] of second!.groups.entries())
+      expect(second!.baselines![i]).toBe(second!.baselines![second!.groups.indexOf(group)]);
+    expect(new Set(Array.from(second!.baselines!)).size).toBeGreaterThan(1);
+
+    const greedy = await open(spy("spy-greedy", ["baselines"]));
+    expect(greedy.critic).toBeNull();
+    await take(greedy);
+    expect(inputs[3]).toMatchObject({ values: undefined });
+    expect(inputs[3]!.baselines).toHaveLength(12);
+  });
+
+  it("are named in the config as module#export, TypeScript included", async () => {
+    const { config, folder } = await writeTinyRun(models);
+    writeFileSync(
+      join(folder, "mine.ts"),
+      `import { type AdvantageEstimator, estimateGrpo, gpgLoss } from "@cria/algorithms";
+       export const halved: AdvantageEstimator = (inputs) => {
+         const { advantages, returns } = estimateGrpo(inputs);
+         return { advantages: advantages.map((a) => a / 2), returns, metrics: { mine: 7 } };
+       };
+       export const greedy = Object.assign((inputs) => halved(inputs), { needs: ["rewards"] });
+       export const loss = { ...gpgLoss };
+       export const oops = 3;`,
+    );
+    config.algorithm.adv_estimator = "./mine.ts#halved";
+    config.actor_rollout_ref.actor.policy_loss.loss_mode = "./mine.ts#loss";
+    const session = await openSession(config, folder);
+    try {
+      const { metrics } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+      expect(metrics["critic/mine"]).toBe(7);
+      expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
+    } finally {
+      await session.dispose();
+    }
+    for (const [name, message] of [
+      ["./mine.ts#greedy", /is of another kind[\s\S]*`needs`, if any, of values, baselines, sumPiSquared, rewardParts/],
+      ["./mine.ts#oops", /is of another kind[\s\S]*a function/],
+      ["./mine.ts#missing", /cannot be loaded[\s\S]*halved/],
+      ["./none.ts#x", /cannot be loaded/],
+    ] as const) {
+      config.algorithm.adv_estimator = name;
+      await expect(openSession(config, folder)).rejects.toThrow(message);
+    }
+  });
+});

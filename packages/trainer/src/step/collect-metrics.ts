@@ -1,0 +1,251 @@
+import { type AdvantageOutputs, explainVariance } from "@cria/algorithms";
+import type { TrainResult, Trajectory } from "@cria/core";
+import { averageExtras } from "@cria/rollout";
+import type { TrainConfig } from "../config/train-config.js";
+import { countOnes } from "../policy/flat-tokens.js";
+import type { TokenScores } from "../policy/token-scores.js";
+import { type FailureCounts, makeFailureMetrics } from "./leave-out-failures.js";
+import { averageLoopMetrics, countGroupsWithoutSpread } from "./loop-metrics.js";
+
+/** Metrics of one step by their names in the field. */
+export type StepMetrics = Record<string, number>;
+
+export interface MetricInputs {
+  /** What the step learns from: nothing that failed. */
+  trajectories: readonly Trajectory[];
+  /** All of the step, what failed too: of them, whatever is about work rather than about the policy. */
+  conversations: readonly Trajectory[];
+  failures: FailureCounts;
+  /** Sum of each trajectory's token-level rewards, the KL taken off where it is part of the reward. */
+  rewards: readonly number[];
+  /** Flat over all trajectories, as the estimate is. */
+  responseMask: ArrayLike<number>;
+  estimated: AdvantageOutputs;
+  /** Of the critic; null without. */
+  values: ArrayLike<number> | null;
+  /** By index of trajectory. */
+  scores: ReadonlyMap<number, TokenScores>;
+  /** The KL in the reward and its coefficient; null without. */
+  penalty: { kl: number; coefficient: number } | null;
+  /** Of the rollout correction. */
+  correction: Record<string, number>;
+  /** Indices of the conversations that were trained on, some of them twice; null without PF-PPO. */
+  taught: readonly number[] | null;
+  /** Batches of prompts rolled out; null without dynamic sampling. */
+  genBatches: number | null;
+  updates: readonly TrainResult[];
+  criticUpdates: readonly TrainResult[];
+  /** Of the actor; null while the critic warms up. */
+  learningRate: number | null;
+  seconds: Record<string, number>;
+  step: number;
+  epoch: number;
+  config: TrainConfig;
+}
+
+export function collectMetrics(inputs: MetricInputs): StepMetrics {
+  const { trajectories, conversations, seconds, config } = inputs;
+  const metrics: StepMetrics = { "training/global_step": inputs.step, "training/epoch": inputs.epoch };
+  const spread = (name: string, values: readonly number[]) => {
+    if (values.length === 0) return;
+    metrics[`${name}/mean`] = mean(values);
+    metrics[`${name}/max`] = values.reduce((a, b) => Math.max(a, b));
+    metrics[`${name}/min`] = values.reduce((a, b) => Math.min(a, b));
+  };
+  const share = (name: string, bits: readonly number[]) => {
+    if (bits.length > 0) metrics[name] = mean(bits);
+  };
+  const sampled = (values: ArrayLike<number>) => Array.from(values).filter((_, t) => inputs.responseMask[t]);
+  const responseLengths = trajectories.map((t) => t.tokenIds.length - t.promptLength);
+  const promptLengths = trajectories.map((t) => t.promptLength);
+  spread(
+    "critic/score",
+    trajectories.map((t) => t.reward),
+  );
+  spread("critic/rewards", inputs.rewards);
+  Object.assign(metrics, averageRewardParts(trajectories), makeFailureMetrics(inputs.failures, trajectories.length));
+  const withoutSpread = countGroupsWithoutSpread(
+    trajectories.map((t) => t.uid),
+    inputs.rewards,
+  );
+  if (withoutSpread !== null) metrics["critic/rewards/frac_zero_std"] = withoutSpread;
+  for (const [key, value] of Object.entries(averageExtras(trajectories))) metrics[`reward_extra/${key}/mean`] = value;
+  spread("critic/advantages", sampled(inputs.estimated.advantages));
+  spread("critic/returns", sampled(inputs.estimated.returns));
+  if (inputs.values) spread("critic/values", sampled(inputs.values));
+  for (const [name, value] of Object.entries(inputs.estimated.metrics)) metrics[`critic/${name}`] = value;
+  spread("response_length", responseLengths);
+  share(
+    "response_length/clip_ratio",
+    trajectories.map((t) => (t.finishReason === "length" ? 1 : 0)),
+  );
+  const whole = trajectories.filter((t) => t.finishReason !== "aborted");
+  spread(
+    "response_length_non_aborted",
+    whole.map((t) => t.tokenIds.length - t.promptLength),
+  );
+  share(
+    "response_length_non_aborted/clip_ratio",
+    whole.map((t) => (t.finishReason === "length" ? 1 : 0)),
+  );
+  spread("prompt_length", promptLengths);
+  share(
+    "prompt_length/clip_ratio",
+    promptLengths.map((n) => (n >= config.data.max_prompt_length ? 1 : 0)),
+  );
+  metrics["response/aborted_ratio"] = mean(conversations.map((t) => (t.finishReason === "aborted" ? 1 : 0)));
+  share(
+    "response/turn_limit_ratio",
+    trajectories.map((t) => (t.finishReason === "tool_calls" ? 1 : 0)),
+  );
+  spread(
+    "num_turns",
+    trajectories.map((t) => t.numTurns),
+  );
+  spread(
+    "tool_call_counts",
+    trajectories.map((t) => t.metrics.tool_calls ?? 0),
+  );
+  Object.assign(metrics, averageLoopMetrics(conversations));
+
+  addActorMetrics(metrics, inputs);
+  addCriticMetrics(metrics, inputs);
+  addRolloutComparison(metrics, inputs);
+  for (const [name, value] of Object.entries(inputs.correction)) metrics[`rollout_corr/${name}`] = value;
+  if (inputs.genBatches !== null) metrics["train/num_gen_batches"] = inputs.genBatches;
+  if (inputs.taught)
+    metrics["train/pf_ppo_kept_ratio"] = new Set(inputs.taught).size / Math.max(1, inputs.taught.length);
+
+  for (const [name, value] of Object.entries(seconds)) metrics[`timing_s/${name}`] = value;
+  for (const [name, key] of [
+    ["generate_sequences", "generate_s"],
+    ["tool_calls", "tool_s"],
+    ["interactions", "interaction_s"],
+  ] as const) {
+    spread(
+      `timing_s/agent_loop/${name}`,
+      trajectories.map((t) => t.metrics[key] ?? 0),
+    );
+  }
+  const totalTokens = conversations.reduce((sum, t) => sum + t.tokenIds.length, 0);
+  const sum = (name: string) => conversations.reduce((total, t) => total + (t.metrics[name] ?? 0), 0);
+  metrics["engine/decode_tokens"] = sum("decode_tokens");
+  metrics["engine/prefill_tokens"] = sum("prefill_tokens");
+  metrics["engine/reused_tokens"] = sum("reused_tokens");
+  const responseTokens = conversations.reduce((total, t) => total + t.tokenIds.length - t.promptLength, 0);
+  for (const name of ["gen", "ref", "values", "adv", "update_critic", "update_actor"]) {
+    if (seconds[name] === undefined) continue;
+    const tokens = name === "gen" ? responseTokens : totalTokens;
+    metrics[`timing_per_token_ms/${name}`] = (1000 * seconds[name]) / Math.max(1, tokens);
+  }
+  metrics["perf/total_num_tokens"] = totalTokens;
+  metrics["perf/time_per_step"] = seconds.step ?? 0;
+  metrics["perf/throughput"] = totalTokens / Math.max(1e-9, seconds.step ?? 0);
+  Object.assign(metrics, measureMemory());
+  return metrics;
+}
+
+/**
+ * Memory of this process in GiB: the most that was resident so far, and what is resident now. On the CPU all that a run needs
+ * is in it; what lies on a GPU is not. In the field "allocated" is what tensors took of what an allocator had reserved: here
+ * no allocator stands between, and both are what the process took of the system.
+ */
+function measureMemory(): StepMetrics {
+  // In KiB on every system.
+  const mostGb = process.resourceUsage().maxRSS / 2 ** 20;
+  return {
+    "perf/max_memory_allocated_gb": mostGb,
+    "perf/max_memory_reserved_gb": mostGb,
+    "perf/cpu_memory_used_gb": process.memoryUsage.rss() / 2 ** 30,
+  };
+}
+
+/** Means of the score and of what rewards are made of; they add up to `critic/score/mean`, but for the score itself. */
+function averageRewardParts(trajectories: readonly Trajectory[]): StepMetrics {
+  if (trajectories.length === 0) return {};
+  const parts = ["score", "outcome", "length", "tools", "turns"] as const;
+  return Object.fromEntries(
+    parts.map((part) => [`reward/${part}/mean`, mean(trajectories.map((t) => t.rewards[part]!))]),
+  );
+}
+
+/** Means over the updates of what the loss reported. */
+function addActorMetrics(
+  metrics: StepMetrics,
+  { updates, learningRate, penalty, scores, trajectories, config }: MetricInputs,
+) {
+  const { actor } = config.actor_rollout_ref;
+  if (updates.length > 0) {
+    const names = new Set(["pg_loss", "pg_clipfrac", "pg_clipfrac_lower", "ppo_kl"]);
+    for (const update of updates) for (const name of Object.keys(update.metrics)) names.add(name);
+    for (const name of names) {
+      // The correction that bypass_mode makes in the loss has the names of the one before it.
+      const path = name.startsWith("rollout_corr/") ? name : `actor/${name}`;
+      metrics[path] = mean(updates.map((u) => u.metrics[name] ?? 0));
+    }
+    if (actor.use_kl_loss) metrics["actor/kl_coef"] = actor.kl_loss_coef;
+    metrics["actor/grad_norm"] = mean(updates.map((u) => u.gradNorm));
+  }
+  // Before the update and over all that was evaluated, rather than the average over updates.
+  const entropies: number[] = [];
+  for (const [index, { entropy }] of scores) {
+    const { responseMask } = trajectories[index]!;
+    if (entropy) for (let t = 0; t < responseMask.length; t++) if (responseMask[t]) entropies.push(entropy[t]!);
+  }
+  if (entropies.length > 0) metrics["actor/entropy"] = mean(entropies);
+  if (learningRate !== null) metrics["actor/lr"] = learningRate;
+  if (!penalty) return;
+  metrics["actor/reward_kl_penalty"] = penalty.kl;
+  metrics["actor/reward_kl_penalty_coeff"] = penalty.coefficient;
+}
+
+function addCriticMetrics(
+  metrics: StepMetrics,
+  { criticUpdates, values, estimated, responseMask }: MetricInputs,
+): void {
+  if (values) metrics["critic/vf_explained_var"] = explainVariance(values, estimated.returns, responseMask);
+  if (criticUpdates.length === 0) return;
+  for (const name of ["vf_loss", "vf_clipfrac", "vpred_mean"])
+    metrics[`critic/${name}`] = mean(criticUpdates.map((u) => u.metrics[name] ?? 0));
+  metrics["critic/grad_norm"] = mean(criticUpdates.map((u) => u.gradNorm));
+}
+
+/** How far the sampler's probabilities are from the training graph's, and which share of the sampled tokens that is about. */
+function addRolloutComparison(
+  metrics: StepMetrics,
+  { trajectories, responseMask, scores, config }: MetricInputs,
+): void {
+  if (config.algorithm.rollout_correction.bypass_mode) return;
+  const actor: number[] = [];
+  const rollout: number[] = [];
+  for (const [index, { oldLogprobs }] of scores) {
+    const { responseMask, rolloutLogprobs } = trajectories[index]!;
+    for (let t = 0; t < responseMask.length; t++) {
+      if (!responseMask[t]) continue;
+      actor.push(Math.exp(oldLogprobs[t]!));
+      rollout.push(Math.exp(rolloutLogprobs[t]!));
+    }
+  }
+  metrics["training/evaluated_ratio"] = actor.length / Math.max(1, countOnes(responseMask));
+  metrics["training/rollout_probs_diff_valid"] = actor.length > 0 ? 1 : 0;
+  if (actor.length === 0) return;
+  const differences = actor.map((p, i) => Math.abs(p - rollout[i]!));
+  const average = mean(differences);
+  metrics["training/rollout_probs_diff_mean"] = average;
+  metrics["training/rollout_probs_diff_max"] = differences.reduce((a, b) => Math.max(a, b), 0);
+  const squares = differences.reduce((sum, d) => sum + (d - average) ** 2, 0);
+  metrics["training/rollout_probs_diff_std"] = Math.sqrt(squares / Math.max(1, differences.length - 1));
+  metrics["training/rollout_actor_probs_pearson_corr"] = correlate(actor, rollout);
+}
+
+/** Pearson's correlation; 1 for constants, which agree in all that varies. */
+function correlate(a: readonly number[], b: readonly number[]): number {
+  const [meanA, meanB] = [mean(a), mean(b)];
+  const covariance = mean(a.map((x, i) => (x - meanA) * (b[i]! - meanB)));
+  const scale = Math.sqrt(mean(a.map((x) => (x - meanA) ** 2)) * mean(b.map((x) => (x - meanB) ** 2)));
+  return scale > 0 ? covariance / scale : 1;
+}
+
+function mean(values: readonly number[]): number {
+  return values.length > 0 ? values.reduce((a, b) => a + b, 0) / values.length : 0;
+}

@@ -1,0 +1,148 @@
+import { type AdvantageEstimator, keepVaryingGroups } from "@cria/algorithms";
+import { hasFailed, type Trajectory } from "@cria/core";
+import type { DatasetRow, UnjudgedTrajectory } from "@cria/rollout";
+import type { TrainConfig } from "../config/train-config.js";
+import type { Groups } from "./groups.js";
+import { addFailures, type Learnable } from "./leave-out-failures.js";
+import { readReward } from "./read-reward.js";
+import type { RunningRollouts } from "./roll-out.js";
+import type { Stopwatch } from "./stopwatch.js";
+
+/** Rollouts of a step, groups side by side. */
+export interface Rollouts extends Learnable {
+  rows: DatasetRow[];
+  /** n for each of `rows`, in their order: those that failed too. */
+  trajectories: Trajectory[];
+}
+
+export interface CollectedRollouts {
+  rows: DatasetRow[];
+  /** All have ended. In the order of the trajectories that `finish` gives. */
+  conversations: readonly (UnjudgedTrajectory | Trajectory)[];
+  /** The same with their rewards, once all are judged. @throws ToolError when every conversation failed. */
+  finish: () => Promise<Rollouts>;
+  /** Whether judges are still at work, so that there is time for what needs no scores. */
+  isJudging: boolean;
+  /** Batches of prompts that were rolled out, 1 without dynamic sampling. */
+  genBatches: number;
+}
+
+export interface CollectOptions {
+  /** Starts rollouts of rows. */
+  rollOut: (rows: readonly DatasetRow[]) => RunningRollouts;
+  estimator: AdvantageEstimator;
+  /** Which groups are replaced, if any. */
+  filter: TrainConfig["algorithm"]["filter_groups"];
+  /** Whether the caller has work for the time that judges take. */
+  mayJudgeLater: boolean;
+  /** Fresh prompts for dynamic sampling; without it there are none. */
+  nextRows?: () => readonly DatasetRow[];
+}
+
+/**
+ * Rolls out n conversations for each row. With `algorithm.filter_groups`, groups whose rewards are all equal (failed samples
+ * left out) are replaced by fresh prompts until there are as many groups as rows, `max_num_gen_batches` batches were rolled
+ * out (0: no limit), or every prompt had its turn; the step then goes on with the groups it has.
+ * Rewards are there when the caller asks for them with `finish`, and not before.
+ */
+export async function collectRollouts(
+  rows: readonly DatasetRow[],
+  { rollOut, estimator, filter, mayJudgeLater, nextRows }: CollectOptions,
+  clock: Stopwatch,
+): Promise<CollectedRollouts> {
+  const start = async (asked: readonly DatasetRow[]) => {
+    const running = rollOut(asked);
+    const conversations = await clock.time("gen", () => running.ended);
+    return {
+      conversations,
+      finish: async () => describeRollouts(await clock.time("reward", async () => running), estimator),
+    };
+  };
+  const first = await start(rows);
+  if (!filter.enable) {
+    const { conversations, finish } = first;
+    if (mayJudgeLater) return { rows: [...rows], conversations, finish, isJudging: true, genBatches: 1 };
+    return { ...keepFinished(await finish()), genBatches: 1 };
+  }
+  let batch = await first.finish();
+  let failures = batch.failures;
+  const seen = new Set(rows.map((row) => row.uid));
+  const kept: Rollouts[] = [keepVarying(batch, filter.metric)];
+  const count = () => kept.reduce((sum, part) => sum + part.rows.length, 0);
+  let genBatches = 1;
+  while (count() < rows.length && (filter.max_num_gen_batches === 0 || genBatches < filter.max_num_gen_batches)) {
+    const fresh = (nextRows?.() ?? []).filter((row) => !seen.has(row.uid));
+    if (fresh.length === 0) break;
+    for (const row of fresh) seen.add(row.uid);
+    batch = await (await start(fresh)).finish();
+    failures = addFailures(failures, batch.failures);
+    kept.push(keepVarying(batch, filter.metric));
+    genBatches++;
+  }
+  // Where nothing can be learned the last batch stands for the step in its metrics.
+  const all = count() > 0 ? joinRollouts(kept) : batch;
+  const taken = takeGroups(all, all.rows.slice(0, rows.length));
+  return { ...keepFinished({ ...taken, failures }), genBatches };
+}
+
+function keepFinished(rollouts: Rollouts): Omit<CollectedRollouts, "genBatches"> {
+  const { rows, trajectories } = rollouts;
+  return { rows, conversations: trajectories, isJudging: false, finish: async () => rollouts };
+}
+
+/**
+ * Reward of one greedy rollout of each row, the baseline of remax, by uid; rows whose rollout failed have none.
+ * @param rollOut starts one greedy rollout of each row.
+ * @throws ToolError when all failed.
+ */
+export async function rollOutGreedily(
+  rows: readonly DatasetRow[],
+  rollOut: CollectOptions["rollOut"],
+  clock: Stopwatch,
+): Promise<Map<string, number>> {
+  const running = rollOut(rows);
+  await clock.time("gen", () => running.ended);
+  const { trajectories } = await clock.time("reward", async () => running);
+  return new Map(trajectories.filter((t) => !hasFailed(t)).map((t) => [t.uid, t.reward]));
+}
+
+function describeRollouts(groups: Groups, estimator: AdvantageEstimator): Rollouts {
+  return { rows: [...groups.rows], trajectories: [...groups.trajectories], ...groups.leaveOutFailures(estimator) };
+}
+
+function keepVarying(rollouts: Rollouts, metric: string | null): Rollouts {
+  const learnable = rollouts.indices.map((i) => rollouts.trajectories[i]!);
+  const values = learnable.map((t) => readReward(t, metric, "algorithm.filter_groups.metric"));
+  const uids = new Set(
+    keepVaryingGroups(
+      learnable.map((t) => t.uid),
+      values,
+    ),
+  );
+  return takeGroups(
+    rollouts,
+    rollouts.rows.filter((row) => uids.has(row.uid)),
+  );
+}
+
+function takeGroups(rollouts: Rollouts, rows: readonly DatasetRow[]): Rollouts {
+  const uids = new Set(rows.map((row) => row.uid));
+  const learnable = new Set(rollouts.indices);
+  const taken = [...rollouts.trajectories.keys()].filter((i) => uids.has(rollouts.trajectories[i]!.uid));
+  return {
+    rows: [...rows],
+    trajectories: taken.map((i) => rollouts.trajectories[i]!),
+    indices: [...taken.keys()].filter((k) => learnable.has(taken[k]!)),
+    failures: rollouts.failures,
+  };
+}
+
+function joinRollouts(parts: readonly Rollouts[]): Rollouts {
+  const joined: Rollouts = { ...parts[0]!, rows: [], trajectories: [], indices: [] };
+  for (const { rows, trajectories, indices } of parts) {
+    joined.indices.push(...indices.map((i) => joined.trajectories.length + i));
+    joined.rows.push(...rows);
+    joined.trajectories.push(...trajectories);
+  }
+  return joined;
+}

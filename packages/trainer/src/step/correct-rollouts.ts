@@ -1,0 +1,46 @@
+import { correctRollout, defaultRolloutCorrection } from "@cria/algorithms";
+import type { Trajectory } from "@cria/core";
+import type { TrainConfig } from "../config/train-config.js";
+import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
+import type { TokenScores } from "../policy/token-scores.js";
+import { makeRolloutCorrectionOptions } from "./algorithm-options.js";
+
+/** Of the trajectories that were evaluated, by index. */
+export interface CorrectedRollouts {
+  /** The response masks without what was rejected. */
+  lossMasks: ReadonlyMap<number, Uint8Array>;
+  /** null without importance sampling. */
+  weights: ReadonlyMap<number, Float32Array> | null;
+  metrics: Record<string, number>;
+}
+
+/**
+ * Weights and rejections for what separates the sampler from the training graph, over all that was evaluated. With bypass_mode
+ * the sampler would be compared with itself: nothing is corrected, and the loss does it with the policy as it then is.
+ */
+export function correctRollouts(
+  trajectories: readonly Trajectory[],
+  scores: ReadonlyMap<number, TokenScores>,
+  algorithm: TrainConfig["algorithm"],
+): CorrectedRollouts {
+  const { bypass_mode } = algorithm.rollout_correction;
+  const indices = [...scores.keys()].sort((a, b) => a - b);
+  const offsets = layOutTokens(indices.map((i) => trajectories[i]!));
+  const join = (pick: (index: number) => ArrayLike<number>) => joinTokens(offsets, indices.map(pick));
+  const { lossMask, weights, metrics } = correctRollout(
+    {
+      oldLogprobs: join((i) => scores.get(i)!.oldLogprobs),
+      rolloutLogprobs: join((i) => trajectories[i]!.rolloutLogprobs),
+      responseMask: join((i) => trajectories[i]!.responseMask),
+      offsets,
+    },
+    bypass_mode ? defaultRolloutCorrection : makeRolloutCorrectionOptions(algorithm),
+  );
+  const cut = <T>(slice: (from: number, to: number) => T) =>
+    new Map(indices.map((index, k) => [index, slice(offsets[k]!, offsets[k + 1]!)]));
+  return {
+    lossMasks: cut((from, to) => lossMask.subarray(from, to)),
+    weights: weights && cut((from, to) => weights.subarray(from, to)),
+    metrics: bypass_mode ? {} : metrics,
+  };
+}

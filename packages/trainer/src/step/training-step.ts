@@ -1,0 +1,300 @@
+import { type AdvantageInputs, penalizeRewards, type RewardPart, resampleByScore } from "@cria/algorithms";
+import { hashSeed, makeUniform, type Trajectory } from "@cria/core";
+import type { DatasetRow } from "@cria/rollout";
+import type { TrainConfig } from "../config/train-config.js";
+import { makeBatch } from "../policy/batch.js";
+import { joinTokens, layOutTokens, sumTokens } from "../policy/flat-tokens.js";
+import type { TokenScores } from "../policy/token-scores.js";
+import { hasAdvantage } from "../policy/update-policy.js";
+import { countSteps } from "../run/count-steps.js";
+import type { StepParts } from "../run/session-type.js";
+import { countSamples } from "../task/multi-turn-options.js";
+import { cutTokens, estimateAdvantages } from "./advantages.js";
+import { collectMetrics, type StepMetrics } from "./collect-metrics.js";
+import { collectRollouts, rollOutGreedily } from "./collect-rollouts.js";
+import { type CorrectedRollouts, correctRollouts } from "./correct-rollouts.js";
+import { scoreValues, updateCritic } from "./critic.js";
+import { computeLearningRate } from "./learning-rate.js";
+import { leaveOutGroupsWithoutBaseline } from "./leave-out-failures.js";
+import { makePolicyLossOptions, needsEveryTrajectory } from "./policy-loss-options.js";
+import { readReward } from "./read-reward.js";
+import { type RollOutOptions, rollOut } from "./roll-out.js";
+import { scoreTrajectories } from "./score-trajectories.js";
+import { Stopwatch } from "./stopwatch.js";
+
+export interface StepResult {
+  /** Of the step's prompts, those that failed too. */
+  trajectories: Trajectory[];
+  /** Of each, the mean over its sampled tokens; null where the step learned nothing from it. */
+  advantages: (number | null)[];
+  metrics: StepMetrics;
+}
+
+export interface StepInputs {
+  rows: readonly DatasetRow[];
+  /** From 1. */
+  step: number;
+  /** From 0. */
+  epoch: number;
+  /** Hands out fresh prompts for dynamic sampling. */
+  nextRows?: () => readonly DatasetRow[];
+  onTrajectory?: (trajectory: Trajectory) => void;
+}
+
+/**
+ * One training step, top to bottom: rollouts, rewards, logprobs, advantages, updates.
+ * @throws ToolError when every conversation failed; the signal's reason when it aborts before the update.
+ */
+export async function runTrainingStep(
+  { config, registries, policy, environment, critic, klController, trainRows, signal }: StepParts,
+  { rows, step, epoch, nextRows, onTrajectory }: StepInputs,
+): Promise<StepResult> {
+  const { algorithm, reward_model } = config;
+  const { actor, rollout } = config.actor_rollout_ref;
+  const { temperature, seed } = rollout;
+  const { responseLength } = environment;
+  const { bypass_mode: bypass } = algorithm.rollout_correction;
+  const clock = new Stopwatch();
+  const estimator = registries.advantageEstimators.get(algorithm.adv_estimator);
+  const needs = new Set(estimator.needs);
+  const isWarm = !critic || step > critic.warmup;
+
+  // 1. Roll out n conversations for each prompt; tools run and rewards are judged on the way. With filter_groups, prompts
+  //    whose rewards are all equal are replaced.
+  const sampling: RollOutOptions = {
+    n: countSamples(rollout),
+    temperature,
+    topP: rollout.top_p,
+    topK: Math.max(0, rollout.top_k),
+    minP: rollout.min_p,
+    seed,
+    step,
+    signal,
+  };
+  const collected = await collectRollouts(
+    rows,
+    {
+      rollOut: (asked) => rollOut(policy, environment, asked, { ...sampling, onTrajectory }),
+      estimator,
+      filter: algorithm.filter_groups,
+      // What is refilled was judged already.
+      mayJudgeLater: reward_model.enable && reward_model.launch_reward_fn_async && rollout.on_failure !== "refill",
+      nextRows,
+    },
+    clock,
+  );
+  const greedy = { ...sampling, n: 1, temperature: 0, name: `the greedy rollouts of step ${step}` };
+  const greedyRewards = needs.has("baselines")
+    ? await rollOutGreedily(collected.rows, (asked) => rollOut(policy, environment, asked, greedy), clock)
+    : null;
+
+  // 2. While judges are at work the logprobs are recomputed, of all: which of them have an advantage is not known yet.
+  const scoring = {
+    temperature,
+    bypass,
+    sumPiSquared: needs.has("sumPiSquared"),
+    reference: policy.reference !== null,
+    signal,
+  };
+  const early = new Map<number, TokenScores>();
+  if (collected.isJudging && isWarm) {
+    const { conversations } = collected;
+    const sampled = [...conversations.keys()].filter((i) => conversations[i]!.responseMask.includes(1));
+    await scoreTrajectories(policy, conversations, sampled, early, scoring, clock);
+  }
+  const rollouts = await collected.finish();
+
+  // 3. What failed teaches nothing: it is out of all that follows.
+  const { indices, failures } = leaveOutGroupsWithoutBaseline(rollouts, rollouts.trajectories, greedyRewards);
+  const trajectories = indices.map((i) => rollouts.trajectories[i]!);
+  const isEmpty = trajectories.length === 0;
+  const scores = new Map<number, TokenScores>();
+  indices.forEach((original, index) => {
+    if (early.has(original)) scores.set(index, early.get(original)!);
+  });
+
+  // 4. Per-token arrays of what is left, end to end: rewards, less the KL to the reference where that is wanted.
+  const offsets = layOutTokens(trajectories);
+  const join = (arrays: readonly (ArrayLike<number> | null | undefined)[]) => joinTokens(offsets, arrays);
+  const responseMask = join(trajectories.map((t) => t.responseMask));
+  const hasSampled = trajectories.map((t) => t.responseMask.includes(1));
+  const score = async (isWanted: (index: number) => boolean) => {
+    const indices = [...trajectories.keys()].filter((i) => hasSampled[i] && isWanted(i));
+    await scoreTrajectories(policy, trajectories, indices, scores, scoring, clock);
+    return indices;
+  };
+  let tokenLevelRewards = join(trajectories.map((t) => t.rewards.tokenLevel));
+  let penalty: { kl: number; coefficient: number } | null = null;
+  if (algorithm.use_kl_in_reward && !isEmpty) {
+    await score(() => true);
+    const { coefficient } = klController;
+    const penalized = penalizeRewards({
+      tokenLevelScores: tokenLevelRewards,
+      oldLogprobs: join(trajectories.map((_, i) => scores.get(i)?.oldLogprobs)),
+      refLogprobs: join(trajectories.map((_, i) => scores.get(i)?.refLogprobs)),
+      responseMask,
+      offsets,
+      type: registries.klEstimates.get(algorithm.kl_penalty),
+      coefficient,
+    });
+    tokenLevelRewards = penalized.tokenLevelRewards;
+    penalty = { kl: penalized.kl, coefficient };
+    klController.update(penalized.kl, trajectories.length);
+  }
+
+  // 5. Advantages of every sampled token, from a critic's values where there is one.
+  const values =
+    critic && !isEmpty ? await clock.time("values", () => scoreValues(critic, trajectories, signal)) : null;
+  let correction: CorrectedRollouts | null = null;
+  if (needs.has("sumPiSquared") && !isEmpty) {
+    await score(() => true);
+    correction = correctRollouts(trajectories, scores, algorithm);
+  }
+  const { weights: isWeights } = correction ?? {};
+  const joinScores = (pick: (scores: TokenScores) => Float32Array | null) =>
+    join(trajectories.map((_, i) => (scores.has(i) ? pick(scores.get(i)!) : null)));
+  const given: Partial<AdvantageInputs> = {
+    tokenLevelRewards,
+    values: values ? join(values) : undefined,
+    baselines: greedyRewards ? trajectories.map((t) => greedyRewards.get(t.uid)!) : undefined,
+    oldLogprobs: correction ? joinScores(({ oldLogprobs }) => oldLogprobs) : undefined,
+    sumPiSquared: correction ? joinScores(({ sumPiSquared }) => sumPiSquared) : undefined,
+    rolloutIsWeights: isWeights ? join(trajectories.map((_, i) => isWeights.get(i))) : undefined,
+    rewardParts: needs.has("rewardParts") ? readRewardParts(trajectories, algorithm) : undefined,
+    gamma: algorithm.gamma,
+    lam: algorithm.lam,
+    normalizeByStd: algorithm.norm_adv_by_std_in_grpo,
+  };
+  const estimated = clock.timeSync("adv", () => estimateAdvantages(estimator, trajectories, given));
+  const advantages = cutTokens(trajectories, estimated.advantages);
+
+  // 6. Logprobs of what the update needs: nothing while the critic warms up. A trajectory without advantage usually has no
+  //    gradient, and is not evaluated.
+  const needsAll = needsEveryTrajectory(config, registries);
+  const used = new Set(await score((i) => isWarm && (needsAll || hasAdvantage(advantages[i]!))));
+
+  // 7. Weights and rejections for what separates the sampler from the training graph.
+  const corrected = correction ?? correctRollouts(trajectories, scores, algorithm);
+
+  // 8. The batch: per-token columns for the loss. All is trained on, or with PF-PPO as many, drawn anew by their scores.
+  const taught = algorithm.use_pf_ppo ? drawByScore(trajectories, algorithm.pf_ppo, seed, step) : undefined;
+  const batch = makeBatch(trajectories, {
+    advantages,
+    taught,
+    temperature,
+    responseLength,
+    scores: {
+      used,
+      lossMask: (i) => corrected.lossMasks.get(i) ?? trajectories[i]!.responseMask,
+      columns: (i) => {
+        const { oldLogprobs, refLogprobs } = scores.get(i)!;
+        const rolloutIsWeights = corrected.weights?.get(i);
+        return {
+          oldLogprobs,
+          ...(refLogprobs ? { refLogprobs } : {}),
+          ...(rolloutIsWeights ? { rolloutIsWeights } : {}),
+        };
+      },
+    },
+  });
+
+  // 9. Updates in mini-batches of prompts: the critic's, then the actor's once the critic is warm.
+  const total = countSteps(config, trainRows.length);
+  const criticLearningRate = computeLearningRate(config.critic.optim, step, total);
+  // The actor's schedule begins with its first update, after the critic's warm-up, and ends with the run.
+  const frozen = critic?.warmup ?? 0;
+  const learningRate = isWarm ? computeLearningRate(actor.optim, step - frozen, total - frozen) : null;
+  const returns = cutTokens(trajectories, estimated.returns);
+  const pick = <T>(values: readonly T[]) => (taught ? taught.map((i) => values[i]!) : [...values]);
+  const criticUpdates =
+    critic && values
+      ? await clock.time("update_critic", () =>
+          updateCritic(critic, {
+            step,
+            seed,
+            learningRate: criticLearningRate,
+            responseLength,
+            trajectories: pick(trajectories),
+            values: pick(values),
+            returns: pick(returns),
+          }),
+        )
+      : [];
+  const updates =
+    learningRate !== null
+      ? await clock.time("update_actor", () =>
+          policy.train(batch, makePolicyLossOptions(config, responseLength), {
+            step,
+            seed,
+            learningRate,
+            betas: actor.optim.betas,
+            weightDecay: actor.optim.weight_decay,
+            maxGradNorm: actor.grad_clip,
+            miniBatchSize: actor.ppo_mini_batch_size,
+            epochs: actor.ppo_epochs,
+            shuffle: actor.shuffle,
+            microBatchTokens: actor.ppo_max_token_len ?? undefined,
+            isOnPolicy: !bypass,
+            algorithms: registries,
+          }),
+        )
+      : [];
+
+  const metrics = collectMetrics({
+    trajectories,
+    conversations: rollouts.trajectories,
+    failures,
+    rewards: sumTokens(offsets, tokenLevelRewards, responseMask),
+    responseMask,
+    estimated,
+    values: values ? join(values) : null,
+    scores,
+    penalty,
+    correction: corrected.metrics,
+    taught: taught ?? null,
+    genBatches: algorithm.filter_groups.enable ? collected.genBatches : null,
+    updates,
+    criticUpdates,
+    learningRate,
+    seconds: clock.seconds(),
+    step,
+    epoch,
+    config,
+  });
+  if (critic) metrics["critic/lr"] = criticLearningRate;
+  const meanAdvantages: (number | null)[] = rollouts.trajectories.map(() => null);
+  indices.forEach((original, i) => {
+    meanAdvantages[original] = averageSampled(advantages[i]!, trajectories[i]!.responseMask);
+  });
+  return { trajectories: rollouts.trajectories, advantages: meanAdvantages, metrics };
+}
+
+function averageSampled(values: Float32Array, responseMask: Uint8Array): number | null {
+  const sampled = values.filter((_, t) => responseMask[t] === 1);
+  return sampled.length > 0 ? sampled.reduce((sum, value) => sum + value, 0) / sampled.length : null;
+}
+
+/** The values that gdpo_reward_keys names, each with its weight. */
+function readRewardParts(
+  trajectories: readonly Trajectory[],
+  { gdpo_reward_keys: keys, gdpo_reward_weights: weights }: TrainConfig["algorithm"],
+): RewardPart[] {
+  return (keys ?? []).map((name, k) => ({
+    values: trajectories.map((t) => readReward(t, name, "algorithm.gdpo_reward_keys")),
+    weight: weights?.[k] ?? 1,
+  }));
+}
+
+function drawByScore(
+  trajectories: readonly Trajectory[],
+  { reweight_method: method, weight_pow: weightPow }: TrainConfig["algorithm"]["pf_ppo"],
+  seed: number,
+  step: number,
+): number[] {
+  const random = makeUniform(hashSeed(seed, step, "pf_ppo"));
+  return resampleByScore(
+    trajectories.map((t) => t.reward),
+    { method, weightPow },
+    random,
+  );
+}

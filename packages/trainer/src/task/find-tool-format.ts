@@ -1,0 +1,84 @@
+import type { ChatMessage, ToolSchema } from "@cria/core";
+import { getToolParser, toolParsers } from "@cria/tools";
+
+/** Renders a conversation by a model's chat template. */
+export type Render = (messages: readonly ChatMessage[], tools: readonly ToolSchema[], prompt: boolean) => string;
+
+export interface TemplateAbilities {
+  /** `multi_turn.format`: the parser that reads the calls which the template prints; null when none does. */
+  format: string | null;
+  /** Whether the template tells the model which tools there are. */
+  listsTools: boolean;
+  /** Whether it prints what a tool answers: conversations with tools need it. */
+  showsAnswers: boolean;
+}
+
+const NAME = "probe_call_7f3a";
+const VALUE = "probe-argument-7f3a";
+const ANSWER = "probe-answer-7f3a";
+const schema: ToolSchema = {
+  type: "function",
+  function: {
+    name: NAME,
+    description: "A probe.",
+    parameters: { type: "object", properties: { key: { type: "string", description: "A key." } }, required: ["key"] },
+  },
+};
+const question: ChatMessage = { role: "user", content: "probe" };
+const calling: ChatMessage = {
+  role: "assistant",
+  content: "",
+  tool_calls: [{ id: "probe07f3", type: "function", function: { name: NAME, arguments: { key: VALUE } } }],
+};
+const answer: ChatMessage = { role: "tool", name: NAME, tool_call_id: "probe07f3", content: ANSWER };
+
+/** Those that read bare JSON and fences would read some of the other formats too. */
+const LAST = ["llama3_json", "chatml-json", "python"];
+
+/**
+ * Finds out what a chat template can do with tools, by rendering a call and having every parser read it.
+ * @param endTexts texts of the tokens that end a turn.
+ */
+export function probeTemplate(render: Render, endTexts: readonly string[]): TemplateAbilities {
+  const prompt = attempt(() => render([question], [schema], true)) ?? "";
+  const called = attempt(() => render([question, calling], [schema], false));
+  const answered = attempt(() => render([question, calling, answer], [schema], true));
+  return {
+    format: called === null ? null : findFormat(cutTurn(called, prompt, endTexts)),
+    listsTools: prompt.includes(NAME),
+    showsAnswers: answered?.includes(ANSWER) ?? false,
+  };
+}
+
+/** What the assistant says in a rendering: the text behind the prompt, without the turn's end. */
+function cutTurn(rendered: string, prompt: string, endTexts: readonly string[]): string {
+  // Prompts may open what the rendering of a whole turn leaves out, such as thinking: only what they share is cut.
+  let start = 0;
+  while (start < prompt.length && rendered[start] === prompt[start]) start++;
+  // Two marks may begin alike (<think>, <tool_call>): back to where they begin.
+  if (start < prompt.length) while (start > 0 && !"\n>]".includes(rendered[start - 1]!)) start--;
+  let text = rendered.slice(start).trimEnd();
+  for (let end: string | undefined; ; text = text.slice(0, -end.length).trimEnd()) {
+    end = endTexts.find((candidate) => candidate !== "" && text.endsWith(candidate));
+    if (end === undefined) return text;
+  }
+}
+
+function findFormat(turn: string): string | null {
+  const names = toolParsers.names().filter((name) => !LAST.includes(name));
+  const reads = (name: string) => {
+    const { calls } = getToolParser(name)(turn, [schema]);
+    const [call] = calls;
+    return calls.length === 1 && !call!.error && call!.name === NAME && call!.arguments["key"] === VALUE;
+  };
+  return [...names, ...LAST].find(reads) ?? null;
+}
+
+function attempt<T>(work: () => T): T | null {
+  try {
+    return work();
+  } catch {
+    // A template's own complaint: it cannot render such a conversation.
+    return null;
+  }
+}

@@ -1,0 +1,177 @@
+import { ConfigError } from "@cria/core";
+import type { DatasetRow } from "@cria/rollout";
+import { type BaseInteraction, disposeTools, loadToolConfig, type OpenedTools, openTools } from "@cria/tools";
+import { checkConfig } from "../config/check-config.js";
+import { resolvePath } from "../config/paths.js";
+import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
+import type { Report } from "../events.js";
+import { readContextSize } from "../policy/load-configured-model.js";
+import type { Policy } from "../policy/policy.js";
+import type { JudgedRewards } from "../rewards/judged-rewards.js";
+import { makeRewardAggregator, openJudgedRewards, openRewards } from "../rewards/open-rewards.js";
+import { Disposables } from "./disposables.js";
+import type { Environment } from "./environment.js";
+import { probeTemplate } from "./find-tool-format.js";
+import { loadConfiguredLoops, loadInteractions, makeMultiTurnOptions } from "./multi-turn-options.js";
+import { openRegistries, type Registries } from "./registries.js";
+import { describeTask } from "./task-config.js";
+import type { TaskDefinition } from "./task-definition.js";
+import { toRewardFunction } from "./task-rows.js";
+
+export interface OpenEnvironmentOptions {
+  /** What names in the config stand for. */
+  registries: Registries;
+  /** All that may be rolled out, for training and for validation. */
+  rows: readonly DatasetRow[];
+  /** What it gives in memory goes before what the config names. */
+  task?: TaskDefinition<object>;
+  report?: Report;
+}
+
+export interface OpenedEnvironment {
+  environment: Environment;
+  /** `environment.reward` where models judge beside the rules; null without. */
+  judgedRewards: JudgedRewards | null;
+  /** Ends tools, interactions and judges. */
+  dispose(): Promise<void>;
+}
+
+/** Opens what a config says of rollouts: tools, interactions, agent loops, rewards. @throws ConfigError or ToolError */
+export async function openEnvironment(
+  config: TrainConfig,
+  folder: string,
+  options: OpenEnvironmentOptions,
+): Promise<OpenedEnvironment> {
+  const open = new Disposables();
+  try {
+    const opened = await openParts(config, folder, options, open);
+    return { ...opened, dispose: () => open.dispose() };
+  } catch (error) {
+    await open.dispose().catch(() => undefined);
+    throw error;
+  }
+}
+
+async function openParts(
+  config: TrainConfig,
+  folder: string,
+  { registries, rows, task, report }: OpenEnvironmentOptions,
+  open: Disposables,
+): Promise<Omit<OpenedEnvironment, "dispose">> {
+  const { data } = config;
+  const { rollout } = config.actor_rollout_ref;
+  await loadConfiguredLoops(rollout, folder, registries);
+  const multiTurn = await makeMultiTurnOptions(rollout, folder, registries);
+  const responseLength = Math.min(rollout.response_length, data.max_response_length);
+  checkContext(config, responseLength);
+  const { tools, dispose: disposeOpened } = await openConfiguredTools(config, folder, registries, task);
+  open.add(disposeOpened);
+  const interactions = await openInteractions(config, folder, registries, task);
+  open.add(() => disposeTools(interactions?.values() ?? []));
+  const rules = await openRewards(config, folder, {
+    responseLength,
+    rows,
+    tools,
+    interactions,
+    defaultAgentLoop: rollout.agent.default_agent_loop,
+    registries,
+    reward: typeof task?.reward === "function" ? toRewardFunction(task.reward) : undefined,
+  });
+  const judgedRewards = await openJudgedRewards(config, folder, rules);
+  open.add(() => judgedRewards?.dispose());
+  return {
+    judgedRewards,
+    environment: {
+      tools,
+      interactions,
+      multiTurn,
+      stop: rollout.stop,
+      maxTokensPerTurn: rollout.max_tokens_per_turn,
+      reward: judgedRewards ?? rules,
+      maxPromptLength: data.max_prompt_length,
+      responseLength,
+      truncation: data.truncation,
+      defaultAgentLoop: rollout.agent.default_agent_loop,
+      agentLoops: registries.agentLoops,
+      rewards: registries.rewards,
+      aggregate: makeRewardAggregator(config.reward_model),
+      onFailure: rollout.on_failure,
+      returnFullPrompt: data.return_full_prompt,
+      onWarning: reportOnce(report),
+    },
+  };
+}
+
+/** Opens a task for an own loop, with the config's defaults for all that it does not say. */
+export async function openTaskEnvironment(
+  definition: TaskDefinition<object>,
+  rows: readonly DatasetRow[],
+  policy: Policy,
+): Promise<OpenedEnvironment> {
+  const described = describeTask(definition);
+  const { path, contextSize } = policy.engine.info;
+  const { rollout } = described.actor_rollout_ref as { rollout: object };
+  const raw = {
+    ...described,
+    actor_rollout_ref: { rollout: { ...rollout, max_model_len: contextSize }, model: { path } },
+  };
+  const config = checkConfig(trainConfigSchema, raw, "defineTask");
+  const opened = await openEnvironment(config, process.cwd(), { registries: openRegistries(), rows, task: definition });
+  if (definition.toolFormat === undefined) fitToolFormat(opened.environment, policy);
+  return opened;
+}
+
+/** Tool calls are read as the model's chat template prints them; where it prints none, as the config's default says. */
+export function fitToolFormat(environment: Environment, { engine, tokenizer }: Policy): void {
+  if (environment.tools.size === 0) return;
+  const ends = engine.info.endOfGenerationTokens.map((token) => engine.detokenize([token]));
+  const { format } = probeTemplate((...given) => tokenizer.render(...given), ends);
+  if (format !== null) environment.multiTurn = { ...environment.multiTurn, format };
+}
+
+/** @throws ConfigError where the context cannot hold what the config allows. */
+function checkContext(config: TrainConfig, responseLength: number): void {
+  const { max_prompt_length } = config.data;
+  const contextSize = readContextSize(config);
+  if (contextSize >= max_prompt_length + responseLength) return;
+  throw new ConfigError("is too small for the prompts and responses that the config allows", {
+    code: "config/context-too-small",
+    subject: "actor_rollout_ref.rollout.max_model_len",
+    expected: `at least ${max_prompt_length + responseLength} (data.max_prompt_length ${max_prompt_length} + response_length ${responseLength})`,
+    received: String(contextSize),
+  });
+}
+
+async function openConfiguredTools(
+  config: TrainConfig,
+  folder: string,
+  { toolClasses }: Registries,
+  task: TaskDefinition<object> | undefined,
+): Promise<OpenedTools> {
+  if (typeof task?.tools === "object") return openTools(task.tools);
+  const { enable, tool_config_path } = config.actor_rollout_ref.rollout.multi_turn;
+  const isNamed = enable && tool_config_path !== null;
+  const tools = isNamed ? await loadToolConfig(resolvePath(folder, tool_config_path), toolClasses) : new Map();
+  return { tools, dispose: () => disposeTools(tools.values()) };
+}
+
+async function openInteractions(
+  config: TrainConfig,
+  folder: string,
+  registries: Registries,
+  task: TaskDefinition<object> | undefined,
+): Promise<Map<string, BaseInteraction> | null> {
+  if (typeof task?.interaction !== "object")
+    return loadInteractions(config.actor_rollout_ref.rollout, folder, registries);
+  return new Map([[task.interaction.name, task.interaction]]);
+}
+
+/** Reports each kind of warning once in a run, however many batches have it. */
+function reportOnce(report: Report | undefined): (warning: string) => void {
+  const seen = new Set<string>();
+  return (warning) => {
+    const kind = warning.split("\n", 1)[0]!;
+    if (!seen.has(kind)) report?.({ type: "warning", text: warning });
+    seen.add(kind);
+  };
+}

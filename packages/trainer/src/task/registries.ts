@@ -1,0 +1,46 @@
+import { type Algorithms, defaultAlgorithms } from "@cria/algorithms";
+import type { Registry } from "@cria/core";
+import {
+  type AgentLoopEntry,
+  agentLoops,
+  type RewardFunction,
+  type RewardManagerFactory,
+  rewardFunctions,
+  rewardManagers,
+} from "@cria/rollout";
+import {
+  type InteractionClass,
+  interactionClasses,
+  type ToolClass,
+  type ToolFactory,
+  type ToolParser,
+  toolClasses,
+  toolParsers,
+} from "@cria/tools";
+
+/** What the names in a config stand for in one run. */
+export interface Registries extends Algorithms {
+  agentLoops: Registry<AgentLoopEntry>;
+  /** By `data_source`. */
+  rewards: Registry<RewardFunction>;
+  rewardManagers: Registry<RewardManagerFactory>;
+  toolClasses: Registry<ToolClass | ToolFactory>;
+  interactionClasses: Registry<InteractionClass>;
+  toolParsers: Registry<ToolParser>;
+}
+
+/** Those of a new run: all that is built in or registered in code. What its config loads by path is added to them alone. */
+export function openRegistries(): Registries {
+  return {
+    advantageEstimators: defaultAlgorithms.advantageEstimators.extend(),
+    policyLosses: defaultAlgorithms.policyLosses.extend(),
+    aggregations: defaultAlgorithms.aggregations.extend(),
+    klEstimates: defaultAlgorithms.klEstimates.extend(),
+    agentLoops: agentLoops.extend(),
+    rewards: rewardFunctions.extend(),
+    rewardManagers: rewardManagers.extend(),
+    toolClasses: toolClasses.extend(),
+    interactionClasses: interactionClasses.extend(),
+    toolParsers: toolParsers.extend(),
+  };
+}

@@ -1,0 +1,59 @@
+import type { ChatMessage, FinishReason } from "@cria/core";
+import type { RewardResult } from "@cria/rollout";
+import type { BaseInteraction, ToolListItem } from "@cria/tools";
+
+/** A function of an argument. As a method's, its argument may be of a narrower type where any task will do. */
+type Of<Argument, Result> = { of(argument: Argument): Result }["of"];
+
+/** A conversation that is over, as a task's reward sees it. */
+export interface Episode<Row> {
+  /** What the model answered in the end: what follows the last "####" of its last message, else that whole message. */
+  answer: string;
+  /** All that was sampled. */
+  text: string;
+  row: Row;
+  /** The whole conversation, the prompt included. */
+  messages: readonly ChatMessage[];
+  /** Assistant turns plus the turns of tools and users after the prompt. */
+  turns: number;
+  finishReason: FinishReason;
+  /** Sum over the tools of their rewards; null when no tool has one. */
+  toolScore: number | null;
+  /** The interaction's score; null when there was none. */
+  interactionScore: number | null;
+}
+
+/**
+ * Judges an episode: a number, true or false for 1 or 0, or `{ score, ...extra }`, whose numbers become metrics. One that throws
+ * has not judged it: the conversation then failed and teaches nothing.
+ */
+export type TaskReward<Row> = Of<Episode<Row>, RewardResult | boolean | Promise<RewardResult | boolean>>;
+
+export interface TaskDefinition<Row extends object = Record<string, unknown>> {
+  /**
+   * What is asked: values of your own, rows of `loadDataset`, or files of rows (Parquet, JSONL, JSON). A row's prompt is what
+   * `prompt` says of it, else its `prompt` or `messages` (a text or messages) or its `question`.
+   */
+  rows: readonly Row[] | string | readonly string[];
+  prompt?: Of<Row, string | readonly ChatMessage[]>;
+  /** Stands before each prompt that has no system message. */
+  system?: string;
+  /** `tool()`s, tools of the AI SDK, MCP servers (`mcpServer`), or a YAML file of tools. Default: none. */
+  tools?: readonly ToolListItem[] | string;
+  /** Answers of a user, or a YAML file of interactions. Default: none. */
+  interaction?: BaseInteraction | string;
+  /** Default: tools, the interaction, or the row's `data_source` judge. By path: "./reward.ts#score", as a config has it. */
+  reward?: TaskReward<Row> | string;
+  /** What dumps show as the right answer, and interactions may use. Default: the row's `truth` or `answer`. */
+  truth?: Of<Row, unknown>;
+  /** Of rows that have no `data_source`; metrics are kept by it. Default "task". */
+  name?: string;
+  /** How the model writes tool calls; default: as its chat template prints them. */
+  toolFormat?: string;
+  /** Most turns of the model in a conversation; default: as many as its tokens allow. */
+  maxTurns?: number;
+  /** Most tokens of a prompt; default 512. */
+  maxPromptLength?: number;
+  /** Most tokens after the prompt, over all turns; default 512. */
+  maxResponseLength?: number;
+}

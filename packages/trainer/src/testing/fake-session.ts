@@ -1,0 +1,62 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { GenerateOptions, PolicyEngine, ValueEngine } from "@cria/core";
+import { FakeEngine, type FakeEngineOptions, FakeValueEngine } from "@cria/core/testing";
+import type { TinyModels } from "@cria/engine/testing";
+import { loadConfig } from "../config/load-config.js";
+import { trainConfigSchema } from "../config/train-config.js";
+import { openSession } from "../run/session.js";
+import type { Session } from "../run/session-type.js";
+import { type TinySessionOptions, writeTinyRun } from "./tiny-session.js";
+import { watchCalls, watchEngine } from "./watch-calls.js";
+
+/** Every argument that the engines of a session were given, in order. */
+export interface WatchedCalls {
+  generate: GenerateOptions[];
+  score: Parameters<PolicyEngine["score"]>[];
+  train: Parameters<PolicyEngine["train"]>[];
+  values: Parameters<ValueEngine["values"]>[];
+  trainCritic: Parameters<ValueEngine["train"]>[];
+}
+
+export interface FakeSession extends Session {
+  calls: WatchedCalls;
+  folder: string;
+}
+
+export interface FakeSessionOptions extends TinySessionOptions {
+  /** What the model says. */
+  reply: FakeEngineOptions["reply"];
+  /** As on the command line: "key.path=value". */
+  overrides?: readonly string[];
+  /** Files beside the config, by name; "{folder}" in an override is their folder. */
+  files?: Record<string, string>;
+}
+
+/** A session whose policy and critic are scripted, from a config file and overrides as the command line reads them. */
+export async function openFakeSession(models: TinyModels, options: FakeSessionOptions): Promise<FakeSession> {
+  const { folder } = await writeTinyRun(models, options);
+  for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(folder, name), text);
+  const overrides = [
+    // The scripted model's tokens are bytes.
+    ...["data.max_prompt_length=2000", "actor_rollout_ref.rollout.prompt_length=2000"],
+    ...["data.max_response_length=1000", "actor_rollout_ref.rollout.response_length=1000"],
+    ...(options.overrides ?? []),
+  ].map((override) => override.replace("{folder}", folder));
+  const { values: config } = loadConfig(trainConfigSchema, join(folder, "config.yaml"), overrides);
+  const calls: WatchedCalls = { generate: [], score: [], train: [], values: [], trainCritic: [] };
+  const engine = watchEngine(new FakeEngine({ reply: options.reply, contextSize: 8192, referenceScale: 2 }), {
+    generate: (_, given) => void calls.generate.push(given),
+    score: (...args) => void calls.score.push(args),
+    train: (...args) => void calls.train.push(args),
+  });
+  const session = await openSession(config, folder, { engine, signal: options.signal });
+  if (session.critic) {
+    await session.critic.engine.dispose();
+    session.critic.engine = watchCalls<ValueEngine>(new FakeValueEngine(), {
+      values: (...args) => void calls.values.push(args),
+      train: (...args) => void calls.trainCritic.push(args),
+    });
+  }
+  return { ...session, calls, folder };
+}

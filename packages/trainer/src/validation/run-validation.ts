@@ -1,0 +1,40 @@
+import { writeLines } from "../checkpoints/run-folder.js";
+import type { TrainConfig } from "../config/train-config.js";
+import { type Report, WorkReporter } from "../events.js";
+import { dumpTrajectories } from "../run/dump-trajectories.js";
+import { type Validation, type ValidationParts, validate } from "./validate.js";
+
+export interface RunValidationOptions {
+  step: number;
+  /** File for the conversations. */
+  file: string;
+  report?: Report;
+}
+
+/** Validates on `data.val_files` by `val_kwargs`; null when there are no such rows. */
+export async function runValidation(
+  parts: ValidationParts & { config: Pick<TrainConfig, "actor_rollout_ref"> },
+  { step, file, report }: RunValidationOptions,
+): Promise<Validation | null> {
+  const { policy, environment, valRows } = parts;
+  if (valRows.length === 0) return null;
+  const { val_kwargs } = parts.config.actor_rollout_ref.rollout;
+  const reporter = new WorkReporter(report, "validate");
+  const total = valRows.length * val_kwargs.n;
+  reporter.update(0, total);
+  let done = 0;
+  const result = await validate(parts, {
+    temperature: val_kwargs.do_sample ? val_kwargs.temperature : 0,
+    topP: val_kwargs.top_p,
+    topK: Math.max(0, val_kwargs.top_k),
+    minP: val_kwargs.min_p,
+    n: val_kwargs.n,
+    step,
+    onTrajectory: () => reporter.update(++done, total),
+  });
+  const { success, failed, trajectories } = result;
+  report?.({ type: "validated", step, success, loss: null, failed, conversations: trajectories.length });
+  reporter.end();
+  await writeLines(file, dumpTrajectories(policy.engine, environment, trajectories, { step, rows: valRows }));
+  return result;
+}

@@ -1,0 +1,98 @@
+import { hasFailed, type Trajectory } from "@cria/core";
+import { type DatasetRow, makeAllFailedError, runRollouts } from "@cria/rollout";
+import type { Policy } from "../policy/policy.js";
+import type { StepMetrics } from "../step/collect-metrics.js";
+import { averageLoopMetrics } from "../step/loop-metrics.js";
+import type { Environment } from "../task/environment.js";
+import { makeValidationMetrics } from "./validation-metrics.js";
+
+export interface Validation {
+  /** Mean score of the conversations that did not fail; null when all did. */
+  success: number | null;
+  /** By their names in the field: `val-core/<data_source>/<acc or reward>/mean@<n>`, ... */
+  metrics: StepMetrics;
+  /** Conversations that failed or could not be judged: left out of the numbers. */
+  failed: number;
+  trajectories: Trajectory[];
+  seconds: number;
+  tokens: number;
+}
+
+export interface ValidateOptions {
+  temperature: number;
+  topP?: number;
+  /** Default 0: all tokens. */
+  topK?: number;
+  /** Default 0: all tokens. */
+  minP?: number;
+  n?: number;
+  /** Separates the random draws of validations. */
+  step: number;
+  onTrajectory?: (trajectory: Trajectory) => void;
+}
+
+/** What a validation is of. */
+export interface ValidationParts {
+  policy: Policy;
+  environment: Environment;
+  /** Held-out rows. */
+  valRows: readonly DatasetRow[];
+  signal?: AbortSignal;
+}
+
+/** Validations draw alike for every training seed, so that runs can be compared. */
+const SEED = 42;
+
+/** Rolls out the held-out rows. Success is the score alone, without step rewards and shaping. */
+export async function validate(
+  { policy, environment, valRows, signal }: ValidationParts,
+  options: ValidateOptions,
+): Promise<Validation> {
+  const started = performance.now();
+  const trajectories = await runRollouts(policy.engine, valRows, {
+    ...environment,
+    tokenizer: policy.tokenizer,
+    n: options.n ?? 1,
+    temperature: options.temperature,
+    topP: options.topP ?? 1,
+    topK: options.topK ?? 0,
+    minP: options.minP,
+    seed: SEED,
+    step: options.step,
+    signal,
+    onTrajectory: options.onTrajectory,
+  });
+  signal?.throwIfAborted();
+  const scores = trajectories.flatMap(({ rewards }) => rewards.score ?? []);
+  return {
+    success: scores.length > 0 ? scores.reduce((a, b) => a + b, 0) / scores.length : null,
+    failed: trajectories.filter(hasFailed).length,
+    metrics: { ...makeValidationMetrics(trajectories), ...makeLoopMetrics(trajectories) },
+    trajectories,
+    seconds: (performance.now() - started) / 1000,
+    tokens: trajectories.reduce((sum, t) => sum + t.tokenIds.length - t.promptLength, 0),
+  };
+}
+
+/**
+ * Success of a validation that was asked for its own sake: one between training steps may be lost, and training goes on.
+ * @param subject what it was, for the error.
+ * @throws ToolError when every conversation failed.
+ */
+export function readSuccess({ success, trajectories }: Validation, subject: string): number {
+  if (success === null) throw makeAllFailedError(subject, trajectories);
+  return success;
+}
+
+/** Counters of all conversations, those that failed too, as `val-aux/...`. */
+function makeLoopMetrics(trajectories: readonly Trajectory[]): StepMetrics {
+  if (trajectories.length === 0) return {};
+  const turns = trajectories.map((t) => t.numTurns);
+  const metrics = {
+    "num_turns/mean": turns.reduce((a, b) => a + b) / turns.length,
+    "num_turns/max": turns.reduce((a, b) => Math.max(a, b)),
+    "num_turns/min": turns.reduce((a, b) => Math.min(a, b)),
+    ...averageLoopMetrics(trajectories),
+  };
+  return Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`val-aux/${name}`, value]));
+}

@@ -1,0 +1,66 @@
+import { hasFailed, type Trajectory } from "@cria/core";
+import { averageExtras } from "@cria/rollout";
+import type { StepMetrics } from "../step/collect-metrics.js";
+import { describeSamples, type PromptSamples } from "./describe-samples.js";
+
+/**
+ * Metrics of a validation by their names in the field, by data source. What the reward function judged ("acc" where it
+ * reports one, else the reward itself) is `val-core/<source>/<acc|reward>/{mean@N,best@N/mean,worst@N/mean,maj@N/mean}`;
+ * maj needs a `pred` from the reward function. Smaller resample sizes, spreads and other numbers are `val-aux/...`.
+ * Conversations that failed are left out; `val-core/<source>/failed_ratio` is their share.
+ */
+export function makeValidationMetrics(trajectories: readonly Trajectory[]): StepMetrics {
+  const metrics: StepMetrics = {};
+  for (const [source, members] of groupBy(trajectories, (t) => t.dataSource)) {
+    const samples = Math.max(...[...groupBy(members, (t) => t.uid).values()].map((prompt) => prompt.length));
+    const ended = members.filter((t) => !hasFailed(t));
+    metrics[`val-core/${source}/failed_ratio`] = (members.length - ended.length) / members.length;
+    const prompts = [...groupBy(ended, (t) => t.uid).values()];
+    const judged = ended.every((t) => readNumber(t, "acc") !== null) ? "acc" : "reward";
+    for (const name of ended.length > 0 ? listNumbers(ended) : []) {
+      for (const [statistic, value] of Object.entries(describeSamples(readSamples(prompts, name), samples))) {
+        const core = name === judged && isCore(statistic, samples);
+        metrics[`${core ? "val-core" : "val-aux"}/${source}/${name}/${statistic}`] = value;
+      }
+    }
+  }
+  return metrics;
+}
+
+function isCore(statistic: string, samples: number): boolean {
+  return [`mean@${samples}`, ...["best", "worst", "maj"].map((name) => `${name}@${samples}/mean`)].includes(statistic);
+}
+
+/** Extras may be ragged: a prompt counts where all its samples have the number. */
+function readSamples(prompts: readonly Trajectory[][], name: string): PromptSamples[] {
+  const whole = prompts.filter((prompt) => prompt.every((t) => readNumber(t, name) !== null));
+  return whole.map((prompt) => ({
+    values: prompt.map((t) => readNumber(t, name)!),
+    predictions: prompt.every(hasPrediction) ? prompt.map((t) => t.extraFields.pred) : null,
+  }));
+}
+
+function hasPrediction({ extraFields: { pred } }: Trajectory): boolean {
+  return pred !== undefined && pred !== null;
+}
+
+/** The reward, and what the reward function gave besides the score. */
+function listNumbers(trajectories: readonly Trajectory[]): string[] {
+  return ["reward", ...Object.keys(averageExtras(trajectories)).filter((name) => name !== "pred")];
+}
+
+function readNumber(trajectory: Trajectory, name: string): number | null {
+  const value = name === "reward" ? trajectory.reward : trajectory.extraFields[name];
+  if (typeof value === "boolean") return Number(value);
+  return typeof value === "number" && Number.isFinite(value) ? value : null;
+}
+
+function groupBy<T>(items: readonly T[], key: (item: T) => string): Map<string, T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const group = groups.get(key(item));
+    if (group) group.push(item);
+    else groups.set(key(item), [item]);
+  }
+  return groups;
+}
