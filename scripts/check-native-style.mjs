@@ -1,15 +1,16 @@
 // Whether the C++ of native/ is formatted (native/.clang-format) and free of what clang-tidy finds (native/.clang-tidy).
+// CUDA sources (.cu) are formatted alone.
 //
 //   node scripts/check-native-style.mjs --format            every file
 //   node scripts/check-native-style.mjs --write             formats every file
-//   node scripts/check-native-style.mjs --tidy changed      units that changed since main, or in the last commit; a few of them
+//   node scripts/check-native-style.mjs --tidy changed      a few units: what changed last on this branch comes first
 //   node scripts/check-native-style.mjs --tidy all          every unit, some minutes
 //
 // Each prints a line of result, and what is wrong. The exit code is 1 when anything is, 2 when a tool is not installed.
 import { execFile, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
-import { join, relative } from "node:path";
+import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { nativeRoot } from "../native/scripts/llama-paths.mjs";
@@ -20,67 +21,103 @@ const run = promisify(execFile);
 export const FORMATTER = "clang-format-19";
 export const TIDY = "clang-tidy-19";
 /** Of `npm test`: what two cores check in half a minute. The others wait for the night. */
-const MOST_CHANGED = 6;
+export const MOST_CHANGED = 4;
 
 export const isInstalled = (program) => spawnSync(program, ["--version"]).status === 0;
 
-function git(...args) {
-  const { status, stdout } = spawnSync("git", ["-C", nativeRoot, ...args], { encoding: "utf8" });
-  return status === 0 ? stdout.trim().split("\n").filter(Boolean) : [];
+/** Sources and headers of native/, as absolute paths. */
+export function listFiles() {
+  return ["include", "kernels", "src", "test"].flatMap((part) =>
+    readdirSync(join(nativeRoot, part), { recursive: true })
+      .filter((file) => /\.(cc|h|cu|cuh)$/.test(file))
+      .map((file) => join(nativeRoot, part, file)),
+  );
 }
 
-/** Sources and headers, generated ones aside. */
-function listFiles() {
-  return git("ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate")
-    .filter((file) => /\.(cc|h|cu|cuh)$/.test(file) && git("ls-files", "--deleted", file).length === 0)
-    .map((file) => join(nativeRoot, file));
-}
-
-/** Files that are not formatted. */
-export async function checkFormat({ write = false } = {}) {
-  const files = listFiles();
-  if (write) await run(FORMATTER, ["-i", ...files]);
-  const { stderr } = await run(FORMATTER, ["--dry-run", "--Werror", ...files], { maxBuffer: 1 << 28 }).catch((e) => e);
-  const wrong = new Set([...(stderr ?? "").matchAll(/^(.*?):\d+:\d+: error: /gm)].map(([, file]) => file));
+/** How many files were looked at, and those that are not formatted. */
+export async function checkFormat({ files = listFiles(), write = false } = {}) {
+  const style = `--style=file:${join(nativeRoot, ".clang-format")}`;
+  if (write) await run(FORMATTER, [style, "-i", ...files]);
+  const { stderr, code, message } = await run(FORMATTER, [style, "--dry-run", "--Werror", ...files], {
+    maxBuffer: 1 << 28,
+  }).catch((error) => error);
+  const wrong = new Set([...stderr.matchAll(/^(.*?):\d+:\d+: error: /gm)].map(([, file]) => file));
+  if (code && wrong.size === 0) throw new Error(`${FORMATTER} failed:\n${stderr || message}`);
   return { files: files.length, problems: [...wrong].map((file) => relative(nativeRoot, file)) };
 }
 
-/** Files below native/ that differ from main, or on main from the commit before; committed or not. */
-function listChanged() {
+const EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
+/**
+ * Absolute paths of files below `folder` that differ from main, or on main from the commit before; committed or not, what
+ * changed last first. A clone without that history has the last commit alone: then all that it holds. Empty without git.
+ */
+export function listChanged(folder = nativeRoot) {
+  const git = (...args) => {
+    const { status, stdout } = spawnSync("git", ["-C", folder, ...args], { encoding: "utf8" });
+    return status === 0 ? stdout.split("\n").filter(Boolean) : [];
+  };
+  const listSince = (commit) => git("diff", "--name-only", "--relative", "--diff-filter=d", commit);
   const [head] = git("rev-parse", "HEAD");
-  const [base] = [...git("merge-base", "HEAD", "origin/main"), ...git("merge-base", "HEAD", "main")];
-  const since = base && base !== head ? base : "HEAD~1";
+  const [before = EMPTY_TREE] = git("rev-parse", "--verify", "--quiet", "HEAD~1");
+  const bases = ["origin/main", "main"].flatMap((main) => git("merge-base", "HEAD", main));
+  const base = bases.find((commit) => commit !== head) ?? before;
   const changed = [
-    ...git("diff", "--name-only", "--relative", "--diff-filter=d", since),
     ...git("ls-files", "--others", "--exclude-standard"),
+    ...listSince("HEAD"),
+    ...listSince(before),
+    ...listSince(base),
   ];
-  return new Set(changed.map((file) => join(nativeRoot, file)));
+  return [...new Set(changed)].map((file) => join(folder, file));
 }
 
-/** What clang-tidy says of units: those of `unit` that changed with their headers, or every one. */
+/** The units that `files` are read with: a header with the unit of its name, else with the first that includes it. */
+export function selectUnits(files, units) {
+  const isIncluded = (header) => {
+    const line = new RegExp(`^#include "([^"]*/)?${basename(header).replaceAll(".", "\\.")}"`, "m");
+    return units.find((unit) => line.test(readFileSync(unit, "utf8")));
+  };
+  const select = (file) => {
+    if (!file.endsWith(".h")) return units.includes(file) ? file : undefined;
+    const own = file.replace(/\.h$/, ".cc");
+    return units.includes(own) ? own : isIncluded(file);
+  };
+  return [...new Set(files.map(select).filter(Boolean))];
+}
+
+/** What clang-tidy says of one unit, and "" when that is nothing. `database` is the folder of compile_commands.json. */
+export async function tidyUnit(unit, database) {
+  const args = [`--config-file=${join(nativeRoot, ".clang-tidy")}`, "--quiet", "-p", database, unit];
+  const { stdout, stderr, message, code = 0 } = await run(TIDY, args, { maxBuffer: 1 << 28 }).catch((error) => error);
+  return code === 0 ? "" : `${relative(nativeRoot, unit)}:\n${stdout || stderr || message}`;
+}
+
+/** Those that CMake compiles on this machine, and the tests' programs, which clang-tidy reads with the flags of the former. */
+function listUnits(compiled) {
+  const others = listFiles().filter((file) => file.endsWith(".cc") && !file.startsWith(join(nativeRoot, "src")));
+  const isReadable = (file) => process.arch === "x64" || !/_avx\d|_in_(halves|fours)/.test(file);
+  return [...new Set([...compiled, ...others.filter(isReadable)])];
+}
+
+/** What clang-tidy says of every unit, or of a few that changed; `left` is how many more changed. */
 export async function checkTidy({ whole }) {
-  const folder = mkdtempSync(join(tmpdir(), "cria-tidy-"));
+  const database = mkdtempSync(join(tmpdir(), "cria-tidy-"));
   try {
-    const all = (await listCommands("clang++", folder)).map(({ file }) => file);
-    const changed = whole ? null : listChanged();
-    // A header is read with the unit of its name; others that include it wait for the night.
-    const isChanged = (file) => changed.has(file) || changed.has(file.replace(/\.cc$/, ".h"));
-    const due = whole ? all : all.filter(isChanged);
+    const all = listUnits((await listCommands("clang++", database)).map(({ file }) => file));
+    const due = whole ? all : selectUnits(listChanged(), all);
     const units = whole ? due : due.slice(0, MOST_CHANGED);
     const waiting = [...units];
     const problems = [];
     const work = async () => {
       for (let unit = waiting.pop(); unit; unit = waiting.pop()) {
-        const { stdout, code = 0 } = await run(TIDY, ["-p", folder, "--quiet", unit], { maxBuffer: 1 << 28 }).catch(
-          (e) => e,
-        );
-        if (code !== 0) problems.push(`${relative(nativeRoot, unit)}:\n${stdout}`);
+        const problem = await tidyUnit(unit, database);
+        if (problem) problems.push(problem);
       }
     };
     await Promise.all(Array.from({ length: availableParallelism() }, work));
     return { units: units.length, left: due.length - units.length, problems };
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(database, { recursive: true, force: true });
   }
 }
 
@@ -106,7 +143,7 @@ async function main() {
     },
   });
   if ((values.format || values.write) && requireTool(FORMATTER)) {
-    const { files, problems } = await checkFormat(values);
+    const { files, problems } = await checkFormat({ write: values.write });
     report(`${FORMATTER}: ${files} files`, problems);
   }
   if (values.tidy && requireTool(TIDY)) {

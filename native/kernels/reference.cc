@@ -72,7 +72,7 @@ void logit_gradient(const cria_logit_rows & rows, const float * d_logprobs, cons
     }
 }
 
-void multiply_transposed(const cria_transposed_product & p, const float * weight) {
+void run_transposed_product(const cria_transposed_product & p, const float * weight) {
     std::vector<double> sums(size_t(p.inputs));
     for (int m = 0; m < p.tokens; m++) {
         sums.assign(size_t(p.inputs), 0.0);
@@ -84,7 +84,7 @@ void multiply_transposed(const cria_transposed_product & p, const float * weight
     }
 }
 
-void attention_forward(const cria_attention & t) {
+void run_attention(const cria_attention & t) {
     for (int row = 0; row < t.rows; row++) {
         const int64_t base = int64_t(row) * t.row_length;
         for (int query = 0; query < t.row_length; query++) {
@@ -103,7 +103,7 @@ void attention_forward(const cria_attention & t) {
     }
 }
 
-void attention_backward(const cria_attention & t, const cria_attention_gradients & g) {
+void run_attention_backward(const cria_attention & t, const cria_attention_gradients & g) {
     const int D = t.head_size, group = t.heads / t.kv_heads;
     const size_t tokens = size_t(t.rows) * size_t(t.row_length);
     std::vector<double> d_k(tokens * size_t(t.kv_heads * D)), d_v(d_k.size());

@@ -10,10 +10,10 @@ void logprobs(const cria_logit_rows & rows, float * logprobs, float * entropy);
 void logit_gradient(const cria_logit_rows & rows, const float * d_logprobs, const float * d_entropy);
 
 // `weight` is [outputs][inputs], as floats; `product.weight` and `product.type` are not read.
-void multiply_transposed(const cria_transposed_product & product, const float * weight);
+void run_transposed_product(const cria_transposed_product & product, const float * weight);
 
-void attention_forward(const cria_attention & attention);
+void run_attention(const cria_attention & attention);
 // Needs out and log_sums of no one: it computes the probabilities anew.
-void attention_backward(const cria_attention & attention, const cria_attention_gradients & gradients);
+void run_attention_backward(const cria_attention & attention, const cria_attention_gradients & gradients);
 
 }  // namespace cria_reference

@@ -26,7 +26,7 @@ std::string short_name(const std::string & tensor) {
     const std::string suffix = ".weight";
     if (tensor.size() <= suffix.size() || tensor.compare(tensor.size() - suffix.size(), suffix.size(), suffix) != 0)
         return "";
-    const std::string stem = tensor.substr(0, tensor.size() - suffix.size());
+    std::string stem = tensor.substr(0, tensor.size() - suffix.size());
     if (stem == "output") return stem;
     if (stem.rfind("blk.", 0) != 0) return "";
     const size_t dot = stem.find('.', 4);
@@ -134,8 +134,8 @@ class AdapterReader {
             throw mismatch("holds no LoRA pair").expected("tensors <weight>.lora_a and <weight>.lora_b");
         if (options.alpha && std::fabs(*options.alpha - file.alpha) > 1e-6f * *options.alpha) {
             throw mismatch("has another alpha")
-                .expected("alpha " + to_text(*options.alpha))
-                .received("alpha " + to_text(file.alpha))
+                .expected("alpha " + format_number(*options.alpha))
+                .received("alpha " + format_number(file.alpha))
                 .remedy("leave alpha out: the file's counts");
         }
         const std::set<std::string> wanted(options.targets.begin(), options.targets.end());
@@ -153,7 +153,7 @@ class AdapterReader {
         return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
     }
 
-    static std::string to_text(float value) {
+    static std::string format_number(float value) {
         char text[32];
         std::snprintf(text, sizeof text, "%g", double(value));
         return text;
@@ -249,6 +249,14 @@ std::vector<float> read_floats(const ggml_tensor * tensor) {
     return values;
 }
 
+// `pairs` must outlive what is returned.
+std::vector<GgufTensor> list_tensors(const std::vector<HostTensor> & pairs) {
+    std::vector<GgufTensor> tensors;
+    tensors.reserve(pairs.size());
+    for (const auto & pair : pairs) tensors.push_back({pair.name, GGML_TYPE_F32, pair.shape, pair.values.data()});
+    return tensors;
+}
+
 }  // namespace
 
 llama_adapter_lora * load_or_create_adapter(const Model & model, const LoraOptions & options, uint32_t seed) {
@@ -256,9 +264,7 @@ llama_adapter_lora * load_or_create_adapter(const Model & model, const LoraOptio
                                  ? AdapterFile{options.alpha.value_or(16.0f), make_initial_pairs(model, options, seed)}
                                  : AdapterReader(model, options.path).read(options);
     const Owned gguf = make_adapter_metadata(model, file.alpha);
-    std::vector<GgufTensor> tensors;
-    for (const auto & pair : file.pairs) tensors.push_back({pair.name, GGML_TYPE_F32, pair.shape, pair.values.data()});
-    FILE * temporary = write_gguf_to_temporary(gguf.get(), tensors);
+    FILE * temporary = write_gguf_to_temporary(gguf.get(), list_tensors(file.pairs));
     take_log_errors();
     const AssertionGuard guard(options.path.empty() ? "lora" : options.path);
     llama_adapter_lora * adapter = llama_adapter_lora_init_from_file_ptr(model.llama(), temporary);
@@ -281,6 +287,7 @@ void save_adapter(const Model & model, const std::string & path) {
     }
     const Owned gguf = make_adapter_metadata(model, adapter->alpha);
     std::vector<std::string> names;
+    names.reserve(adapter->ab_map.size());
     for (const auto & [name, weight] : adapter->ab_map) names.push_back(name);
     std::sort(names.begin(), names.end());
     std::vector<HostTensor> pairs;
@@ -289,9 +296,7 @@ void save_adapter(const Model & model, const std::string & path) {
         pairs.push_back({name + ".lora_a", {weight.a->ne[0], weight.a->ne[1]}, read_floats(weight.a)});
         pairs.push_back({name + ".lora_b", {weight.b->ne[0], weight.b->ne[1]}, read_floats(weight.b)});
     }
-    std::vector<GgufTensor> tensors;
-    for (const auto & pair : pairs) tensors.push_back({pair.name, GGML_TYPE_F32, pair.shape, pair.values.data()});
-    write_gguf(path, gguf.get(), tensors);
+    write_gguf(path, gguf.get(), list_tensors(pairs));
 }
 
 void save_model(const Model & model, const std::string & path) {

@@ -25,10 +25,12 @@ void * load_library(const std::string & name, const std::vector<std::string> & s
     if (handle) return handle;
     if (const char * error = dlerror()) problem = error;
     for (const std::string & folder : search) {
-        const std::string path = folder + "/" + name;
+        std::string path = folder;
+        path.append("/").append(name);
         struct stat status;
         if (stat(path.c_str(), &status) != 0) continue;
-        if ((handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL))) return handle;
+        handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+        if (handle) return handle;
         if (const char * error = dlerror()) problem = error;
     }
     return nullptr;

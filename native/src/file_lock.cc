@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 
 #include "cria/error.h"
 
@@ -18,7 +18,7 @@ Error cannot_lock(const std::string & path, int error) {
     return Error("lock-failed", "cannot be locked")
         .subject(path)
         .expected("a writable folder on a disk with file locks")
-        .received(std::strerror(error));
+        .received(std::generic_category().message(error));
 }
 
 }  // namespace

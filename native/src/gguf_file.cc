@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <system_error>
 
 #include "cria/error.h"
 #include "cria/runtime.h"
@@ -29,11 +30,11 @@ std::string describe_start(const std::string & path) {
 void check_signature(const std::string & path) {
     struct stat info{};
     if (stat(path.c_str(), &info) != 0) {
-        throw cannot_read(path, "file-not-found", std::strerror(errno)).remedy(describe_start(path));
+        throw cannot_read(path, "file-not-found", std::generic_category().message(errno)).remedy(describe_start(path));
     }
     if (!S_ISREG(info.st_mode)) throw cannot_read(path, "file-not-found", "is not a regular file");
     FILE * file = std::fopen(path.c_str(), "rb");
-    if (!file) throw cannot_read(path, "file-not-found", std::strerror(errno));
+    if (!file) throw cannot_read(path, "file-not-found", std::generic_category().message(errno));
     char magic[4] = {};
     const size_t n = std::fread(magic, 1, sizeof magic, file);
     std::fclose(file);
@@ -81,7 +82,7 @@ std::string suggest_remedy(int error, const char * elsewhere) {
 // Removes what was written so far.
 Error cannot_write(const std::string & temporary, const std::string & path, const char * what, int error) {
     unlink(temporary.c_str());
-    return Error("write-failed", std::string(what) + ": " + std::strerror(error))
+    return Error("write-failed", std::string(what) + ": " + std::generic_category().message(error))
         .subject(path)
         .expected("a writable folder with room for the file")
         .remedy(suggest_remedy(error, "choose another path") + "; nothing was changed");
@@ -160,15 +161,15 @@ FILE * write_gguf_to_temporary(gguf_context * gguf, const std::vector<GgufTensor
     add_tensors(gguf, context.get(), tensors);
     errno = 0;
     FILE * file = std::tmpfile();
-    if (!file || !gguf_write_to_file_ptr(gguf, file, false) || std::fflush(file) != 0 || std::ferror(file)) {
+    if (!file || !gguf_write_to_file_ptr(gguf, file, false) || std::fflush(file) != 0 || std::ferror(file) ||
+        std::fseek(file, 0, SEEK_SET) != 0) {
         const int error = errno ? errno : EIO;
         if (file) std::fclose(file);
-        throw Error("write-failed", std::string("cannot be written: ") + std::strerror(error))
+        throw Error("write-failed", "cannot be written: " + std::generic_category().message(error))
             .subject("a temporary file in " P_tmpdir)
             .expected("room for the adapter, which llama.cpp reads from a file")
             .remedy(suggest_remedy(error, "give that folder more room"));
     }
-    std::rewind(file);
     return file;
 }
 

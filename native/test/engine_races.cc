@@ -40,16 +40,16 @@ void converse(Engine & engine, std::mt19937 & random) {
         params.max_tokens = between(random, 0, 12);
         params.seed = uint32_t(random());
         const RequestId id = scheduler.submit(
-            sequence, draw_tokens(random, between(random, 1, 20)), params, [ended](GenerateResult result) {
+            sequence, draw_tokens(random, between(random, 1, 20)), params, [ended](const GenerateResult & result) {
             requests++;
             if (result.finish_reason == FinishReason::aborted) aborted++;
             ended->set_value();
-        }, [](std::string text) { streamed += long(text.size()); });
+        }, [](const std::string & text) { streamed += long(text.size()); });
         const int fate = between(random, 0, 9);
         if (fate == 0) scheduler.abort(id);
         if (fate == 1) scheduler.dispose(sequence);
         try {
-            if (fate == 2) scheduler.submit(sequence, {1}, params, [](GenerateResult) {}, nullptr);
+            if (fate == 2) scheduler.submit(sequence, {1}, params, [](const GenerateResult &) {}, nullptr);
         } catch (const Error &) {
             refused++;
         }
@@ -161,8 +161,8 @@ void run_engine(const std::string & path, Clock::time_point end) {
     for (int i = 0; i < 5; i++) {
         GenerateParams params;
         params.max_tokens = 100;
-        engine.scheduler().submit(
-            engine.scheduler().create_sequence(), {1, 2, 3}, params, [](GenerateResult) { requests++; }, nullptr);
+        engine.scheduler().submit(engine.scheduler().create_sequence(), {1, 2, 3}, params,
+            [](const GenerateResult &) { requests++; }, nullptr);
     }
     engine.close();
 }

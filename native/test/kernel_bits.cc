@@ -12,7 +12,6 @@
 #include "cpu/integer_gemm.h"
 #include "cpu/kernel_choice.h"
 #include "math/softmax.h"
-#include "math/swiglu.h"
 
 using namespace cria;
 

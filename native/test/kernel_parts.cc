@@ -29,6 +29,7 @@ std::vector<float> draw(int64_t count) {
 template <typename Part>
 void run_at_once(int parts, Part part) {
     std::vector<std::thread> threads;
+    threads.reserve(size_t(parts));
     for (int i = 0; i < parts; i++) threads.emplace_back([&, i] { part(i, parts); });
     for (auto & thread : threads) thread.join();
 }

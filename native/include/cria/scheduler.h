@@ -16,10 +16,10 @@
 namespace cria {
 
 struct SchedulerOptions {
-    int context_size = 0;  // tokens that one sequence can hold; 0: as the model allows (infer/scheduler_defaults.h)
+    int context_size = 0;  // tokens that one sequence can hold; 0: as the model allows (scheduler_defaults.h)
     int max_sequences = 8;  // resident KV slots; more sequences may exist, idle ones are evicted
     std::string kv_type = "f32";  // "f32" | "f16" | "q8_0"
-    std::optional<bool> flash_attention;  // none: by a rule (infer/scheduler_defaults.h)
+    std::optional<bool> flash_attention;  // none: fill_defaults() decides (scheduler_defaults.h)
     int prefill_chunk = 512;  // most prompt tokens of one sequence evaluated between two decode steps
     // What a sequence computes then depends on its tokens alone, bit for bit, whoever runs beside it and whether its
     // prefix was evaluated for it or for another. K-quantised models then evaluate at least 8 rows at a time.

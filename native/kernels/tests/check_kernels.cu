@@ -173,7 +173,7 @@ void check_product(ggml_type type, int tokens, int inputs, int outputs, int spli
     std::vector<float> want(size_t(tokens) * size_t(inputs));
     p.dy = dy.data();
     p.dx = want.data();
-    cria_reference::multiply_transposed(p, w.values.data());
+    cria_reference::run_transposed_product(p, w.values.data());
     // Operands are rounded to 10 bits of mantissa: about 3e-4 of a sum of random products.
     report(std::string("dY W of ") + ggml_type_name(type) + " " + std::to_string(tokens) + " x " +
                std::to_string(outputs) + " x " + std::to_string(inputs) +
@@ -240,8 +240,8 @@ void check_attention(const AttentionCase & c, bool branches) {
     std::vector<float> want_out(out.read().size()), want_d(d_qkv.read().size()), got_d = d_qkv.read();
     const cria_attention theirs = c.describe(qkv.data(), want_out.data(), prefix.data(), start.data());
     const cria_attention_gradients their_gradients = c.gradients(d_out.data(), want_d.data());
-    cria_reference::attention_forward(theirs);
-    cria_reference::attention_backward(theirs, their_gradients);
+    cria_reference::run_attention(theirs);
+    cria_reference::run_attention_backward(theirs, their_gradients);
     const std::string name = std::to_string(c.rows) + " x " + std::to_string(c.row_length) + ", " +
                              std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + " heads of " +
                              std::to_string(c.head_size) + (branches ? ", branches" : "");

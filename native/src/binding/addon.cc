@@ -177,6 +177,7 @@ void set_metadata(gguf_context * gguf, const std::string & key, const Napi::Valu
     if (of == "string") {
         const auto texts = o.texts("value");
         std::vector<const char *> pointers;
+        pointers.reserve(texts.size());
         for (const auto & text : texts) pointers.push_back(text.c_str());
         return gguf_set_arr_str(gguf, key.c_str(), pointers.data(), pointers.size());
     }

@@ -136,7 +136,7 @@ void multiply_block(const GemmKernel & kernel, const Gemm & g, const RowBlock & 
                 kernel.run(depth, rows, a.row, a.step, b, c, g.c_row, accumulate);
                 continue;
             }
-            w.tile.resize(size_t(kernel.rows * kernel.columns));
+            w.tile.resize(size_t(kernel.rows) * size_t(kernel.columns));
             kernel.run(depth, rows, a.row, a.step, b, w.tile.data(), kernel.columns, false);
             for (int64_t r = 0; r < full_rows; r++) {
                 for (int64_t s = 0; s < full_columns; s++) {

@@ -24,7 +24,7 @@ void run_tile(int64_t blocks, const int16_t * x, const float * x_scales, const i
         b++, x += kBlock * kRows, x_scales += kRows, w += kBlock * kColumns, w_scales += kColumns) {
         __m256i sums[kRows][2];
 #pragma GCC unroll 4
-        for (int i = 0; i < kRows; i++) sums[i][0] = sums[i][1] = _mm256_setzero_si256();
+        for (auto & row : sums) row[0] = row[1] = _mm256_setzero_si256();
 #pragma GCC unroll 16
         for (int p = 0; p < kBlock / 2; p++) {
             const __m256i w0 = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(w + 2 * p * kColumns));

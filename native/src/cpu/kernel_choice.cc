@@ -89,7 +89,7 @@ CpuKernel cpu_kernel() { return choice().kernel.kernel; }
 const char * cpu_kernel_name() { return choice().kernel.name; }
 std::vector<std::string> usable_cpu_kernels() {
     std::vector<std::string> names;
-    for (const Kernel & kernel : list_usable()) names.push_back(kernel.name);
+    for (const Kernel & kernel : list_usable()) names.emplace_back(kernel.name);
     return names;
 }
 

@@ -40,7 +40,7 @@ PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & optio
 #else
     const bool equal_weights = OwnProducts::cover(model.llama());
 #endif
-    const bool equal_rows = model.on_cpu() && !*options.flash_attention && equal_weights;
+    const bool equal_rows = model.on_cpu() && !options.flash_attention.value_or(false) && equal_weights;
     return equal_rows ? PrefixSharing::tokens : PrefixSharing::chunks;
 }
 

@@ -147,14 +147,14 @@ void OwnProducts::take(ggml_tensor * node) {
     if (node->op != GGML_OP_MUL_MAT || !has_float_rows(node->src[1]) || !has_float_rows(node)) return;
     if (is_plain_weight(node->src[0])) {
         const int64_t least_rows = same_bits_ ? 1 : node->src[0]->type == GGML_TYPE_Q8_0 ? kLeastQ8Rows : kLeastRows;
-        if (node->ne[1] >= least_rows && is_matrix(node->src[1])) replace(node, multiply_weight, this);
+        if (node->ne[1] >= least_rows && is_matrix(node->src[1])) replace(node, run_weight_product, this);
     } else if (is_attention(node)) {
         const bool mixes = node->src[1]->op == GGML_OP_SOFT_MAX || is_replaced_by(node->src[1], weigh_scores);
         replace(node, mixes ? mix_values : multiply_scores, this);
     }
 }
 
-void OwnProducts::multiply_weight(ggml_tensor * node, int thread, int threads, void * self) {
+void OwnProducts::run_weight_product(ggml_tensor * node, int thread, int threads, void * self) {
     Workspace & workspace = static_cast<OwnProducts *>(self)->workspaces_[size_t(thread)];
     const ggml_tensor *w = node->src[0], *x = node->src[1];
     if (w->type == GGML_TYPE_Q8_0)

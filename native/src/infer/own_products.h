@@ -36,7 +36,7 @@ class OwnProducts {
         std::vector<float> rounded;  // activations as F16 has them
     };
     void take(ggml_tensor * node);
-    static void multiply_weight(ggml_tensor * node, int thread, int threads, void * self);
+    static void run_weight_product(ggml_tensor * node, int thread, int threads, void * self);
     static void multiply_scores(ggml_tensor * node, int thread, int threads, void * self);
     static void weigh_scores(ggml_tensor * node, int thread, int threads, void * self);
     static void mix_values(ggml_tensor * node, int thread, int threads, void * self);

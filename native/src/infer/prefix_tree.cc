@@ -124,7 +124,8 @@ void PrefixTree::truncate(int holder, size_t length) {
     leave(holder);
     Node * node = before;
     while (node->parent && node->parent->depth >= length) node = node->parent;
-    if (node->depth > length) node = split(node, length - node->parent->depth);
+    // The root is 0 deep: what is deeper than `length` has a parent.
+    if (node->parent && node->depth > length) node = split(node, length - node->parent->depth);
     node->ends.push_back(holder);
     ends_[size_t(holder)] = node;
     tidy(before);

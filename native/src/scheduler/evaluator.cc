@@ -43,7 +43,8 @@ Evaluator::Evaluator(
     params.n_seq_max = uint32_t(streams);
     params.n_threads = params.n_threads_batch = model.threads();
     params.type_k = params.type_v = parse_kv_type(options.kv_type);
-    params.flash_attn_type = *options.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    const bool flash_attention = options.flash_attention.value_or(false);
+    params.flash_attn_type = flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     params.kv_unified = false;
     params.no_perf = true;
     params.abort_callback = [](void * data) {
@@ -55,7 +56,7 @@ Evaluator::Evaluator(
         params.cb_eval = OwnProducts::on_node;
         params.cb_eval_user_data = products_.get();
     }
-    if (options.kv_type == "q8_0" && !*options.flash_attention) {
+    if (options.kv_type == "q8_0" && !flash_attention) {
         throw Error("bad-option", "needs flash attention")
             .subject("kvType")
             .received("\"q8_0\" with flashAttention false")

@@ -132,6 +132,7 @@ void Requests::finish(const std::shared_ptr<Sequence> & sequence, FinishReason r
 }
 
 // By value: the list's own pointer goes on the way.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Requests::settle(std::shared_ptr<Sequence> sequence) {
     const std::unique_ptr<Request> request = std::move(sequence->request);
     const auto place = std::find(running_.begin(), running_.end(), sequence);

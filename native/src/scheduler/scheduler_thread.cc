@@ -13,7 +13,7 @@ namespace {
 constexpr double kQuietShare = 0.02;
 constexpr int kMostQuietShares = 10;
 
-const SchedulerOptions & check_sizes(const SchedulerOptions & options) {
+SchedulerOptions with_checked_sizes(SchedulerOptions options) {
     if (options.context_size < 1 || options.max_sequences < 1 || options.max_sequences > 256) {
         throw Error("bad-option", "is out of range")
             .subject("maxSequences, contextSize")
@@ -26,7 +26,7 @@ const SchedulerOptions & check_sizes(const SchedulerOptions & options) {
 }  // namespace
 
 Scheduler::Impl::Impl(std::shared_ptr<Model> m, const SchedulerOptions & o)
-    : model(std::move(m)), options(check_sizes(o)), rules(choose_batch_rules(*model, options)),
+    : model(std::move(m)), options(with_checked_sizes(o)), rules(choose_batch_rules(*model, options)),
       evaluator(*model, options, rules, stopping),
       store(evaluator.context(), rules.padded(options.max_sequences), rules.sharing, options.prefill_chunk,
           options.swap_bytes, totals),

@@ -88,7 +88,7 @@ void forward_by_kernel(
     const int64_t D = arch.head_size, H = arch.n_head;
     a.kept = g.kernel({D * H + H, s.tokens()}, {a.q, a.k, a.v, inputs.prefix, inputs.start},
         [&arch, s](ggml_tensor * node, const DeviceKernels & kernels) {
-        kernels.attention_forward(describe_for_kernel(arch, s, node, node));
+        kernels.run_attention(describe_for_kernel(arch, s, node, node));
     });
     a.out = view_rows(g, a.kept, 0, D * H);
 }
@@ -103,7 +103,7 @@ AttentionGradient backward_by_kernel(Graph & g, const Architecture & arch, const
         float * const d = static_cast<float *>(node->data);
         const ggml_tensor * d_out = node->src[6];
         const int64_t step = int64_t(node->nb[1] / sizeof(float));
-        kernels.attention_backward(describe_for_kernel(arch, s, node, node->src[5]),
+        kernels.run_attention_backward(describe_for_kernel(arch, s, node, node->src[5]),
             {static_cast<const float *>(d_out->data), d, d + D * H, d + D * (H + KV), d + D * (H + 2 * KV),
                 int64_t(d_out->nb[1] / sizeof(float)), step, step, step, step});
     });

@@ -63,15 +63,15 @@ void DeviceKernels::logit_gradient(
     check_call(logit_gradient_(&rows, d_logprobs, d_entropy), "logit gradient");
 }
 
-void DeviceKernels::multiply_transposed(const cria_transposed_product & product) const {
+void DeviceKernels::run_transposed_product(const cria_transposed_product & product) const {
     check_call(multiply_transposed_(&product), "transposed product");
 }
 
-void DeviceKernels::attention_forward(const cria_attention & attention) const {
+void DeviceKernels::run_attention(const cria_attention & attention) const {
     check_call(attention_forward_(&attention), "attention");
 }
 
-void DeviceKernels::attention_backward(
+void DeviceKernels::run_attention_backward(
     const cria_attention & attention, const cria_attention_gradients & gradients) const {
     check_call(attention_backward_(&attention, &gradients), "attention backward");
 }

@@ -21,9 +21,9 @@ class DeviceKernels {
     void wait() const;
     void logprobs(const cria_logit_rows & rows, float * logprobs, float * entropy) const;
     void logit_gradient(const cria_logit_rows & rows, const float * d_logprobs, const float * d_entropy) const;
-    void multiply_transposed(const cria_transposed_product & product) const;
-    void attention_forward(const cria_attention & attention) const;
-    void attention_backward(const cria_attention & attention, const cria_attention_gradients & gradients) const;
+    void run_transposed_product(const cria_transposed_product & product) const;
+    void run_attention(const cria_attention & attention) const;
+    void run_attention_backward(const cria_attention & attention, const cria_attention_gradients & gradients) const;
 
    private:
     DeviceKernels() = default;

@@ -112,6 +112,7 @@ double ParameterSet::gradient_norm(Compute & compute) const {
     Graph graph(compute, parameters_.size() * 6 + 16);
     TensorPool sums(parameters_.size());
     std::vector<ggml_tensor *> targets;
+    targets.reserve(parameters_.size());
     for (size_t i = 0; i < parameters_.size(); i++) targets.push_back(sums.add(GGML_TYPE_F32, {1}));
     sums.allocate(compute, "gradient norms");
     for (size_t i = 0; i < parameters_.size(); i++) {

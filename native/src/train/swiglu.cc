@@ -1,7 +1,7 @@
 #include "train/swiglu.h"
 
 #include "cpu/shared_range.h"
-#include "math/swiglu.h"
+#include "math/row_kernel.h"
 
 namespace cria {
 
@@ -17,8 +17,8 @@ SwigluGradient swiglu_backward(Graph & g, ggml_tensor * gate, ggml_tensor * up, 
         // thread begins.
         const int64_t n = ggml_nelements(node) / 2, begin = part_begin(n, 64, thread, threads),
                       end = part_begin(n, 64, thread + 1, threads);
-        swiglu_gradient(floats(node->src[0]) + begin, floats(node->src[1]) + begin, floats(node->src[2]) + begin,
-            floats(node) + begin, floats(node) + n + begin, end - begin);
+        row_kernel().swiglu_gradient(floats(node->src[0]) + begin, floats(node->src[1]) + begin,
+            floats(node->src[2]) + begin, floats(node) + begin, floats(node) + n + begin, end - begin);
     });
     return {ggml_view_2d(c, both, ff, T, both->nb[1], 0),
         ggml_view_2d(c, both, ff, T, both->nb[1], size_t(T) * both->nb[1])};

@@ -179,6 +179,7 @@ struct Trainer::Impl {
         ggml_backend_tensor_set(s.sources, sources.data(), 0, size_t(R) * 4);
         if (trims) {
             std::vector<int32_t> positions;
+            positions.reserve(wanted.size());
             for (const int32_t token : wanted) positions.push_back(b.positions[size_t(token)]);
             ggml_backend_tensor_set(s.wanted, wanted.data(), 0, size_t(Q) * 4);
             ggml_backend_tensor_set(s.wanted_positions, positions.data(), 0, size_t(Q) * 4);

@@ -109,7 +109,7 @@ ggml_tensor * multiply_transposed_by_kernel(Graph & g, ggml_tensor * w, ggml_ten
     ggml_tensor * parts =
         g.kernel({w->ne[0], dy->ne[1], splits}, {w, dy}, [splits](ggml_tensor * node, const DeviceKernels & kernels) {
         const ggml_tensor *w = node->src[0], *dy = node->src[1];
-        kernels.multiply_transposed({int32_t(w->type), int32_t(w->ne[0]), int32_t(w->ne[1]), int32_t(dy->ne[1]),
+        kernels.run_transposed_product({int32_t(w->type), int32_t(w->ne[0]), int32_t(w->ne[1]), int32_t(dy->ne[1]),
             w->data, int64_t(w->nb[1]), static_cast<const float *>(dy->data), int64_t(dy->nb[1] / sizeof(float)),
             static_cast<float *>(node->data), splits});
     });
