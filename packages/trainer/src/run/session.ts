@@ -23,10 +23,12 @@ import type { Session } from "./session-type.js";
 export interface SessionOptions {
   /** Rows, tools and rewards in memory, in place of those that the config names. */
   task?: Task<object>;
-  /** Held-out rows in memory. */
+  /** Held-out rows, in place of those that the config names. */
   valRows?: readonly DatasetRow[];
   /** Estimators and losses in memory, by the names that the config gives them. */
   registries?: ReturnType<typeof openRegistries>;
+  /** Whether tool calls are read as the model's chat template prints them, whatever the config says; default false. */
+  findsToolFormat?: boolean;
   /** A ready engine instead of the config's model, for tests. */
   engine?: PolicyEngine;
   signal?: AbortSignal;
@@ -56,7 +58,7 @@ async function openParts(
   const registries = options.registries ?? openRegistries();
   await loadAlgorithms(config, folder, registries);
   checkTrainConfig(config, registries);
-  const allRows = task ? { train: await task.load(), val: [...(valRows ?? [])] } : await openData(data, folder);
+  const allRows = await openData(data, folder, { train: await task?.load(), val: valRows });
   const { environment, judgedRewards, dispose } = await openEnvironment(config, folder, {
     registries,
     rows: [...allRows.train, ...allRows.val],
@@ -74,7 +76,7 @@ async function openParts(
   const reference = await openReference(config, engine, resolvePath(folder, config.actor_rollout_ref.model.path));
   if (reference !== engine) open.add(() => reference?.dispose());
   const policy = new Policy({ engine, tokenizer, reference, seed: config.actor_rollout_ref.rollout.seed });
-  if (task && task.definition.toolFormat === undefined) fitToolFormat(environment, policy);
+  if (options.findsToolFormat) fitToolFormat(environment, policy);
   const critic = await openCritic(config, folder, registries);
   open.add(() => critic?.engine.dispose());
   return {

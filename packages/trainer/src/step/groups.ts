@@ -1,5 +1,5 @@
 import type { AdvantageEstimator } from "@cria/algorithms";
-import { hasFailed, type Trajectory } from "@cria/core";
+import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { type Batch, makeBatch } from "../policy/batch.js";
 import { type Learnable, leaveOutFailures } from "./leave-out-failures.js";
@@ -10,6 +10,7 @@ export interface Advantages {
   indices: readonly number[];
   /** Of each of `indices`, as long as the trajectory's tokens; 0 where nothing was sampled. */
   advantages: readonly Float32Array[];
+  /** What the estimator tells beside, by names of the field. */
   metrics: Record<string, number>;
 }
 
@@ -23,7 +24,7 @@ export interface GroupsParts {
   responseLength: number;
 }
 
-/** The rollouts of some rows: several of each. */
+/** The rollouts of some rows: several of each. `rollOut` makes them. */
 export class Groups implements Iterable<readonly Trajectory[]> {
   readonly rows: readonly DatasetRow[];
   readonly trajectories: readonly Trajectory[];
@@ -42,7 +43,7 @@ export class Groups implements Iterable<readonly Trajectory[]> {
     return average(this.trajectories.filter((t) => !hasFailed(t)).map((t) => t.reward));
   }
 
-  /** Mean score of the conversations that did not fail, without step rewards and shaping; null when none has one. */
+  /** Mean score of the conversations that were judged, without step rewards and shaping; null when none was. */
   get success(): number | null {
     return average(this.trajectories.flatMap(({ rewards }) => rewards.score ?? []));
   }
@@ -57,10 +58,30 @@ export class Groups implements Iterable<readonly Trajectory[]> {
     return leaveOutFailures(this.trajectories, estimator);
   }
 
-  /** What `policy.train` takes. @param advantages of these groups. */
+  /**
+   * What `policy.train` takes: the trajectories that there are advantages of.
+   * @throws DataError when the advantages are not of these groups.
+   */
   toBatch({ indices, advantages }: Advantages): Batch {
     const { temperature, responseLength } = this;
     const trajectories = indices.map((i) => this.trajectories[i]!);
+    const refuse = (summary: string, expected: string, received: string) =>
+      new DataError(summary, {
+        code: "data/other-advantages",
+        subject: "groups.toBatch: advantages",
+        expected,
+        received,
+      });
+    if (advantages.length !== indices.length)
+      throw refuse("are not of their indices", `${indices.length} arrays`, `${advantages.length}`);
+    advantages.forEach((values, k) => {
+      const index = indices[k]!;
+      const tokens = trajectories[k]?.tokenIds.length;
+      if (tokens === undefined)
+        throw refuse("are not of these groups", `indices below ${this.trajectories.length}`, String(index));
+      if (values.length !== tokens)
+        throw refuse("are not of these groups", `${tokens} values for trajectory ${index}`, `${values.length}`);
+    });
     return makeBatch(trajectories, { advantages, temperature, responseLength });
   }
 }

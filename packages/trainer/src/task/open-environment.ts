@@ -66,8 +66,7 @@ async function openParts(
   checkContext(config, responseLength);
   const { tools, dispose: disposeOpened } = await openConfiguredTools(config, folder, registries, task);
   open.add(disposeOpened);
-  const interactions = await openInteractions(config, folder, registries, task);
-  open.add(() => disposeTools(interactions?.values() ?? []));
+  const interactions = await openInteractions(config, folder, registries, task, open);
   const rules = await openRewards(config, folder, {
     responseLength,
     rows,
@@ -160,10 +159,13 @@ async function openInteractions(
   folder: string,
   registries: Registries,
   task: TaskDefinition<object> | undefined,
+  open: Disposables,
 ): Promise<Map<string, BaseInteraction> | null> {
-  if (typeof task?.interaction !== "object")
-    return loadInteractions(config.actor_rollout_ref.rollout, folder, registries);
-  return new Map([[task.interaction.name, task.interaction]]);
+  // One in memory is its maker's to dispose of, as tools are.
+  if (typeof task?.interaction === "object") return new Map([[task.interaction.name, task.interaction]]);
+  const interactions = await loadInteractions(config.actor_rollout_ref.rollout, folder, registries);
+  open.add(() => disposeTools(interactions?.values() ?? []));
+  return interactions;
 }
 
 /** Reports each kind of warning once in a run, however many batches have it. */
