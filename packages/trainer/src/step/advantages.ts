@@ -9,8 +9,8 @@ import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
 import type { Advantages, Groups } from "./groups.js";
 
 /**
- * What estimators may be told. `gamma`: discount of rewards-to-go by token, in [0, 1], default 1. `normalizeByStd`: whether GRPO
- * divides by the group's standard deviation, default true.
+ * What estimators may be told. `gamma`: discount of rewards-to-go by token, in [0, 1], default 1. `normalizeByStd`: whether grpo
+ * and grpoPassk divide by the standard deviation of the group, default true.
  */
 export interface AdvantageOptions extends Pick<AdvantageInputs, "gamma" | "normalizeByStd"> {}
 
