@@ -104,9 +104,14 @@ export class Task<Row extends object = DatasetRow> {
  * `DatasetRow`s.
  * @throws ConfigError that names the field that is wrong. Rows are read and checked by `load`, or when they are first needed.
  */
-export function defineTask<Row extends object = DatasetRow>(definition: TaskDefinition<Row>): Task<Row> {
-  return new Task(definition);
+export function defineTask<Item extends object | string = string>(
+  definition: TaskDefinition<RowOf<Item>> & { rows: readonly Item[] | string | readonly string[] },
+): Task<RowOf<Item>> {
+  return new Task<RowOf<Item>>(definition);
 }
+
+/** What rows are made of: values of your own, or files of `DatasetRow`s. */
+type RowOf<Item extends object | string> = Item extends object ? Item : DatasetRow;
 
 export function isTask(value: object): value is Task<object> {
   return value instanceof Task;
