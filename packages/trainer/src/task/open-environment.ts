@@ -101,7 +101,10 @@ async function openParts(
   };
 }
 
-/** Opens a task for an own loop, with the config's defaults for all that it does not say. */
+/**
+ * Opens a task for an own loop, with the config's defaults for all that it does not say.
+ * @throws ConfigError, also where the policy's context cannot hold a conversation of the task; ToolError.
+ */
 export async function openTaskEnvironment(
   definition: TaskDefinition<object>,
   rows: readonly DatasetRow[],
@@ -115,6 +118,17 @@ export async function openTaskEnvironment(
     actor_rollout_ref: { rollout: { ...rollout, max_model_len: contextSize }, model: { path } },
   };
   const config = checkConfig(trainConfigSchema, raw, "defineTask");
+  const { max_prompt_length, max_response_length } = config.data;
+  const needed = max_prompt_length + max_response_length;
+  if (contextSize < needed) {
+    throw new ConfigError("is too small for the prompts and responses that the task allows", {
+      code: "config/context-too-small",
+      subject: `contextSize of the policy ${path}`,
+      expected: `at least ${needed} (maxPromptLength ${max_prompt_length} + maxResponseLength ${max_response_length})`,
+      received: String(contextSize),
+      remedy: `loadPolicy(path, { contextSize: ${needed} }), or lower those of the task`,
+    });
+  }
   const opened = await openEnvironment(config, process.cwd(), { registries: openRegistries(), rows, task: definition });
   if (definition.toolFormat === undefined) fitToolFormat(opened.environment, policy);
   return opened;

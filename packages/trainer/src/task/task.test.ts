@@ -406,7 +406,7 @@ describe("what is opened", () => {
   it("is refused where the policy's context is too small for it", async () => {
     const task = defineTask({ rows: [{ question: "a" }], reward, maxPromptLength: 9000 });
     expect(String(await failureOf(() => task.open(openPolicy())))).toMatch(
-      /is too small for the prompts and responses/,
+      /^ConfigError: contextSize of the policy[\s\S]*at least 9512 \(maxPromptLength 9000 [\s\S]*contextSize: 9512/,
     );
   });
 });
