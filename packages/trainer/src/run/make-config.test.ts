@@ -19,7 +19,7 @@ import { checkConfig } from "../config/check-config.js";
 import { loadConfig } from "../config/load-config.js";
 import { readKey } from "../config/raw-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
-import { makePolicyLossOptions } from "../step/policy-loss-options.js";
+import { makePolicyLossOptions } from "../step/algorithm-options.js";
 import { defineTask } from "../task/task.js";
 import { fromConfig, makeConfig, toConfig } from "./make-config.js";
 import type { TrainOptions } from "./train-options.js";

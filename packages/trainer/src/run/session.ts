@@ -9,7 +9,10 @@ import type { Report } from "../events.js";
 import { loadConfiguredModel } from "../policy/load-configured-model.js";
 import { loadReference } from "../policy/load-policy.js";
 import { Policy } from "../policy/policy.js";
+import type { JudgedRewards } from "../rewards/judged-rewards.js";
 import { makeKlControllerOptions } from "../step/algorithm-options.js";
+import { openCritic } from "../step/critic.js";
+import type { StepParts } from "../step/training-step.js";
 import { Disposables } from "../task/disposables.js";
 import { filterData, openData } from "../task/open-data.js";
 import { fitToolFormat, openEnvironment } from "../task/open-environment.js";
@@ -17,8 +20,15 @@ import { openRegistries } from "../task/registries.js";
 import type { Task } from "../task/task.js";
 import { loadAlgorithms } from "../user-code/load-algorithms.js";
 import { providePackages } from "../user-code/provide-packages.js";
-import { openCritic } from "./open-critic.js";
-import type { Session } from "./session-type.js";
+
+/** Everything that a config names, loaded: model, data, tools, reward. Who opens it hands its parts on. */
+export interface Session extends StepParts {
+  trainRows: DatasetRow[];
+  valRows: DatasetRow[];
+  /** `environment.reward` where models judge beside the rules; null without. */
+  judgedRewards: JudgedRewards | null;
+  dispose(): Promise<void>;
+}
 
 export interface SessionOptions {
   /** Rows, tools and rewards in memory, in place of those that the config names. */

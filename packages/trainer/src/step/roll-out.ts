@@ -25,9 +25,9 @@ export interface RollOutOptions {
   minP?: number;
   /** With step, row and sample it decides every random draw; default: the policy's. */
   seed?: number;
-  /** Default: one more than the policy was updated. */
+  /** Default: the number of the policy's updates plus one. */
   step?: number;
-  /** What errors call these rollouts; default "step <step>". */
+  /** Name of these rollouts in errors; default "step <step>". */
   name?: string;
   /** Ends the rollouts at once. */
   signal?: AbortSignal;
@@ -35,7 +35,7 @@ export interface RollOutOptions {
   onTrajectory?: (trajectory: Trajectory) => void;
 }
 
-/** Rollouts under way: await the groups. */
+/** Rollouts that are running. Await them for their groups. */
 export class RunningRollouts implements PromiseLike<Groups> {
   private readonly groups: Promise<Groups>;
 
@@ -45,7 +45,7 @@ export class RunningRollouts implements PromiseLike<Groups> {
     groups: () => Promise<Groups>,
   ) {
     this.groups = groups();
-    // Who waits for the one hears of a failure there.
+    // Whichever promise the caller awaits reports a failure; the other must not become an unhandled rejection.
     this.ended.catch(() => undefined);
     this.groups.catch(() => undefined);
   }
@@ -60,7 +60,7 @@ export class RunningRollouts implements PromiseLike<Groups> {
 }
 
 /**
- * Lets the policy converse, n times for each row. It begins at once; await the groups.
+ * Lets the policy hold n conversations for each row. It begins at once; await the groups.
  * @param rows such as `task.batches` and `task.load` give, each once.
  * @throws DataError for rows of other kinds, or two of one uid; ConfigError for a wrong `n`, or what the task cannot be opened
  * with; ToolError when every conversation failed; the signal's reason when it aborts.

@@ -1,12 +1,12 @@
 import type { Trajectory } from "@cria/core";
 import type { Policy } from "../policy/policy.js";
 import type { TokenScores } from "../policy/token-scores.js";
-import type { Stopwatch } from "./stopwatch.js";
+import type { Stopwatch } from "../stopwatch.js";
 
 export interface ScoreTrajectoriesOptions {
   /** At which they were sampled. */
   temperature: number;
-  /** The sampler's logprobs stand for `oldLogprobs`: nothing is evaluated for them. */
+  /** Take the sampler's logprobs as `oldLogprobs`, without evaluating the trajectories. */
   bypass: boolean;
   sumPiSquared: boolean;
   reference: boolean;
