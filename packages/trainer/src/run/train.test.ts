@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError, DataError, ToolError } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
-import { type ToolSource, tool } from "@cria/tools";
+import { interaction, type ToolSource, tool } from "@cria/tools";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { RunEvent } from "../events.js";
@@ -277,7 +277,10 @@ describe("a failure", () => {
       execute: () => "",
       dispose: () => void ended.push("own"),
     });
-    const tooled = (...tools: (ToolSource | typeof own)[]) => defineTask({ ...task.definition, tools });
+    // What lies in memory may be used again: it is its maker's to dispose of.
+    const user = interaction({ reply: () => ({ shouldTerminate: true }), dispose: () => void ended.push("user") });
+    const tooled = (...tools: (ToolSource | typeof own)[]) =>
+      defineTask({ ...task.definition, tools, interaction: user });
     await train(options({ steps: 1, task: tooled(source("a"), own) }));
     expect(ended).toEqual(["a"]);
     const error = await failureOf(train(options({ task: tooled(source("b"), source("b")) })));

@@ -14,8 +14,7 @@ import type { Validation } from "../validation/validate.js";
 import { findOverlongPrompts } from "./find-overlong-prompts.js";
 import { makeConfig } from "./make-config.js";
 import type { RunProgress } from "./measure-progress.js";
-import type { Session } from "./session.js";
-import { openSession } from "./session.js";
+import { openSession, type Session } from "./session.js";
 import type { TrainOptions } from "./train-options.js";
 import { trainSession } from "./train-session.js";
 
