@@ -245,6 +245,14 @@ describe("a failure", () => {
     try {
       await failureOf(collect(train(options({ n: 0 }))));
       await failureOf(train(options({ n: 0 })));
+      // Also where the training fails while the loop is at something else.
+      const report = (event: RunEvent) => {
+        if (event.type === "step" && event.step === 2) throw new Error("no room on the screen");
+      };
+      const dawdle = async () => {
+        for await (const _ of train(options({ report }))) await new Promise((resolve) => setTimeout(resolve, 300));
+      };
+      expect(String(await failureOf(dawdle()))).toContain("no room on the screen");
       await new Promise((resolve) => setTimeout(resolve, 20));
       expect(unhandled).toEqual([]);
       train(options({ n: 0 }));

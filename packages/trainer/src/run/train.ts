@@ -56,8 +56,9 @@ export interface TrainResult {
 }
 
 /**
- * A training under way: await its result, iterate over its steps, or both. Who leaves the iteration stops the training. A failure
- * reaches everyone who awaits or iterates; where nobody does it is an unhandled rejection.
+ * A training under way: await its result, iterate over its steps, or both. Who leaves the iteration stops the training, and
+ * hears how it ended by awaiting it. A failure reaches everyone who awaits or iterates; where nobody does it is an unhandled
+ * rejection.
  */
 export class TrainRun implements PromiseLike<TrainResult>, AsyncIterable<TrainStep> {
   private readonly steps: TrainStep[] = [];
