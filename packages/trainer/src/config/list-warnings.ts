@@ -27,5 +27,14 @@ export function listWarnings(config: TrainConfig): ConfigWarning[] {
   if (!lora) warn("policy", "actor_rollout_ref.actor", actor_rollout_ref.actor.optim.lr);
   const criticIsFull = critic.model.lora_rank === null ? !lora : critic.model.lora_rank === 0;
   if (algorithm.adv_estimator === "gae" && criticIsFull) warn("critic", "critic", critic.optim.lr);
+  const { multi_turn } = actor_rollout_ref.rollout;
+  const { interaction_config_path, interaction_interval, tool_config_path } = multi_turn;
+  if (interaction_config_path !== null && tool_config_path === null && interaction_interval > 1) {
+    warnings.push({
+      key: "actor_rollout_ref.rollout.multi_turn.interaction_interval",
+      found: `is ${interaction_interval}, and there are no tools: the model's first answer ends the conversation, and the interaction is never asked`,
+      remedy: "set it to 1, or give the model tools (tool_config_path)",
+    });
+  }
   return warnings;
 }

@@ -60,6 +60,7 @@ const pending: Record<string, readonly unknown[] | typeof any> = {
   [`${rollout}.multi_turn.function_tool_path`]: [null],
   [`${rollout}.qat.enable`]: [false],
   [`${rollout}.qat`]: any,
+  [`${rollout}.repetition_penalty`]: [1],
   [`${rollout}.skip_rollout`]: [false],
   "skip.rollout.enable": [false],
   "skip.async_rollout.enable": [false],
@@ -89,6 +90,8 @@ const remedies: Record<string, string> = {
   [`${model}.lora.rank`]: `${model}.lora_rank trains an adapter`,
   [`${model}.lora.adapter_path`]: `${model}.lora_adapter_path starts from an adapter`,
   "critic.model.lora.rank": "critic.model.lora_rank trains an adapter",
+  [`${rollout}.repetition_penalty`]:
+    "with it the sampler's distribution is not the policy's, and ratios would be wrong",
   "data.function_tool_path": `${rollout}.multi_turn.tool_config_path names tools`,
   [`${rollout}.multi_turn.function_tool_path`]: `${rollout}.multi_turn.tool_config_path names tools`,
   [`${model}.custom_chat_template`]: "the chat template is the GGUF's",

@@ -15,6 +15,11 @@ const renamed: Record<string, string> = {
   "critic.optim.warmup_style": "critic.optim.lr_scheduler_type",
   "critic.optim.clip_grad": "critic.grad_clip",
   "data.tool_config_path": `${rollout}.multi_turn.tool_config_path`,
+  // As its first multi-turn trainer had them.
+  "data.filter_prompts": "data.filter_overlong_prompts",
+  [`${rollout}.tool_kwargs.tools_config_file`]: `${rollout}.multi_turn.tool_config_path`,
+  [`${rollout}.interaction_config_file`]: `${rollout}.multi_turn.interaction_config_path`,
+  [`${rollout}.multi_turn.max_turns`]: `${rollout}.multi_turn.max_assistant_turns`,
   "reward_manager.name": "reward_model.reward_manager",
   "reward.reward_manager.name": "reward_model.reward_manager",
   "reward.reward_model.enable": "reward_model.enable",

@@ -38,6 +38,13 @@ export function listUnboundedKeys(): string[] {
   return [`${rollout}.max_num_seqs`];
 }
 
+/** Switches that were a key alone once, and are a section's `enable` now. Before other names are taken over. */
+export function expandSwitches(raw: Record<string, unknown>): void {
+  const key = `${rollout}.multi_turn`;
+  const enable = readKey(raw, key);
+  if (typeof enable === "boolean") writeKey(raw, key, { enable });
+}
+
 /** Brings values of other frameworks into Cria's form; returns those that cannot have their full effect. */
 export function translateValues(raw: Record<string, unknown>): SetAside[] {
   const notes: SetAside[] = [];

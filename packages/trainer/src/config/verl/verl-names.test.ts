@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { makeRolloutCorrectionOptions } from "../../step/algorithm-options.js";
 import { makePolicyLossOptions } from "../../step/policy-loss-options.js";
 import { checkConfig } from "../check-config.js";
+import { listWarnings } from "../list-warnings.js";
 import { writeKey } from "../raw-config.js";
 import { trainConfigSchema } from "../train-config.js";
 import { describeSetAside, setAsideForeignKeys } from "./set-aside-keys.js";
@@ -29,6 +30,37 @@ describe("names of other versions", () => {
       expect(notes).toEqual([]);
     },
   );
+
+  it("the first multi-turn trainer's keys are those of today", () => {
+    const { config, notes } = parse({
+      "actor_rollout_ref.rollout.multi_turn": true,
+      "actor_rollout_ref.rollout.tool_kwargs.tools_config_file": "tools.yaml",
+      "actor_rollout_ref.rollout.interaction_config_file": "users.yaml",
+      "data.filter_prompts": true,
+    });
+    expect(config.actor_rollout_ref.rollout.multi_turn).toMatchObject({
+      enable: true,
+      tool_config_path: "tools.yaml",
+      interaction_config_path: "users.yaml",
+    });
+    expect(config.data.filter_overlong_prompts).toBe(true);
+    expect(notes).toEqual([]);
+    expect(
+      parse({ "actor_rollout_ref.rollout.multi_turn": false }).config.actor_rollout_ref.rollout.multi_turn.enable,
+    ).toBe(false);
+    const turns = parse({ "actor_rollout_ref.rollout.multi_turn.max_turns": 5 }).config.actor_rollout_ref.rollout;
+    expect(turns.multi_turn.max_assistant_turns).toBe(5);
+  });
+
+  it("an interaction that would never be asked is warned of", () => {
+    const multiTurn = "actor_rollout_ref.rollout.multi_turn";
+    const seed = { [`${multiTurn}.interaction_config_path`]: "u.yaml", [`${multiTurn}.interaction_interval`]: 2 };
+    const find = (keys: Record<string, unknown>) =>
+      listWarnings(parse(keys).config).filter(({ key }) => key.endsWith("interaction_interval"));
+    expect(find(seed)).toHaveLength(1);
+    expect(find({ ...seed, [`${multiTurn}.interaction_interval`]: 1 })).toEqual([]);
+    expect(find({ ...seed, [`${multiTurn}.tool_config_path`]: "t.yaml" })).toEqual([]);
+  });
 
   it("reward.* is reward_model.* and custom_reward_function.*", () => {
     const { config } = parse({
