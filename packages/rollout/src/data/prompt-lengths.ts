@@ -23,7 +23,7 @@ export interface MeasureOptions {
 
 /**
  * Tokens of each row's prompt, its tools included, as a rollout would render it. They are kept in a file named by the
- * rows' prompts and tools, the tokenizer and the template: what changes any of them is measured anew. A cache that is
+ * rows' prompts and tools, the tokenizer and the template: a change of any of them measures again. A cache that is
  * damaged or cannot be written costs time, and nothing else.
  */
 export async function measurePrompts(rows: readonly DatasetRow[], options: MeasureOptions): Promise<Int32Array> {

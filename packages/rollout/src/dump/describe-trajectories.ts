@@ -122,7 +122,7 @@ function countPrompt(messages: Trajectory["messages"]): number {
   return first < 0 ? messages.length : first;
 }
 
-/** A row's value as JSON can hold it; a dataset of one's own may have put anything there. */
+/** A row's value as JSON can hold it; a user's dataset may contain any value. */
 function toJson(value: unknown): unknown {
   if (value === undefined) return null;
   try {

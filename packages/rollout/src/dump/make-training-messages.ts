@@ -35,7 +35,7 @@ export function makeTrainingMessages(
   const spoken = line.messages.slice(0, last + 1);
   const asSpoken = compareTokens(line, spoken, tools, tokenizer);
   if (asSpoken === "same") return { row: { messages: spoken, tools }, isExact: true };
-  // Most templates print a turn as it was sampled. Some take its calls in fields of their own alone.
+  // Most templates print a turn as it was sampled. Some accept calls only in separate fields.
   const structured = spoken.map((message, i) =>
     message.role === "assistant" && i >= line.prompt_messages
       ? structureTurn(parse(message.content, tools), message.content)

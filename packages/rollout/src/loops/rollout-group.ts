@@ -99,7 +99,7 @@ export class RolloutGroup {
     }
   }
 
-  /** An error ends the run at once, and is heard of by whoever asks for the trajectories. */
+  /** An error ends the run at once. Whoever awaits the trajectories gets it. */
   private track(judged: Promise<Trajectory>): Promise<Trajectory> {
     judged.catch(this.stop);
     this.judging.push(judged);
@@ -130,7 +130,7 @@ export class RolloutGroup {
       sequence = attempt === 0 ? this.takeSequence(prompt) : await this.openSequence(prompt.ids);
       request.enter("running");
       const output = await this.runLoop(sample, attempt, sequence, prompt, request);
-      // The group's prompt was evaluated once: its first sample pays.
+      // The group's prompt was evaluated once, and counts for its first sample.
       if (isFirst || attempt > 0)
         output.metrics.prefill_tokens = (output.metrics.prefill_tokens ?? 0) + prompt.ids.length;
       if (attempt > 0) output.metrics.refilled = attempt;

@@ -23,15 +23,15 @@ export interface TrainingState {
   data: unknown;
   /** Plain JSON: what the random draws depend on. */
   rng: unknown;
-  /** Made by the clock or by an interruption: only the newest of these is kept, beside those that count. */
+  /** Made by the clock or by an interruption. Only the newest of these is kept, in addition to the regular ones. */
   interim?: boolean;
 }
 
-/** A checkpoint on disk whose files were read and found whole. */
+/** A checkpoint on disk whose files were read and are undamaged. */
 export interface Checkpoint {
   path: string;
   step: number;
-  /** What made it; null where it does not say. */
+  /** The machine that made it; null if the checkpoint does not say. */
   machine: Machine | null;
   data: unknown;
   rng: unknown;
@@ -146,7 +146,7 @@ export class CheckpointStore {
 
   /**
    * The newest checkpoint that is whole, or null when there is none at all.
-   * @param warn told of each damaged one that was passed over.
+   * @param warn gets a text for each damaged checkpoint that was skipped.
    * @throws DataError when there are checkpoints and all are damaged.
    */
   async findNewest(warn: (text: string) => void): Promise<Checkpoint | null> {

@@ -17,7 +17,7 @@ export class Generation implements PromiseLike<string>, AsyncIterable<string> {
       this.isOver = true;
       this.wake?.();
     });
-    // Who only iterates hears of a failure there.
+    // A caller that only iterates gets a failure from the iterator, not as an unhandled rejection.
     this.text.catch(() => undefined);
   }
 

@@ -18,7 +18,7 @@ export interface SftSession {
 
 export interface OpenSftOptions {
   signal?: AbortSignal;
-  /** Told of conversations as they are tokenized. */
+  /** Called while conversations are tokenized. */
   onProgress?: (done: number, total: number) => void;
   /** Told, once for each kind of file, what was left out or could not be told apart. */
   onNote?: (note: string) => void;

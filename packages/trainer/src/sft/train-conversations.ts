@@ -23,7 +23,7 @@ export interface TrainConversationsOptions {
   onStep?: (step: number, metrics: StepMetrics, average: number) => void;
   /** While held-out conversations are scored. */
   onValidation?: (done: number, total: number) => void;
-  /** Told of every step's metrics, validation included. */
+  /** Called with every step's metrics, validation included. */
   onMetrics?: (step: number, metrics: StepMetrics) => void;
 }
 

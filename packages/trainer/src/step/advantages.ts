@@ -10,12 +10,12 @@ import type { Advantages, Groups } from "./groups.js";
 
 export interface AdvantageOptions extends Pick<AdvantageInputs, "gamma" | "normalizeByStd"> {}
 
-/** Where failures leave no trajectory: estimators need not expect that. */
+/** The result when failures leave no trajectory; estimators are not called then. */
 const nothing: AdvantageOutputs = { advantages: new Float32Array(0), returns: new Float32Array(0), metrics: {} };
 
 /**
  * Asks an estimator about trajectories, laid end to end.
- * @param given what the estimator needs beside rewards and groups; `tokenLevelRewards` in place of the trajectories' own.
+ * @param given further inputs that the estimator needs; `tokenLevelRewards` replaces the trajectories' own.
  */
 export function estimateAdvantages(
   estimator: AdvantageEstimator,
@@ -67,19 +67,22 @@ const by = (name: string) => (groups: Groups, options?: AdvantageOptions) => est
 
 /** Advantage estimators over groups. Those that need a critic or further rollouts come with `train`. */
 export const advantages = {
-  /** Reward less the group's mean, by its standard deviation unless `normalizeByStd` is false (arXiv:2402.03300). */
+  /**
+   * Reward minus the group's mean, divided by its standard deviation unless `normalizeByStd` is false
+   * (arXiv:2402.03300).
+   */
   grpo: by("grpo"),
-  /** Reward less the mean of the group's others (arXiv:2402.14740). */
+  /** Reward minus the mean of the group's other rewards (arXiv:2402.14740). */
   rloo: by("rloo"),
   /** Reward-to-go, whitened over the batch (arXiv:2501.03262). */
   reinforcePlusPlus: by("reinforce_plus_plus"),
-  /** Reward less the group's mean, whitened over the batch. */
+  /** Reward minus the group's mean, whitened over the batch. */
   reinforcePlusPlusBaseline: by("reinforce_plus_plus_baseline"),
-  /** Reward less the length-weighted mean of the group (arXiv:2505.23585). */
+  /** Reward minus the length-weighted mean of the group (arXiv:2505.23585). */
   opo: by("opo"),
   /** Only the group's best sample has an advantage: its lead over the second (arXiv:2503.19595). */
   grpoPassk: by("grpo_passk"),
-  /** Reward less the group's mean, scaled by the share of groups with spread (arXiv:2504.02546). */
+  /** Reward minus the group's mean, scaled by the share of groups with spread (arXiv:2504.02546). */
   gpg: by("gpg"),
   /** Any registered estimator, or your own. */
   of: estimate,

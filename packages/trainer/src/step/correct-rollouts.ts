@@ -15,8 +15,9 @@ export interface CorrectedRollouts {
 }
 
 /**
- * Weights and rejections for what separates the sampler from the training graph, over all that was evaluated. With bypass_mode
- * the sampler would be compared with itself: nothing is corrected, and the loss does it with the policy as it then is.
+ * Corrects for the difference between the sampler's logprobs and the training graph's, over all evaluated trajectories:
+ * importance weights and rejections. With bypass_mode nothing is corrected here, because the sampler would be compared
+ * with itself; the loss then corrects, with the policy at that moment.
  */
 export function correctRollouts(
   trajectories: readonly Trajectory[],

@@ -58,7 +58,7 @@ export async function updateCritic(critic: Critic, update: CriticUpdate): Promis
       };
       results.push(
         await critic.engine.train(sequences, (inputs) => loss({ ...inputs, totals }), optimizer, {
-          // No signal: an update is finished, whatever ends the run.
+          // No signal: an update that has begun is always finished.
           microBatchTokens: critic.microBatchTokens,
         }),
       );

@@ -4,9 +4,9 @@ import type { DatasetRow } from "@cria/rollout";
 import { type Batch, makeBatch } from "../policy/batch.js";
 import { type Learnable, leaveOutFailures } from "./leave-out-failures.js";
 
-/** Advantages of what can be learned from some groups. */
+/** Advantages of the trajectories that can be learned from. */
 export interface Advantages {
-  /** Of the groups' trajectories: those that the advantages are of. */
+  /** Indices of those trajectories among the groups' trajectories. */
   indices: readonly number[];
   /** Of each of `indices`, as long as the trajectory's tokens; 0 where nothing was sampled. */
   advantages: readonly Float32Array[];
@@ -15,7 +15,7 @@ export interface Advantages {
 
 export interface GroupsParts {
   rows: readonly DatasetRow[];
-  /** n for each of `rows`, in their order: those that failed too. */
+  /** n for each of `rows`, in the order of the rows; failed ones are included. */
   trajectories: readonly Trajectory[];
   /** At which they were sampled. */
   temperature: number;
@@ -52,7 +52,7 @@ export class Groups implements Iterable<readonly Trajectory[]> {
     for (const { uid } of this.rows) yield this.trajectories.filter((t) => t.uid === uid);
   }
 
-  /** What an estimator may learn from: nothing that failed, and no group that failures left alone. */
+  /** Leaves out failed trajectories, and groups that failures left too small for the estimator. */
   leaveOutFailures(estimator: AdvantageEstimator): Learnable {
     return leaveOutFailures(this.trajectories, estimator);
   }

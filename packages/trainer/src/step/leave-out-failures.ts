@@ -1,7 +1,7 @@
 import type { AdvantageEstimator } from "@cria/algorithms";
 import { hasFailed, type Trajectory } from "@cria/core";
 
-/** How the rollouts of a step went. Of all that were rolled out, also of groups that were filtered out. */
+/** Counts over all rollouts of a step, also over groups that were filtered out. */
 export interface FailureCounts {
   conversations: number;
   /** Conversations that failed or could not be judged, after refills. */
@@ -21,8 +21,8 @@ export interface Learnable {
 }
 
 /**
- * Leaves out what failed; with an estimator that compares inside a group also the groups of which fewer than two samples are
- * left. A group that never had a second one stays.
+ * Leaves out failed trajectories. If the estimator compares the samples of a group, it also leaves out groups with
+ * fewer than two samples left; a group that had one sample from the start stays.
  */
 export function leaveOutFailures(trajectories: readonly Trajectory[], estimator: AdvantageEstimator): Learnable {
   const groups = new Map<string, { size: number; left: number }>();

@@ -1,7 +1,7 @@
 import type { Trajectory } from "@cria/core";
 import { loopCounters } from "@cria/rollout";
 
-/** Of `Trajectory.metrics`, those that have metrics elsewhere. */
+/** Entries of `Trajectory.metrics` that are logged under other names elsewhere. */
 const reportedElsewhere = new Set([
   "tool_calls",
   "generate_s",

@@ -4,8 +4,8 @@ import type { Registries } from "../task/registries.js";
 import { makeRolloutCorrectionOptions } from "./algorithm-options.js";
 
 /**
- * The loss that a config describes. `clip_ratio` stands for both sides unless they are set. With bypass_mode the sampler is
- * corrected for in the loss: of weights the ratio of ppo_clip has no need.
+ * The loss that a config describes. `clip_ratio` is the default of both sides. With bypass_mode the loss corrects for
+ * the sampler: the ratio of ppo_clip is the importance weight, so it takes no further weights.
  * @param responseLength the longest response allowed: the default of `loss_scale_factor`.
  */
 export function makePolicyLossOptions(
@@ -37,7 +37,7 @@ export function makePolicyLossOptions(
   };
 }
 
-/** The registered loss that is meant: with bypass_mode `loss_type` may say it. */
+/** Name of the registered loss; with bypass_mode `loss_type` may choose it. */
 function resolveLossMode({
   actor_rollout_ref,
   algorithm,
@@ -49,8 +49,8 @@ function resolveLossMode({
 }
 
 /**
- * Whether trajectories without advantage take part in the update: because the config says so, because they have a gradient
- * all the same (through the KL or entropy term, or through the loss itself), or because the others' depends on them:
+ * Whether trajectories without advantage take part in the update. They do if the config says so; if they have a
+ * gradient through the KL term, the entropy term or the loss itself; or if the gradient of others depends on them:
  * rejection and veto take tokens out of the denominators, and normalised weights are divided by a mean over the batch.
  */
 export function needsEveryTrajectory(config: TrainConfig, { policyLosses }: Pick<Registries, "policyLosses">): boolean {

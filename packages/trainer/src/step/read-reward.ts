@@ -1,7 +1,8 @@
 import { DataError, type Trajectory } from "@cria/core";
 
 /**
- * The number of a trajectory that a config names: seq_reward (null), score, or what the reward function returned beside it.
+ * Reads the number that a config names: seq_reward (null), score, or a number that the reward function returned beside
+ * the score.
  * @param key of the config, for the error.
  * @throws DataError when the trajectory has no such number.
  */

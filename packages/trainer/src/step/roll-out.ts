@@ -24,16 +24,16 @@ export interface RollOutOptions {
   minP?: number;
   /** With step, row and sample it decides every random draw; default: the policy's. */
   seed?: number;
-  /** Default: one more than the policy was updated. */
+  /** Default: the number of the policy's updates plus one. */
   step?: number;
-  /** What errors call these rollouts; default "step <step>". */
+  /** Name of these rollouts in errors; default "step <step>". */
   name?: string;
   signal?: AbortSignal;
   /** Called with each trajectory as soon as it is judged. */
   onTrajectory?: (trajectory: Trajectory) => void;
 }
 
-/** Rollouts under way: await the groups. */
+/** Rollouts that are running. Await them for their groups. */
 export class RunningRollouts implements PromiseLike<Groups> {
   private readonly groups: Promise<Groups>;
 
@@ -43,7 +43,7 @@ export class RunningRollouts implements PromiseLike<Groups> {
     groups: () => Promise<Groups>,
   ) {
     this.groups = groups();
-    // Who waits for the one hears of a failure there.
+    // Whichever promise the caller awaits reports a failure; the other must not become an unhandled rejection.
     this.ended.catch(() => undefined);
     this.groups.catch(() => undefined);
   }
@@ -58,7 +58,7 @@ export class RunningRollouts implements PromiseLike<Groups> {
 }
 
 /**
- * Lets the policy converse, n times for each row. Rows are a task's own, or such as `task.batches` gives.
+ * Lets the policy hold n conversations for each row. `task.batches` gives such rows.
  * @throws ToolError when every conversation failed; the signal's reason when it aborts.
  */
 export function rollOut(

@@ -6,7 +6,7 @@ import type { Stopwatch } from "./stopwatch.js";
 export interface ScoreTrajectoriesOptions {
   /** At which they were sampled. */
   temperature: number;
-  /** The sampler's logprobs stand for `oldLogprobs`: nothing is evaluated for them. */
+  /** Take the sampler's logprobs as `oldLogprobs`, without evaluating the trajectories. */
   bypass: boolean;
   sumPiSquared: boolean;
   reference: boolean;

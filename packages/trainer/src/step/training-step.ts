@@ -25,7 +25,7 @@ import { Stopwatch } from "./stopwatch.js";
 export interface StepResult {
   /** Of the step's prompts, those that failed too. */
   trajectories: Trajectory[];
-  /** Of each, the mean over its sampled tokens; null where the step learned nothing from it. */
+  /** Mean advantage over the sampled tokens of each trajectory; null if the step did not learn from it. */
   advantages: (number | null)[];
   metrics: StepMetrics;
 }
@@ -104,7 +104,7 @@ export async function runTrainingStep(
   }
   const rollouts = await collected.finish();
 
-  // 3. What failed teaches nothing: it is out of all that follows.
+  // 3. Leave out failed conversations: nothing below sees them.
   const { indices, failures } = leaveOutGroupsWithoutBaseline(rollouts, rollouts.trajectories, greedyRewards);
   const trajectories = indices.map((i) => rollouts.trajectories[i]!);
   const isEmpty = trajectories.length === 0;
@@ -113,7 +113,7 @@ export async function runTrainingStep(
     if (early.has(original)) scores.set(index, early.get(original)!);
   });
 
-  // 4. Per-token arrays of what is left, end to end: rewards, less the KL to the reference where that is wanted.
+  // 4. Per-token rewards of the others, end to end; with use_kl_in_reward the KL to the reference is subtracted.
   const offsets = layOutTokens(trajectories);
   const join = (arrays: readonly (ArrayLike<number> | null | undefined)[]) => joinTokens(offsets, arrays);
   const responseMask = join(trajectories.map((t) => t.responseMask));
@@ -142,7 +142,7 @@ export async function runTrainingStep(
     klController.update(penalized.kl, trajectories.length);
   }
 
-  // 5. Advantages of every sampled token, from a critic's values where there is one.
+  // 5. Estimate the advantage of every sampled token, from a critic's values if there is a critic.
   const values =
     critic && !isEmpty ? await clock.time("values", () => scoreValues(critic, trajectories, signal)) : null;
   let correction: CorrectedRollouts | null = null;
@@ -173,10 +173,10 @@ export async function runTrainingStep(
   const needsAll = needsEveryTrajectory(config, registries);
   const used = new Set(await score((i) => isWarm && (needsAll || hasAdvantage(advantages[i]!))));
 
-  // 7. Weights and rejections for what separates the sampler from the training graph.
+  // 7. Correct for the difference between the sampler and the training graph: importance weights and rejections.
   const corrected = correction ?? correctRollouts(trajectories, scores, algorithm);
 
-  // 8. The batch: per-token columns for the loss. All is trained on, or with PF-PPO as many, drawn anew by their scores.
+  // 8. The batch: per-token columns for the loss, of all trajectories or, with PF-PPO, of as many drawn by their scores.
   const taught = algorithm.use_pf_ppo ? drawByScore(trajectories, algorithm.pf_ppo, seed, step) : undefined;
   const batch = makeBatch(trajectories, {
     advantages,

@@ -30,7 +30,7 @@ interface TrackedConfig {
 export interface OpenTrackersOptions {
   /** The run folder. */
   folder: string;
-  /** The step that training goes on from; null: it starts anew. */
+  /** The step that training goes on from; null: it starts from the beginning. */
   resumedStep: number | null;
   warn: (text: string) => void;
   queue?: Partial<QueueOptions>;

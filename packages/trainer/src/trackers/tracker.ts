@@ -1,6 +1,6 @@
 import type { Generation } from "./generation.js";
 
-/** What a tracker is told of the run when it starts. */
+/** What a tracker gets to know about the run when it starts. */
 export interface TrackedRun {
   project: string;
   experiment: string;
@@ -8,7 +8,7 @@ export interface TrackedRun {
   folder: string;
   /** The resolved config. */
   config: Record<string, unknown>;
-  /** The step that training goes on from; null: it starts anew. */
+  /** The step that training goes on from; null: it starts from the beginning. */
   resumedStep: number | null;
   /** What this tracker returned from `start` when the run began; null the first time. */
   saved: unknown;
