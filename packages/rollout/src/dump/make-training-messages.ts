@@ -20,9 +20,10 @@ export interface TrainingMessagesOptions {
 
 /**
  * A conversation as supervised training reads it.
- * @returns null when there is nothing to learn from: it failed, or its last turn was cut, and would teach to stop there.
- *   `isExact`: whether training will see the very tokens and mask of the rollout. It does not where the model spelled a text
- *   in other tokens than its tokenizer does, and where the prompt has assistant messages, which supervised training learns too.
+ * @returns null when there is nothing to learn from: it failed, or its last turn was cut, and would teach to stop
+ * there.
+ *   `isExact`: whether training will see exactly the tokens and mask of the rollout. It does not if the model spelled a text
+ *   in other tokens than its tokenizer does, or if the prompt has assistant messages, which supervised training learns too.
  */
 export function makeTrainingMessages(
   line: DumpLine,
@@ -47,7 +48,7 @@ export function makeTrainingMessages(
   return { row: { messages: asSpoken === "none" ? structured : spoken, tools }, isExact: false };
 }
 
-/** What supervised training would make of the messages, against the rollout: "none" when the template refuses them. */
+/** Compares supervised training on the messages with the rollout: "none" when the template refuses them. */
 function compareTokens(
   line: DumpLine,
   messages: readonly ChatMessage[],

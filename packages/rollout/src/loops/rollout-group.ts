@@ -30,7 +30,7 @@ interface Prompt {
   ids: Int32Array;
   /** Whether nothing of it was cut away. */
   isWhole: boolean;
-  /** Whether it spells control tokens in the user's name, and it could not be told where. */
+  /** Whether a user's text in it spells control tokens, and could not be located. */
   isUnsplit: boolean;
 }
 
@@ -84,7 +84,7 @@ export class RolloutGroup {
           this.warnOfFailure(ended);
           continue;
         }
-        // The conversation has given its place to another: a slow judge holds nobody up.
+        // The conversation's slot is free by now, so a slow judge delays no other conversation.
         const judged = this.track(this.judge(ended, sample));
         if (mayRefill && hasFailed(await judged)) {
           this.warnOfFailure(await judged);
@@ -151,7 +151,7 @@ export class RolloutGroup {
     return --this.waiting > 0 ? sequence.fork() : sequence;
   }
 
-  /** The trajectory with its reward. What was aborted or failed is not judged, and worth nothing. */
+  /** The trajectory with its reward. Aborted and failed ones are not judged, and have no reward. */
   private async judge(ended: UnjudgedTrajectory, sample: number): Promise<Trajectory> {
     const { row, options, rewards } = this;
     if (options.returnFullPrompt)

@@ -166,7 +166,7 @@ async function checkConfigOf(checkpoint: string, config: RunConfig, say: (text: 
       expected: fatal.map(({ before: value }) => JSON.stringify(value)).join(", "),
       received: fatal.map(({ after: value }) => JSON.stringify(value)).join(", "),
       remedy:
-        "set it back, or start anew: another trainer.experiment_name, or trainer.resume_mode=disable (the same model at another path: trainer.resume_mode=resume_path)",
+        "set it back, or start a new run: another trainer.experiment_name, or trainer.resume_mode=disable (the same model at another path: trainer.resume_mode=resume_path)",
     });
   }
   const changed = differences.filter(

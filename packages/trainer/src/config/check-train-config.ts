@@ -53,7 +53,7 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, r
   }
 }
 
-/** What estimators need and a config can take from them. */
+/** Checks that the config gives its estimator what it needs. */
 function checkNeeds(algorithm: TrainConfig["algorithm"], needs: AdvantageEstimator["needs"]): void {
   const { adv_estimator, gdpo_reward_keys: keys, gdpo_reward_weights: weights } = algorithm;
   const refuse = (problem: string, subject: string, expected: string, received: string) => {
@@ -91,7 +91,7 @@ function checkNeeds(algorithm: TrainConfig["algorithm"], needs: AdvantageEstimat
     );
 }
 
-/** What decides on the loss in two places must not disagree. */
+/** Settings that decide about the loss must fit together. */
 function checkLoss({ algorithm, actor_rollout_ref }: TrainConfig): void {
   const { policy_loss: loss } = actor_rollout_ref.actor;
   const { bypass_mode, loss_type } = algorithm.rollout_correction;

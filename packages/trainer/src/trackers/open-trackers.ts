@@ -36,7 +36,10 @@ export interface OpenTrackersOptions {
   queue?: Partial<QueueOptions>;
 }
 
-/** Makes what `trainer.logger` names, console and file aside. @throws ConfigError when a tracker lacks address or key. */
+/**
+ * Makes the trackers that `trainer.logger` names, without console and file. @throws ConfigError when a tracker lacks
+ * address or key.
+ */
 export function makeTrackers(config: TrackedConfig, environment: NodeJS.ProcessEnv = process.env): Tracker[] {
   return [...new Set(config.trainer.logger)].flatMap((name) => makers[name]?.(environment) ?? []);
 }

@@ -33,7 +33,10 @@ export interface Tracker {
   readonly name: string;
   /** Returns plain JSON by which a resumed run finds its place again; it comes back as `saved`. */
   start(run: TrackedRun, signal: AbortSignal): Promise<unknown>;
-  /** In the order of steps, at least one. Metrics are finite numbers. @throws GenerationsError when those alone are lost. */
+  /**
+   * In the order of steps, at least one. Metrics are finite numbers. @throws GenerationsError when only the generations
+   * are lost.
+   */
   log(steps: readonly TrackedStep[], signal: AbortSignal): Promise<void>;
   finish(status: RunStatus, signal: AbortSignal): Promise<void>;
 }
