@@ -4,15 +4,16 @@ import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import { writeTinyRun } from "@cria/trainer/testing";
 import { afterAll, describe, expect, it } from "vitest";
-import { criaCommand } from "../testing/spawn-cria.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
+const cria = [process.execPath, join(import.meta.dirname, "..", "..", "bin", "cria.mjs")];
+
 /** Runs `cria` where no file may grow beyond so many KiB: writes fail as on a full disk, at a place of our choice. */
 function run(limitKb: number | "unlimited", ...args: string[]) {
   const shell = `ulimit -f ${limitKb}; exec "$0" "$@"`;
-  const child = spawnSync("bash", ["-c", shell, ...criaCommand, ...args], { encoding: "utf8", timeout: 120_000 });
+  const child = spawnSync("bash", ["-c", shell, ...cria, ...args], { encoding: "utf8", timeout: 120_000 });
   return { code: child.status, stderr: child.stderr };
 }
 

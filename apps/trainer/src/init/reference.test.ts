@@ -14,11 +14,16 @@ import {
   trainConfigSchema,
   writeKey,
 } from "@cria/trainer";
-import { listScripts, makeDefaultConfig, makeRequiredKeys, verlVersions } from "@cria/trainer/testing";
 import { Ajv, type ValidateFunction } from "ajv";
 import formats from "ajv-formats";
 import { afterAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import {
+  listScripts,
+  makeDefaultConfig,
+  makeRequiredKeys,
+  verlVersions,
+} from "../../../../packages/trainer/src/testing/verl-configs.js";
 import { scaffoldEnvironment } from "./scaffold-environment.js";
 
 const packageFolder = join(import.meta.dirname, "..", "..");

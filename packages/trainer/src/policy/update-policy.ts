@@ -66,7 +66,7 @@ export async function updatePolicy(
     shuffle: options.shuffle ?? shuffle,
   };
   const results: TrainResult[] = [];
-  for (let round = 0; round < (options.epochs ?? 1); round++) {
+  for (let round = 0; round < (options.epochs ?? ppo_epochs); round++) {
     const seed = hashSeed(base, step, round);
     for (const [k, indices] of cutMiniBatches(batch.groups, cut, seed).entries()) {
       let sequences = indices.flatMap((i) => scored.get(i) ?? []);

@@ -2,5 +2,4 @@ export * from "./chat-server.js";
 export * from "./drop-times.js";
 export * from "./fake-session.js";
 export * from "./tiny-session.js";
-export * from "./verl-configs.js";
 export * from "./watch-calls.js";
