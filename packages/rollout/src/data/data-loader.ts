@@ -74,7 +74,8 @@ export class DataLoader<Row extends { uid: string }> {
         subject: `state of the data loader: ${name}`,
         expected: `${value} (of this run)`,
         received: `${saved} (saved)`,
-        remedy: "resume with the same files, filters, data.train_batch_size, data.shuffle and data.seed, or start a new run",
+        remedy:
+          "resume with the same files, filters, data.train_batch_size, data.shuffle and data.seed, or start a new run",
       });
     }
     this.at = { epoch: state.epoch, position: state.position };

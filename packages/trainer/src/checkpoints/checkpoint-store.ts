@@ -218,7 +218,8 @@ export async function restoreEngines(checkpoint: Checkpoint, engines: Record<str
         subject: checkpoint.path,
         expected: file,
         received: "a checkpoint of a run without it",
-        remedy: "resume with the algorithm.adv_estimator of that run, or start a new run with trainer.resume_mode=disable",
+        remedy:
+          "resume with the algorithm.adv_estimator of that run, or start a new run with trainer.resume_mode=disable",
       });
     }
     await restoreEngineState(file, checkStateful(name, engine));

@@ -41,7 +41,7 @@ export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
 }
 
 /** Defaults of an update. */
-const { optim, grad_clip, shuffle } = actorSection.parse({});
+const { optim, grad_clip, ppo_epochs, shuffle } = actorSection.parse({});
 
 /** What is updated. */
 interface Trainable {
