@@ -26,6 +26,7 @@ export {
   type ToolListItem,
   type ToolResponse,
   type ToolResult,
+  type ToolStart,
   tool,
 } from "@cria/tools";
 export * from "@cria/trainer";

@@ -22,6 +22,10 @@ export interface ToolResult {
 export interface CreateOptions {
   /** The row's `tools_kwargs[name].create_kwargs`. */
   createKwargs?: Record<string, unknown>;
+  /** The row's `reward_model.ground_truth`, a task's `truth`. */
+  groundTruth?: unknown;
+  /** The task's row (`extra_info.row`); undefined for rows of a config's files. */
+  row?: unknown;
 }
 
 export interface ExecuteOptions {

@@ -3,6 +3,7 @@ export {
   BaseTool,
   type CreateOptions,
   type ExecuteOptions,
+  isTool,
   type ToolOrigin,
   type ToolResponse,
   type ToolResult,
@@ -81,6 +82,7 @@ export {
   type ToolConversation,
   type ToolDefinition,
   type ToolOutput,
+  type ToolStart,
   tool,
 } from "./tool.js";
 export type { ToolClass, ToolConfigEntry, ToolFactory } from "./tool-config-entry.js";

@@ -33,6 +33,14 @@ export interface ToolConversation {
   kwargs: Record<string, unknown>;
 }
 
+/** What `create` gets: what the conversation is about. */
+export interface ToolStart extends ToolConversation {
+  /** The row's `reward_model.ground_truth`, a task's `truth`. */
+  groundTruth: unknown;
+  /** The task's row; undefined for rows of a config's files. */
+  row: unknown;
+}
+
 /** What `execute` gets besides its input. */
 export interface ToolContext<State> extends ToolConversation {
   /** What `create` made for this conversation; undefined without `create`. */
@@ -54,7 +62,7 @@ export interface ToolDefinition<Schema extends ToolInputSchema, State> {
   /** The arguments, an object. What the schema parses and transforms is what `execute` gets. */
   inputSchema: Schema;
   /** Makes the state of a conversation, before its first turn. */
-  create?: (conversation: ToolConversation) => State | Promise<State>;
+  create?: (conversation: ToolStart) => State | Promise<State>;
   /** Runs a call whose arguments fit the schema. What it throws becomes a text for the model. */
   execute: (input: ToolInput<Schema>, context: ToolContext<State>) => ToolOutput | Promise<ToolOutput>;
   /** Reward of the whole conversation from this tool's point of view, at its end. */
@@ -116,9 +124,9 @@ class FunctionTool<Schema extends ToolInputSchema, State> extends BaseTool {
       this.calcReward = async (instanceId, kwargs = {}) => reward(this.stateOf(instanceId), { instanceId, kwargs });
   }
 
-  override async create(instanceId: string, { createKwargs = {} }: CreateOptions = {}) {
+  override async create(instanceId: string, { createKwargs: kwargs = {}, groundTruth, row }: CreateOptions = {}) {
     if (this.definition.create)
-      this.states.start(instanceId, await this.definition.create({ instanceId, kwargs: createKwargs }));
+      this.states.start(instanceId, await this.definition.create({ instanceId, kwargs, groundTruth, row }));
     return { instanceId };
   }
 

@@ -380,6 +380,7 @@ describe("lifecycles", () => {
     const [t] = await run([
       makeRow({
         extra_info: {
+          row: { truth: 7 },
           need_tools_kwargs: true,
           tools_kwargs: {
             wait: {
@@ -393,7 +394,7 @@ describe("lifecycles", () => {
       }),
     ]);
     const [create, execute, reward, release] = tool.calls.kwargs;
-    expect(create).toEqual({ createKwargs: { a: 1 } });
+    expect(create).toEqual({ createKwargs: { a: 1 }, groundTruth: "7", row: { truth: 7 } });
     expect(execute).toMatchObject({ id: "own-id", b: 2, agentData: {}, signal: expect.any(AbortSignal) });
     expect([reward, release]).toEqual([{ c: 3 }, { d: 4 }]);
     expect(t!.rewards.toolScore).toBe(0.5);

@@ -107,11 +107,11 @@ export class ToolSession {
   }
 
   private async createInstance(name: string): Promise<void> {
-    const { tools, multiTurn, signal, addMetric } = this.options;
+    const { tools, row, multiTurn, signal, addMetric } = this.options;
     const id = randomUUID();
-    const creating = Promise.resolve().then(() =>
-      tools.get(name)!.create(id, { createKwargs: this.kwargsOf(name)?.create_kwargs ?? {} }),
-    );
+    const createKwargs = this.kwargsOf(name)?.create_kwargs ?? {};
+    const about = { groundTruth: row.groundTruth, row: row.extraInfo.row };
+    const creating = Promise.resolve().then(() => tools.get(name)!.create(id, { createKwargs, ...about }));
     const instance: OwnedInstance = { id, isCreated: false, created: Promise.resolve() };
     const settle = () => {
       instance.isCreated = true;

@@ -1,8 +1,7 @@
 import { type AdvantageEstimator, composePolicyLoss, rewardStrategies } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
 import { getToolParser } from "@cria/tools";
-import { makeRolloutCorrectionOptions } from "../step/algorithm-options.js";
-import { makePolicyLossOptions } from "../step/policy-loss-options.js";
+import { makePolicyLossOptions, makeRolloutCorrectionOptions } from "../step/algorithm-options.js";
 import { countSamples } from "../task/multi-turn-options.js";
 import type { Registries } from "../task/registries.js";
 import type { TrainConfig } from "./train-config.js";

@@ -100,6 +100,11 @@ export function resolveRawPaths(
   return resolved;
 }
 
+/** Makes all paths of a raw config absolute, in place. @param folder where relative ones start. */
+export function resolveAllPaths(raw: Record<string, unknown>, folder: string): void {
+  for (const { kind, value, holder, name } of listPlaces(raw)) holder[name] = resolveAs(kind, folder, value);
+}
+
 /** The addresses of a hub that a checked config names, without those of `except`. */
 export function listAddresses(
   values: object,

@@ -1,24 +1,27 @@
-import type { ChatMessage, PolicyEngine, SamplingOptions } from "@cria/core";
+import { type ChatMessage, ConfigError, type PolicyEngine, type SamplingOptions } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 
-/** A text that is being generated: await it whole, or iterate over its pieces as they come. */
+/**
+ * A text that is being generated: await it whole, iterate over its pieces as they come, or both. Who leaves the iteration ends the
+ * text there.
+ */
 export class Generation implements PromiseLike<string>, AsyncIterable<string> {
   private readonly pieces: string[] = [];
-  private wake: (() => void) | null = null;
+  private wake: (() => void)[] = [];
   private isOver = false;
+  private readonly left = new AbortController();
   private readonly text: Promise<string>;
 
-  constructor(run: (onText: (piece: string) => void) => Promise<string>) {
+  /** @param run generates; when its signal aborts it ends with what there is. */
+  constructor(run: (onText: (piece: string) => void, left: AbortSignal) => Promise<string>) {
     const onText = (piece: string) => {
       this.pieces.push(piece);
-      this.wake?.();
+      this.notify();
     };
-    this.text = run(onText).finally(() => {
+    this.text = run(onText, this.left.signal).finally(() => {
       this.isOver = true;
-      this.wake?.();
+      this.notify();
     });
-    // A caller that only iterates gets a failure from the iterator, not as an unhandled rejection.
-    this.text.catch(() => undefined);
   }
 
   // biome-ignore lint/suspicious/noThenProperty: it is awaited as a promise is.
@@ -29,15 +32,28 @@ export class Generation implements PromiseLike<string>, AsyncIterable<string> {
     return this.text.then(onText, onError);
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<string> {
-    for (let next = 0; ; ) {
-      while (next < this.pieces.length) yield this.pieces[next++]!;
-      if (this.isOver) break;
-      await new Promise<void>((resolve) => {
-        this.wake = resolve;
-      });
+  /** Pieces from the first on. @throws what ended the generation. */
+  [Symbol.asyncIterator](): AsyncGenerator<string> {
+    // Who iterates hears of a failure there.
+    this.text.catch(() => undefined);
+    return this.iterate();
+  }
+
+  private async *iterate(): AsyncGenerator<string> {
+    try {
+      for (let next = 0; ; ) {
+        while (next < this.pieces.length) yield this.pieces[next++]!;
+        if (this.isOver) break;
+        await new Promise<void>((resolve) => this.wake.push(resolve));
+      }
+    } finally {
+      this.left.abort();
     }
     await this.text;
+  }
+
+  private notify(): void {
+    for (const resolve of this.wake.splice(0)) resolve();
   }
 }
 
@@ -48,12 +64,31 @@ export function generate(
   messages: readonly ChatMessage[],
   options: SamplingOptions & { maxTokens?: number; signal?: AbortSignal },
 ): Generation {
-  return new Generation(async (onText) => {
+  return new Generation(async (onText, left) => {
+    const { maxTokens, temperature = 0, signal, ...sampling } = options;
+    signal?.throwIfAborted();
     const promptIds = tokenizer.encodePrompt(messages);
+    const { contextSize, path } = engine.info;
+    const room = contextSize - promptIds.length;
+    if (room < 1) {
+      throw new ConfigError("has no room for an answer to this prompt", {
+        code: "config/context-too-small",
+        subject: `generate by ${path}`,
+        expected: `a prompt of fewer than ${contextSize} tokens, the context's size`,
+        received: `${promptIds.length} tokens`,
+        remedy: "loadPolicy(path, { contextSize }), or a shorter prompt",
+      });
+    }
     const sequence = engine.createSequence();
     try {
-      const { maxTokens = engine.info.contextSize - promptIds.length, temperature = 0, ...sampling } = options;
-      const { text } = await sequence.generate(promptIds, { ...sampling, temperature, maxTokens, onText });
+      const { text } = await sequence.generate(promptIds, {
+        ...sampling,
+        temperature,
+        maxTokens: Math.min(maxTokens ?? room, room),
+        onText,
+        signal: signal ? AbortSignal.any([signal, left]) : left,
+      });
+      signal?.throwIfAborted();
       return text;
     } finally {
       sequence.dispose();

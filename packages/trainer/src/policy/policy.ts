@@ -9,15 +9,19 @@ import type { PolicyScoreOptions, TokenScores } from "./token-scores.js";
 import { type UpdateOptions, updatePolicy } from "./update-policy.js";
 
 export interface GenerateTextOptions {
-  /** Most tokens; default: what is left of the context. */
+  /** Most tokens, at least 1; default: what is left of the context, which is the most in any case. */
   maxTokens?: number;
-  /** 0 (default): greedy. */
+  /** At least 0; default 0: greedy. */
   temperature?: number;
+  /** Sample from the likeliest tokens of so much probability, in (0, 1]; default 1: from all. */
   topP?: number;
+  /** Sample from so many of the likeliest tokens; default 0: from all. */
   topK?: number;
+  /** Tokens less likely than so many times the likeliest are not sampled, in [0, 1); default 0: all may be. */
   minP?: number;
-  /** Decides what is sampled; default: the policy's. */
+  /** Decides what is sampled: the same seed and prompt give the same text. Default: the policy's. */
   seed?: number;
+  /** Ends the generation; it then throws the signal's reason. */
   signal?: AbortSignal;
 }
 
@@ -102,14 +106,19 @@ export class Policy {
     return scores.map(({ logprobs }) => logprobs);
   }
 
-  /** The assistant's next message: await the text, or iterate over its pieces. Tools are not called. */
+  /**
+   * The assistant's next message: await the text, or iterate over its pieces. Tools are not called.
+   * @param prompt a user's message, or a conversation.
+   * @throws (to who awaits or iterates) ConfigError when the prompt fills the context; TokenizerError when the chat template cannot
+   * render it.
+   */
   generate(prompt: string | readonly ChatMessage[], options: GenerateTextOptions = {}): Generation {
     const messages = typeof prompt === "string" ? [{ role: "user" as const, content: prompt }] : prompt;
     const seed = hashSeed(options.seed ?? this.seed, "generate");
     return generate(this.engine, this.tokenizer, messages, { ...options, seed });
   }
 
-  /** Writes the trained weights as a GGUF that stock llama.cpp loads: with LoRA the adapter, else the model. */
+  /** Writes the trained weights as a GGUF that stock llama.cpp loads: with LoRA the adapter, else the model. @throws EngineError */
   async save(file: string): Promise<void> {
     await (this.engine.info.trainable === "lora" ? this.engine.saveAdapter(file) : this.engine.saveModel(file));
   }
@@ -117,6 +126,7 @@ export class Policy {
   /**
    * Writes a whole model: with LoRA the adapter merged into its base.
    * @param quantize type of the weights' matrices, "q8_0" for example; default: as they are.
+   * @throws EngineError when it cannot be written or the type is unknown.
    */
   async export(file: string, { quantize }: { quantize?: string } = {}): Promise<void> {
     const weights = `${file}.weights`;
@@ -130,8 +140,12 @@ export class Policy {
     }
   }
 
+  /** Ends what is in flight and frees the memory. May be called twice. */
   async dispose(): Promise<void> {
-    if (this.reference !== this.engine) await this.reference?.dispose();
-    await this.engine.dispose();
+    try {
+      if (this.reference !== this.engine) await this.reference?.dispose();
+    } finally {
+      await this.engine.dispose();
+    }
   }
 }

@@ -1,7 +1,7 @@
 import { type DatasetRow, measurePrompts } from "@cria/rollout";
 import { type Report, WorkReporter } from "../events.js";
 import { findPromptCache } from "../task/open-data.js";
-import type { Session } from "./session-type.js";
+import type { Session } from "./session.js";
 
 /** So many rows are measured at once: neither reports nor a cache is worth it. */
 const FEW = 1000;

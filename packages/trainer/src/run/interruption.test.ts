@@ -8,8 +8,8 @@ import { SavePoints } from "../checkpoints/save-points.js";
 import { Policy } from "../policy/policy.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";
+import { TrainingInterrupted } from "./run-steps.js";
 import { trainSession } from "./train-session.js";
-import { TrainingInterrupted } from "./training-interrupted.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());

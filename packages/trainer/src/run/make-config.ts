@@ -3,17 +3,24 @@ import { type AdvantageEstimator, defaultPolicyLoss, type PolicyLossOptions } fr
 import { ConfigError, type Registry } from "@cria/core";
 import { checkConfig } from "../config/check-config.js";
 import { loadConfig } from "../config/load-config.js";
+import { resolveAllPaths } from "../config/paths.js";
 import { isMapping, readKey, writeKey } from "../config/raw-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
+import { areFiles } from "../task/check-definition.js";
 import { openRegistries, type Registries } from "../task/registries.js";
-import { describeTask, ROWS_IN_MEMORY, resolveFile } from "../task/task-config.js";
+import { describeTask, nameFiles, resolveFile } from "../task/task-config.js";
 import type { PartialConfig, TrainOptions } from "./train-options.js";
 
 /** What `train` stands for as a config, and what its names of things in memory mean. */
 export interface MadeConfig {
   config: TrainConfig;
   registries: Registries;
+  /** Whether tool calls are to be read as the model's chat template prints them, for nothing says how. */
+  findsToolFormat: boolean;
 }
+
+const actor = "actor_rollout_ref.actor";
+const rollout = "actor_rollout_ref.rollout";
 
 /** The config of a training. @throws ConfigError naming every wrong key */
 export function makeConfig(options: TrainOptions): MadeConfig {
@@ -23,11 +30,14 @@ export function makeConfig(options: TrainOptions): MadeConfig {
     (registries[registry] as Registry<unknown>).register(name, value);
     return name;
   });
-  return { config: checkConfig(trainConfigSchema, raw, "train()"), registries };
+  const config = checkConfig(trainConfigSchema, raw, "train()");
+  const findsToolFormat = options.task !== undefined && readKey(raw, `${rollout}.multi_turn.format`) === undefined;
+  return { config, registries, findsToolFormat };
 }
 
 /**
- * The same training as a config, to be written as YAML: what a config's defaults say anyway is left out.
+ * The same training as a config, to be written as YAML: what neither options nor their `config` say is left out. Paths are
+ * absolute, so that the file may lie anywhere.
  * @throws ConfigError naming everything that lies in memory alone: functions, rows, tools, trackers.
  */
 export function toConfig(options: TrainOptions): PartialConfig {
@@ -41,9 +51,11 @@ export function toConfig(options: TrainOptions): PartialConfig {
       remedy: "move it into a file, and name that",
     });
   }
-  return makeRaw(options, (registry) => {
+  const raw = makeRaw(options, (registry) => {
     throw new ConfigError("cannot be written into a config", { code: "config/in-memory", subject: registry });
-  }) as PartialConfig;
+  });
+  resolveAllPaths(raw, options.configFolder ?? process.cwd());
+  return raw as PartialConfig;
 }
 
 /**
@@ -69,11 +81,12 @@ function makeRaw(options: TrainOptions, register: Register): Record<string, unkn
   /** What `train` says where neither option nor config does. */
   const otherwise = (key: string, value: unknown) => readKey(raw, key) === undefined && set(key, value);
   if (task) mergeInto(raw, describeTask(task.definition));
-  const rollout = "actor_rollout_ref.rollout";
-  const actor = "actor_rollout_ref.actor";
   const model = "actor_rollout_ref.model";
   set(`${model}.path`, options.model && resolveFile(options.model));
-  if (lora === null) set(`${model}.lora_rank`, 0);
+  if (lora === null) {
+    set(`${model}.lora_rank`, 0);
+    set(`${model}.lora_adapter_path`, null);
+  }
   set(`${model}.lora_rank`, lora?.rank);
   set(`${model}.lora_alpha`, lora?.alpha);
   set(`${model}.target_modules`, lora?.targets && [...lora.targets]);
@@ -84,13 +97,13 @@ function makeRaw(options: TrainOptions, register: Register): Record<string, unkn
   set(`${rollout}.seed`, options.seed);
   set("data.seed", options.seed);
   set("data.train_batch_size", options.batchSize);
-  otherwise(`${actor}.ppo_mini_batch_size`, options.batchSize ?? 16);
+  otherwise(`${actor}.ppo_mini_batch_size`, readKey(raw, "data.train_batch_size") ?? 16);
   set(`${actor}.optim.lr`, options.learningRate);
   set(
     "algorithm.adv_estimator",
     nameValue(options.advantages, (value) => register("advantageEstimators", value)),
   );
-  if (loss) setLoss(loss, set, register);
+  if (loss) setLoss(loss, raw, register);
   set("trainer.total_training_steps", options.steps);
   set("trainer.total_epochs", options.epochs);
   set("trainer.experiment_name", options.name);
@@ -107,9 +120,7 @@ function makeRaw(options: TrainOptions, register: Register): Record<string, unkn
   set("trainer.logger", named && ["console", "file", ...named]);
   if (validation) {
     const { rows, every, before, n, temperature } = validation;
-    const files = typeof rows === "string" ? [rows] : rows;
-    const areFiles = files.every((row: unknown) => typeof row === "string");
-    set("data.val_files", areFiles ? files.map((file) => resolveFile(String(file))) : [ROWS_IN_MEMORY]);
+    set("data.val_files", nameFiles(rows));
     set("trainer.test_freq", every);
     set("trainer.val_before_train", before);
     set(`${rollout}.val_kwargs.n`, n);
@@ -132,54 +143,71 @@ function nameValue(
   return value === undefined || typeof value === "string" ? value : register(value);
 }
 
-/** A loss as the keys of a config. */
-function setLoss(loss: PolicyLossOptions, set: (key: string, value: unknown) => void, register: Register): void {
-  const actor = "actor_rollout_ref.actor";
+/** A loss as the keys of a config. It is whole: what the config says of a loss beside it has no effect. */
+function setLoss(loss: PolicyLossOptions, raw: Record<string, unknown>, register: Register): void {
+  if (loss.currentCorrection !== null) {
+    throw new ConfigError("is made by the config alone", {
+      code: "config/bad-value",
+      subject: "train: loss.currentCorrection",
+      expected: "null",
+      received: "a correction",
+      remedy: "say it as config: { algorithm: { rollout_correction: { bypass_mode: true, ... } } }",
+    });
+  }
   const name = (registry: Parameters<Register>[0], value: unknown) =>
     typeof value === "string" ? value : register(registry, value);
-  const changed = <K extends keyof PolicyLossOptions>(key: K) =>
-    loss[key] === defaultPolicyLoss[key] ? undefined : loss[key];
-  set(`${actor}.policy_loss.loss_mode`, name("policyLosses", loss.lossMode));
-  set(`${actor}.loss_agg_mode`, name("aggregations", loss.lossAggMode));
-  set(`${actor}.loss_scale_factor`, changed("lossScaleFactor"));
-  set(`${actor}.clip_ratio_low`, loss.clipRatioLow);
-  set(`${actor}.clip_ratio_high`, loss.clipRatioHigh);
-  set(`${actor}.clip_ratio_c`, changed("clipRatioC"));
-  set(`${actor}.entropy_coeff`, changed("entropyCoeff"));
-  set(`${actor}.tau_pos`, changed("tauPos"));
-  set(`${actor}.tau_neg`, changed("tauNeg"));
-  set(`${actor}.policy_loss.clip_cov_ratio`, changed("clipCovRatio"));
-  set(`${actor}.policy_loss.clip_cov_lb`, changed("clipCovLb"));
-  set(`${actor}.policy_loss.clip_cov_ub`, changed("clipCovUb"));
-  set(`${actor}.policy_loss.kl_cov_ratio`, changed("klCovRatio"));
-  set(`${actor}.policy_loss.ppo_kl_coef`, changed("ppoKlCoef"));
-  set(`${actor}.policy_loss.dro_beta`, changed("droBeta"));
-  if (!loss.kl) return;
-  set(`${actor}.use_kl_loss`, true);
-  set(`${actor}.kl_loss_coef`, loss.kl.coefficient);
-  set(`${actor}.kl_loss_type`, name("klEstimates", loss.kl.type));
+  const set = (key: string, value: unknown) => writeKey(raw, `${actor}.${key}`, value);
+  /** A config's default need not be written. */
+  const setUnless = (key: string, value: unknown, common: unknown) => {
+    if (value !== common || readKey(raw, `${actor}.${key}`) !== undefined) set(key, value);
+  };
+  const { kl, clipRatioLow, clipRatioHigh } = loss;
+  set("policy_loss.loss_mode", name("policyLosses", loss.lossMode));
+  set("loss_agg_mode", name("aggregations", loss.lossAggMode));
+  set("clip_ratio_low", clipRatioLow);
+  set("clip_ratio_high", clipRatioHigh);
+  for (const [key, option] of lossKeys) setUnless(key, loss[option], defaultPolicyLoss[option]);
+  setUnless("use_kl_loss", kl !== null, false);
+  if (!kl) return;
+  set("kl_loss_coef", kl.coefficient);
+  set("kl_loss_type", name("klEstimates", kl.type));
 }
+
+const lossKeys: readonly (readonly [string, keyof PolicyLossOptions])[] = [
+  ["loss_scale_factor", "lossScaleFactor"],
+  ["clip_ratio_c", "clipRatioC"],
+  ["entropy_coeff", "entropyCoeff"],
+  ["tau_pos", "tauPos"],
+  ["tau_neg", "tauNeg"],
+  ["policy_loss.clip_cov_ratio", "clipCovRatio"],
+  ["policy_loss.clip_cov_lb", "clipCovLb"],
+  ["policy_loss.clip_cov_ub", "clipCovUb"],
+  ["policy_loss.kl_cov_ratio", "klCovRatio"],
+  ["policy_loss.ppo_kl_coef", "ppoKlCoef"],
+  ["policy_loss.dro_beta", "droBeta"],
+];
 
 /** What no config can name. */
 function listInMemory({ task, validation, advantages, loss, trackers }: TrainOptions): string[] {
   const found: string[] = [];
-  const isMissing = (rows: readonly unknown[] | string) =>
-    typeof rows !== "string" && rows.some((r) => typeof r !== "string");
   if (task) {
-    const { rows, prompt, truth, system, tools, interaction, reward } = task.definition;
-    if (isMissing(rows)) found.push("task.rows");
+    const { rows, prompt, truth, system, name, tools, interaction, reward } = task.definition;
+    if (!areFiles(rows)) found.push("task.rows");
     for (const [name, value] of Object.entries({ prompt, truth, reward }))
       if (typeof value === "function") found.push(nameFunction(`task.${name}`, value));
     if (system !== undefined) found.push("task.system");
+    if (name !== undefined) found.push("task.name");
     if (typeof tools === "object")
       tools.forEach((tool, i) => {
         found.push(`task.tools[${i}]${"name" in tool && typeof tool.name === "string" ? ` (${tool.name})` : ""}`);
       });
     if (typeof interaction === "object") found.push(`task.interaction (${interaction.name})`);
   }
-  if (validation && isMissing(validation.rows)) found.push("validation.rows");
+  if (validation && !areFiles(validation.rows)) found.push("validation.rows");
   if (typeof advantages === "function") found.push(nameFunction("advantages", advantages));
-  if (loss && typeof loss.lossMode !== "string") found.push("loss");
+  for (const key of ["lossMode", "lossAggMode"] as const)
+    if (loss && typeof loss[key] !== "string") found.push(`loss.${key}`);
+  if (loss?.kl && typeof loss.kl.type !== "string") found.push("loss.kl.type");
   trackers?.forEach((tracker, i) => {
     if (typeof tracker !== "string") found.push(`trackers[${i}] (${tracker.name})`);
   });

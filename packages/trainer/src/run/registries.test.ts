@@ -7,8 +7,7 @@ import { agentLoops, registerReward } from "@cria/rollout";
 import { afterAll, describe, expect, it } from "vitest";
 import { runTrainingStep } from "../step/training-step.js";
 import { writeTinyRun } from "../testing/tiny-session.js";
-import { openSession } from "./session.js";
-import type { Session } from "./session-type.js";
+import { openSession, type Session } from "./session.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());

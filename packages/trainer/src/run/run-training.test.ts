@@ -4,9 +4,9 @@ import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { RunFolder, writeAtomically } from "../checkpoints/run-folder.js";
 import type { StepMetrics } from "../step/collect-metrics.js";
+import { countSteps } from "../step/learning-rate.js";
 import { openTinySession } from "../testing/tiny-session.js";
 import { validate } from "../validation/validate.js";
-import { countSteps } from "./count-steps.js";
 import { runTraining } from "./run-training.js";
 
 const models = new TinyModels();

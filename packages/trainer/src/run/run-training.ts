@@ -1,16 +1,16 @@
+import { Session as Inspector } from "node:inspector/promises";
 import { join } from "node:path";
 import type { PolicyEngine } from "@cria/core";
 import { DataLoader, type DataLoaderPlace, type DataLoaderState, type DatasetRow } from "@cria/rollout";
 import { type Checkpoint, type CheckpointStore, restoreEngines } from "../checkpoints/checkpoint-store.js";
-import { type RunFolder, writeLines } from "../checkpoints/run-folder.js";
+import { type RunFolder, writeAtomically, writeLines } from "../checkpoints/run-folder.js";
 import { SavePoints } from "../checkpoints/save-points.js";
 import type { StepMetrics } from "../step/collect-metrics.js";
+import { countSteps } from "../step/learning-rate.js";
 import { runTrainingStep, type StepResult } from "../step/training-step.js";
-import { countSteps } from "./count-steps.js";
 import { dumpTrajectories } from "./dump-trajectories.js";
-import { profileStep } from "./profile-step.js";
 import { runSteps, type Unvalidated } from "./run-steps.js";
-import type { Session } from "./session-type.js";
+import type { Session } from "./session.js";
 
 export interface TrainingHooks {
   onStep?: (step: number, total: number, metrics: StepMetrics) => void;
@@ -148,4 +148,20 @@ export async function saveWeights(
   const file = folder.file(nameWeights(engine));
   await (lora ? engine.saveAdapter(file) : engine.saveModel(file));
   return file;
+}
+
+/** Runs work under V8's CPU profiler and writes what it saw; Chrome's developer tools and speedscope open the file. */
+async function profileStep<T>(file: string, work: () => Promise<T>): Promise<T> {
+  const session = new Inspector();
+  session.connect();
+  try {
+    await session.post("Profiler.enable");
+    await session.post("Profiler.start");
+    const result = await work();
+    const { profile } = await session.post("Profiler.stop");
+    await writeAtomically(file, JSON.stringify(profile));
+    return result;
+  } finally {
+    session.disconnect();
+  }
 }

@@ -9,7 +9,10 @@ import type { Report } from "../events.js";
 import { loadConfiguredModel } from "../policy/load-configured-model.js";
 import { loadReference } from "../policy/load-policy.js";
 import { Policy } from "../policy/policy.js";
+import type { JudgedRewards } from "../rewards/judged-rewards.js";
 import { makeKlControllerOptions } from "../step/algorithm-options.js";
+import { openCritic } from "../step/critic.js";
+import type { StepParts } from "../step/training-step.js";
 import { Disposables } from "../task/disposables.js";
 import { filterData, openData } from "../task/open-data.js";
 import { fitToolFormat, openEnvironment } from "../task/open-environment.js";
@@ -17,16 +20,25 @@ import { openRegistries } from "../task/registries.js";
 import type { Task } from "../task/task.js";
 import { loadAlgorithms } from "../user-code/load-algorithms.js";
 import { providePackages } from "../user-code/provide-packages.js";
-import { openCritic } from "./open-critic.js";
-import type { Session } from "./session-type.js";
+
+/** Everything that a config names, loaded: model, data, tools, reward. Who opens it hands its parts on. */
+export interface Session extends StepParts {
+  trainRows: DatasetRow[];
+  valRows: DatasetRow[];
+  /** `environment.reward` where models judge beside the rules; null without. */
+  judgedRewards: JudgedRewards | null;
+  dispose(): Promise<void>;
+}
 
 export interface SessionOptions {
   /** Rows, tools and rewards in memory, in place of those that the config names. */
   task?: Task<object>;
-  /** Held-out rows in memory. */
+  /** Held-out rows, in place of those that the config names. */
   valRows?: readonly DatasetRow[];
   /** Estimators and losses in memory, by the names that the config gives them. */
   registries?: ReturnType<typeof openRegistries>;
+  /** Whether tool calls are read as the model's chat template prints them, whatever the config says; default false. */
+  findsToolFormat?: boolean;
   /** A ready engine instead of the config's model, for tests. */
   engine?: PolicyEngine;
   signal?: AbortSignal;
@@ -56,7 +68,7 @@ async function openParts(
   const registries = options.registries ?? openRegistries();
   await loadAlgorithms(config, folder, registries);
   checkTrainConfig(config, registries);
-  const allRows = task ? { train: await task.load(), val: [...(valRows ?? [])] } : await openData(data, folder);
+  const allRows = await openData(data, folder, { train: await task?.load(), val: valRows });
   const { environment, judgedRewards, dispose } = await openEnvironment(config, folder, {
     registries,
     rows: [...allRows.train, ...allRows.val],
@@ -74,7 +86,7 @@ async function openParts(
   const reference = await openReference(config, engine, resolvePath(folder, config.actor_rollout_ref.model.path));
   if (reference !== engine) open.add(() => reference?.dispose());
   const policy = new Policy({ engine, tokenizer, reference, seed: config.actor_rollout_ref.rollout.seed });
-  if (task && task.definition.toolFormat === undefined) fitToolFormat(environment, policy);
+  if (options.findsToolFormat) fitToolFormat(environment, policy);
   const critic = await openCritic(config, folder, registries);
   open.add(() => critic?.engine.dispose());
   return {

@@ -12,24 +12,27 @@ type DeepPartial<T> = T extends readonly unknown[] ? T : T extends object ? { [K
 
 /** Held-out rows, and when the policy answers them. */
 export interface ValidationOptions {
-  /** Rows of the task's kind, or files of rows. */
-  rows: Task["definition"]["rows"];
-  /** Steps between validations; default: only before and after. */
+  /** Rows of the task's kind, or files of rows. Prompt, system message and truth are made of them as of the task's. */
+  rows: Task<object>["definition"]["rows"];
+  /** Steps between validations, at least 1; default: only before and after. */
   every?: number;
   /** Whether to validate before the first step; default true. */
   before?: boolean;
-  /** Conversations of each row; default 1. */
+  /** Conversations of each row, at least 1; default 1. */
   n?: number;
-  /** Default 0: greedy. */
+  /** Of sampling, at least 0; default 0: greedy. */
   temperature?: number;
 }
 
-/** What `train` does. What is left out is as in the config, where nothing else is said here. */
+/**
+ * What `train` does. What is left out is as in `config`, then as said here, then as in the defaults of a config.
+ */
 export interface TrainOptions {
   /** A GGUF file or an address: hf:<owner>/<model>:<quantisation>. May stand in `config` instead. */
   model?: string;
   /** Rows, tools and reward: `defineTask({...})`. May stand in `config` instead, by paths. */
   task?: Task<object>;
+  /** Held-out rows. Default: `data.val_files` of `config`, else none. */
   validation?: ValidationOptions;
   /** Steps in all; default: those of `epochs`. */
   steps?: number;
@@ -39,13 +42,16 @@ export interface TrainOptions {
   batchSize?: number;
   /** Conversations of each prompt; default 8. */
   n?: number;
-  /** Of sampling; default 1. */
+  /** Of sampling, above 0; default 1. */
   temperature?: number;
   /** Of sampling, of the rows' order, and of what a new adapter starts from; default 0. */
   seed?: number;
-  /** Default 1e-4. */
+  /** Of AdamW, at least 0; default 1e-4. */
   learningRate?: number;
-  /** The adapter that is trained, rank 16 by default; null: all weights of an F32 model. */
+  /**
+   * The adapter that is trained: a new one of `rank` (default 16), `alpha` (default 16; it counts alpha / rank times) and `targets` (default: all linear
+   * layers), or one from the file `path`; null: all weights of an F32 model are trained.
+   */
   lora?: { rank?: number; alpha?: number; targets?: readonly string[]; path?: string } | null;
   /** An advantage estimator or the name of one; default "grpo". */
   advantages?: string | AdvantageEstimator;
@@ -57,17 +63,17 @@ export interface TrainOptions {
   folder?: string;
   /** true: go on from the run's newest checkpoint; a path: from that one; default false, where an earlier run is moved aside. */
   resume?: boolean | string;
-  /** Steps and minutes between checkpoints, and how many are kept. Default: every 5 minutes, and at the end. */
+  /** Steps and minutes between checkpoints, and how many are kept (default: all). Default: every 5 minutes, and at the end. */
   save?: { every?: number; minutes?: number; keep?: number };
   /** Names ("tensorboard", "wandb", "mlflow") or trackers of your own; metrics.jsonl is written all the same. */
   trackers?: readonly (string | Tracker)[];
-  /** Default: all cores. */
+  /** Threads of the CPU; default: all cores. */
   threads?: number;
   /** "auto" (default), "cpu" or "cuda". */
   device?: TrainConfig["trainer"]["device"];
-  /** Ends the run at once; what was done is saved. `await` then throws TrainingInterrupted. */
+  /** Ends the run at once, in the middle of a step; what was done is saved. `await` then throws TrainingInterrupted. */
   signal?: AbortSignal;
-  /** Told of all that happens. */
+  /** Told of all that happens, in order. What it throws ends the training. */
   report?: Report;
   /** Any other key of a config. What stands above goes before it. */
   config?: PartialConfig;

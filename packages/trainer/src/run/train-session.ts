@@ -4,13 +4,13 @@ import { findResume, findRunPath, type OpenedRun, openRun } from "../checkpoints
 import { findProblems, type Problem } from "../diagnose/find-problems.js";
 import { type Report, WorkReporter } from "../events.js";
 import type { StepMetrics } from "../step/collect-metrics.js";
+import { countSteps } from "../step/learning-rate.js";
 import type { Generation } from "../trackers/generation.js";
 import { startTrackers, type Trackers } from "../trackers/open-trackers.js";
 import { pickGenerations } from "../trackers/pick-generations.js";
 import type { Tracker } from "../trackers/tracker.js";
 import { runValidation } from "../validation/run-validation.js";
 import { readSuccess, type Validation } from "../validation/validate.js";
-import { countSteps } from "./count-steps.js";
 import {
   compareEnds,
   type Measurements,
@@ -18,9 +18,9 @@ import {
   type RunProgress,
   readFirstValidation,
 } from "./measure-progress.js";
+import { TrainingInterrupted } from "./run-steps.js";
 import { listEngines, nameWeights, runTraining } from "./run-training.js";
-import type { Session } from "./session-type.js";
-import { TrainingInterrupted } from "./training-interrupted.js";
+import type { Session } from "./session.js";
 
 export interface TrainSessionOptions {
   /** Where relative paths of the config start. */

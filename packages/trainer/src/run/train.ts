@@ -1,24 +1,28 @@
 import { ConfigError } from "@cria/core";
+import type { DatasetRow } from "@cria/rollout";
 import { checkRun } from "../checkpoints/open-run.js";
+import { resolvePath } from "../config/paths.js";
+import type { TrainConfig } from "../config/train-config.js";
 import type { Problem } from "../diagnose/find-problems.js";
 import type { StepEvent } from "../events.js";
 import { fetchTrainAddresses } from "../hub/fetch-addresses.js";
 import type { StepMetrics } from "../step/collect-metrics.js";
-import { ROWS_IN_MEMORY } from "../task/task-config.js";
+import { areFiles } from "../task/check-definition.js";
+import { Task } from "../task/task.js";
 import { makeTrackers } from "../trackers/open-trackers.js";
 import type { Validation } from "../validation/validate.js";
 import { findOverlongPrompts } from "./find-overlong-prompts.js";
 import { makeConfig } from "./make-config.js";
 import type { RunProgress } from "./measure-progress.js";
-import { openSession } from "./session.js";
-import type { Session } from "./session-type.js";
+import { openSession, type Session } from "./session.js";
 import type { TrainOptions } from "./train-options.js";
 import { trainSession } from "./train-session.js";
 
 /** A step that is done. */
 export interface TrainStep {
-  /** From 1. */
+  /** From 1, over resumed runs. */
   step: number;
+  /** Steps of the whole training. */
   total: number;
   /** Mean reward of the conversations that did not fail; null when all did. */
   reward: number | null;
@@ -35,6 +39,7 @@ export interface TrainResult {
   /** Success at its first measurement and at its last: of validations, or of training where there were fewer than two. */
   before: number | null;
   after: number | null;
+  /** The same with their steps, and what was measured; null where there is nothing to compare. */
   progress: RunProgress | null;
   /** The trained adapter, a GGUF that stock llama.cpp loads; null with full training. */
   adapter: string | null;
@@ -50,7 +55,10 @@ export interface TrainResult {
   heldOutRows: number;
 }
 
-/** A training under way: await its result, or iterate over its steps. Who leaves the iteration stops the training. */
+/**
+ * A training under way: await its result, iterate over its steps, or both. Who leaves the iteration stops the training. A failure
+ * reaches everyone who awaits or iterates; where nobody does it is an unhandled rejection.
+ */
 export class TrainRun implements PromiseLike<TrainResult>, AsyncIterable<TrainStep> {
   private readonly steps: TrainStep[] = [];
   private readonly evaluations: PromiseWithResolversOf<Validation | null>[] = [];
@@ -65,10 +73,13 @@ export class TrainRun implements PromiseLike<TrainResult>, AsyncIterable<TrainSt
       this.notify();
       this.refuseEvaluations();
     });
-    // Who only iterates hears of a failure there.
-    this.result.catch(() => undefined);
   }
 
+  /**
+   * The result, of the steps that were taken.
+   * @throws ConfigError, DataError, EngineError, HubError or ToolError, each naming what is wrong; TrainingInterrupted when the signal
+   * aborted.
+   */
   // biome-ignore lint/suspicious/noThenProperty: it is awaited as a promise is.
   then<A = TrainResult, B = never>(
     onResult?: ((result: TrainResult) => A | PromiseLike<A>) | null,
@@ -77,8 +88,14 @@ export class TrainRun implements PromiseLike<TrainResult>, AsyncIterable<TrainSt
     return this.result.then(onResult, onError);
   }
 
-  /** Steps from the first on, as they are done. @throws what ended the training, after its last step */
-  async *[Symbol.asyncIterator](): AsyncGenerator<TrainStep> {
+  /** Steps from the first on, as they are done, also for who comes late. @throws what ended the training, after its last step. */
+  [Symbol.asyncIterator](): AsyncGenerator<TrainStep> {
+    // Who iterates hears of a failure there.
+    this.result.catch(() => undefined);
+    return this.iterate();
+  }
+
+  private async *iterate(): AsyncGenerator<TrainStep> {
     let isWhole = false;
     try {
       for (let next = 0; ; ) {
@@ -93,12 +110,18 @@ export class TrainRun implements PromiseLike<TrainResult>, AsyncIterable<TrainSt
     await this.result;
   }
 
-  /** Ends the training after the step that it takes; what was done is saved, and the result is of that. */
+  /**
+   * Ends the training after the step that it takes; what was done is saved, and the result is of that. A run that is over stays as
+   * it is.
+   */
   stop(): void {
     this.isStopping = true;
   }
 
-  /** Validates once more, after the step that the training takes. Null where there are no held-out rows. */
+  /**
+   * Validates once more, after the step that the training takes; the training waits for it. Null where there are no held-out rows.
+   * @throws ConfigError when no further step comes; the signal's reason when it aborts.
+   */
   evaluate(): Promise<Validation | null> {
     return new Promise((resolve, reject) => {
       this.evaluations.push({ resolve, reject });
@@ -107,13 +130,16 @@ export class TrainRun implements PromiseLike<TrainResult>, AsyncIterable<TrainSt
   }
 
   private refuseEvaluations(): void {
-    const error = new ConfigError("comes after the training's last step", {
-      code: "config/run-over",
-      subject: "evaluate()",
-      expected: "a training that takes further steps",
-      remedy: "load what it trained: loadPolicy(model, { lora: { path: adapter } })",
-    });
-    for (const { reject } of this.evaluations.splice(0)) reject(error);
+    for (const { reject } of this.evaluations.splice(0))
+      reject(
+        new ConfigError("comes after the training's last step", {
+          code: "config/run-over",
+          subject: "evaluate()",
+          expected: "a training that takes further steps",
+          received: `one that ended after ${this.steps.length} steps`,
+          remedy: "load what it trained: loadPolicy(model, { lora: { path: adapter } })",
+        }),
+      );
   }
 
   private notify(): void {
@@ -121,8 +147,8 @@ export class TrainRun implements PromiseLike<TrainResult>, AsyncIterable<TrainSt
   }
 
   private async run(options: TrainOptions): Promise<TrainResult> {
-    const { task, validation, signal, configFolder = process.cwd() } = options;
-    const { config, registries } = makeConfig(options);
+    const { task, signal, configFolder = process.cwd() } = options;
+    const { config, registries, findsToolFormat } = makeConfig(options);
     const report: TrainOptions["report"] = (event) => {
       if (event.type === "step") {
         this.steps.push(describeStep(event));
@@ -132,13 +158,13 @@ export class TrainRun implements PromiseLike<TrainResult>, AsyncIterable<TrainSt
     };
     const own = (options.trackers ?? []).filter((tracker) => typeof tracker !== "string");
     const trackers = [...makeTrackers(config), ...own];
-    const isInMemory = config.data.train_files.includes(ROWS_IN_MEMORY);
-    await fetchTrainAddresses(config, { report, signal }, isInMemory ? ["data.train_files", "data.val_files"] : []);
+    await fetchTrainAddresses(config, { report, signal });
     if (!config.trainer.val_only) await checkRun(config);
     const session = await openSession(config, configFolder, {
       task,
-      valRows: task && validation ? await task.withRows(validation.rows).load() : undefined,
+      valRows: await loadHeldOut(options, config, configFolder),
       registries,
+      findsToolFormat,
       signal,
       report,
     });
@@ -161,6 +187,24 @@ export class TrainRun implements PromiseLike<TrainResult>, AsyncIterable<TrainSt
   }
 }
 
+/** Held-out rows that the task makes, or that lie in memory; undefined: those of the config, as it says. */
+async function loadHeldOut(
+  { task, validation }: TrainOptions,
+  { data }: TrainConfig,
+  folder: string,
+): Promise<DatasetRow[] | undefined> {
+  const name = "validation.rows";
+  if (validation && !areFiles(validation.rows))
+    return (task?.withRows(validation.rows, name) ?? new Task({ rows: validation.rows }, name)).load();
+  if (!task || !data.val_files) return undefined;
+  return task
+    .withRows(
+      data.val_files.map((file) => resolvePath(folder, file)),
+      name,
+    )
+    .load();
+}
+
 interface PromiseWithResolversOf<T> {
   resolve: (value: T) => void;
   reject: (error: unknown) => void;
@@ -168,7 +212,8 @@ interface PromiseWithResolversOf<T> {
 
 /**
  * Trains a policy on a task: `await train({ model, task })`, or `for await (const step of train({ model, task }))`.
- * It begins at once.
+ * It begins at once, and several may run at a time, each in a run folder of its own (`name`, `folder`). What is wrong with the
+ * options is thrown to who awaits or iterates.
  */
 export function train(options: TrainOptions): TrainRun {
   return new TrainRun(options);

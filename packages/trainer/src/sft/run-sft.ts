@@ -6,7 +6,7 @@ import { checkRun, type OpenedRun, openRun } from "../checkpoints/open-run.js";
 import { resolvePath } from "../config/paths.js";
 import type { SftConfig } from "../config/sft-config.js";
 import { type Report, WorkReporter } from "../events.js";
-import { TrainingInterrupted } from "../run/training-interrupted.js";
+import { TrainingInterrupted } from "../run/run-steps.js";
 import { makeTrackers, startTrackers, type Trackers } from "../trackers/open-trackers.js";
 import type { Tracker } from "../trackers/tracker.js";
 import { openSft, type SftSession } from "./open-sft.js";

@@ -8,6 +8,10 @@ import { ConfigError, type Trajectory } from "@cria/core";
 import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
 import type { Advantages, Groups } from "./groups.js";
 
+/**
+ * What estimators may be told. `gamma`: discount of rewards-to-go by token, in [0, 1], default 1. `normalizeByStd`: whether grpo
+ * and grpoPassk divide by the standard deviation of the group, default true.
+ */
 export interface AdvantageOptions extends Pick<AdvantageInputs, "gamma" | "normalizeByStd"> {}
 
 /** The result when failures leave no trajectory; estimators are not called then. */
@@ -40,7 +44,10 @@ export function cutTokens(trajectories: readonly Trajectory[], flat: Float32Arra
   return trajectories.map((_, i) => flat.subarray(offsets[i]!, offsets[i + 1]!));
 }
 
-/** Advantages of groups by an estimator that needs nothing beside rewards: a registered one or your own. */
+/**
+ * Advantages of groups by an estimator that needs nothing beside rewards: a registered one or your own. What failed is left out.
+ * @throws ConfigError for an unknown name, or an estimator that needs more.
+ */
 export function estimate(
   estimator: string | AdvantageEstimator,
   groups: Groups,
@@ -65,7 +72,9 @@ export function estimate(
 
 const by = (name: string) => (groups: Groups, options?: AdvantageOptions) => estimate(name, groups, options);
 
-/** Advantage estimators over groups. Those that need a critic or further rollouts come with `train`. */
+/**
+ * Advantage estimators over groups: `groups.toBatch(advantages.grpo(groups))`. Those that need a critic or further rollouts come with `train`.
+ */
 export const advantages = {
   /**
    * Reward minus the group's mean, divided by its standard deviation unless `normalizeByStd` is false

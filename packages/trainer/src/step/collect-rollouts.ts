@@ -1,12 +1,10 @@
 import { type AdvantageEstimator, keepVaryingGroups } from "@cria/algorithms";
-import { hasFailed, type Trajectory } from "@cria/core";
+import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import type { DatasetRow, UnjudgedTrajectory } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
-import type { Groups } from "./groups.js";
-import { addFailures, type Learnable } from "./leave-out-failures.js";
-import { readReward } from "./read-reward.js";
+import type { Stopwatch } from "../stopwatch.js";
+import { addFailures, type Groups, type Learnable } from "./groups.js";
 import type { RunningRollouts } from "./roll-out.js";
-import type { Stopwatch } from "./stopwatch.js";
 
 /** Rollouts of a step, groups side by side. */
 export interface Rollouts extends Learnable {
@@ -145,4 +143,27 @@ function joinRollouts(parts: readonly Rollouts[]): Rollouts {
     joined.trajectories.push(...trajectories);
   }
   return joined;
+}
+
+/**
+ * Reads the number that a config names: seq_reward (null), score, or a number that the reward function returned beside
+ * the score.
+ * @param key of the config, for the error.
+ * @throws DataError when the trajectory has no such number.
+ */
+export function readReward(
+  { reward, rewards, extraFields, rowIndex }: Trajectory,
+  name: string | null,
+  key: string,
+): number {
+  if (name === null || name === "seq_reward" || name === "seq_final_reward") return reward;
+  if (name === "score") return rewards.score!;
+  const value = extraFields[name];
+  if (typeof value === "boolean" || (typeof value === "number" && Number.isFinite(value))) return Number(value);
+  throw new DataError("is no number of this conversation", {
+    code: "data/bad-metric",
+    subject: `${key} "${name}" of row ${rowIndex}`,
+    expected: "seq_reward, seq_final_reward, score, or a number that the reward function returns beside its score",
+    received: value === undefined ? `only ${["score", ...Object.keys(extraFields)].join(", ")}` : String(value),
+  });
 }

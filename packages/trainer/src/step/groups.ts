@@ -1,8 +1,7 @@
 import type { AdvantageEstimator } from "@cria/algorithms";
-import { hasFailed, type Trajectory } from "@cria/core";
+import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { type Batch, makeBatch } from "../policy/batch.js";
-import { type Learnable, leaveOutFailures } from "./leave-out-failures.js";
 
 /** Advantages of the trajectories that can be learned from. */
 export interface Advantages {
@@ -10,6 +9,7 @@ export interface Advantages {
   indices: readonly number[];
   /** Of each of `indices`, as long as the trajectory's tokens; 0 where nothing was sampled. */
   advantages: readonly Float32Array[];
+  /** What the estimator tells beside, by names of the field. */
   metrics: Record<string, number>;
 }
 
@@ -23,7 +23,7 @@ export interface GroupsParts {
   responseLength: number;
 }
 
-/** The rollouts of some rows: several of each. */
+/** The rollouts of some rows: several of each. `rollOut` makes them. */
 export class Groups implements Iterable<readonly Trajectory[]> {
   readonly rows: readonly DatasetRow[];
   readonly trajectories: readonly Trajectory[];
@@ -42,7 +42,7 @@ export class Groups implements Iterable<readonly Trajectory[]> {
     return average(this.trajectories.filter((t) => !hasFailed(t)).map((t) => t.reward));
   }
 
-  /** Mean score of the conversations that did not fail, without step rewards and shaping; null when none has one. */
+  /** Mean score of the conversations that were judged, without step rewards and shaping; null when none was. */
   get success(): number | null {
     return average(this.trajectories.flatMap(({ rewards }) => rewards.score ?? []));
   }
@@ -57,14 +57,113 @@ export class Groups implements Iterable<readonly Trajectory[]> {
     return leaveOutFailures(this.trajectories, estimator);
   }
 
-  /** What `policy.train` takes. @param advantages of these groups. */
+  /**
+   * What `policy.train` takes: the trajectories that there are advantages of.
+   * @throws DataError when the advantages are not of these groups.
+   */
   toBatch({ indices, advantages }: Advantages): Batch {
     const { temperature, responseLength } = this;
     const trajectories = indices.map((i) => this.trajectories[i]!);
+    const refuse = (summary: string, expected: string, received: string) =>
+      new DataError(summary, {
+        code: "data/other-advantages",
+        subject: "groups.toBatch: advantages",
+        expected,
+        received,
+      });
+    if (advantages.length !== indices.length)
+      throw refuse("are not of their indices", `${indices.length} arrays`, `${advantages.length}`);
+    advantages.forEach((values, k) => {
+      const index = indices[k]!;
+      const tokens = trajectories[k]?.tokenIds.length;
+      if (tokens === undefined)
+        throw refuse("are not of these groups", `indices below ${this.trajectories.length}`, String(index));
+      if (values.length !== tokens)
+        throw refuse("are not of these groups", `${tokens} values for trajectory ${index}`, `${values.length}`);
+    });
     return makeBatch(trajectories, { advantages, temperature, responseLength });
   }
 }
 
 function average(values: readonly number[]): number | null {
   return values.length > 0 ? values.reduce((a, b) => a + b, 0) / values.length : null;
+}
+
+/** Counts over all rollouts of a step, also over groups that were filtered out. */
+export interface FailureCounts {
+  conversations: number;
+  /** Conversations that failed or could not be judged, after refills. */
+  failed: number;
+  /** Those of them whose judge failed. */
+  judgeFailed: number;
+  /** Times that a conversation was sampled again. */
+  refilled: number;
+  /** Groups that failures left with too little to learn from. */
+  droppedGroups: number;
+}
+
+export interface Learnable {
+  /** Indices of the trajectories that a step may learn from, in order. */
+  indices: number[];
+  failures: FailureCounts;
+}
+
+/**
+ * Leaves out failed trajectories. If the estimator compares the samples of a group, it also leaves out groups with
+ * fewer than two samples left; a group that had one sample from the start stays.
+ */
+export function leaveOutFailures(trajectories: readonly Trajectory[], estimator: AdvantageEstimator): Learnable {
+  const groups = new Map<string, { size: number; left: number }>();
+  for (const trajectory of trajectories) {
+    const group = groups.get(trajectory.uid) ?? { size: 0, left: 0 };
+    group.size++;
+    if (!hasFailed(trajectory)) group.left++;
+    groups.set(trajectory.uid, group);
+  }
+  const isDropped = (uid: string) => {
+    const { size, left } = groups.get(uid)!;
+    return estimator.comparesGroup === true && size > 1 && left < 2;
+  };
+  const count = (pick: (t: Trajectory) => number) => trajectories.reduce((sum, t) => sum + pick(t), 0);
+  return {
+    indices: [...trajectories.keys()].filter((i) => !hasFailed(trajectories[i]!) && !isDropped(trajectories[i]!.uid)),
+    failures: {
+      conversations: trajectories.length,
+      failed: count((t) => (hasFailed(t) ? 1 : 0)),
+      judgeFailed: count((t) => t.metrics.reward_failed ?? 0),
+      refilled: count((t) => t.metrics.refilled ?? 0),
+      droppedGroups: [...groups.keys()].filter(isDropped).length,
+    },
+  };
+}
+
+/** Leaves out the groups whose greedy rollout failed as well: they have no baseline. @param baselines by uid; null: not needed. */
+export function leaveOutGroupsWithoutBaseline(
+  { indices, failures }: Learnable,
+  trajectories: readonly Trajectory[],
+  baselines: ReadonlyMap<string, number> | null,
+): Learnable {
+  if (baselines === null) return { indices, failures };
+  const missing = new Set(indices.map((i) => trajectories[i]!.uid).filter((uid) => !baselines.has(uid)));
+  return {
+    indices: indices.filter((i) => !missing.has(trajectories[i]!.uid)),
+    failures: { ...failures, droppedGroups: failures.droppedGroups + missing.size },
+  };
+}
+
+export function addFailures(a: FailureCounts, b: FailureCounts): FailureCounts {
+  const names = Object.keys(a) as (keyof FailureCounts)[];
+  return Object.fromEntries(names.map((name) => [name, a[name] + b[name]])) as unknown as FailureCounts;
+}
+
+/** @param kept trajectories that the step learns from. */
+export function makeFailureMetrics(failures: FailureCounts, kept: number): Record<string, number> {
+  return {
+    "rollout/failed": failures.failed,
+    "rollout/failed_ratio": failures.failed / Math.max(1, failures.conversations),
+    "rollout/judge_failed": failures.judgeFailed,
+    "rollout/refilled": failures.refilled,
+    "rollout/dropped_groups": failures.droppedGroups,
+    "rollout/kept": kept,
+  };
 }

@@ -1,4 +1,4 @@
-import { hasFailed, type Trajectory } from "@cria/core";
+import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import {
   type DatasetRow,
   type EndedRollouts,
@@ -7,20 +7,21 @@ import {
   type UnjudgedTrajectory,
 } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
+import { checkCount } from "../task/check-definition.js";
 import type { Environment } from "../task/environment.js";
 import { isTask, type Task } from "../task/task.js";
 import { Groups } from "./groups.js";
 
 export interface RollOutOptions {
-  /** Conversations of each row; default 8. */
+  /** Conversations of each row, at least 1; default 8. */
   n?: number;
-  /** Of sampling; 0 is greedy. Default 1. */
+  /** Of sampling, at least 0; 0 is greedy. Default 1. */
   temperature?: number;
-  /** In (0, 1]; default 1: all tokens. */
+  /** Sample from the likeliest tokens of so much probability, in (0, 1]; default 1: from all. */
   topP?: number;
-  /** Default 0: all tokens. */
+  /** Sample from so many of the likeliest tokens; default 0: from all. */
   topK?: number;
-  /** In [0, 1); default 0: all tokens. */
+  /** Tokens less likely than so many times the likeliest are not sampled, in [0, 1); default 0: all may be. */
   minP?: number;
   /** With step, row and sample it decides every random draw; default: the policy's. */
   seed?: number;
@@ -28,6 +29,7 @@ export interface RollOutOptions {
   step?: number;
   /** Name of these rollouts in errors; default "step <step>". */
   name?: string;
+  /** Ends the rollouts at once. */
   signal?: AbortSignal;
   /** Called with each trajectory as soon as it is judged. */
   onTrajectory?: (trajectory: Trajectory) => void;
@@ -58,8 +60,10 @@ export class RunningRollouts implements PromiseLike<Groups> {
 }
 
 /**
- * Lets the policy hold n conversations for each row. `task.batches` gives such rows.
- * @throws ToolError when every conversation failed; the signal's reason when it aborts.
+ * Lets the policy hold n conversations for each row. It begins at once; await the groups.
+ * @param rows such as `task.batches` and `task.load` give, each once.
+ * @throws DataError for rows of other kinds, or two of one uid; ConfigError for a wrong `n`, or what the task cannot be opened
+ * with; ToolError when every conversation failed; the signal's reason when it aborts.
  */
 export function rollOut(
   policy: Policy,
@@ -67,16 +71,17 @@ export function rollOut(
   rows: readonly DatasetRow[],
   options: RollOutOptions = {},
 ): RunningRollouts {
-  const environment = isTask(task) ? task.open(policy) : Promise.resolve(task);
-  const { signal, temperature = 1, step = policy.updates + 1 } = options;
+  const { n = 8, signal, temperature = 1, step = policy.updates + 1 } = options;
   let responseLength = 0;
   const start = async (): Promise<EndedRollouts> => {
-    const opened = await environment;
+    checkCount("rollOut: n", n, 1);
+    checkRows(rows);
+    const opened = isTask(task) ? await task.open(policy) : task;
     responseLength = opened.responseLength;
     const ended = await startRollouts(policy.engine, rows, {
       ...opened,
       tokenizer: policy.tokenizer,
-      n: options.n ?? 8,
+      n,
       temperature,
       topP: options.topP ?? 1,
       topK: options.topK ?? 0,
@@ -100,4 +105,33 @@ export function rollOut(
       return groups;
     },
   );
+}
+
+/** Groups go by uid. */
+function checkRows(rows: readonly DatasetRow[]): void {
+  const refuse = (subject: string, summary: string, expected: string, received: string) =>
+    new DataError(summary, {
+      code: "data/bad-rows",
+      subject,
+      expected,
+      received,
+      remedy: "give rows as task.batches and task.load do; roll out train and held-out rows apart",
+    });
+  if (rows.length === 0) throw refuse("rollOut: rows", "are none", "at least one row", "an empty list");
+  const places = new Map<string, number>();
+  for (const [i, row] of rows.entries()) {
+    const { uid } = row;
+    if (typeof uid !== "string")
+      throw refuse(
+        `rollOut: rows[${i}]`,
+        "is no row of a task",
+        "a row with a uid",
+        `keys ${Object.keys(row).join(", ")}`,
+      );
+    const first = places.get(uid);
+    places.set(uid, i);
+    if (first === undefined) continue;
+    const both = `rows[${first}] and rows[${i}], both "${uid}"`;
+    throw refuse("rollOut: rows", "has two rows of one uid", "each row once", both);
+  }
 }

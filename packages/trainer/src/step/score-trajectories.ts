@@ -1,7 +1,7 @@
 import type { Trajectory } from "@cria/core";
 import type { Policy } from "../policy/policy.js";
 import type { TokenScores } from "../policy/token-scores.js";
-import type { Stopwatch } from "./stopwatch.js";
+import type { Stopwatch } from "../stopwatch.js";
 
 export interface ScoreTrajectoriesOptions {
   /** At which they were sampled. */

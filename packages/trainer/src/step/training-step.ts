@@ -1,26 +1,48 @@
-import { type AdvantageInputs, penalizeRewards, type RewardPart, resampleByScore } from "@cria/algorithms";
+import {
+  type AdvantageInputs,
+  type KlController,
+  penalizeRewards,
+  type RewardPart,
+  resampleByScore,
+} from "@cria/algorithms";
 import { hashSeed, makeUniform, type Trajectory } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
 import { makeBatch } from "../policy/batch.js";
 import { joinTokens, layOutTokens, sumTokens } from "../policy/flat-tokens.js";
+import type { Policy } from "../policy/policy.js";
 import type { TokenScores } from "../policy/token-scores.js";
 import { hasAdvantage } from "../policy/update-policy.js";
-import { countSteps } from "../run/count-steps.js";
-import type { StepParts } from "../run/session-type.js";
+import { Stopwatch } from "../stopwatch.js";
+import type { Environment } from "../task/environment.js";
 import { countSamples } from "../task/multi-turn-options.js";
+import type { Registries } from "../task/registries.js";
 import { cutTokens, estimateAdvantages } from "./advantages.js";
+import { makePolicyLossOptions, needsEveryTrajectory } from "./algorithm-options.js";
 import { collectMetrics, type StepMetrics } from "./collect-metrics.js";
-import { collectRollouts, rollOutGreedily } from "./collect-rollouts.js";
+import { collectRollouts, readReward, rollOutGreedily } from "./collect-rollouts.js";
 import { type CorrectedRollouts, correctRollouts } from "./correct-rollouts.js";
-import { scoreValues, updateCritic } from "./critic.js";
-import { computeLearningRate } from "./learning-rate.js";
-import { leaveOutGroupsWithoutBaseline } from "./leave-out-failures.js";
-import { makePolicyLossOptions, needsEveryTrajectory } from "./policy-loss-options.js";
-import { readReward } from "./read-reward.js";
+import { type Critic, scoreValues, updateCritic } from "./critic.js";
+import { leaveOutGroupsWithoutBaseline } from "./groups.js";
+import { computeLearningRate, countSteps } from "./learning-rate.js";
 import { type RollOutOptions, rollOut } from "./roll-out.js";
 import { scoreTrajectories } from "./score-trajectories.js";
-import { Stopwatch } from "./stopwatch.js";
+
+/** What a training step needs; all of it is opened from one config. */
+export interface StepParts {
+  config: TrainConfig;
+  /** What the names in the config stand for. */
+  registries: Registries;
+  policy: Policy;
+  environment: Environment;
+  /** null: the advantage estimator needs none. */
+  critic: Critic | null;
+  /** Of the KL penalty in the reward; an adaptive one changes from step to step. */
+  klController: KlController;
+  /** Rows to train on: with the config they say how many steps there are. */
+  trainRows: readonly DatasetRow[];
+  signal?: AbortSignal;
+}
 
 export interface StepResult {
   /** Of the step's prompts, those that failed too. */

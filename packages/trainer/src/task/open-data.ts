@@ -22,8 +22,16 @@ export interface SessionRows {
   val: DatasetRow[];
 }
 
-/** Reads the rows that `data.*` names. @throws ConfigError or DataError naming file, row and column. */
-export async function openData(data: TrainConfig["data"], folder: string): Promise<SessionRows> {
+/**
+ * Reads the rows that `data.*` names.
+ * @param given rows in memory, in place of those.
+ * @throws ConfigError or DataError naming file, row and column.
+ */
+export async function openData(
+  data: TrainConfig["data"],
+  folder: string,
+  given: { train?: readonly DatasetRow[]; val?: readonly DatasetRow[] } = {},
+): Promise<SessionRows> {
   const datasetClass = await loadDatasetClass(data.custom_cls, folder);
   const map = await loadRowMap(data.map, folder);
   const load = async (files: readonly string[], maxSamples: number, sampleSeed: number | null) =>
@@ -39,9 +47,10 @@ export async function openData(data: TrainConfig["data"], folder: string): Promi
       map,
       config: data,
     });
+  const { train, val } = given;
   return {
-    train: await load(data.train_files, data.train_max_samples, data.shuffle ? data.seed : null),
-    val: data.val_files ? await load(data.val_files, data.val_max_samples, null) : [],
+    train: train ? [...train] : await load(data.train_files, data.train_max_samples, data.shuffle ? data.seed : null),
+    val: val ? [...val] : data.val_files ? await load(data.val_files, data.val_max_samples, null) : [],
   };
 }
 

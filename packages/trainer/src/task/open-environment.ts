@@ -66,8 +66,7 @@ async function openParts(
   checkContext(config, responseLength);
   const { tools, dispose: disposeOpened } = await openConfiguredTools(config, folder, registries, task);
   open.add(disposeOpened);
-  const interactions = await openInteractions(config, folder, registries, task);
-  open.add(() => disposeTools(interactions?.values() ?? []));
+  const interactions = await openInteractions(config, folder, registries, task, open);
   const rules = await openRewards(config, folder, {
     responseLength,
     rows,
@@ -102,7 +101,10 @@ async function openParts(
   };
 }
 
-/** Opens a task for an own loop, with the config's defaults for all that it does not say. */
+/**
+ * Opens a task for an own loop, with the config's defaults for all that it does not say.
+ * @throws ConfigError, also where the policy's context cannot hold a conversation of the task; ToolError.
+ */
 export async function openTaskEnvironment(
   definition: TaskDefinition<object>,
   rows: readonly DatasetRow[],
@@ -116,6 +118,17 @@ export async function openTaskEnvironment(
     actor_rollout_ref: { rollout: { ...rollout, max_model_len: contextSize }, model: { path } },
   };
   const config = checkConfig(trainConfigSchema, raw, "defineTask");
+  const { max_prompt_length, max_response_length } = config.data;
+  const needed = max_prompt_length + max_response_length;
+  if (contextSize < needed) {
+    throw new ConfigError("is too small for the prompts and responses that the task allows", {
+      code: "config/context-too-small",
+      subject: `contextSize of the policy ${path}`,
+      expected: `at least ${needed} (maxPromptLength ${max_prompt_length} + maxResponseLength ${max_response_length})`,
+      received: String(contextSize),
+      remedy: `loadPolicy(path, { contextSize: ${needed} }), or lower those of the task`,
+    });
+  }
   const opened = await openEnvironment(config, process.cwd(), { registries: openRegistries(), rows, task: definition });
   if (definition.toolFormat === undefined) fitToolFormat(opened.environment, policy);
   return opened;
@@ -160,10 +173,13 @@ async function openInteractions(
   folder: string,
   registries: Registries,
   task: TaskDefinition<object> | undefined,
+  open: Disposables,
 ): Promise<Map<string, BaseInteraction> | null> {
-  if (typeof task?.interaction !== "object")
-    return loadInteractions(config.actor_rollout_ref.rollout, folder, registries);
-  return new Map([[task.interaction.name, task.interaction]]);
+  // One in memory is its maker's to dispose of, as tools are.
+  if (typeof task?.interaction === "object") return new Map([[task.interaction.name, task.interaction]]);
+  const interactions = await loadInteractions(config.actor_rollout_ref.rollout, folder, registries);
+  open.add(() => disposeTools(interactions?.values() ?? []));
+  return interactions;
 }
 
 /** Reports each kind of warning once in a run, however many batches have it. */

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { isAddress } from "@cria/hub";
+import { areFiles } from "./check-definition.js";
 import type { TaskDefinition } from "./task-definition.js";
 
 /** What stands in a config for rows that lie in memory. */
@@ -11,12 +12,10 @@ export type RawSection = Record<string, unknown>;
 /** The part of a config that a task says; what it leaves out has the config's defaults. */
 export function describeTask(task: TaskDefinition<object>): Record<string, RawSection> {
   const { rows, tools, interaction, reward, toolFormat, maxTurns, maxPromptLength, maxResponseLength } = task;
-  const files = typeof rows === "string" ? [rows] : rows;
-  const areFiles = files.every((row: unknown) => typeof row === "string");
   const [path, name] = typeof reward === "string" ? splitExport(reward) : [];
   return {
     data: clean({
-      train_files: areFiles ? files.map((file) => resolveFile(String(file))) : [ROWS_IN_MEMORY],
+      train_files: nameFiles(rows),
       max_prompt_length: maxPromptLength,
       max_response_length: maxResponseLength,
     }),
@@ -34,6 +33,11 @@ export function describeTask(task: TaskDefinition<object>): Record<string, RawSe
     },
     ...(path === undefined ? {} : { custom_reward_function: clean({ path, name }) }),
   };
+}
+
+/** Rows as `data.train_files` and `data.val_files` name them. */
+export function nameFiles(rows: TaskDefinition<object>["rows"]): string[] {
+  return areFiles(rows) ? [rows].flat().map(resolveFile) : [ROWS_IN_MEMORY];
 }
 
 /** Addresses of a hub stay as they are. */

@@ -1,6 +1,6 @@
 import type { ChatMessage, FinishReason } from "@cria/core";
-import type { RewardResult } from "@cria/rollout";
-import type { BaseInteraction, ToolListItem } from "@cria/tools";
+import type { DatasetRow, RewardResult } from "@cria/rollout";
+import type { BaseInteraction, InteractionDefinition, ToolListItem } from "@cria/tools";
 
 /** A function of an argument. As a method's, its argument may be of a narrower type where any task will do. */
 type Of<Argument, Result> = { of(argument: Argument): Result }["of"];
@@ -9,8 +9,9 @@ type Of<Argument, Result> = { of(argument: Argument): Result }["of"];
 export interface Episode<Row> {
   /** What the model answered in the end: what follows the last "####" of its last message, else that whole message. */
   answer: string;
-  /** All that was sampled. */
+  /** All that the model wrote, over all turns. */
   text: string;
+  /** A copy of the task's row: what is changed in it reaches no other conversation. Of a file's rows, a `DatasetRow`. */
   row: Row;
   /** The whole conversation, the prompt included. */
   messages: readonly ChatMessage[];
@@ -29,28 +30,30 @@ export interface Episode<Row> {
  */
 export type TaskReward<Row> = Of<Episode<Row>, RewardResult | boolean | Promise<RewardResult | boolean>>;
 
-export interface TaskDefinition<Row extends object = Record<string, unknown>> {
+export interface TaskDefinition<Row extends object = DatasetRow> {
   /**
-   * What is asked: values of your own, rows of `loadDataset`, or files of rows (Parquet, JSONL, JSON). A row's prompt is what
-   * `prompt` says of it, else its `prompt` or `messages` (a text or messages) or its `question`.
+   * What is asked: values of your own, rows of `loadDataset`, or files of rows (Parquet, JSONL, JSON) and sets of a hub
+   * (hf:<owner>/<set>/<config>/<split>). A row's prompt is what `prompt` says of it, else its `prompt`, `messages` or `question`,
+   * each a text or messages.
    */
   rows: readonly Row[] | string | readonly string[];
+  /** What is asked of a row: a text for a user's message, or messages. Default: what the row has. */
   prompt?: Of<Row, string | readonly ChatMessage[]>;
-  /** Stands before each prompt that has no system message. */
+  /** Stands before each prompt that has no system message. Default: none. */
   system?: string;
   /** `tool()`s, tools of the AI SDK, MCP servers (`mcpServer`), or a YAML file of tools. Default: none. */
   tools?: readonly ToolListItem[] | string;
-  /** Answers of a user, or a YAML file of interactions. Default: none. */
-  interaction?: BaseInteraction | string;
+  /** Answers of a user: `interaction(...)`, a function that replies, or a YAML file of interactions. Default: none. */
+  interaction?: BaseInteraction | InteractionDefinition<undefined>["reply"] | string;
   /** Default: tools, the interaction, or the row's `data_source` judge. By path: "./reward.ts#score", as a config has it. */
   reward?: TaskReward<Row> | string;
   /** What dumps show as the right answer, and interactions may use. Default: the row's `truth` or `answer`. */
   truth?: Of<Row, unknown>;
   /** Of rows that have no `data_source`; metrics are kept by it. Default "task". */
   name?: string;
-  /** How the model writes tool calls; default: as its chat template prints them. */
+  /** How the model writes tool calls: the name of a parser, or "./module.ts#parse"; default: as its chat template prints them. */
   toolFormat?: string;
-  /** Most turns of the model in a conversation; default: as many as its tokens allow. */
+  /** Most turns of the model in a conversation, at least 1; default: as many as its tokens allow. */
   maxTurns?: number;
   /** Most tokens of a prompt; default 512. */
   maxPromptLength?: number;

@@ -1,28 +1,59 @@
-import type { ChatMessage } from "@cria/core";
+import { type ChatMessage, DataError } from "@cria/core";
 import { type DatasetRow, parseRow, type RewardFunction } from "@cria/rollout";
+import { preview } from "./check-definition.js";
 import type { Episode, TaskDefinition, TaskReward } from "./task-definition.js";
 
-/** A row of the user's as rollouts take it; one of `loadDataset` stays what it is. @throws DataError */
+/**
+ * A row as rollouts take it. One of `loadDataset` or of a file keeps its uid, and its columns where the task says nothing else.
+ * @param name what errors call the rows: "rows", "validation.rows".
+ * @throws DataError naming the row and what is wrong with it.
+ */
 export function toDatasetRow<Row extends object>(
   row: Row,
   index: number,
-  { prompt, system, truth, name = "task", interaction }: TaskDefinition<Row>,
+  definition: TaskDefinition<Row>,
+  name = "rows",
 ): DatasetRow {
-  if (isDatasetRow(row)) return { ...row, extraInfo: { ...row.extraInfo, row } };
-  const given = row as Record<string, unknown>;
-  const messages = toMessages(prompt ? prompt(row) : (given.prompt ?? given.messages ?? given.question), system);
-  const groundTruth = truth ? truth(row) : (given.truth ?? given.answer);
-  const kwargs = typeof interaction === "object" ? { interaction_kwargs: { name: interaction.name } } : {};
+  const known = isDatasetRow(row) ? row : null;
+  const given = known ? describeRow(known) : (row as Record<string, unknown>);
+  const place = known?.place ?? `${name}[${index}]`;
+  const { prompt, system, truth, interaction } = definition;
+  const messages = prompt ? callFor("prompt", prompt, row, place) : (given.prompt ?? given.messages ?? given.question);
+  const groundTruth = truth ? callFor("truth", truth, row, place) : (given.truth ?? given.answer);
   const info = (given.extra_info ?? {}) as Record<string, unknown>;
-  const record = {
-    data_source: given.data_source ?? name,
-    prompt: messages,
-    reward_model: given.reward_model ?? { ground_truth: groundTruth },
-    extra_info: { index, ...kwargs, ...info, row },
-    agent_name: given.agent_name,
-  };
-  // Seeds are made of the place: that of the same row in a file of rows.
-  return parseRow(record, index, `rows[${index}]`, { position: `0:${index}` });
+  const kwargs = info.interaction_kwargs as object | undefined;
+  const parsed = parseRow(
+    {
+      data_source: given.data_source ?? definition.name ?? "task",
+      prompt: toMessages(messages, { given, system, place, isMade: prompt !== undefined }),
+      reward_model: (truth ? undefined : given.reward_model) ?? { ground_truth: groundTruth },
+      extra_info: {
+        index,
+        ...info,
+        ...(typeof interaction === "object" ? { interaction_kwargs: { name: interaction.name, ...kwargs } } : {}),
+        row,
+      },
+      agent_name: given.agent_name,
+    },
+    index,
+    place,
+    // Seeds are made of the place: that of the same row in a file of rows.
+    { position: `0:${index}` },
+  );
+  return known ? { ...parsed, index: known.index, uid: known.uid } : parsed;
+}
+
+/**
+ * Rows whose uids tell them apart: groups and random draws go by them. Rows of two datasets may share one; a later row then has
+ * the number of its occurrence behind it.
+ */
+export function separateUids(rows: readonly DatasetRow[]): DatasetRow[] {
+  const counts = new Map<string, number>();
+  return rows.map((row) => {
+    const count = (counts.get(row.uid) ?? 0) + 1;
+    counts.set(row.uid, count);
+    return count === 1 ? row : { ...row, uid: `${row.uid}#${count}` };
+  });
 }
 
 function isDatasetRow(row: object): row is DatasetRow {
@@ -30,11 +61,53 @@ function isDatasetRow(row: object): row is DatasetRow {
   return typeof uid === "string" && typeof dataSource === "string" && Array.isArray(prompt) && extraInfo !== undefined;
 }
 
-/** What is no text passes as it is: the row's check names what is wrong with it. */
-function toMessages(prompt: unknown, system: string | undefined): unknown {
-  const messages = typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;
-  if (system === undefined || !Array.isArray(messages) || messages[0]?.role === "system") return messages;
-  return [{ role: "system", content: system }, ...(messages as ChatMessage[])];
+/** The columns that a row was read from. */
+function describeRow({ dataSource, prompt, groundTruth, extraInfo, agentName }: DatasetRow): Record<string, unknown> {
+  return {
+    data_source: dataSource,
+    prompt,
+    reward_model: { ground_truth: groundTruth },
+    extra_info: extraInfo,
+    agent_name: agentName,
+  };
+}
+
+function callFor<Row>(key: "prompt" | "truth", call: (row: Row) => unknown, row: Row, place: string): unknown {
+  try {
+    return call(row);
+  } catch (cause) {
+    throw new DataError("throws", {
+      code: "data/bad-row",
+      subject: `defineTask: ${key} of ${place}`,
+      expected: key === "prompt" ? "a text or messages" : "the right answer",
+      received: cause instanceof Error ? cause.message : preview(cause),
+      cause,
+    });
+  }
+}
+
+interface GivenPrompt {
+  given: Record<string, unknown>;
+  system: string | undefined;
+  place: string;
+  /** Whether the task's function made it. */
+  isMade: boolean;
+}
+
+/** Messages themselves are checked with the row. */
+function toMessages(prompt: unknown, { given, system, place, isMade }: GivenPrompt): readonly ChatMessage[] {
+  if (typeof prompt !== "string" && !(Array.isArray(prompt) && prompt.length > 0)) {
+    throw new DataError(isMade ? "is no prompt" : "has no prompt", {
+      code: "data/bad-row",
+      subject: isMade ? `defineTask: prompt of ${place}` : place,
+      expected: isMade ? "a text or messages" : "a text or messages in prompt, messages or question",
+      received: isMade || prompt !== undefined ? preview(prompt) : `only ${Object.keys(given).join(", ") || "{}"}`,
+      remedy: isMade ? undefined : "say what is asked: defineTask({ rows, prompt: (row) => ... })",
+    });
+  }
+  const messages = typeof prompt === "string" ? [{ role: "user" as const, content: prompt }] : prompt;
+  if (system === undefined || messages[0]?.role === "system") return messages;
+  return [{ role: "system", content: system }, ...messages];
 }
 
 /** A task's reward as the rollouts call it. */

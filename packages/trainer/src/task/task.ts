@@ -1,97 +1,124 @@
-import { ConfigError } from "@cria/core";
 import { DataLoader, type DatasetRow, loadDataset } from "@cria/rollout";
+import { interaction } from "@cria/tools";
 import type { Policy } from "../policy/policy.js";
+import { areFiles, checkCount, checkDefinition } from "./check-definition.js";
 import type { Environment } from "./environment.js";
+import { resolveFiles } from "./open-data.js";
 import { type OpenedEnvironment, openTaskEnvironment } from "./open-environment.js";
 import type { TaskDefinition } from "./task-definition.js";
-import { toDatasetRow } from "./task-rows.js";
+import { separateUids, toDatasetRow } from "./task-rows.js";
 
 export interface BatchesOptions {
-  /** Passes over the rows; default 1. */
+  /** Passes over the rows, at least 1; default 1. */
   epochs?: number;
-  /** Batches in all, in place of `epochs`. */
+  /** Batches in all, in place of `epochs`: as many passes as they take. */
   steps?: number;
   /** Whether each pass has an order of its own; default true. */
   shuffle?: boolean;
-  /** Of that order; default 0. */
+  /** Decides that order; default 0. */
   seed?: number;
 }
 
-/** Rows, and the environment that the policy answers them in. Make it with `defineTask`. */
-export class Task<Row extends object = Record<string, unknown>> {
+/**
+ * Rows, and the environment that the policy answers them in. Make it with `defineTask`. Several policies and trainings may use
+ * it at once; `train` opens and ends tools of its own.
+ */
+export class Task<Row extends object = DatasetRow> {
+  readonly definition: TaskDefinition<Row>;
   private loaded: Promise<DatasetRow[]> | null = null;
-  private opened: { policy: Policy; environment: Promise<OpenedEnvironment> } | null = null;
+  private readonly opened = new Map<Policy, Promise<OpenedEnvironment>>();
 
-  constructor(readonly definition: TaskDefinition<Row>) {
-    const { rows } = definition;
-    if (rows.length > 0) return;
-    throw new ConfigError("has no rows", {
-      code: "config/no-rows",
-      subject: "defineTask: rows",
-      expected: "at least one row, or a file of rows",
-      received: JSON.stringify(rows),
-    });
+  /** @param rowsName what errors call its rows. @throws ConfigError that names the field that is wrong. */
+  constructor(
+    definition: TaskDefinition<Row>,
+    private readonly rowsName = "rows",
+  ) {
+    checkDefinition(definition as TaskDefinition<object>);
+    const { interaction: given } = definition;
+    this.definition = typeof given === "function" ? { ...definition, interaction: interaction(given) } : definition;
   }
 
-  /** The same task over other rows, held-out ones for example. */
-  withRows(rows: TaskDefinition<Row>["rows"]): Task<Row> {
-    return new Task({ ...this.definition, rows });
+  /**
+   * The same task over other rows, held-out ones for example.
+   * @param rowsName what errors call them; default "rows".
+   * @throws ConfigError when there are none.
+   */
+  withRows(rows: TaskDefinition<Row>["rows"], rowsName?: string): Task<Row> {
+    return new Task({ ...this.definition, rows }, rowsName);
   }
 
-  /** The rows as rollouts take them. @throws DataError naming row and column */
+  /**
+   * The rows as rollouts take them, read once.
+   * @throws DataError naming row and column; HubError when an address cannot be followed.
+   */
   load(): Promise<DatasetRow[]> {
-    this.loaded ??= loadRows(this.definition);
+    this.loaded ??= loadRows(this.definition, this.rowsName).catch((error: unknown) => {
+      // A file may be there the next time.
+      this.loaded = null;
+      throw error;
+    });
     return this.loaded;
   }
 
-  /** Batches of `size` rows, in an order that the seed decides; a smaller rest of a pass is left out. */
+  /**
+   * Batches of `size` rows (all rows, where there are fewer), in an order that the seed decides; a smaller rest of a pass is left
+   * out.
+   * @throws ConfigError for a size, steps or epochs that are no whole number of at least 1 (steps: 0).
+   */
   async *batches(size: number, options: BatchesOptions = {}): AsyncGenerator<DatasetRow[]> {
+    const { shuffle = true, seed = 0, epochs = 1, steps } = options;
+    checkCount("task.batches: size", size, 1);
+    checkCount("task.batches: epochs", epochs, 1);
+    if (steps !== undefined) checkCount("task.batches: steps", steps, 0);
     const rows = await this.load();
-    const { shuffle = true, seed = 0, epochs = 1 } = options;
     const loader = new DataLoader(rows, { batchSize: Math.min(size, rows.length), shuffle, seed });
-    const steps = options.steps ?? epochs * Math.max(1, Math.floor(rows.length / size));
-    for (let step = 0; step < steps; step++) yield loader.next();
+    const total = steps ?? epochs * loader.batchesPerEpoch;
+    for (let step = 0; step < total; step++) yield loader.next();
   }
 
-  /** Opens tools and rewards for a policy, once; `rollOut` calls it. @throws ConfigError or ToolError */
+  /**
+   * Opens tools and rewards for a policy, once; `rollOut` calls it. `dispose` ends them.
+   * @throws ConfigError or ToolError when they cannot be opened, or the policy's context is too small.
+   */
   async open(policy: Policy): Promise<Environment> {
-    if (this.opened?.policy !== policy) {
-      await this.dispose();
-      this.opened = {
-        policy,
-        environment: this.load().then((rows) => openTaskEnvironment(this.definition, rows, policy)),
-      };
+    let opened = this.opened.get(policy);
+    if (!opened) {
+      opened = this.load().then((rows) => openTaskEnvironment(this.definition, rows, policy));
+      this.opened.set(policy, opened);
+      // It may be tried again.
+      opened.catch(() => this.opened.delete(policy));
     }
-    return (await this.opened.environment).environment;
+    return (await opened).environment;
   }
 
   /** Ends what was opened: servers, sandboxes. It may be opened again. */
   async dispose(): Promise<void> {
-    const { opened } = this;
-    this.opened = null;
-    await (await opened?.environment.catch(() => null))?.dispose();
+    const opened = [...this.opened.values()];
+    this.opened.clear();
+    for (const environment of opened) await (await environment.catch(() => null))?.dispose();
   }
 }
 
 /**
- * A task of rows, tools and a reward. The rows decide the type that `prompt` and `reward` see.
- * @throws ConfigError when there are no rows.
+ * A task of rows, tools and a reward. The rows decide the type of `row` that `prompt`, `truth` and `reward` see; rows of files are
+ * `DatasetRow`s.
+ * @throws ConfigError that names the field that is wrong. Rows are read and checked by `load`, or when they are first needed.
  */
-export function defineTask<Row extends object = Record<string, unknown>>(definition: TaskDefinition<Row>): Task<Row> {
-  return new Task(definition);
+export function defineTask<Item extends object | string = string>(
+  definition: TaskDefinition<RowOf<Item>> & { rows: readonly Item[] | string | readonly string[] },
+): Task<RowOf<Item>> {
+  return new Task<RowOf<Item>>(definition);
 }
+
+/** What rows are made of: values of your own, or files of `DatasetRow`s. */
+type RowOf<Item extends object | string> = Item extends object ? Item : DatasetRow;
 
 export function isTask(value: object): value is Task<object> {
   return value instanceof Task;
 }
 
-async function loadRows<Row extends object>(definition: TaskDefinition<Row>): Promise<DatasetRow[]> {
-  const { rows } = definition;
-  const files = typeof rows === "string" ? [rows] : rows;
-  if (isFiles(files)) return loadDataset(files);
-  return (files as readonly Row[]).map((row, index) => toDatasetRow(row, index, definition));
-}
-
-function isFiles(rows: readonly (object | string)[]): rows is readonly string[] {
-  return rows.every((row) => typeof row === "string");
+async function loadRows<Row extends object>(definition: TaskDefinition<Row>, name: string): Promise<DatasetRow[]> {
+  const rows = definition.rows as readonly object[] | string | readonly string[];
+  const given = areFiles(rows) ? await loadDataset(await resolveFiles([rows].flat(), process.cwd())) : rows;
+  return separateUids(given.map((row, index) => toDatasetRow(row, index, definition as TaskDefinition<object>, name)));
 }

@@ -5,8 +5,7 @@ import { FakeEngine, type FakeEngineOptions, FakeValueEngine } from "@cria/core/
 import type { TinyModels } from "@cria/engine/testing";
 import { loadConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
-import { openSession } from "../run/session.js";
-import type { Session } from "../run/session-type.js";
+import { openSession, type Session } from "../run/session.js";
 import { type TinySessionOptions, writeTinyRun } from "./tiny-session.js";
 import { watchCalls, watchEngine } from "./watch-calls.js";
 

@@ -5,8 +5,7 @@ import type { TinyModels } from "@cria/engine/testing";
 import { checkConfig } from "../config/check-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import type { RunEvent } from "../events.js";
-import { openSession } from "../run/session.js";
-import type { Session } from "../run/session-type.js";
+import { openSession, type Session } from "../run/session.js";
 import { watchEngine } from "./watch-calls.js";
 
 /** What a training step asked of the engine. */

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { makeRolloutCorrectionOptions } from "../../step/algorithm-options.js";
-import { makePolicyLossOptions } from "../../step/policy-loss-options.js";
+import { makePolicyLossOptions, makeRolloutCorrectionOptions } from "../../step/algorithm-options.js";
 import { checkConfig } from "../check-config.js";
 import { listWarnings } from "../list-warnings.js";
 import { writeKey } from "../raw-config.js";

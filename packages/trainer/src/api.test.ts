@@ -1,0 +1,160 @@
+import type { ChatMessage } from "@cria/core";
+import type { DatasetRow } from "@cria/rollout";
+import { interaction, tool } from "@cria/tools";
+import { describe, expect, expectTypeOf, it } from "vitest";
+import { z } from "zod";
+import type { Policy, RunningRollouts, TrainOptions, TrainStep, Validation } from "./index.js";
+import {
+  advantages,
+  type Batch,
+  defineTask,
+  type Episode,
+  type Groups,
+  rollOut,
+  type Task,
+  type TrainResult,
+  type TrainRun,
+  train,
+} from "./index.js";
+
+// Types are checked by tsc; what these tests do when they run is of no interest.
+describe("the types of the API", () => {
+  const rows = [{ question: "2+2", truth: 4 }];
+
+  it("a row is of the rows' type wherever a task's functions see it", () => {
+    const task = defineTask({
+      rows,
+      prompt: (row) => {
+        expectTypeOf(row).toEqualTypeOf<{ question: string; truth: number }>();
+        return row.question;
+      },
+      truth: (row) => {
+        expectTypeOf(row.truth).toEqualTypeOf<number>();
+        return row.truth;
+      },
+      reward: ({ row, answer, messages, toolScore }) => {
+        expectTypeOf(row).toEqualTypeOf<{ question: string; truth: number }>();
+        expectTypeOf(answer).toEqualTypeOf<string>();
+        expectTypeOf(messages).toEqualTypeOf<readonly ChatMessage[]>();
+        expectTypeOf(toolScore).toEqualTypeOf<number | null>();
+        // @ts-expect-error rows have no such column
+        row.answer;
+        return answer === String(row.truth);
+      },
+    });
+    expectTypeOf(task).toEqualTypeOf<Task<{ question: string; truth: number }>>();
+    // Held-out rows are of the same type.
+    task.withRows([{ question: "3+3", truth: 6 }]);
+    // @ts-expect-error a row without truth
+    expect(task.withRows([{ question: "3+3" }]).definition.rows).toHaveLength(1);
+  });
+
+  it("rows of files are DatasetRows", () => {
+    const reward = ({ row }: Episode<DatasetRow>) => (row.groundTruth === 4 ? 1 : 0);
+    expectTypeOf(defineTask({ rows: "rows.jsonl", reward })).toEqualTypeOf<Task<DatasetRow>>();
+    defineTask({
+      rows: "rows.jsonl",
+      reward: ({ row }) => {
+        expectTypeOf(row).toEqualTypeOf<DatasetRow>();
+        return 1;
+      },
+    });
+    defineTask({
+      rows: ["a.jsonl", "b.jsonl"],
+      prompt: (row) => {
+        expectTypeOf(row).toEqualTypeOf<DatasetRow>();
+        return row.prompt;
+      },
+    });
+  });
+
+  it("a reward may be a number, true or false, a record, or a promise of one; nothing else", () => {
+    defineTask({ rows, reward: () => 1 });
+    defineTask({ rows, reward: () => true });
+    defineTask({ rows, reward: () => ({ score: 1, extra: "x" }) });
+    defineTask({ rows, reward: async () => 0.5 });
+    defineTask({ rows, reward: "./reward.ts#score" });
+    // @ts-expect-error a text is no reward
+    defineTask({ rows, reward: () => "good" });
+    // @ts-expect-error a number is no function
+    expect(() => defineTask({ rows, reward: 1 })).toThrow();
+    // @ts-expect-error there is no such field
+    expect(() => defineTask({ rows, rewards: () => 1 })).toThrow();
+  });
+
+  it("tools and interactions infer their types inside of a task", () => {
+    const task = defineTask({
+      rows,
+      tools: [
+        tool({
+          name: "add",
+          description: "Adds.",
+          inputSchema: z.object({ a: z.number(), b: z.number().default(1) }),
+          create: ({ row, groundTruth }) => {
+            expectTypeOf(row).toEqualTypeOf<unknown>();
+            expectTypeOf(groundTruth).toEqualTypeOf<unknown>();
+            return { calls: 0 };
+          },
+          execute: ({ a, b }, { state, signal }) => {
+            expectTypeOf(a).toEqualTypeOf<number>();
+            expectTypeOf(b).toEqualTypeOf<number>();
+            expectTypeOf(state).toEqualTypeOf<{ calls: number }>();
+            expectTypeOf(signal).toEqualTypeOf<AbortSignal>();
+            return a + b;
+          },
+          reward: ({ calls }) => -calls,
+        }),
+      ],
+      interaction: interaction({
+        create: () => ({ asked: 0 }),
+        reply: ({ state, answer }) => {
+          expectTypeOf(state).toEqualTypeOf<{ asked: number }>();
+          return answer;
+        },
+      }),
+    });
+    expect(task.definition.tools).toHaveLength(1);
+    defineTask({
+      rows,
+      interaction: ({ answer, groundTruth }) => {
+        expectTypeOf(answer).toEqualTypeOf<string>();
+        return answer === groundTruth ? { shouldTerminate: true } : "no";
+      },
+    });
+    // @ts-expect-error a number is no reply
+    defineTask({ rows, interaction: () => 4 });
+  });
+
+  it("a config is typed to the end", () => {
+    const options: TrainOptions = {
+      model: "m.gguf",
+      task: defineTask({ rows, reward: ({ row }) => row.truth }),
+      validation: { rows, every: 20 },
+      config: { actor_rollout_ref: { rollout: { multi_turn: { max_parallel_calls: 2 }, stop: "END" } } },
+    };
+    // @ts-expect-error a misspelt key at the end of a path
+    options.config = { actor_rollout_ref: { rollout: { multi_turn: { max_parallel_call: 2 } } } };
+    // @ts-expect-error a section that there is not
+    options.config = { actor: {} };
+    // @ts-expect-error a text is no number
+    options.config = { data: { train_batch_size: "4" } };
+    // @ts-expect-error one of a few words
+    options.config = { data: { truncation: "top" } };
+    // @ts-expect-error an option that there is not
+    const misspelt: TrainOptions = { batchsize: 4 };
+    expect(misspelt).toBeDefined();
+  });
+
+  it("what the levels give each other fits", () => {
+    expectTypeOf(train).returns.toEqualTypeOf<TrainRun>();
+    expectTypeOf<Awaited<TrainRun>>().toEqualTypeOf<TrainResult>();
+    expectTypeOf<TrainRun>().toExtend<AsyncIterable<TrainStep>>();
+    expectTypeOf<ReturnType<TrainRun["evaluate"]>>().toEqualTypeOf<Promise<Validation | null>>();
+    expectTypeOf(rollOut).returns.toEqualTypeOf<RunningRollouts>();
+    expectTypeOf<Awaited<RunningRollouts>>().toEqualTypeOf<Groups>();
+    expectTypeOf(advantages.grpo).returns.toEqualTypeOf<Parameters<Groups["toBatch"]>[0]>();
+    expectTypeOf<ReturnType<Groups["toBatch"]>>().toEqualTypeOf<Batch>();
+    expectTypeOf<Parameters<Policy["train"]>[0]>().toEqualTypeOf<Batch>();
+    expectTypeOf<Awaited<ReturnType<Policy["generate"]>>>().toEqualTypeOf<string>();
+  });
+});

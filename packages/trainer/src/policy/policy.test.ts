@@ -1,0 +1,178 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { losses } from "@cria/algorithms";
+import { ConfigError } from "@cria/core";
+import { TinyModels } from "@cria/engine/testing";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { advantages } from "../step/advantages.js";
+import { rollOut } from "../step/roll-out.js";
+import { defineTask } from "../task/task.js";
+import { loadPolicy } from "./load-policy.js";
+import type { Policy } from "./policy.js";
+
+const models = new TinyModels();
+let model: string;
+let policy: Policy;
+const common = { contextSize: 96, maxSequences: 8, seed: 3, threads: 1 };
+beforeAll(async () => {
+  model = await models.write({ seed: 5, embeddingScale: 0.25 });
+  policy = await loadPolicy(model, { ...common, lora: { rank: 4, alpha: 8 } });
+});
+afterAll(async () => {
+  await policy.dispose();
+  await models.cleanUp();
+});
+
+const task = defineTask({
+  rows: ["a", "bb"].map((question) => ({ question })),
+  reward: ({ text }) => [...text].filter((c) => c < "\x80").length / Math.max(1, text.length),
+  maxPromptLength: 48,
+  maxResponseLength: 8,
+});
+
+/** One update that changes what the policy says. */
+async function teach(taught: Policy): Promise<void> {
+  const groups = await rollOut(taught, task, await task.load(), { n: 4 });
+  await taught.train(groups.toBatch(advantages.grpo(groups)), losses.ppo(), { learningRate: 1e-2 });
+}
+
+const failureOf = (work: PromiseLike<unknown>) =>
+  work.then(
+    () => null,
+    (error: unknown) => error,
+  );
+async function collect(pieces: AsyncIterable<string>): Promise<string[]> {
+  const collected: string[] = [];
+  for await (const piece of pieces) collected.push(piece);
+  return collected;
+}
+
+describe("generate", () => {
+  it("is awaited whole, and iterated in pieces, also late and by several", async () => {
+    const generation = policy.generate("a", { maxTokens: 12 });
+    const [text, pieces, again] = await Promise.all([generation, collect(generation), collect(generation)]);
+    expect(text.length).toBeGreaterThan(0);
+    expect(pieces.length).toBeGreaterThan(1);
+    expect(pieces.join("")).toBe(text);
+    expect(again).toEqual(pieces);
+    expect(await collect(generation)).toEqual(pieces);
+    expect(await policy.generate([{ role: "user", content: "a" }], { maxTokens: 12 })).toBe(text);
+  });
+
+  it("samples by seed", async () => {
+    const draw = (seed?: number) => policy.generate("a", { maxTokens: 12, temperature: 1, seed });
+    expect(await draw(1)).toBe(await draw(1));
+    expect(await draw(1)).not.toBe(await draw(2));
+    expect(await draw()).toBe(await draw(common.seed));
+  });
+
+  it("goes to the end of the context, and refuses a prompt that fills it", async () => {
+    const [all, more] = await Promise.all([policy.generate("a"), policy.generate("a", { maxTokens: 10_000 })]);
+    expect(more).toBe(all);
+    const generation = policy.generate("x".repeat(200));
+    const error = await failureOf(generation);
+    expect(error).toBeInstanceOf(ConfigError);
+    expect(String(error)).toMatch(/no room for an answer[\s\S]*fewer than 96 tokens[\s\S]*contextSize/);
+    expect(await failureOf(collect(generation))).toBe(error);
+  });
+
+  it("ends where its iteration is left, and with the signal's reason when that aborts", async () => {
+    // Long enough that nobody can be too late.
+    const path = await models.write({ seed: 5, embeddingScale: 0.25, contextLength: 8192 });
+    const long = await loadPolicy(path, { ...common, contextSize: 8192, maxSequences: 1 });
+    const left = long.generate("a");
+    let first = "";
+    for await (const piece of left) {
+      first = piece;
+      break;
+    }
+    const text = await left;
+    expect(text.startsWith(first)).toBe(true);
+    expect(text.length).toBeLessThan(4000);
+    const controller = new AbortController();
+    const aborted = long.generate("a", { signal: controller.signal });
+    const reason = new Error("enough");
+    for await (const _ of aborted) {
+      controller.abort(reason);
+      break;
+    }
+    expect(await failureOf(aborted)).toBe(reason);
+    expect(await failureOf(long.generate("a", { signal: AbortSignal.abort(reason) }))).toBe(reason);
+    await long.dispose();
+  });
+});
+
+describe("what was trained", () => {
+  it("is saved as an adapter, and exported as a whole model, that say the same", async () => {
+    const trained = await loadPolicy(model, { ...common, lora: { rank: 4, alpha: 8 } });
+    const before = await trained.generate("a", { maxTokens: 12 });
+    for (let i = 0; i < 3; i++) await teach(trained);
+    expect(trained.updates).toBe(3);
+    const after = await trained.generate("a", { maxTokens: 12 });
+    expect(after).not.toBe(before);
+    const [adapter, merged] = [join(models.folder, "saved.gguf"), join(models.folder, "merged.gguf")];
+    await trained.save(adapter);
+    await trained.export(merged);
+    await trained.dispose();
+    expect(readdirSync(models.folder).filter((name) => name.endsWith(".weights"))).toEqual([]);
+    const again = await loadPolicy(model, { ...common, lora: { path: adapter } });
+    expect(await again.generate("a", { maxTokens: 12 })).toBe(after);
+    await again.dispose();
+    const whole = await loadPolicy(merged, common);
+    expect(await whole.generate("a", { maxTokens: 12 })).toBe(after);
+    await whole.dispose();
+  });
+
+  it("is exported with full training too; a type that there is not leaves nothing behind", async () => {
+    const full = await loadPolicy(model, { ...common, lora: null });
+    await teach(full);
+    const file = join(models.folder, "full.gguf");
+    await full.export(file);
+    const again = await loadPolicy(file, common);
+    expect(await again.generate("a", { maxTokens: 12 })).toBe(await full.generate("a", { maxTokens: 12 }));
+    await again.dispose();
+    const wrong = join(models.folder, "wrong.gguf");
+    expect(String(await failureOf(full.export(wrong, { quantize: "q9_9" })))).toMatch(/q9_9/);
+    expect([wrong, `${wrong}.weights`].map((name) => existsSync(name))).toEqual([false, false]);
+    await full.dispose();
+  });
+});
+
+describe("the reference", () => {
+  const sequences = [{ tokenIds: [1, 2, 3, 4], from: 1 }];
+
+  it("is the policy before training: the adapter off, or a copy that was asked for", async () => {
+    for (const options of [{ lora: { rank: 4, alpha: 8 } }, { lora: null, reference: true }]) {
+      const trained = await loadPolicy(model, { ...common, ...options });
+      const [fresh] = await trained.score(sequences, { reference: true });
+      expect([...fresh!.refLogprobs!].map((x) => x.toFixed(4))).toEqual(
+        [...fresh!.oldLogprobs].map((x) => x.toFixed(4)),
+      );
+      await teach(trained);
+      const [taught] = await trained.score(sequences, { reference: true });
+      expect([...taught!.refLogprobs!]).toEqual([...fresh!.refLogprobs!]);
+      expect([...taught!.oldLogprobs]).not.toEqual([...fresh!.oldLogprobs]);
+      await trained.dispose();
+      await trained.dispose();
+    }
+  });
+
+  it("is not there with full training unless it is asked for", async () => {
+    const full = await loadPolicy(model, { ...common, lora: null });
+    expect(String(await failureOf(full.score(sequences, { reference: true })))).toMatch(/has no reference policy/);
+    expect(await full.score([], { reference: true })).toEqual([]);
+    await full.dispose();
+  });
+});
+
+it("a policy that was disposed says so", async () => {
+  const gone = await loadPolicy(model, common);
+  await gone.dispose();
+  await gone.dispose();
+  expect(String(await failureOf(gone.generate("a")))).toMatch(/dispose/);
+});
+
+it("what cannot be loaded names the file", async () => {
+  expect(String(await failureOf(loadPolicy(join(models.folder, "nowhere.gguf"))))).toContain("nowhere.gguf");
+  expect(String(await failureOf(loadPolicy(model, { lora: { targets: ["q_prj"] } })))).toContain("q_prj");
+});
