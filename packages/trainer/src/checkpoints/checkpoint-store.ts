@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { DataError, EngineError } from "@cria/core";
+import type { StepMetrics } from "../step-metrics.js";
 
 import {
   isStateful,
@@ -271,4 +272,9 @@ async function syncFolder(path: string): Promise<void> {
   } finally {
     await folder.close();
   }
+}
+
+/** What a checkpoint's data.json holds of a step whose validation was interrupted. */
+export interface Unvalidated {
+  unvalidated?: StepMetrics;
 }

@@ -4,10 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { ConfigError, DataError } from "@cria/core";
 import { isMapping } from "../config/raw-config.js";
 import type { TrainConfig } from "../config/train-config.js";
-
-import type { Unvalidated } from "../run/run-steps.js";
-
-import { type Checkpoint, CheckpointStore, readCheckpoint } from "./checkpoint-store.js";
+import { type Checkpoint, CheckpointStore, readCheckpoint, type Unvalidated } from "./checkpoint-store.js";
 import { compareConfigs, formatDifferences } from "./compare-configs.js";
 import { compareMachines, describeMachine } from "./machine.js";
 import { guardRunWrite, RunFolder } from "./run-folder.js";

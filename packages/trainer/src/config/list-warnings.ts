@@ -1,4 +1,4 @@
-import { usesLora } from "../policy/load-configured-model.js";
+import { usesLora } from "./derived-values.js";
 import type { TrainConfig } from "./train-config.js";
 
 /** Warnings about settings that are allowed but probably a mistake. */

@@ -1,4 +1,4 @@
-import type { StepMetrics } from "../step/collect-metrics.js";
+import type { StepMetrics } from "../step-metrics.js";
 
 /**
  * Finds in the metrics of a run what keeps it from learning. Each rule looks at the same stretch of steps and either

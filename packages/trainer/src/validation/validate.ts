@@ -1,8 +1,8 @@
 import { hasFailed, type Trajectory } from "@cria/core";
 import { type DatasetRow, makeAllFailedError, runRollouts } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
-import type { StepMetrics } from "../step/collect-metrics.js";
 import { averageLoopMetrics } from "../step/loop-metrics.js";
+import type { StepMetrics } from "../step-metrics.js";
 import type { Environment } from "../task/environment.js";
 import { makeValidationMetrics } from "./validation-metrics.js";
 

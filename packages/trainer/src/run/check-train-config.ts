@@ -1,10 +1,10 @@
 import { type AdvantageEstimator, composePolicyLoss, rewardStrategies } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
 import { getToolParser } from "@cria/tools";
+import { countSamples } from "../config/derived-values.js";
+import type { TrainConfig } from "../config/train-config.js";
 import { makePolicyLossOptions, makeRolloutCorrectionOptions } from "../step/algorithm-options.js";
-import { countSamples } from "../task/multi-turn-options.js";
-import type { Registries } from "../task/registries.js";
-import type { TrainConfig } from "./train-config.js";
+import type { Registries } from "../user-code/registries.js";
 
 /**
  * What the schema cannot see: names in registries. Nothing is loaded yet, so a typo does not cost the time of loading a
