@@ -93,6 +93,30 @@ describe.each(consumers)("%s", (folder) => {
   });
 });
 
+/** From the top: each imports only what stands below it. */
+const floors = ["index", "testing", "sft", "run", "validation", "step", "task", "rewards", "trackers", "hub"].concat([
+  "checkpoints",
+  "events",
+  "user-code",
+  "policy",
+  "diagnose",
+  "step-metrics",
+  "config",
+]);
+
+it("the folders of packages/trainer stand in one order", () => {
+  const src = join(root, "packages", "trainer", "src");
+  const floorOf = (file: string) => floors.indexOf(relative(src, file).split(/[/.]/)[0]!);
+  const wrong = listSources("packages/trainer/src").flatMap((file) =>
+    listImports(file)
+      .filter((name) => name.startsWith("."))
+      .filter((name) => floorOf(resolve(dirname(file), name)) < floorOf(file))
+      .map((name) => `${relative(src, file)} imports ${name}`),
+  );
+  expect(wrong).toEqual([]);
+  expect(listSources("packages/trainer/src").filter((file) => floorOf(file) < 0)).toEqual([]);
+});
+
 it("every package has its arrows", () => {
   const folders = ["packages", "apps"].flatMap((parent) =>
     readdirSync(join(root, parent)).map((name) => join(parent, name)),

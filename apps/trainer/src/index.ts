@@ -1,6 +1,6 @@
 // All that a user of Cria imports: tools and tasks, one call that trains, the parts of an own loop, configs.
 
-export type { AdvantageEstimator, PolicyLoss, PolicyLossOptions } from "@cria/algorithms";
+export type { AdvantageEstimator, AdvantageInputs, PolicyLoss, PolicyLossOptions } from "@cria/algorithms";
 export { losses } from "@cria/algorithms";
 export type { ChatMessage, JsonSchema, ToolSchema } from "@cria/core";
 export { type DatasetRow, loadDataset, type RewardFunction, type RewardInfo, type RewardResult } from "@cria/rollout";

@@ -1,5 +1,5 @@
 import type { Problem } from "./diagnose/find-problems.js";
-import type { StepMetrics } from "./step/collect-metrics.js";
+import type { StepMetrics } from "./step-metrics.js";
 
 /** Work that takes seconds to hours and can say how far it is. */
 export type WorkName =

@@ -105,7 +105,7 @@ describe("errors about paths name the rule and the file that was looked for", ()
   it("of a config and of its overrides", () => {
     expect(missing()).toEqual([]);
     expect(missing(`${MODEL}=m.gguf`)).toEqual([
-      `${MODEL}: does not exist\n  expected: a path of something that is there\n  received: <root>/work/m.gguf\n` +
+      `${MODEL}: does not exist\n  expected: a path that exists\n  received: <root>/work/m.gguf\n` +
         "  try: check the path: what is typed in a shell starts at the working directory, <root>/work",
     ]);
     writeFileSync(
@@ -114,7 +114,7 @@ describe("errors about paths name the rule and the file that was looked for", ()
     );
     const loaded = loadConfig(trainConfigSchema, join(task, "wrong.yaml"));
     expect(listMissingTrainPaths(loaded)[0]!.message.replaceAll(root, "<root>")).toBe(
-      `<root>/task/wrong.yaml: ${MODEL}: does not exist\n  expected: a path of something that is there\n` +
+      `<root>/task/wrong.yaml: ${MODEL}: does not exist\n  expected: a path that exists\n` +
         "  received: models/m.gguf, that is <root>/task/models/m.gguf\n" +
         "  try: check the path: a path in a file starts at that file's folder, <root>/task; <root>/work/models/m.gguf is there",
     );

@@ -65,4 +65,18 @@ describe("charts", () => {
     expect(points.map(([x]) => x)).toEqual([48, 320, 592]);
     expect(points.map(([, y]) => y)).toEqual([272, 160, 48]);
   });
+
+  it("two measurements are points: no line says what was between them", () => {
+    const svg = drawSvgChart("title", [{ name: "s", color: "red", points: [0, 1].map((y, x) => ({ x, y })) }]);
+    expect(svg).not.toContain("<polyline");
+    const [first, second, legend, ...more] = [...svg.matchAll(/<circle cx="([\d.]+)" cy="([\d.]+)"/g)].map(
+      ([, ...place]) => place.map(Number),
+    );
+    expect([first, second]).toEqual([
+      [48, 272],
+      [592, 48],
+    ]);
+    expect(legend![1]).toBeLessThan(48);
+    expect(more).toEqual([]);
+  });
 });

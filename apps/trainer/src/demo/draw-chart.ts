@@ -16,7 +16,7 @@ export interface ChartSeries {
   points: readonly { x: number; y: number }[];
 }
 
-/** A small line chart of shares (0 to 1) as SVG. */
+/** A small chart of shares (0 to 1) as SVG. A series of one or two points is drawn as points: a line would show a course. */
 export function drawSvgChart(title: string, series: readonly ChartSeries[]): string {
   const width = 640;
   const height = 320;
@@ -30,14 +30,21 @@ export function drawSvgChart(title: string, series: readonly ChartSeries[]): str
         `<line x1="${margin}" y1="${y(v)}" x2="${width - margin}" y2="${y(v)}" stroke="#ddd"/><text x="${margin - 8}" y="${y(v) + 4}" text-anchor="end">${v}</text>`,
     )
     .join("\n");
-  const lines = series
-    .map((s, i) => {
-      const path = s.points.map((p) => `${x(p.x).toFixed(1)},${y(p.y).toFixed(1)}`).join(" ");
-      const dots =
-        s.points.length <= 3
-          ? s.points.map((p) => `<circle cx="${x(p.x)}" cy="${y(p.y)}" r="4" fill="${s.color}"/>`).join("")
-          : "";
-      return `<polyline points="${path}" fill="none" stroke="${s.color}" stroke-width="2"/>${dots}<text x="${margin + 8 + i * 180}" y="${margin - 8}" fill="${s.color}">${s.name}</text>`;
+  const draw = (points: readonly (readonly [number, number])[], color: string) => {
+    const places = points.map(([px, py]) => [px.toFixed(1), py.toFixed(1)] as const);
+    return places.length > 2
+      ? `<polyline points="${places.join(" ")}" fill="none" stroke="${color}" stroke-width="2"/>`
+      : places.map(([cx, cy]) => `<circle cx="${cx}" cy="${cy}" r="5" fill="${color}"/>`).join("");
+  };
+  const marks = series
+    .map(({ name, color, points }, i) => {
+      const left = margin + i * 180;
+      const drawn = points.map((p) => [x(p.x), y(p.y)] as const);
+      // The legend shows a piece of line, or a point.
+      const sample = points.length > 2 ? [0, 8, 16] : [8];
+      const legend = sample.map((dx) => [left + dx, margin - 12] as const);
+      const label = `<text x="${left + 24}" y="${margin - 8}" fill="${color}">${name}</text>`;
+      return draw(drawn, color) + draw(legend, color) + label;
     })
     .join("\n");
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="12">
@@ -45,7 +52,7 @@ export function drawSvgChart(title: string, series: readonly ChartSeries[]): str
 <text x="${width / 2}" y="20" text-anchor="middle" font-size="15">${title}</text>
 ${grid}
 <text x="${width / 2}" y="${height - 12}" text-anchor="middle">training step</text>
-${lines}
+${marks}
 </svg>
 `;
 }

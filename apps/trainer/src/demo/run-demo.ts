@@ -145,7 +145,7 @@ function drawDemoChart(scores: readonly number[], before: Success, after: Succes
     { x: scores.length, y: after[key] },
   ];
   return drawSvgChart("Calculator environment: success", [
-    { name: "training (sampled)", color: "#2563eb", points: scores.map((y, i) => ({ x: i + 1, y })) },
+    { name: "training, sampled", color: "#2563eb", points: scores.map((y, i) => ({ x: i + 1, y })) },
     { name: "held out, sampled", color: "#16a34a", points: ends("sampled") },
     { name: "held out, greedy", color: "#d97706", points: ends("greedy") },
   ]);

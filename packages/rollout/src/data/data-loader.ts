@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
 import { DataError, hashSeed, shuffleIndices } from "@cria/core";
 
-/** Where a loader stands. */
+/** The place of a loader in its rows. */
 export interface DataLoaderPlace {
   epoch: number;
   /** Rows of the epoch already handed out. */
   position: number;
 }
 
-/** A place and what it is a place in. Plain JSON, for checkpoints. */
+/** A loader's place, and what the order of its rows depends on. Plain JSON, for checkpoints. */
 export interface DataLoaderState extends DataLoaderPlace {
   /** What the order depends on; a loader of another kind refuses the state. */
   batchSize: number;
@@ -19,7 +19,7 @@ export interface DataLoaderState extends DataLoaderPlace {
   uids: string;
 }
 
-/** Hands out batches of rows, epoch after epoch, in an order that seed and epoch alone decide. */
+/** Hands out batches of rows, epoch after epoch. Only seed and epoch decide their order. */
 export class DataLoader<Row extends { uid: string }> {
   private at: DataLoaderPlace = { epoch: 0, position: 0 };
   private order: Int32Array;
@@ -40,7 +40,7 @@ export class DataLoader<Row extends { uid: string }> {
     return this.at.epoch;
   }
 
-  /** Where it stands now; `save` may be given it later. */
+  /** The current place; pass it to `save` later. */
   get place(): DataLoaderPlace {
     return { ...this.at };
   }
@@ -74,7 +74,8 @@ export class DataLoader<Row extends { uid: string }> {
         subject: `state of the data loader: ${name}`,
         expected: `${value} (of this run)`,
         received: `${saved} (saved)`,
-        remedy: "resume with the same files, filters, data.train_batch_size, data.shuffle and data.seed, or start anew",
+        remedy:
+          "resume with the same files, filters, data.train_batch_size, data.shuffle and data.seed, or start a new run",
       });
     }
     this.at = { epoch: state.epoch, position: state.position };

@@ -76,7 +76,7 @@ export interface ParseRowOptions {
   videoKey?: string;
   /** For rows whose `extra_info` does not say `need_tools_kwargs`; default false. */
   needToolsKwargs?: boolean;
-  /** Where the row stands, for its uid; default: its index. */
+  /** The row's position, for its uid; default: its index. */
   position?: string;
 }
 

@@ -12,7 +12,7 @@ export interface LoadDatasetOptions extends Omit<ParseRowOptions, "position"> {
   datasetClass?: DatasetClass;
   /** Makes a row of each record; default: the records are rows. */
   map?: RowMap;
-  /** What a class of the user's gets as its config. */
+  /** The config that a user's dataset class gets. */
   config?: Readonly<Record<string, unknown>>;
 }
 

@@ -12,7 +12,7 @@ import type { DatasetRecord } from "./read-records.js";
  * });
  * ```
  */
-// biome-ignore lint/suspicious/noExplicitAny: users write the record's type, of which nothing is known here.
+// biome-ignore lint/suspicious/noExplicitAny: users decide the record's type.
 export type RowMap = (record: any, place: string) => unknown;
 
 /** The record's row; null: it is left out. @throws DataError naming the record, when the map throws or gives nothing. */

@@ -1,14 +1,17 @@
 import type { ChatMessage } from "@cria/core";
 import { z } from "zod";
 
-/** A part of a message: policies read text alone. */
+/** A part of a message. Policies read only text. */
 const contentPart = z.looseObject({ type: z.string(), text: z.string().nullish() }).transform((part, context) => {
   if (part.type === "text") return part.text ?? "";
   context.addIssue({ code: "custom", message: "a part of type text", input: part.type, path: ["type"] });
   return z.NEVER;
 });
 
-/** A message of a row, in the OpenAI format, where content may be missing beside calls alone. Becomes what templates see. */
+/**
+ * A message of a row, in the OpenAI format, where content may be missing only beside calls. The result is what
+ * templates see.
+ */
 export const messageSchema = z
   .looseObject({
     role: z.enum(["system", "user", "assistant", "tool"]),

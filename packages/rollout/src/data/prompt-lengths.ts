@@ -23,7 +23,7 @@ export interface MeasureOptions {
 
 /**
  * Tokens of each row's prompt, its tools included, as a rollout would render it. They are kept in a file named by the
- * rows' prompts and tools, the tokenizer and the template: what changes any of them is measured anew. A cache that is
+ * rows' prompts and tools, the tokenizer and the template: a change of any of them measures again. A cache that is
  * damaged or cannot be written costs time, and nothing else.
  */
 export async function measurePrompts(rows: readonly DatasetRow[], options: MeasureOptions): Promise<Int32Array> {
@@ -63,12 +63,12 @@ function makeKey(rows: readonly DatasetRow[], options: MeasureOptions): string {
   return hash.digest("hex").slice(0, 32);
 }
 
-// Words, scripts, digits, spaces and symbols: where two tokenizers with equally many tokens would differ.
+// Words, scripts, digits, spaces and symbols: two tokenizers with equally many tokens would differ here.
 const probe =
   "The quick brown fox's 3,141.59 — naïve café: ßÆ Ωμέγα, Привет мир! 你好世界 こんにちは 안녕하세요 مرحبا שלום नमस्ते 🦙👩🏽‍💻\t\n\n" +
   '  def f(x): return x**2  # {"name": "calc", "arguments": {"a": -1e-9}} <tool_call></s><|im_end|> https://a.b/c?d=e&f=%20';
 
-/** What tells one tokenizer from another: template, special tokens, a probe text, and a sample of the vocabulary. */
+/** Identifies a tokenizer by its template, special tokens, a probe text, and a sample of the vocabulary. */
 function describeTokenizer(engine: MeasureOptions["engine"]): unknown {
   const { vocabSize, bosToken, eosToken, endOfGenerationTokens, addBos } = engine.info;
   const step = Math.max(1, Math.floor(vocabSize / 1024));

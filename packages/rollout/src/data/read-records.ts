@@ -120,7 +120,7 @@ function parseLines(text: string, file: string): DatasetRecord[] {
   return records;
 }
 
-/** Numbers for 64-bit integers; null for null structs, of which the reader says undefined. */
+/** Numbers for 64-bit integers; null for null structs, which the reader returns as undefined. */
 function simplify(value: unknown): unknown {
   if (value === undefined) return null;
   if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : value;

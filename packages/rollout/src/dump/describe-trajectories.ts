@@ -13,7 +13,7 @@ export interface DumpContext {
   rows: readonly DatasetRow[];
   tools: ReadonlyMap<string, BaseTool>;
   detokenize: (tokenIds: Int32Array) => string;
-  /** Mean advantage of each trajectory, null where nothing was learned from it. Default: null for all. */
+  /** Mean advantage of each trajectory; null if nothing was learned from it. Default: null for all. */
   advantages?: readonly (number | null)[];
   /** Say when states and turns began and ended: no two runs agree in that. Default false. */
   times?: boolean;
@@ -41,7 +41,7 @@ export function describeTrajectories(trajectories: readonly Trajectory[], contex
   });
 }
 
-/** What a trajectory says of itself. */
+/** The part of a line that comes from the trajectory. */
 function describeRecord(
   trajectory: Trajectory,
   { step, detokenize, times = false }: DumpContext,
@@ -116,13 +116,13 @@ function cutSpans(
   }));
 }
 
-/** Where the row is not known: what comes before the first word of an assistant. */
+/** Length of the prompt if the row is not known: the messages before the first of an assistant. */
 function countPrompt(messages: Trajectory["messages"]): number {
   const first = messages.findIndex((message) => message.role === "assistant");
   return first < 0 ? messages.length : first;
 }
 
-/** A row's value as JSON can hold it; a dataset of one's own may have put anything there. */
+/** A row's value as JSON can hold it; a user's dataset may contain any value. */
 function toJson(value: unknown): unknown {
   if (value === undefined) return null;
   try {
@@ -134,7 +134,7 @@ function toJson(value: unknown): unknown {
     });
     return text === undefined ? String(value) : (JSON.parse(text) as unknown);
   } catch {
-    // What refers to itself, or cannot be read.
+    // A value that refers to itself, or has a getter that throws.
     return toPlainData(value);
   }
 }

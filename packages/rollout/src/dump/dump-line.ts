@@ -19,7 +19,7 @@ export interface DumpTurn {
   end: number;
   /** Of an assistant's turn: its calls, and their tokens. */
   tool_calls?: { count: number; start: number; end: number };
-  /** Of a tools' turn, a message each: why the call gave no ordinary answer; null where it gave one. */
+  /** For each message of a tools' turn: why the call gave no ordinary answer; null if it gave one. */
   failures?: (string | null)[];
   /** Milliseconds since 1970; `cria rollout` writes them. */
   started_at?: number;
@@ -32,7 +32,7 @@ export interface DumpTurn {
  */
 export interface DumpLine {
   format_version: number;
-  /** Of the training; 0: before it. Null where there was none. */
+  /** Step of the training; 0: before it; null: no training. */
   step: number | null;
   /** Group: conversations of one prompt share it. */
   uid: string;
@@ -48,7 +48,7 @@ export interface DumpLine {
   reward: number | null;
   score: number | null;
   success: boolean | null;
-  /** Who gave what of the score: it is the sum of weight times value. */
+  /** The parts of the score, which is the sum of weight times value. */
   parts: ScorePart[];
   /** `outcome`, `length`, `tools` and `turns` add up to the reward. */
   rewards: {
@@ -59,9 +59,9 @@ export interface DumpLine {
     tool_score: number | null;
     interaction_score: number | null;
   };
-  /** What the reward function and the agent loop told beside that. */
+  /** Further values of the reward function and the agent loop. */
   extra: Record<string, unknown>;
-  /** Mean over the sampled tokens; null where nothing was learned from the conversation. */
+  /** Mean over the sampled tokens; null if nothing was learned from the conversation. */
   advantage: number | null;
   error: string | null;
   finish_reason: FinishReason;

@@ -20,9 +20,10 @@ export interface TrainingMessagesOptions {
 
 /**
  * A conversation as supervised training reads it.
- * @returns null when there is nothing to learn from: it failed, or its last turn was cut, and would teach to stop there.
- *   `isExact`: whether training will see the very tokens and mask of the rollout. It does not where the model spelled a text
- *   in other tokens than its tokenizer does, and where the prompt has assistant messages, which supervised training learns too.
+ * @returns null when there is nothing to learn from: it failed, or its last turn was cut, and would teach to stop
+ * there.
+ *   `isExact`: whether training will see exactly the tokens and mask of the rollout. It does not if the model spelled a text
+ *   in other tokens than its tokenizer does, or if the prompt has assistant messages, which supervised training learns too.
  */
 export function makeTrainingMessages(
   line: DumpLine,
@@ -35,7 +36,7 @@ export function makeTrainingMessages(
   const spoken = line.messages.slice(0, last + 1);
   const asSpoken = compareTokens(line, spoken, tools, tokenizer);
   if (asSpoken === "same") return { row: { messages: spoken, tools }, isExact: true };
-  // Most templates print a turn as it was sampled. Some take its calls in fields of their own alone.
+  // Most templates print a turn as it was sampled. Some accept calls only in separate fields.
   const structured = spoken.map((message, i) =>
     message.role === "assistant" && i >= line.prompt_messages
       ? structureTurn(parse(message.content, tools), message.content)
@@ -47,7 +48,7 @@ export function makeTrainingMessages(
   return { row: { messages: asSpoken === "none" ? structured : spoken, tools }, isExact: false };
 }
 
-/** What supervised training would make of the messages, against the rollout: "none" when the template refuses them. */
+/** Compares supervised training on the messages with the rollout: "none" when the template refuses them. */
 function compareTokens(
   line: DumpLine,
   messages: readonly ChatMessage[],

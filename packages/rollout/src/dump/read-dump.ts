@@ -25,7 +25,7 @@ export async function* readDump(file: string): AsyncGenerator<DumpLine> {
   }
 }
 
-/** Split at line feeds alone: JSON may hold the other characters that end lines elsewhere. */
+/** Splits only at line feeds: JSON may hold the other characters that end lines elsewhere. */
 async function* readLines(file: string): AsyncGenerator<{ text: string; isWhole: boolean }> {
   let rest = "";
   const stream = createReadStream(file, { encoding: "utf8", highWaterMark: 1 << 20 });

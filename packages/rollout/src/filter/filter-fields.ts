@@ -1,6 +1,6 @@
 import type { DumpLine } from "../dump/dump-line.js";
 
-/** What a field can be. "any": only each conversation can tell. Whatever the type, a conversation may lack it: null. */
+/** Type of a field. "any": it differs between conversations. A conversation may lack a field of any type: null. */
 export type FilterType = "number" | "boolean" | "text" | "any";
 export type FilterValue = number | boolean | string | null;
 
@@ -77,13 +77,13 @@ export const filterFamilies: ReadonlyMap<string, (line: DumpLine, name: string) 
   ["metrics", (line: DumpLine, name: string) => simplify(readOwn(line.metrics, name))],
 ]);
 
-/** A part of the reward by its name: of the score, of the reward that was made of it, or told beside it. */
+/** Finds a number by its name: a part of the score, a part of the reward, or a further value of the reward function. */
 function readPart(line: DumpLine, name: string): FilterValue {
   const part = line.parts.find((entry) => entry.name === name);
   return simplify(part?.value ?? readOwn(line.rewards, name) ?? readOwn(line.extra, name));
 }
 
-/** Not what every object inherits: `extra.constructor` is nothing. */
+/** Own properties only: `extra.constructor` is null. */
 function readOwn(record: object, name: string): unknown {
   return Object.hasOwn(record, name) ? (record as Record<string, unknown>)[name] : undefined;
 }

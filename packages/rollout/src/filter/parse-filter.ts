@@ -49,7 +49,7 @@ export function parseFilter(source: string, subject = "filter"): Filter {
   }
 }
 
-/** Expectations quote the source too, and a terminal would obey what stands in it. */
+/** Errors quote the source, and a terminal would obey control characters in it. */
 function hideControls(text: string): string {
   return text.replace(/\p{C}/gu, " ");
 }
@@ -127,7 +127,7 @@ class FilterParser {
     return (line) => compare(left.read(line), right.read(line));
   }
 
-  /** A field alone: whether it is so. */
+  /** A field without a comparison: whether it is true. */
   private readTruth({ type, read, start, end, text }: Operand): Filter {
     if (type === "boolean" || type === "any") return (line) => Boolean(read(line));
     const example = type === "number" ? `${text} > 0` : `${text} ~ "error"`;
@@ -204,7 +204,7 @@ const comparisons = new Map<string, (a: FilterValue, b: FilterValue) => boolean>
   ["!~", (text, part) => !contains(text, part)],
 ]);
 
-/** @throws FilterMistake where a comparison could never hold, or always would. */
+/** @throws FilterMistake when a comparison would never hold, or always. */
 function checkTypes(left: Operand, operator: FilterToken, right: Operand): void {
   const describe = ({ type, text }: Operand) => `${text} is ${type === "text" ? "a text" : `a ${type}`}`;
   if (operator.text.endsWith("~")) {

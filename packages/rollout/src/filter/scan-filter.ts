@@ -1,4 +1,4 @@
-/** A word of a filter, and where it stands: `[start, end)` in characters. */
+/** A word of a filter, and its position: `[start, end)` in characters. */
 export interface FilterToken {
   kind: "number" | "string" | "name" | "operator" | "end";
   /** As written. */
@@ -28,7 +28,7 @@ const patterns: [FilterToken["kind"], RegExp][] = [
 ];
 const escapes: Record<string, string> = { n: "\n", t: "\t", r: "\r" };
 
-/** Words of a filter; the last one is its end. @throws FilterMistake at what is no word. */
+/** Words of a filter; the last one is its end. @throws FilterMistake at a text that is no word. */
 export function scanFilter(source: string): FilterToken[] {
   const tokens: FilterToken[] = [];
   let at = 0;

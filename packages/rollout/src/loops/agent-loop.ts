@@ -63,7 +63,7 @@ export interface SamplingParams {
   minP: number;
   /** Texts that end a turn; each stays in it. */
   stop: readonly string[];
-  /** Most tokens of one turn; null: what is left of the response's. */
+  /** Most tokens of one turn; null: the rest of the response. */
   maxTokensPerTurn: number | null;
   /** The trajectory's seed; each turn derives its own. */
   seed: number;
@@ -90,9 +90,9 @@ export interface AgentLoopContext {
 }
 
 /**
- * What an agent loop returns. Five fields must be there; what the others are by default stands beside them. All of it is
- * checked: what cannot be trained on ends the run, for it is a mistake in the loop. Token indices count from the first
- * token of the prompt.
+ * What an agent loop returns. Five fields are required; the others say their defaults. All fields are checked: output
+ * that cannot be trained on is a mistake in the loop, and ends the run. Token indices count from the first token of the
+ * prompt.
  */
 export interface AgentLoopOutput {
   /** The prompt, then everything that followed: at most `responseLength` tokens more. */
@@ -105,8 +105,8 @@ export interface AgentLoopOutput {
   numTurns: number;
   metrics: Record<string, number>;
   /**
-   * As the sampler gave them, as long as `tokenIds`; what they are where the mask is 0 does not matter. Default: the policy
-   * scores the response once more, which gives what its sampler would have; `rescored_tokens` counts them.
+   * As the sampler gave them, as long as `tokenIds`; values at mask 0 are ignored. Default: the policy scores the
+   * response once more, which gives what its sampler would have given; `rescored_tokens` counts these tokens.
    */
   rolloutLogprobs?: ArrayLike<number>;
   /** `tokenIndex` names a token with mask 1. Default: none. */
@@ -116,7 +116,7 @@ export interface AgentLoopOutput {
   toolScore?: number | null;
   /** The interaction's calculateScore; null (default) when there was no interaction, or it failed. */
   interactionScore?: number | null;
-  /** Why one of them failed. Where nothing else judges the conversation, it then counts as failed. */
+  /** Why one of them failed. If nothing else judges the conversation, it then counts as failed. */
   scoreError?: string;
   /** Default: the prompt, and each stretch with mask 1 as the text of an assistant's message. */
   messages?: ChatMessage[];
@@ -133,8 +133,8 @@ export interface AgentLoopOutput {
 }
 
 /**
- * Runs one episode. A bad rollout is data: what tools, interactions and texts do wrong ends in the output. What throws
- * is recorded as a failed trajectory too, but for errors of the config and of the engine, which end the run.
+ * Runs one episode. A bad rollout is data: mistakes of tools, interactions and texts end in the output. A loop that
+ * throws is recorded as a failed trajectory too, except for errors of the config and of the engine, which end the run.
  */
 export interface AgentLoop {
   run(sampling: SamplingParams, row: DatasetRow): Promise<AgentLoopOutput>;

@@ -2,7 +2,7 @@ import { Registry } from "@cria/core";
 import type { AgentLoopFactory, AgentLoopTraits } from "./agent-loop.js";
 import { ToolAgentLoop } from "./tool-agent-loop.js";
 
-/** How conversations of a loop are run, and what it makes of rows. */
+/** How a loop runs conversations, and how it reads rows. */
 export interface AgentLoopEntry {
   factory: AgentLoopFactory;
   traits: Required<AgentLoopTraits>;

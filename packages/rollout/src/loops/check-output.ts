@@ -3,12 +3,12 @@ import type { DatasetRow } from "../data/dataset-row.js";
 import { describeData, isUsableNumber, toPlainRecord, usableNumber } from "../plain-data.js";
 import type { AgentLoopOutput } from "./agent-loop.js";
 
-/** An agent loop's output that was checked: everything is there but what only the policy can tell. */
+/** An agent loop's output after its check. It is complete, except for values that only the policy can compute. */
 export interface CheckedOutput
   extends Omit<Required<AgentLoopOutput>, "rolloutLogprobs" | "messages" | "scoreError" | "error"> {
   tokenIds: Int32Array;
   responseMask: Uint8Array;
-  /** 0 where the mask is; null when the loop gave none. */
+  /** 0 where the mask is 0; null when the loop returned none. */
   rolloutLogprobs: Float32Array | null;
   /** Null when the loop gave none. */
   messages: ChatMessage[] | null;
@@ -29,7 +29,7 @@ const finishReasons: readonly FinishReason[] = ["stop", "length", "tool_calls", 
 const roles: readonly string[] = ["system", "user", "assistant", "tool"];
 
 /**
- * Checks all that an agent loop returned, and fills in what it may leave out: training must not go on with nonsense.
+ * Checks all that an agent loop returned, and fills in the optional fields, so that training never sees a wrong value.
  * @throws ConfigError that names loop, row and field.
  */
 export function checkOutput(given: unknown, limits: OutputLimits): CheckedOutput {
@@ -148,7 +148,7 @@ class OutputCheck {
     );
   }
 
-  /** What cannot be written to a file would be noticed only after the step, and lose it. */
+  /** A value that cannot be written to a file would be noticed only after the step, which would be lost. */
   json(field: string, value: unknown): Record<string, unknown> {
     const record = this.record(field, value);
     try {
@@ -165,7 +165,7 @@ class OutputCheck {
     return value;
   }
 
-  /** Where nothing was sampled no step can have earned anything: the record drops such rewards. */
+  /** A token that was not sampled cannot have earned a reward: the record drops such rewards. */
   rewards(field: string, value: { value: number; tokenIndex: number }[], mask: Uint8Array) {
     const hasSampled = mask.includes(1);
     return this.entries(field, value, (entry, place) => {

@@ -3,8 +3,8 @@ import type { DatasetRow } from "../data/dataset-row.js";
 import { nameSample } from "../rewards/reward-request.js";
 
 /**
- * What follows when the environment or the judge breaks a conversation. "drop": it is left out of everything. "refill": it is
- * sampled again with another seed, three times at most, then dropped. "error": it ends the run.
+ * What happens when the environment or the judge breaks a conversation. "drop": it is left out of everything. "refill":
+ * it is sampled again with another seed, three times at most, then dropped. "error": it ends the run.
  */
 export type OnFailure = "drop" | "refill" | "error";
 
@@ -18,7 +18,7 @@ export function makeFailureError(row: DatasetRow, { sampleIndex, error }: Trajec
   });
 }
 
-/** The error of rollouts none of which reached its end, with the first causes. @param subject what they were for. */
+/** The error for rollouts that all failed, with the first causes. @param subject what they were for. */
 export function makeAllFailedError(subject: string, trajectories: readonly Trajectory[]): ToolError {
   const causes = new Map<string, string>();
   for (const { rowIndex, sampleIndex, error = "it was aborted" } of trajectories)

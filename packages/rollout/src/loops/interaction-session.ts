@@ -42,11 +42,11 @@ export function selectInteraction(
   });
 }
 
-/** What the record of a conversation keeps of its interaction beside messages, scores and metrics. */
+/** What a trajectory records of its interaction beside messages, scores and metrics. */
 export interface InteractionRecord {
-  /** What it said when it ended the conversation; the policy never saw it. */
+  /** Its text when it ended the conversation; the policy never saw it. */
   interactionFinalText?: string;
-  /** What its replies had in `data` beside numbers, each with the number of assistant turns by then. */
+  /** Values in the `data` of its replies that are no numbers, each with the number of assistant turns by then. */
   interactionData?: Record<string, unknown>[];
 }
 
@@ -56,7 +56,7 @@ export class InteractionSession {
   /** Settles when the start is over, even if nobody waits for it any more. Never rejects. */
   private started: Promise<void> | undefined;
   private isStarted = false;
-  /** What it said that neither messages nor metrics have, for the trajectory's `extraFields`. */
+  /** The values that are in neither messages nor metrics, for the trajectory's `extraFields`. */
   readonly record: InteractionRecord = {};
 
   constructor(private readonly options: InteractionSessionOptions) {}

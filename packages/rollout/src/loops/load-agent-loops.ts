@@ -20,7 +20,7 @@ type LoopFunction = (context: AgentLoopContext, config: Record<string, unknown>)
 
 /**
  * Registers the agent loops of a config; relative modules start at `baseFolder`, TypeScript needs no build step.
- * @param loops where they are registered; a run gives its own.
+ * @param loops registry that they are added to; each run has one.
  * @throws ConfigError when one cannot be loaded or is not an agent loop.
  */
 export async function loadAgentLoops(

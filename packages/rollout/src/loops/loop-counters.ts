@@ -11,7 +11,7 @@ export const toolFailures = [
 export type ToolFailure = (typeof toolFailures)[number];
 
 /**
- * What the tool agent loop counts in each conversation, in `Trajectory.metrics`. A counter that is missing there is 0.
+ * Counters of the tool agent loop for each conversation, in `Trajectory.metrics`. A counter that is missing there is 0.
  * docs/metrics.md says what each means.
  */
 export const loopCounters = [

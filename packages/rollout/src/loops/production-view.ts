@@ -7,13 +7,13 @@ interface Checkpoint {
   tokens: number;
 }
 
-/** What to evaluate next, and from where. */
+/** The tokens to evaluate next, and their position. */
 export interface NextInput {
   /** Tokens of the trajectory that stay as they are. */
   keep: number;
-  /** What follows them in the trajectory, mask 0. */
+  /** The tokens after them in the trajectory, with mask 0. */
   observed: Int32Array;
-  /** What the sequence lacks of both. */
+  /** Those tokens of both that the sequence has not evaluated. */
   delta: Int32Array;
 }
 

@@ -23,7 +23,7 @@ export function recordTrajectory(
   const { transitions, turns, turnScores, toolRewards, ...record } = output;
   const ended = !hasFailed(output);
   request.enter(ended ? "completed" : "failed");
-  // Where nothing is trained on, no step can have earned anything.
+  // A token that is not trained on cannot have earned a reward.
   const counts = ended && output.responseMask.includes(1);
   return {
     ...record,

@@ -30,7 +30,7 @@ interface Prompt {
   ids: Int32Array;
   /** Whether nothing of it was cut away. */
   isWhole: boolean;
-  /** Whether it spells control tokens in the user's name, and it could not be told where. */
+  /** Whether a user's text in it spells control tokens, and could not be located. */
   isUnsplit: boolean;
 }
 
@@ -84,7 +84,7 @@ export class RolloutGroup {
           this.warnOfFailure(ended);
           continue;
         }
-        // The conversation has given its place to another: a slow judge holds nobody up.
+        // The conversation's slot is free by now, so a slow judge delays no other conversation.
         const judged = this.track(this.judge(ended, sample));
         if (mayRefill && hasFailed(await judged)) {
           this.warnOfFailure(await judged);
@@ -99,7 +99,7 @@ export class RolloutGroup {
     }
   }
 
-  /** An error ends the run at once, and is heard of by whoever asks for the trajectories. */
+  /** An error ends the run at once. Whoever awaits the trajectories gets it. */
   private track(judged: Promise<Trajectory>): Promise<Trajectory> {
     judged.catch(this.stop);
     this.judging.push(judged);
@@ -130,7 +130,7 @@ export class RolloutGroup {
       sequence = attempt === 0 ? this.takeSequence(prompt) : await this.openSequence(prompt.ids);
       request.enter("running");
       const output = await this.runLoop(sample, attempt, sequence, prompt, request);
-      // The group's prompt was evaluated once: its first sample pays.
+      // The group's prompt was evaluated once, and counts for its first sample.
       if (isFirst || attempt > 0)
         output.metrics.prefill_tokens = (output.metrics.prefill_tokens ?? 0) + prompt.ids.length;
       if (attempt > 0) output.metrics.refilled = attempt;
@@ -151,7 +151,7 @@ export class RolloutGroup {
     return --this.waiting > 0 ? sequence.fork() : sequence;
   }
 
-  /** The trajectory with its reward. What was aborted or failed is not judged, and worth nothing. */
+  /** The trajectory with its reward. Aborted and failed ones are not judged, and have no reward. */
   private async judge(ended: UnjudgedTrajectory, sample: number): Promise<Trajectory> {
     const { row, options, rewards } = this;
     if (options.returnFullPrompt)

@@ -11,14 +11,14 @@ import type { Truncation } from "./fit-prompt.js";
 export interface RolloutOptions {
   tokenizer: DeltaTokenizer;
   tools: ReadonlyMap<string, BaseTool>;
-  /** By name. Null or left out: what rows say about interactions is not looked at. */
+  /** By name. Null or left out: `interaction_kwargs` of rows is ignored. */
   interactions?: ReadonlyMap<string, BaseInteraction> | null;
   multiTurn: MultiTurnOptions;
-  /** A plain function judges each trajectory alone; null: by data source, else interactions and tools do. */
+  /** A function judges each trajectory separately. Null: rewards by data source judge, else interactions and tools. */
   reward: RewardFunction | RewardManager | null;
   /** Makes the reward of a trajectory from its score and its step rewards, once. Default: each as it is. */
   aggregate?: RewardAggregator;
-  /** What follows when the environment or the judge breaks a conversation; default "drop". */
+  /** What happens when the environment or the judge breaks a conversation; default "drop". */
   onFailure?: OnFailure;
   /** Give the rendered prompt, as the model saw it, in `extraFields.full_prompt`. */
   returnFullPrompt?: boolean;
@@ -47,7 +47,7 @@ export interface RolloutOptions {
   /** Conversations at once. Default: as many as fit into the KV cache. */
   concurrency?: number;
   signal?: AbortSignal;
-  /** Called with what deserves a look but stops nothing, once for each kind. */
+  /** Called with warnings, once for each kind. */
   onWarning?: (warning: string) => void;
   /** Called with each trajectory as soon as it is judged. */
   onTrajectory?: (trajectory: Trajectory) => void;

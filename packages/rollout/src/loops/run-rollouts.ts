@@ -52,7 +52,7 @@ export async function startRollouts(
   if (options.signal?.aborted) abort();
   options.signal?.addEventListener("abort", abort, { once: true });
   const linked = { ...options, signal: run.signal, onWarning: onceEach(options.onWarning) };
-  // After an error nobody will see what the others do: they end early.
+  // After an error the other conversations are not needed: they end early.
   const stop = (error: unknown) => run.abort(error);
   const { reward } = options;
   const manager =
@@ -89,7 +89,7 @@ function onceEach(warn: ((warning: string) => void) | undefined): (warning: stri
   };
 }
 
-/** What a row names must exist: found out before anything is generated. @throws ConfigError */
+/** Checks that all names in rows exist, before anything is generated. @throws ConfigError */
 function checkRow(row: DatasetRow, options: RolloutOptions): void {
   const { traits } = findLoop(row, options);
   if (traits.interactions) selectInteraction(options.interactions ?? null, row);

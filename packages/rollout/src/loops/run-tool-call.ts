@@ -12,7 +12,7 @@ export interface ToolOutcome {
   /** The tool's reward was no number, or too large for sums, and counts as 0. */
   hasBadReward?: boolean;
   failure?: ToolFailure;
-  /** Stands behind the text, whatever is cut off of that: media that the answer had and the policy cannot see. */
+  /** Names the media that the policy cannot see. It follows the text, and stays when the text is cut. */
   omitted?: { text: string; count: number };
 }
 
@@ -77,7 +77,7 @@ export async function runToolCall(call: ParsedToolCall, options: RunToolOptions)
 const longestName = 64;
 const longestList = 500;
 
-/** For the model to read: a small one calls what it has seen in other prompts, and cannot guess what there is. */
+/** For the model to read: a small model calls tools of other prompts, and cannot guess the names of these. */
 export function describeUnknownTool(called: string, known: readonly string[]): string {
   const name = called.length > longestName ? `${called.slice(0, longestName)}...` : called;
   if (known.length === 0) return `error: unknown tool "${name}"; there are no tools`;
@@ -92,7 +92,7 @@ export function describeUnknownTool(called: string, known: readonly string[]): s
   return `error: unknown tool "${name}"; the tools are: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** Null when it is not what a tool may return. */
+/** Null when a tool may not return it. */
 function readResult(result: Partial<ToolResult> | null | undefined): ToolOutcome | null {
   const response = result?.response;
   const text = response?.text ?? "";
@@ -107,7 +107,7 @@ function readResult(result: Partial<ToolResult> | null | undefined): ToolOutcome
   return { ...outcome, hasBadReward: true };
 }
 
-/** Says what the policy cannot see of an answer; undefined when it sees all. */
+/** Names the parts of an answer that the policy cannot see; undefined when it sees all. */
 function markMedia(response: ToolResponse): ToolOutcome["omitted"] {
   const counts = (["image", "video", "audio"] as const)
     .map((kind) => ({ kind, given: response[kind] as unknown }))

@@ -1,7 +1,7 @@
 /** Lets at most `count` holders in, first come, first served. */
 export class Semaphore {
   private readonly queue: (() => void)[] = [];
-  /** Where the queue begins: taking from the front of a long list would move all of it. */
+  /** Index of the first in the queue: removing the front of a long list would move all of it. */
   private head = 0;
 
   constructor(private free: number) {}

@@ -3,7 +3,8 @@ let scheduled = false;
 
 /**
  * Waits for a turn on the event loop. When hundreds of conversations can go on at once (a batch was decoded, many tools
- * answered), each does its share of rendering and tokenizing in an iteration of its own: timers and I/O run in between.
+ * answered), each renders and tokenizes in a separate iteration of the event loop, so that timers and I/O run in
+ * between.
  */
 export function takeTurn(): Promise<void> {
   return new Promise((resolve) => {

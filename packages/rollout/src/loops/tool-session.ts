@@ -36,7 +36,7 @@ export function listToolSchemas(tools: ReadonlyMap<string, BaseTool>, row: Datas
   return selectTools(tools, row).map((name) => tools.get(name)!.schema);
 }
 
-/** Whether a tool has a calcReward of its own. */
+/** Whether a tool overrides calcReward. */
 export function scoresConversations(tool: BaseTool): boolean {
   return tool.calcReward !== BaseTool.prototype.calcReward;
 }

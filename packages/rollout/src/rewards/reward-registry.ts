@@ -8,7 +8,7 @@ export const rewardFunctions = new Registry<RewardFunction>("reward", {
   "openai/gsm8k": scoreFinalAnswer,
 });
 
-/** Rows with this `data_source` are judged by `reward` in every run, unless the config names a function of its own. */
+/** Rows with this `data_source` are judged by `reward` in every run, unless the config names another function. */
 export function registerReward(dataSource: string, reward: RewardFunction): void {
   rewardFunctions.register(dataSource, reward);
 }

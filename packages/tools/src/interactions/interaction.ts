@@ -44,7 +44,7 @@ export interface InteractionTurn<State> extends InteractionConversation {
  */
 export type InteractionOutput =
   | string
-  | (Partial<InteractionReply> & ({ content: string } | { shouldTerminate: true }));
+  | (Partial<InteractionReply> & ({ content: string } | { shouldTerminate: boolean }));
 
 /** An interaction as functions. Only `reply` is needed; write `create` before it, so that its `state` has a type. */
 export interface InteractionDefinition<State> {

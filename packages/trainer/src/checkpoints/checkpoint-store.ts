@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { DataError, EngineError } from "@cria/core";
+import type { StepMetrics } from "../step-metrics.js";
 
 import {
   isStateful,
@@ -23,15 +24,15 @@ export interface TrainingState {
   data: unknown;
   /** Plain JSON: what the random draws depend on. */
   rng: unknown;
-  /** Made by the clock or by an interruption: only the newest of these is kept, beside those that count. */
+  /** Made by the clock or by an interruption. Only the newest of these is kept, in addition to the regular ones. */
   interim?: boolean;
 }
 
-/** A checkpoint on disk whose files were read and found whole. */
+/** A checkpoint on disk whose files were read and are undamaged. */
 export interface Checkpoint {
   path: string;
   step: number;
-  /** What made it; null where it does not say. */
+  /** The machine that made it; null if the checkpoint does not say. */
   machine: Machine | null;
   data: unknown;
   rng: unknown;
@@ -146,7 +147,7 @@ export class CheckpointStore {
 
   /**
    * The newest checkpoint that is whole, or null when there is none at all.
-   * @param warn told of each damaged one that was passed over.
+   * @param warn gets a text for each damaged checkpoint that was skipped.
    * @throws DataError when there are checkpoints and all are damaged.
    */
   async findNewest(warn: (text: string) => void): Promise<Checkpoint | null> {
@@ -218,7 +219,8 @@ export async function restoreEngines(checkpoint: Checkpoint, engines: Record<str
         subject: checkpoint.path,
         expected: file,
         received: "a checkpoint of a run without it",
-        remedy: "resume with the algorithm.adv_estimator of that run, or start anew with trainer.resume_mode=disable",
+        remedy:
+          "resume with the algorithm.adv_estimator of that run, or start a new run with trainer.resume_mode=disable",
       });
     }
     await restoreEngineState(file, checkStateful(name, engine));
@@ -270,4 +272,9 @@ async function syncFolder(path: string): Promise<void> {
   } finally {
     await folder.close();
   }
+}
+
+/** What a checkpoint's data.json holds of a step whose validation was interrupted. */
+export interface Unvalidated {
+  unvalidated?: StepMetrics;
 }

@@ -18,7 +18,7 @@ import { checkConfig } from "../config/check-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import { Policy } from "../policy/policy.js";
 import { listEngines, runTraining } from "../run/run-training.js";
-import type { StepMetrics } from "../step/collect-metrics.js";
+import type { StepMetrics } from "../step-metrics.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";
 import { CheckpointStore } from "./checkpoint-store.js";

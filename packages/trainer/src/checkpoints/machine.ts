@@ -1,6 +1,9 @@
 import { getRuntimeInfo } from "@cria/engine";
 
-/** What decides the last bits of a run on a CPU beside its config. In `config.json`, and in a checkpoint's `data.json`. */
+/**
+ * What decides the last bits of a run on a CPU, beside its config. It stands in `config.json` and in a checkpoint's
+ * `data.json`.
+ */
 export interface Machine {
   /** The engine's kernel: "portable", "avx2" or "avx512". */
   cpu_kernel: string;
@@ -14,7 +17,7 @@ export function describeMachine(): Machine {
   return { cpu_kernel: cpuKernel, ggml_build: ggmlBuild };
 }
 
-/** What to tell of a run that goes on with other kernels than it had; null when they are the same, or were not noted. */
+/** Says that a run goes on with other kernels than before; null if they are the same or were not recorded. */
 export function compareMachines(before: Machine | null, now: Machine): string | null {
   if (!before || (before.cpu_kernel === now.cpu_kernel && before.ggml_build === now.ggml_build)) return null;
   const show = ({ cpu_kernel, ggml_build }: Machine) => `CPU kernel ${cpu_kernel} with ggml's build ${ggml_build}`;

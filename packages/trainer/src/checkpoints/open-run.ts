@@ -4,10 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { ConfigError, DataError } from "@cria/core";
 import { isMapping } from "../config/raw-config.js";
 import type { TrainConfig } from "../config/train-config.js";
-
-import type { Unvalidated } from "../run/run-steps.js";
-
-import { type Checkpoint, CheckpointStore, readCheckpoint } from "./checkpoint-store.js";
+import { type Checkpoint, CheckpointStore, readCheckpoint, type Unvalidated } from "./checkpoint-store.js";
 import { compareConfigs, formatDifferences } from "./compare-configs.js";
 import { compareMachines, describeMachine } from "./machine.js";
 import { guardRunWrite, RunFolder } from "./run-folder.js";
@@ -34,7 +31,7 @@ export interface RunConfig {
   >;
 }
 
-/** Keys that decide what the saved tensors mean: with another value the run would go on from nonsense. Those of sft last. */
+/** Keys that decide what the saved tensors mean: with another value they would not fit. Those of sft come last. */
 const FIXED_KEYS = [
   "actor_rollout_ref.model.path",
   "actor_rollout_ref.model.lora_rank",
@@ -53,8 +50,8 @@ export function findRunPath({ trainer }: RunConfig): string {
 
 /**
  * Makes or enters the run folder by `trainer.resume_mode`, and decides where training starts. Files of an earlier run are
- * never removed: a run that starts anew moves them to `<experiment_name>.old-<i>`.
- * @param say told in one text each: what is resumed, moved, passed over, or different in the config.
+ * never removed: a new run moves them to `<experiment_name>.old-<i>`.
+ * @param say gets one text for each thing that is resumed, moved, skipped, or different in the config.
  * @throws DataError when the folder is in use or cannot be written, or no checkpoint is whole; ConfigError when the config
  *   does not fit the checkpoint.
  */
@@ -89,8 +86,8 @@ export async function openRun(config: RunConfig, say: (text: string) => void): P
 }
 
 /**
- * Finds what `openRun` would refuse for the lock or for the config, without reading checkpoints or changing anything: it
- * must not cost the time of loading a model.
+ * Throws the errors of `openRun` about the lock and the config, without reading checkpoints or changing anything. So
+ * such a mistake is reported before a model is loaded.
  * @throws DataError when the folder is in use; ConfigError when the config does not fit the run to be resumed.
  */
 export async function checkRun(config: RunConfig): Promise<void> {
@@ -154,9 +151,9 @@ async function checkConfigOf(checkpoint: string, config: RunConfig, say: (text: 
       remedy: "set another trainer.project_name or trainer.experiment_name; weights go from one to the other as a GGUF",
     });
   }
-  // The machine is compared by what the checkpoint itself says.
+  // The machine that made a checkpoint stands in the checkpoint.
   const differences = compareConfigs(before, JSON.parse(JSON.stringify(config)));
-  // Who names the checkpoint may know that the same model lies elsewhere now.
+  // A user who names the checkpoint may have moved the model.
   const explicit = config.trainer.resume_mode === "resume_path";
   const fatal = differences.filter(({ key }) => FIXED_KEYS.includes(key) && !(explicit && key.endsWith("model.path")));
   if (fatal.length > 0) {
@@ -166,7 +163,7 @@ async function checkConfigOf(checkpoint: string, config: RunConfig, say: (text: 
       expected: fatal.map(({ before: value }) => JSON.stringify(value)).join(", "),
       received: fatal.map(({ after: value }) => JSON.stringify(value)).join(", "),
       remedy:
-        "set it back, or start anew: another trainer.experiment_name, or trainer.resume_mode=disable (the same model at another path: trainer.resume_mode=resume_path)",
+        "set it back, or start a new run: another trainer.experiment_name, or trainer.resume_mode=disable (the same model at another path: trainer.resume_mode=resume_path)",
     });
   }
   const changed = differences.filter(
@@ -175,7 +172,7 @@ async function checkConfigOf(checkpoint: string, config: RunConfig, say: (text: 
   if (changed.length > 0) say(`the config has changed since ${basename(checkpoint)}:\n${formatDifferences(changed)}`);
 }
 
-/** The command whose config it is; null: neither's. */
+/** The command that the config is for; null: for neither. */
 export function nameCommand(config: unknown): "cria train" | "cria sft" | null {
   if (!isMapping(config)) return null;
   if ("actor_rollout_ref" in config) return "cria train";

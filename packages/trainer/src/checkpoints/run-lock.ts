@@ -24,7 +24,7 @@ export class RunLock {
     });
     if (!release) throw makeTaken(folder, file);
     try {
-      // For people, and for the message of whoever comes second.
+      // For people, and for the error of a second process.
       await guardRunWrite(file, async () => writeFileSync(file, `process ${process.pid} on ${hostname()}`));
     } catch (error) {
       release();

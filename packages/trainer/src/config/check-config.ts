@@ -2,7 +2,7 @@ import { ConfigError, describeIssue, findNearest, findSchema, formatValue, witho
 import { z } from "zod";
 import { listRenamedKeys } from "./verl/renamed-keys.js";
 
-/** Where a key was written, in words, as "line 3"; undefined where nobody knows. */
+/** Where a key was written, in words, "line 3" for example; undefined if that is not known. */
 export type FindPlace = (key: string) => string | undefined;
 
 /** @throws ConfigError that names every unknown key, or every wrong value. */
@@ -117,7 +117,7 @@ function suggestKey(schema: z.ZodType, path: readonly string[], known: readonly 
 function describeWrongValue(schema: z.ZodType, issue: z.core.$ZodIssue, raw: unknown): WrongValue {
   const path = issue.path.map(String);
   const received = path.reduce<unknown>((node, part) => {
-    // One value stands for a list of it where lists are taken.
+    // Where a list is expected, one value means a list of it.
     if (part === "0" && node !== undefined && !Array.isArray(node)) return node;
     return (node as Record<string, unknown> | undefined | null)?.[part];
   }, raw);

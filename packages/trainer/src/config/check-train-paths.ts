@@ -17,7 +17,7 @@ export function checkTrainPaths(loaded: LoadedConfig<TrainConfig>, except: reado
   if (first) throw first;
 }
 
-/** Keys whose paths nobody opens, as configs of other frameworks have them. */
+/** Keys of other frameworks whose paths are never opened. */
 export function listUnusedKeys({ algorithm, actor_rollout_ref, data, reward_model, trainer }: TrainConfig): string[] {
   const { multi_turn } = actor_rollout_ref.rollout;
   const section = "actor_rollout_ref.rollout.multi_turn";

@@ -1,7 +1,7 @@
-import { usesLora } from "../policy/load-configured-model.js";
+import { usesLora } from "./derived-values.js";
 import type { TrainConfig } from "./train-config.js";
 
-/** What a config does that its writer hardly meant. */
+/** Warnings about settings that are allowed but probably a mistake. */
 export interface ConfigWarning {
   key: string;
   found: string;
@@ -11,7 +11,7 @@ export interface ConfigWarning {
 /** Above this full training tends to ruin a model within a few steps; verl's defaults are 1e-6 (actor) and 1e-5 (critic). */
 const HIGHEST_FULL_RATE = 1e-5;
 
-/** Looks at the config alone: nothing is loaded. */
+/** Reads only the config; nothing is loaded. */
 export function listWarnings(config: TrainConfig): ConfigWarning[] {
   const { actor_rollout_ref, critic, algorithm } = config;
   const lora = usesLora(config);

@@ -18,7 +18,7 @@ export interface LoadedConfig<T> {
   /** Keys whose paths came from overrides; they are absolute. */
   typed: TypedPaths;
   file: string;
-  /** What of the file has no effect, and why. */
+  /** Keys of the file that have no effect, and why. */
   warnings: string[];
 }
 
@@ -72,7 +72,7 @@ export function loadConfig<T extends z.ZodType>(
   };
 }
 
-/** The line of a dotted key; undefined when the file does not have it, as where another name of it stands. */
+/** The line of a dotted key; undefined if the file does not have it, for example because it uses another name. */
 function findLine(document: Document, lines: LineCounter, key: string): string | undefined {
   let node: unknown = document.contents;
   let start: number | undefined;
@@ -86,7 +86,7 @@ function findLine(document: Document, lines: LineCounter, key: string): string |
       node = node.items[Number(part)];
       start = isNode(node) ? node.range?.[0] : start;
     }
-    // Of a value that stands for a list, the key's own line.
+    // One value in place of a list has no entries: the key's line counts.
   }
   return start === undefined ? undefined : `line ${lines.linePos(start).line}`;
 }

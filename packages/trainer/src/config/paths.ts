@@ -6,9 +6,10 @@ import { isAddress } from "@cria/hub";
 import { isMapping } from "./raw-config.js";
 
 /**
- * Where relative paths start, for every command. What was typed in a shell, as an argument or as key=value, starts at the
- * working directory; what stands in a file starts at that file's folder. What nobody wrote, as the default of
- * `trainer.default_local_dir`, starts at the working directory. `~/` is the home folder; an address (`hf:...`) is no path.
+ * Where relative paths start, for every command. A path that was typed in a shell, as an argument or as key=value,
+ * starts at the working directory. A path in a file starts at that file's folder. A default, of
+ * `trainer.default_local_dir` for example, starts at the working directory. `~/` is the home folder; an address
+ * (`hf:...`) is no path.
  */
 
 /**
@@ -64,7 +65,7 @@ interface Place {
   name: string;
 }
 
-/** Keys whose paths were typed in the shell; of lists with the position. */
+/** Keys whose paths were typed in the shell; entries of lists have a position. */
 export type TypedPaths = ReadonlySet<string>;
 
 /** A path that starts at a folder, absolute; addresses and names that are no paths as they are. */
@@ -81,7 +82,7 @@ export function resolveTyped(path: string): string {
 /**
  * Makes paths of a raw config absolute, in place: those that were typed, for their file does not say where they start, and those
  * of runs. Other paths of the file stay as they are written, so that a run's config is the same in a moved folder.
- * @param typed what the overrides alone say.
+ * @param typed the overrides.
  */
 export function resolveRawPaths(
   raw: Record<string, unknown>,
@@ -116,7 +117,7 @@ export function listAddresses(
   );
 }
 
-/** What a checked config names and is not there, an error for each. Keys of `except` are not looked at. */
+/** An error for each file that a checked config names and that does not exist. Keys of `except` are skipped. */
 export function listMissingPaths(
   { values, folder, typed, file }: { values: object; folder: string; typed: TypedPaths; file: string },
   except: readonly string[] = [],
@@ -133,7 +134,9 @@ export function listMissingPaths(
   });
 }
 
-/** Looks for what an argument names. @returns its path, or the address. @throws ConfigError when it is not there. */
+/**
+ * Finds the file that an argument names. @returns its path, or the address. @throws ConfigError when it does not exist.
+ */
 export function checkArgument(option: string, path: string): string {
   const found = resolveTyped(path);
   if (isAddress(path) || existsSync(found)) return found;
@@ -161,7 +164,7 @@ function makeMissing({ kind, subject, written, path, folder }: Missing): ConfigE
   return new ConfigError("does not exist", {
     code: "config/path-missing",
     subject,
-    expected: "a path of something that is there",
+    expected: "a path that exists",
     received: written === path ? path : `${written}, that is ${path}`,
     remedy: `check the path: ${rule}${elsewhere}${hub}`,
   });
@@ -186,7 +189,7 @@ function listPlaces(config: object): Place[] {
   );
 }
 
-/** The texts at a key, lists entry by entry, with what holds them. */
+/** The texts at a key, of lists entry by entry, with the object or list that holds them. */
 function listTexts(
   node: unknown,
   [name, ...rest]: readonly string[],

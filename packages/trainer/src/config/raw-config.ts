@@ -6,7 +6,7 @@ export interface SetAside {
   reason: string;
 }
 
-/** What stands at a dotted key; undefined when nothing does. */
+/** The value at a dotted key; undefined if there is none. */
 export function readKey(raw: unknown, path: string): unknown {
   let node = raw;
   for (const part of path.split(".")) node = isMapping(node) && Object.hasOwn(node, part) ? node[part] : undefined;
@@ -30,7 +30,7 @@ function define(node: Record<string, unknown>, key: string, value: unknown): voi
   Object.defineProperty(node, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** Removes a dotted key from a raw config, and tells what stood there. */
+/** Removes a dotted key from a raw config, and returns its value. */
 export function removeKey(raw: Record<string, unknown>, path: string): { found: boolean; value?: unknown } {
   const parts = path.split(".");
   const last = parts.pop()!;
@@ -43,7 +43,7 @@ export function removeKey(raw: Record<string, unknown>, path: string): { found: 
   return { found: true, value };
 }
 
-/** Sections of which nothing is left would be unknown keys where Cria has none of that name. */
+/** Removes empty sections, which would be unknown keys if Cria has no section of that name. */
 function dropEmptySections(raw: Record<string, unknown>, parts: readonly string[]): void {
   for (let depth = parts.length; depth > 0; depth--) {
     let node: unknown = raw;

@@ -107,7 +107,7 @@ const trainer = trainerSection
       ),
   });
 
-/** Config of `cria sft`: names as in the config of `cria train`. What a key means stands in its `.describe()`. */
+/** Config of `cria sft`: names as in the config of `cria train`. `.describe()` says what a key means. */
 export const sftConfigSchema = z.strictObject({
   model,
   data,

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseFilter } from "@cria/rollout";
 import { describe, expect, it } from "vitest";
-import type { StepMetrics } from "../step/collect-metrics.js";
+import type { StepMetrics } from "../step-metrics.js";
 import { findProblems } from "./find-problems.js";
 
 const readRun = (name: string): StepMetrics[] =>

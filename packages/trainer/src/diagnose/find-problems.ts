@@ -1,13 +1,13 @@
-import type { StepMetrics } from "../step/collect-metrics.js";
+import type { StepMetrics } from "../step-metrics.js";
 
 /**
- * What keeps a run from learning, found in its metrics alone. Each rule looks at the same stretch of steps and either has
- * nothing to say or names a problem; the first that speaks is the likeliest. Nothing is printed here.
+ * Finds in the metrics of a run what keeps it from learning. Each rule looks at the same stretch of steps and either
+ * has nothing to say or names a problem; the first that speaks is the likeliest. Nothing is printed here.
  */
 export interface Problem {
   /** Stable name of the rule. */
   rule: string;
-  /** What is seen, with numbers: a sentence. */
+  /** The symptom, with numbers: a sentence. */
   seen: string;
   /** The likely cause, with numbers: a sentence. */
   cause: string;
@@ -22,7 +22,7 @@ export interface Problem {
 export interface FindProblemsOptions {
   /** Whether conversations have tools. */
   hasTools: boolean;
-  /** Steps that must be there before anything is said; default 5. */
+  /** Steps that are needed before any problem is reported; default 5. */
   fewest?: number;
 }
 
@@ -163,7 +163,7 @@ const causes: Record<string, CauseRule> = {
   },
 };
 
-/** ", mostly search": the tool that most of the errors are of, where their tools are known. */
+/** ", mostly search": the tool that caused most of the errors, if the tools are known. */
 function nameWorstTool({ steps, mean }: Stretch): string {
   const names = new Set(
     steps.flatMap((step) => Object.keys(step).filter((name) => /^agent_loop\/tool_errors\/.+\/mean$/s.test(name))),
@@ -181,7 +181,7 @@ function isSilent(step: StepMetrics): boolean {
 /**
  * Problems of a run that cannot learn, the likeliest cause first; none for a run that learns, has learned, or has not gone far
  * enough to tell.
- * @param history metrics of its steps, in order; lines of validations alone do not count.
+ * @param history metrics of its steps, in order; lines that hold only a validation do not count.
  */
 export function findProblems(history: readonly StepMetrics[], options: FindProblemsOptions): Problem[] {
   const all = history.filter((metrics) => "rollout/kept" in metrics);

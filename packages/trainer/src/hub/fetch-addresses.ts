@@ -10,7 +10,7 @@ export interface FetchAddressesOptions {
 }
 
 /**
- * Downloads what a config names by addresses of a hub and is not here yet; what opens it afterwards finds it
+ * Downloads the files that a config names by addresses and that are not in the cache; who opens them later finds them
  * in the cache. `except`: keys that a command does without.
  * @throws HubError
  */

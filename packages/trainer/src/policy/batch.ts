@@ -6,7 +6,7 @@ export interface Batch {
   groups: readonly string[];
   /** Tokens in the loss of every trajectory, also of those without a sequence: they count in the denominators. */
   lossMasks: readonly ArrayLike<number>[];
-  /** By index of trajectory: those that have something to learn from. */
+  /** By index of trajectory: the sequences that are trained on. */
   sequences: ReadonlyMap<number, TrainSequence>;
   /** At which the trajectories were sampled; they are scored and trained at it too. */
   temperature: number;
@@ -16,9 +16,9 @@ export interface Batch {
   isScored: boolean;
 }
 
-/** What `makeBatch` knows of each trajectory beside its advantages; without it training scores the sequences itself. */
+/** What the caller has computed for each trajectory beside its advantages. Without it training scores the sequences. */
 export interface BatchScores {
-  /** Indices of the trajectories to train on; the others count in the denominators alone. */
+  /** Indices of the trajectories to train on; the others count only in the denominators. */
   used: ReadonlySet<number>;
   /** As long as the trajectory's tokens; 1 where the token takes part. */
   lossMask: (index: number) => ArrayLike<number>;

@@ -9,7 +9,7 @@ export function layOutTokens(trajectories: readonly { tokenIds: ArrayLike<number
   return offsets;
 }
 
-/** The arrays end to end; zeros in the place of those that do not exist. */
+/** The arrays end to end; a missing array becomes zeros. */
 export function joinTokens(
   offsets: Int32Array,
   arrays: readonly (ArrayLike<number> | null | undefined)[],

@@ -1,17 +1,8 @@
 import { type LlamaModel, type LoadModelOptions, loadModel } from "@cria/engine";
+import { readContextSize, usesLora } from "../config/derived-values.js";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
-
-/** Tokens that one conversation may have. */
-export function readContextSize({ actor_rollout_ref: { rollout } }: TrainConfig): number {
-  return rollout.max_model_len ?? rollout.prompt_length + rollout.response_length;
-}
-
-/** Whether a LoRA adapter is trained, rather than all weights. */
-export function usesLora({ actor_rollout_ref: { model } }: TrainConfig): boolean {
-  return model.lora_rank > 0 || model.lora_adapter_path !== null;
-}
 
 /** The model that a config trains: its adapter new, from a file, or none with full training. @throws EngineError */
 export function loadConfiguredModel(

@@ -26,9 +26,9 @@ export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
   miniBatchSize?: number;
   /** Passes over the batch; default 1. */
   epochs?: number;
-  /** Whether mini-batches mix the prompts anew in each pass; default true. */
+  /** Whether each pass distributes the prompts over the mini-batches in a new order; default true. */
   shuffle?: boolean;
-  /** With the step and the pass it decides their order; default: the policy's. */
+  /** Together with step and pass it decides that order; default: the policy's seed. */
   seed?: number;
   /** Of the training, from 1; default: one more than updates were made. */
   step?: number;
@@ -36,11 +36,11 @@ export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
   microBatchTokens?: number;
   /** Whether the batch's `oldLogprobs` are those of the weights that the update starts from; default true. */
   isOnPolicy?: boolean;
-  /** What names in the loss stand for; default: built-in and registered ones. */
+  /** Where names in the loss are looked up; default: built-in and registered algorithms. */
   algorithms?: Algorithms;
 }
 
-/** What an update does unless it is told otherwise. */
+/** Defaults of an update. */
 const { optim, grad_clip, ppo_epochs, shuffle } = actorSection.parse({});
 
 /** What is updated. */
@@ -95,7 +95,7 @@ export async function updatePolicy(
             weightDecay: weightDecay ?? optim.weight_decay,
             maxGradNorm: maxGradNorm ?? grad_clip,
           },
-          // No signal: an update is finished, whatever ends the run.
+          // No signal: an update that has begun is always finished.
           { temperature, microBatchTokens },
         ),
       );

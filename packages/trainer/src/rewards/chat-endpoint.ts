@@ -23,7 +23,7 @@ export interface CompletionOptions {
 
 export interface Completion {
   text: string;
-  /** Of the first token, where they were asked for. */
+  /** Of the first token, if they were requested. */
   topLogprobs: { token: string; logprob: number }[];
 }
 
@@ -45,7 +45,7 @@ export class ChatEndpoint {
     this.url = `${options.baseUrl.replace(/\/+$/, "")}/chat/completions`;
   }
 
-  /** @throws ConfigError for a wrong address, key or model; JudgementError for what may go better another time. */
+  /** @throws ConfigError for a wrong address, key or model; JudgementError for errors that may pass. */
   async complete(messages: readonly ChatMessage[], options: CompletionOptions): Promise<Completion> {
     const { retries, retryDelayS } = this.options;
     for (let attempt = 0; ; attempt++) {
@@ -104,7 +104,7 @@ export class ChatEndpoint {
   }
 }
 
-/** Network errors, and what a server says while it is busy. */
+/** Network errors, and the answers of a busy server. */
 function mayPass(error: unknown): boolean {
   return error instanceof HttpError ? error.status === 429 || error.status >= 500 : error instanceof TypeError;
 }

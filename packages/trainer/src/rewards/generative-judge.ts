@@ -15,7 +15,9 @@ export interface VerdictOptions {
   temperature: number;
 }
 
-/** A model that writes what it thinks of a conversation, and a score (LLM as a judge; Zheng et al. 2023, arXiv:2306.05685). */
+/**
+ * A model that writes a verdict on a conversation, and a score (LLM as a judge; Zheng et al. 2023, arXiv:2306.05685).
+ */
 export class GenerativeJudge implements RewardModel {
   constructor(
     private readonly write: WriteVerdict,
@@ -26,7 +28,7 @@ export class GenerativeJudge implements RewardModel {
 
   async score(request: RewardRequest, signal: AbortSignal): Promise<ModelScore> {
     const verdict = await this.write(this.prompt.render(request), signal);
-    // What was cut off is no verdict.
+    // A text that was cut off is no verdict.
     signal.throwIfAborted();
     return { score: parseScore(verdict, this.format), verdict };
   }

@@ -30,7 +30,7 @@ export class JudgePrompt {
   private readonly template: ChatTemplate;
 
   /**
-   * @param subject what the template is, for errors.
+   * @param subject names the template in errors.
    * @throws ConfigError when the template does not parse, or cannot render a plain conversation.
    */
   constructor(

@@ -6,12 +6,12 @@ import { makeNormals, TinyModels } from "@cria/engine/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { Policy } from "../policy/policy.js";
-import { dumpTrajectories } from "../run/dump-trajectories.js";
 import { openSession } from "../run/session.js";
 import { runTrainingStep } from "../step/training-step.js";
 import { type ChatServer, startChatServer } from "../testing/chat-server.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { openTinySession, type TinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
+import { dumpTrajectories } from "../validation/dump-trajectories.js";
 import { validate } from "../validation/validate.js";
 
 const models = new TinyModels();

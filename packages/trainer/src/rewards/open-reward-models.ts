@@ -141,7 +141,7 @@ function readPattern({ score_pattern }: RewardModelEntry, subject: string): RegE
     // An alternative that always matches shows how many groups there are.
     if (new RegExp(`${score_pattern}|`).exec("")!.length > 1) return pattern;
   } catch {
-    // Said below.
+    // The error below says so.
   }
   throw new ConfigError("does not find scores", {
     code: "config/bad-value",

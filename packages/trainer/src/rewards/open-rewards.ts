@@ -15,7 +15,7 @@ import {
 } from "@cria/rollout";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
-import type { Registries } from "../task/registries.js";
+import type { Registries } from "../user-code/registries.js";
 import { JudgedRewards } from "./judged-rewards.js";
 import { openRewardModels } from "./open-reward-models.js";
 

@@ -20,7 +20,7 @@ export function parseScore(verdict: string, { pattern, min, max }: ScoreFormat):
   throw new JudgementError(`a score of ${found}, expected ${min} to ${max}`, verdict);
 }
 
-/** The end, where a score should have been. */
+/** The end of the text, where the score was expected. */
 function shorten(text: string): string {
   const line = text.trim().replaceAll(/\s+/g, " ");
   return line.length > 120 ? `...${line.slice(-120)}` : line;

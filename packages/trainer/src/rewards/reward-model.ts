@@ -20,7 +20,7 @@ export interface RewardModel {
 export class JudgementError extends Error {
   constructor(
     message: string,
-    /** What the model wrote, where that is what is wrong. */
+    /** The text of the model, if that text is wrong. */
     readonly verdict?: string,
   ) {
     super(message);

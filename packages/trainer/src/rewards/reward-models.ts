@@ -13,19 +13,19 @@ export interface WeightedRewardModel {
 }
 
 export interface CombinedScore {
-  /** Sum of weight times score; what a model could not score is left out of it. */
+  /** Sum of weight times score over the models that gave a score. */
   score: number;
   /** Each model's part of it. */
   parts: ScorePart[];
   /** Why a model could not score; a sum without it would be no score. */
   error?: string;
-  /** Of each model `<name>_score`, or `<name>_error`; where it wrote one, `<name>_verdict`. */
+  /** For each model `<name>_score` or `<name>_error`, and `<name>_verdict` if it wrote one. */
   extra: Record<string, unknown>;
 }
 
 const longestTimer = 2 ** 31 - 1;
 
-/** The models that score conversations beside the rules, and what runs on them. */
+/** The models that score conversations beside the rules, and the requests that run on them. */
 export class RewardModels {
   private readonly closing = new AbortController();
   private readonly slots: ReadonlyMap<WeightedRewardModel, Semaphore>;

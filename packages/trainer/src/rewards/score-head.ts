@@ -5,7 +5,7 @@ import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { readSafetensorsTensor } from "./read-safetensors.js";
 import { JudgementError, type ModelScore, type RewardModel } from "./reward-model.js";
 
-/** What transformers' sequence classifiers of decoder models call their matrix. */
+/** Name of the matrix in transformers' sequence classifiers of decoder models. */
 const HEAD = "score.weight";
 
 export interface ScoreHeadParts {
@@ -19,7 +19,7 @@ export interface ScoreHeadParts {
 /**
  * A reward model with a trained head: w · norm(h) of the conversation's last token, unbounded (Ouyang et al. 2022,
  * arXiv:2203.02155). The backbone is a GGUF. The head is not: llama.cpp loads `cls.output.weight` beside a decoder for
- * qwen3's rerankers alone, and gives the softmax of its outputs, which is 1 for a single one. So it is read from the
+ * qwen3's rerankers only, and gives the softmax of its outputs, which is 1 for a single one. So it is read from the
  * safetensors file of the original model.
  */
 export class ScoreHead implements RewardModel {

@@ -7,8 +7,8 @@ import { resolveAllPaths } from "../config/paths.js";
 import { isMapping, readKey, writeKey } from "../config/raw-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import { areFiles } from "../task/check-definition.js";
-import { openRegistries, type Registries } from "../task/registries.js";
 import { describeTask, nameFiles, resolveFile } from "../task/task-config.js";
+import { openRegistries, type Registries } from "../user-code/registries.js";
 import type { PartialConfig, TrainOptions } from "./train-options.js";
 
 /** What `train` stands for as a config, and what its names of things in memory mean. */

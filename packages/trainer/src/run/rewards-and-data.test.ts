@@ -5,7 +5,7 @@ import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import type { TrainConfig } from "../config/train-config.js";
 import { runTrainingStep } from "../step/training-step.js";
 import { openTinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
-import { dumpTrajectories } from "./dump-trajectories.js";
+import { dumpTrajectories } from "../validation/dump-trajectories.js";
 import { openSession } from "./session.js";
 
 const models = new TinyModels();

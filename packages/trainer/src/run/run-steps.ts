@@ -1,6 +1,6 @@
 import type { PendingCheckpoint, TrainingState } from "../checkpoints/checkpoint-store.js";
 import type { SavePoints } from "../checkpoints/save-points.js";
-import type { StepMetrics } from "../step/collect-metrics.js";
+import type { StepMetrics } from "../step-metrics.js";
 
 export interface InterruptedTraining {
   /** Steps done, and how many were asked for. */
@@ -57,11 +57,6 @@ export interface Steps<Place extends { step: number }> {
   /** Writes a step's metrics, validation included. */
   record: (step: number, metrics: StepMetrics) => Promise<void>;
   /** From the checkpoint: metrics of a step whose validation was interrupted. It is made up for first. */
-  unvalidated?: StepMetrics;
-}
-
-/** What a checkpoint's data.json holds of a step whose validation was interrupted. */
-export interface Unvalidated {
   unvalidated?: StepMetrics;
 }
 

@@ -2,14 +2,19 @@ import { Session as Inspector } from "node:inspector/promises";
 import { join } from "node:path";
 import type { PolicyEngine } from "@cria/core";
 import { DataLoader, type DataLoaderPlace, type DataLoaderState, type DatasetRow } from "@cria/rollout";
-import { type Checkpoint, type CheckpointStore, restoreEngines } from "../checkpoints/checkpoint-store.js";
+import {
+  type Checkpoint,
+  type CheckpointStore,
+  restoreEngines,
+  type Unvalidated,
+} from "../checkpoints/checkpoint-store.js";
 import { type RunFolder, writeAtomically, writeLines } from "../checkpoints/run-folder.js";
 import { SavePoints } from "../checkpoints/save-points.js";
-import type { StepMetrics } from "../step/collect-metrics.js";
 import { countSteps } from "../step/learning-rate.js";
 import { runTrainingStep, type StepResult } from "../step/training-step.js";
-import { dumpTrajectories } from "./dump-trajectories.js";
-import { runSteps, type Unvalidated } from "./run-steps.js";
+import type { StepMetrics } from "../step-metrics.js";
+import { dumpTrajectories } from "../validation/dump-trajectories.js";
+import { runSteps } from "./run-steps.js";
 import type { Session } from "./session.js";
 
 export interface TrainingHooks {

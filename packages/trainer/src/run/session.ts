@@ -2,7 +2,6 @@ import { KlController } from "@cria/algorithms";
 import type { PolicyEngine } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { checkTrainConfig } from "../config/check-train-config.js";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Report } from "../events.js";
@@ -16,10 +15,11 @@ import type { StepParts } from "../step/training-step.js";
 import { Disposables } from "../task/disposables.js";
 import { filterData, openData } from "../task/open-data.js";
 import { fitToolFormat, openEnvironment } from "../task/open-environment.js";
-import { openRegistries } from "../task/registries.js";
 import type { Task } from "../task/task.js";
 import { loadAlgorithms } from "../user-code/load-algorithms.js";
 import { providePackages } from "../user-code/provide-packages.js";
+import { openRegistries } from "../user-code/registries.js";
+import { checkTrainConfig } from "./check-train-config.js";
 
 /** Everything that a config names, loaded: model, data, tools, reward. Who opens it hands its parts on. */
 export interface Session extends StepParts {

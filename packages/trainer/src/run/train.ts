@@ -6,7 +6,7 @@ import type { TrainConfig } from "../config/train-config.js";
 import type { Problem } from "../diagnose/find-problems.js";
 import type { StepEvent } from "../events.js";
 import { fetchTrainAddresses } from "../hub/fetch-addresses.js";
-import type { StepMetrics } from "../step/collect-metrics.js";
+import type { StepMetrics } from "../step-metrics.js";
 import { areFiles } from "../task/check-definition.js";
 import { Task } from "../task/task.js";
 import { makeTrackers } from "../trackers/open-trackers.js";

@@ -44,7 +44,7 @@ export class BucketedBatches<Example extends { tokenIds: ArrayLike<number> }> {
   }
 
   /**
-   * Goes on where `state` was saved, on batches of which none was handed out yet.
+   * Goes on where `state` was saved. Call it before the first batch is taken.
    * @throws DataError when it was saved over other conversations, or with another batch size or seed.
    */
   restore(state: BatchesState): void {
@@ -57,7 +57,7 @@ export class BucketedBatches<Example extends { tokenIds: ArrayLike<number> }> {
         expected: `${value} (of this run)`,
         received: `${saved} (saved)`,
         remedy:
-          "resume with the same files, data.max_length, data.train_batch_size and trainer.seed, or start anew: trainer.resume_mode=disable",
+          "resume with the same files, data.max_length, data.train_batch_size and trainer.seed, or start a new run: trainer.resume_mode=disable",
       });
     }
     // The order is cheap to make again; a batch is a list of references.

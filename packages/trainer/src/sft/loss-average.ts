@@ -1,4 +1,4 @@
-/** Weight of what was there before: about the last 50 steps count. */
+/** Weight of the earlier average: about the last 50 steps count. */
 const DECAY = 0.98;
 
 /** Plain JSON, for checkpoints. */

@@ -7,7 +7,7 @@ import { loadRowMap, resolveFiles } from "../task/open-data.js";
 import { providePackages } from "../user-code/provide-packages.js";
 import { readExamples, type SftExample } from "./read-examples.js";
 
-/** What a config of `cria sft` names, loaded. */
+/** The model and data of a config of `cria sft`, loaded. */
 export interface SftSession {
   config: SftConfig;
   engine: LlamaModel;
@@ -18,9 +18,9 @@ export interface SftSession {
 
 export interface OpenSftOptions {
   signal?: AbortSignal;
-  /** Told of conversations as they are tokenized. */
+  /** Called while conversations are tokenized. */
   onProgress?: (done: number, total: number) => void;
-  /** Told, once for each kind of file, what was left out or could not be told apart. */
+  /** Called once for each kind of file with what was left out or could not be distinguished. */
   onNote?: (note: string) => void;
 }
 

@@ -1,13 +1,18 @@
 import { crossEntropyLoss } from "@cria/algorithms";
 import type { LossFunction } from "@cria/core";
-import { type Checkpoint, type CheckpointStore, restoreEngines } from "../checkpoints/checkpoint-store.js";
+import {
+  type Checkpoint,
+  type CheckpointStore,
+  restoreEngines,
+  type Unvalidated,
+} from "../checkpoints/checkpoint-store.js";
 import type { RunFolder } from "../checkpoints/run-folder.js";
 import { SavePoints } from "../checkpoints/save-points.js";
 import type { SftConfig } from "../config/sft-config.js";
-import { runSteps, type Unvalidated } from "../run/run-steps.js";
+import { runSteps } from "../run/run-steps.js";
 import { saveWeights } from "../run/run-training.js";
-import type { StepMetrics } from "../step/collect-metrics.js";
 import { computeLearningRate } from "../step/learning-rate.js";
+import type { StepMetrics } from "../step-metrics.js";
 import { type BatchesState, BucketedBatches } from "./bucketed-batches.js";
 import { LossAverage, type LossAverageState } from "./loss-average.js";
 import { measureLoss } from "./measure-loss.js";
@@ -23,7 +28,7 @@ export interface TrainConversationsOptions {
   onStep?: (step: number, metrics: StepMetrics, average: number) => void;
   /** While held-out conversations are scored. */
   onValidation?: (done: number, total: number) => void;
-  /** Told of every step's metrics, validation included. */
+  /** Called with every step's metrics, validation included. */
   onMetrics?: (step: number, metrics: StepMetrics) => void;
 }
 

@@ -6,7 +6,7 @@ import {
 } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
 import type { TrainConfig } from "../config/train-config.js";
-import type { Registries } from "../task/registries.js";
+import type { Registries } from "../user-code/registries.js";
 
 type AlgorithmConfig = TrainConfig["algorithm"];
 

@@ -4,11 +4,9 @@ import { averageExtras } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
 import { countOnes } from "../policy/flat-tokens.js";
 import type { TokenScores } from "../policy/token-scores.js";
+import type { StepMetrics } from "../step-metrics.js";
 import { type FailureCounts, makeFailureMetrics } from "./groups.js";
 import { averageLoopMetrics, countGroupsWithoutSpread } from "./loop-metrics.js";
-
-/** Metrics of one step by their names in the field. */
-export type StepMetrics = Record<string, number>;
 
 export interface MetricInputs {
   /** What the step learns from: nothing that failed. */

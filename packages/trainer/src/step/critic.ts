@@ -8,13 +8,13 @@ import {
   type ValueEngine,
 } from "@cria/core";
 import { loadValueModel } from "@cria/engine";
+import { usesLora } from "../config/derived-values.js";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { countOnes } from "../policy/flat-tokens.js";
-import { usesLora } from "../policy/load-configured-model.js";
 import { cutMiniBatches } from "../policy/mini-batches.js";
-import type { Registries } from "../task/registries.js";
+import type { Registries } from "../user-code/registries.js";
 
 /** A critic and how it is trained. */
 export interface Critic {

@@ -10,7 +10,7 @@ import {
 import { resolvePath } from "../config/paths.js";
 import { agentLoopEntrySchema } from "../config/sections/agent-loops-config.js";
 import type { TrainConfig } from "../config/train-config.js";
-import type { Registries } from "./registries.js";
+import type { Registries } from "../user-code/registries.js";
 
 type RolloutConfig = TrainConfig["actor_rollout_ref"]["rollout"];
 
@@ -35,11 +35,6 @@ export async function makeMultiTurnOptions(
     interactionProb: given.interaction_prob,
     trainOnToolCalls: given.train_on_tool_calls,
   };
-}
-
-/** Samples of each prompt in training. */
-export function countSamples({ n, multi_turn }: RolloutConfig): number {
-  return (multi_turn.enable ? multi_turn.num_repeat_rollouts : null) ?? n;
 }
 
 /** The config's interactions by name; null when rollouts have one turn. @throws ConfigError or ToolError */

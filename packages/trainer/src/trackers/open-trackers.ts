@@ -30,13 +30,16 @@ interface TrackedConfig {
 export interface OpenTrackersOptions {
   /** The run folder. */
   folder: string;
-  /** The step that training goes on from; null: it starts anew. */
+  /** The step that training goes on from; null: it starts from the beginning. */
   resumedStep: number | null;
   warn: (text: string) => void;
   queue?: Partial<QueueOptions>;
 }
 
-/** Makes what `trainer.logger` names, console and file aside. @throws ConfigError when a tracker lacks address or key. */
+/**
+ * Makes the trackers that `trainer.logger` names, without console and file. @throws ConfigError when a tracker lacks
+ * address or key.
+ */
 export function makeTrackers(config: TrackedConfig, environment: NodeJS.ProcessEnv = process.env): Tracker[] {
   return [...new Set(config.trainer.logger)].flatMap((name) => makers[name]?.(environment) ?? []);
 }

@@ -15,8 +15,8 @@ export interface QueueOptions {
 const DEFAULTS: QueueOptions = { capacity: 1000, timeoutMs: 15_000, finishMs: 20_000, batch: 50 };
 
 /**
- * Stands between training and a tracker: `log` only puts into a bounded queue, a failing or hanging tracker loses metrics
- * and nothing else, and its troubles are told once.
+ * Stands between training and a tracker. `log` only puts into a bounded queue. A tracker that fails or hangs loses
+ * metrics and nothing else, and causes one warning.
  */
 export class QueuedTracker {
   private readonly options: QueueOptions;
@@ -27,7 +27,7 @@ export class QueuedTracker {
   private lost = 0;
 
   /**
-   * @param warn told once, when the tracker first fails.
+   * @param warn called once, when the tracker first fails.
    * @param save keeps what the tracker's `start` returned, for a resumed run.
    */
   constructor(
@@ -52,7 +52,7 @@ export class QueuedTracker {
     this.pumping ??= this.pump();
   }
 
-  /** Sends what waits, within the time for it, and tells how much was lost. */
+  /** Sends what is in the queue, within a time limit, and reports how much was lost. */
   async finish(status: RunStatus): Promise<void> {
     const deadline = Date.now() + this.options.finishMs;
     const left = () => Math.max(1, deadline - Date.now());

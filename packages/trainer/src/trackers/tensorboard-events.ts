@@ -26,7 +26,7 @@ export function encodeFileVersion(time: number): Buffer {
   return Buffer.concat([encodeTime(time), encodeBytes(3, Buffer.from("brain.Event:2"))]);
 }
 
-/** Tells TensorBoard to forget what earlier files say of this step and later ones. */
+/** Makes TensorBoard forget this step and later ones of earlier files. */
 export function encodeSessionStart(time: number, step: number): Buffer {
   const status = encodeVarintField(1, 1);
   return Buffer.concat([encodeTime(time), encodeVarintField(2, step), encodeBytes(7, status)]);

@@ -1,6 +1,6 @@
 import type { Generation } from "./generation.js";
 
-/** What a tracker is told of the run when it starts. */
+/** What a tracker gets to know about the run when it starts. */
 export interface TrackedRun {
   project: string;
   experiment: string;
@@ -8,7 +8,7 @@ export interface TrackedRun {
   folder: string;
   /** The resolved config. */
   config: Record<string, unknown>;
-  /** The step that training goes on from; null: it starts anew. */
+  /** The step that training goes on from; null: it starts from the beginning. */
   resumedStep: number | null;
   /** What this tracker returned from `start` when the run began; null the first time. */
   saved: unknown;
@@ -33,7 +33,10 @@ export interface Tracker {
   readonly name: string;
   /** Returns plain JSON by which a resumed run finds its place again; it comes back as `saved`. */
   start(run: TrackedRun, signal: AbortSignal): Promise<unknown>;
-  /** In the order of steps, at least one. Metrics are finite numbers. @throws GenerationsError when those alone are lost. */
+  /**
+   * In the order of steps, at least one. Metrics are finite numbers. @throws GenerationsError when only the generations
+   * are lost.
+   */
   log(steps: readonly TrackedStep[], signal: AbortSignal): Promise<void>;
   finish(status: RunStatus, signal: AbortSignal): Promise<void>;
 }

@@ -111,7 +111,7 @@ export class WandbTracker implements Tracker {
     if (failed) throw new GenerationsError(failed.reason);
   }
 
-  /** A table as W&B keeps it: a JSON file among the run's media. Returns what stands for it in the history. */
+  /** A table as W&B keeps it: a JSON file among the run's media. Returns its entry in the history. */
   private async uploadTable({ step, generations = [] }: TrackedStep, signal: AbortSignal): Promise<unknown> {
     const columns = ["step", "input", "output", "ground_truth", "score"];
     const data = generations.map((g) => [step, g.input, g.output, formatGroundTruth(g), g.score]);

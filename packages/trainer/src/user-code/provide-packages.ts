@@ -5,7 +5,7 @@ import * as rollout from "@cria/rollout";
 import * as tokenizerDelta from "@cria/tokenizer-delta";
 import * as tools from "@cria/tools";
 
-/** What users' modules import of Cria is then what runs here. Called before the first of them is loaded. */
+/** Gives users' modules the running copy of Cria when they import it. Call it before the first of them is loaded. */
 export function providePackages(): void {
   tools.provideHostModules({
     "@cria/algorithms": algorithms,

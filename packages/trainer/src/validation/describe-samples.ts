@@ -11,9 +11,10 @@ export interface PromptSamples {
 }
 
 /**
- * Statistics of prompts with `n` samples each (fewer where samples failed: those that are left stand for them), averaged over prompts: `mean@n`, `std@n`, and for k = 2, 4, 8, ... and n
- * `best@k`, `worst@k` and (with predictions) `maj@k`, each `/mean` and `/std` over 1000 resamples of k with replacement.
- * `maj@k` is the value of the first sample that gave the most frequent prediction; of equally frequent ones, the first.
+ * Statistics of prompts with `n` samples each, averaged over prompts. A prompt of which samples failed has fewer, and
+ * these count as its n. They are `mean@n`, `std@n`, and for k = 2, 4, 8, ... and n `best@k`, `worst@k` and (with
+ * predictions) `maj@k`, each `/mean` and `/std` over 1000 resamples of k with replacement. `maj@k` is the value of the
+ * first sample that gave the most frequent prediction; of equally frequent ones, the first.
  */
 export function describeSamples(prompts: readonly PromptSamples[], n: number): Record<string, number> {
   const sums = new Map<string, { sum: number; count: number }>();
@@ -83,7 +84,7 @@ function findMajority(picked: Int32Array, predictions: readonly unknown[]): numb
   return winner.first;
 }
 
-/** The generator starts anew for every prompt and size, so equal shapes share their draws. */
+/** The generator restarts for every prompt and size, so equal shapes share their draws. */
 class Resamples {
   private readonly known = new Map<string, Int32Array[]>();
 

@@ -1,7 +1,7 @@
 import { writeLines } from "../checkpoints/run-folder.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { type Report, WorkReporter } from "../events.js";
-import { dumpTrajectories } from "../run/dump-trajectories.js";
+import { dumpTrajectories } from "./dump-trajectories.js";
 import { type Validation, type ValidationParts, validate } from "./validate.js";
 
 export interface RunValidationOptions {

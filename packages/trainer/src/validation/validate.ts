@@ -1,8 +1,8 @@
 import { hasFailed, type Trajectory } from "@cria/core";
 import { type DatasetRow, makeAllFailedError, runRollouts } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
-import type { StepMetrics } from "../step/collect-metrics.js";
 import { averageLoopMetrics } from "../step/loop-metrics.js";
+import type { StepMetrics } from "../step-metrics.js";
 import type { Environment } from "../task/environment.js";
 import { makeValidationMetrics } from "./validation-metrics.js";
 
@@ -40,7 +40,7 @@ export interface ValidationParts {
   signal?: AbortSignal;
 }
 
-/** Validations draw alike for every training seed, so that runs can be compared. */
+/** Validations draw the same for every training seed, so that runs can be compared. */
 const SEED = 42;
 
 /** Rolls out the held-out rows. Success is the score alone, without step rewards and shaping. */
@@ -75,7 +75,7 @@ export async function validate(
 }
 
 /**
- * Success of a validation that was asked for its own sake: one between training steps may be lost, and training goes on.
+ * Success of a validation whose result is needed. (A validation between training steps may fail, and training goes on.)
  * @param subject what it was, for the error.
  * @throws ToolError when every conversation failed.
  */

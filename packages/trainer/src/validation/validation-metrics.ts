@@ -1,6 +1,6 @@
 import { hasFailed, type Trajectory } from "@cria/core";
 import { averageExtras } from "@cria/rollout";
-import type { StepMetrics } from "../step/collect-metrics.js";
+import type { StepMetrics } from "../step-metrics.js";
 import { describeSamples, type PromptSamples } from "./describe-samples.js";
 
 /**

@@ -1,10 +1,10 @@
 import { type AdvantageEstimator, composePolicyLoss, rewardStrategies } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
 import { getToolParser } from "@cria/tools";
+import { countSamples } from "../config/derived-values.js";
+import type { TrainConfig } from "../config/train-config.js";
 import { makePolicyLossOptions, makeRolloutCorrectionOptions } from "../step/algorithm-options.js";
-import { countSamples } from "../task/multi-turn-options.js";
-import type { Registries } from "../task/registries.js";
-import type { TrainConfig } from "./train-config.js";
+import type { Registries } from "../user-code/registries.js";
 
 /**
  * What the schema cannot see: names in registries. Nothing is loaded yet, so a typo does not cost the time of loading a
@@ -52,7 +52,7 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, r
   }
 }
 
-/** What estimators need and a config can take from them. */
+/** Checks that the config gives its estimator what it needs. */
 function checkNeeds(algorithm: TrainConfig["algorithm"], needs: AdvantageEstimator["needs"]): void {
   const { adv_estimator, gdpo_reward_keys: keys, gdpo_reward_weights: weights } = algorithm;
   const refuse = (problem: string, subject: string, expected: string, received: string) => {
@@ -90,7 +90,7 @@ function checkNeeds(algorithm: TrainConfig["algorithm"], needs: AdvantageEstimat
     );
 }
 
-/** What decides on the loss in two places must not disagree. */
+/** Settings that decide about the loss must fit together. */
 function checkLoss({ algorithm, actor_rollout_ref }: TrainConfig): void {
   const { policy_loss: loss } = actor_rollout_ref.actor;
   const { bypass_mode, loss_type } = algorithm.rollout_correction;

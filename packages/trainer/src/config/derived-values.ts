@@ -1,0 +1,17 @@
+// What several keys of a config say together.
+import type { TrainConfig } from "./train-config.js";
+
+/** Tokens that one conversation may have. */
+export function readContextSize({ actor_rollout_ref: { rollout } }: TrainConfig): number {
+  return rollout.max_model_len ?? rollout.prompt_length + rollout.response_length;
+}
+
+/** Whether a LoRA adapter is trained, rather than all weights. */
+export function usesLora({ actor_rollout_ref: { model } }: TrainConfig): boolean {
+  return model.lora_rank > 0 || model.lora_adapter_path !== null;
+}
+
+/** Samples of each prompt in training. */
+export function countSamples({ n, multi_turn }: TrainConfig["actor_rollout_ref"]["rollout"]): number {
+  return (multi_turn.enable ? multi_turn.num_repeat_rollouts : null) ?? n;
+}

@@ -1,0 +1,138 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+
+const root = join(import.meta.dirname, "..");
+mkdirSync(join(import.meta.dirname, "build"), { recursive: true });
+const folder = mkdtempSync(join(import.meta.dirname, "build", "readme-"));
+const home = process.cwd();
+
+beforeAll(() => {
+  // What `npm install cria` gives: `cria` itself, from the root, and what it depends on.
+  symlinkSync(join(root, "apps", "trainer", "node_modules"), join(folder, "node_modules"));
+  process.chdir(folder);
+});
+afterAll(() => {
+  process.chdir(home);
+  rmSync(folder, { recursive: true });
+});
+afterEach(() => vi.restoreAllMocks());
+
+/** The blocks of a page that are programs: those whose first line names a file. */
+function readPrograms(page: string): Map<string, string> {
+  const blocks = readFileSync(join(root, page), "utf8").matchAll(/^```ts\n(\/\/ ([\w-]+\.ts)\b[\s\S]*?)^```$/gm);
+  return new Map([...blocks].map(([, text, name]) => [name!, text!]));
+}
+
+/** Writes a page's programs as they are printed, but for replacements. @returns what runs one and gives its lines. */
+function writePrograms(page: string, cuts: Record<string, readonly [printed: string, shorter: string][]>) {
+  const place = join(folder, page.replace(/\W/g, "-"));
+  mkdirSync(place);
+  const programs = readPrograms(page);
+  for (const [name, text] of programs) {
+    const short = (cuts[name] ?? []).reduce((whole, [printed, shorter]) => {
+      expect(whole.split(printed), `${page}, ${name}: ${printed}`).toHaveLength(2);
+      return whole.replace(printed, shorter);
+    }, text);
+    writeFileSync(join(place, name), short);
+  }
+  return {
+    names: [...programs.keys()],
+    async run(name: string): Promise<string[]> {
+      const printed: string[] = [];
+      vi.spyOn(console, "log").mockImplementation((...values) => void printed.push(values.join(" ")));
+      await import(join(place, name));
+      return printed;
+    },
+  };
+}
+
+describe("README.md", () => {
+  const page = writePrograms("README.md", {
+    "train.ts": [
+      ["steps: 30", "steps: 2"],
+      ["seed: 1", "seed: 1, threads: 1"],
+    ],
+    "loop.ts": [
+      ["steps: 30", "steps: 2"],
+      ["248, seed: 1", "248, seed: 1, threads: 1"],
+    ],
+    "engine.ts": [["lora: { rank: 8 }", "lora: { rank: 8 }, threads: 1"]],
+  });
+
+  it("shows the three levels, before its 150th line", () => {
+    expect(page.names).toEqual(["task.ts", "train.ts", "loop.ts", "engine.ts"]);
+    expect(readFileSync(join(root, "README.md"), "utf8").trimEnd().split("\n").length).toBeLessThan(150);
+  });
+
+  let rewards: string[] = [];
+
+  it("one call: reports steps, and what came of them", async () => {
+    const printed = await page.run("train.ts");
+    rewards = printed.slice(0, -1);
+    expect(rewards).toEqual([
+      expect.stringMatching(/^step 1: reward 0\.\d+$/),
+      expect.stringMatching(/^step 2: reward 0\.\d+$/),
+    ]);
+    const [, before, after, adapter] = /^held-out success (\S+) -> (\S+): (.*)$/.exec(printed.at(-1)!)!;
+    for (const success of [before, after]) expect(Number(success) * 32).toSatisfy(Number.isInteger);
+    expect(existsSync(adapter!)).toBe(true);
+  });
+
+  it("an own loop: gets the rewards of the one call, and saves the same adapter", async () => {
+    expect(await page.run("loop.ts")).toEqual(rewards);
+    const ofCall = readFileSync(join(folder, "runs", "cria", "default", "adapter.gguf"));
+    expect(readFileSync("adapter.gguf").equals(ofCall)).toBe(true);
+  });
+
+  it("the engine: generates, and scores what it sampled", async () => {
+    const [line] = await page.run("engine.ts");
+    const logprobs = /(-[\d.e-]+(,-?[\d.e-]+)*)$/.exec(line!)![1]!.split(",").map(Number);
+    expect(logprobs.length).toBeGreaterThan(2);
+    for (const logprob of logprobs) expect(logprob).toBeLessThanOrEqual(0);
+  });
+});
+
+describe("packages/trainer/README.md", () => {
+  const page = writePrograms("packages/trainer/README.md", {
+    "train.ts": [["seed: 1,", "seed: 1, threads: 1,"]],
+    "loop.ts": [["248, seed: 1", "248, seed: 1, threads: 1"]],
+  });
+
+  it("has a program for each level", () => {
+    expect(page.names).toEqual(["task.ts", "train.ts", "loop.ts", "config.ts"]);
+  });
+
+  it("one call: validates, is evaluated, stops, and goes on where it stopped", async () => {
+    const printed = await page.run("train.ts");
+    const find = (pattern: RegExp) => printed.flatMap((line) => pattern.exec(line)?.[1] ?? []);
+    const steps = find(/^step (\d): reward [\d.]+, gradient [\d.]+$/).map(Number);
+    const resumed = find(/^resumed: step (\d)$/).map(Number);
+    expect([...steps, ...resumed]).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    expect(resumed.length).toBeGreaterThan(0);
+    expect(find(/^validated after step (\d): success [01](?:\.\d+)?$/)).toEqual(
+      expect.arrayContaining(["0", "2", "8"]),
+    );
+    expect(find(/^evaluated: success ([01](?:\.\d+)?)$/)).toHaveLength(1);
+    expect(existsSync(find(/^success [\d.]+ -> [\d.]+: (.*)$/)[0]!)).toBe(true);
+  });
+
+  it("an own loop: trains, generates, saves and exports", async () => {
+    const pieces: string[] = [];
+    vi.spyOn(process.stdout, "write").mockImplementation((piece) => pieces.push(String(piece)) > 0);
+    const printed = await page.run("loop.ts");
+    expect(printed.filter((line) => /^([01] ){3}[01]$/.test(line))).toHaveLength(8);
+    expect(printed.filter((line) => /^gradient [\d.]+$/.test(line)).length).toBeGreaterThan(1);
+    expect(pieces.join("").trim()).not.toBe("");
+    for (const file of ["adapter.gguf", "model.gguf"]) expect(readFileSync(file).toString("latin1", 0, 4)).toBe("GGUF");
+  });
+
+  it("configs: options as a file, and back", async () => {
+    const [printed] = await page.run("config.ts");
+    expect(printed).toBe("steps: 20");
+    expect(JSON.parse(readFileSync("config.yaml", "utf8"))).toMatchObject({
+      actor_rollout_ref: { actor: { policy_loss: { loss_mode: "gspo" }, clip_ratio_low: 0.05 } },
+      trainer: { total_training_steps: 10 },
+    });
+  });
+});
