@@ -101,6 +101,7 @@ const floors = ["index", "testing", "sft", "run", "validation", "step", "task", 
   "policy",
   "diagnose",
   "step-metrics",
+  "stopwatch",
   "config",
 ]);
 
