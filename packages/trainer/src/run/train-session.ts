@@ -50,18 +50,96 @@ export interface TrainSummary {
 /** A run of `cria train`: run folder, resume, validations before, during and after, trackers, end. */
 export async function trainSession(session: Session, options: TrainSessionOptions): Promise<TrainSummary> {
   if (session.config.trainer.val_only) return validateOnly(session, options);
-  const run = await openRun(session.config, makeSay(options.report));
+  const { report, isStopping, afterStep } = options;
+  return withRun(session, options, async ({ folder, checkpoints, resume }, trackers) => {
+    const { trainer } = session.config;
+    const total = countSteps(session.config, session.trainRows.length);
+    const validations = trainer.validation_data_dir ?? folder.file("validation");
+    // What a resumed run did before counts: it may have learned all that there is.
+    const history = resume ? await folder.readMetrics() : [];
+    const measurements: Measurements = { heldOut: [], training: history.flatMap((m) => measureStep(m) ?? []) };
+    const first = resume ? await readFirstValidation(validations) : null;
+    if (first) measurements.heldOut.push(first);
+    const hasTools = session.environment.tools.size > 0;
+    let isTold = false;
+    // Of the last validation, until its step is logged.
+    let generations: Generation[] | undefined;
+    const log = (step: number, metrics: StepMetrics) => {
+      trackers.log(step, metrics, generations);
+      generations = undefined;
+    };
+    const validateAt = async (step: number): Promise<StepMetrics> => {
+      const file = join(validations, `${step}.jsonl`);
+      const result = await runValidation(session, { step, file, report });
+      generations = result
+        ? pickGenerations(session.policy.engine, session.valRows, result.trajectories, trainer.log_val_generations)
+        : undefined;
+      if (result?.success != null) measurements.heldOut.push({ step, success: result.success });
+      return result ? { ...result.metrics, "timing_s/testing": result.seconds } : {};
+    };
+    if (trainer.val_before_train && !resume) {
+      const metrics = { "training/global_step": 0, ...(await validateBefore(session, () => validateAt(0), total)) };
+      if (trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
+      log(0, metrics);
+    }
+    if (resume && resume.step >= total)
+      makeSay(report)(`nothing left to train: ${resume.step} steps are done, and the config asks for ${total}`);
+    const reporter = new WorkReporter(report, "train");
+    reporter.update(resume?.step ?? 0, total);
+    const taken = await runTraining(session, folder, {
+      checkpoints,
+      resume,
+      onStep: (step, _, metrics) => {
+        const heldOut = measurements.heldOut.at(-1)?.success ?? null;
+        report?.({ type: "step", work: "train", step, total, metrics, heldOut });
+      },
+      validate: async (step) => {
+        const due = step === total || (trainer.test_freq > 0 && step % trainer.test_freq === 0);
+        return due ? validateAt(step) : {};
+      },
+      isStopping,
+      onMetrics: async (step, metrics) => {
+        log(step, metrics);
+        history.push(metrics);
+        const measured = measureStep(metrics);
+        if (measured) measurements.training.push(measured);
+        const [problem] = isTold ? [] : findProblems(history, { hasTools });
+        if (problem) report?.({ type: "problem", problem, runPath: folder.path });
+        isTold ||= problem !== undefined;
+        const file = join(validations, `asked-${step}.jsonl`);
+        await afterStep?.(() => runValidation(session, { step, file, report }));
+      },
+    });
+    reporter.end();
+    return {
+      path: folder.path,
+      weights: folder.file(nameWeights(session.policy.engine)),
+      metrics: taken.at(-1) ?? {},
+      progress: compareEnds(measurements),
+      // At its end a short run has said all that it will.
+      problems: findProblems(history, { hasTools, fewest: 3 }),
+    };
+  });
+}
+
+/** Opens the run folder and the trackers of a run, and tells the trackers how it ended. */
+async function withRun<T>(
+  session: Session,
+  { configFolder, report, trackers: given }: TrainSessionOptions,
+  work: (run: OpenedRun, trackers: Trackers) => Promise<T>,
+): Promise<T> {
+  const run = await openRun(session.config, makeSay(report));
   try {
-    await run.folder.writeOrigin(session.policy.engine.info.path, options.configFolder);
-    const trackers = await startTrackers(options.trackers, session.config, {
+    await run.folder.writeOrigin(session.policy.engine.info.path, configFolder);
+    const trackers = await startTrackers(given, session.config, {
       folder: run.folder.path,
       resumedStep: run.resume?.step ?? null,
-      warn: makeSay(options.report),
+      warn: makeSay(report),
     });
     try {
-      const result = await trainAndValidate(session, run, trackers, options);
+      const result = await work(run, trackers);
       await trackers.finish("finished");
-      return { path: run.folder.path, weights: run.folder.file(nameWeights(session.policy.engine)), ...result };
+      return result;
     } catch (error) {
       await trackers.finish(session.signal?.aborted ? "interrupted" : "failed");
       throw error;
@@ -69,79 +147,6 @@ export async function trainSession(session: Session, options: TrainSessionOption
   } finally {
     await run.close();
   }
-}
-
-async function trainAndValidate(
-  session: Session,
-  { folder, checkpoints, resume }: OpenedRun,
-  trackers: Trackers,
-  { report, isStopping, afterStep }: TrainSessionOptions,
-): Promise<Omit<TrainSummary, "path" | "weights">> {
-  const { trainer } = session.config;
-  const total = countSteps(session.config, session.trainRows.length);
-  const validations = trainer.validation_data_dir ?? folder.file("validation");
-  // What a resumed run did before counts: it may have learned all that there is.
-  const history = resume ? await folder.readMetrics() : [];
-  const measurements: Measurements = { heldOut: [], training: history.flatMap((m) => measureStep(m) ?? []) };
-  const first = resume ? await readFirstValidation(validations) : null;
-  if (first) measurements.heldOut.push(first);
-  const hasTools = session.environment.tools.size > 0;
-  let isTold = false;
-  // Of the last validation, until its step is logged.
-  let generations: Generation[] | undefined;
-  const log = (step: number, metrics: StepMetrics) => {
-    trackers.log(step, metrics, generations);
-    generations = undefined;
-  };
-  const validateAt = async (step: number): Promise<StepMetrics> => {
-    const file = join(validations, `${step}.jsonl`);
-    const result = await runValidation(session, { step, file, report });
-    generations = result
-      ? pickGenerations(session.policy.engine, session.valRows, result.trajectories, trainer.log_val_generations)
-      : undefined;
-    if (result?.success != null) measurements.heldOut.push({ step, success: result.success });
-    return result ? { ...result.metrics, "timing_s/testing": result.seconds } : {};
-  };
-  if (trainer.val_before_train && !resume) {
-    const metrics = { "training/global_step": 0, ...(await validateBefore(session, () => validateAt(0), total)) };
-    if (trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
-    log(0, metrics);
-  }
-  if (resume && resume.step >= total)
-    makeSay(report)(`nothing left to train: ${resume.step} steps are done, and the config asks for ${total}`);
-  const reporter = new WorkReporter(report, "train");
-  reporter.update(resume?.step ?? 0, total);
-  const taken = await runTraining(session, folder, {
-    checkpoints,
-    resume,
-    onStep: (step, _, metrics) => {
-      const heldOut = measurements.heldOut.at(-1)?.success ?? null;
-      report?.({ type: "step", work: "train", step, total, metrics, heldOut });
-    },
-    validate: async (step) => {
-      const due = step === total || (trainer.test_freq > 0 && step % trainer.test_freq === 0);
-      return due ? validateAt(step) : {};
-    },
-    isStopping,
-    onMetrics: async (step, metrics) => {
-      log(step, metrics);
-      history.push(metrics);
-      const measured = measureStep(metrics);
-      if (measured) measurements.training.push(measured);
-      const [problem] = isTold ? [] : findProblems(history, { hasTools });
-      if (problem) report?.({ type: "problem", problem, runPath: folder.path });
-      isTold ||= problem !== undefined;
-      const file = join(validations, `asked-${step}.jsonl`);
-      await afterStep?.(() => runValidation(session, { step, file, report }));
-    },
-  });
-  reporter.end();
-  return {
-    metrics: taken.at(-1) ?? {},
-    progress: compareEnds(measurements),
-    // At its end a short run has said all that it will.
-    problems: findProblems(history, { hasTools, fewest: 3 }),
-  };
 }
 
 /** Notices as the run's parts give them. */
