@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -110,6 +111,38 @@ describe("installed in an empty folder", () => {
     const summary = JSON.parse(run(bin("cria"), ["demo", "--json", "--steps=1", ...few]));
     expect(summary.steps).toBe(1);
     expect(existsSync(join(work, "runs", "demo", "adapter.gguf"))).toBe(true);
+  });
+
+  it("what the README imports from cria trains, in ESM and in CommonJS", () => {
+    const program = `
+      const calculator = tool({
+        name: "calculator",
+        description: "Subtracts.",
+        inputSchema: z.object({ expression: z.string() }),
+        execute: ({ expression }) => String(expression.split("-").reduce((a, b) => a - b)),
+      });
+      const task = defineTask({
+        rows: [{ question: "Emma has 86 stamps and loses 58. How many stamps are left?", truth: "28" }],
+        system: "You solve problems. Use the tool to compute, then answer with ####.",
+        tools: [calculator],
+        reward: ({ answer, row }) => answer === row.truth,
+        maxPromptLength: 120,
+        maxResponseLength: 128,
+      });
+      const steps = [];
+      const run = train({ model: embeddedPolicy, task, steps: 1, batchSize: 1, n: 2, threads: 1 });
+      (async () => {
+        for await (const { step } of run) steps.push(step);
+        console.log(JSON.stringify({ steps, adapter: (await run).adapter }));
+      })();`;
+    const names = "{ defineTask, embeddedPolicy, tool, train }";
+    writeFileSync(join(work, "own.mjs"), `import ${names} from "cria"; import { z } from "zod";${program}`);
+    writeFileSync(join(work, "own.cjs"), `const ${names} = require("cria"); const { z } = require("zod");${program}`);
+    for (const file of ["own.mjs", "own.cjs"]) {
+      const { steps, adapter } = JSON.parse(run(process.execPath, [file]));
+      expect(steps).toEqual([1]);
+      expect(adapter).toBe(join(realpathSync(work), "runs", "cria", "default", "adapter.gguf"));
+    }
   });
 
   it("npm create cria passes its options on; tsc and npm run check find nothing wrong there", () => {

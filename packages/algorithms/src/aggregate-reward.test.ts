@@ -10,6 +10,8 @@ import {
   rewardStrategies,
 } from "./index.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 const file = join(import.meta.dirname, "..", "fixtures", "reward-reference.json");
 const reference = JSON.parse(readFileSync(file, "utf8")) as Omit<AggregateRewardInputs, "score" | "success"> & {
   cases: {

@@ -2,6 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { maskedVariance, maskedWhiten, placeRewards } from "./index.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 describe("placeRewards", () => {
   it("puts the trajectory's reward on the last sampled token, and steps where they were earned", () => {
     const responseMask = [0, 0, 1, 1, 0, 0, 1, 0];

@@ -6,6 +6,8 @@ import { describeData, isUsableNumber, toPlainData } from "./plain-data.js";
 import { averageExtras, makeRewardManager, type RewardFunction } from "./rewards/index.js";
 import { makeFakeRollout, makeRow } from "./testing/index.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 const refuse = () => {
   throw new Error("no");
 };

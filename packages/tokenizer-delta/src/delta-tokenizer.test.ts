@@ -4,6 +4,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ChatTemplate, checkConversation, checkTokenization, DeltaTokenizer, type TextTokenizer } from "./index.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 /** Characters as tokens, but for special ones. */
 const specials = ["<|im_start|>", "<|im_end|>"];
 const codePoints = (text: string) => [...text].map((c) => c.codePointAt(0)!);

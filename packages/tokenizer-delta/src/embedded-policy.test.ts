@@ -6,6 +6,8 @@ import { checkConversation, DeltaTokenizer, InferenceConversation } from "./inde
 import { comparePaths } from "./matrix/compare-paths.js";
 import { conversations } from "./matrix/conversations.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 const { messages, tools } = conversations["rounds of calls"]!;
 let model: LlamaModel;
 let tokenizer: DeltaTokenizer;

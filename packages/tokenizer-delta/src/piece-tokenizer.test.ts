@@ -8,6 +8,8 @@ import { PieceTokenizer } from "./piece-tokenizer.js";
 import { SpecialTokens } from "./special-tokens.js";
 import { BundledVocabulary } from "./testing/index.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 /**
  * One of each kind of vocabulary: byte-level BPE with a few control tokens, with 256, with user-defined runs of spaces
  * and with user-defined letters; SentencePiece with a space in front, and with tokens that take whitespace away;

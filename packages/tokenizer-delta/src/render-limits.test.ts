@@ -6,6 +6,8 @@ import { ChatTemplate } from "./index.js";
 import { parseTemplate } from "./parse-template.js";
 import { defaultRenderLimits, type RenderLimits, TemplateLimitError } from "./render-limits.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 const limits: RenderLimits = { ...defaultRenderLimits, characters: 2 ** 18, bytes: 2 ** 26 };
 const tokens = { bos_token: "", eos_token: "" };
 const render = (source: string, more: Partial<RenderLimits> = {}) =>

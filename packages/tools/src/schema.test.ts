@@ -6,6 +6,8 @@ import { checkToolSchema } from "./check-tool-schema.js";
 import { defineToolSchema } from "./schema.js";
 import { findArgumentError } from "./validate-arguments.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 describe("defineToolSchema", () => {
   it("writes the OpenAI function format from zod, defaults optional", () => {
     const parameters = z.object({ city: z.string().describe("Where"), days: z.int().min(1).default(3) });

@@ -13,6 +13,8 @@ import {
   loadToolConfig,
 } from "./index.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 describe("calculate", () => {
   it("agrees with JavaScript on random expressions", () => {
     const number = fc.integer({ min: 0, max: 999 }).map(String);

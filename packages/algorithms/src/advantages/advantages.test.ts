@@ -10,6 +10,8 @@ import {
   estimateRloo,
 } from "../index.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1), numRuns: 50 });
+
 /** Multiples of 1/16: no two sums are closer than that without being equal. */
 const finite = (min: number, max: number) => fc.integer({ min: 16 * min, max: 16 * max }).map((x) => x / 16);
 
@@ -87,8 +89,6 @@ function expectNear(actual: ArrayLike<number>, expected: ArrayLike<number>, tole
   for (let i = 0; i < expected.length; i++)
     expect(Math.abs(actual[i]! - expected[i]!)).toBeLessThan(tolerance * (1 + Math.abs(expected[i]!)));
 }
-
-fc.configureGlobal({ numRuns: 50 });
 
 describe.each(advantageEstimators.names())("advantage estimator %s", (name) => {
   const estimate = (rows: readonly Row[], options: Partial<AdvantageInputs> = {}) =>

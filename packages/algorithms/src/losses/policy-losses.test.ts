@@ -14,7 +14,8 @@ import {
   preparePolicyLoss,
 } from "../index.js";
 
-fc.configureGlobal({ numRuns: 50 });
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1), numRuns: 50 });
+
 const finite = (min: number, max: number) => fc.double({ min, max, noNaN: true, noDefaultInfinity: true });
 
 const token = fc.record({

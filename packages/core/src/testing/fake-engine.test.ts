@@ -2,6 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FakeEngine, fakeSpecialTokens } from "./index.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 const engine = new FakeEngine({ reply: ({ turn }) => `turn ${turn}`, contextSize: 100 });
 
 describe("FakeEngine", () => {

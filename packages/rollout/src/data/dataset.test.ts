@@ -20,6 +20,8 @@ import {
   parseRow,
 } from "../index.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 const folder = mkdtempSync(join(tmpdir(), "cria-dataset-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

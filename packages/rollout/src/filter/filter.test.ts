@@ -4,6 +4,8 @@ import type { DumpLine } from "../dump/dump-line.js";
 import { filterFields } from "./filter-fields.js";
 import { parseFilter } from "./parse-filter.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 const line = {
   format_version: 2,
   step: 20,
@@ -138,6 +140,11 @@ describe("filters", () => {
       expect(refusal).toMatch(/^--filter: is not a filter/);
       expect(refusal).not.toContain("\u001b");
     }
+  });
+
+  it("of names that every object has are refused as unknown fields", () => {
+    for (const name of ["__proto__", "constructor", "toString", "hasOwnProperty.x", "__proto__.x"])
+      expect(() => parseFilter(`${name} == 1`)).toThrow(expect.objectContaining({ code: "config/bad-filter" }));
   });
 
   it("of any text say yes, no or where the mistake is: nothing else is thrown", () => {

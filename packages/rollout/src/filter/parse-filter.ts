@@ -49,6 +49,13 @@ export function parseFilter(source: string, subject = "filter"): Filter {
   }
 }
 
+/** Other languages' words for operators. */
+const operatorWords = new Map([
+  ["and", "&&"],
+  ["or", "||"],
+  ["not", "!"],
+]);
+
 /** Errors quote the source, and a terminal would obey control characters in it. */
 function hideControls(text: string): string {
   return text.replace(/\p{C}/gu, " ");
@@ -175,8 +182,8 @@ function findField({ text, start, end }: FilterToken): Pick<Operand, "type" | "r
   const name = rest.join(".");
   if (read && name !== "") return { type: "any", read: (line) => read(line, name) };
   if (read) throw new FilterMistake(`a name after it: ${family}.<name>`, start, end);
-  const words: Record<string, string> = { and: "&&", or: "||", not: "!" };
-  if (words[text.toLowerCase()]) throw new FilterMistake(words[text.toLowerCase()]!, start, end);
+  const operator = operatorWords.get(text.toLowerCase());
+  if (operator) throw new FilterMistake(operator, start, end);
   const known = [...filterFields.keys(), ...[...filterFamilies.keys()].map((key) => `${key}.<name>`)];
   const nearest = findNearest(text, [...filterFields.keys(), ...filterFamilies.keys()]);
   throw new FilterMistake(nearest ? `a field; perhaps ${nearest}` : `a field: ${known.join(", ")}`, start, end);

@@ -6,6 +6,8 @@ import { findArgumentError } from "../validate-arguments.js";
 import { fromA2aSkill, fromA2aSkills, toA2aSkills } from "./a2a.js";
 import { fromMcpTool, type McpToolDescription, toMcpTool } from "./mcp.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 const leaf = fc.record(
   {
     type: fc.constantFrom("string", "number", "integer", "boolean", "null"),

@@ -7,6 +7,8 @@ import { afterAll, describe, expect, it } from "vitest";
 import { defineToolSchema } from "../schema.js";
 import { getToolParser, loadToolParser, registerToolParser, toolParsers } from "./registry.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 const parse = (format: string, text: string, tools?: ToolSchema[]) => getToolParser(format)(text, tools);
 const formats = [
   "chatml-json",

@@ -11,6 +11,8 @@ import { HttpRetriever } from "./http-retriever.js";
 import { LocalRetriever } from "./local-retriever.js";
 import { splitText } from "./split-text.js";
 
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
 let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "cria-search-"));
