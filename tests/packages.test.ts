@@ -6,7 +6,6 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
-  realpathSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -141,7 +140,7 @@ describe("installed in an empty folder", () => {
     for (const file of ["own.mjs", "own.cjs"]) {
       const { steps, adapter } = JSON.parse(run(process.execPath, [file]));
       expect(steps).toEqual([1]);
-      expect(adapter).toBe(join(realpathSync(work), "runs", "cria", "default", "adapter.gguf"));
+      expect(existsSync(join(work, adapter))).toBe(true);
     }
   });
 

@@ -46,7 +46,7 @@ export {
   fetchModel,
   fetchTrainAddresses,
 } from "./hub/fetch-addresses.js";
-export { type Batch, makeBatch } from "./policy/batch.js";
+export { type Batch, type BatchScores, type MakeBatchOptions, makeBatch } from "./policy/batch.js";
 export { Generation } from "./policy/generation.js";
 export { loadConfiguredModel } from "./policy/load-configured-model.js";
 export { type LoadPolicyOptions, loadPolicy } from "./policy/load-policy.js";
@@ -78,6 +78,7 @@ export { makeMultiTurnOptions } from "./task/multi-turn-options.js";
 export { type BatchesOptions, defineTask, Task } from "./task/task.js";
 export type { Episode, TaskDefinition, TaskReward } from "./task/task-definition.js";
 export { makeTrackers } from "./trackers/open-trackers.js";
+export type { RunStatus, TrackedRun, TrackedStep, Tracker } from "./trackers/tracker.js";
 export { providePackages } from "./user-code/provide-packages.js";
 export { openRegistries } from "./user-code/registries.js";
 export { dumpTrajectories } from "./validation/dump-trajectories.js";
