@@ -1,11 +1,5 @@
 import { DataError, hasFailed, type Trajectory } from "@cria/core";
-import {
-  type DatasetRow,
-  type EndedRollouts,
-  makeAllFailedError,
-  startRollouts,
-  type UnjudgedTrajectory,
-} from "@cria/rollout";
+import { type DatasetRow, makeAllFailedError, startRollouts, type UnjudgedTrajectory } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
 import { checkCount } from "../task/check-definition.js";
 import type { Environment } from "../task/environment.js";
@@ -72,12 +66,10 @@ export function rollOut(
   options: RollOutOptions = {},
 ): RunningRollouts {
   const { n = 8, signal, temperature = 1, step = policy.updates + 1 } = options;
-  let responseLength = 0;
-  const start = async (): Promise<EndedRollouts> => {
+  const start = async () => {
     checkCount("rollOut: n", n, 1);
     checkRows(rows);
     const opened = isTask(task) ? await task.open(policy) : task;
-    responseLength = opened.responseLength;
     const ended = await startRollouts(policy.engine, rows, {
       ...opened,
       tokenizer: policy.tokenizer,
@@ -92,13 +84,14 @@ export function rollOut(
       onTrajectory: options.onTrajectory,
     });
     signal?.throwIfAborted();
-    return ended;
+    return { ...ended, responseLength: opened.responseLength };
   };
   const started = start();
   return new RunningRollouts(
     started.then(({ conversations }) => conversations),
     async () => {
-      const trajectories = await (await started).finish();
+      const { finish, responseLength } = await started;
+      const trajectories = await finish();
       signal?.throwIfAborted();
       const groups = new Groups({ rows, trajectories, temperature, responseLength });
       if (trajectories.every(hasFailed)) throw makeAllFailedError(options.name ?? `step ${step}`, trajectories);
