@@ -15,13 +15,13 @@ import {
   openRegistries,
   probeTemplate,
   resolvePath,
-  restoreEngines,
   type SftConfig,
   type TrainConfig,
   trainConfigSchema,
 } from "@cria/trainer";
 import { demoConfigPath } from "../assets/embedded-policy.js";
 import { findTrained, type Trained } from "../export/find-trained.js";
+import { restoreModel } from "../export/restore-model.js";
 
 /** What the command line says; what is undefined is as the run or config has it. */
 export interface OpenChatOptions {
@@ -187,17 +187,9 @@ async function openRun(path: string, options: OpenChatOptions): Promise<Subject>
   const trained = await findTrained(findStep(path, options.step), await findBase(options), options.say);
   const { checkpoint } = trained;
   const after = checkpoint ? `, after step ${checkpoint.step}` : "";
-  return describeTrained(trained, `${path}${after}`, async (overrides) => {
-    if (!checkpoint) return loadWeights(trained, trained.weights!, overrides);
-    const engine = await trained.load(overrides);
-    try {
-      await restoreEngines(checkpoint, { actor: engine });
-      return engine;
-    } catch (error) {
-      await engine.dispose();
-      throw error;
-    }
-  });
+  return describeTrained(trained, `${path}${after}`, (overrides) =>
+    checkpoint ? restoreModel(trained.load(overrides), checkpoint) : loadWeights(trained, trained.weights!, overrides),
+  );
 }
 
 /** An adapter in its run's folder knows its model; of another it must be named. */

@@ -2,7 +2,6 @@ import { resolve } from "node:path";
 import { ConfigError } from "@cria/core";
 import type { LlamaModel } from "@cria/engine";
 import {
-  type Checkpoint,
   checkArgument,
   checkTrainPaths,
   type FetchAddressesOptions,
@@ -12,12 +11,12 @@ import {
   loadConfiguredModel,
   openSession,
   readSuccess,
-  restoreEngines,
   runValidation,
   type TrainConfig,
   trainConfigSchema,
 } from "@cria/trainer";
 import { defineCommand } from "citty";
+import { restoreModel } from "../export/restore-model.js";
 import { printValidation } from "../terminal/print-validation.js";
 import { formatCount, formatSeconds } from "../terminal/progress.js";
 import { showEvents } from "../terminal/show-events.js";
@@ -118,7 +117,8 @@ async function openPolicy(
     const checkpoint = await findCheckpoint(checkArgument("--checkpoint", given.checkpoint), (text) =>
       process.stderr.write(`${text}\n`),
     );
-    return { engine: await loadCheckpoint(config, folder, checkpoint), name: checkpoint.path, step: checkpoint.step };
+    const engine = await restoreModel(loadConfiguredModel(config, folder), checkpoint);
+    return { engine, name: checkpoint.path, step: checkpoint.step };
   }
   // The KV cache as in training, so that the numbers are too.
   const fixed = { trainable: "none", kvType: "f32" } as const;
@@ -133,15 +133,4 @@ async function openPolicy(
   const { lora_adapter_path, path } = config.actor_rollout_ref.model;
   const untrained = lora_adapter_path === null ? { lora: null } : {};
   return { engine: await loadConfiguredModel(config, folder, { ...fixed, ...untrained }), name: path, step: null };
-}
-
-async function loadCheckpoint(config: TrainConfig, folder: string, checkpoint: Checkpoint): Promise<LlamaModel> {
-  const engine = await loadConfiguredModel(config, folder);
-  try {
-    await restoreEngines(checkpoint, { actor: engine });
-    return engine;
-  } catch (error) {
-    await engine.dispose();
-    throw error;
-  }
 }

@@ -1,11 +1,12 @@
 import { join, resolve } from "node:path";
 import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
-import { type DatasetRow, parseFilter, runRollouts } from "@cria/rollout";
+import { type DatasetRow, parseFilter } from "@cria/rollout";
 import {
   checkTrainPaths,
   countSamples,
   fetchTrainAddresses,
   openSession,
+  rollOut,
   type Session,
   trainConfigSchema,
 } from "@cria/trainer";
@@ -64,7 +65,7 @@ export const rolloutCommand = defineCommand({
       const session = await openSession(config, folder, { signal, report });
       try {
         const rows = pickRows(session, { limit, val: given.val === true });
-        const { trajectories, seconds } = await rollOut(session, rows, {
+        const { trajectories, seconds } = await showRollouts(session, rows, {
           val: given.val === true,
           silent: given.json === true,
         });
@@ -92,8 +93,8 @@ function pickRows(session: Session, { limit, val }: { limit: number; val: boolea
   });
 }
 
-/** After an interruption: the conversations that had ended. */
-async function rollOut(
+/** Rolls out under a progress line. After an interruption: the conversations that had ended. */
+async function showRollouts(
   session: Session,
   rows: readonly DatasetRow[],
   { val, silent }: { val: boolean; silent: boolean },
@@ -106,17 +107,15 @@ async function rollOut(
   const ended: Trajectory[] = [];
   const judged: number[] = [];
   try {
-    const trajectories = await runRollouts(session.policy.engine, rows, {
-      ...session.environment,
-      tokenizer: session.policy.tokenizer,
-      seed: rollout.seed,
-      signal: session.signal,
+    const running = rollOut(session.policy, session.environment, rows, {
       n,
       temperature: val ? (val_kwargs.do_sample ? val_kwargs.temperature : 0) : rollout.temperature,
       topP: val ? val_kwargs.top_p : rollout.top_p,
       topK: Math.max(0, val ? val_kwargs.top_k : rollout.top_k),
       minP: val ? val_kwargs.min_p : rollout.min_p,
+      seed: rollout.seed,
       step: 0,
+      signal: session.signal,
       onTrajectory: (trajectory) => {
         ended.push(trajectory);
         if (!hasFailed(trajectory)) judged.push(trajectory.reward);
@@ -124,6 +123,7 @@ async function rollOut(
         progress.update(ended.length, judged.length > 0 ? `reward ${mean.toFixed(3)}` : "");
       },
     });
+    const trajectories = await running.trajectories;
     progress.finish();
     return { trajectories, seconds: (performance.now() - started) / 1000 };
   } catch (error) {

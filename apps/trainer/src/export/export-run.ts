@@ -2,11 +2,9 @@ import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ConfigError, guardWrite } from "@cria/core";
-import { type ExportModelResult, exportModel, type LlamaModel } from "@cria/engine";
-
-import { restoreEngines } from "@cria/trainer";
-
+import { type ExportModelResult, exportModel } from "@cria/engine";
 import type { Trained } from "./find-trained.js";
+import { restoreModel } from "./restore-model.js";
 
 export interface ExportOptions {
   /** File for the adapter; null: none. */
@@ -64,9 +62,8 @@ export async function exportRun(trained: Trained, options: ExportOptions): Promi
 /** The trained adapter (or with full training the model), from the checkpoint or as the run left it. */
 async function writeWeights({ lora, load, checkpoint, weights }: Trained, file: string) {
   if (!checkpoint) return copyFile(weights!, file);
-  const model: LlamaModel = await load({ device: "cpu", contextSize: 64, maxSequences: 1 });
+  const model = await restoreModel(load({ device: "cpu", contextSize: 64, maxSequences: 1 }), checkpoint);
   try {
-    await restoreEngines(checkpoint, { actor: model });
     await (lora ? model.saveAdapter(file) : model.saveModel(file));
   } finally {
     await model.dispose();

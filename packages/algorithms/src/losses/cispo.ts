@@ -1,4 +1,5 @@
-import { clampLogRatio, clipRatio } from "./log-ratio.js";
+import { evaluateTokens } from "./evaluate-tokens.js";
+import { clipRatio } from "./log-ratio.js";
 import type { PolicyLoss } from "./policy-loss.js";
 
 /**
@@ -7,21 +8,10 @@ import type { PolicyLoss } from "./policy-loss.js";
  */
 export const cispoLoss: PolicyLoss = {
   vanishesWithoutAdvantage: true,
-  evaluate({ logprobs, oldLogprobs, advantages }, { clipRatioLow, clipRatioHigh }) {
-    const n = logprobs.length;
-    const losses = new Float64Array(n);
-    const gradients = new Float64Array(n);
-    const pg_clipfrac = new Float64Array(n);
-    const ppo_kl = new Float64Array(n);
-    for (let i = 0; i < n; i++) {
-      const logRatio = clampLogRatio(logprobs[i]!, oldLogprobs[i]!);
-      const ratio = Math.exp(logRatio);
+  evaluate: (inputs, { clipRatioLow, clipRatioHigh }) =>
+    evaluateTokens(inputs, ["pg_clipfrac"], ({ logprob, ratio, advantage }) => {
       const clipped = clipRatio(ratio, clipRatioLow, clipRatioHigh);
-      gradients[i] = -clipped * advantages[i]!;
-      losses[i] = gradients[i]! * logprobs[i]!;
-      pg_clipfrac[i] = clipped === ratio ? 0 : 1;
-      ppo_kl[i] = -logRatio;
-    }
-    return { losses, gradients, metrics: { pg_clipfrac, ppo_kl } };
-  },
+      const gradient = -clipped * advantage;
+      return { loss: gradient * logprob, gradient, pg_clipfrac: clipped === ratio ? 0 : 1 };
+    }),
 };

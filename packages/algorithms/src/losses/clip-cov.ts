@@ -1,5 +1,6 @@
 import { computeCovariances, countShare, readPrepared } from "./covariance.js";
-import { clampLogRatio, clipRatio, isWithinClamp } from "./log-ratio.js";
+import { evaluateTokens } from "./evaluate-tokens.js";
+import { clampLogRatio, clipRatio } from "./log-ratio.js";
 import type { PolicyLoss } from "./policy-loss.js";
 
 /** 1 = the token's loss is left out. */
@@ -30,23 +31,15 @@ export const clipCovLoss: PolicyLoss = {
     }
     return { [DROPPED]: dropped };
   },
-  evaluate({ logprobs, oldLogprobs, advantages, columns }, { clipRatioLow, clipRatioHigh }) {
-    const dropped = readPrepared(columns, DROPPED);
-    const n = logprobs.length;
-    const losses = new Float64Array(n);
-    const gradients = new Float64Array(n);
-    const ppo_kl = new Float64Array(n);
-    for (let i = 0; i < n; i++) {
-      const logRatio = clampLogRatio(logprobs[i]!, oldLogprobs[i]!);
-      const ratio = Math.exp(logRatio);
-      ppo_kl[i] = -logRatio;
-      if (dropped[i]) continue;
-      const plain = -advantages[i]! * ratio;
-      const clipped = -advantages[i]! * clipRatio(ratio, clipRatioLow, clipRatioHigh);
-      losses[i] = Math.max(plain, clipped);
-      if (plain >= clipped && isWithinClamp(logprobs[i]!, oldLogprobs[i]!)) gradients[i] = plain;
-    }
-    // Here the share of tokens that the covariance left out.
-    return { losses, gradients, metrics: { pg_clipfrac: Float64Array.from(dropped), ppo_kl } };
+  evaluate(inputs, { clipRatioLow, clipRatioHigh }) {
+    const dropped = readPrepared(inputs.columns, DROPPED);
+    // Here pg_clipfrac is the share of tokens that the covariance left out.
+    return evaluateTokens(inputs, ["pg_clipfrac"], ({ ratio, isWithinClamp, advantage }, i) => {
+      if (dropped[i]) return { loss: 0, gradient: 0, pg_clipfrac: 1 };
+      const plain = -advantage * ratio;
+      const clipped = -advantage * clipRatio(ratio, clipRatioLow, clipRatioHigh);
+      const gradient = plain >= clipped && isWithinClamp ? plain : 0;
+      return { loss: Math.max(plain, clipped), gradient, pg_clipfrac: 0 };
+    });
   },
 };

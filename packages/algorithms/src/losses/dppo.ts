@@ -1,4 +1,4 @@
-import { clampLogRatio } from "./log-ratio.js";
+import { evaluateTokens } from "./evaluate-tokens.js";
 import type { PolicyLoss } from "./policy-loss.js";
 
 /** How far two Bernoulli distributions are apart, given their chances old and now of the same event. */
@@ -23,27 +23,15 @@ const measureKl: BinaryDivergence = (old, now) => {
 function makeDppoLoss(measure: BinaryDivergence): PolicyLoss {
   return {
     vanishesWithoutAdvantage: true,
-    evaluate({ logprobs, oldLogprobs, advantages }, { clipRatioLow, clipRatioHigh, clipRatioC }) {
-      const n = logprobs.length;
-      const losses = new Float64Array(n);
-      const gradients = new Float64Array(n);
-      const pg_clipfrac = new Float64Array(n);
-      const ppo_kl = new Float64Array(n);
-      for (let i = 0; i < n; i++) {
-        const logRatio = clampLogRatio(logprobs[i]!, oldLogprobs[i]!);
-        const advantage = advantages[i]!;
-        ppo_kl[i] = -logRatio;
+    evaluate: (inputs, { clipRatioLow, clipRatioHigh, clipRatioC }) =>
+      evaluateTokens(inputs, ["pg_clipfrac"], ({ logprob, oldLogprob, logRatio, ratio, advantage }) => {
         const isOutward = advantage > 0 ? logRatio > 0 : advantage < 0 && logRatio < 0;
         const bound = advantage > 0 ? clipRatioHigh : clipRatioLow;
-        if (isOutward && measure(Math.exp(oldLogprobs[i]!), Math.exp(logprobs[i]!)) > bound) {
-          pg_clipfrac[i] = 1;
-          continue;
-        }
-        gradients[i] = -Math.min(Math.exp(logRatio), clipRatioC) * advantage;
-        losses[i] = gradients[i]! * logprobs[i]!;
-      }
-      return { losses, gradients, metrics: { pg_clipfrac, ppo_kl } };
-    },
+        if (isOutward && measure(Math.exp(oldLogprob), Math.exp(logprob)) > bound)
+          return { loss: 0, gradient: 0, pg_clipfrac: 1 };
+        const gradient = -Math.min(ratio, clipRatioC) * advantage;
+        return { loss: gradient * logprob, gradient, pg_clipfrac: 0 };
+      }),
   };
 }
 

@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { clampLogRatio, isWithinClamp } from "./log-ratio.js";
+import { evaluateTokens } from "./evaluate-tokens.js";
 import type { PolicyLoss } from "./policy-loss.js";
 
 /**
@@ -9,7 +9,7 @@ import type { PolicyLoss } from "./policy-loss.js";
  * @throws ConfigError without droBeta.
  */
 export const droLoss: PolicyLoss = {
-  evaluate({ logprobs, oldLogprobs, advantages }, { droBeta }) {
+  evaluate(inputs, { droBeta }) {
     if (droBeta === null) {
       throw new ConfigError("needs the weight of its penalty", {
         code: "config/bad-value",
@@ -19,17 +19,9 @@ export const droLoss: PolicyLoss = {
         remedy: "set it; 0.05 is usual",
       });
     }
-    const n = logprobs.length;
-    const losses = new Float64Array(n);
-    const gradients = new Float64Array(n);
-    const ppo_kl = new Float64Array(n);
-    for (let i = 0; i < n; i++) {
-      const logRatio = clampLogRatio(logprobs[i]!, oldLogprobs[i]!);
-      const pull = isWithinClamp(logprobs[i]!, oldLogprobs[i]!) ? droBeta * logRatio : 0;
-      losses[i] = -advantages[i]! * logprobs[i]! + (droBeta / 2) * logRatio * logRatio;
-      gradients[i] = -advantages[i]! + pull;
-      ppo_kl[i] = -logRatio;
-    }
-    return { losses, gradients, metrics: { ppo_kl } };
+    return evaluateTokens(inputs, [], ({ logprob, logRatio, isWithinClamp, advantage }) => ({
+      loss: -advantage * logprob + (droBeta / 2) * logRatio * logRatio,
+      gradient: -advantage + (isWithinClamp ? droBeta * logRatio : 0),
+    }));
   },
 };

@@ -1,5 +1,5 @@
 import { computeCovariances, countShare, readPrepared } from "./covariance.js";
-import { clampLogRatio, isWithinClamp } from "./log-ratio.js";
+import { evaluateTokens } from "./evaluate-tokens.js";
 import type { PolicyLoss } from "./policy-loss.js";
 
 /** 1 = the token has a KL penalty. */
@@ -17,21 +17,15 @@ export const klCovLoss: PolicyLoss = {
     for (const i of ranked.slice(0, countShare(klCovRatio, covariances.length))) penalized[i] = 1;
     return { [PENALIZED]: penalized };
   },
-  evaluate({ logprobs, oldLogprobs, advantages, columns }, { ppoKlCoef }) {
-    const penalized = readPrepared(columns, PENALIZED);
-    const n = logprobs.length;
-    const losses = new Float64Array(n);
-    const gradients = new Float64Array(n);
-    const ppo_kl = new Float64Array(n);
-    for (let i = 0; i < n; i++) {
-      const logRatio = clampLogRatio(logprobs[i]!, oldLogprobs[i]!);
+  evaluate(inputs, { ppoKlCoef }) {
+    const penalized = readPrepared(inputs.columns, PENALIZED);
+    const evaluated = evaluateTokens(inputs, [], ({ logRatio, ratio, isWithinClamp, advantage }, i) => {
       const coefficient = penalized[i]! * ppoKlCoef;
-      const plain = -advantages[i]! * Math.exp(logRatio);
-      losses[i] = plain + coefficient * Math.abs(logRatio);
-      if (isWithinClamp(logprobs[i]!, oldLogprobs[i]!)) gradients[i] = plain + coefficient * Math.sign(logRatio);
-      // Of the magnitude, as the penalty is.
-      ppo_kl[i] = Math.abs(logRatio);
-    }
-    return { losses, gradients, metrics: { ppo_kl } };
+      const plain = -advantage * ratio;
+      const loss = plain + coefficient * Math.abs(logRatio);
+      return { loss, gradient: isWithinClamp ? plain + coefficient * Math.sign(logRatio) : 0 };
+    });
+    // Of the magnitude, as the penalty is.
+    return { ...evaluated, metrics: { ppo_kl: evaluated.metrics.ppo_kl!.map(Math.abs) } };
   },
 };

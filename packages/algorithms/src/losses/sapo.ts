@@ -1,4 +1,4 @@
-import { clampLogRatio, isWithinClamp } from "./log-ratio.js";
+import { evaluateTokens } from "./evaluate-tokens.js";
 import type { PolicyLoss } from "./policy-loss.js";
 
 /**
@@ -9,21 +9,11 @@ import type { PolicyLoss } from "./policy-loss.js";
 export const sapoLoss: PolicyLoss = {
   aggregation: "seq-mean-token-mean",
   vanishesWithoutAdvantage: true,
-  evaluate({ logprobs, oldLogprobs, advantages }, { tauPos, tauNeg }) {
-    const n = logprobs.length;
-    const losses = new Float64Array(n);
-    const gradients = new Float64Array(n);
-    const ppo_kl = new Float64Array(n);
-    for (let i = 0; i < n; i++) {
-      const logRatio = clampLogRatio(logprobs[i]!, oldLogprobs[i]!);
-      const ratio = Math.exp(logRatio);
-      const advantage = advantages[i]!;
+  evaluate: (inputs, { tauPos, tauNeg }) =>
+    evaluateTokens(inputs, [], ({ ratio, isWithinClamp, advantage }) => {
       const tau = advantage > 0 ? tauPos : tauNeg;
       const gate = 1 / (1 + Math.exp(-tau * (ratio - 1)));
-      losses[i] = (-advantage * gate * 4) / tau;
-      if (isWithinClamp(logprobs[i]!, oldLogprobs[i]!)) gradients[i] = -advantage * 4 * gate * (1 - gate) * ratio;
-      ppo_kl[i] = -logRatio;
-    }
-    return { losses, gradients, metrics: { ppo_kl } };
-  },
+      const loss = (-advantage * gate * 4) / tau;
+      return { loss, gradient: isWithinClamp ? -advantage * 4 * gate * (1 - gate) * ratio : 0 };
+    }),
 };

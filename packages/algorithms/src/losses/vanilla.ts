@@ -1,4 +1,5 @@
-import { clampLogRatio, clipRatio, isWithinClamp } from "./log-ratio.js";
+import { evaluateTokens } from "./evaluate-tokens.js";
+import { clipRatio } from "./log-ratio.js";
 import type { PolicyLoss } from "./policy-loss.js";
 
 /**
@@ -7,34 +8,17 @@ import type { PolicyLoss } from "./policy-loss.js";
  */
 export const vanillaLoss: PolicyLoss = {
   vanishesWithoutAdvantage: true,
-  evaluate({ logprobs, oldLogprobs, advantages }, { clipRatioLow, clipRatioHigh, clipRatioC }) {
-    const n = logprobs.length;
-    const losses = new Float64Array(n);
-    const gradients = new Float64Array(n);
-    // Mean over the mask: share of clipped tokens, of those at the dual clip's bound, and the k1 estimate of KL(old, new).
-    const pg_clipfrac = new Float64Array(n);
-    const pg_clipfrac_lower = new Float64Array(n);
-    const ppo_kl = new Float64Array(n);
-    for (let i = 0; i < n; i++) {
-      const logRatio = clampLogRatio(logprobs[i]!, oldLogprobs[i]!);
-      const ratio = Math.exp(logRatio);
-      const advantage = advantages[i]!;
+  evaluate: (inputs, { clipRatioLow, clipRatioHigh, clipRatioC }) =>
+    // Mean over the mask: share of clipped tokens, and of those at the dual clip's bound.
+    evaluateTokens(inputs, ["pg_clipfrac", "pg_clipfrac_lower"], ({ ratio, isWithinClamp, advantage }) => {
       const plain = -advantage * ratio;
       const clipped = -advantage * clipRatio(ratio, clipRatioLow, clipRatioHigh);
-      let loss = Math.max(plain, clipped);
-      // Where the clipped side wins the ratio is out of range (or both agree): no gradient, except in the tie.
-      let gradient = plain >= clipped && isWithinClamp(logprobs[i]!, oldLogprobs[i]!) ? plain : 0;
-      if (clipped > plain) pg_clipfrac[i] = 1;
+      const pg_clipfrac = clipped > plain ? 1 : 0;
+      const loss = Math.max(plain, clipped);
       const bound = -advantage * clipRatioC;
-      if (advantage < 0 && loss > bound) {
-        loss = bound;
-        gradient = 0;
-        pg_clipfrac_lower[i] = 1;
-      }
-      losses[i] = loss;
-      gradients[i] = gradient;
-      ppo_kl[i] = -logRatio;
-    }
-    return { losses, gradients, metrics: { pg_clipfrac, pg_clipfrac_lower, ppo_kl } };
-  },
+      if (advantage < 0 && loss > bound) return { loss: bound, gradient: 0, pg_clipfrac, pg_clipfrac_lower: 1 };
+      // Where the clipped side wins the ratio is out of range (or both agree): no gradient, except in the tie.
+      const gradient = plain >= clipped && isWithinClamp ? plain : 0;
+      return { loss, gradient, pg_clipfrac, pg_clipfrac_lower: 0 };
+    }),
 };

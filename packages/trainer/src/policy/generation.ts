@@ -1,59 +1,23 @@
 import { type ChatMessage, ConfigError, type PolicyEngine, type SamplingOptions } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { RunningStream } from "../running.js";
 
 /**
- * A text that is being generated: await it whole, iterate over its pieces as they come, or both. Who leaves the iteration ends the
+ * A text that is being generated: await it whole, iterate over its pieces as they come, or both. Leaving the iteration ends the
  * text there.
  */
-export class Generation implements PromiseLike<string>, AsyncIterable<string> {
-  private readonly pieces: string[] = [];
-  private wake: (() => void)[] = [];
-  private isOver = false;
+export class Generation extends RunningStream<string, string> {
+  protected readonly result: Promise<string>;
   private readonly left = new AbortController();
-  private readonly text: Promise<string>;
 
   /** @param run generates; when its signal aborts it ends with what there is. */
   constructor(run: (onText: (piece: string) => void, left: AbortSignal) => Promise<string>) {
-    const onText = (piece: string) => {
-      this.pieces.push(piece);
-      this.notify();
-    };
-    this.text = run(onText, this.left.signal).finally(() => {
-      this.isOver = true;
-      this.notify();
-    });
+    super();
+    this.result = this.watch(run((piece) => this.add(piece), this.left.signal));
   }
 
-  // biome-ignore lint/suspicious/noThenProperty: it is awaited as a promise is.
-  then<A = string, B = never>(
-    onText?: ((text: string) => A | PromiseLike<A>) | null,
-    onError?: ((error: unknown) => B | PromiseLike<B>) | null,
-  ): Promise<A | B> {
-    return this.text.then(onText, onError);
-  }
-
-  /** Pieces from the first on. @throws what ended the generation. */
-  [Symbol.asyncIterator](): AsyncGenerator<string> {
-    // Who iterates hears of a failure there.
-    this.text.catch(() => undefined);
-    return this.iterate();
-  }
-
-  private async *iterate(): AsyncGenerator<string> {
-    try {
-      for (let next = 0; ; ) {
-        while (next < this.pieces.length) yield this.pieces[next++]!;
-        if (this.isOver) break;
-        await new Promise<void>((resolve) => this.wake.push(resolve));
-      }
-    } finally {
-      this.left.abort();
-    }
-    await this.text;
-  }
-
-  private notify(): void {
-    for (const resolve of this.wake.splice(0)) resolve();
+  protected leave(): void {
+    this.left.abort();
   }
 }
 

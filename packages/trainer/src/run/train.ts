@@ -6,6 +6,7 @@ import type { TrainConfig } from "../config/train-config.js";
 import type { Problem } from "../diagnose/find-problems.js";
 import type { StepEvent } from "../events.js";
 import { fetchTrainAddresses } from "../hub/fetch-addresses.js";
+import { RunningStream } from "../running.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { areFiles } from "../task/check-definition.js";
 import { Task } from "../task/task.js";
@@ -56,59 +57,20 @@ export interface TrainResult {
 }
 
 /**
- * A training under way: await its result, iterate over its steps, or both. Who leaves the iteration stops the training, and
- * hears how it ended by awaiting it. A failure reaches everyone who awaits or iterates; where nobody does it is an unhandled
- * rejection.
+ * A training under way: await its result, which is of the steps that were taken, iterate over its steps, or both. Leaving the
+ * iteration stops the training; its result says how it ended. A failure reaches everyone who awaits or iterates; where nobody
+ * does it is an unhandled rejection.
+ * @throws ConfigError, DataError, EngineError, HubError or ToolError, each naming what is wrong; TrainingInterrupted when the signal
+ * aborted.
  */
-export class TrainRun implements PromiseLike<TrainResult>, AsyncIterable<TrainStep> {
-  private readonly steps: TrainStep[] = [];
+export class TrainRun extends RunningStream<TrainResult, TrainStep> {
+  protected readonly result: Promise<TrainResult>;
   private readonly evaluations: PromiseWithResolversOf<Validation | null>[] = [];
-  private readonly result: Promise<TrainResult>;
   private isStopping = false;
-  private isOver = false;
-  private wake: (() => void)[] = [];
 
   constructor(options: TrainOptions) {
-    this.result = this.run(options).finally(() => {
-      this.isOver = true;
-      this.notify();
-      this.refuseEvaluations();
-    });
-  }
-
-  /**
-   * The result, of the steps that were taken.
-   * @throws ConfigError, DataError, EngineError, HubError or ToolError, each naming what is wrong; TrainingInterrupted when the signal
-   * aborted.
-   */
-  // biome-ignore lint/suspicious/noThenProperty: it is awaited as a promise is.
-  then<A = TrainResult, B = never>(
-    onResult?: ((result: TrainResult) => A | PromiseLike<A>) | null,
-    onError?: ((error: unknown) => B | PromiseLike<B>) | null,
-  ): Promise<A | B> {
-    return this.result.then(onResult, onError);
-  }
-
-  /** Steps from the first on, as they are done, also for who comes late. @throws what ended the training, after its last step. */
-  [Symbol.asyncIterator](): AsyncGenerator<TrainStep> {
-    // Who iterates hears of a failure there.
-    this.result.catch(() => undefined);
-    return this.iterate();
-  }
-
-  private async *iterate(): AsyncGenerator<TrainStep> {
-    let isWhole = false;
-    try {
-      for (let next = 0; ; ) {
-        while (next < this.steps.length) yield this.steps[next++]!;
-        if (this.isOver) break;
-        await new Promise<void>((resolve) => this.wake.push(resolve));
-      }
-      isWhole = true;
-    } finally {
-      if (!isWhole) this.stop();
-    }
-    await this.result;
+    super();
+    this.result = this.watch(this.run(options)).finally(() => this.refuseEvaluations());
   }
 
   /**
@@ -137,24 +99,21 @@ export class TrainRun implements PromiseLike<TrainResult>, AsyncIterable<TrainSt
           code: "config/run-over",
           subject: "evaluate()",
           expected: "a training that takes further steps",
-          received: `one that ended after ${this.steps.length} steps`,
+          received: `one that ended after ${this.items.length} steps`,
           remedy: "load what it trained: loadPolicy(model, { lora: { path: adapter } })",
         }),
       );
   }
 
-  private notify(): void {
-    for (const resolve of this.wake.splice(0)) resolve();
+  protected leave(): void {
+    this.stop();
   }
 
   private async run(options: TrainOptions): Promise<TrainResult> {
     const { task, signal, configFolder = process.cwd() } = options;
     const { config, registries, findsToolFormat } = makeConfig(options);
     const report: TrainOptions["report"] = (event) => {
-      if (event.type === "step") {
-        this.steps.push(describeStep(event));
-        this.notify();
-      }
+      if (event.type === "step") this.add(describeStep(event));
       options.report?.(event);
     };
     const own = (options.trackers ?? []).filter((tracker) => typeof tracker !== "string");

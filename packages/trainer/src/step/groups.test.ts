@@ -179,18 +179,21 @@ describe("rollOut refuses", () => {
     expect(String(error)).toMatch(message);
   });
 
-  it("to go on when every conversation failed, or the signal aborts", async () => {
+  it("groups when every conversation failed, or the signal aborts", async () => {
     const task = defineTask({
       rows,
       reward: () => {
         throw new Error("no judge");
       },
     });
-    const error = await failureOf(async () =>
-      rollOut(openPolicy(), task, await task.load(), { n: 2, name: "my rollouts" }),
-    );
+    const running = rollOut(openPolicy(), task, await task.load(), { n: 2, name: "my rollouts" });
+    const error = await failureOf(async () => running);
     expect(error).toBeInstanceOf(ToolError);
     expect(String(error)).toMatch(/my rollouts[\s\S]*no judge/);
+    // Who asks for the trajectories themselves gets those that failed.
+    expect((await running.trajectories).map(({ error }) => String(error))).toEqual(
+      Array(4).fill(expect.stringContaining("no judge")),
+    );
     const reason = new Error("enough");
     const aborted = await failureOf(async () =>
       rollOut(openPolicy(), make(), await make().load(), { signal: AbortSignal.abort(reason) }),

@@ -1,6 +1,7 @@
 import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import { type DatasetRow, makeAllFailedError, startRollouts, type UnjudgedTrajectory } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
+import { Running } from "../running.js";
 import { checkCount } from "../task/check-definition.js";
 import type { Environment } from "../task/environment.js";
 import { isTask, type Task } from "../task/task.js";
@@ -29,27 +30,18 @@ export interface RollOutOptions {
   onTrajectory?: (trajectory: Trajectory) => void;
 }
 
-/** Rollouts that are running. Await them for their groups. */
-export class RunningRollouts implements PromiseLike<Groups> {
-  private readonly groups: Promise<Groups>;
-
+/** Rollouts that are running. Await them for their groups; that throws ToolError when every conversation failed. */
+export class RunningRollouts extends Running<Groups> {
   constructor(
     /** When the conversations are over; their judges may still be at work then. */
     readonly ended: Promise<readonly (UnjudgedTrajectory | Trajectory)[]>,
-    groups: () => Promise<Groups>,
+    /** When they are judged, by row and sample. Those that failed are among them, and all may have failed. */
+    readonly trajectories: Promise<Trajectory[]>,
+    protected readonly result: Promise<Groups>,
   ) {
-    this.groups = groups();
-    // Whichever promise the caller awaits reports a failure; the other must not become an unhandled rejection.
-    this.ended.catch(() => undefined);
-    this.groups.catch(() => undefined);
-  }
-
-  // biome-ignore lint/suspicious/noThenProperty: it is awaited as a promise is.
-  then<A = Groups, B = never>(
-    onGroups?: ((groups: Groups) => A | PromiseLike<A>) | null,
-    onError?: ((error: unknown) => B | PromiseLike<B>) | null,
-  ): Promise<A | B> {
-    return this.groups.then(onGroups, onError);
+    super();
+    // Whichever promise the caller awaits reports a failure; the others must not become unhandled rejections.
+    for (const promise of [ended, trajectories, result]) promise.catch(() => undefined);
   }
 }
 
@@ -86,17 +78,22 @@ export function rollOut(
     signal?.throwIfAborted();
     return { ...ended, responseLength: opened.responseLength };
   };
+  const finish = async () => {
+    const trajectories = await (await started).finish();
+    signal?.throwIfAborted();
+    return trajectories;
+  };
+  const group = async () => {
+    const all = await trajectories;
+    if (all.every(hasFailed)) throw makeAllFailedError(options.name ?? `step ${step}`, all);
+    return new Groups({ rows, trajectories: all, temperature, responseLength: (await started).responseLength });
+  };
   const started = start();
+  const trajectories = finish();
   return new RunningRollouts(
     started.then(({ conversations }) => conversations),
-    async () => {
-      const { finish, responseLength } = await started;
-      const trajectories = await finish();
-      signal?.throwIfAborted();
-      const groups = new Groups({ rows, trajectories, temperature, responseLength });
-      if (trajectories.every(hasFailed)) throw makeAllFailedError(options.name ?? `step ${step}`, trajectories);
-      return groups;
-    },
+    trajectories,
+    group(),
   );
 }
 

@@ -1,7 +1,8 @@
 import { hasFailed, type Trajectory } from "@cria/core";
-import { type DatasetRow, makeAllFailedError, runRollouts } from "@cria/rollout";
+import { type DatasetRow, makeAllFailedError } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
 import { averageLoopMetrics } from "../step/loop-metrics.js";
+import { rollOut } from "../step/roll-out.js";
 import type { StepMetrics } from "../step-metrics.js";
 import type { Environment } from "../task/environment.js";
 import { makeValidationMetrics } from "./validation-metrics.js";
@@ -49,20 +50,8 @@ export async function validate(
   options: ValidateOptions,
 ): Promise<Validation> {
   const started = performance.now();
-  const trajectories = await runRollouts(policy.engine, valRows, {
-    ...environment,
-    tokenizer: policy.tokenizer,
-    n: options.n ?? 1,
-    temperature: options.temperature,
-    topP: options.topP ?? 1,
-    topK: options.topK ?? 0,
-    minP: options.minP,
-    seed: SEED,
-    step: options.step,
-    signal,
-    onTrajectory: options.onTrajectory,
-  });
-  signal?.throwIfAborted();
+  const { trajectories: judged } = rollOut(policy, environment, valRows, { ...options, n: options.n ?? 1, seed: SEED, signal });
+  const trajectories = await judged;
   const scores = trajectories.flatMap(({ rewards }) => rewards.score ?? []);
   return {
     success: scores.length > 0 ? scores.reduce((a, b) => a + b, 0) / scores.length : null,

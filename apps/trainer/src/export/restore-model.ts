@@ -1,0 +1,18 @@
+import type { LlamaModel } from "@cria/engine";
+import { type Checkpoint, restoreEngines } from "@cria/trainer";
+
+/**
+ * Gives a model the weights that a checkpoint holds.
+ * @param loading the checkpoint's base model; it is disposed of when the weights cannot be restored.
+ * @throws DataError or EngineError
+ */
+export async function restoreModel(loading: Promise<LlamaModel>, checkpoint: Checkpoint): Promise<LlamaModel> {
+  const model = await loading;
+  try {
+    await restoreEngines(checkpoint, { actor: model });
+    return model;
+  } catch (error) {
+    await model.dispose();
+    throw error;
+  }
+}
