@@ -7,6 +7,8 @@ export interface AggregateInputs {
   totals: { tokens: number; sequences: number };
   /** Divisor of seq-mean-token-sum-norm: usually the longest response allowed. */
   lossScaleFactor: number | null;
+  /** Of each token: tokens in the loss of its whole trajectory, where sequences are a trajectory's branches. */
+  trajectoryTokens?: ArrayLike<number>;
 }
 
 /**
@@ -24,8 +26,8 @@ export const aggregateSeqMeanTokenSum: Aggregation = ({ offsets, totals }) =>
   weighTokens(offsets, () => 1 / Math.max(1, totals.sequences));
 
 /** Mean over a sequence's tokens first: every sequence counts the same, whatever its length. */
-export const aggregateSeqMeanTokenMean: Aggregation = ({ offsets, totals }) =>
-  weighTokens(offsets, (length) => 1 / (length * Math.max(1, totals.sequences)));
+export const aggregateSeqMeanTokenMean: Aggregation = ({ offsets, totals, trajectoryTokens }) =>
+  weighTokens(offsets, (length, first) => 1 / ((trajectoryTokens?.[first] ?? length) * Math.max(1, totals.sequences)));
 
 /** Sum over all tokens / lossScaleFactor / sequences: a constant instead of lengths (Dr. GRPO, arXiv:2503.20783). */
 export const aggregateSeqMeanTokenSumNorm: Aggregation = ({ offsets, totals, lossScaleFactor }) => {
@@ -56,9 +58,9 @@ export const aggregations = new Registry<Aggregation>(
   { alternative: "./module.ts#export" },
 );
 
-function weighTokens(offsets: Int32Array, weightOf: (length: number) => number): Float64Array {
+function weighTokens(offsets: Int32Array, weightOf: (length: number, first: number) => number): Float64Array {
   const weights = new Float64Array(offsets.at(-1) ?? 0);
   for (let i = 0; i + 1 < offsets.length; i++)
-    weights.fill(weightOf(offsets[i + 1]! - offsets[i]!), offsets[i]!, offsets[i + 1]!);
+    weights.fill(weightOf(offsets[i + 1]! - offsets[i]!, offsets[i]!), offsets[i]!, offsets[i + 1]!);
   return weights;
 }

@@ -71,8 +71,9 @@ export function composePolicyLoss(options: PolicyLossOptions, algorithms = defau
     const advantages = readColumn(columns, "advantages");
     const refLogprobs = estimateKl ? readColumn(columns, "refLogprobs") : null;
     const token = policyLoss.evaluate({ logprobs, oldLogprobs, advantages, offsets, columns }, options);
-    const weights = aggregate({ offsets, totals, lossScaleFactor });
-    const policyWeights = policyLoss.aggregation ? aggregatePolicy({ offsets, totals, lossScaleFactor }) : weights;
+    const whole = { offsets, totals, lossScaleFactor, trajectoryTokens: columns.trajectoryTokens };
+    const weights = aggregate(whole);
+    const policyWeights = policyLoss.aggregation ? aggregatePolicy(whole) : weights;
     const current = currentCorrection
       ? correctNow({ oldLogprobs: logprobs, rolloutLogprobs: oldLogprobs, offsets }, currentCorrection, columns)
       : null;

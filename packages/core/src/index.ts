@@ -42,8 +42,10 @@ export type {
   Timeline,
   Trajectory,
   TrajectoryRewards,
+  TrajectorySegment,
   TurnRecord,
 } from "./trajectory.js";
 export { hasFailed } from "./trajectory.js";
+export { listPaths, type TrajectoryPath } from "./trajectory-paths.js";
 export type { ValueEngine, ValueLossFunction, ValueLossInputs, ValueLossOutputs } from "./value-engine.js";
 export { writeFileAtomically } from "./write-file-atomically.js";

@@ -99,8 +99,13 @@ export interface GenerateStats {
 
 export interface GenerateResult {
   tokenIds: Int32Array;
-  /** One for each of `tokenIds`: over the full vocabulary, at the sampling temperature. */
+  /** One for each of `tokenIds`: over the full vocabulary (with a grammar: what it allows), at the sampling temperature. */
   logprobs: Float32Array;
+  /**
+   * With a grammar, one for each of `tokenIds`: 1 where the grammar forbade tokens that have, all together, more than 1e-9
+   * of the probability at the sampling temperature (greedy: 1). Where it is 0 the token is as if sampled freely.
+   */
+  constrained?: Uint8Array;
   finishReason: "stop" | "length" | "aborted";
   /** The sampled text without the stop token or stop string. */
   text: string;

@@ -1,4 +1,4 @@
-import type { ChatMessage } from "./messages.js";
+import type { ChatMessage, ToolSchema } from "./messages.js";
 
 /**
  * Why a trajectory ended. stop: nobody had anything to add. length: no token was left. tool_calls: the policy called tools, and
@@ -81,6 +81,20 @@ export interface TrajectoryRewards extends RewardParts {
   interactionScore: number | null;
 }
 
+/**
+ * A stretch of a trajectory's tokens that follows another stretch, as the message graph of an agent has branches. Segments lie end
+ * to end, each after the one that it follows.
+ */
+export interface TrajectorySegment {
+  /** Its tokens: `[start, end)` of the trajectory. */
+  start: number;
+  end: number;
+  /** Index of the segment that it follows; -1: it begins a conversation. */
+  parent: number;
+  /** What its tokens say. */
+  messages: ChatMessage[];
+}
+
 /** The immutable record of one rollout. Per-token arrays are as long as `tokenIds` (prompt and response). */
 export interface Trajectory {
   /** Row of the dataset that it came from. */
@@ -100,7 +114,15 @@ export interface Trajectory {
   responseMask: Uint8Array;
   /** As the sampler saw them; 0 where responseMask is 0. */
   rolloutLogprobs: Float32Array;
+  /** The conversation; of an agent with several the one whose last answer came last. */
   messages: ChatMessage[];
+  /**
+   * Of an agent that held several conversations, or had several answers to one: how `tokenIds` hang together. Each token stands
+   * there once, whatever it is followed by, and counts once. Left out: `tokenIds` is one conversation.
+   */
+  segments?: readonly TrajectorySegment[];
+  /** Tools of the conversation, where an agent brought its own. */
+  toolSchemas?: readonly ToolSchema[];
   finishReason: FinishReason;
   /** Assistant turns plus the turns of tools and users after the prompt. */
   numTurns: number;

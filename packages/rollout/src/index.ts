@@ -1,3 +1,4 @@
+export * from "./agents/index.js";
 export * from "./chat/index.js";
 export { DataLoader, type DataLoaderPlace, type DataLoaderState } from "./data/data-loader.js";
 export { type DatasetRow, type ParseRowOptions, parseRow } from "./data/dataset-row.js";

@@ -14,7 +14,7 @@ export { estimateGrpo } from "./grpo.js";
 export { estimateGrpoPassk } from "./grpo-passk.js";
 export { estimateOpo } from "./opo.js";
 export { estimateOptimalTokenBaseline } from "./optimal-token-baseline.js";
-export { listGroups } from "./outcome.js";
+export { deviationOfGroup, listGroups, meanOfGroup } from "./outcome.js";
 export { estimateReinforcePlusPlus, estimateReinforcePlusPlusBaseline } from "./reinforce-plus-plus.js";
 export { estimateRemax } from "./remax.js";
 export { estimateRloo } from "./rloo.js";

@@ -37,6 +37,8 @@ export interface ChatRequest {
   /** Texts that end the answer; they are cut from it. */
   stop?: readonly string[];
   sampling?: ChatSampling;
+  /** Tells equal requests apart that want answers of their own; without it one that waits for the answer of another gets that. */
+  choice?: number;
 }
 
 /** A call of an answer. `arguments` is JSON text: what the model wrote where that is no object. */

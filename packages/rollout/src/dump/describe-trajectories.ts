@@ -4,6 +4,7 @@ import type { BaseTool } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { listToolSchemas } from "../loops/tool-session.js";
 import { toPlainData } from "../plain-data.js";
+import { countPromptMessages } from "../rewards/reward-request.js";
 import { DUMP_FORMAT_VERSION, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
 
 export interface DumpContext {
@@ -25,7 +26,7 @@ export function describeTrajectories(trajectories: readonly Trajectory[], contex
   const described = new Set<string>();
   return trajectories.map((trajectory, i) => {
     const row = rows.get(trajectory.uid);
-    const schemas = row === undefined ? [] : listToolSchemas(context.tools, row);
+    const schemas = trajectory.toolSchemas ?? (row === undefined ? [] : listToolSchemas(context.tools, row));
     const fresh = schemas.filter(({ function: { name } }) => !described.has(name));
     for (const schema of fresh) described.add(schema.function.name);
     return {
@@ -33,7 +34,7 @@ export function describeTrajectories(trajectories: readonly Trajectory[], contex
       // Without its folder: the same training on a copy of the data gives the same dump.
       place: row === undefined ? null : basename(row.place),
       ground_truth: toJson(row?.groundTruth),
-      prompt_messages: row?.prompt.length ?? countPrompt(trajectory.messages),
+      prompt_messages: (row && countPromptMessages(row, trajectory.messages)) || countPrompt(trajectory.messages),
       tools: schemas.map((schema) => schema.function.name),
       tool_schemas: fresh,
       advantage: context.advantages?.[i] ?? null,
@@ -84,6 +85,7 @@ function describeRecord(
     finish_reason: trajectory.finishReason,
     num_turns: trajectory.numTurns,
     messages: trajectory.messages,
+    ...(trajectory.segments ? { segments: trajectory.segments.map((segment) => ({ ...segment })) } : {}),
     prompt_length: trajectory.promptLength,
     token_ids: [...trajectory.tokenIds],
     response_mask: [...trajectory.responseMask],
@@ -100,11 +102,11 @@ function describeRecord(
 
 /** The whole text, cut where the mask changes, where turns begin and end, and around their calls. */
 function cutSpans(
-  { tokenIds, responseMask, promptLength }: Trajectory,
+  { tokenIds, responseMask, promptLength, segments = [] }: Trajectory,
   turns: readonly DumpTurn[],
   detokenize: DumpContext["detokenize"],
 ): DumpSpan[] {
-  const cuts = new Set([0, promptLength]);
+  const cuts = new Set([0, promptLength, ...segments.map(({ start }) => start)]);
   for (const { start, end, tool_calls } of turns)
     for (const cut of [start, end, tool_calls?.start, tool_calls?.end]) if (cut !== undefined) cuts.add(cut);
   for (let t = 1; t < tokenIds.length; t++) if (responseMask[t] !== responseMask[t - 1]) cuts.add(t);

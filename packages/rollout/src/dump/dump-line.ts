@@ -1,4 +1,12 @@
-import type { AgentState, ChatMessage, FinishReason, RequestState, ScorePart, ToolSchema } from "@cria/core";
+import type {
+  AgentState,
+  ChatMessage,
+  FinishReason,
+  RequestState,
+  ScorePart,
+  ToolSchema,
+  TrajectorySegment,
+} from "@cria/core";
 
 /** Version of the format that is written; docs/dump.md describes it. Lines without `format_version` are version 1. */
 export const DUMP_FORMAT_VERSION = 2;
@@ -67,6 +75,8 @@ export interface DumpLine {
   finish_reason: FinishReason;
   num_turns: number;
   messages: ChatMessage[];
+  /** Of an agent with several conversations: how `token_ids` hang together, see TrajectorySegment. */
+  segments?: TrajectorySegment[];
   /** How many of `messages` are the prompt's. */
   prompt_messages: number;
   /** Names of the tools that it could call. */

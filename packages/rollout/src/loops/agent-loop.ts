@@ -6,10 +6,13 @@ import type {
   PolicySequence,
   RequestState,
   StateTransition,
+  ToolSchema,
+  TrajectorySegment,
   TurnRecord,
 } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool, ToolParser } from "@cria/tools";
+import type { AgentOptions } from "../agents/agent-loop-options.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { StateLog } from "./state-log.js";
 import type { TruncateSide } from "./truncate-text.js";
@@ -79,7 +82,13 @@ export interface AgentLoopContext {
   multiTurn: MultiTurnOptions;
   /** Most tokens after the prompt, over all turns. */
   responseLength: number;
-  /** A sequence that already holds the prompt. The caller disposes it. */
+  /** Most tokens of a whole conversation, its prompt included. */
+  contextLength: number;
+  /** For agents that call the policy by themselves. */
+  agent: AgentOptions;
+  /** Updates that the policy has seen. */
+  policyVersion: number;
+  /** A sequence that already holds the prompt; an empty one for a loop without (traits). The caller disposes it. */
   sequence: PolicySequence;
   promptIds: Int32Array;
   /** Whether `promptIds` is the whole prompt, or what `data.truncation` left of it. */
@@ -87,6 +96,8 @@ export interface AgentLoopContext {
   /** State of the request: running when the loop begins; the loop tells when it waits for a tool or an interaction. */
   request: StateLog<RequestState>;
   signal?: AbortSignal;
+  /** Takes what a user should know, in words. */
+  onWarning?: (warning: string) => void;
 }
 
 /**
@@ -112,6 +123,12 @@ export interface AgentLoopOutput {
   /** `tokenIndex` names a token with mask 1. Default: none. */
   turnScores?: { value: number; tokenIndex: number }[];
   toolRewards?: { value: number; tokenIndex: number }[];
+  /** Where an episode has several conversations: how `tokenIds` hang together. Default: they are one. */
+  segments?: TrajectorySegment[];
+  /** Tools of the conversation, where the loop does not take those of the task. */
+  toolSchemas?: readonly ToolSchema[];
+  /** The loop's own judgement; a reward function of the task goes before it. Default: null, none. */
+  score?: number | null;
   /** Sum over tools of calcReward; null (default) when no tool has one, or one failed. */
   toolScore?: number | null;
   /** The interaction's calculateScore; null (default) when there was no interaction, or it failed. */
@@ -143,6 +160,8 @@ export interface AgentLoop {
 export type AgentLoopFactory = (context: AgentLoopContext) => AgentLoop;
 
 export interface AgentLoopTraits {
+  /** Whether it begins with the row's prompt, which is then rendered and evaluated once for a group. Default true. */
+  prompt?: boolean;
   /** Whether its prompts describe the tools. Default true. */
   tools?: boolean;
   /** Whether rows may name an interaction. Default true. */

@@ -14,7 +14,7 @@ export const agentLoops = new Registry<AgentLoopEntry>(
   {
     tool_agent: {
       factory: (context) => new ToolAgentLoop(context),
-      traits: { tools: true, interactions: true, scores: false },
+      traits: { prompt: true, tools: true, interactions: true, scores: false },
     },
     // One assistant turn, and nobody to answer it.
     single_turn_agent: {
@@ -25,7 +25,7 @@ export const agentLoops = new Registry<AgentLoopEntry>(
           interactions: null,
           multiTurn: { ...context.multiTurn, maxAssistantTurns: 1 },
         }),
-      traits: { tools: false, interactions: false, scores: false },
+      traits: { prompt: true, tools: false, interactions: false, scores: false },
     },
   },
   {
@@ -44,5 +44,5 @@ export function registerAgentLoop(
   traits: AgentLoopTraits = {},
   loops = agentLoops,
 ): void {
-  loops.register(name, { factory, traits: { tools: true, interactions: true, scores: true, ...traits } });
+  loops.register(name, { factory, traits: { prompt: true, tools: true, interactions: true, scores: true, ...traits } });
 }

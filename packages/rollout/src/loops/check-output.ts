@@ -1,17 +1,31 @@
-import { type ChatMessage, ConfigError, type FinishReason, type ModelInfo } from "@cria/core";
+import {
+  type ChatMessage,
+  ConfigError,
+  type FinishReason,
+  listPaths,
+  type ModelInfo,
+  type ToolSchema,
+  type TrajectorySegment,
+} from "@cria/core";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { describeData, isUsableNumber, toPlainRecord, usableNumber } from "../plain-data.js";
 import type { AgentLoopOutput } from "./agent-loop.js";
 
 /** An agent loop's output after its check. It is complete, except for values that only the policy can compute. */
 export interface CheckedOutput
-  extends Omit<Required<AgentLoopOutput>, "rolloutLogprobs" | "messages" | "scoreError" | "error"> {
+  extends Omit<
+    Required<AgentLoopOutput>,
+    "rolloutLogprobs" | "messages" | "segments" | "toolSchemas" | "scoreError" | "error"
+  > {
   tokenIds: Int32Array;
   responseMask: Uint8Array;
   /** 0 where the mask is 0; null when the loop returned none. */
   rolloutLogprobs: Float32Array | null;
   /** Null when the loop gave none. */
   messages: ChatMessage[] | null;
+  /** Null: the tokens are one conversation. */
+  segments: TrajectorySegment[] | null;
+  toolSchemas?: readonly ToolSchema[];
   scoreError?: string;
   error?: string;
 }
@@ -23,6 +37,8 @@ export interface OutputLimits {
   info: Pick<ModelInfo, "vocabSize" | "contextSize">;
   /** Most tokens of the response. */
   responseLength: number;
+  /** Most tokens of a conversation. */
+  contextLength: number;
 }
 
 const finishReasons: readonly FinishReason[] = ["stop", "length", "tool_calls", "aborted"];
@@ -35,7 +51,7 @@ const roles: readonly string[] = ["system", "user", "assistant", "tool"];
 export function checkOutput(given: unknown, limits: OutputLimits): CheckedOutput {
   const check = new OutputCheck(limits);
   const output = check.record("output", given) as Partial<AgentLoopOutput>;
-  const { info, responseLength } = limits;
+  const { info, responseLength, contextLength } = limits;
   const isToken = (id: unknown) => Number.isInteger(id) && (id as number) >= 0 && (id as number) < info.vocabSize;
   const aToken = `token ids from 0 to ${info.vocabSize - 1}, the prompt's and then the response's`;
   const tokenIds = Int32Array.from(check.list("tokenIds", output.tokenIds, aToken, isToken));
@@ -43,7 +59,12 @@ export function checkOutput(given: unknown, limits: OutputLimits): CheckedOutput
   const promptLength = check.count("promptLength", output.promptLength, length + 1);
   if (length - promptLength > responseLength)
     check.fail("tokenIds", `at most ${responseLength} tokens after the prompt`, `${length - promptLength} tokens`);
-  if (length > info.contextSize) check.fail("tokenIds", `at most ${info.contextSize} tokens`, `${length} tokens`);
+  const segments = output.segments === undefined ? null : check.segments(output.segments, length);
+  const longest = Math.max(
+    ...listPaths({ tokenIds, ...(segments ? { segments } : {}) }).map((path) => path.indices.length),
+  );
+  if (longest > contextLength)
+    check.fail("tokenIds", `at most ${contextLength} tokens of a conversation`, `${longest} tokens`);
   const perToken = (field: "responseMask" | "rolloutLogprobs", expected: string, isValid: (v: unknown) => boolean) => {
     const values = check.list(field, output[field], expected, isValid);
     if (values.length !== length)
@@ -77,6 +98,8 @@ export function checkOutput(given: unknown, limits: OutputLimits): CheckedOutput
     responseMask: mask,
     rolloutLogprobs: logprobs,
     ...rewards,
+    segments,
+    score: check.score("score", output.score),
     toolScore: check.score("toolScore", output.toolScore),
     interactionScore: check.score("interactionScore", output.interactionScore),
     numTurns: check.count("numTurns", output.numTurns, Number.POSITIVE_INFINITY),
@@ -89,6 +112,7 @@ export function checkOutput(given: unknown, limits: OutputLimits): CheckedOutput
       check.number(`${field}.at`, entry.at);
     }),
     turns: check.entries("turns", output.turns ?? [], (turn, field) => check.turn(turn, field, length)),
+    ...(output.toolSchemas === undefined ? {} : { toolSchemas: output.toolSchemas }),
     ...(output.scoreError === undefined ? {} : { scoreError: check.text("scoreError", output.scoreError) }),
     ...(error === undefined ? {} : { error }),
   };
@@ -182,6 +206,22 @@ class OutputCheck {
       if (!roles.includes(message.role)) this.fail(`${field}.role`, roles.join(", "), message.role);
       this.text(`${field}.content`, message.content);
     });
+  }
+
+  /** Segments lie end to end, cover all tokens, and follow earlier ones. */
+  segments(value: TrajectorySegment[], length: number): TrajectorySegment[] {
+    let at = 0;
+    this.entries("segments", value, (segment, field) => {
+      if (segment.start !== at) this.fail(`${field}.start`, `${at}, where the one before it ends`, segment.start);
+      at = this.count(`${field}.end`, segment.end, length + 1);
+      if (at < segment.start) this.fail(`${field}.end`, `at least its start (${segment.start})`, at);
+      const index = value.indexOf(segment);
+      if (!(Number.isInteger(segment.parent) && segment.parent >= -1 && segment.parent < index))
+        this.fail(`${field}.parent`, `the index of an earlier segment, or -1`, segment.parent);
+      this.messages(segment.messages);
+    });
+    if (at !== length) this.fail("segments", `segments of all ${length} tokens`, `segments up to token ${at}`);
+    return value;
   }
 
   turn(turn: NonNullable<AgentLoopOutput["turns"]>[number], field: string, length: number): void {

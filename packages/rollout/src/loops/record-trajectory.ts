@@ -5,6 +5,8 @@ import type { StateLog } from "./state-log.js";
 
 /** A conversation that has ended and was not judged yet. */
 export interface UnjudgedTrajectory extends Omit<Trajectory, "reward" | "rewards"> {
+  /** The agent loop's own judgement; null when it has none. */
+  score: number | null;
   /** Sum over the tools of calcReward; null when no tool has one, or one failed. */
   toolScore: number | null;
   /** The interaction's calculateScore; null when there was no interaction, or it failed. */
@@ -20,13 +22,14 @@ export function recordTrajectory(
   output: CompleteOutput,
   request: StateLog<RequestState>,
 ): UnjudgedTrajectory {
-  const { transitions, turns, turnScores, toolRewards, ...record } = output;
+  const { transitions, turns, turnScores, toolRewards, segments, ...record } = output;
   const ended = !hasFailed(output);
   request.enter(ended ? "completed" : "failed");
   // A token that is not trained on cannot have earned a reward.
   const counts = ended && output.responseMask.includes(1);
   return {
     ...record,
+    ...(segments ? { segments } : {}),
     rowIndex: row.index,
     uid: row.uid,
     sampleIndex,

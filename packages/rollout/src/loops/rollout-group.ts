@@ -1,6 +1,7 @@
 import { hasFailed, hashSeed, type PolicyEngine, type PolicySequence, type Trajectory } from "@cria/core";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
 import { resolveToolParser } from "@cria/tools";
+import { defaultAgentOptions } from "../agents/agent-loop-options.js";
 import { copyRow, type DatasetRow } from "../data/dataset-row.js";
 import {
   failTrajectory,
@@ -199,6 +200,9 @@ export class RolloutGroup {
     const { row, options } = this;
     await takeTurn();
     const { traits } = findLoop(row, options);
+    // Such a loop makes its prompts by itself.
+    if (!traits.prompt)
+      return { sequence: this.engine.createSequence(), ids: new Int32Array(0), isWhole: true, isUnsplit: false };
     const schemas = traits.tools ? listToolSchemas(options.tools, row) : [];
     let isUnsplit = false;
     const onUnsplit = () => {
@@ -211,6 +215,7 @@ export class RolloutGroup {
 
   private async openSequence(ids: Int32Array): Promise<PolicySequence> {
     const sequence = this.engine.createSequence();
+    if (ids.length === 0) return sequence;
     try {
       await sequence.prefill(ids, { signal: this.options.signal });
       return sequence;
@@ -233,23 +238,35 @@ export class RolloutGroup {
     const seed = attempt === 0 ? hashSeed(...draw) : hashSeed(...draw, "attempt", attempt);
     const name = row.agentName ?? options.defaultAgentLoop;
     const responseLength = Math.min(options.responseLength, engine.info.contextSize - prompt.ids.length);
+    const contextLength = Math.min(options.maxPromptLength + options.responseLength, engine.info.contextSize);
+    const { factory, traits } = findLoop(row, options);
     try {
-      const loop = findLoop(row, options).factory({
+      const loop = factory({
         engine,
         tokenizer: options.tokenizer,
         tools: options.tools,
         interactions: options.interactions ?? null,
         multiTurn: options.multiTurn,
         responseLength,
+        contextLength,
+        agent: options.agent ?? defaultAgentOptions,
+        policyVersion: options.step,
         sequence,
         promptIds: prompt.ids,
         promptIsWhole: prompt.isWhole,
         request,
         signal,
+        onWarning: options.onWarning,
       });
       const sampling = { temperature, topP, topK, minP, stop, maxTokensPerTurn, seed };
       const output = await loop.run(sampling, copyRow(row));
-      const checked = checkOutput(output, { loop: name, row, info: engine.info, responseLength });
+      const checked = checkOutput(output, {
+        loop: name,
+        row,
+        info: engine.info,
+        responseLength: traits.prompt ? responseLength : Number.POSITIVE_INFINITY,
+        contextLength: traits.prompt ? engine.info.contextSize : contextLength,
+      });
       return await completeOutput(checked, row, engine, temperature);
     } catch (error) {
       if (signal.aborted || isFatal(error)) throw error;
@@ -267,8 +284,10 @@ function describeFailure(row: DatasetRow, promptIds: Int32Array, error: unknown)
     rolloutLogprobs: new Float32Array(promptIds.length),
     turnScores: [],
     toolRewards: [],
+    score: null,
     toolScore: null,
     interactionScore: null,
+    segments: null,
     numTurns: 1,
     metrics: {},
     messages: copyRow(row).prompt,

@@ -1,6 +1,7 @@
 import type { Registry, Trajectory } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
+import type { AgentOptions } from "../agents/agent-loop-options.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { RewardAggregator, RewardFunction, RewardManager } from "../rewards/index.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
@@ -20,6 +21,8 @@ export interface RolloutOptions {
   aggregate?: RewardAggregator;
   /** What happens when the environment or the judge breaks a conversation; default "drop". */
   onFailure?: OnFailure;
+  /** Of agents that call the policy by themselves. */
+  agent?: AgentOptions;
   /** Give the rendered prompt, as the model saw it, in `extraFields.full_prompt`. */
   returnFullPrompt?: boolean;
   /** Samples of each row. */

@@ -1,11 +1,12 @@
 import type { ChatMessage, FinishReason, GenerateResult, PolicySequence, ToolSchema, TurnRecord } from "@cria/core";
 import { hashSeed } from "@cria/core";
-import { checkConversation, type DeltaTokenizer, InferenceConversation } from "@cria/tokenizer-delta";
+import { checkConversation, InferenceConversation } from "@cria/tokenizer-delta";
 import { type ParsedToolCall, type ParsedTurn, resolveToolParser, type ToolParser } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { describeError } from "../run-with-deadline.js";
 import type { AgentLoop, AgentLoopContext, AgentLoopOutput, SamplingParams } from "./agent-loop.js";
 import { findCallTokens } from "./find-call-tokens.js";
+import { findOpening } from "./find-opening.js";
 import { InteractionSession, selectInteraction } from "./interaction-session.js";
 import { isFatal } from "./is-fatal.js";
 import type { LoopMetric } from "./loop-counters.js";
@@ -367,25 +368,4 @@ export class ToolAgentLoop implements AgentLoop {
 function pickCalls(parsed: ParsedTurn | undefined, end: TurnEnd): ParsedToolCall[] {
   const calls = parsed?.calls ?? [];
   return end === "cut" && calls.at(-1)?.error !== undefined ? calls.slice(0, -1) : calls;
-}
-
-type Speaker = "user" | "tool";
-
-const openings = new WeakMap<DeltaTokenizer, Partial<Record<Speaker, string>>>();
-
-/** What the generation prompt already says in the assistant's name; part of its message, though it was not sampled. */
-function findOpening(tokenizer: DeltaTokenizer, after: Speaker): string {
-  const known = openings.get(tokenizer) ?? {};
-  openings.set(tokenizer, known);
-  known[after] ??= renderOpening(tokenizer, after);
-  return known[after];
-}
-
-function renderOpening(tokenizer: DeltaTokenizer, after: Speaker): string {
-  try {
-    return tokenizer.renderOpening(after);
-  } catch {
-    // Such a template cannot go on after a turn; a single one it can have.
-    return "";
-  }
 }

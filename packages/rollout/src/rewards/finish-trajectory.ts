@@ -34,7 +34,7 @@ export function finishTrajectory(
   findCalls: (ended: UnjudgedTrajectory) => FoundToolCalls[],
 ): Trajectory {
   if ("error" in judgement) return failTrajectory(ended, judgement);
-  const { toolScore, interactionScore, scoreError: _, ...record } = ended;
+  const { score: _own, toolScore, interactionScore, scoreError: _, ...record } = ended;
   const { score, extra } = judgement;
   const success = typeof extra.acc === "number" || typeof extra.acc === "boolean" ? Number(extra.acc) > 0 : score > 0;
   const parts = aggregate(describeEarnings(ended, score, success, findCalls));
@@ -58,7 +58,7 @@ export function finishTrajectory(
 
 /** The record of a conversation that nobody learns from. @param judgement why, when its judge failed. */
 export function failTrajectory(ended: UnjudgedTrajectory, judgement?: Judgement & { error: string }): Trajectory {
-  const { toolScore, interactionScore, scoreError: _, ...record } = ended;
+  const { score: _own, toolScore, interactionScore, scoreError: _, ...record } = ended;
   const { length } = ended.tokenIds;
   return {
     ...record,

@@ -6,7 +6,10 @@ import type { RewardFunction, RewardResult } from "./reward-function.js";
 import type { Judgement, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
 import { makeUnknownSource, rewardFunctions } from "./reward-registry.js";
 
-/** Judges one trajectory: by the user's function, else by its `data_source`, else calculateScore, else calcReward. */
+/**
+ * Judges one trajectory: by the user's function, else by its agent loop's own judgement, its `data_source`, calculateScore,
+ * calcReward.
+ */
 export async function judgeOne(
   request: RewardRequest,
   options: RewardManagerOptions,
@@ -14,6 +17,9 @@ export async function judgeOne(
 ): Promise<Judgement> {
   const own = options.reward as RewardFunction | null | undefined;
   const { rewards = rewardFunctions } = options;
+  const { loopScore } = request;
+  if (!own && isUsableNumber(loopScore))
+    return { score: loopScore, extra: {}, parts: [makePart(loopScore, "the agent")] };
   const reward = own ?? rewards.find(request.dataSource);
   if (!reward) return judgeWithoutFunction(request, rewards.names());
   const { dataSource, solutionText, groundTruth, extraInfo } = request;

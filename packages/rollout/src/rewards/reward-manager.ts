@@ -10,6 +10,8 @@ export interface RewardRequest {
   extraInfo: RewardInfo;
   /** Tokens after the prompt. */
   responseLength: number;
+  /** The agent loop's own judgement; null or left out: it has none. */
+  loopScore?: number | null;
   /** Why a tool or the interaction that should have scored the conversation did not. */
   scoreError?: string;
   /** Place among the trajectories of its step. */

@@ -1,3 +1,4 @@
+import type { ChatMessage } from "@cria/core";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { UnjudgedTrajectory } from "../loops/record-trajectory.js";
 import { copyData } from "./copy-data.js";
@@ -7,7 +8,7 @@ import type { RewardRequest } from "./reward-manager.js";
 export function makeRewardRequest(row: DatasetRow, trajectory: UnjudgedTrajectory, order: number): RewardRequest {
   const { messages, extraFields, scoreError } = trajectory;
   const solutionText = messages
-    .slice(row.prompt.length)
+    .slice(countPromptMessages(row, messages))
     .filter((message) => message.role === "assistant")
     .map((message) => message.content)
     .join("\n");
@@ -27,10 +28,19 @@ export function makeRewardRequest(row: DatasetRow, trajectory: UnjudgedTrajector
       toolScore: trajectory.toolScore,
     },
     responseLength: trajectory.tokenIds.length - trajectory.promptLength,
+    loopScore: trajectory.score,
     ...(scoreError === undefined ? {} : { scoreError }),
     place: nameSample(row, trajectory.sampleIndex),
     order,
   };
+}
+
+/** How many messages are the row's prompt: an agent may begin with others. */
+export function countPromptMessages({ prompt }: Pick<DatasetRow, "prompt">, messages: readonly ChatMessage[]): number {
+  const isPrompt = prompt.every(
+    ({ role, content }, i) => messages[i]?.role === role && messages[i].content === content,
+  );
+  return isPrompt ? prompt.length : 0;
 }
 
 /** For errors and warnings. */

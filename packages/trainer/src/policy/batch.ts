@@ -1,4 +1,5 @@
 import type { TrainSequence, Trajectory } from "@cria/core";
+import { cutTrainSequences } from "./paths.js";
 
 /** What a policy is trained on in one step. Make it with `groups.toBatch`, or `makeBatch`. */
 export interface Batch {
@@ -6,8 +7,8 @@ export interface Batch {
   groups: readonly string[];
   /** Tokens in the loss of every trajectory, also of those without a sequence: they count in the denominators. */
   lossMasks: readonly ArrayLike<number>[];
-  /** By index of trajectory: the sequences that are trained on. */
-  sequences: ReadonlyMap<number, TrainSequence>;
+  /** By index of trajectory: the sequences that are trained on, one for each of its conversations. */
+  sequences: ReadonlyMap<number, readonly TrainSequence[]>;
   /** At which the trajectories were sampled; they are scored and trained at it too. */
   temperature: number;
   /** The longest response allowed, in tokens: the default of `lossScaleFactor`. */
@@ -36,17 +37,19 @@ export interface MakeBatchOptions extends Pick<Batch, "temperature" | "responseL
 
 /** The batch of trajectories and their advantages. */
 export function makeBatch(
-  trajectories: readonly Pick<Trajectory, "uid" | "tokenIds" | "responseMask">[],
+  trajectories: readonly Pick<Trajectory, "uid" | "tokenIds" | "segments" | "responseMask">[],
   { advantages, scores, temperature, responseLength, taught = [...trajectories.keys()] }: MakeBatchOptions,
 ): Batch {
   const maskOf = (index: number) => scores?.lossMask(index) ?? trajectories[index]!.responseMask;
-  const sequences = new Map<number, TrainSequence>();
+  const sequences = new Map<number, TrainSequence[]>();
+  // A conversation's tokens are then not all of its trajectory's.
+  const hasBranches = taught.some((index) => trajectories[index]!.segments !== undefined);
   for (const [k, index] of taught.entries()) {
     if (scores && !scores.used.has(index)) continue;
     const lossMask = maskOf(index);
     if (!Array.prototype.includes.call(lossMask, 1)) continue;
     const columns = { advantages: advantages[index]!, ...scores?.columns(index) };
-    sequences.set(k, { tokenIds: trajectories[index]!.tokenIds, lossMask, columns });
+    sequences.set(k, cutTrainSequences(trajectories[index]!, lossMask, columns, hasBranches));
   }
   return {
     groups: taught.map((index) => trajectories[index]!.uid),

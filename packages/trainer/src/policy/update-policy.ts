@@ -113,20 +113,25 @@ async function scoreBatch(
   { sequences, temperature }: Batch,
   loss: PolicyLossOptions,
   { policyLosses }: Algorithms,
-): Promise<Map<number, TrainSequence>> {
+): Promise<Map<number, readonly TrainSequence[]>> {
   const needsAll =
     loss.kl !== null || loss.entropyCoeff !== 0 || !policyLosses.resolve(loss.lossMode).vanishesWithoutAdvantage;
-  const wanted = [...sequences].filter(([, { columns }]) => needsAll || hasAdvantage(columns!.advantages!));
+  const isWanted = ({ columns }: TrainSequence) => needsAll || hasAdvantage(columns!.advantages!);
+  const wanted = [...sequences].filter(([, paths]) => paths.some(isWanted));
   const scores = await policy.score(
-    wanted.map(([, sequence]) => sequence),
+    wanted.flatMap(([, paths]) => paths),
     { temperature, reference: loss.kl !== null },
   );
+  let next = 0;
   return new Map(
-    wanted.map(([index, sequence], k) => {
-      const { oldLogprobs, refLogprobs } = scores[k]!;
-      const columns = { ...sequence.columns, oldLogprobs, ...(refLogprobs ? { refLogprobs } : {}) };
-      return [index, { ...sequence, columns }];
-    }),
+    wanted.map(([index, paths]) => [
+      index,
+      paths.map((sequence) => {
+        const { oldLogprobs, refLogprobs } = scores[next++]!;
+        const columns = { ...sequence.columns, oldLogprobs, ...(refLogprobs ? { refLogprobs } : {}) };
+        return { ...sequence, columns };
+      }),
+    ]),
   );
 }
 

@@ -39,6 +39,16 @@ function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, r
       received: String(samples),
     });
   }
+  const { adv_estimator, use_kl_in_reward } = algorithm;
+  if (actor_rollout_ref.rollout.branch_credit === "nodes" && (adv_estimator !== "grpo" || use_kl_in_reward)) {
+    throw new ConfigError("credits answers one by one, as grpo compares episodes", {
+      code: "config/bad-value",
+      subject: "actor_rollout_ref.rollout.branch_credit nodes",
+      expected: "algorithm.adv_estimator grpo, and use_kl_in_reward false",
+      received: `${adv_estimator}, ${use_kl_in_reward}`,
+      remedy: "actor.use_kl_loss has the KL in the loss; branch_credit: all_branches takes any estimator",
+    });
+  }
   makeRolloutCorrectionOptions(algorithm);
   checkNeeds(algorithm, needs);
   const { rollout_is, rollout_is_batch_normalize } = algorithm.rollout_correction;

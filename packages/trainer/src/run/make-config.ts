@@ -7,6 +7,7 @@ import { resolveAllPaths } from "../config/paths.js";
 import { isMapping, readKey, writeKey } from "../config/raw-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import { areFiles } from "../task/check-definition.js";
+import { registerAgent } from "../task/register-agent.js";
 import { describeTask, nameFiles, resolveFile } from "../task/task-config.js";
 import { openRegistries, type Registries } from "../user-code/registries.js";
 import type { PartialConfig, TrainOptions } from "./train-options.js";
@@ -25,6 +26,7 @@ const rollout = "actor_rollout_ref.rollout";
 /** The config of a training. @throws ConfigError naming every wrong key */
 export function makeConfig(options: TrainOptions): MadeConfig {
   const registries = openRegistries();
+  if (options.task) registerAgent(registries, options.task.definition);
   const raw = makeRaw(options, (registry, value) => {
     const name = "(in memory)";
     (registries[registry] as Registry<unknown>).register(name, value);
@@ -191,9 +193,9 @@ const lossKeys: readonly (readonly [string, keyof PolicyLossOptions])[] = [
 function listInMemory({ task, validation, advantages, loss, trackers }: TrainOptions): string[] {
   const found: string[] = [];
   if (task) {
-    const { rows, prompt, truth, system, name, tools, interaction, reward } = task.definition;
+    const { rows, prompt, truth, system, name, agent, tools, interaction, reward } = task.definition;
     if (!areFiles(rows)) found.push("task.rows");
-    for (const [name, value] of Object.entries({ prompt, truth, reward }))
+    for (const [name, value] of Object.entries({ prompt, truth, agent, reward }))
       if (typeof value === "function") found.push(nameFunction(`task.${name}`, value));
     if (system !== undefined) found.push("task.system");
     if (name !== undefined) found.push("task.name");

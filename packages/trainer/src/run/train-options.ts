@@ -32,6 +32,10 @@ export interface TrainOptions {
   model?: string;
   /** Rows, tools and reward: `defineTask({...})`. May stand in `config` instead, by paths. */
   task?: Task<object>;
+  /** Of an agent: what its episodes are about. In place of `task`, which says the same and more: `defineTask({ rows, agent })`. */
+  rows?: Task<object>["definition"]["rows"];
+  /** A program of yours that calls the policy by itself: the policy is its `model`, its result the reward. */
+  agent?: Task<object>["definition"]["agent"];
   /** Held-out rows. Default: `data.val_files` of `config`, else none. */
   validation?: ValidationOptions;
   /** Steps in all; default: those of `epochs`. */

@@ -10,6 +10,7 @@ import { RunningStream } from "../running.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { areFiles } from "../task/check-definition.js";
 import { Task } from "../task/task.js";
+import type { TaskDefinition } from "../task/task-definition.js";
 import { makeTrackers } from "../trackers/open-trackers.js";
 import type { Validation } from "../validation/validate.js";
 import { findOverlongPrompts } from "./find-overlong-prompts.js";
@@ -109,7 +110,8 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
     this.stop();
   }
 
-  private async run(options: TrainOptions): Promise<TrainResult> {
+  private async run(given: TrainOptions): Promise<TrainResult> {
+    const options = makeAgentTask(given);
     const { task, signal, configFolder = process.cwd() } = options;
     const { config, registries, findsToolFormat } = makeConfig(options);
     const report: TrainOptions["report"] = (event) => {
@@ -175,8 +177,31 @@ interface PromiseWithResolversOf<T> {
  * It begins at once, and several may run at a time, each in a run folder of its own (`name`, `folder`). What is wrong with the
  * options is thrown to who awaits or iterates.
  */
-export function train(options: TrainOptions): TrainRun {
-  return new TrainRun(options);
+export function train<Item extends object | string = string>(
+  options: Omit<TrainOptions, "rows" | "agent"> & AgentTask<Item>,
+): TrainRun {
+  return new TrainRun(options as TrainOptions);
+}
+
+/** Rows decide the type of `row` that an agent sees. */
+interface AgentTask<Item extends object | string> {
+  rows?: readonly Item[] | string | readonly string[];
+  agent?: TaskDefinition<Item extends object ? Item : DatasetRow>["agent"];
+}
+
+/** `rows` and `agent` as the task that they are. @throws ConfigError for one without the other, or beside a task. */
+function makeAgentTask({ rows, agent, task, ...options }: TrainOptions): TrainOptions {
+  if (rows === undefined && agent === undefined) return { task, ...options };
+  if (task === undefined && rows !== undefined && agent !== undefined)
+    return { task: new Task({ rows, agent }), ...options };
+  const given = Object.entries({ task, rows, agent }).flatMap(([name, value]) => (value === undefined ? [] : name));
+  throw new ConfigError("do not say a task", {
+    code: "config/bad-value",
+    subject: "train: rows, agent",
+    expected: "rows and agent, or task",
+    received: given.join(", "),
+    remedy: "train({ model, task: defineTask({ rows, tools, reward }) }) is for a task without an agent",
+  });
 }
 
 function describeStep({ step, total, metrics, heldOut }: StepEvent): TrainStep {

@@ -334,6 +334,8 @@ const ELSEWHERE: Record<string, string[]> = {
     "algorithm.rollout_correction.rollout_token_veto_threshold",
     "algorithm.rollout_correction.loss_type",
   ],
+  "train-agent.test.ts": [...["agent.timeout_s", "agent.max_calls", "branch_credit"].map((key) => `${ROLLOUT}.${key}`)],
+  "chat-session.test.ts of @cria/rollout": [`${ROLLOUT}.train_on_constrained_tokens`],
   "failures.test.ts": [`${ROLLOUT}.on_failure`],
   "algorithms.test.ts, on a real model": [
     `${ACTOR}.skip_zero_advantage`,

@@ -1,12 +1,5 @@
 import { type Aggregation, composeValueLoss } from "@cria/algorithms";
-import {
-  hashSeed,
-  type OptimizerOptions,
-  type TrainResult,
-  type TrainSequence,
-  type Trajectory,
-  type ValueEngine,
-} from "@cria/core";
+import { hashSeed, type OptimizerOptions, type TrainResult, type Trajectory, type ValueEngine } from "@cria/core";
 import { loadValueModel } from "@cria/engine";
 import { usesLora } from "../config/derived-values.js";
 import { resolvePath } from "../config/paths.js";
@@ -14,6 +7,7 @@ import { listTargets } from "../config/sections/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { countOnes } from "../policy/flat-tokens.js";
 import { cutMiniBatches } from "../policy/mini-batches.js";
+import { cutTrainSequences, evaluatePaths } from "../policy/paths.js";
 import type { Registries } from "../user-code/registries.js";
 
 /** A critic and how it is trained. */
@@ -86,10 +80,8 @@ export async function scoreValues(
   signal?: AbortSignal,
 ): Promise<Float32Array[]> {
   const sampled = trajectories.filter((t) => t.responseMask.includes(1));
-  const scored = await critic.engine.values(
-    sampled.map(({ tokenIds, promptLength }) => ({ tokenIds, from: promptLength })),
-    { signal },
-  );
+  const { sequences, join } = evaluatePaths(sampled);
+  const scored = join(await critic.engine.values(sequences, { signal }));
   const byTrajectory = new Map(sampled.map((t, i) => [t, scored[i]!]));
   return trajectories.map((t) => byTrajectory.get(t) ?? new Float32Array(t.tokenIds.length));
 }
@@ -122,9 +114,10 @@ export async function updateCritic(critic: Critic, update: CriticUpdate): Promis
     for (const indices of cutMiniBatches(groups, critic, seed)) {
       const kept = indices.filter((i) => trajectories[i]!.responseMask.includes(1));
       if (kept.length === 0) continue;
-      const sequences = kept.map((i): TrainSequence => {
-        const { tokenIds, responseMask } = trajectories[i]!;
-        return { tokenIds, lossMask: responseMask, columns: { oldValues: values[i]!, returns: returns[i]! } };
+      const hasBranches = kept.some((i) => trajectories[i]!.segments !== undefined);
+      const sequences = kept.flatMap((i) => {
+        const columns = { oldValues: values[i]!, returns: returns[i]! };
+        return cutTrainSequences(trajectories[i]!, trajectories[i]!.responseMask, columns, hasBranches);
       });
       const totals = {
         tokens: kept.reduce((sum, i) => sum + countOnes(trajectories[i]!.responseMask), 0),

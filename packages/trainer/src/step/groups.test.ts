@@ -129,7 +129,7 @@ describe("groups", () => {
     const batch = groups.toBatch(estimated);
     expect(batch).toMatchObject({ temperature: 1, responseLength: 512, isScored: false });
     expect(batch.groups).toEqual(estimated.indices.map((i) => groups.trajectories[i]!.uid));
-    const [first] = batch.sequences.values();
+    const [[first] = []] = batch.sequences.values();
     expect(first).toMatchObject({
       tokenIds: groups.trajectories[0]!.tokenIds,
       columns: { advantages: estimated.advantages[0] },

@@ -1,4 +1,5 @@
 import type { Trajectory } from "@cria/core";
+import { evaluatePaths } from "../policy/paths.js";
 import type { Policy } from "../policy/policy.js";
 import type { TokenScores } from "../policy/token-scores.js";
 import type { Stopwatch } from "../stopwatch.js";
@@ -16,7 +17,10 @@ export interface ScoreTrajectoriesOptions {
 /** Adds the scores of the trajectories at `indices` that `scores` does not have yet. */
 export async function scoreTrajectories(
   policy: Policy,
-  trajectories: readonly Pick<Trajectory, "tokenIds" | "promptLength" | "rolloutLogprobs">[],
+  trajectories: readonly Pick<
+    Trajectory,
+    "tokenIds" | "segments" | "promptLength" | "responseMask" | "rolloutLogprobs"
+  >[],
   indices: readonly number[],
   scores: Map<number, TokenScores>,
   { temperature, bypass, sumPiSquared, reference, signal }: ScoreTrajectoriesOptions,
@@ -24,16 +28,26 @@ export async function scoreTrajectories(
 ): Promise<void> {
   const missing = indices.filter((i) => !scores.has(i));
   if (missing.length === 0) return;
-  const sequences = missing.map((i) => ({ tokenIds: trajectories[i]!.tokenIds, from: trajectories[i]!.promptLength }));
-  const old = bypass
-    ? missing.map((i) => ({ oldLogprobs: trajectories[i]!.rolloutLogprobs, entropy: null, sumPiSquared: null }))
+  const { sequences, join } = evaluatePaths(missing.map((i) => trajectories[i]!));
+  const joinAll = (values: readonly (Float32Array | null)[]) =>
+    values.every((array) => array !== null) ? join(values) : null;
+  const scored = bypass
+    ? null
     : await clock.time("old_log_prob", () =>
         policy.score(sequences, { temperature, signal, entropy: true, sumPiSquared }),
       );
+  const old = scored ? join(scored.map(({ oldLogprobs }) => oldLogprobs)) : null;
+  const entropy = scored && joinAll(scored.map((scores) => scores.entropy));
+  const squares = scored && joinAll(scored.map((scores) => scores.sumPiSquared));
   const ref = reference
-    ? await clock.time("ref", () => policy.scoreReference(sequences, { temperature, signal }))
+    ? join(await clock.time("ref", () => policy.scoreReference(sequences, { temperature, signal })))
     : null;
   missing.forEach((index, k) => {
-    scores.set(index, { ...old[k]!, refLogprobs: ref?.[k] ?? null });
+    scores.set(index, {
+      oldLogprobs: old?.[k] ?? trajectories[index]!.rolloutLogprobs,
+      entropy: entropy?.[k] ?? null,
+      sumPiSquared: squares?.[k] ?? null,
+      refLogprobs: ref?.[k] ?? null,
+    });
   });
 }

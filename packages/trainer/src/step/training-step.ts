@@ -26,6 +26,7 @@ import { type CorrectedRollouts, correctRollouts } from "./correct-rollouts.js";
 import { type Critic, scoreValues, updateCritic } from "./critic.js";
 import { leaveOutGroupsWithoutBaseline } from "./groups.js";
 import { computeLearningRate, countSteps } from "./learning-rate.js";
+import { creditNodes } from "./node-credit.js";
 import { type RollOutOptions, rollOut } from "./roll-out.js";
 import { scoreTrajectories } from "./score-trajectories.js";
 
@@ -188,7 +189,11 @@ export async function runTrainingStep(
     lam: algorithm.lam,
     normalizeByStd: algorithm.norm_adv_by_std_in_grpo,
   };
-  const estimated = clock.timeSync("adv", () => estimateAdvantages(estimator, trajectories, given));
+  const estimated = clock.timeSync("adv", () =>
+    rollout.branch_credit === "nodes"
+      ? creditNodes(trajectories, given)
+      : estimateAdvantages(estimator, trajectories, given),
+  );
   const advantages = cutTokens(trajectories, estimated.advantages);
 
   // 6. Logprobs of what the update needs: nothing while the critic warms up. A trajectory without advantage usually has no

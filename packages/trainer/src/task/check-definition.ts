@@ -23,6 +23,7 @@ const checks: Readonly<Record<keyof TaskDefinition<object>, Check>> = {
   ],
   prompt: [isFunction, "a function of a row"],
   system: [isText, "a text"],
+  agent: [isFunction, "a function of { row, model, signal }"],
   tools: [(tools) => isText(tools) || Array.isArray(tools), "a list of tools, or the path of a YAML file of tools"],
   interaction: [
     (value) =>
@@ -60,6 +61,7 @@ export function checkDefinition(definition: TaskDefinition<object>): void {
   }
   const { rows, tools, toolFormat } = definition;
   if (rows === undefined) throw refuse("rows", "is missing", checks.rows[1], rows);
+  if (definition.agent !== undefined) checkAgent(definition);
   if (typeof tools === "object") checkNames(tools);
   if (toolFormat !== undefined && !toolFormat.includes("#")) checkFormat(toolFormat);
 }
@@ -73,6 +75,13 @@ export function checkCount(subject: string, value: number, least: number): void 
     expected: `a whole number of at least ${least}`,
     received: preview(value),
   });
+}
+
+/** An agent says by itself what is asked and by whom. */
+function checkAgent(definition: TaskDefinition<object>): void {
+  for (const key of ["prompt", "system", "tools", "interaction"] as const)
+    if (definition[key] !== undefined)
+      throw refuse(key, "stands beside an agent", "a task of an agent, or one of tools and prompts", definition[key]);
 }
 
 /** Those of the AI SDK and of servers are seen when they are opened. */

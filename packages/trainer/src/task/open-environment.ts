@@ -14,7 +14,8 @@ import { Disposables } from "./disposables.js";
 import type { Environment } from "./environment.js";
 import { probeTemplate } from "./find-tool-format.js";
 import { loadConfiguredLoops, loadInteractions, makeMultiTurnOptions } from "./multi-turn-options.js";
-import { describeTask } from "./task-config.js";
+import { registerAgent } from "./register-agent.js";
+import { AGENT_IN_MEMORY, describeTask } from "./task-config.js";
 import type { TaskDefinition } from "./task-definition.js";
 import { toRewardFunction } from "./task-rows.js";
 
@@ -95,6 +96,12 @@ async function openParts(
       rewards: registries.rewards,
       aggregate: makeRewardAggregator(config.reward_model),
       onFailure: rollout.on_failure,
+      agent: {
+        timeoutS: rollout.agent.timeout_s,
+        maxCalls: multiTurn.maxAssistantTurns ?? rollout.agent.max_calls,
+        branchCredit: rollout.branch_credit,
+        trainOnConstrained: rollout.train_on_constrained_tokens,
+      },
       returnFullPrompt: data.return_full_prompt,
       onWarning: reportOnce(report),
     },
@@ -129,14 +136,16 @@ export async function openTaskEnvironment(
       remedy: `loadPolicy(path, { contextSize: ${needed} }), or lower those of the task`,
     });
   }
-  const opened = await openEnvironment(config, process.cwd(), { registries: openRegistries(), rows, task: definition });
+  const registries = openRegistries();
+  registerAgent(registries, definition);
+  const opened = await openEnvironment(config, process.cwd(), { registries, rows, task: definition });
   if (definition.toolFormat === undefined) fitToolFormat(opened.environment, policy);
   return opened;
 }
 
 /** Tool calls are read as the model's chat template prints them; where it prints none, as the config's default says. */
 export function fitToolFormat(environment: Environment, { engine, tokenizer }: Policy): void {
-  if (environment.tools.size === 0) return;
+  if (environment.tools.size === 0 && environment.defaultAgentLoop !== AGENT_IN_MEMORY) return;
   const ends = engine.info.endOfGenerationTokens.map((token) => engine.detokenize([token]));
   const { format } = probeTemplate((...given) => tokenizer.render(...given), ends);
   if (format !== null) environment.multiTurn = { ...environment.multiTurn, format };

@@ -6,12 +6,15 @@ import type { TaskDefinition } from "./task-definition.js";
 /** What stands in a config for rows that lie in memory. */
 export const ROWS_IN_MEMORY = "(rows in memory)";
 
+/** Name of the loop of an agent that lies in memory. */
+export const AGENT_IN_MEMORY = "(agent in memory)";
+
 /** A part of a config file, before defaults. */
 export type RawSection = Record<string, unknown>;
 
 /** The part of a config that a task says; what it leaves out has the config's defaults. */
 export function describeTask(task: TaskDefinition<object>): Record<string, RawSection> {
-  const { rows, tools, interaction, reward, toolFormat, maxTurns, maxPromptLength, maxResponseLength } = task;
+  const { rows, agent, tools, interaction, reward, toolFormat, maxTurns, maxPromptLength, maxResponseLength } = task;
   const [path, name] = typeof reward === "string" ? splitExport(reward) : [];
   return {
     data: clean({
@@ -23,6 +26,7 @@ export function describeTask(task: TaskDefinition<object>): Record<string, RawSe
       rollout: clean({
         prompt_length: maxPromptLength,
         response_length: maxResponseLength,
+        agent: agent && { default_agent_loop: AGENT_IN_MEMORY },
         multi_turn: clean({
           tool_config_path: typeof tools === "string" ? resolve(tools) : undefined,
           interaction_config_path: typeof interaction === "string" ? resolve(interaction) : undefined,

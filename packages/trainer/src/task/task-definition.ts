@@ -1,5 +1,5 @@
 import type { ChatMessage, FinishReason } from "@cria/core";
-import type { DatasetRow, RewardResult } from "@cria/rollout";
+import type { AgentContext, AgentResult, DatasetRow, RewardResult } from "@cria/rollout";
 import type { BaseInteraction, InteractionDefinition, ToolListItem } from "@cria/tools";
 
 /** A function of an argument. As a method's, its argument may be of a narrower type where any task will do. */
@@ -41,6 +41,11 @@ export interface TaskDefinition<Row extends object = DatasetRow> {
   prompt?: Of<Row, string | readonly ChatMessage[]>;
   /** Stands before each prompt that has no system message. Default: none. */
   system?: string;
+  /**
+   * A program of yours that calls the policy by itself, in place of prompt, system message, tools and interaction: the policy is
+   * its `model`. Its result is the reward, unless `reward` judges.
+   */
+  agent?: Of<AgentContext<Row>, AgentResult | Promise<AgentResult>>;
   /** `tool()`s, tools of the AI SDK, MCP servers (`mcpServer`), or a YAML file of tools. Default: none. */
   tools?: readonly ToolListItem[] | string;
   /** Answers of a user: `interaction(...)`, a function that replies, or a YAML file of interactions. Default: none. */

@@ -17,15 +17,17 @@ export function toDatasetRow<Row extends object>(
   const known = isDatasetRow(row) ? row : null;
   const given = known ? describeRow(known) : (row as Record<string, unknown>);
   const place = known?.place ?? `${name}[${index}]`;
-  const { prompt, system, truth, interaction } = definition;
+  const { prompt, system, truth, interaction, agent } = definition;
   const messages = prompt ? callFor("prompt", prompt, row, place) : (given.prompt ?? given.messages ?? given.question);
+  // What an agent asks, it says by itself.
+  const asked = agent ? describeForAgent(messages) : messages;
   const groundTruth = truth ? callFor("truth", truth, row, place) : (given.truth ?? given.answer);
   const info = (given.extra_info ?? {}) as Record<string, unknown>;
   const kwargs = info.interaction_kwargs as object | undefined;
   const parsed = parseRow(
     {
       data_source: given.data_source ?? definition.name ?? "task",
-      prompt: toMessages(messages, { given, system, place, isMade: prompt !== undefined }),
+      prompt: toMessages(asked, { given, system, place, isMade: prompt !== undefined }),
       reward_model: (truth ? undefined : given.reward_model) ?? { ground_truth: groundTruth },
       extra_info: {
         index,
@@ -84,6 +86,11 @@ function callFor<Row>(key: "prompt" | "truth", call: (row: Row) => unknown, row:
       cause,
     });
   }
+}
+
+/** A row's prompt for dumps, where it has one. */
+function describeForAgent(messages: unknown): unknown {
+  return typeof messages === "string" || (Array.isArray(messages) && messages.length > 0) ? messages : "(the agent's)";
 }
 
 interface GivenPrompt {

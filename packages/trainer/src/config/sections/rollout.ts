@@ -107,6 +107,21 @@ const agent = z.strictObject({
     .nullable()
     .default(null)
     .describe("A YAML file of your own loops: agent_loops: [{ name, class_name, config? }]."),
+  timeout_s: z
+    .number()
+    .positive()
+    .nullable()
+    .default(600)
+    .describe(
+      "Seconds that an episode of an agent may take that calls the policy by itself; null: no limit. It then failed.",
+    ),
+  max_calls: z
+    .int()
+    .positive()
+    .default(100)
+    .describe(
+      "Most calls of the policy in such an episode, unless multi_turn.max_assistant_turns says so. One more ends it.",
+    ),
 });
 
 export const rolloutSection = z.strictObject({
@@ -170,5 +185,15 @@ export const rolloutSection = z.strictObject({
     ),
   multi_turn: multiTurn.prefault({}),
   agent: agent.prefault({}),
+  branch_credit: z
+    .enum(["last_branch", "all_branches", "nodes"])
+    .default("all_branches")
+    .describe(
+      "Which answers an episode's reward teaches, where an agent held several conversations or changed its history. last_branch: those of the conversation whose answer came last. all_branches: all. nodes: all, each by the rewards given to it and to what followed it, beside the episode's.",
+    ),
+  train_on_constrained_tokens: z
+    .boolean()
+    .default(false)
+    .describe("Train also on tokens that a grammar (structured output, a required call) took probability away from."),
   val_kwargs: valKwargs.prefault({}),
 });

@@ -1,0 +1,37 @@
+import type { TrajectorySegment } from "./trajectory.js";
+
+/** One conversation of a trajectory: the way from a segment that begins one to a segment that nothing follows. */
+export interface TrajectoryPath {
+  /** Where each of its tokens stands in the trajectory. */
+  indices: Int32Array;
+  /** Tokens before this one are those of earlier paths too, and count there. */
+  own: number;
+}
+
+/** A trajectory's paths, in the order of their last segments. One without segments has one path, of all its tokens. */
+export function listPaths({
+  tokenIds,
+  segments,
+}: {
+  tokenIds: ArrayLike<number>;
+  segments?: readonly TrajectorySegment[];
+}): TrajectoryPath[] {
+  if (!segments) return [{ indices: Int32Array.from({ length: tokenIds.length }, (_, t) => t), own: 0 }];
+  const parents = new Set(segments.map(({ parent }) => parent));
+  const seen = new Set<number>();
+  return [...segments.keys()]
+    .filter((index) => !parents.has(index))
+    .map((leaf) => {
+      const way: number[] = [];
+      for (let at = leaf; at >= 0; at = segments[at]!.parent) way.unshift(at);
+      const indices: number[] = [];
+      let own = 0;
+      for (const index of way) {
+        const { start, end } = segments[index]!;
+        for (let t = start; t < end; t++) indices.push(t);
+        if (seen.has(index)) own = indices.length;
+        seen.add(index);
+      }
+      return { indices: Int32Array.from(indices), own };
+    });
+}

@@ -1,0 +1,151 @@
+import { basename } from "node:path";
+import { type ChatMessage, CriaError, type TrajectorySegment } from "@cria/core";
+import { ChatSession } from "../chat/chat-session.js";
+import { layOutGraph } from "../chat/lay-out-graph.js";
+import type { DatasetRow } from "../data/dataset-row.js";
+import type { AgentLoopContext, AgentLoopOutput, SamplingParams } from "../loops/agent-loop.js";
+import { createAgentLog } from "../loops/state-log.js";
+import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
+import type { AgentResult } from "./agent-function.js";
+
+/**
+ * One episode of an agent that calls the policy by itself: opens its session, runs it under the episode's deadline, and gives what
+ * its calls add up to.
+ * @param run the agent; its result is the episode's score.
+ */
+export async function runAgentEpisode(
+  context: AgentLoopContext,
+  sampling: SamplingParams,
+  row: DatasetRow,
+  run: (session: ChatSession, signal: AbortSignal) => AgentResult | Promise<AgentResult>,
+): Promise<AgentLoopOutput> {
+  const { engine, tokenizer, multiTurn, agent, signal, request, onWarning } = context;
+  const { temperature, topP, topK, minP, stop, maxTokensPerTurn, seed } = sampling;
+  const log = createAgentLog();
+  const session = new ChatSession({
+    engine,
+    tokenizer,
+    name: basename(engine.info.path),
+    format: multiTurn.format,
+    seed,
+    sampling: { temperature, topP, topK, minP },
+    enforceSampling: true,
+    stop,
+    limits: {
+      context: context.contextLength,
+      calls: agent.maxCalls,
+      ...(maxTokensPerTurn === null ? {} : { answer: maxTokensPerTurn }),
+    },
+    policyVersion: () => context.policyVersion,
+    onWarning,
+    signal,
+  });
+  log.enter("generating");
+  let result: AgentResult;
+  let error: string | undefined;
+  let isOut = false;
+  try {
+    result = await runWithDeadline(agent.timeoutS, signal, (ending) => run(session, ending));
+  } catch (cause) {
+    if (signal?.aborted || endsRun(cause)) throw cause;
+    isOut = session.refusal !== null && !isDeadlineExceeded(cause);
+    if (!isOut)
+      error = isDeadlineExceeded(cause)
+        ? `the agent gave no result within ${agent.timeoutS} s (rollout.agent.timeout_s)`
+        : describeError(cause);
+  } finally {
+    session.dispose();
+  }
+  log.enter("terminated");
+  request.enter("running");
+  const { score, extra } = isOut ? { score: 0, extra: {} } : readScore(result);
+  const output = describeEpisode(session, row, context);
+  const own = session.outcome ?? score;
+  return {
+    ...output,
+    finishReason: isOut ? "length" : output.finishReason,
+    score: own,
+    ...(own === null ? { scoreError: noScore } : {}),
+    extraFields: extra,
+    transitions: log.transitions,
+    ...(error === undefined ? {} : { error }),
+  };
+}
+
+/** Heard only where the task has no reward function. */
+const noScore =
+  "the agent gave no score: expected a number, true or false, or { score, ...extra }, and received nothing; or give the task a reward";
+
+/** What the calls of a session add up to. */
+function describeEpisode(
+  session: ChatSession,
+  row: DatasetRow,
+  { agent }: AgentLoopContext,
+): AgentLoopOutput & { finishReason: NonNullable<AgentLoopOutput["finishReason"]> } {
+  const { branchCredit: credit, trainOnConstrained } = agent;
+  const laidOut = layOutGraph(session.graph, { credit, trainOnConstrained });
+  if (laidOut === null) return describeSilence(session, row);
+  const { tokenIds, promptLength, responseMask, rolloutLogprobs, turns, messages, finishReason } = laidOut;
+  return {
+    tokenIds,
+    promptLength,
+    responseMask,
+    rolloutLogprobs,
+    turns,
+    messages,
+    finishReason,
+    toolSchemas: laidOut.toolSchemas,
+    ...(laidOut.segments ? { segments: laidOut.segments as TrajectorySegment[] } : {}),
+    // A reward of an answer that is not trained on is nobody's.
+    turnScores: session.rewards.flatMap(({ node, value }) => {
+      const tokenIndex = findTaught(responseMask, turns, laidOut.places.get(node));
+      return tokenIndex === null ? [] : [{ value, tokenIndex }];
+    }),
+    numTurns: turns.length + 1,
+    metrics: { ...session.metrics },
+  };
+}
+
+/** An agent that never called the policy. */
+function describeSilence({ metrics }: ChatSession, row: DatasetRow) {
+  return {
+    tokenIds: [],
+    promptLength: 0,
+    responseMask: [],
+    rolloutLogprobs: [],
+    messages: row.prompt as ChatMessage[],
+    finishReason: "stop" as const,
+    numTurns: 1,
+    metrics: { ...metrics },
+  };
+}
+
+/** The last taught token of the answer that ends at `last`. */
+function findTaught(
+  mask: Uint8Array,
+  turns: readonly { start: number; end: number }[],
+  last: number | undefined,
+): number | null {
+  const turn = turns.find(({ end }) => end - 1 === last);
+  if (!turn) return null;
+  for (let t = turn.end - 1; t >= turn.start; t--) if (mask[t] === 1) return t;
+  return null;
+}
+
+/** Others made the result; `{ score }` and its extras are checked with the loop's output. */
+function readScore(result: AgentResult): { score: number | null; extra: Record<string, unknown> } {
+  if (typeof result === "number") return { score: result, extra: {} };
+  if (typeof result === "boolean") return { score: Number(result), extra: {} };
+  if (typeof result !== "object" || result === null) return { score: null, extra: {} };
+  const { score, ...extra } = result;
+  return { score, extra };
+}
+
+/** Errors of the engine end the run. What is wrong with a request is the agent's, also where it throws our error on. */
+function endsRun(cause: unknown): boolean {
+  try {
+    return cause instanceof CriaError && /^(engine|config)\//.test(cause.code) && cause.code !== "engine/disposed";
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,36 @@
+import { ConfigError } from "@cria/core";
+import type { AgentLoopEntry } from "../loops/agent-loops.js";
+import { runAgentEpisode } from "./agent-episode.js";
+import { type AgentContext, type AgentFunction, findAgentModel } from "./agent-function.js";
+
+/** The loop of an agent that is a function in this process. */
+export function makeFunctionAgent(agent: AgentFunction<never>): AgentLoopEntry {
+  return {
+    factory: (context) => ({
+      run: (sampling, row) =>
+        runAgentEpisode(context, sampling, row, (session, signal) => {
+          const given: AgentContext<unknown> = {
+            row: row.extraInfo.row ?? row,
+            // Made when it is used: an agent without the AI SDK does not need it.
+            get model() {
+              return (findAgentModel() ?? refuseModel)(session);
+            },
+            session,
+            signal,
+            seed: sampling.seed,
+          };
+          return agent(given as AgentContext<never>);
+        }),
+    }),
+    traits: { prompt: false, tools: false, interactions: false, scores: true },
+  };
+}
+
+function refuseModel(): never {
+  throw new ConfigError("is not there", {
+    code: "config/no-agent-model",
+    subject: "agent: model",
+    expected: "a program that imports cria, or registerAgentModel(languageModel)",
+    remedy: 'import { train } from "cria", or use session.complete in place of model',
+  });
+}

@@ -1,0 +1,221 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ChatMessage, hasFailed, type Trajectory } from "@cria/core";
+import { describe, expect, it } from "vitest";
+import type { ChatModel } from "../chat/chat-model.js";
+import { agentLoops } from "../loops/agent-loops.js";
+import { type FakeRolloutOptions, makeFakeRollout, makeRow } from "../testing/index.js";
+import type { AgentContext, AgentFunction } from "./agent-function.js";
+import { type AgentOptions, defaultAgentOptions } from "./agent-loop-options.js";
+import { makeFunctionAgent } from "./function-agent-loop.js";
+
+const user = (content: string): ChatMessage => ({ role: "user", content });
+
+/** Runs episodes of an agent; the policy says what `reply` says, else its seed. */
+async function run(
+  agent: (context: AgentContext) => unknown,
+  more: Partial<FakeRolloutOptions> & { agentOptions?: Partial<AgentOptions> } = {},
+) {
+  const warnings: string[] = [];
+  const { agentOptions, ...options } = more;
+  const loops = agentLoops.extend();
+  loops.register("mine", makeFunctionAgent(agent as AgentFunction<never>));
+  const rollout = makeFakeRollout({
+    reply: ({ options }) => `said ${options.seed}`,
+    reward: null,
+    defaultAgentLoop: "mine",
+    agentLoops: loops,
+    agent: { ...defaultAgentOptions, ...agentOptions },
+    onWarning: (text) => void warnings.push(text),
+    ...options,
+  });
+  const trajectories = await rollout.run([makeRow({ extra_info: { row: { question: "why?" } } })]);
+  const { counts } = rollout.engine;
+  expect(counts.disposed).toBe(counts.created);
+  return { ...rollout, trajectories, trajectory: trajectories[0]!, warnings };
+}
+
+const ask = async ({ session }: AgentContext, messages: ChatMessage[]) =>
+  (await session.complete({ messages })).message;
+
+describe("an agent of one's own", () => {
+  it("asks what it likes about its row; its result is the reward, on all that was sampled", async () => {
+    const { trajectory, engine } = await run(async (context) => {
+      const { question } = context.row as { question: string };
+      const first = await ask(context, [{ role: "system", content: "Be brief." }, user(question)]);
+      await ask(context, [{ role: "system", content: "Be brief." }, user(question), first, user("sure?")]);
+      return { score: 0.5, note: "fine", steps: 2 };
+    });
+    expect(trajectory).toMatchObject({ reward: 0.5, numTurns: 4, finishReason: "stop" });
+    expect(trajectory.segments).toBeUndefined();
+    expect(trajectory.rewards.parts).toEqual([{ name: "score", value: 0.5, weight: 1, by: "the agent" }]);
+    expect(trajectory.extraFields).toMatchObject({ note: "fine", steps: 2 });
+    expect(trajectory.messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "user", "assistant"]);
+    const sampled = trajectory.tokenIds.filter((_, t) => trajectory.responseMask[t] === 1);
+    expect(engine.detokenize(sampled)).toMatch(/^said \d+<\|im_end\|>said \d+<\|im_end\|>$/);
+    expect(trajectory.metrics).toMatchObject({ chat_calls: 2, chat_roots: 1 });
+  });
+
+  it("sub-agents are conversations of one episode; parallel calls replay in any order", async () => {
+    const episode = async (delays: readonly number[]) => {
+      const { trajectory } = await run(async (context) => {
+        const plan = await ask(context, [user("plan")]);
+        const found = await Promise.all(
+          ["a", "b", "c"].map(async (part, i) => {
+            await sleep(delays[i]);
+            return (await ask(context, [{ role: "system", content: "You search." }, user(part)])).content;
+          }),
+        );
+        await ask(context, [user("plan"), plan, user(found.join())]);
+        return 1;
+      });
+      return trajectory;
+    };
+    const first = await episode([0, 5, 10]);
+    const second = await episode([10, 5, 0]);
+    expect(first.segments).toHaveLength(4);
+    expect(first.segments!.map(({ parent }) => parent)).toEqual([-1, -1, -1, -1]);
+    expect(first.segments![0]!.messages[0]!.content).toBe("plan");
+    const record = ({ tokenIds, responseMask, rolloutLogprobs, segments, messages }: Trajectory) => ({
+      tokenIds,
+      responseMask,
+      rolloutLogprobs,
+      segments,
+      messages,
+    });
+    expect(record(second)).toEqual(record(first));
+  });
+
+  it("a compacted history opens a branch, in which the summary is the agent's word and not the policy's", async () => {
+    const { trajectory, engine } = await run(async (context) => {
+      const messages = [user("start")];
+      for (const next of ["one", "two"]) messages.push(await ask(context, messages), user(next));
+      const last = messages.at(-1)!;
+      await ask(context, [user("start"), { role: "assistant", content: "SUMMARY" }, last]);
+      return 1;
+    });
+    expect(trajectory.metrics).toMatchObject({ chat_branches: 1, chat_roots: 1 });
+    const place = engine.detokenize(trajectory.tokenIds).indexOf("SUMMARY");
+    expect(place).toBeGreaterThan(0);
+    const masked = trajectory.tokenIds.filter((_, t) => trajectory.responseMask[t] === 0);
+    expect(engine.detokenize(masked)).toContain("SUMMARY");
+  });
+
+  it("an answer can be rewarded by itself, also to nobody's surprise when the agent says nothing more", async () => {
+    const { trajectory } = await run(async ({ session }) => {
+      const { node } = await session.complete({ messages: [user("a")] });
+      session.reward(0.25, node);
+      session.reward(2);
+      expect(() => session.reward(1, "nowhere")).toThrow(/node/);
+      expect(() => session.reward(Number.NaN)).toThrow(/finite/);
+    });
+    expect(trajectory.rewards.score).toBe(2);
+    expect(trajectory.turnScores).toEqual([{ value: 0.25, tokenIndex: trajectory.tokenIds.length - 1 }]);
+    expect(trajectory.responseMask.at(-1)).toBe(1);
+  });
+
+  it("one that never ends is stopped by its cap, which is the policy's doing; or by its deadline, which is not", async () => {
+    const forever = async (context: AgentContext) => {
+      const messages = [user("go")];
+      for (;;) messages.push(await ask(context, messages), user("on"));
+    };
+    const capped = await run(forever, { agentOptions: { maxCalls: 3 } });
+    expect(capped.trajectory).toMatchObject({ reward: 0, finishReason: "length" });
+    expect(capped.trajectory.error).toBeUndefined();
+    expect(capped.trajectory.metrics.chat_calls).toBe(3);
+    const full = await run(forever, { maxPromptLength: 100, responseLength: 200 });
+    expect(full.trajectory).toMatchObject({ reward: 0, finishReason: "length" });
+    expect(full.trajectory.tokenIds.length).toBeLessThanOrEqual(300);
+    const slow = await run(() => new Promise(() => undefined), { agentOptions: { timeoutS: 0.05 } });
+    expect(hasFailed(slow.trajectory)).toBe(true);
+    expect(slow.trajectory.error).toBe("the agent gave no result within 0.05 s (rollout.agent.timeout_s)");
+  });
+
+  it("one that throws has failed, with what it said; one that gives no score too, unless the task judges", async () => {
+    let calls = 0;
+    const agent = async (context: AgentContext) => {
+      await ask(context, [user("a")]);
+      if (calls++ === 0) throw new TypeError("no such file");
+      return 1;
+    };
+    const { trajectories } = await run(agent, { n: 2 });
+    const [failed] = trajectories.filter(hasFailed);
+    expect(failed!.error).toContain("no such file");
+    expect(failed!.responseMask).not.toContain(1);
+    expect(trajectories.filter((t) => !hasFailed(t))).toHaveLength(1);
+
+    let silent = 0;
+    const unsure = async (context: AgentContext) => {
+      await ask(context, [user("a")]);
+      return silent++ === 0 ? undefined : true;
+    };
+    const unjudged = await run(unsure, { n: 2 });
+    expect(unjudged.trajectories.filter(hasFailed).map(({ error }) => error)).toEqual([
+      expect.stringContaining("the agent gave no score"),
+    ]);
+    const judged = await run(async (context) => void (await ask(context, [user("a")])), { reward: () => 3 });
+    expect(judged.trajectory.reward).toBe(3);
+  });
+
+  it("a wrong request is the agent's own failure, and ends no run", async () => {
+    let calls = 0;
+    const { trajectories } = await run(
+      async ({ session }) => {
+        if (calls++ === 0) await session.complete({ messages: [] });
+        await session.complete({ messages: [user("a")] });
+        return 1;
+      },
+      { n: 2 },
+    );
+    expect(trajectories.map(hasFailed).sort()).toEqual([false, true]);
+    expect(trajectories.find(hasFailed)!.error).toContain("messages");
+  });
+
+  it("a training samples as it says, whatever the agent asks, and tells so once", async () => {
+    const temperatures: (number | undefined)[] = [];
+    const { warnings, trajectory } = await run(
+      async ({ session }: { session: ChatModel }) => {
+        for (const temperature of [0, 0.3])
+          await session.complete({ messages: [user(`${temperature}`)], sampling: { temperature } });
+        return 1;
+      },
+      {
+        reply: ({ options }) => {
+          temperatures.push(options.temperature);
+          return "x";
+        },
+      },
+    );
+    expect(temperatures).toEqual([1, 1]);
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toContain("a training samples as its config says");
+    expect(trajectory.metrics.chat_sampling_overridden).toBe(2);
+  });
+
+  it("effects of its tools happen once, also where its question was cut off and asked again", async () => {
+    let effects = 0;
+    const impatient = new AbortController();
+    const reply = ({ options }: { options: { seed?: number } }) => {
+      impatient.abort(new Error("too slow"));
+      return `said ${options.seed}`;
+    };
+    const agent = async (context: AgentContext) => {
+      const first = context.session.complete({ messages: [user("act")] }, { signal: impatient.signal });
+      await expect(first).rejects.toThrow("too slow");
+      const again = await ask(context, [user("act")]);
+      effects++;
+      await ask(context, [user("act"), again, user("done")]);
+      return effects;
+    };
+    const { trajectory } = await run(agent, { reply });
+    expect(effects).toBe(1);
+    // The answer that nobody heard was given to who asked again.
+    expect(trajectory.segments).toBeUndefined();
+    expect(trajectory.metrics).toMatchObject({ chat_calls: 2, chat_retries: 1 });
+  });
+
+  it("one that never asks has nothing to learn from", async () => {
+    const { trajectory } = await run(() => 1);
+    expect(trajectory.tokenIds).toHaveLength(0);
+    expect(trajectory.rewards.score).toBe(1);
+  });
+});

@@ -1,0 +1,4 @@
+export { runAgentEpisode } from "./agent-episode.js";
+export { type AgentContext, type AgentFunction, type AgentResult, registerAgentModel } from "./agent-function.js";
+export { type AgentOptions, defaultAgentOptions } from "./agent-loop-options.js";
+export { makeFunctionAgent } from "./function-agent-loop.js";

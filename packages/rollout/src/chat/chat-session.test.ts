@@ -1,0 +1,219 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ChatMessage, ToolSchema } from "@cria/core";
+import { type FakeContext, FakeEngine, type FakeReply } from "@cria/core/testing";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { describe, expect, it } from "vitest";
+import type { ChatAnswer, ChatEvent, ChatRequest } from "./chat-model.js";
+import { ChatSession, type ChatSessionOptions } from "./chat-session.js";
+import { layOutGraph } from "./lay-out-graph.js";
+
+const lookUp: ToolSchema = {
+  type: "function",
+  function: { name: "look_up", parameters: { type: "object", properties: { word: { type: "string" } } } },
+};
+
+function call(word: string): string {
+  return `<tool_call>\n{"name": "look_up", "arguments": {"word": "${word}"}}\n</tool_call>`;
+}
+
+/** The last question, echoed; "look up X" calls the tool. */
+function echo({ text, options }: FakeContext): FakeReply {
+  const last = text.split("<|im_start|>").at(-2)!;
+  const word = /look up (\w+)/.exec(last)?.[1];
+  return word
+    ? call(word)
+    : `${last
+        .split("\n")
+        .slice(1)
+        .join(" ")
+        .replace(/<\|im_end\|>\s*$/, "")
+        .trim()} #${options.seed}`;
+}
+
+function open(options: Partial<ChatSessionOptions> = {}, reply: (context: FakeContext) => FakeReply = echo) {
+  const engine = new FakeEngine({ reply, latencyMs: 1 });
+  const tokenizer = DeltaTokenizer.forModel(engine);
+  const session = new ChatSession({ engine, tokenizer, name: "fake", id: "s", format: "hermes", seed: 7, ...options });
+  return { engine, session, tokenizer };
+}
+
+const user = (content: string): ChatMessage => ({ role: "user", content });
+const ask = (content: string, ...before: ChatMessage[]): ChatRequest => ({ messages: [...before, user(content)] });
+
+describe("ChatSession", () => {
+  it("continues what was sampled, whatever the client made of the message", async () => {
+    const { session, engine } = open();
+    const tools = [lookUp];
+    const first = await session.complete({ ...ask("look up llama"), tools });
+    expect(first).toMatchObject({ finishReason: "tool_calls", message: { content: "" } });
+    const [toolCall] = first.message.tool_calls!;
+    expect(toolCall).toMatchObject({ function: { name: "look_up", arguments: '{"word":"llama"}' } });
+    expect(toolCall!.id).toMatch(/^[0-9a-z]{9}$/);
+    // As a framework keeps it: arguments printed again, thoughts gone, null for no text.
+    const kept: ChatMessage = {
+      role: "assistant",
+      content: "  ",
+      tool_calls: [{ ...toolCall!, function: { name: "look_up", arguments: { word: "llama" } } }],
+    };
+    const answer: ChatMessage = { role: "tool", content: "an animal", tool_call_id: toolCall!.id };
+    const second = await session.complete({ messages: [user("look up llama"), kept, answer], tools });
+    const whole = [...first.promptTokenIds, ...first.tokenIds];
+    expect([...second.promptTokenIds.slice(0, whole.length)]).toEqual(whole);
+    expect(engine.detokenize(second.promptTokenIds.slice(whole.length))).toBe(
+      "\n<|im_start|>user\n<tool_response>\nan animal\n</tool_response><|im_end|>\n<|im_start|>assistant\n",
+    );
+    expect(session.metrics).toMatchObject({ chat_calls: 2, chat_roots: 1 });
+    // Only what is new was evaluated: the delta, and the last sampled token.
+    expect(second.usage.reusedTokens).toBe(whole.length - 1);
+    session.dispose();
+    expect(engine.counts.created).toBe(engine.counts.disposed);
+  });
+
+  it("an edited history opens a branch, an unknown one a root; what others wrote has mask 0", async () => {
+    const { session, engine } = open();
+    const first = await session.complete(ask("a"));
+    await session.complete(ask("b", user("a"), first.message));
+    const edited: ChatMessage = { role: "assistant", content: "mine" };
+    await session.complete(ask("c", user("a"), first.message, user("b"), edited));
+    await session.complete(ask("d", user("elsewhere"), { role: "assistant", content: "unknown" }));
+    expect(session.metrics).toMatchObject({ chat_calls: 4, chat_roots: 2, chat_branches: 1 });
+    const episode = layOutGraph(session.graph, { credit: "all_branches", trainOnConstrained: false })!;
+    expect(episode.answers).toBe(4);
+    const text = (mask: 0 | 1) =>
+      engine.detokenize(episode.tokenIds.filter((_, t) => episode.responseMask[t] === mask));
+    expect(text(0)).toContain("mine");
+    expect(text(0)).toContain("unknown");
+    expect(text(1)).not.toMatch(/mine|unknown/);
+    expect(episode.segments).toHaveLength(4);
+    expect(episode.segments!.filter(({ parent }) => parent === -1)).toHaveLength(2);
+    // The shared beginning stands there once.
+    expect(engine.detokenize(episode.tokenIds).split("<|im_start|>user\na<|im_end|>")).toHaveLength(2);
+  });
+
+  it("other tools make another conversation, in which answers are foreign", async () => {
+    const { session } = open();
+    const first = await session.complete(ask("a"));
+    const second = await session.complete({ ...ask("b", user("a"), first.message), tools: [lookUp] });
+    expect(session.metrics).toMatchObject({ chat_roots: 2 });
+    expect(second.usage.promptTokens).toBeGreaterThan(first.usage.promptTokens);
+  });
+
+  it("an equal question gets a sibling; while it is answered, or after it was cut off, the same answer", async () => {
+    const { session } = open();
+    const [one, same] = await Promise.all([session.complete(ask("a")), session.complete(ask("a"))]);
+    expect(same.node).toBe(one.node);
+    const sibling = await session.complete(ask("a"));
+    expect(sibling.node).not.toBe(one.node);
+    expect(sibling.message.content).not.toBe(one.message.content);
+    const choices = await Promise.all([0, 1].map((choice) => session.complete({ ...ask("a"), choice })));
+    expect(new Set(choices.map(({ node }) => node)).size).toBe(2);
+
+    const left = new AbortController();
+    const cut = session.complete(ask("b"), { signal: left.signal });
+    await sleep(0);
+    left.abort(new Error("gone"));
+    await expect(cut).rejects.toThrow("gone");
+    const retry = await session.complete(ask("b"));
+    const other = open();
+    const undisturbed = await other.session.complete(ask("b"));
+    expect(retry.node).toBe(undisturbed.node);
+    expect(retry.message).toEqual(undisturbed.message);
+    expect(session.metrics.chat_retries).toBe(2);
+  });
+
+  it("says the same whatever the order in which calls arrive", async () => {
+    const questions = ["a", "b", "c", "d"];
+    const run = async (order: readonly string[]) => {
+      const { session } = open();
+      const answers = new Map<string, ChatAnswer>();
+      await Promise.all(
+        order.map(async (question, i) => {
+          await sleep(i * 3);
+          const first = await session.complete(ask(question));
+          answers.set(question, await session.complete(ask("more", user(question), first.message)));
+        }),
+      );
+      const { tokenIds, segments } = layOutGraph(session.graph, { credit: "all_branches", trainOnConstrained: false })!;
+      return { said: questions.map((q) => answers.get(q)!.message.content), tokenIds: [...tokenIds], segments };
+    };
+    const forwards = await run(questions);
+    expect(new Set(forwards.said).size).toBe(4);
+    expect((await run([...questions].reverse())).said).toEqual(forwards.said);
+  });
+
+  it("streams what the answer says; who joins late hears all of it", async () => {
+    const { session } = open({}, () => `I see. ${call("x")}`);
+    const heard: ChatEvent[] = [];
+    const late: ChatEvent[] = [];
+    const request = { ...ask("look up x"), tools: [lookUp] };
+    const first = session.complete(request, { onEvent: (event) => heard.push(event) });
+    const answer = await session.complete(request, { onEvent: (event) => late.push(event) });
+    await first;
+    expect(late).toEqual(heard);
+    expect(heard.map(({ type }) => type)).toEqual(["text", "tool_call"]);
+    expect(heard[0]).toEqual({ type: "text", text: "I see." });
+    expect(heard[1]).toEqual({ type: "tool_call", index: 0, call: answer.message.tool_calls![0] });
+  });
+
+  it("samples as a training says, and tells of what it did not take", async () => {
+    const warnings: string[] = [];
+    const seen: object[] = [];
+    const { session } = open(
+      { sampling: { temperature: 1 }, enforceSampling: true, onWarning: (text) => warnings.push(text) },
+      ({ options }) => {
+        seen.push({ temperature: options.temperature, topK: options.topK });
+        return "ok";
+      },
+    );
+    await session.complete({ ...ask("a"), sampling: { temperature: 0.2, topK: 5 } });
+    await session.complete({ ...ask("b"), sampling: { temperature: 1 } });
+    expect(seen).toEqual([{ temperature: 1 }, { temperature: 1 }]);
+    expect(warnings).toEqual([expect.stringContaining("temperature 0.2 (here 1), topK 5 (here 0)")]);
+    expect(session.metrics.chat_sampling_overridden).toBe(1);
+  });
+
+  it("refuses wrong requests, too many calls and too long conversations, each by its code", async () => {
+    const { session } = open({ limits: { calls: 1, context: 100 } });
+    const code = async (request: ChatRequest) =>
+      session.complete(request).then(
+        () => "answered",
+        (error: { code: string }) => error.code,
+      );
+    expect(await code({ messages: [] })).toBe("chat/bad-request");
+    expect(await code({ messages: [{ role: "assistant", content: "x" }] })).toBe("chat/bad-request");
+    expect(await code({ messages: [{ role: "user", content: 5 as never }] })).toBe("chat/bad-request");
+    expect(await code({ ...ask("a"), toolChoice: { name: "none" } })).toBe("chat/bad-request");
+    expect(await code({ ...ask("a"), maxTokens: 0 })).toBe("chat/bad-request");
+    expect(await code({ ...ask("a"), sampling: { temperature: Number.NaN } })).toBe("chat/bad-request");
+    expect(await code(ask("x".repeat(200)))).toBe("chat/context-length");
+    expect(await code(ask("a"))).toBe("answered");
+    expect(await code(ask("b"))).toBe("chat/too-many-calls");
+    expect(session.refusal?.code).toBe("chat/context-length");
+  });
+
+  it("ends with its signal, and frees what waits", async () => {
+    const over = new AbortController();
+    const { session, engine } = open({ signal: over.signal }, () => "never");
+    const waiting = session.complete(ask("a"));
+    await sleep(0);
+    over.abort(new Error("over"));
+    await expect(waiting).rejects.toThrow("over");
+    await expect(session.complete(ask("b"))).rejects.toThrow("over");
+    session.dispose();
+    await sleep(10);
+    expect(engine.counts.created).toBe(engine.counts.disposed);
+  });
+
+  it("last_branch teaches the conversation whose answer came last, and nothing else", async () => {
+    const { session } = open();
+    const first = await session.complete(ask("a"));
+    await session.complete(ask("b", user("a"), first.message));
+    await session.complete(ask("c", user("a"), first.message));
+    const all = layOutGraph(session.graph, { credit: "all_branches", trainOnConstrained: false })!;
+    const last = layOutGraph(session.graph, { credit: "last_branch", trainOnConstrained: false })!;
+    const count = (mask: Uint8Array) => mask.reduce((sum, bit) => sum + bit, 0);
+    expect(last.tokenIds).toEqual(all.tokenIds);
+    expect(count(last.responseMask)).toBeLessThan(count(all.responseMask));
+    expect(last.messages.at(-2)!.content).toBe("c");
+  });
+});

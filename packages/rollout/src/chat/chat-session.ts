@@ -1,0 +1,461 @@
+import { randomUUID } from "node:crypto";
+import {
+  type ChatMessage,
+  DataError,
+  EngineError,
+  type GenerateResult,
+  hashSeed,
+  type PolicyEngine,
+  TokenizerError,
+  type ToolSchema,
+} from "@cria/core";
+import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { parseNoCalls, resolveToolParser, type ToolParser } from "@cria/tools";
+import { findOpening } from "../loops/find-opening.js";
+import { now } from "../loops/state-log.js";
+import { takeTurn } from "../loops/take-turn.js";
+import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
+import type { ChatAnswer, ChatEvent, ChatModel, ChatOptions, ChatRequest, ChatSampling } from "./chat-model.js";
+import { checkRequest } from "./check-request.js";
+import {
+  type AnswerNode,
+  type InputNode,
+  isAnswer,
+  listPath,
+  MessageGraph,
+  type Place,
+  type Said,
+} from "./message-graph.js";
+import { hashValue } from "./message-key.js";
+import { readAnswer } from "./read-answer.js";
+import { RunningTurn } from "./running-turn.js";
+import { TurnStream } from "./turn-stream.js";
+
+export interface ChatLimits {
+  /** Most tokens of one conversation, its answer included; default: the model's context. */
+  context?: number;
+  /** Most tokens of one answer; default: what is left of the context. */
+  answer?: number;
+  /** Most answers of the session; default: no limit. */
+  calls?: number;
+}
+
+export interface ChatSessionOptions {
+  engine: Pick<PolicyEngine, "tokenize" | "detokenize" | "info" | "createSequence">;
+  tokenizer: DeltaTokenizer;
+  /** Name of the model, for clients. */
+  name: string;
+  /** How the model writes tool calls: a parser, or the name of one. */
+  format: string | ToolParser;
+  /** Default: a new one. */
+  id?: string;
+  /** With an answer's place in the graph it decides every random draw. */
+  seed: number;
+  /** How tokens are drawn where a request does not say; default: temperature 1, all tokens. */
+  sampling?: ChatSampling;
+  /** Whether requests may not choose: `sampling` is then that of a training. Default false. */
+  enforceSampling?: boolean;
+  limits?: ChatLimits;
+  /** Texts that end an answer beside those of a request. */
+  stop?: readonly string[];
+  /** Updates that the policy has seen; default 0. */
+  policyVersion?: () => number;
+  /** Called with what a user should know, in words. */
+  onWarning?: (warning: string) => void;
+  /** Ends all calls. */
+  signal?: AbortSignal;
+}
+
+/** What happened in a session, counted; names as in `Trajectory.metrics`. */
+export type ChatCounter =
+  | "chat_calls"
+  | "chat_roots"
+  | "chat_branches"
+  | "chat_siblings"
+  | "chat_retries"
+  | "chat_sampling_overridden"
+  | "generate_s"
+  | "prefill_tokens"
+  | "reused_tokens"
+  | "decode_tokens";
+
+/**
+ * The calls of one agent as a graph of messages. A conversation that goes on keeps its tokens: what was sampled is never
+ * tokenized again. History that others edited opens a branch, an unknown one a root. A request equal to one that was not answered
+ * to its end gets that answer; equal to an answered one, it gets a sibling. What an answer says depends on the session's seed and
+ * the answer's place in the graph, not on when its call arrives.
+ */
+export class ChatSession implements ChatModel {
+  readonly id: string;
+  readonly name: string;
+  readonly graph = new MessageGraph();
+  readonly metrics: Partial<Record<ChatCounter, number>> = {};
+  /** Rewards of single answers, by `node` of an answer. */
+  readonly rewards: { node: string; value: number }[] = [];
+  /** What the whole episode was worth, where somebody said so; the last one counts. */
+  outcome: number | null = null;
+  /** Why a call was refused for want of tokens or calls; null: none was. */
+  refusal: DataError | null = null;
+  private readonly running = new Map<AnswerNode, RunningTurn>();
+  private readonly rendering = new Map<InputNode, Promise<InputNode>>();
+  private readonly parse: ToolParser;
+  private calls = 0;
+  private heard = 0;
+  private isDisposed = false;
+
+  constructor(private readonly options: ChatSessionOptions) {
+    this.id = options.id ?? randomUUID();
+    this.name = options.name;
+    this.parse = resolveToolParser(options.format);
+    options.signal?.addEventListener("abort", () => this.abort(options.signal!.reason), { once: true });
+  }
+
+  async complete(request: ChatRequest, options: ChatOptions = {}): Promise<ChatAnswer> {
+    checkRequest(request);
+    const { messages, tools = [] } = request;
+    this.options.signal?.throwIfAborted();
+    options.signal?.throwIfAborted();
+    this.checkOpen();
+    // Many calls may come at once; each renders in an iteration of the event loop of its own.
+    await takeTurn();
+    const input = await this.render(this.locate(messages.map(copyMessage), tools));
+    this.checkOpen();
+    options.signal?.throwIfAborted();
+    const { answer, sibling } = this.graph.claim(input, this.nameQuestion(request));
+    if (answer.state !== "new") this.count("chat_retries", 1);
+    const heard = await (this.running.get(answer) ?? this.start(answer, sibling, request)).join(options);
+    this.settle(answer);
+    return heard;
+  }
+
+  /** An answer counts once somebody has heard it: until then an equal question gets it. */
+  private settle(answer: AnswerNode): void {
+    if (answer.state === "done") return;
+    this.running.delete(answer);
+    answer.state = "done";
+    answer.order = this.heard++;
+  }
+
+  /**
+   * Rewards the episode, or one of its answers.
+   * @param node of an answer. Without it `value` is the episode's score.
+   * @throws DataError for a value that is no usable number, or a node that the session does not have.
+   */
+  reward(value: number, node?: string): void {
+    if (!isUsableNumber(value)) throw refuseReward("value", usableNumber, describeData(value));
+    if (node === undefined) {
+      this.outcome = value;
+      return;
+    }
+    if (!this.graph.hasAnswer(node))
+      throw refuseReward("node", "the node of an answer of this session", describeData(node));
+    this.rewards.push({ node, value });
+  }
+
+  /** Ends all calls; further ones are refused. */
+  abort(reason: unknown = new Error("the session is over")): void {
+    for (const turn of this.running.values()) turn.abort(reason);
+  }
+
+  /** Frees what the session holds in the engine; its graph stays. */
+  dispose(): void {
+    this.isDisposed = true;
+    this.abort();
+    const free = (input: InputNode): void => {
+      for (const answer of [...input.answers.values()].flat()) {
+        answer.sequence?.dispose();
+        answer.sequence = null;
+        for (const next of answer.inputs.values()) free(next);
+      }
+    };
+    for (const root of this.graph.roots.values()) free(root);
+  }
+
+  private locate(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): Place {
+    const place = this.graph.locate(messages, tools);
+    if (place.kind === "root") this.count("chat_roots", 1);
+    if (place.kind === "branch") this.count("chat_branches", 1);
+    return place;
+  }
+
+  /** The tokens of an input, rendered once: those that its messages add to the conversation, mask 0. */
+  private render({ input }: Place): Promise<InputNode> {
+    if (input.tokenIds) return Promise.resolve(input);
+    const known = this.rendering.get(input);
+    if (known) return known;
+    const rendered = this.encode(input).finally(() => this.rendering.delete(input));
+    this.rendering.set(input, rendered);
+    return rendered;
+  }
+
+  private async encode(input: InputNode): Promise<InputNode> {
+    const { tokenizer } = this.options;
+    const { parent, messages, tools } = input;
+    try {
+      input.tokenIds = parent
+        ? tokenizer.encodeDelta(nameCalls(messages, parent), parent.said!.ended)
+        : tokenizer.encodePrompt(messages, tools);
+      return input;
+    } catch (cause) {
+      this.graph.remove(input);
+      if (!(cause instanceof TokenizerError)) throw cause;
+      if (parent === null) throw refuseMessages(messages, cause);
+      // Such a template prints these messages only within a whole conversation.
+      const path = listPath(input).flatMap((node) => (isAnswer(node) ? [node.said!.message] : node.messages));
+      const root = listPath(input)[0] as InputNode;
+      this.count("chat_branches", 1);
+      return this.render(this.graph.openRoot(path, root.tools));
+    }
+  }
+
+  /** What is asked for beside the messages. */
+  private nameQuestion(request: ChatRequest): string {
+    const { toolChoice = "auto", responseFormat, maxTokens, stop, choice } = request;
+    const sampling = this.options.enforceSampling ? undefined : request.sampling;
+    const asked = { toolChoice, responseFormat, maxTokens, stop, choice, sampling };
+    return JSON.stringify(asked) === '{"toolChoice":"auto"}' ? "" : hashValue(asked);
+  }
+
+  private start(answer: AnswerNode, sibling: number, request: ChatRequest): RunningTurn {
+    const { limits = {} } = this.options;
+    if (this.calls >= (limits.calls ?? Number.POSITIVE_INFINITY)) throw this.refuse(makeTooManyCalls(limits.calls!));
+    const room = this.measureRoom(answer.parent, request);
+    this.calls++;
+    this.count("chat_calls", 1);
+    if (sibling > 0) this.count("chat_siblings", 1);
+    const sampling = this.chooseSampling(request, answer, sibling);
+    answer.state = "pending";
+    const turn = new RunningTurn(async (signal, emit) => {
+      try {
+        return await this.sample(answer, request, { ...sampling, maxTokens: room }, signal, emit);
+      } catch (error) {
+        answer.state = "cut";
+        this.running.delete(answer);
+        throw error;
+      }
+    });
+    this.running.set(answer, turn);
+    return turn;
+  }
+
+  /** Most tokens of an answer. @throws DataError when there is none. */
+  private measureRoom(input: InputNode, { maxTokens }: ChatRequest): number {
+    const { limits = {}, engine } = this.options;
+    const context = Math.min(limits.context ?? Number.POSITIVE_INFINITY, engine.info.contextSize);
+    const used = countTokens(input);
+    if (used < context)
+      return Math.min(context - used, limits.answer ?? Number.POSITIVE_INFINITY, maxTokens ?? context);
+    throw this.refuse(
+      new DataError("is too long", {
+        code: "chat/context-length",
+        subject: "messages",
+        expected: `fewer than ${context} tokens, so that one is left for the answer`,
+        received: `${used} tokens`,
+        remedy: "send fewer messages, or a summary of them",
+      }),
+    );
+  }
+
+  private refuse(error: DataError): DataError {
+    this.refusal ??= error;
+    return error;
+  }
+
+  private chooseSampling(request: ChatRequest, answer: AnswerNode, sibling: number) {
+    const { sampling: own = {}, enforceSampling = false, seed, onWarning } = this.options;
+    const wanted = request.sampling ?? {};
+    const overridden = enforceSampling ? findOverridden(wanted, own) : [];
+    if (overridden.length > 0) {
+      this.count("chat_sampling_overridden", 1);
+      onWarning?.(
+        `a training samples as its config says: what the agent asks for is not taken\n  ${overridden.join(", ")}`,
+      );
+    }
+    const { seed: chosen, ...chosenSampling } = enforceSampling ? own : { ...own, ...dropUndefined(wanted) };
+    const place = [answer.parent.id, sibling, ...(request.choice === undefined ? [] : [request.choice])];
+    // A client's own seed alone decides, as it would without a session.
+    return { ...chosenSampling, seed: chosen === undefined ? hashSeed(seed, ...place) : hashSeed(chosen, sibling) };
+  }
+
+  private async sample(
+    answer: AnswerNode,
+    request: ChatRequest,
+    sampling: ChatSampling & { seed: number; maxTokens: number },
+    signal: AbortSignal,
+    emit: (event: ChatEvent) => void,
+  ): Promise<ChatAnswer> {
+    const { tokenizer, stop = [], policyVersion = () => 0 } = this.options;
+    const { parent } = answer;
+    const { tools = [] } = request;
+    const version = policyVersion();
+    const startedAt = now();
+    const { sequence, delta } = this.openSequence(parent);
+    const opening = findOpening(tokenizer, parent.messages.at(-1)!.role === "tool" ? "tool" : "user");
+    const stream = new TurnStream(tools.length > 0 ? this.parse : parseNoCalls, emit);
+    stream.push(opening);
+    const stopStrings = [...stop, ...(request.stop ?? [])];
+    let turn: GenerateResult;
+    try {
+      turn = await sequence.generate(delta, {
+        ...sampling,
+        ...(stopStrings.length > 0 ? { stopStrings } : {}),
+        signal,
+        onText: (text) => stream.push(text),
+      });
+      if (turn.finishReason === "aborted") throw signal.reason ?? this.options.signal?.reason ?? makeDisposed();
+    } catch (error) {
+      sequence.dispose();
+      throw error;
+    }
+    await takeTurn();
+    this.count("generate_s", (now() - startedAt) / 1000);
+    this.count("prefill_tokens", turn.stats.prefillTokens);
+    this.count("reused_tokens", turn.stats.reusedTokens);
+    this.count("decode_tokens", turn.stats.decodeTokens);
+    const said = this.read(answer, turn, opening, tools, { policyVersion: version, startedAt });
+    if (this.isDisposed) sequence.dispose();
+    else answer.sequence = sequence;
+    answer.said = said;
+    stream.end(said.message);
+    return this.describe(answer, turn);
+  }
+
+  /** A sequence that the answer is sampled in: that of the answer before it, where no other turn has taken it. */
+  private openSequence(input: InputNode) {
+    const { parent } = input;
+    const sequence = parent?.sequence;
+    if (sequence) {
+      parent.sequence = null;
+      return { sequence, delta: input.tokenIds! };
+    }
+    return { sequence: this.options.engine.createSequence(), delta: joinTokens(input) };
+  }
+
+  private read(
+    answer: AnswerNode,
+    turn: GenerateResult,
+    opening: string,
+    tools: readonly ToolSchema[],
+    stamps: Pick<Said, "policyVersion" | "startedAt">,
+  ): Said {
+    const { engine } = this.options;
+    const isCut = turn.finishReason === "length";
+    const parse = tools.length > 0 ? this.parse : parseNoCalls;
+    // Nine letters or digits: an id that every template takes.
+    const makeId = (index: number) => hashValue(this.options.seed, answer.id, index).slice(0, 9);
+    const { message } = readAnswer(opening + turn.text, parse, tools, makeId);
+    const { tokenIds, logprobs, constrained } = turn;
+    return {
+      message,
+      finishReason: isCut ? "length" : message.tool_calls ? "tool_calls" : "stop",
+      tokenIds,
+      logprobs,
+      ...(constrained ? { constrained } : {}),
+      ended: engine.info.endOfGenerationTokens.includes(tokenIds.at(-1)!),
+      ...stamps,
+      endedAt: now(),
+    };
+  }
+
+  private describe({ id, parent, said }: AnswerNode, { stats }: GenerateResult): ChatAnswer {
+    const { message, finishReason, tokenIds, logprobs, constrained, policyVersion } = said!;
+    const promptTokenIds = joinTokens(parent);
+    return {
+      node: id,
+      session: this.id,
+      message,
+      finishReason,
+      promptTokenIds,
+      tokenIds,
+      logprobs,
+      ...(constrained ? { constrained } : {}),
+      usage: {
+        promptTokens: promptTokenIds.length,
+        completionTokens: tokenIds.length,
+        reusedTokens: Math.max(0, promptTokenIds.length - stats.prefillTokens),
+      },
+      policyVersion,
+    };
+  }
+
+  private checkOpen(): void {
+    if (this.isDisposed) throw makeDisposed();
+  }
+
+  private count(name: ChatCounter, value: number): void {
+    this.metrics[name] = (this.metrics[name] ?? 0) + value;
+  }
+}
+
+/** Tokens of the conversation up to the end of an input. */
+function joinTokens(input: InputNode): Int32Array {
+  const parts = listPath(input).map((node) => (isAnswer(node) ? node.said!.tokenIds : node.tokenIds!));
+  const joined = new Int32Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
+}
+
+function countTokens(input: InputNode): number {
+  return listPath(input).reduce((sum, node) => sum + (isAnswer(node) ? node.said!.tokenIds : node.tokenIds!).length, 0);
+}
+
+/** Answers of tools with the names of the calls that they answer: some templates print them. */
+function nameCalls(messages: readonly ChatMessage[], { said }: AnswerNode): ChatMessage[] {
+  const calls = new Map(said!.message.tool_calls?.map((call) => [call.id, call.function.name]));
+  return messages.map((message) => {
+    const name = message.role === "tool" ? (calls.get(message.tool_call_id ?? "") ?? message.name) : undefined;
+    return name === undefined ? message : { ...message, name };
+  });
+}
+
+/** What clients do to their messages later changes nothing here. */
+function copyMessage(message: ChatMessage): ChatMessage {
+  return structuredClone(message);
+}
+
+function findOverridden(wanted: ChatSampling, own: ChatSampling): string[] {
+  const defaults: ChatSampling = { temperature: 1, topP: 1, topK: 0, minP: 0, ...own };
+  return Object.entries(wanted)
+    .filter(([name, value]) => value !== undefined && value !== defaults[name as keyof ChatSampling])
+    .map(([name, value]) => `${name} ${value} (here ${defaults[name as keyof ChatSampling] ?? "by the run's seed"})`);
+}
+
+function dropUndefined<T extends object>(given: T): Partial<T> {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Partial<T>;
+}
+
+function refuseMessages(messages: readonly ChatMessage[], cause: TokenizerError): DataError {
+  return new DataError("cannot be rendered by the model's chat template", {
+    code: "chat/bad-request",
+    subject: "messages",
+    expected: "messages in an order that the template knows",
+    received: cause.received ?? `roles ${messages.map(({ role }) => role).join(", ")}`,
+    cause,
+  });
+}
+
+function refuseReward(subject: string, expected: string, received: string): DataError {
+  return new DataError("is wrong", { code: "chat/bad-request", subject: `reward: ${subject}`, expected, received });
+}
+
+function makeTooManyCalls(limit: number): DataError {
+  return new DataError("has had all its calls", {
+    code: "chat/too-many-calls",
+    subject: "session",
+    expected: `at most ${limit} calls of the model`,
+    received: "one more",
+  });
+}
+
+function makeDisposed(): EngineError {
+  return new EngineError("is over", {
+    code: "engine/disposed",
+    subject: "session",
+    expected: "a session in use",
+    received: "one that was ended",
+  });
+}

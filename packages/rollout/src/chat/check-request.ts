@@ -1,0 +1,46 @@
+import { DataError } from "@cria/core";
+import { describeData } from "../plain-data.js";
+import type { ChatRequest } from "./chat-model.js";
+
+const roles: readonly string[] = ["system", "user", "assistant", "tool"];
+
+/** @throws DataError that names what is wrong with a request. */
+export function checkRequest(request: ChatRequest): void {
+  const { messages, tools = [], toolChoice, maxTokens, sampling = {}, stop = [] } = request;
+  if (!Array.isArray(messages) || messages.length === 0)
+    throw refuse("messages", "at least one message", describeData(messages));
+  messages.forEach((message, i) => {
+    const { role, content } = message ?? {};
+    if (!roles.includes(role)) throw refuse(`messages[${i}].role`, roles.join(", "), describeData(role));
+    if (typeof content !== "string") throw refuse(`messages[${i}].content`, "a text", describeData(content));
+  });
+  if (messages.at(-1)!.role === "assistant")
+    throw refuse("messages", "a last message of a user, a tool or the system", "one of the assistant");
+  if (typeof toolChoice === "object" && !tools.some((tool) => tool.function.name === toolChoice.name))
+    throw refuse("tool_choice", `one of ${listNames(tools)}`, `"${toolChoice.name}"`);
+  if (toolChoice === "required" && tools.length === 0) throw refuse("tool_choice", "tools to choose from", "no tools");
+  if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 1))
+    throw refuse("max_tokens", "a whole number of at least 1", describeData(maxTokens));
+  if (stop.some((text) => typeof text !== "string" || text === ""))
+    throw refuse("stop", "texts, none of them empty", describeData(stop));
+  const ranges = {
+    temperature: [(x: number) => x >= 0, "a number of at least 0"],
+    topP: [(x: number) => x > 0 && x <= 1, "a number above 0 and at most 1"],
+    topK: [(x: number) => Number.isInteger(x) && x >= 0, "a whole number of at least 0"],
+    minP: [(x: number) => x >= 0 && x < 1, "a number of at least 0 and below 1"],
+    seed: [(x: number) => Number.isInteger(x), "a whole number"],
+  } as const;
+  for (const [name, [isRight, expected]] of Object.entries(ranges)) {
+    const value = sampling[name as keyof typeof ranges];
+    if (value !== undefined && !(typeof value === "number" && isRight(value)))
+      throw refuse(name, expected, describeData(value));
+  }
+}
+
+function listNames(tools: NonNullable<ChatRequest["tools"]>): string {
+  return tools.map((tool) => tool.function.name).join(", ") || "no tools";
+}
+
+function refuse(subject: string, expected: string, received: string): DataError {
+  return new DataError("is wrong", { code: "chat/bad-request", subject, expected, received });
+}

@@ -1,0 +1,156 @@
+import type { ChatMessage, FinishReason, ToolSchema, TrajectorySegment, TurnRecord } from "@cria/core";
+import {
+  type AnswerNode,
+  type InputNode,
+  isAnswer,
+  listAnswers,
+  listPath,
+  type MessageGraph,
+} from "./message-graph.js";
+
+/**
+ * Which answers of an episode its reward teaches. last_branch: those of the conversation whose answer came last. all_branches: all
+ * of them. nodes: all of them, each by what was given to it and to what followed it.
+ */
+export type BranchCredit = "last_branch" | "all_branches" | "nodes";
+
+export interface LayOutOptions {
+  credit: BranchCredit;
+  /** Whether tokens count that a grammar took probability away from. */
+  trainOnConstrained: boolean;
+}
+
+/** An episode's tokens, each answer once. */
+export interface LaidOutGraph {
+  tokenIds: Int32Array;
+  promptLength: number;
+  responseMask: Uint8Array;
+  rolloutLogprobs: Float32Array;
+  turns: TurnRecord[];
+  messages: ChatMessage[];
+  /** Of the conversation that `messages` are of. */
+  toolSchemas: readonly ToolSchema[];
+  /** Undefined where all of it is one conversation. */
+  segments: TrajectorySegment[] | undefined;
+  finishReason: FinishReason;
+  /** By id of an answer: index of its last token. */
+  places: Map<string, number>;
+  answers: number;
+}
+
+/**
+ * The episode as training takes it: each answered conversation from its root on, an answer's tokens before those of what followed
+ * it. The order is that of the graph, whenever its calls arrived: the conversation that began alone stands first, others by
+ * their names.
+ * @returns null when nothing was answered.
+ */
+export function layOutGraph(graph: MessageGraph, { credit, trainOnConstrained }: LayOutOptions): LaidOutGraph | null {
+  const roots = sortRoots([...graph.roots.values()].filter(isAnswered));
+  const answers = roots.flatMap(listAnswered);
+  if (answers.length === 0) return null;
+  const last = answers.reduce((a, b) => (b.order > a.order ? b : a));
+  const taught = credit === "last_branch" ? new Set<unknown>([...listPath(last.parent), last]) : null;
+  const tokens: number[] = [];
+  const mask: number[] = [];
+  const logprobs: number[] = [];
+  const turns: TurnRecord[] = [];
+  const segments: TrajectorySegment[] = [];
+  const places = new Map<string, number>();
+
+  const add = (node: InputNode | AnswerNode) => {
+    const start = tokens.length;
+    if (!isAnswer(node)) {
+      for (const id of node.tokenIds!) {
+        tokens.push(id);
+        mask.push(0);
+        logprobs.push(0);
+      }
+      // The prompt that all begins with is no turn.
+      if (start > 0) turns.push(describeInput(node, start, tokens.length));
+      return;
+    }
+    const said = node.said!;
+    said.tokenIds.forEach((id, i) => {
+      const isTaught = (taught?.has(node) ?? true) && (trainOnConstrained || !said.constrained?.[i]);
+      tokens.push(id);
+      mask.push(isTaught ? 1 : 0);
+      logprobs.push(isTaught ? said.logprobs[i]! : 0);
+    });
+    places.set(node.id, tokens.length - 1);
+    const { startedAt, endedAt } = said;
+    turns.push({ role: "assistant", start, end: tokens.length, startedAt, endedAt });
+  };
+  const follow = (node: InputNode | AnswerNode, parent: number): void => {
+    const segment: TrajectorySegment = { start: tokens.length, end: 0, parent, messages: [] };
+    const index = segments.push(segment) - 1;
+    let at = node;
+    for (;;) {
+      add(at);
+      segment.messages.push(...(isAnswer(at) ? [at.said!.message] : at.messages));
+      const next = listNext(at);
+      segment.end = tokens.length;
+      if (next.length !== 1) {
+        for (const branch of next) follow(branch, index);
+        return;
+      }
+      at = next[0]!;
+    }
+  };
+  for (const root of roots) follow(root, -1);
+  return {
+    tokenIds: Int32Array.from(tokens),
+    promptLength: roots[0]!.tokenIds!.length,
+    responseMask: Uint8Array.from(mask),
+    rolloutLogprobs: Float32Array.from(logprobs),
+    turns,
+    messages: [...listPath(last.parent), last].flatMap((node) =>
+      isAnswer(node) ? [node.said!.message as ChatMessage] : [...node.messages],
+    ),
+    toolSchemas: (listPath(last.parent)[0] as InputNode).tools,
+    segments: segments.length > 1 ? segments : undefined,
+    finishReason: last.said!.finishReason,
+    places,
+    answers: answers.length,
+  };
+}
+
+function isAnswered(input: InputNode): boolean {
+  return listAnswers(input).some(({ state }) => state === "done");
+}
+
+function listAnswered(input: InputNode): AnswerNode[] {
+  return listNext(input).flatMap((answer) => [answer, ...listNext(answer).flatMap(listAnswered)]);
+}
+
+/** What follows a node and was answered, in an order that does not depend on when it came. */
+function listNext(node: AnswerNode): InputNode[];
+function listNext(node: InputNode): AnswerNode[];
+function listNext(node: InputNode | AnswerNode): (InputNode | AnswerNode)[];
+function listNext(node: InputNode | AnswerNode): (InputNode | AnswerNode)[] {
+  if (isAnswer(node)) return [...node.inputs.values()].filter(isAnswered).sort(byId);
+  const groups = [...node.answers].sort(([a], [b]) => (a < b ? -1 : 1));
+  return groups.flatMap(([, answers]) => answers.filter(({ state }) => state === "done"));
+}
+
+/** The first conversation stays first where no other began before it was answered; the order of such others is chance. */
+function sortRoots(roots: readonly InputNode[]): InputNode[] {
+  const sorted = [...roots].sort(byId);
+  const begun = (root: InputNode) => Math.min(...listNext(root).map(({ said }) => said!.startedAt));
+  const [first, second] = [...roots].sort((a, b) => begun(a) - begun(b));
+  if (!first || !second) return sorted;
+  const answered = Math.min(...listNext(first).map(({ said }) => said!.endedAt));
+  return answered <= begun(second) ? [first, ...sorted.filter((root) => root !== first)] : sorted;
+}
+
+function byId(a: { id: string }, b: { id: string }): number {
+  return a.id < b.id ? -1 : 1;
+}
+
+/** Others' turn: its text was there when the answer to it began. */
+function describeInput(input: InputNode, start: number, end: number): TurnRecord {
+  const at = Math.min(
+    ...listAnswers(input).flatMap(({ said }) => (said ? [said.startedAt] : [])),
+    Number.MAX_SAFE_INTEGER,
+  );
+  return { role: input.messages.at(-1)!.role === "tool" ? "tool" : "user", start, end, startedAt: at, endedAt: at };
+}

@@ -1,0 +1,157 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type ChatMessage, ConfigError, type Trajectory } from "@cria/core";
+import { TinyModels } from "@cria/engine/testing";
+import { type AgentContext, type DumpLine, readDump } from "@cria/rollout";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { loadPolicy } from "../policy/load-policy.js";
+import { rollOut } from "../step/roll-out.js";
+import { defineTask } from "../task/task.js";
+import { train } from "./train.js";
+import type { TrainOptions } from "./train-options.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+let model: string;
+beforeAll(async () => {
+  model = await models.write({ seed: 5, embeddingScale: 0.25 });
+});
+
+const rows = ["a", "bb", "ccc"].map((question) => ({ question }));
+type Row = (typeof rows)[number];
+const user = (content: string): ChatMessage => ({ role: "user", content });
+const shareOfAscii = (text: string) => [...text].filter((c) => c < "\x80").length / Math.max(1, text.length);
+
+/** Two parallel conversations, one of which goes on in two ways. */
+async function branchingAgent({ row, session }: AgentContext<Row>, delays = [0, 0]): Promise<number> {
+  const ask = async (...messages: ChatMessage[]) => (await session.complete({ messages, maxTokens: 4 })).message;
+  const [plan, found] = await Promise.all(
+    [row.question, "aside"].map(async (question, i) => {
+      await sleep(delays[i]);
+      return ask(user(question));
+    }),
+  );
+  const ends = [];
+  for (const next of ["x", "y"]) ends.push(await ask(user(row.question), plan!, user(next)));
+  return shareOfAscii([plan!, found!, ...ends].map(({ content }) => content).join(""));
+}
+
+let count = 0;
+const options = (more: object = {}, rollout: object = {}) => ({
+  model,
+  rows,
+  agent: (context: AgentContext<Row>) => branchingAgent(context),
+  folder: join(models.folder, `agent-runs-${count++}`),
+  lora: { rank: 4, alpha: 8 },
+  steps: 2,
+  batchSize: 3,
+  n: 3,
+  learningRate: 1e-2,
+  seed: 1,
+  threads: 1,
+  config: {
+    data: { max_prompt_length: 64, max_response_length: 64 },
+    actor_rollout_ref: { rollout: { max_num_seqs: 16, ...rollout } },
+  },
+  ...more,
+});
+const hash = (file: string | null) => createHash("sha256").update(readFileSync(file!)).digest("hex");
+const failureOf = (work: PromiseLike<unknown>) =>
+  work.then(
+    () => null,
+    (error: unknown) => error,
+  );
+
+describe("train with an agent", () => {
+  it("learns from every branch, to the same bits whatever the agent's timing", async () => {
+    const hashes: string[] = [];
+    for (const delays of [
+      [0, 0],
+      [12, 0],
+      [0, 12],
+    ]) {
+      const run = train(options({ agent: (context: AgentContext<Row>) => branchingAgent(context, delays) }));
+      const { adapter, metrics } = await run;
+      expect(metrics["rollout/failed"]).toBe(0);
+      expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
+      hashes.push(hash(adapter));
+    }
+    expect(new Set(hashes).size).toBe(1);
+  });
+
+  it("branch_credit decides what learns; each way trains another adapter", async () => {
+    const hashes = new Set<string>();
+    for (const branch_credit of ["all_branches", "last_branch", "nodes"] as const)
+      hashes.add(hash((await train(options({ steps: 1 }, { branch_credit }))).adapter));
+    // Without rewards of answers nodes is all_branches, but for the last bits of its sums.
+    expect(hashes.size).toBeGreaterThanOrEqual(2);
+    const wrong = options({
+      config: { algorithm: { adv_estimator: "rloo" }, actor_rollout_ref: { rollout: { branch_credit: "nodes" } } },
+    });
+    const error = await failureOf(train(wrong));
+    expect(error).toBeInstanceOf(ConfigError);
+    expect(error).toMatchObject({ subject: expect.stringContaining("branch_credit nodes") });
+  });
+
+  it("limits of time and calls come from the config", async () => {
+    const endless = async ({ session, row }: AgentContext<Row>) => {
+      const messages = [user(row.question)];
+      for (;;) {
+        const { message } = await session.complete({ messages, maxTokens: 1 });
+        messages.push(message, user("on"));
+      }
+    };
+    const capped = train(options({ agent: endless, steps: 1 }, { agent: { max_calls: 2 } }));
+    const { metrics } = await capped;
+    expect(metrics["rollout/failed"]).toBe(0);
+    expect(metrics["critic/score/mean"]).toBe(0);
+    const late = train(
+      options({ agent: () => new Promise<number>(() => undefined), steps: 1 }, { agent: { timeout_s: 0.05 } }),
+    );
+    expect(String(await failureOf(late))).toContain("no result within 0.05 s");
+  });
+
+  it("is written to the dump with its conversations, each token once", async () => {
+    const run = options({
+      steps: 1,
+      config: { ...options().config, trainer: { rollout_data_dir: join(models.folder, "dump") } },
+    });
+    await train(run as TrainOptions);
+    const lines: DumpLine[] = [];
+    for await (const line of readDump(join(models.folder, "dump", "1.jsonl"))) lines.push(line);
+    expect(lines).toHaveLength(9);
+    const [first] = lines;
+    expect(first!.segments!.length).toBeGreaterThan(2);
+    expect(first!.segments!.at(-1)!.end).toBe(first!.token_ids.length);
+    expect(first!.messages.at(-1)!.role).toBe("assistant");
+  });
+
+  it("a task of an agent is rolled out by an own loop too", async () => {
+    const policy = await loadPolicy(model, { lora: { rank: 4 }, contextSize: 256, threads: 1 });
+    const task = defineTask({
+      rows,
+      agent: (context) => branchingAgent(context),
+      maxPromptLength: 64,
+      maxResponseLength: 64,
+    });
+    try {
+      const groups = await rollOut(policy, task, await task.load(), { n: 2 });
+      expect(groups.trajectories).toHaveLength(6);
+      expect(groups.trajectories.every((t: Trajectory) => t.segments !== undefined)).toBe(true);
+    } finally {
+      await task.dispose();
+      await policy.dispose();
+    }
+  });
+
+  it("refuses an agent without rows, beside a task, and beside tools", async () => {
+    const { agent, ...rest } = options();
+    expect(String(await failureOf(train(rest)))).toMatch(/rows, agent[\s\S]*received: rows/);
+    const task = defineTask({ rows, reward: () => 1 });
+    expect(String(await failureOf(train({ ...rest, agent, task })))).toMatch(/received: task, rows, agent/);
+    expect(() => defineTask({ rows, agent, system: "x" })).toThrow(/stands beside an agent/);
+  });
+});
