@@ -42,9 +42,11 @@ export {
   type ToolListItem,
   type ToolSource,
 } from "./open-tools.js";
+export type { CallStart, CallStartFinder } from "./parsers/call-start.js";
+export { getCallStart, parseNoCalls } from "./parsers/call-starts.js";
 export { parseChatmlJson } from "./parsers/chatml-json.js";
 export { parseDeepseekV3 } from "./parsers/deepseek-v3.js";
-export { parseGptOss } from "./parsers/gpt-oss.js";
+export { harmonyMarks, parseGptOss, readHarmonyHead } from "./parsers/gpt-oss.js";
 export { parseHermes } from "./parsers/hermes.js";
 export { parseLlama3Json } from "./parsers/llama3-json.js";
 export { parseMistral } from "./parsers/mistral.js";
@@ -57,6 +59,7 @@ export {
   resolveToolParser,
   toolParsers,
 } from "./parsers/registry.js";
+export { thinkingTags } from "./parsers/thinking.js";
 export type { ParsedToolCall, ParsedTurn, ToolParser } from "./parsers/tool-parser.js";
 export { readConfigList } from "./read-config-list.js";
 export { createTools } from "./registry.js";

@@ -1,5 +1,6 @@
+import { beginsAtEnd, type CallStart, type CallStartFinder } from "./call-start.js";
 import { findJsonEnd, jsonProblems, skipSpace } from "./json-span.js";
-import { isRecord, makeCall, makeMalformedCall } from "./make-call.js";
+import { isRecord, keepText, makeCall, makeMalformedCall } from "./make-call.js";
 import { skipThinking } from "./thinking.js";
 import type { ParsedToolCall, ParsedTurn } from "./tool-parser.js";
 
@@ -12,6 +13,11 @@ export interface BareJsonOptions {
   /** Whether a list of calls and `{"tool_calls": [...]}` are calls too. */
   lists: boolean;
 }
+
+const openingPattern = /^(\{\s{0,40}["'\w]|\[\s{0,40}\{)/;
+/** As many characters as tell whether brackets open what may be a call, and whether it begins like one. */
+const OPENING_WINDOW = 50;
+const CALL_WINDOW = 120;
 
 /**
  * Calls written as plain JSON among text. An object is a call when it has a name and arguments (or parameters); any
@@ -32,13 +38,14 @@ export function parseBareJson(text: string, options: BareJsonOptions): ParsedTur
     const span = findJsonEnd(text, open);
     if (span.ok) {
       const found = readCalls(text.slice(open, span.end), options);
-      calls.push(...found);
+      calls.push(...keepText(found, text.slice(open, span.end)));
       if (found.length > 0) leaveOut(open, span.end);
       at = span.end;
       continue;
     }
     if (startsLikeCall(text, open)) {
-      calls.push(makeMalformedCall(`${jsonProblems[span.reason]}; expected ${options.shape}`));
+      const call = makeMalformedCall(`${jsonProblems[span.reason]}; expected ${options.shape}`);
+      calls.push(...keepText([call], text.slice(open, span.at)));
       leaveOut(open, span.at);
     }
     // Never back into what was read: that keeps the time linear.
@@ -53,17 +60,48 @@ export function parseBareJson(text: string, options: BareJsonOptions): ParsedTur
 /** The next bracket that may begin a call: `{` before a key, `[` before `{`. Brackets of prose are passed by. */
 function findOpening(text: string, start: number, lists: boolean): number {
   for (let at = start; at < text.length; at++) {
-    if (text[at] === "<" || text[at] === "[") at = skipThinking(text, at);
+    if (text[at] === "<" || text[at] === "[") {
+      for (let end = skipThinking(text, at); end > at; end = skipThinking(text, at)) at = end;
+    }
     if (text[at] !== "{" && !(lists && text[at] === "[")) continue;
-    if (/^(\{\s{0,40}["'\w]|\[\s{0,40}\{)/.test(text.slice(at, at + 50))) return at;
+    if (openingPattern.test(text.slice(at, at + OPENING_WINDOW))) return at;
   }
   return -1;
+}
+
+/** Finds where the first call may begin, the mark before it included, while the text still comes in. */
+export function findBareStart(options: BareJsonOptions): CallStartFinder {
+  return {
+    // Brackets, and what marks before them begin with.
+    candidate: /[{[<`]/,
+    look: (text, at) => {
+      for (const mark of options.before) {
+        if (beginsAtEnd(mark, text, at)) return "wait";
+        if (!text.startsWith(mark, at)) continue;
+        const json = skipSpace(text, at + mark.length);
+        const start = json === text.length ? "wait" : lookForJson(text, json, options);
+        if (typeof start !== "number") return start;
+      }
+      return lookForJson(text, at, options);
+    },
+  };
+}
+
+function lookForJson(text: string, at: number, options: BareJsonOptions): CallStart {
+  if (text[at] !== "{" && !(options.lists && text[at] === "[")) return 1;
+  const window = text.slice(at, at + OPENING_WINDOW);
+  if (!openingPattern.test(window)) return /^.\s*$/.test(window) && window.length < OPENING_WINDOW ? "wait" : 1;
+  const span = findJsonEnd(text, at);
+  if (span.ok) return readCalls(text.slice(at, span.end), options).length > 0 ? "call" : span.end - at;
+  if (startsLikeCall(text, at)) return "call";
+  if (span.reason === "unterminated" || text.length - at < CALL_WINDOW) return "wait";
+  return Math.max(span.at - at, 1);
 }
 
 /** Read in a window: an opening bracket and the first key. */
 function startsLikeCall(text: string, open: number): boolean {
   return /^\[?\s{0,40}\{\s{0,40}["']?(name|function|tool_calls|type["']?\s?:\s?["']function)\b/.test(
-    text.slice(open, open + 120),
+    text.slice(open, open + CALL_WINDOW),
   );
 }
 

@@ -1,5 +1,6 @@
+import { type CallStartFinder, findMarks } from "./call-start.js";
 import { findJsonEnd, jsonProblems, skipSpace } from "./json-span.js";
-import { makeMalformedCall } from "./make-call.js";
+import { keepText, makeMalformedCall } from "./make-call.js";
 import { findOutsideThinking } from "./thinking.js";
 import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
 
@@ -11,6 +12,8 @@ const END = "<｜tool▁call▁end｜>";
 const SHAPE = `${BEGIN}name${SEPARATOR}{...}${END}`;
 /** Names are short: what is longer is no call, and is not searched further. */
 const LONGEST_NAME = 200;
+
+export const findDeepseekStart: CallStartFinder = findMarks([BEGIN, LIST_BEGIN, LIST_END]);
 
 /**
  * The formats of DeepSeek V3, R1 and V3.1, between `<｜tool▁calls▁begin｜>` and `<｜tool▁calls▁end｜>`. V3 and R1 write
@@ -26,7 +29,7 @@ export const parseDeepseekV3: ToolParser = (text) => {
     if (open < 0) break;
     content.push(dropListMarks(text.slice(at, open)));
     const { call, end } = readCall(text, open + BEGIN.length);
-    calls.push(call);
+    calls.push(...keepText([call], text.slice(open, end)));
     at = end;
   }
   const rest = text.slice(at);

@@ -1,9 +1,14 @@
 import { findJsonEnd, jsonProblems, skipSpace } from "./json-span.js";
-import { makeMalformedCall } from "./make-call.js";
+import { keepText, makeMalformedCall } from "./make-call.js";
 import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
 
-const START = "<|start|>";
-const MESSAGE = "<|message|>";
+/** Marks of Harmony: what begins a message, what ends its header, and what ends it. */
+export const harmonyMarks = {
+  start: "<|start|>",
+  message: "<|message|>",
+  ends: ["<|end|>", "<|call|>", "<|return|>"],
+} as const;
+const { start: START, message: MESSAGE } = harmonyMarks;
 const SHAPE = "<|start|>assistant<|channel|>commentary to=functions.name <|constrain|>json<|message|>{...}<|call|>";
 
 interface HarmonyMessage {
@@ -29,7 +34,7 @@ export const parseGptOss: ToolParser = (text) => {
   for (const message of listMessages(text)) {
     const { channel, recipient, body } = message;
     const isCall = recipient.startsWith("functions.");
-    if (isCall) calls.push(readCall(message));
+    if (isCall) calls.push(...keepText([readCall(message)], text.slice(message.from, message.to)));
     else content.push(text.slice(message.from, message.to));
     if (isCall) continue;
     if (channel === "final" || channel === "") said.push(body);
@@ -55,12 +60,19 @@ function* listMessages(text: string): Generator<HarmonyMessage> {
     yield {
       from,
       to: Math.max(to, from + 1),
-      channel: /<\|channel\|>\s*(\w{1,40})/.exec(head)?.[1] ?? "",
-      recipient: /(?:^|\s|>)to=([^\s<]{1,200})/.exec(head)?.[1] ?? "",
+      ...readHarmonyHead(head),
       body: split < 0 ? whole : whole.slice(split + MESSAGE.length),
     };
     from = Math.max(to, from + 1);
   }
+}
+
+/** What the header of a message says: its channel and whom it is addressed to, "" where it does not say. */
+export function readHarmonyHead(head: string): { channel: string; recipient: string } {
+  return {
+    channel: /<\|channel\|>\s*(\w{1,40})/.exec(head)?.[1] ?? "",
+    recipient: /(?:^|\s|>)to=([^\s<]{1,200})/.exec(head)?.[1] ?? "",
+  };
 }
 
 function readCall({ channel, recipient, body }: HarmonyMessage): ParsedToolCall {

@@ -1,11 +1,14 @@
+import { type CallStartFinder, findMarks } from "./call-start.js";
 import { findJsonEnd, skipSpace } from "./json-span.js";
-import { makeMalformedCall, readJsonCall } from "./make-call.js";
+import { keepText, makeMalformedCall, readJsonCall } from "./make-call.js";
 import { findOutsideThinking } from "./thinking.js";
 import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
 
 const OPEN = "<tool_call>";
 const CLOSE = "</tool_call>";
 const SHAPE = '<tool_call>{"name": ..., "arguments": {...}}</tool_call>';
+
+export const findHermesStart: CallStartFinder = findMarks([OPEN]);
 
 /**
  * The Hermes format, of Qwen2.5, Qwen3 and others: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, any
@@ -20,7 +23,7 @@ export const parseHermes: ToolParser = (text) => {
     if (open < 0) return { content: content.join("") + text.slice(at), calls };
     content.push(text.slice(at, open));
     const { call, end } = readBlock(text, open + OPEN.length);
-    calls.push(call);
+    calls.push(...keepText([call], text.slice(open, end)));
     at = end;
   }
 };

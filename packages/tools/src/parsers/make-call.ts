@@ -5,6 +5,11 @@ export function makeMalformedCall(reason: string, name = ""): ParsedToolCall {
   return { name, arguments: {}, error: `error: invalid call (${reason})` };
 }
 
+/** Calls of one stretch of text: those that cannot be run keep what the model wrote. */
+export function keepText(calls: readonly ParsedToolCall[], text: string): ParsedToolCall[] {
+  return calls.map((call) => (call.error === undefined ? call : { ...call, text }));
+}
+
 /** Reads one JSON text as a call. `shape` is what the model should have written, for the error text. */
 export function readJsonCall(json: string, shape: string): ParsedToolCall {
   let value: unknown;

@@ -1,5 +1,6 @@
+import { type CallStartFinder, findMarks } from "./call-start.js";
 import { findJsonEnd, jsonProblems, skipSpace } from "./json-span.js";
-import { makeCall, makeMalformedCall } from "./make-call.js";
+import { keepText, makeCall, makeMalformedCall } from "./make-call.js";
 import { findOutsideThinking } from "./thinking.js";
 import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
 
@@ -8,6 +9,8 @@ const LIST_SHAPE = '[TOOL_CALLS][{"name": ..., "arguments": {...}, "id": ...}]';
 const NAMED_SHAPE = "[TOOL_CALLS]name[ARGS]{...}";
 /** Names and ids are short: what is longer is no call, and is not searched further. */
 const LONGEST_HEAD = 300;
+
+export const findMistralStart: CallStartFinder = findMarks([MARK]);
 
 /**
  * Mistral's formats. Up to v7 (Mistral Nemo) a list of JSON calls follows one mark: `[TOOL_CALLS][{"name": ..., "arguments":
@@ -24,7 +27,7 @@ export const parseMistral: ToolParser = (text) => {
     content.push(text.slice(at, open));
     const start = skipSpace(text, open + MARK.length);
     const block = text[start] === "[" || text[start] === "{" ? readList(text, start) : readNamed(text, start);
-    calls.push(...block.calls);
+    calls.push(...keepText(block.calls, text.slice(open, block.end)));
     at = block.end;
   }
 };

@@ -425,6 +425,7 @@ describe("thinking", () => {
           [`first ${open}${call}${close} then ${open}${call}${call}`, 0],
           [`${open}${call}${close}\n${call}`, 1],
           [`${call}\n${open}${call}${close}\n${call}`, 2],
+          [`${open}${close}${open}${call}${close}`, 0],
           [`${open}${close}${call}`, 1],
         ] as const) {
           const turn = parse(format, text);
@@ -471,6 +472,24 @@ describe("thinking", () => {
     });
     expect(parse("mine", "\n<think>CALL").calls[0]!.name).toBe("");
   });
+});
+
+it("keeps what the model wrote of a call that cannot be run, marks included", () => {
+  const broken: Record<(typeof formats)[number], string> = {
+    "chatml-json": '{"name": "a", "arguments": {"x": tru}}',
+    deepseek_v3: `${mark("call begin")}a${mark("sep")}{"x": tru}${mark("call end")}`,
+    gpt_oss: '<|start|>assistant<|channel|>commentary to=functions.a<|message|>{"x": tru}<|call|>',
+    hermes: '<tool_call>{"name": "a", "arguments": {"x": tru}}</tool_call>',
+    llama3_json: '{"name": "a", "parameters": {"x": tru}}',
+    mistral: '[TOOL_CALLS]a[ARGS]{"x": tru}',
+    python: "```python\nx",
+    qwen3_coder: "<tool_call><function=a></tool_call>",
+  };
+  for (const format of formats) {
+    const before = format === "gpt_oss" ? "<|channel|>analysis<|message|>so<|end|>" : "so\n";
+    const [call] = parse(format, before + broken[format]).calls;
+    expect(call, format).toMatchObject({ error: expect.any(String), text: broken[format] });
+  }
 });
 
 describe.each(formats)("%s under random text", (format) => {

@@ -1,7 +1,11 @@
 import type { ToolSchema } from "@cria/core";
-import { isRecord, makeMalformedCall } from "./make-call.js";
+import type { CallStartFinder } from "./call-start.js";
+import { isRecord, keepText, makeMalformedCall } from "./make-call.js";
 import { skipThinking } from "./thinking.js";
 import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
+
+/** As much of a line as is read. */
+const LINE_WINDOW = 100;
 
 /**
  * Code in a Python fence is a call of the code tool, with the code as its argument. The tool is the first of those given
@@ -14,6 +18,8 @@ export const parsePythonFence: ToolParser = (text, tools = []) => {
   const content: string[] = [];
   let code: string[] | null = null;
   let start = 0;
+  /** Where the open fence begins. */
+  let opened = 0;
   let thoughtUntil = 0;
   for (const line of text.split("\n")) {
     const at = start;
@@ -21,8 +27,10 @@ export const parsePythonFence: ToolParser = (text, tools = []) => {
     if (code === null) {
       thoughtUntil = Math.max(thoughtUntil, findThoughtEnd(text, at, at + line.length, thoughtUntil));
       if (at < thoughtUntil) content.push(line);
-      else if (/^\s{0,3}```(?:python|py|python3)\s*$/i.test(line.slice(0, 100))) code = [];
-      else content.push(line);
+      else if (opensFence(line)) {
+        code = [];
+        opened = at;
+      } else content.push(line);
     } else if (/^\s{0,3}```\s*$/.test(line.slice(0, 100))) {
       calls.push({ name, arguments: { code: code.join("\n") } });
       code = null;
@@ -30,8 +38,27 @@ export const parsePythonFence: ToolParser = (text, tools = []) => {
       code.push(line);
     }
   }
-  if (code !== null) calls.push(makeMalformedCall("the code fence is not closed: ``` is missing", name));
+  if (code !== null) {
+    const call = makeMalformedCall("the code fence is not closed: ``` is missing", name);
+    calls.push(...keepText([call], text.slice(opened)));
+  }
   return { content: content.join("\n"), calls };
+};
+
+function opensFence(line: string): boolean {
+  return /^\s{0,3}```(?:python|py|python3)\s*$/i.test(line.slice(0, LINE_WINDOW));
+}
+
+export const findPythonStart: CallStartFinder = {
+  candidate: /\n/,
+  look: (text, at, isFirst) => {
+    if (!isFirst && text[at] !== "\n") return 1;
+    const start = text[at] === "\n" ? at + 1 : at;
+    const end = text.indexOf("\n", start);
+    const line = text.slice(start, end < 0 ? text.length : end);
+    if (end >= 0 || line.length >= LINE_WINDOW) return opensFence(line) ? "call" : 1;
+    return /^\s{0,3}(?:`{0,2}|```[a-z0-9]{0,7}\s*)$/i.test(line) ? "wait" : 1;
+  },
 };
 
 /** Where the last thinking that opens on the line `[from, to)`, outside of earlier thinking, ends; 0 when none opens. */

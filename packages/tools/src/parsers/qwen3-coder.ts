@@ -1,5 +1,6 @@
 import type { ToolSchema } from "@cria/core";
-import { isRecord, makeMalformedCall } from "./make-call.js";
+import { beginsAtEnd, type CallStartFinder } from "./call-start.js";
+import { isRecord, keepText, makeMalformedCall } from "./make-call.js";
 import { skipThinking, thinkingPattern } from "./thinking.js";
 import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
 import { typeBySchema } from "./type-by-schema.js";
@@ -7,6 +8,24 @@ import { typeBySchema } from "./type-by-schema.js";
 const SHAPE = "<tool_call><function=name><parameter=key>value</parameter></function></tool_call>";
 const TAG =
   /<think>|\[THINK\]|<tool_call>|<\/tool_call>|<function=([^<>\n]{0,200})>|<\/function>|<parameter=([^<>\n]{0,200})>|<\/parameter>/g;
+
+const NAMED_TAG = /<(function|parameter)=[^<>\n]{0,200}>/y;
+const TAG_BEGINNING = /^<(?:function|parameter)=[^<>\n]{0,200}$/;
+
+export const findQwen3CoderStart: CallStartFinder = {
+  candidate: /</,
+  look: (text, at) => {
+    if (text.startsWith("<tool_call>", at)) return "call";
+    NAMED_TAG.lastIndex = at;
+    const tag = NAMED_TAG.exec(text);
+    // A stray parameter is text, whatever its name looks like.
+    if (tag) return tag[1] === "function" ? "call" : tag[0].length;
+    const isBeginning =
+      ["<tool_call>", "<function=", "<parameter="].some((mark) => beginsAtEnd(mark, text, at)) ||
+      TAG_BEGINNING.test(text.slice(at, at + 250));
+    return isBeginning ? "wait" : 1;
+  },
+};
 
 /** A call being read. */
 interface OpenCall {
@@ -35,7 +54,7 @@ export const parseQwen3Coder: ToolParser = (text, tools = []) => {
     return { from, name: null, values: new Map(), parameter: null, closed: false, error: null };
   };
   const finish = (call: OpenCall, end: number) => {
-    calls.push(makeXmlCall(call, tools));
+    calls.push(...keepText([makeXmlCall(call, tools)], text.slice(call.from, end)));
     copied = end;
     open = null;
   };

@@ -1,7 +1,7 @@
 import { skipSpace } from "./json-span.js";
 
 /** Tags between which a model thinks: nothing in there is a call, whatever it looks like. */
-const tags = [
+export const thinkingTags = [
   { open: "<think>", close: "</think>" },
   { open: "[THINK]", close: "[/THINK]" },
 ];
@@ -14,7 +14,7 @@ export const thinkingPattern = /<think>|\[THINK\]/;
  * `at` itself where no thinking opens.
  */
 export function skipThinking(text: string, at: number): number {
-  const tag = tags.find(({ open }) => text.startsWith(open, at));
+  const tag = thinkingTags.find(({ open }) => text.startsWith(open, at));
   if (!tag) return at;
   const close = text.indexOf(tag.close, at + tag.open.length);
   return close < 0 ? text.length : close + tag.close.length;

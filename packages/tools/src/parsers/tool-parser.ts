@@ -8,6 +8,8 @@ export interface ParsedToolCall {
   /** Id that the model gave the call, where its format has ids. */
   id?: string;
   error?: string;
+  /** What the model wrote of a call that cannot be run, marks included; only with `error`. */
+  text?: string;
 }
 
 export interface ParsedTurn {

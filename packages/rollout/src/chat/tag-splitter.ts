@@ -1,0 +1,95 @@
+import { type CallStartFinder, thinkingTags } from "@cria/tools";
+import { countMatchingEnd, type OnSpoken, type TurnSplitter } from "./turn-splitter.js";
+
+/** Splits turns whose thoughts stand between tags and whose calls are marked in the text. */
+export class TagSplitter implements TurnSplitter {
+  private readonly candidate: RegExp;
+  /** Text that is not decided yet, and where in the turn it begins. */
+  private pending = "";
+  private start = 0;
+  /** Length of `pending` from which on it is worth another look: it grows by a quarter, which keeps the time linear. */
+  private nextLook = 0;
+  /** The tag that ends the thinking that is open. */
+  private closing: string | null = null;
+  private isHeld = false;
+
+  constructor(
+    private readonly calls: CallStartFinder,
+    private readonly onSpoken: OnSpoken,
+  ) {
+    this.candidate = new RegExp(`[<[]|${calls.candidate.source}`, "g");
+  }
+
+  push(text: string): void {
+    if (this.isHeld) return;
+    this.pending += text;
+    if (this.pending.length >= this.nextLook) this.split();
+  }
+
+  finish(): number {
+    if (!this.isHeld) this.split();
+    if (this.closing === null || this.isHeld) return this.start;
+    // Thinking that has no end is thinking to the end.
+    this.report("reasoning", 0, this.pending.length);
+    return this.start + this.pending.length;
+  }
+
+  private split(): void {
+    let at = 0;
+    let isWaiting = false;
+    while (at < this.pending.length && !isWaiting && !this.isHeld) {
+      const next = this.closing === null ? this.readText(at) : this.readThoughts(at, this.closing);
+      isWaiting = next === at;
+      at = next;
+    }
+    this.start += at;
+    this.pending = this.pending.slice(at);
+    const left = this.pending.length;
+    this.nextLook = isWaiting ? left + Math.max(1, left >> 2) : 0;
+  }
+
+  /** Reports thoughts from `at` on; returns how far. */
+  private readThoughts(at: number, closing: string): number {
+    const close = this.pending.indexOf(closing, at);
+    if (close >= 0) {
+      this.report("reasoning", at, close);
+      this.closing = null;
+      return close + closing.length;
+    }
+    const end = this.pending.length - countMatchingEnd(this.pending, closing);
+    this.report("reasoning", at, end);
+    return Math.max(at, end);
+  }
+
+  /** Reports text from `at` on; returns how far: `at` itself where only more text can tell. */
+  private readText(at: number): number {
+    const found = this.findCandidate(at);
+    this.report("text", at, found);
+    if (found > at) return found;
+    for (const { open, close } of thinkingTags) {
+      if (this.pending.startsWith(open, at)) {
+        this.closing = close;
+        // Separates it from earlier thoughts.
+        this.onSpoken("reasoning", "\n");
+        return at + open.length;
+      }
+      if (this.pending.length - at < open.length && open.startsWith(this.pending.slice(at))) return at;
+    }
+    const verdict = this.calls.look(this.pending, at, this.start + at === 0);
+    if (verdict === "call") this.isHeld = true;
+    if (typeof verdict === "string") return at;
+    const end = Math.min(at + verdict, this.pending.length);
+    this.report("text", at, end);
+    return end;
+  }
+
+  private findCandidate(at: number): number {
+    if (this.start + at === 0) return 0;
+    this.candidate.lastIndex = at;
+    return this.candidate.exec(this.pending)?.index ?? this.pending.length;
+  }
+
+  private report(kind: "reasoning" | "text", from: number, to: number): void {
+    if (to > from) this.onSpoken(kind, this.pending.slice(from, to));
+  }
+}
