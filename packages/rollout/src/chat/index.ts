@@ -2,3 +2,5 @@ export * from "./chat-model.js";
 export { type ChatCounter, type ChatLimits, ChatSession, type ChatSessionOptions } from "./chat-session.js";
 export { type BranchCredit, type LaidOutGraph, layOutGraph } from "./lay-out-graph.js";
 export { type AnswerNode, type InputNode, isAnswer, listAnswers, listPath, MessageGraph } from "./message-graph.js";
+export { readAnswer } from "./read-answer.js";
+export { TurnStream } from "./turn-stream.js";

@@ -57,7 +57,7 @@ export const findPythonStart: CallStartFinder = {
     const end = text.indexOf("\n", start);
     const line = text.slice(start, end < 0 ? text.length : end);
     if (end >= 0 || line.length >= LINE_WINDOW) return opensFence(line) ? "call" : 1;
-    return /^\s{0,3}`{0,3}[a-z0-9]{0,7}\s*$/i.test(line) ? "wait" : 1;
+    return /^\s{0,3}(?:`{0,2}|```[a-z0-9]{0,7}\s*)$/i.test(line) ? "wait" : 1;
   },
 };
 

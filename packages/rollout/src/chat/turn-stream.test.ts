@@ -1,0 +1,215 @@
+import { defineToolSchema, getToolParser, parseNoCalls, type ToolParser, toolParsers } from "@cria/tools";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { ChatEvent } from "./chat-model.js";
+import { readAnswer } from "./read-answer.js";
+import { TurnStream } from "./turn-stream.js";
+
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
+
+const schema = defineToolSchema("name", "", {
+  type: "object",
+  properties: { x: { type: "object" }, code: { type: "string" } },
+});
+const read = (parse: ToolParser, text: string) => readAnswer(text, parse, [schema], (index) => `call_${index}`).message;
+
+/** Events of a turn whose text comes in these pieces. */
+function stream(parse: ToolParser, pieces: readonly string[]): { told: ChatEvent[]; all: ChatEvent[] } {
+  const all: ChatEvent[] = [];
+  const turn = new TurnStream(parse, (event) => all.push(event));
+  for (const piece of pieces) turn.push(piece);
+  const told = [...all];
+  turn.end(read(parse, pieces.join("")));
+  return { told, all };
+}
+
+const join = (events: readonly ChatEvent[], type: "text" | "reasoning") =>
+  events.flatMap((event) => (event.type === type ? [event.text] : [])).join("");
+
+function cut(text: string, at: readonly number[]): string[] {
+  const places = [...new Set([0, ...at.map((place) => place % (text.length + 1)), text.length])].sort((a, b) => a - b);
+  return places.slice(1).map((end, i) => text.slice(places[i], end));
+}
+
+/** DeepSeek's marks, by their words. */
+const mark = (words: string) => `<｜tool▁${words.replaceAll(" ", "▁")}｜>`;
+/** A call in each format. */
+const calls: Record<string, string> = {
+  "chatml-json": '```json\n{"name": "name", "arguments": {"x": {}}}\n```',
+  deepseek_v3: `${mark("calls begin")}${mark("call begin")}name${mark("sep")}{"x": {}}${mark("call end")}${mark("calls end")}`,
+  gpt_oss: '<|start|>assistant<|channel|>commentary to=functions.name<|message|>{"x": {}}<|call|>',
+  hermes: '<tool_call>\n{"name": "name", "arguments": {"x": {}}}\n</tool_call>',
+  llama3_json: '<|python_tag|>{"name": "name", "parameters": {"x": {}}}',
+  mistral: '[TOOL_CALLS]name[ARGS]{"x": {}}',
+  python: "\n```python\nprint(1)\n```\n",
+  qwen3_coder: "<tool_call>\n<function=name>\n<parameter=x>\n{}\n</parameter>\n</function>\n</tool_call>",
+};
+const formats = Object.keys(calls);
+/** A user's: it is not built in, so no mark of its calls is known. */
+const mine: ToolParser = (text) => ({
+  content: text.replaceAll("CALL", ""),
+  calls: text.includes("CALL") ? [{ name: "name", arguments: {} }] : [],
+});
+const parsers: [string, ToolParser][] = [
+  ...formats.map((format): [string, ToolParser] => [format, getToolParser(format)]),
+  ["a user's", mine],
+  ["none", parseNoCalls],
+];
+
+it("knows a call of every format", () => {
+  expect(formats).toEqual(toolParsers.names());
+});
+
+describe.each(parsers)("%s", (_, parse) => {
+  const pieces = [
+    ..."{}[]\"':,;\\x1 \n<>`",
+    "plain words ",
+    "<think>",
+    "</think>",
+    "[THINK]",
+    "[/THINK]",
+    "<thi",
+    "nk>",
+    '{"name":"name","arguments":{',
+    '{"answer": 5}',
+    '{"name": "name", "arguments": [1]}',
+    '"tool_calls":[',
+    "```",
+    "```json\n",
+    "```python\n",
+    "\n```\n",
+    "<|python_tag|>",
+    "<tool_call>",
+    "</tool_call>",
+    "<function=name>",
+    "<function=",
+    "<parameter=a[THINK]b>",
+    "</parameter>",
+    "</function>",
+    "[TOOL_CALLS]",
+    "[TOOL_CALLS]name[ARGS]{",
+    "<|channel|>analysis<|message|>",
+    "<|channel|>final<|message|>",
+    "<|channel|>commentary to=functions.name<|message|>",
+    "<|start|>assistant",
+    "<|end|>",
+    "<|call|>",
+    mark("calls begin"),
+    mark("calls end"),
+    mark("call begin"),
+    mark("sep"),
+    mark("call end"),
+    "CALL",
+    "\u2028",
+    "☃😀",
+    ...Object.values(calls),
+  ];
+  const text = fc.array(fc.oneof(fc.constantFrom(...pieces), fc.string()), { maxLength: 30 }).map((a) => a.join(""));
+  const places = fc.array(fc.nat(10_000), { maxLength: 60 });
+
+  it("tells the message, however its text is cut, and takes nothing back", () => {
+    fc.assert(
+      fc.property(text, places, (whole, at) => {
+        const message = read(parse, whole);
+        for (const cuts of [cut(whole, at), [whole], [...whole]]) {
+          const { told, all } = stream(parse, cuts);
+          expect(message.content.startsWith(join(told, "text"))).toBe(true);
+          expect((message.reasoning_content ?? "").startsWith(join(told, "reasoning"))).toBe(true);
+          expect(join(all, "text")).toBe(message.content);
+          expect(join(all, "reasoning")).toBe(message.reasoning_content ?? "");
+          expect(all.flatMap((event) => (event.type === "tool_call" ? [event.call] : []))).toEqual(
+            message.tool_calls ?? [],
+          );
+          for (const event of all) if (event.type !== "tool_call") expect(event.text).not.toBe("");
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it("finds the calls that the parser finds in the whole text", () => {
+    fc.assert(
+      fc.property(text, (whole) => {
+        const found = parse(whole, [schema]).calls.filter((each) => each.error === undefined);
+        const given = (read(parse, whole).tool_calls ?? []).map(({ function: { name, arguments: json } }) => ({
+          name,
+          json,
+        }));
+        for (const { name, arguments: values } of found)
+          expect(given).toContainEqual({ name, json: JSON.stringify(values) });
+        const right = given.filter(({ json }) => found.some((each) => JSON.stringify(each.arguments) === json));
+        expect(right.length).toBe(found.length);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it("takes time linear in the text, however small the pieces", () => {
+    const time = (unit: string, size: number) => {
+      const whole = unit.repeat(Math.ceil(size / unit.length));
+      const started = process.cpuUsage();
+      const turn = new TurnStream(parse, () => {});
+      for (let at = 0; at < whole.length; at += 3) turn.push(whole.slice(at, at + 3));
+      const { user, system } = process.cpuUsage(started);
+      return (user + system) / 1000;
+    };
+    const units = [...pieces, '{"a": "', '{"a": [', "[ ", " ;", "\n ", '```json\n{"a": 1} ', "<function=a"];
+    for (const unit of units) time(unit, 2000);
+    const slow = units.filter((unit) => {
+      // Quadratic time would be a ratio of 64.
+      for (let attempt = 0; attempt < 6; attempt++) {
+        const small = Math.min(time(unit, 4000), time(unit, 4000), time(unit, 4000));
+        if (time(unit, 32_000) < 24 * Math.max(small, 0.5)) return false;
+      }
+      return true;
+    });
+    expect(slow).toEqual([]);
+  });
+});
+
+describe("what is told at once", () => {
+  const tell = (format: string, ...pieces: string[]) => stream(getToolParser(format), pieces).told;
+
+  it.each(formats)("%s: what comes before a call, and nothing of the call", (format) => {
+    const spoken = format === "gpt_oss" ? "<|channel|>final<|message|>I look.<|end|>" : "I look. ";
+    const { told, all } = stream(getToolParser(format), [...`${spoken}${calls[format]}`]);
+    expect(join(told, "text")).toBe("I look.");
+    expect(told.length).toBeGreaterThan(1);
+    expect(told.every((event) => event.type === "text")).toBe(true);
+    expect(all.at(-1)).toMatchObject({
+      type: "tool_call",
+      index: 0,
+      call: {
+        id: "call_0",
+        type: "function",
+        function: format === "python" ? { arguments: '{"code":"print(1)"}' } : { name: "name", arguments: '{"x":{}}' },
+      },
+    });
+    expect(
+      all
+        .filter((event) => event.type === "text")
+        .map((event) => event.text)
+        .join(""),
+    ).toBe("I look.");
+  });
+
+  it("thoughts and text, without white space around them", () => {
+    expect(tell("hermes", "<think>\n", " I th", "ink. ", "\n</thi", "nk>\n\nThe ", "answer")).toEqual([
+      { type: "reasoning", text: "I th" },
+      { type: "reasoning", text: "ink." },
+      { type: "text", text: "The" },
+      { type: "text", text: " answer" },
+    ]);
+    expect(join(tell("gpt_oss", "<|channel|>analysis<|message|>Hm", "m.<|end|><|start|>assistant"), "reasoning")).toBe(
+      "Hmm.",
+    );
+  });
+
+  it("JSON and code that turn out to be no calls", () => {
+    expect(join(tell("chatml-json", 'See {"answer": ', "5}", " here"), "text")).toBe('See {"answer": 5} here');
+    expect(join(tell("chatml-json", "```js\nlet x = {", "};\n``` end"), "text")).toBe("```js\nlet x = {};\n``` end");
+    expect(join(tell("python", "a\n```js\nx\n```\nb"), "text")).toBe("a\n```js\nx\n```\nb");
+    expect(join(tell("mistral", "a [TOOL", "S] b"), "text")).toBe("a [TOOLS] b");
+    expect(join(tell("qwen3_coder", "a <function", "> b"), "text")).toBe("a <function> b");
+  });
+});
