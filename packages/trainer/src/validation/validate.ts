@@ -50,7 +50,12 @@ export async function validate(
   options: ValidateOptions,
 ): Promise<Validation> {
   const started = performance.now();
-  const { trajectories: judged } = rollOut(policy, environment, valRows, { ...options, n: options.n ?? 1, seed: SEED, signal });
+  const { trajectories: judged } = rollOut(policy, environment, valRows, {
+    ...options,
+    n: options.n ?? 1,
+    seed: SEED,
+    signal,
+  });
   const trajectories = await judged;
   const scores = trajectories.flatMap(({ rewards }) => rewards.score ?? []);
   return {
