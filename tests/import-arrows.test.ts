@@ -102,6 +102,7 @@ const floors = ["index", "testing", "sft", "run", "validation", "step", "task", 
   "diagnose",
   "step-metrics",
   "stopwatch",
+  "running",
   "config",
 ]);
 

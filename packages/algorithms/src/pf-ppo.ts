@@ -1,6 +1,6 @@
 /**
  * Policy filtration (PF-PPO, Zhang et al. 2024, arXiv:2409.06957): conversations whose reward a reward model can be trusted
- * with are trained on more often than others. The batch is drawn anew from itself, with replacement, by weights of the scores:
+ * with are trained on more often than others. The batch is sampled from itself, with replacement, by weights of the scores:
  *
  *     pow         |score|^weightPow
  *     max_min     1 for the batch's best and worst, 0 for what lies between

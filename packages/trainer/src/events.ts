@@ -91,6 +91,11 @@ export type RunEvent =
 
 export type Report = (event: RunEvent) => void;
 
+/** A function that reports texts as notices. */
+export function makeSay(report: Report | undefined): (text: string) => void {
+  return (text) => report?.({ type: "notice", text });
+}
+
 /** Reports one piece of work, from its beginning on. */
 export class WorkReporter {
   private last: Omit<ProgressEvent, "isEnd"> | null = null;

@@ -4,11 +4,11 @@ import type { ChatSession } from "./chat-session.js";
 /** What a person may type instead of a message. */
 export const chatCommands = {
   help: "what may be typed",
-  reset: "begin the conversation anew",
+  reset: "start the conversation again",
   undo: "take back the last message and its answer",
   retry: "another answer to the last message",
   tools: "the tools, with their parameters",
-  system: "the system message; /system <text> sets another and begins anew, /system - none",
+  system: "the system message; /system <text> sets another and starts again, /system - none",
   quit: "end (also Ctrl-D)",
 } as const;
 
@@ -38,7 +38,7 @@ export async function runChatCommand(session: ChatSession, name: ChatCommand, ar
   switch (name) {
     case "reset":
       await session.reset();
-      return "the conversation begins anew";
+      return "the conversation starts again";
     case "undo": {
       const message = session.undo();
       return message === null ? "there is nothing to take back" : `taken back: ${message}`;
@@ -48,7 +48,7 @@ export async function runChatCommand(session: ChatSession, name: ChatCommand, ar
     case "system":
       if (argument === "") return session.system ?? "there is no system message";
       await session.reset(argument === "-" ? null : argument);
-      return "the conversation begins anew, with that system message";
+      return "the conversation starts again, with that system message";
     case "help":
       return Object.entries(chatCommands)
         .map(([command, meaning]) => `/${command.padEnd(7)} ${meaning}`)

@@ -179,7 +179,7 @@ export class ChatSession {
     return this.take(user, listener, signal);
   }
 
-  /** Begins anew, with another system message if one is given. */
+  /** Starts the conversation again, with another system message if one is given. */
   async reset(system = this.options.system): Promise<void> {
     await this.close();
     this.options.system = system;
@@ -219,7 +219,7 @@ export class ChatSession {
         subject: "the message",
         expected: `at most ${Math.max(0, size - used - 1)} tokens: the conversation has ${used} of ${size}`,
         received: `${delta.length} tokens`,
-        remedy: "take back with /undo, begin anew with /reset, or give more room with --context",
+        remedy: "take back with /undo, start again with /reset, or give more room with --context",
       });
     }
     this.messages.push(...said);

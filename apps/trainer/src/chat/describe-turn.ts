@@ -23,7 +23,7 @@ export function describeEnd({ finishReason }: ChatTurn, { used, size }: { used: 
     case "turns":
       return "stopped: it went on calling tools";
     case "context":
-      return `cut: the conversation fills its context, ${used} of ${size} tokens; /undo takes back, /reset begins anew, --context gives more room`;
+      return `cut: the conversation fills its context, ${used} of ${size} tokens; /undo takes back, /reset starts again, --context gives more room`;
     case "stop":
       return null;
   }

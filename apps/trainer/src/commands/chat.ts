@@ -24,7 +24,10 @@ const args = {
   format: { type: "string", description: "How the model writes calls (default: the run's, or by its template)" },
   system: { type: "string", description: 'System message (default: that of the run\'s first row; "": none)' },
   temperature: { type: "string", description: "0 is greedy (default: the run's, else 0.7)" },
-  "top-p": { type: "string", description: "Sample from the likeliest tokens of this share alone (default: the run's)" },
+  "top-p": {
+    type: "string",
+    description: "Sample from the likeliest tokens whose probabilities add up to this (default: the run's)",
+  },
   "max-tokens": { type: "string", description: "Most tokens of an answer (default: what the context leaves)" },
   seed: { type: "string", description: "The same seed and messages give the same answers (default: drawn)" },
   context: { type: "string", description: "Most tokens of the conversation (default: the model's, at most 4096)" },

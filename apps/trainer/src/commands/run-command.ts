@@ -39,7 +39,7 @@ export async function runCommand(args: ParsedArgs, work: (signal: AbortSignal) =
   }
 }
 
-/** The command line again, as one types it. `resume_mode=disable` would start anew. */
+/** The command line again, as one types it. `resume_mode=disable` would start a new run. */
 function describeResume(): string {
   const words = process.argv.slice(2).filter((word) => !word.startsWith("trainer.resume_mode="));
   const mode = words.length < process.argv.length - 2 ? ["trainer.resume_mode=auto"] : [];

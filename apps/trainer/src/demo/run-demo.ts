@@ -4,11 +4,12 @@ import {
   dumpTrajectories,
   loadConfig,
   openSession,
+  type Report,
   RunFolder,
   readSuccess,
-  runTraining,
   type Session,
   trainConfigSchema,
+  trainSession,
   validate,
   writeAtomically,
 } from "@cria/trainer";
@@ -51,6 +52,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
   const overrides = [
     `actor_rollout_ref.rollout.seed=${options.seed}`,
     `data.seed=${options.seed}`,
+    "trainer.val_before_train=false",
     ...(options.overrides ?? []),
   ];
   if (options.steps !== null) overrides.push(`trainer.total_training_steps=${options.steps}`);
@@ -66,26 +68,13 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     const run = await RunFolder.create(`${options.cwd}/runs/demo`);
     await run.clear();
     await run.writeConfig(config);
-    await run.writeOrigin(session.policy.engine.info.path, folder);
     const { info } = session.policy.engine;
     say(
       `${pc.bold("cria demo")}: ${info.name}, ${formatCount(info.parameterCount)} parameters, LoRA ${formatCount(info.trainableParameterCount)}; ${info.device}, ${info.threads} threads, seed ${options.seed}`,
     );
 
     const before = await measure(session, "before", options.silent);
-    const progress = new Progress({
-      label: "train   ",
-      total: countSteps(session.config, session.trainRows.length),
-      silent: options.silent,
-    });
-    const history = await runTraining(session, run, {
-      onStep: (step, _, m) =>
-        progress.update(
-          step,
-          `reward ${m["critic/rewards/mean"]?.toFixed(2)} · success ${m["reward/score/mean"]?.toFixed(2)} · ${formatCount(m["perf/throughput"]!)} tok/s`,
-        ),
-    });
-    progress.finish();
+    const history = await trainPolicy(session, run, folder, options.silent);
     const after = await measure(session, "after", options.silent);
 
     const total = (name: string) => history.reduce((sum, m) => sum + (m[name] ?? 0), 0);
@@ -116,6 +105,23 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
   } finally {
     await session.dispose();
   }
+}
+
+/** Trains without the session's validations: the demo makes its own. Returns the metrics of the steps. */
+async function trainPolicy(session: Session, folder: RunFolder, configFolder: string, silent: boolean) {
+  const total = countSteps(session.config, session.trainRows.length);
+  const progress = new Progress({ label: "train   ", total, silent });
+  const report: Report = (event) => {
+    if (event.type !== "step") return;
+    const { step, metrics: m } = event;
+    progress.update(
+      step,
+      `reward ${m["critic/rewards/mean"]?.toFixed(2)} · success ${m["reward/score/mean"]?.toFixed(2)} · ${formatCount(m["perf/throughput"]!)} tok/s`,
+    );
+  };
+  const { steps } = await trainSession({ ...session, valRows: [] }, { folder, configFolder, report });
+  progress.finish();
+  return steps;
 }
 
 async function measure(

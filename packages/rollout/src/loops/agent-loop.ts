@@ -62,7 +62,7 @@ export interface SamplingParams {
   temperature: number;
   topP: number;
   topK: number;
-  /** Tokens less likely than so many times the likeliest are not sampled; 0: all are. */
+  /** Min-p: do not sample tokens whose probability is below this share of the likeliest token's; 0: no limit. */
   minP: number;
   /** Texts that end a turn; each stays in it. */
   stop: readonly string[];

@@ -16,8 +16,10 @@ import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { checkConfig } from "../config/check-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
+import type { RunEvent } from "../events.js";
 import { Policy } from "../policy/policy.js";
-import { listEngines, runTraining } from "../run/run-training.js";
+import { listEngines } from "../run/run-state.js";
+import { trainSession } from "../run/train-session.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { openTinySession, type TinySession, type TinySessionOptions } from "../testing/tiny-session.js";
@@ -33,7 +35,7 @@ const options: TinySessionOptions = {
   prompts: ["a", "bb", "ccc", "dddd", "eeeee"],
   data: { train_batch_size: 2 },
   actor: { ppo_mini_batch_size: 1, optim: { lr: 1e-2, lr_warmup_steps: 4 } },
-  trainer: { total_training_steps: 6, save_freq: 1 },
+  trainer: { total_training_steps: 6, save_freq: 1, val_before_train: false },
 };
 
 /** Trains a session's config as `cria train` does, as far as `until`. */
@@ -43,12 +45,11 @@ async function train(
 ): Promise<{ said: string[]; history: StepMetrics[]; path: string }> {
   const said: string[] = [];
   session.config.trainer.total_training_steps = until;
-  const run = await openRun(session.config, (text) => said.push(text));
-  try {
-    return { said, path: run.folder.path, history: await runTraining(session, run.folder, run) };
-  } finally {
-    await run.close();
-  }
+  const report = (event: RunEvent) => {
+    if (event.type === "notice") said.push(event.text);
+  };
+  const { path, steps } = await trainSession(session, { report });
+  return { said, path, history: steps };
 }
 
 /** A session like the given one, as a new process would open it: same config, an engine that learned nothing. */

@@ -12,7 +12,7 @@ const model = z.strictObject({
     .min(0)
     .default(0)
     .describe("Rank of the LoRA adapter that is trained; 0: full training, of an F32 model."),
-  lora_alpha: z.number().positive().default(16).describe("The adapter counts lora_alpha / lora_rank times."),
+  lora_alpha: z.number().positive().default(16).describe("The adapter is scaled by lora_alpha / lora_rank."),
   target_modules: targetModulesSchema
     .default("all-linear")
     .describe(
@@ -72,8 +72,12 @@ const optim = z.strictObject({
     .describe("Steps over which lr rises; -1: lr_warmup_steps_ratio says it."),
   lr_warmup_steps_ratio: z.number().min(0).max(1).default(0.1).describe("The warm-up as a share of all steps."),
   min_lr_ratio: z.number().min(0).max(1).default(0.05).describe("Share of lr that is left at the end of a cosine."),
-  num_cycles: z.number().min(0).default(0.5).describe("Of a cosine: half a cycle falls once."),
-  clip_grad: z.number().min(0).default(1).describe("Longest gradient, by its norm; 0: no limit."),
+  num_cycles: z.number().min(0).default(0.5).describe("Of a cosine: number of cycles; half a cycle falls once."),
+  clip_grad: z
+    .number()
+    .min(0)
+    .default(1)
+    .describe("Largest norm of the gradient, which is scaled down to it; 0: no limit."),
 });
 
 const trainer = trainerSection

@@ -13,11 +13,11 @@ export interface GenerateTextOptions {
   maxTokens?: number;
   /** At least 0; default 0: greedy. */
   temperature?: number;
-  /** Sample from the likeliest tokens of so much probability, in (0, 1]; default 1: from all. */
+  /** Top-p: sample from the likeliest tokens whose probabilities add up to this, in (0, 1]; default 1: from all. */
   topP?: number;
-  /** Sample from so many of the likeliest tokens; default 0: from all. */
+  /** Top-k: sample from this many of the likeliest tokens; default 0: from all. */
   topK?: number;
-  /** Tokens less likely than so many times the likeliest are not sampled, in [0, 1); default 0: all may be. */
+  /** Min-p: do not sample tokens whose probability is below this share of the likeliest token's, in [0, 1); default 0. */
   minP?: number;
   /** Decides what is sampled: the same seed and prompt give the same text. Default: the policy's. */
   seed?: number;

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
+import { RunFolder } from "../checkpoints/run-folder.js";
 import type { Problem } from "../diagnose/find-problems.js";
 import { openTinySession, type TinySession } from "../testing/tiny-session.js";
 import type { TrackedStep, Tracker } from "../trackers/tracker.js";
@@ -44,11 +45,12 @@ async function train(session: TinySession, tracker = new TestTracker()) {
   return { ...summary, said, told, tracker };
 }
 
-const readMetrics = (path: string) =>
-  readFileSync(join(path, "metrics.jsonl"), "utf8")
+const readLines = (file: string) =>
+  readFileSync(file, "utf8")
     .trim()
     .split("\n")
-    .map((line) => JSON.parse(line) as Record<string, number>);
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+const readMetrics = (path: string) => readLines(join(path, "metrics.jsonl")) as Record<string, number>[];
 
 describe("validation", () => {
   it("before training, every test_freq, and at the end; trackers see what the file has", async () => {
@@ -180,6 +182,33 @@ describe("the end of a run", () => {
 });
 
 describe("where a run writes", () => {
+  it("a folder of the caller's has metrics and trajectories of each step and the adapter, but no checkpoints", async () => {
+    const session = await open({ total_training_steps: 3, save_freq: 2, val_before_train: false });
+    const folder = await RunFolder.create(join(session.folder, "out"));
+    const { path, steps } = await trainSession(session, { folder });
+    expect(readMetrics(path)).toEqual(JSON.parse(JSON.stringify(steps)));
+    expect(steps.map((m) => m["training/global_step"])).toEqual([1, 2, 3]);
+    expect(steps.map((m) => "timing_s/save_checkpoint" in m)).toEqual([false, true, true]);
+    expect(steps.map((m) => "val-core/test/reward/mean@1" in m)).toEqual([false, false, true]);
+    expect(readdirSync(path).sort()).toEqual(["adapter.gguf", "metrics.jsonl", "rollouts", "run.json", "validation"]);
+    const trajectories = readLines(folder.file("rollouts", "3.jsonl"));
+    expect(trajectories).toHaveLength(12);
+    for (const t of trajectories) {
+      const lengths = ["token_ids", "response_mask", "rollout_logprobs"].map((name) => (t[name] as unknown[]).length);
+      expect(new Set(lengths).size).toBe(1);
+    }
+    // The adapter is the trained one: a fresh engine with it samples as this one does.
+    const options = { path: session.config.actor_rollout_ref.model.path, contextSize: 56, maxSequences: 16 };
+    const again = await models.load({}, { ...options, lora: { path: folder.file("adapter.gguf") } });
+    const plain = await models.load({}, { ...options, lora: { rank: 4, alpha: 8 } });
+    const tokenIds = trajectories[0]!.token_ids as number[];
+    const score = async (engine: typeof session.policy.engine) => [
+      ...(await engine.score([{ tokenIds }]))[0]!.logprobs,
+    ];
+    expect(await score(again)).toEqual(await score(session.policy.engine));
+    expect(await score(plain)).not.toEqual(await score(session.policy.engine));
+  });
+
   it("data folders may lie elsewhere; without the file logger there is no metrics.jsonl", async () => {
     const session = await open({ total_training_steps: 1, logger: ["console"] });
     session.config.trainer.rollout_data_dir = join(session.folder, "r");

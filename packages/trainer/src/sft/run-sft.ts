@@ -5,7 +5,7 @@ import { ConfigError } from "@cria/core";
 import { checkRun, type OpenedRun, openRun } from "../checkpoints/open-run.js";
 import { resolvePath } from "../config/paths.js";
 import type { SftConfig } from "../config/sft-config.js";
-import { type Report, WorkReporter } from "../events.js";
+import { makeSay, type Report, WorkReporter } from "../events.js";
 import { TrainingInterrupted } from "../run/run-steps.js";
 import { makeTrackers, startTrackers, type Trackers } from "../trackers/open-trackers.js";
 import type { Tracker } from "../trackers/tracker.js";
@@ -43,7 +43,7 @@ export interface RunSftOptions {
 export async function runSft(config: SftConfig, folder: string, options: RunSftOptions = {}): Promise<SftResult> {
   const { trainer } = config;
   const { report, signal } = options;
-  const say = (text: string) => report?.({ type: "notice", text });
+  const say = makeSay(report);
   const output = trainer.output_path === null ? null : resolvePath(folder, trainer.output_path);
   if (output) await checkWritable(output);
   await checkRun(config);

@@ -8,9 +8,9 @@ import {
 } from "../checkpoints/checkpoint-store.js";
 import type { RunFolder } from "../checkpoints/run-folder.js";
 import { SavePoints } from "../checkpoints/save-points.js";
+import { saveWeights } from "../checkpoints/save-weights.js";
 import type { SftConfig } from "../config/sft-config.js";
 import { runSteps } from "../run/run-steps.js";
-import { saveWeights } from "../run/run-training.js";
 import { computeLearningRate } from "../step/learning-rate.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { type BatchesState, BucketedBatches } from "./bucketed-batches.js";

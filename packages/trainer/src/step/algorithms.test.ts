@@ -12,9 +12,8 @@ import type { Trajectory } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import type { DatasetRow } from "@cria/rollout";
 import { afterAll, describe, expect, it } from "vitest";
-import { openRun } from "../checkpoints/open-run.js";
-import { runTraining } from "../run/run-training.js";
 import { openSession } from "../run/session.js";
+import { trainSession } from "../run/train-session.js";
 import { dropTimes } from "../testing/drop-times.js";
 import { openTinySession, type TinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
 import { runTrainingStep } from "./training-step.js";
@@ -272,12 +271,7 @@ describe("a resumed run", () => {
     };
     const train = async (session: TinySession, until: number) => {
       session.config.trainer.total_training_steps = until;
-      const run = await openRun(session.config, () => {});
-      try {
-        return (await runTraining(session, run.folder, run)).map(dropTimes);
-      } finally {
-        await run.close();
-      }
+      return (await trainSession(session)).steps.map(dropTimes);
     };
     const whole = await train(await open(options), 4);
     const first = await open(options);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
 import { openTinySession, type TinySession } from "../testing/tiny-session.js";
-import { computeLearningRate, countWarmupSteps, type LearningRateOptions } from "./learning-rate.js";
+import { computeLearningRate, countSteps, countWarmupSteps, type LearningRateOptions } from "./learning-rate.js";
 import { runTrainingStep } from "./training-step.js";
 
 const models = new TinyModels();
@@ -142,5 +142,14 @@ describe("the learning rate", () => {
     }
     expect(Math.abs(losses[0]!)).toBeLessThan(1e-6);
     expect(Math.abs(losses[1]!)).toBeGreaterThan(1e-3);
+  });
+});
+
+describe("a training", () => {
+  it("has as many steps as its epochs, unless the config says how many", async () => {
+    const session = await openTinySession(models, { data: { train_batch_size: 1 }, trainer: { total_epochs: 2 } });
+    expect(countSteps(session.config, session.trainRows.length)).toBe(6);
+    session.config.trainer.total_training_steps = 4;
+    expect(countSteps(session.config, session.trainRows.length)).toBe(4);
   });
 });

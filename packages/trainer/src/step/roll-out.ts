@@ -12,11 +12,11 @@ export interface RollOutOptions {
   n?: number;
   /** Of sampling, at least 0; 0 is greedy. Default 1. */
   temperature?: number;
-  /** Sample from the likeliest tokens of so much probability, in (0, 1]; default 1: from all. */
+  /** Top-p: sample from the likeliest tokens whose probabilities add up to this, in (0, 1]; default 1: from all. */
   topP?: number;
-  /** Sample from so many of the likeliest tokens; default 0: from all. */
+  /** Top-k: sample from this many of the likeliest tokens; default 0: from all. */
   topK?: number;
-  /** Tokens less likely than so many times the likeliest are not sampled, in [0, 1); default 0: all may be. */
+  /** Min-p: do not sample tokens whose probability is below this share of the likeliest token's, in [0, 1); default 0. */
   minP?: number;
   /** With step, row and sample it decides every random draw; default: the policy's. */
   seed?: number;

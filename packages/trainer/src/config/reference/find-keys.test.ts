@@ -26,7 +26,7 @@ describe("cria config", () => {
         key: "actor_rollout_ref.actor.grad_clip",
         type: "a number, at least 0",
         default: 1,
-        meaning: "Longest gradient, by its norm; 0: no limit.",
+        meaning: "Largest norm of the gradient, which is scaled down to it; 0: no limit.",
         required: false,
         verl: null,
         other_names: ["actor_rollout_ref.actor.optim.clip_grad"],

@@ -41,7 +41,10 @@ export const actorSection = z.strictObject({
     .default(null)
     .describe("Tokens of a micro-batch, padding included; null: chosen by model and memory. The result is the same."),
   ppo_epochs: z.int().positive().default(1).describe("Passes over a step's batch."),
-  shuffle: z.boolean().default(true).describe("Mini-batches mix the prompts of a step anew in each pass."),
+  shuffle: z
+    .boolean()
+    .default(true)
+    .describe("Shuffle the prompts of a step before each pass, so that mini-batches differ from pass to pass."),
   clip_ratio: z.number().positive().default(0.2).describe("How far a token's probability ratio counts, on both sides."),
   clip_ratio_low: z
     .number()
@@ -83,7 +86,11 @@ export const actorSection = z.strictObject({
     .string()
     .default("low_var_kl")
     .meta({ description: "How that KL is estimated.", examples: klEstimates.names() }),
-  grad_clip: z.number().min(0).default(1).describe("Longest gradient, by its norm; 0: no limit."),
+  grad_clip: z
+    .number()
+    .min(0)
+    .default(1)
+    .describe("Largest norm of the gradient, which is scaled down to it; 0: no limit."),
   policy_loss: policyLoss.prefault({}),
   tau_pos: z.number().positive().default(1).describe("Of the loss sapo: temperature where the advantage is above 0."),
   tau_neg: z.number().positive().default(1).describe("Of the loss sapo: temperature elsewhere."),

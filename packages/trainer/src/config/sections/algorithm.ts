@@ -6,9 +6,13 @@ const klController = z.strictObject({
     .enum(["fixed", "adaptive"])
     .default("fixed")
     .describe("Whether the coefficient of the KL in the reward stays, or follows target_kl."),
-  kl_coef: z.number().min(0).default(0.001).describe("The coefficient, at first."),
+  kl_coef: z.number().min(0).default(0.001).describe("The initial coefficient."),
   target_kl: z.number().positive().default(0.1).describe("Of adaptive: the KL to hold."),
-  horizon: z.number().positive().default(10_000).describe("Of adaptive: in how many conversations."),
+  horizon: z
+    .number()
+    .positive()
+    .default(10_000)
+    .describe("Of adaptive: conversations in which an error of 20 % changes the coefficient by about 20 %."),
 });
 
 const filterGroups = z.strictObject({
@@ -31,7 +35,7 @@ const rolloutCorrection = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      "Weigh the loss by the ratio of training graph and sampler, of each token or of the sequence; null: not.",
+      "Weigh the loss by the ratio of training graph and sampler, of each token or of the sequence; null: do not.",
     ),
   rollout_is_threshold: z
     .union([
@@ -125,6 +129,8 @@ export const algorithmSection = z.strictObject({
   use_pf_ppo: z
     .boolean()
     .default(false)
-    .describe("Updates train on as many conversations, drawn anew by their scores (PF-PPO)."),
+    .describe(
+      "Updates train on a sample of the conversations of the same size, drawn with replacement by their scores (PF-PPO).",
+    ),
   pf_ppo: policyFiltration.prefault({}),
 });

@@ -35,7 +35,10 @@ export const criticSection = z.strictObject({
     .default(null)
     .describe("Tokens of a micro-batch, padding included; null: the actor's."),
   ppo_epochs: z.int().positive().nullable().default(null).describe("Passes over a step's batch; null: the actor's."),
-  shuffle: z.boolean().default(true).describe("Mini-batches mix the prompts of a step anew in each pass."),
+  shuffle: z
+    .boolean()
+    .default(true)
+    .describe("Shuffle the prompts of a step before each pass, so that mini-batches differ from pass to pass."),
   cliprange_value: z
     .number()
     .positive()
@@ -45,5 +48,9 @@ export const criticSection = z.strictObject({
     .string()
     .default("token-mean")
     .meta({ description: "How the losses of tokens become one.", examples: aggregations.names() }),
-  grad_clip: z.number().min(0).default(1).describe("Longest gradient, by its norm; 0: no limit."),
+  grad_clip: z
+    .number()
+    .min(0)
+    .default(1)
+    .describe("Largest norm of the gradient, which is scaled down to it; 0: no limit."),
 });

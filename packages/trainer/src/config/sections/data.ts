@@ -44,7 +44,7 @@ export const dataSection = z.strictObject({
     .default(false)
     .describe("The rendered prompt goes to reward functions (extraInfo.full_prompt) and into dumps."),
   shuffle: z.boolean().default(true).describe("Draw rows in another order in each epoch."),
-  seed: z.int().default(0).describe("Of that order, and of the part that train_max_samples takes."),
+  seed: z.int().default(0).describe("Seed of that order, and of the rows that train_max_samples takes."),
   train_max_samples: z
     .int()
     .min(-1)

@@ -13,7 +13,7 @@ export const modelSection = z.strictObject({
     .positive()
     .nullable()
     .default(null)
-    .describe("The adapter counts lora_alpha / lora_rank times; null: 16, or that of lora_adapter_path."),
+    .describe("The adapter is scaled by lora_alpha / lora_rank; null: 16, or that of lora_adapter_path."),
   target_modules: targetModulesSchema
     .default("all-linear")
     .describe(

@@ -36,7 +36,7 @@ export function makeOptimizer(lr: number) {
         .default(0)
         .transform((ratio) => ratio ?? 0)
         .describe("Of cosine: where it begins to rise and where it ends, as a share of lr."),
-      num_cycles: z.number().min(0).default(0.5).describe("Of cosine: half a cycle falls once."),
+      num_cycles: z.number().min(0).default(0.5).describe("Of cosine: number of cycles; half a cycle falls once."),
       weight_decay: z
         .number()
         .min(0)

@@ -61,7 +61,7 @@ const rewardModelEntry = z
       .describe("Of judge: the least that it may give. The score is (given - min_score) / (max_score - min_score)."),
     max_score: z.number().default(10).describe("Of judge: the most that it may give."),
     max_tokens: z.int().positive().default(512).describe("Of judge: most tokens of a verdict."),
-    temperature: z.number().min(0).default(0).describe("Of judge: of its sampling; 0: greedy."),
+    temperature: z.number().min(0).default(0).describe("Of judge: its sampling temperature; 0: greedy."),
     yes: z.string().min(1).default("Yes").describe("Of yes_no: the answer that counts 1."),
     no: z.string().min(1).default("No").describe("Of yes_no: the answer that counts 0."),
     max_model_len: z.int().positive().default(4096).describe("Tokens of prompt and verdict, with a GGUF."),

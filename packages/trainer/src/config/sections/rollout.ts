@@ -7,7 +7,7 @@ const minP = z
   .min(0)
   .lt(1)
   .default(0)
-  .describe("Tokens less likely than so many times the likeliest are not sampled; 0: all may be.");
+  .describe("Min-p: do not sample tokens whose probability is below this share of the likeliest token's; 0: no limit.");
 
 const multiTurn = z.strictObject({
   enable: z.boolean().default(true).describe("false: one turn, without tools and interactions."),
@@ -38,7 +38,7 @@ const multiTurn = z.strictObject({
     .positive()
     .default(1)
     .describe("An interaction answers when the number of assistant turns is a multiple of this."),
-  interaction_prob: z.number().min(0).max(1).default(1).describe("Chance that it then does."),
+  interaction_prob: z.number().min(0).max(1).default(1).describe("Probability that it then answers."),
   max_parallel_calls: z
     .int()
     .positive()
@@ -90,9 +90,14 @@ const multiTurn = z.strictObject({
 
 const valKwargs = z.strictObject({
   do_sample: z.boolean().default(false).describe("false: greedy, whatever temperature says."),
-  temperature: z.number().min(0).default(1).describe("Of sampling, with do_sample."),
-  top_p: z.number().gt(0).max(1).default(1).describe("Sample from the likeliest tokens of so much probability."),
-  top_k: z.int().default(-1).describe("Sample from so many of the likeliest tokens; -1 or 0: from all."),
+  temperature: z.number().min(0).default(1).describe("Sampling temperature, with do_sample."),
+  top_p: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(1)
+    .describe("Top-p: sample from the likeliest tokens whose probabilities add up to this."),
+  top_k: z.int().default(-1).describe("Top-k: sample from this many of the likeliest tokens; -1 or 0: from all."),
   min_p: minP,
   n: z.int().positive().default(1).describe("Samples of each prompt."),
 });
@@ -130,9 +135,14 @@ export const rolloutSection = z.strictObject({
     .number()
     .positive()
     .default(1)
-    .describe("Of sampling in training; logprobs are those at this temperature."),
-  top_p: z.number().gt(0).max(1).default(1).describe("Sample from the likeliest tokens of so much probability."),
-  top_k: z.int().default(-1).describe("Sample from so many of the likeliest tokens; -1 or 0: from all."),
+    .describe("Sampling temperature in training; logprobs are computed at this temperature."),
+  top_p: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(1)
+    .describe("Top-p: sample from the likeliest tokens whose probabilities add up to this."),
+  top_k: z.int().default(-1).describe("Top-k: sample from this many of the likeliest tokens; -1 or 0: from all."),
   min_p: minP,
   stop: z
     .union([z.string(), z.array(z.string())])
@@ -172,7 +182,7 @@ export const rolloutSection = z.strictObject({
     .max(256)
     .default(64)
     .describe("Conversations in the KV cache at once, 1 to 256; others wait."),
-  seed: z.int().default(0).describe("Of sampling, and of what a new adapter starts from."),
+  seed: z.int().default(0).describe("Seed of sampling, and of a new adapter's initial weights."),
   deterministic: z
     .boolean()
     .default(true)

@@ -43,7 +43,7 @@ export const trainerSection = z.strictObject({
     .enum(["auto", "disable", "resume_path"])
     .default("auto")
     .describe(
-      "auto: go on from the newest checkpoint of the run folder; disable: start anew; resume_path: from resume_from_path.",
+      "auto: go on from the newest checkpoint of the run folder; disable: start a new run; resume_path: go on from resume_from_path.",
     ),
   resume_from_path: z
     .union([z.string(), z.literal(false).transform(() => null)])
@@ -90,7 +90,7 @@ export const trainerSection = z.strictObject({
     .string()
     .nullable()
     .default(null)
-    .describe("The same of validation's conversations; null: validation/ of the run folder."),
+    .describe("Folder of validation's conversations; null: validation/ of the run folder."),
   log_val_generations: z
     .int()
     .min(0)

@@ -1,0 +1,121 @@
+import { join } from "node:path";
+import type { RunFolder } from "../checkpoints/run-folder.js";
+import { writeLines } from "../checkpoints/run-folder.js";
+import { findProblems, type Problem } from "../diagnose/find-problems.js";
+import type { Report } from "../events.js";
+import type { StepResult } from "../step/training-step.js";
+import type { StepMetrics } from "../step-metrics.js";
+import type { Generation } from "../trackers/generation.js";
+import type { Trackers } from "../trackers/open-trackers.js";
+import { pickGenerations } from "../trackers/pick-generations.js";
+import { dumpTrajectories } from "../validation/dump-trajectories.js";
+import { runValidation } from "../validation/run-validation.js";
+import type { Validation } from "../validation/validate.js";
+import {
+  compareEnds,
+  type Measurements,
+  measureStep,
+  type RunProgress,
+  readFirstValidation,
+} from "./measure-progress.js";
+import type { Session } from "./session.js";
+
+export interface RunRecordParts {
+  session: Session;
+  folder: RunFolder;
+  trackers: Trackers;
+  report?: Report;
+}
+
+/** What a run measures: it goes to the run folder, the trackers and the report, and says at the end how far the run came. */
+export class RunRecord {
+  private readonly history: StepMetrics[] = [];
+  private readonly measurements: Measurements = { heldOut: [], training: [] };
+  /** Conversations of the last validation, until its step is logged. */
+  private generations: Generation[] | undefined;
+  private hasProblem = false;
+
+  constructor(private readonly parts: RunRecordParts) {}
+
+  /** Takes in what a resumed run measured before: it may have learned all that there is. */
+  async restore(): Promise<void> {
+    this.history.push(...(await this.parts.folder.readMetrics()));
+    this.measurements.training.push(...this.history.flatMap((metrics) => measureStep(metrics) ?? []));
+    const first = await readFirstValidation(this.validationFolder);
+    if (first) this.measurements.heldOut.push(first);
+  }
+
+  /** Success of the last validation; null before the first. */
+  get heldOut(): number | null {
+    return this.measurements.heldOut.at(-1)?.success ?? null;
+  }
+
+  /** Validates the policy that a step left, and returns the step's further metrics; none where nothing is held out. */
+  async validate(step: number): Promise<StepMetrics> {
+    const { session } = this.parts;
+    const result = await this.runValidation(step, `${step}.jsonl`);
+    if (!result) return {};
+    const count = session.config.trainer.log_val_generations;
+    this.generations = pickGenerations(session.policy.engine, session.valRows, result.trajectories, count);
+    if (result.success !== null) this.measurements.heldOut.push({ step, success: result.success });
+    return { ...result.metrics, "timing_s/testing": result.seconds };
+  }
+
+  /** A validation that was asked for: its conversations are kept, and nothing else of the run changes. */
+  validateAsked(step: number): Promise<Validation | null> {
+    return this.runValidation(step, `asked-${step}.jsonl`);
+  }
+
+  /** Writes the conversations of a step, with the advantages that it learned from. */
+  async dump(
+    step: number,
+    { trajectories, advantages }: Pick<StepResult, "trajectories" | "advantages">,
+  ): Promise<void> {
+    const { session, folder } = this.parts;
+    const { logger, rollout_data_dir } = session.config.trainer;
+    if (!logger.includes("file") && !rollout_data_dir) return;
+    const options = { step, rows: session.trainRows, advantages };
+    const lines = dumpTrajectories(session.policy.engine, session.environment, trajectories, options);
+    await writeLines(join(rollout_data_dir ?? folder.file("rollouts"), `${step}.jsonl`), lines);
+  }
+
+  /** Logs the metrics of a training step, and reports the first problem that the run's metrics show. */
+  async add(step: number, metrics: StepMetrics): Promise<void> {
+    await this.log(step, metrics);
+    this.history.push(metrics);
+    const measured = measureStep(metrics);
+    if (measured) this.measurements.training.push(measured);
+    const [problem] = this.hasProblem ? [] : this.findProblems();
+    if (!problem) return;
+    this.hasProblem = true;
+    this.parts.report?.({ type: "problem", problem, runPath: this.parts.folder.path });
+  }
+
+  /** Writes metrics to metrics.jsonl and to the trackers. */
+  async log(step: number, metrics: StepMetrics): Promise<void> {
+    const { session, folder, trackers } = this.parts;
+    if (session.config.trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
+    trackers.log(step, metrics, this.generations);
+    this.generations = undefined;
+  }
+
+  /** How far the run came, and why it does not learn. */
+  summarize(): { progress: RunProgress | null; problems: Problem[] } {
+    // At its end a short run has said all that it will.
+    return { progress: compareEnds(this.measurements), problems: this.findProblems(3) };
+  }
+
+  private get validationFolder(): string {
+    const { session, folder } = this.parts;
+    return session.config.trainer.validation_data_dir ?? folder.file("validation");
+  }
+
+  private runValidation(step: number, name: string): Promise<Validation | null> {
+    const { session, report } = this.parts;
+    return runValidation(session, { step, file: join(this.validationFolder, name), report });
+  }
+
+  private findProblems(fewest?: number): Problem[] {
+    return findProblems(this.history, { hasTools: this.parts.session.environment.tools.size > 0, fewest });
+  }
+}

@@ -1,0 +1,19 @@
+import type { Problem } from "../diagnose/find-problems.js";
+import type { StepMetrics } from "../step-metrics.js";
+import type { RunProgress } from "./measure-progress.js";
+
+/** How a run ended. */
+export interface TrainSummary {
+  /** The run folder. */
+  path: string;
+  /** File of the trained weights; not there after `val_only`. */
+  weights: string;
+  /** Metrics of the steps taken here; none when the resumed run was complete, or with `val_only`. */
+  steps: StepMetrics[];
+  /** Of the last step, or of the validation with `val_only`. */
+  metrics: StepMetrics;
+  /** Null where there is nothing to compare: one validation, or none and fewer than two steps. */
+  progress: RunProgress | null;
+  /** Why the run does not learn, as far as its last steps tell; the likeliest cause first. Empty when it does. */
+  problems: Problem[];
+}

@@ -1,0 +1,37 @@
+import { join } from "node:path";
+import { restoreEngines } from "../checkpoints/checkpoint-store.js";
+import { findResume, findRunPath } from "../checkpoints/open-run.js";
+import { nameWeights } from "../checkpoints/save-weights.js";
+import { makeSay, type Report } from "../events.js";
+import { runValidation } from "../validation/run-validation.js";
+import { readSuccess } from "../validation/validate.js";
+import { listEngines } from "./run-state.js";
+import type { Session } from "./session.js";
+import type { TrainSummary } from "./train-summary.js";
+
+/**
+ * Validates the policy (of the checkpoint that training would go on from, if any) and changes nothing of the run.
+ * @throws ToolError when every conversation failed.
+ */
+export async function validateOnly(session: Session, report: Report | undefined): Promise<TrainSummary> {
+  const say = makeSay(report);
+  const { trainer } = session.config;
+  const path = findRunPath(session.config);
+  const checkpoint = await findResume(session.config, say);
+  if (checkpoint) {
+    await restoreEngines(checkpoint, listEngines(session));
+    say(`validating ${checkpoint.path}`);
+  }
+  const step = checkpoint?.step ?? 0;
+  const file = join(trainer.validation_data_dir ?? join(path, "validation"), `val_only-${step}.jsonl`);
+  const result = await runValidation(session, { step, file, report });
+  if (result) readSuccess(result, `the validation of step ${step}`);
+  return {
+    path,
+    weights: join(path, nameWeights(session.policy.engine)),
+    steps: [],
+    metrics: { "training/global_step": step, ...result?.metrics },
+    progress: null,
+    problems: [],
+  };
+}
