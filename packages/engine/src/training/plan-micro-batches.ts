@@ -63,7 +63,7 @@ function buildMicroBatch(rows: PackedRow[], kept: readonly KeptSequence[], optio
   const size = rows.length * rowLength;
   const tokens = new Int32Array(size);
   const positions = new Int32Array(size);
-  const segments = new Int32Array(size).fill(-1);
+  const ends = new Int32Array(size);
   const sources: number[] = [];
   const targets: number[] = [];
   const sequenceIndices: number[] = [];
@@ -74,15 +74,15 @@ function buildMicroBatch(rows: PackedRow[], kept: readonly KeptSequence[], optio
     for (let t = 0; t < row.prefixLength; t++) {
       tokens[base + t] = first[t]!;
       positions[base + t] = t;
-      segments[base + t] = 0;
+      ends[base + t] = row.length;
     }
-    for (const { index, start, segment } of row.sequences) {
+    for (const { index, start } of row.sequences) {
       const { input, needed, index: original } = kept[index]!;
       const place = (t: number) => (t < row.prefixLength ? base + t : base + start + t - row.prefixLength);
       for (let t = row.prefixLength; t < needed.tokenIds.length; t++) {
         tokens[place(t)] = needed.tokenIds[t]!;
         positions[place(t)] = t;
-        segments[place(t)] = segment;
+        ends[place(t)] = start + needed.tokenIds.length - row.prefixLength;
       }
       for (const t of input.scored) {
         sources.push(place(t - 1));
@@ -98,7 +98,7 @@ function buildMicroBatch(rows: PackedRow[], kept: readonly KeptSequence[], optio
       rowLength,
       tokens,
       positions,
-      segments,
+      ends,
       sources: Int32Array.from(sources),
       targets: Int32Array.from(targets),
       temperature: options.temperature,
