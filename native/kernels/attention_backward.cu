@@ -26,8 +26,7 @@ struct QueryRow {
 __device__ __forceinline__ QueryRow read_query_row(
     const cria_attention & t, const cria_attention_gradients & g, int64_t base, int query, int head) {
     if (query >= t.row_length) return {0.0f, 0.0f};
-    return {t.log_sums[(base + query) * t.log_sums_step + head],
-        g.delta[(base + query) * g.delta_step + head]};
+    return {t.log_sums[(base + query) * t.log_sums_step + head], g.delta[(base + query) * g.delta_step + head]};
 }
 
 __device__ __forceinline__ float probability(

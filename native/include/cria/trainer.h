@@ -14,9 +14,10 @@
 namespace cria {
 
 // Rows of equal length, each a tree of tokens, depth first: what continues a token follows it, one branch after the
-// other. A token sees itself and those that it continues. ends[t] is the place in the row, exclusive, up to which tokens
-// continue token t, so token i sees token j where j <= i < ends[j]. In an ordinary sequence every end is its length.
-// Padding lies behind the tokens of a row; its end is 0. Every array of tokens is rows * row_length long, row after row.
+// other. A token sees itself and those that it continues. ends[t] is the place in the row, exclusive, up to which
+// tokens continue token t, so token i sees token j where j <= i < ends[j]. In an ordinary sequence every end is its
+// length. Padding lies behind the tokens of a row; its end is 0. Every array of tokens is rows * row_length long, row
+// after row.
 struct MicroBatch {
     int32_t rows = 0, row_length = 0;
     std::vector<int32_t> tokens, positions, ends;

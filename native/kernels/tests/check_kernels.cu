@@ -201,8 +201,8 @@ struct AttentionCase {
     int64_t out_step() const { return int64_t(heads) * (head_size + 1); }
     cria_attention describe(float * qkv, float * out, const int32_t * ends) const {
         const int64_t at_k = int64_t(heads) * head_size, at_v = at_k + int64_t(kv_heads) * head_size;
-        return {head_size, heads, kv_heads, row_length, rows, 1.0f / std::sqrt(float(head_size)), ends, qkv,
-            qkv + at_k, qkv + at_v, step(), step(), step(), out, out + at_k, out_step(), out_step()};
+        return {head_size, heads, kv_heads, row_length, rows, 1.0f / std::sqrt(float(head_size)), ends, qkv, qkv + at_k,
+            qkv + at_v, step(), step(), step(), out, out + at_k, out_step(), out_step()};
     }
     cria_attention_gradients gradients(const float * d_out, float * d_qkv) const {
         const int64_t at_k = int64_t(heads) * head_size, at_v = at_k + int64_t(kv_heads) * head_size,
@@ -253,8 +253,8 @@ void check_attention(const AttentionCase & c, int levels) {
                              (levels > 0 ? ", branching " + std::to_string(levels) + " times" : "");
     report("attention " + name, difference(out.read(), want_out), 2e-3);
     // Each part for itself: an error in d_k must not hide behind d_q. The scratch behind them does not count.
-    const int64_t wide = c.step() + c.heads,
-                  part_ends[] = {0, int64_t(c.heads) * c.head_size, int64_t(c.heads + c.kv_heads) * c.head_size, c.step()};
+    const int64_t wide = c.step() + c.heads, part_ends[] = {0, int64_t(c.heads) * c.head_size,
+                                                 int64_t(c.heads + c.kv_heads) * c.head_size, c.step()};
     const char * const parts[] = {"d_q", "d_k", "d_v"};
     for (int part = 0; part < 3; part++) {
         std::vector<float> got, want;

@@ -63,8 +63,7 @@ struct Segment {
 
 // The runs of keys that a block behind `segment` sees: `path` holds the segments that it continues. What lies together
 // in the row is one run, except for the last.
-void add_runs(
-    AttentionPlan & plan, const std::vector<Segment> & path, const Segment & segment, int64_t block_end) {
+void add_runs(AttentionPlan & plan, const std::vector<Segment> & path, const Segment & segment, int64_t block_end) {
     const size_t first = plan.runs.size();
     int64_t columns = 0;
     const auto add = [&](int64_t begin, int64_t end) {

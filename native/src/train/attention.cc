@@ -77,8 +77,9 @@ cria_attention describe_for_kernel(
     const auto step = [](const ggml_tensor * t) { return int64_t(t->nb[1] / sizeof(float)); };
     const ggml_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2], *ends = node->src[3];
     return {int32_t(arch.head_size), int32_t(arch.n_head), int32_t(arch.n_head_kv), int32_t(s.row_length),
-        int32_t(s.rows), arch.attention_scale, static_cast<const int32_t *>(ends->data), floats(q), floats(k), floats(v), step(q), step(k), step(v),
-        floats(kept), floats(kept) + arch.head_size * arch.n_head, step(kept), step(kept)};
+        int32_t(s.rows), arch.attention_scale, static_cast<const int32_t *>(ends->data), floats(q), floats(k),
+        floats(v), step(q), step(k), step(v), floats(kept), floats(kept) + arch.head_size * arch.n_head, step(kept),
+        step(kept)};
 }
 
 void forward_by_kernel(

@@ -143,7 +143,8 @@ struct Trainer::Impl {
             open.assign(1, length);
             for (int32_t i = 0; i < length; i++) {
                 while (open.back() <= i) open.pop_back();
-                require(ends[i] > i && ends[i] <= open.back(), "has a token that ends before itself or behind its parent");
+                require(
+                    ends[i] > i && ends[i] <= open.back(), "has a token that ends before itself or behind its parent");
                 if (ends[i] < open.back()) open.push_back(ends[i]);
             }
             for (int32_t i = length; i < b.row_length; i++) require(ends[i] == 0, "has a token behind padding");
@@ -235,9 +236,8 @@ struct Trainer::Impl {
 
     LayerInputs leaf_inputs(Graph & g, int64_t il) const {
         const bool trimmed = session.wanted && il + 1 == arch.n_layer;
-        LayerInputs inputs{
-            g.ref(session.positions), {trimmed ? &session.last_plan : &session.plan, leaf(g, session.ends),
-                                          leaf(g, session.mask)}};
+        LayerInputs inputs{g.ref(session.positions),
+            {trimmed ? &session.last_plan : &session.plan, leaf(g, session.ends), leaf(g, session.mask)}};
         if (trimmed) {
             inputs.wanted = g.ref(session.wanted);
             inputs.wanted_positions = g.ref(session.wanted_positions);
