@@ -20,20 +20,18 @@ __global__ void __launch_bounds__(kAttentionThreads)
 
 // What the gradient of a score needs of its query.
 struct QueryRow {
-    Sight sight;
     float log_sum, delta;
 };
 
 __device__ __forceinline__ QueryRow read_query_row(
     const cria_attention & t, const cria_attention_gradients & g, int64_t base, int query, int head) {
-    if (query >= t.row_length) return {{0, INT32_MAX}, 0.0f, 0.0f};
-    return {read_sight(t, base, query), t.log_sums[(base + query) * t.log_sums_step + head],
-        g.delta[(base + query) * g.delta_step + head]};
+    if (query >= t.row_length) return {0.0f, 0.0f};
+    return {t.log_sums[(base + query) * t.log_sums_step + head], g.delta[(base + query) * g.delta_step + head]};
 }
 
 __device__ __forceinline__ float probability(
-    const cria_attention & t, const QueryRow & row, int query, int key, float score) {
-    return sees(row.sight, query, key) ? expf(t.scale * score - row.log_sum) : 0.0f;
+    const cria_attention & t, const QueryRow & row, int query, int key, int key_end, float score) {
+    return sees(query, key, key_end) ? expf(t.scale * score - row.log_sum) : 0.0f;
 }
 
 constexpr int kQueryScoreRow = kPass + 4;
@@ -58,6 +56,7 @@ __global__ void __launch_bounds__(kAttentionThreads) query_kernel(cria_attention
     const int64_t base = int64_t(blockIdx.z) * t.row_length;
     const int row = lane / 2, query = own + row;
     const QueryRow own_row = read_query_row(t, g, base, query, head);
+    __shared__ int ends[kPass];  // of the tile's keys
     load_tile<D, kOwn>(queries, t.q + head * t.head_size, t.q_step, t.head_size, base, first, t.row_length);
     load_tile<D, kOwn>(d_outs, g.d_out + head * t.head_size, g.d_out_step, t.head_size, base, first, t.row_length);
 
@@ -65,7 +64,7 @@ __global__ void __launch_bounds__(kAttentionThreads) query_kernel(cria_attention
     d_q.clear();
     const int key_end = min(first + kOwn, t.row_length);
     for (int key = 0; key < key_end; key += kPass) {
-        if (!__syncthreads_or(sees_any(own_row.sight, query, key, kPass))) continue;
+        if (!begin_tile(t, base, key, first, ends)) continue;
         load_tile<D, kPass>(keys, t.k + kv * t.head_size, t.k_step, t.head_size, base, key, t.row_length);
         load_tile<D, kPass>(values, t.v + kv * t.head_size, t.v_step, t.head_size, base, key, t.row_length);
         __syncthreads();
@@ -74,7 +73,7 @@ __global__ void __launch_bounds__(kAttentionThreads) query_kernel(cria_attention
         __syncwarp();
         for (int j = lane % 2; j < kPass; j += 2) {
             const int at = row * kQueryScoreRow + j;
-            const float p = probability(t, own_row, query, key + j, scores[at]);
+            const float p = probability(t, own_row, query, key + j, ends[j], scores[at]);
             scores[at] = to_tf32(t.scale * p * (d_probs[at] - own_row.delta));
         }
         __syncwarp();
@@ -107,6 +106,9 @@ __global__ void __launch_bounds__(kAttentionThreads) key_kernel(cria_attention t
     const int64_t base = int64_t(blockIdx.z) * t.row_length;
     load_tile<D, kOwn>(keys, t.k + kv * t.head_size, t.k_step, t.head_size, base, first, t.row_length);
     load_tile<D, kOwn>(values, t.v + kv * t.head_size, t.v_step, t.head_size, base, first, t.row_length);
+    __shared__ int ends[kOwn];  // of the block's keys
+    const int my_key = first + int(threadIdx.x), my_end = threadIdx.x < kOwn ? read_end(t, base, my_key) : 0;
+    if (threadIdx.x < kOwn) ends[threadIdx.x] = my_end;
 
     OwnRows<D> d_k, d_v;
     d_k.clear();
@@ -117,7 +119,7 @@ __global__ void __launch_bounds__(kAttentionThreads) key_kernel(cria_attention t
             // Each lane has one query of the pass, with all of the warp's keys.
             const int query = pass + lane;
             const QueryRow its_row = read_query_row(t, g, base, query, head);
-            if (!__syncthreads_or(sees_any(its_row.sight, query, first, kOwn))) continue;
+            if (!__syncthreads_or(is_seen(my_key, my_end, pass, kPass))) continue;
             load_tile<D, kPass>(queries, t.q + head * t.head_size, t.q_step, t.head_size, base, pass, t.row_length);
             load_tile<D, kPass>(
                 d_outs, g.d_out + head * t.head_size, g.d_out_step, t.head_size, base, pass, t.row_length);
@@ -131,7 +133,7 @@ __global__ void __launch_bounds__(kAttentionThreads) key_kernel(cria_attention t
             __syncwarp();
             for (int j = 0; j < kTile; j++) {
                 const int at = lane * kKeyScoreRow + j;
-                const float p = probability(t, its_row, query, own + j, scores[at]);
+                const float p = probability(t, its_row, query, own + j, ends[warp * kTile + j], scores[at]);
                 scores[at] = to_tf32(p);
                 d_probs[at] = to_tf32(t.scale * p * (d_probs[at] - its_row.delta));
             }

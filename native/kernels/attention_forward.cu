@@ -26,20 +26,20 @@ __global__ void __launch_bounds__(kAttentionThreads) forward_kernel(cria_attenti
     const float * const own_queries = queries + warp * kTile * kHeadRow<D>;
     // Two lanes share a query: each has every other key.
     const int row = lane / 2, query = own + row;
-    const Sight sight = read_sight(t, base, query);
+    __shared__ int ends[kPass];  // of the tile's keys
     load_tile<D, kOwn>(queries, t.q + head * t.head_size, t.q_step, t.head_size, base, first, t.row_length);
     const int key_end = min(first + kOwn, t.row_length);
 
     // First the log-sums.
     float largest = -INFINITY, sum = 0.0f;
     for (int key = 0; key < key_end; key += kPass) {
-        if (!__syncthreads_or(sees_any(sight, query, key, kPass))) continue;
+        if (!begin_tile(t, base, key, first, ends)) continue;
         load_tile<D, kPass>(keys, t.k + kv * t.head_size, t.k_step, t.head_size, base, key, t.row_length);
         __syncthreads();
         multiply_rows<D, kPass>(own_queries, keys, scores, kScoreRow);
         __syncwarp();
         for (int j = lane % 2; j < kPass; j += 2) {
-            if (!sees(sight, query, key + j)) continue;
+            if (!sees(query, key + j, ends[j])) continue;
             const float score = t.scale * scores[row * kScoreRow + j];
             if (score > largest) {
                 sum *= expf(largest - score);
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kAttentionThreads) forward_kernel(cria_attenti
     OwnRows<D> out;
     out.clear();
     for (int key = 0; key < key_end; key += kPass) {
-        if (!__syncthreads_or(sees_any(sight, query, key, kPass))) continue;
+        if (!begin_tile(t, base, key, first, ends)) continue;
         load_tile<D, kPass>(keys, t.k + kv * t.head_size, t.k_step, t.head_size, base, key, t.row_length);
         load_tile<D, kPass>(values, t.v + kv * t.head_size, t.v_step, t.head_size, base, key, t.row_length);
         __syncthreads();
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kAttentionThreads) forward_kernel(cria_attenti
         __syncwarp();
         for (int j = lane % 2; j < kPass; j += 2) {
             float & score = scores[row * kScoreRow + j];
-            score = sees(sight, query, key + j) ? to_tf32(expf(t.scale * score - log_sum)) : 0.0f;
+            score = sees(query, key + j, ends[j]) ? to_tf32(expf(t.scale * score - log_sum)) : 0.0f;
         }
         __syncwarp();
         out.template add<kPass, RowMajor>(scores, kScoreRow, values);

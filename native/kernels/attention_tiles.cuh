@@ -36,23 +36,26 @@ __device__ __forceinline__ void load_tile(
     }
 }
 
-// Which keys a query sees; see cria_attention.
-struct Sight {
-    int prefix, start;
-};
-
-__device__ __forceinline__ Sight read_sight(const cria_attention & t, int64_t base, int query) {
-    if (query >= t.row_length) return {0, INT32_MAX};
-    return {t.prefix[base + query], t.start[base + query]};
+// Nobody sees what lies behind the row.
+__device__ __forceinline__ int read_end(const cria_attention & t, int64_t base, int key) {
+    return key < t.row_length ? t.ends[base + key] : 0;
 }
 
-__device__ __forceinline__ bool sees(const Sight & s, int query, int key) {
-    return key < s.prefix || (key >= s.start && key <= query);
+// See cria_attention.
+__device__ __forceinline__ bool sees(int query, int key, int key_end) { return key <= query && query < key_end; }
+
+// Whether any of the queries [first, first + count) sees a key with this end.
+__device__ __forceinline__ bool is_seen(int key, int key_end, int first, int count) {
+    return key_end > first && key < first + count;
 }
 
-// Whether any key of [first, first + count) is seen.
-__device__ __forceinline__ bool sees_any(const Sight & s, int query, int first, int count) {
-    return first < s.prefix || (s.start <= query && s.start < first + count && first <= query);
+// Whether any query of the block that begins at `first` sees a key of the tile that begins at `key`; then the tile's
+// ends are in shared memory after the next barrier. All threads of the block have done with the tile before.
+__device__ __forceinline__ bool begin_tile(const cria_attention & t, int64_t base, int key, int first, int * ends) {
+    const int mine = key + int(threadIdx.x), end = threadIdx.x < kPass ? read_end(t, base, mine) : 0;
+    if (!__syncthreads_or(is_seen(mine, end, first, kOwn))) return false;
+    if (threadIdx.x < kPass) ends[threadIdx.x] = end;
+    return true;
 }
 
 // out [16, Columns] = a [16, D] b [Columns, D]^T: 16 rows of one tile by all of another.

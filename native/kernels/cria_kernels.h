@@ -14,7 +14,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-#define CRIA_KERNELS_VERSION 1
+#define CRIA_KERNELS_VERSION 2
 
 int32_t cria_kernels_version(void);
 
@@ -57,12 +57,12 @@ typedef struct {
 const char * cria_multiply_transposed(const cria_transposed_product * product);
 
 // Causal attention of `rows` rows of `row_length` tokens, in groups of heads / kv_heads query heads for each KV head.
-// Token i of a row sees the row's keys [0, prefix[i]) and [start[i], i]; start[i] > i: nothing, as padding does.
+// Token i of a row sees the row's keys j with j <= i < ends[j]; padding, behind all tokens, has the end 0.
 // Vectors of head h of token t lie at  base + t * step + h * head_size.
 typedef struct {
     int32_t head_size, heads, kv_heads, row_length, rows;  // head_size: at most 128, a multiple of 8
     float scale;
-    const int32_t *prefix, *start;  // [rows * row_length]
+    const int32_t * ends;  // [rows * row_length]
     const float *q, *k, *v;
     int64_t q_step, k_step, v_step;
     float *out, *log_sums;  // log_sums: one a token and head, log sum exp(scale q k); 0 where nothing is seen

@@ -23,7 +23,7 @@ double entropy_of(const std::vector<double> & log_p) {
 }
 
 bool sees(const cria_attention & t, int64_t base, int query, int key) {
-    return key < t.prefix[base + query] || (key >= t.start[base + query] && key <= query);
+    return key <= query && query < t.ends[base + key];
 }
 
 double dot(const float * a, const float * b, int count) {

@@ -92,7 +92,7 @@ void train(Engine & engine, std::mt19937 & random, const std::string & folder) {
     batch.rows = 2;
     batch.row_length = 16;
     batch.tokens = draw_tokens(random, 32);
-    batch.segments.assign(32, 0);
+    batch.ends.assign(32, 16);
     for (int i = 0; i < 32; i++) {
         batch.positions.push_back(i % 16);
         if (i % 16 == 15) continue;

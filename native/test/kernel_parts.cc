@@ -126,12 +126,13 @@ bool check_products() {
     return ok;
 }
 
-// Two rows, one with branches and padding; two query heads to each of two KV heads.
+// Two rows, one with branches that branch, and padding; two query heads to each of two KV heads.
 bool check_attention() {
     const int64_t rows = 2, length = 24, size = 16, heads = 4, kv_heads = 2, tokens = rows * length;
-    std::vector<int32_t> segments(size_t(tokens), 0);
-    for (int64_t i = 8; i < length; i++) segments[size_t(i)] = i < 14 ? 1 : i < 21 ? 2 : -1;
-    const AttentionPlan plan = plan_attention(segments, rows, length);
+    std::vector<int32_t> ends(size_t(tokens), int32_t(length));
+    for (int64_t i = 0; i < length; i++)
+        ends[size_t(i)] = i < 5 ? 21 : i < 8 ? 14 : i < 11 ? 11 : i < 14 ? 14 : i < 21 ? 21 : 0;
+    const AttentionPlan plan = plan_attention(ends, rows, length);
     auto q = draw(tokens * heads * size), k = draw(tokens * kv_heads * size), v = draw(tokens * kv_heads * size),
          d_out = draw(tokens * heads * size);
     return is_same_in_parts("attention", [&](int parts) {

@@ -13,12 +13,14 @@
 
 namespace cria {
 
-// Rows of equal length, each a token tree: a shared prefix (segment 0) and branches (segments 1, 2, ...) that see the
-// prefix and themselves. An ordinary sequence is a row with segment 0 alone. Padding has segment -1.
-// Every array of tokens is rows * row_length long, row after row.
+// Rows of equal length, each a tree of tokens, depth first: what continues a token follows it, one branch after the
+// other. A token sees itself and those that it continues. ends[t] is the place in the row, exclusive, up to which
+// tokens continue token t, so token i sees token j where j <= i < ends[j]. In an ordinary sequence every end is its
+// length. Padding lies behind the tokens of a row; its end is 0. Every array of tokens is rows * row_length long, row
+// after row.
 struct MicroBatch {
     int32_t rows = 0, row_length = 0;
-    std::vector<int32_t> tokens, positions, segments;
+    std::vector<int32_t> tokens, positions, ends;
     // For each scored token: where the hidden state that predicts it lies, and its id.
     std::vector<int32_t> sources, targets;
     float temperature = 1.0f;

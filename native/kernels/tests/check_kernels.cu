@@ -199,10 +199,10 @@ struct AttentionCase {
     int64_t tokens() const { return int64_t(rows) * row_length; }
     int64_t step() const { return int64_t(heads + 2 * kv_heads) * head_size; }
     int64_t out_step() const { return int64_t(heads) * (head_size + 1); }
-    cria_attention describe(float * qkv, float * out, const int32_t * prefix, const int32_t * start) const {
+    cria_attention describe(float * qkv, float * out, const int32_t * ends) const {
         const int64_t at_k = int64_t(heads) * head_size, at_v = at_k + int64_t(kv_heads) * head_size;
-        return {head_size, heads, kv_heads, row_length, rows, 1.0f / std::sqrt(float(head_size)), prefix, start, qkv,
-            qkv + at_k, qkv + at_v, step(), step(), step(), out, out + at_k, out_step(), out_step()};
+        return {head_size, heads, kv_heads, row_length, rows, 1.0f / std::sqrt(float(head_size)), ends, qkv, qkv + at_k,
+            qkv + at_v, step(), step(), step(), out, out + at_k, out_step(), out_step()};
     }
     cria_attention_gradients gradients(const float * d_out, float * d_qkv) const {
         const int64_t at_k = int64_t(heads) * head_size, at_v = at_k + int64_t(kv_heads) * head_size,
@@ -212,48 +212,54 @@ struct AttentionCase {
     }
 };
 
-// Rows of unequal length; with `branches` each is a prefix and two branches that see it and themselves.
-void fill_sight(const AttentionCase & c, bool branches, std::vector<int32_t> & prefix, std::vector<int32_t> & start) {
-    for (int row = 0; row < c.rows; row++) {
-        const int length = c.row_length - row * c.row_length / (2 * c.rows), shared = length * 2 / 5,
-                  second = length * 3 / 4;
-        for (int i = 0; i < c.row_length; i++) {
-            const bool inside = i < length, branch = branches && i >= shared;
-            prefix.push_back(inside && branch ? shared : 0);
-            start.push_back(!inside ? INT32_MAX : !branch ? 0 : i >= second ? second : shared);
-        }
-    }
+// The ends of a tree of tokens that branches in two, `levels` times in a row; `begin` to `end` is its place.
+void fill_tree(int32_t * ends, int begin, int end, int levels) {
+    const int shared = levels == 0 ? end : begin + (end - begin) * 2 / 5, second = (shared + 2 * end) / 3;
+    for (int i = begin; i < shared; i++) ends[i] = end;
+    if (levels == 0) return;
+    fill_tree(ends, shared, second, levels - 1);
+    fill_tree(ends, second, end, levels - 1);
 }
 
-void check_attention(const AttentionCase & c, bool branches) {
+// Rows of unequal length, each a tree.
+std::vector<int32_t> make_ends(const AttentionCase & c, int levels) {
+    std::vector<int32_t> ends(size_t(c.tokens()), 0);
+    for (int row = 0; row < c.rows; row++) {
+        const int length = c.row_length - row * c.row_length / (2 * c.rows);
+        fill_tree(ends.data() + size_t(row) * size_t(c.row_length), 0, length, levels);
+    }
+    return ends;
+}
+
+void check_attention(const AttentionCase & c, int levels) {
     std::vector<float> qkv = normals(size_t(c.tokens() * c.step())),
                        d_out = normals(size_t(c.tokens()) * size_t(c.heads * c.head_size));
-    std::vector<int32_t> prefix, start;
-    fill_sight(c, branches, prefix, start);
+    const std::vector<int32_t> ends = make_ends(c, levels);
     const OnDevice<float> on_qkv(qkv), on_d_out(d_out), out(size_t(c.tokens() * c.out_step())),
         d_qkv(size_t(c.tokens() * (c.step() + c.heads)));
-    const OnDevice<int32_t> on_prefix(prefix), on_start(start);
-    const cria_attention ours = c.describe(on_qkv.data(), out.data(), on_prefix.data(), on_start.data());
+    const OnDevice<int32_t> on_ends(ends);
+    const cria_attention ours = c.describe(on_qkv.data(), out.data(), on_ends.data());
     const cria_attention_gradients our_gradients = c.gradients(on_d_out.data(), d_qkv.data());
     require(cria_attention_forward(&ours));
     require(cria_attention_backward(&ours, &our_gradients));
     std::vector<float> want_out(out.read().size()), want_d(d_qkv.read().size()), got_d = d_qkv.read();
-    const cria_attention theirs = c.describe(qkv.data(), want_out.data(), prefix.data(), start.data());
+    const cria_attention theirs = c.describe(qkv.data(), want_out.data(), ends.data());
     const cria_attention_gradients their_gradients = c.gradients(d_out.data(), want_d.data());
     cria_reference::run_attention(theirs);
     cria_reference::run_attention_backward(theirs, their_gradients);
     const std::string name = std::to_string(c.rows) + " x " + std::to_string(c.row_length) + ", " +
                              std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + " heads of " +
-                             std::to_string(c.head_size) + (branches ? ", branches" : "");
+                             std::to_string(c.head_size) +
+                             (levels > 0 ? ", branching " + std::to_string(levels) + " times" : "");
     report("attention " + name, difference(out.read(), want_out), 2e-3);
     // Each part for itself: an error in d_k must not hide behind d_q. The scratch behind them does not count.
-    const int64_t wide = c.step() + c.heads,
-                  ends[] = {0, int64_t(c.heads) * c.head_size, int64_t(c.heads + c.kv_heads) * c.head_size, c.step()};
+    const int64_t wide = c.step() + c.heads, part_ends[] = {0, int64_t(c.heads) * c.head_size,
+                                                 int64_t(c.heads + c.kv_heads) * c.head_size, c.step()};
     const char * const parts[] = {"d_q", "d_k", "d_v"};
     for (int part = 0; part < 3; part++) {
         std::vector<float> got, want;
         for (int64_t token = 0; token < c.tokens(); token++) {
-            for (int64_t i = ends[part]; i < ends[part + 1]; i++) {
+            for (int64_t i = part_ends[part]; i < part_ends[part + 1]; i++) {
                 got.push_back(got_d[size_t(token * wide + i)]);
                 want.push_back(want_d[size_t(token * wide + i)]);
             }
@@ -266,8 +272,8 @@ void time_attention(const AttentionCase & c) {
     const OnDevice<float> qkv(normals(size_t(c.tokens() * c.step()))),
         d_out(normals(size_t(c.tokens()) * size_t(c.heads * c.head_size)));
     const OnDevice<float> out(size_t(c.tokens() * c.out_step())), d_qkv(size_t(c.tokens() * (c.step() + c.heads)));
-    const OnDevice<int32_t> zero(std::vector<int32_t>(size_t(c.tokens()), 0));
-    const cria_attention t = c.describe(qkv.data(), out.data(), zero.data(), zero.data());
+    const OnDevice<int32_t> ends(std::vector<int32_t>(size_t(c.tokens()), c.row_length));
+    const cria_attention t = c.describe(qkv.data(), out.data(), ends.data());
     const cria_attention_gradients g = c.gradients(d_out.data(), d_qkv.data());
     const std::string name =
         std::to_string(c.rows) + " x " + std::to_string(c.row_length) + ", heads of " + std::to_string(c.head_size);
@@ -292,10 +298,12 @@ int main(int argc, char ** argv) {
     check_product(GGML_TYPE_Q8_0, 136, 96, 200, 1);
     check_product(GGML_TYPE_F32, 8, 40, 1000, 7);
     check_product(GGML_TYPE_Q4_K, 130, 256, 330, 40);
-    check_attention({2, 72, 4, 2, 16}, false);
-    check_attention({2, 136, 4, 2, 64}, true);
-    check_attention({1, 100, 3, 1, 80}, true);
-    check_attention({1, 70, 2, 2, 128}, false);
+    check_attention({2, 72, 4, 2, 16}, 0);
+    check_attention({2, 136, 4, 2, 64}, 1);
+    check_attention({1, 100, 3, 1, 80}, 1);
+    check_attention({1, 70, 2, 2, 128}, 0);
+    check_attention({2, 136, 4, 2, 32}, 2);
+    check_attention({1, 200, 2, 1, 64}, 3);
     if (timed) {
         time_softmax(512, 151936);
         for (const ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_K})

@@ -49,7 +49,7 @@ MicroBatch read_micro_batch(const Napi::Value & value) {
     batch.row_length = int32_t(options.integer("rowLength", 0, 1, 1 << 24));
     batch.tokens = options.int32s("tokens");
     batch.positions = options.int32s("positions");
-    batch.segments = options.int32s("segments");
+    batch.ends = options.int32s("ends");
     batch.sources = options.int32s("sources");
     batch.targets = options.int32s("targets");
     batch.temperature = float(options.number("temperature", 1, 1e-6, 1e6));

@@ -23,26 +23,24 @@ void multiply_operands(int64_t m, int64_t n, int64_t k, Operand a, Operand b, fl
         {m, n, k, a.data, a.row, a.step, b.data, GGML_TYPE_F32, b.row, b.step, c, c_row, accumulate}, 0, 1, w.gemm);
 }
 
-// The two runs of keys that a block sees: where they begin in the row, how many they are, and their place among its
-// columns.
-struct KeyRun {
-    int64_t begin, count, column;
-};
-
+// The runs of keys that a block sees.
 struct BlockKeys {
-    KeyRun runs[2];
+    const KeyRun *first, *last;
     int64_t columns;
-    explicit BlockKeys(const AttentionBlock & b)
-        : runs{{0, b.prefix, 0}, {b.start, b.end - b.start, b.prefix}}, columns(b.prefix + b.end - b.start) {}
+    BlockKeys(const AttentionPlan & plan, const AttentionBlock & b)
+        : first(plan.runs.data() + b.first_run), last(plan.runs.data() + b.last_run),
+          columns(last[-1].column + last[-1].count) {}
+    const KeyRun * begin() const { return first; }
+    const KeyRun * end() const { return last; }
+    // How many keys the block's query `row` sees: all columns but those of the queries behind it.
+    int64_t visible(const AttentionBlock & b, int64_t row) const { return columns - (b.end - b.begin) + row + 1; }
 };
-
-int64_t visible_keys(const AttentionBlock & b, int64_t row) { return b.prefix + b.begin + row - b.start + 1; }
 
 // scores [rows, columns] = Q K^T
 void score_block(const AttentionTensors & t, const AttentionBlock & b, const BlockKeys & keys, int64_t head, int64_t kv,
     float * scores, AttentionWorkspace & w) {
     const int64_t rows = b.end - b.begin;
-    for (const KeyRun & run : keys.runs) {
+    for (const KeyRun & run : keys) {
         multiply_operands(rows, run.count, t.head_size, {t.q.at(b.query, head, t.head_size), t.q.token_step, 1},
             {t.k.at(b.offset + run.begin, kv, t.head_size), 1, t.k.token_step}, scores + run.column, keys.columns,
             false, w);
@@ -58,39 +56,68 @@ void zero_padding(const AttentionPlan & plan, int64_t row, const HeadVectors & v
     }
 }
 
+// Tokens [start, end) that continue each other, one after the other; `until` is the end of them all, as in MicroBatch.
+struct Segment {
+    int64_t start, end, until;
+};
+
+// The runs of keys that a block behind `segment` sees: `path` holds the segments that it continues. What lies together
+// in the row is one run, except for the last.
+void add_runs(AttentionPlan & plan, const std::vector<Segment> & path, const Segment & segment, int64_t block_end) {
+    const size_t first = plan.runs.size();
+    int64_t columns = 0;
+    const auto add = [&](int64_t begin, int64_t end) {
+        plan.runs.push_back({begin, end - begin, columns});
+        columns += end - begin;
+    };
+    for (const Segment & seen : path) {
+        if (plan.runs.size() > first && plan.runs.back().begin + plan.runs.back().count == seen.start) {
+            plan.runs.back().count += seen.end - seen.start;
+            columns += seen.end - seen.start;
+        } else {
+            add(seen.start, seen.end);
+        }
+    }
+    add(segment.start, block_end);
+}
+
 }  // namespace
 
 AttentionPlan plan_attention(
-    const std::vector<int32_t> & segments, int64_t rows, int64_t row_length, const std::vector<int32_t> * queries) {
+    const std::vector<int32_t> & ends, int64_t rows, int64_t row_length, const std::vector<int32_t> * queries) {
     AttentionPlan plan;
     plan.row_length = row_length;
     plan.all_queries = !queries;
     size_t next = 0;  // of the queries
+    std::vector<Segment> path;
     for (int64_t row = 0; row < rows; row++) {
-        const int32_t * segment = segments.data() + row * row_length;
+        const int64_t offset = row * row_length;
+        const int32_t * until = ends.data() + offset;
         plan.rows.push_back(plan.blocks.size());
-        int64_t prefix = 0;
-        for (int64_t start = 0; start < row_length && segment[start] >= 0;) {
-            int64_t end = start + 1;
-            while (end < row_length && segment[end] == segment[start]) end++;
-            if (segment[start] == 0) prefix = end;
-            const int64_t offset = row * row_length, shared = segment[start] == 0 ? 0 : prefix;
-            for (int64_t begin = start; begin < end;) {
-                int64_t stop = std::min(begin + kBlockRows, end), query = offset + begin;
+        path.clear();
+        for (int64_t start = 0; start < row_length && until[start] > 0;) {
+            Segment segment{start, start + 1, until[start]};
+            while (segment.end < row_length && until[segment.end] == segment.until) segment.end++;
+            while (!path.empty() && path.back().until <= start) path.pop_back();
+            for (int64_t begin = start; begin < segment.end;) {
+                int64_t stop = std::min(begin + kBlockRows, segment.end), query = offset + begin;
                 if (queries) {
                     // The next run of queries, if it begins in this segment.
-                    if (next == queries->size() || (*queries)[next] >= offset + end) break;
+                    if (next == queries->size() || (*queries)[next] >= offset + segment.end) break;
                     query = int64_t(next);
                     begin = (*queries)[next++] - offset;
-                    for (stop = begin + 1; stop < std::min(begin + kBlockRows, end) && next < queries->size() &&
+                    for (stop = begin + 1; stop < std::min(begin + kBlockRows, segment.end) && next < queries->size() &&
                                            (*queries)[next] == offset + stop;
                         next++)
                         stop++;
                 }
-                plan.blocks.push_back({offset, begin, stop, shared, start, query});
+                const size_t first_run = plan.runs.size();
+                add_runs(plan, path, segment, stop);
+                plan.blocks.push_back({offset, begin, stop, query, first_run, plan.runs.size()});
                 begin = stop;
             }
-            start = end;
+            path.push_back(segment);
+            start = segment.end;
         }
     }
     plan.rows.push_back(plan.blocks.size());
@@ -108,21 +135,21 @@ void run_attention(
     for (size_t unit = size_t(thread); unit < units; unit += size_t(threads)) {
         const AttentionBlock & b = plan.blocks[unit / size_t(t.q.heads)];
         const int64_t head = int64_t(unit % size_t(t.q.heads)), kv = head / group, rows = b.end - b.begin;
-        const BlockKeys keys(b);
+        const BlockKeys keys(plan, b);
         w.scores.resize(std::max(w.scores.size(), size_t(rows * keys.columns)));
         score_block(t, b, keys, head, kv, w.scores.data(), w);
         for (int64_t r = 0; r < rows; r++) {
             float * line = w.scores.data() + r * keys.columns;
-            const int64_t seen = visible_keys(b, r);
+            const int64_t seen = keys.visible(b, r);
             *t.log_sums.at(b.query + r, head, 1) = softmax_in_place(line, int(seen), t.scale);
             std::fill(line + seen, line + keys.columns, 0.0f);
         }
         bool written = false;
-        for (const KeyRun & run : keys.runs) {
+        for (const KeyRun & run : keys) {
             multiply_operands(rows, D, run.count, {w.scores.data() + run.column, keys.columns, 1},
                 {t.v.at(b.offset + run.begin, kv, D), t.v.token_step, 1}, t.out.at(b.query, head, D), t.out.token_step,
                 written, w);
-            written = written || run.count > 0;
+            written = true;
         }
     }
 }
@@ -140,7 +167,7 @@ void run_attention_backward(const AttentionPlan & plan, const AttentionTensors &
         }
         for (size_t i = plan.rows[size_t(row)]; i < plan.rows[size_t(row) + 1]; i++) {
             const AttentionBlock & b = plan.blocks[i];
-            const BlockKeys keys(b);
+            const BlockKeys keys(plan, b);
             const int64_t rows = b.end - b.begin, first = b.query;
             w.scores.resize(std::max(w.scores.size(), size_t(rows * keys.columns)));
             w.d_scores.resize(std::max(w.d_scores.size(), size_t(rows * keys.columns)));
@@ -149,13 +176,13 @@ void run_attention_backward(const AttentionPlan & plan, const AttentionTensors &
             for (int64_t head = kv * group; head < (kv + 1) * group; head++) {
                 const Operand d_out{g.d_out.at(first, head, D), g.d_out.token_step, 1};
                 score_block(t, b, keys, head, kv, p, w);
-                for (const KeyRun & run : keys.runs) {
+                for (const KeyRun & run : keys) {
                     multiply_operands(rows, run.count, D, d_out,
                         {t.v.at(b.offset + run.begin, kv, D), 1, t.v.token_step}, d + run.column, keys.columns, false,
                         w);
                 }
                 for (int64_t r = 0; r < rows; r++) {
-                    const int64_t seen = visible_keys(b, r);
+                    const int64_t seen = keys.visible(b, r);
                     const float * o = t.out.at(first + r, head, D);
                     const float * d_o = g.d_out.at(first + r, head, D);
                     float delta = 0.0f;
@@ -168,7 +195,7 @@ void run_attention_backward(const AttentionPlan & plan, const AttentionTensors &
                     std::fill(d_line + seen, d_line + keys.columns, 0.0f);
                 }
                 bool written = false;
-                for (const KeyRun & run : keys.runs) {
+                for (const KeyRun & run : keys) {
                     const int64_t key = b.offset + run.begin;
                     multiply_operands(run.count, D, rows, {p + run.column, 1, keys.columns}, {d_out.data, d_out.row, 1},
                         g.d_v.at(key, kv, D), g.d_v.token_step, true, w);
@@ -177,7 +204,7 @@ void run_attention_backward(const AttentionPlan & plan, const AttentionTensors &
                     multiply_operands(rows, D, run.count, {d + run.column, keys.columns, 1},
                         {t.k.at(key, kv, D), t.k.token_step, 1}, g.d_q.at(first, head, D), g.d_q.token_step, written,
                         w);
-                    written = written || run.count > 0;
+                    written = true;
                 }
             }
         }

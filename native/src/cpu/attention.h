@@ -10,23 +10,31 @@
 
 namespace cria {
 
-// Queries [begin, end) of one row of the batch, which see the keys [0, prefix) and, causally, [start, ...). All are
-// places in the row; the row's first token is `offset` in the batch. The first query is `query` among all queries.
+// Keys [begin, begin + count) of a row; among all that a block sees they are the columns from `column` on.
+struct KeyRun {
+    int64_t begin, count, column;
+};
+
+// Queries [begin, end) of one row of the batch. They see all keys of the plan's runs [first_run, last_run) but the last
+// one, and of that, which ends where they do, those up to themselves. All are places in the row; the row's first token
+// is `offset` in the batch. The first query is `query` among all queries.
 struct AttentionBlock {
-    int64_t offset, begin, end, prefix, start, query;
+    int64_t offset, begin, end, query;
+    size_t first_run, last_run;
 };
 
 // A row's blocks lie together: rows[i] to rows[i + 1] are those of row i. Padding is in no block.
 struct AttentionPlan {
     std::vector<AttentionBlock> blocks;
+    std::vector<KeyRun> runs;
     std::vector<size_t> rows;
     int64_t row_length = 0;
     bool all_queries = true;
 };
 
-// `segments` as in MicroBatch: -1 padding, 0 the prefix that every branch sees, others see it and themselves.
-// With `queries`, ascending places in the batch, only those tokens ask, and theirs alone are the queries.
-AttentionPlan plan_attention(const std::vector<int32_t> & segments, int64_t rows, int64_t row_length,
+// `ends` as in MicroBatch. With `queries`, ascending places in the batch, only those tokens ask, and theirs alone are
+// the queries.
+AttentionPlan plan_attention(const std::vector<int32_t> & ends, int64_t rows, int64_t row_length,
     const std::vector<int32_t> * queries = nullptr);
 
 // Vectors of `size` floats, `heads` for each token: (token, head) lies at data + token * token_step + head * size.

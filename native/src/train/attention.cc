@@ -70,23 +70,22 @@ AttentionGradient backward_by_products(
     return {merge_heads(g, d_q, s, D, H), merge_heads(g, d_k, s, D, KV), merge_heads(g, d_v, s, D, KV)};
 }
 
-// Of q, k, v and what the forward pass wrote; steps in floats. The last two inputs of the node say who sees whom.
+// Of q, k, v and what the forward pass wrote; steps in floats. The fourth input of the node says who sees whom.
 cria_attention describe_for_kernel(
     const Architecture & arch, const BatchShape & s, const ggml_tensor * node, const ggml_tensor * kept) {
     const auto floats = [](const ggml_tensor * t) { return static_cast<float *>(t->data); };
     const auto step = [](const ggml_tensor * t) { return int64_t(t->nb[1] / sizeof(float)); };
-    const ggml_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2], *prefix = node->src[3],
-                      *start = node->src[4];
+    const ggml_tensor *q = node->src[0], *k = node->src[1], *v = node->src[2], *ends = node->src[3];
     return {int32_t(arch.head_size), int32_t(arch.n_head), int32_t(arch.n_head_kv), int32_t(s.row_length),
-        int32_t(s.rows), arch.attention_scale, static_cast<const int32_t *>(prefix->data),
-        static_cast<const int32_t *>(start->data), floats(q), floats(k), floats(v), step(q), step(k), step(v),
-        floats(kept), floats(kept) + arch.head_size * arch.n_head, step(kept), step(kept)};
+        int32_t(s.rows), arch.attention_scale, static_cast<const int32_t *>(ends->data), floats(q), floats(k),
+        floats(v), step(q), step(k), step(v), floats(kept), floats(kept) + arch.head_size * arch.n_head, step(kept),
+        step(kept)};
 }
 
 void forward_by_kernel(
     Graph & g, const Architecture & arch, const BatchShape & s, const AttentionInputs & inputs, AttentionState & a) {
     const int64_t D = arch.head_size, H = arch.n_head;
-    a.kept = g.kernel({D * H + H, s.tokens()}, {a.q, a.k, a.v, inputs.prefix, inputs.start},
+    a.kept = g.kernel({D * H + H, s.tokens()}, {a.q, a.k, a.v, inputs.ends},
         [&arch, s](ggml_tensor * node, const DeviceKernels & kernels) {
         kernels.run_attention(describe_for_kernel(arch, s, node, node));
     });
@@ -97,13 +96,13 @@ AttentionGradient backward_by_kernel(Graph & g, const Architecture & arch, const
     const AttentionInputs & inputs, const AttentionState & a, ggml_tensor * d_out) {
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
     // The last rows are the kernel's scratch.
-    const std::vector<ggml_tensor *> sources = {a.q, a.k, a.v, inputs.prefix, inputs.start, a.kept, d_out};
+    const std::vector<ggml_tensor *> sources = {a.q, a.k, a.v, inputs.ends, a.kept, d_out};
     ggml_tensor * all = g.kernel({D * (H + 2 * KV) + H, s.tokens()}, sources,
         [&arch, s, D, H, KV](ggml_tensor * node, const DeviceKernels & kernels) {
         float * const d = static_cast<float *>(node->data);
-        const ggml_tensor * d_out = node->src[6];
+        const ggml_tensor * d_out = node->src[5];
         const int64_t step = int64_t(node->nb[1] / sizeof(float));
-        kernels.run_attention_backward(describe_for_kernel(arch, s, node, node->src[5]),
+        kernels.run_attention_backward(describe_for_kernel(arch, s, node, node->src[4]),
             {static_cast<const float *>(d_out->data), d, d + D * H, d + D * (H + KV), d + D * (H + 2 * KV),
                 int64_t(d_out->nb[1] / sizeof(float)), step, step, step, step});
     });

@@ -14,11 +14,11 @@ struct BatchShape {
     int64_t tokens() const { return row_length * rows; }
 };
 
-// Who sees whom. On the CPU the plan; for kernels the first keys that each token sees and where its own begin, [T] I32,
-// as cria_attention has them; elsewhere the mask [S, S, 1, 1 or B], 0 or -inf.
+// Who sees whom. On the CPU the plan; for kernels the ends of MicroBatch, [T] I32; elsewhere the mask
+// [S, S, 1, 1 or B], 0 or -inf.
 struct AttentionInputs {
     const AttentionPlan * plan;
-    ggml_tensor *prefix, *start;
+    ggml_tensor * ends;
     ggml_tensor * mask;
 };
 

@@ -56,7 +56,7 @@ struct Session {
     int first_kept_layer = 0;
     std::unique_ptr<TensorPool> pool;
     AttentionPlan plan, last_plan;                // who sees whom: on the CPU; in the last layer, if it has `wanted`
-    ggml_tensor *prefix = nullptr, *start = nullptr;  // the same for kernels: [T]
+    ggml_tensor * ends = nullptr;                 // the same for kernels: [T]
     ggml_tensor * mask = nullptr;                 // and for ggml's operations: [S, S, 1, 1 or B]
     ggml_tensor * positions = nullptr;            // [T]
     ggml_tensor *tokens = nullptr, *sources = nullptr;  // sources: columns of the last output
@@ -107,7 +107,7 @@ struct Trainer::Impl {
         batch.rows = 1;
         batch.row_length = 8;
         batch.tokens = batch.positions = std::vector<int32_t>(8, 0);
-        batch.segments = {0, 0, 0, 0, 1, 1, 2, 2};
+        batch.ends = {8, 8, 8, 8, 6, 6, 8, 8};
         batch.sources = batch.targets = {0, 4};
         compute.only_ask = true;
         std::vector<float> logprobs, entropy;
@@ -123,15 +123,32 @@ struct Trainer::Impl {
     void check(const MicroBatch & b) const {
         const size_t n = size_t(b.rows) * size_t(b.row_length);
         require(b.rows > 0 && b.row_length > 0, "has no tokens");
-        require(
-            b.tokens.size() == n && b.positions.size() == n && b.segments.size() == n, "has arrays of unequal length");
+        require(b.tokens.size() == n && b.positions.size() == n && b.ends.size() == n, "has arrays of unequal length");
         require(b.sources.size() == b.targets.size() && !b.sources.empty(), "has no scored tokens");
         require(std::isfinite(b.temperature) && b.temperature > 0, "needs a positive temperature");
         for (const int32_t t : b.tokens) require(t >= 0 && t < arch.n_vocab, "has a token outside the vocabulary");
         for (const int32_t t : b.targets) require(t >= 0 && t < arch.n_vocab, "has a target outside the vocabulary");
+        check_trees(b);
         for (const int32_t s : b.sources)
-            require(s >= 0 && size_t(s) < n && b.segments[size_t(s)] >= 0, "has a source outside its rows");
+            require(s >= 0 && size_t(s) < n && b.ends[size_t(s)] > 0, "has a source outside its rows");
         for (const int32_t p : b.positions) require(p >= 0, "has a negative position");
+    }
+
+    // Whether the ends of each row are those of a tree, depth first, with padding behind it.
+    static void check_trees(const MicroBatch & b) {
+        std::vector<int32_t> open;  // ends of the tokens that the next one continues, the innermost last
+        for (int64_t row = 0; row < b.rows; row++) {
+            const int32_t * ends = b.ends.data() + row * b.row_length;
+            const int32_t length = int32_t(std::find(ends, ends + b.row_length, 0) - ends);
+            open.assign(1, length);
+            for (int32_t i = 0; i < length; i++) {
+                while (open.back() <= i) open.pop_back();
+                require(
+                    ends[i] > i && ends[i] <= open.back(), "has a token that ends before itself or behind its parent");
+                if (ends[i] < open.back()) open.push_back(ends[i]);
+            }
+            for (int32_t i = length; i < b.row_length; i++) require(ends[i] == 0, "has a token behind padding");
+        }
     }
 
     void start_session(const MicroBatch & b) {
@@ -142,8 +159,8 @@ struct Trainer::Impl {
         s.targets = b.targets;
         s.temperature = b.temperature;
         const int64_t d = arch.n_embd, T = s.shape.tokens(), R = int64_t(b.targets.size()), S = b.row_length;
-        const bool branches = std::any_of(b.segments.begin(), b.segments.end(), [](int32_t x) { return x > 0; });
-        s.pool = std::make_unique<TensorPool>(size_t(arch.n_layer) + 15);
+        const bool branches = has_branches(b);
+        s.pool = std::make_unique<TensorPool>(size_t(arch.n_layer) + 14);
         s.tokens = s.pool->add(GGML_TYPE_I32, {T});
         s.sources = s.pool->add(GGML_TYPE_I32, {R});
         s.positions = s.pool->add(GGML_TYPE_I32, {T});
@@ -155,15 +172,14 @@ struct Trainer::Impl {
         if (trims) {
             s.wanted = s.pool->add(GGML_TYPE_I32, {Q});
             s.wanted_positions = s.pool->add(GGML_TYPE_I32, {Q});
-            s.last_plan = plan_attention(b.segments, b.rows, S, &wanted);
+            s.last_plan = plan_attention(b.ends, b.rows, S, &wanted);
             for (int32_t & source : sources)
                 source = int32_t(std::lower_bound(wanted.begin(), wanted.end(), source) - wanted.begin());
         }
         if (compute.on_cpu()) {
-            s.plan = plan_attention(b.segments, b.rows, S);
+            s.plan = plan_attention(b.ends, b.rows, S);
         } else if (is_blockwise(compute, arch)) {
-            s.prefix = s.pool->add(GGML_TYPE_I32, {T});
-            s.start = s.pool->add(GGML_TYPE_I32, {T});
+            s.ends = s.pool->add(GGML_TYPE_I32, {T});
         } else {
             s.mask = s.pool->add(GGML_TYPE_F32, {S, S, 1, branches ? s.shape.rows : 1});
         }
@@ -184,39 +200,28 @@ struct Trainer::Impl {
             ggml_backend_tensor_set(s.wanted, wanted.data(), 0, size_t(Q) * 4);
             ggml_backend_tensor_set(s.wanted_positions, positions.data(), 0, size_t(Q) * 4);
         }
-        if (s.prefix) fill_sight(b);
+        if (s.ends) ggml_backend_tensor_set(s.ends, b.ends.data(), 0, size_t(T) * 4);
         if (s.mask) fill_mask(b, branches);
     }
 
-    // As cria_attention has it: a branch sees the prefix and itself, padding nothing.
-    void fill_sight(const MicroBatch & b) {
-        const int64_t S = b.row_length;
-        std::vector<int32_t> prefix(b.segments.size(), 0), start(b.segments.size(), INT32_MAX);
-        for (int64_t row = 0; row < b.rows; row++) {
-            const int32_t * segment = b.segments.data() + row * S;
-            int32_t shared = 0, first = 0;
-            for (int32_t i = 0; i < S && segment[i] >= 0; i++) {
-                if (i > 0 && segment[i] != segment[i - 1]) first = i;
-                if (segment[i] == 0) shared = i + 1;
-                else prefix[size_t(row * S + i)] = shared;
-                start[size_t(row * S + i)] = first;
-            }
+    // Whether any row is more than a sequence.
+    static bool has_branches(const MicroBatch & b) {
+        for (size_t i = 1; i < b.ends.size(); i++) {
+            if (i % size_t(b.row_length) != 0 && b.ends[i] > 0 && b.ends[i] != b.ends[i - 1]) return true;
         }
-        ggml_backend_tensor_set(session.prefix, prefix.data(), 0, prefix.size() * 4);
-        ggml_backend_tensor_set(session.start, start.data(), 0, start.size() * 4);
+        return false;
     }
 
     void fill_mask(const MicroBatch & b, bool branches) {
         const int64_t S = b.row_length, rows = branches ? b.rows : 1;
         std::vector<float> mask(size_t(S) * size_t(S) * size_t(rows), -INFINITY);
         for (int64_t row = 0; row < rows; row++) {
-            const int32_t * segment = b.segments.data() + row * S;
+            const int32_t * ends = b.ends.data() + row * S;
             for (int64_t i = 0; i < S; i++) {
                 float * line = mask.data() + (row * S + i) * S;
                 // Without branches one causal mask serves every row: padding lies behind and is never read.
                 for (int64_t j = 0; j <= i; j++) {
-                    if (!branches || j == i || segment[j] == segment[i] || (segment[j] == 0 && segment[i] >= 0))
-                        line[j] = 0.0f;
+                    if (!branches || j == i || i < ends[j]) line[j] = 0.0f;
                 }
             }
         }
@@ -231,9 +236,8 @@ struct Trainer::Impl {
 
     LayerInputs leaf_inputs(Graph & g, int64_t il) const {
         const bool trimmed = session.wanted && il + 1 == arch.n_layer;
-        LayerInputs inputs{
-            g.ref(session.positions), {trimmed ? &session.last_plan : &session.plan, leaf(g, session.prefix),
-                                          leaf(g, session.start), leaf(g, session.mask)}};
+        LayerInputs inputs{g.ref(session.positions),
+            {trimmed ? &session.last_plan : &session.plan, leaf(g, session.ends), leaf(g, session.mask)}};
         if (trimmed) {
             inputs.wanted = g.ref(session.wanted);
             inputs.wanted_positions = g.ref(session.wanted_positions);

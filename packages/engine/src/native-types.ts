@@ -87,14 +87,14 @@ export interface NativeGenerateParams {
   stopStrings: string[];
 }
 
-/** Rows of equal length, each a token tree; see native/include/cria/trainer.h. Arrays are rows * rowLength long. */
+/** Rows of equal length, each a tree of tokens; see native/include/cria/trainer.h. Arrays are rows * rowLength long. */
 export interface NativeMicroBatch {
   rows: number;
   rowLength: number;
   tokens: Int32Array;
   positions: Int32Array;
-  /** 0 shared prefix, 1.. branches that see the prefix and themselves, -1 padding. */
-  segments: Int32Array;
+  /** Up to which place in the row, exclusive, tokens continue each token: i sees j where j <= i < ends[j]. 0 for padding. */
+  ends: Int32Array;
   /** Where the hidden state lies that predicts each scored token, and that token. */
   sources: Int32Array;
   targets: Int32Array;

@@ -1,25 +1,20 @@
 /**
- * Packs sequences into rows of a micro-batch. Sequences that share a prefix (the samples of one prompt do) become one
- * row: the prefix once, then each remainder as a branch that sees the prefix and itself. What a token sees, and at
- * which position, is the same as alone; the prefix is evaluated once instead of n times.
+ * Packs sequences into rows of a micro-batch. Sequences that begin with the same tokens may share a row, which is then the
+ * radix tree of their tokens, depth first: each token that several of them share, at whatever depth, is there once, and
+ * what differs follows as branches. What a token sees, and at which position, is the same as alone.
  */
 
-export interface PackInput {
-  tokenIds: Int32Array;
-  /** Indices t >= 1 of the tokens to score. */
-  scored: Int32Array;
-}
-
 export interface PackedSequence {
-  /** Index into the inputs. */
+  /** Index into the sequences. */
   index: number;
-  /** Where the tokens after the prefix start in the row. */
+  /** Leading tokens that an earlier sequence of the row has put there. */
+  shared: number;
+  /** Where the other tokens start in the row; they lie together. */
   start: number;
-  segment: number;
 }
 
 export interface PackedRow {
-  prefixLength: number;
+  /** In the order of their branches: the next one leaves the path of the one before after its shared tokens. */
   sequences: PackedSequence[];
   /** Tokens of the row. */
   length: number;
@@ -31,62 +26,75 @@ export interface PackCost {
   perTokenPair: number;
 }
 
-function countSharedPrefix(a: Int32Array, b: Int32Array, limit: number): number {
+/**
+ * Rows of least cost, of at most `maxRowLength` tokens each but for a sequence that is longer. In the order of a tree's
+ * branches a row's sequences are neighbours, so that only the places of the cuts between rows are to be found.
+ */
+export function packRows(sequences: readonly Int32Array[], cost: PackCost, maxRowLength: number): PackedRow[] {
+  const order = sequences.map((_, i) => i).sort((a, b) => compareTokens(sequences[a]!, sequences[b]!) || a - b);
+  /** Leading tokens that the i-th in order has in common with the one before, thus the most with any before. */
+  const shared = order.map((index, i) => (i > 0 ? countShared(sequences[order[i - 1]!]!, sequences[index]!) : 0));
+  const starts = cutRows(
+    order.map((index) => sequences[index]!.length),
+    shared,
+    cost,
+    maxRowLength,
+  );
+  return starts.map((start, r) => layOut(sequences, order, shared, start, starts[r + 1] ?? order.length));
+}
+
+function compareTokens(a: Int32Array, b: Int32Array): number {
+  const n = countShared(a, b);
+  return n < a.length && n < b.length ? a[n]! - b[n]! : a.length - b.length;
+}
+
+function countShared(a: Int32Array, b: Int32Array): number {
+  const limit = Math.min(a.length, b.length);
   let n = 0;
   while (n < limit && a[n] === b[n]) n++;
   return n;
 }
 
-function rowCost(length: number, cost: PackCost): number {
-  return length * cost.perToken + length * length * cost.perTokenPair;
-}
-
-/** The sequences in `order`, cut into runs that share a first token, each run into rows where that is cheapest. */
-export function packRows(inputs: readonly PackInput[], cost: PackCost, maxRowLength: number): PackedRow[] {
-  const order = inputs
-    .map((_, i) => i)
-    .sort((a, b) => compareTokens(inputs[a]!.tokenIds, inputs[b]!.tokenIds) || a - b);
-  const rows: PackedRow[] = [];
-  let open: { members: number[]; prefix: number; length: number } | undefined;
-  const close = () => {
-    if (open) rows.push(layOut(inputs, open.members, open.members.length > 1 ? open.prefix : 0));
-  };
-  for (const index of order) {
-    const tokens = inputs[index]!.tokenIds;
-    if (open) {
-      // At least one token must stay outside the prefix, so that every branch exists.
-      const first = inputs[open.members[0]!]!.tokenIds;
-      const limit = Math.min(open.prefix, tokens.length - 1, first.length - 1);
-      const prefix = countSharedPrefix(first, tokens, limit);
-      const remainders = open.members.reduce((sum, i) => sum + inputs[i]!.tokenIds.length - prefix, 0);
-      const length = prefix + remainders + tokens.length - prefix;
-      const apart = rowCost(open.length, cost) + rowCost(tokens.length, cost);
-      if (prefix > 0 && length <= maxRowLength && rowCost(length, cost) < apart) {
-        open.members.push(index);
-        open.prefix = prefix;
-        open.length = length;
-        continue;
+/** Where the rows of least total cost start, by the least cost of every head of the list. */
+function cutRows(lengths: readonly number[], shared: readonly number[], cost: PackCost, maxRowLength: number) {
+  const least = [0];
+  const lastStart = [0];
+  for (let end = 1; end <= lengths.length; end++) {
+    least[end] = Number.POSITIVE_INFINITY;
+    // The row [start, end) grows to the front: its first sequence brings all of its tokens.
+    let behind = 0;
+    for (let start = end - 1; start >= 0; start--) {
+      const length = behind + lengths[start]!;
+      if (start < end - 1 && length > maxRowLength) break;
+      const total = least[start]! + length * cost.perToken + length * length * cost.perTokenPair;
+      if (total < least[end]!) {
+        least[end] = total;
+        lastStart[end] = start;
       }
-      close();
+      // Without a shared token rows are cheaper apart.
+      if (shared[start] === 0) break;
+      behind += lengths[start]! - shared[start]!;
     }
-    open = { members: [index], prefix: tokens.length, length: tokens.length };
   }
-  close();
-  return rows;
+  const starts: number[] = [];
+  for (let end = lengths.length; end > 0; end = lastStart[end]!) starts.push(lastStart[end]!);
+  return starts.reverse();
 }
 
-function compareTokens(a: Int32Array, b: Int32Array): number {
-  const n = Math.min(a.length, b.length);
-  for (let i = 0; i < n; i++) if (a[i] !== b[i]) return a[i]! - b[i]!;
-  return a.length - b.length;
-}
-
-function layOut(inputs: readonly PackInput[], members: number[], prefixLength: number): PackedRow {
-  const sequences: PackedSequence[] = [];
-  let at = prefixLength;
-  members.forEach((index, i) => {
-    sequences.push({ index, start: at, segment: prefixLength > 0 ? i + 1 : 0 });
-    at += inputs[index]!.tokenIds.length - prefixLength;
-  });
-  return { prefixLength, sequences, length: at };
+function layOut(
+  sequences: readonly Int32Array[],
+  order: readonly number[],
+  shared: readonly number[],
+  first: number,
+  last: number,
+): PackedRow {
+  let length = 0;
+  const packed: PackedSequence[] = [];
+  for (let i = first; i < last; i++) {
+    const index = order[i]!;
+    const sequence = { index, shared: i > first ? shared[i]! : 0, start: length };
+    length += sequences[index]!.length - sequence.shared;
+    packed.push(sequence);
+  }
+  return { sequences: packed, length };
 }

@@ -1,5 +1,11 @@
 import type { NativeMicroBatch } from "../native-types.js";
-import { type PackCost, type PackedRow, type PackInput, packRows } from "./pack-rows.js";
+import { type PackCost, type PackedRow, packRows } from "./pack-rows.js";
+
+export interface PlanInput {
+  tokenIds: Int32Array;
+  /** Indices t >= 1 of the tokens to score. */
+  scored: Int32Array;
+}
 
 /** A micro-batch ready for the addon, and which scored tokens of which input sequences it holds, in order. */
 export interface PlannedMicroBatch {
@@ -7,6 +13,11 @@ export interface PlannedMicroBatch {
   sequenceIndices: Int32Array;
   /** Scored tokens of the i-th of `sequenceIndices` are [offsets[i], offsets[i + 1]). */
   offsets: Int32Array;
+  /**
+   * Of each scored token, the place of its score among the addon's: sequences that score the same token after the same
+   * tokens share one.
+   */
+  scores: Int32Array;
 }
 
 export interface PlanOptions {
@@ -18,13 +29,10 @@ export interface PlanOptions {
 }
 
 /** Cuts sequences into micro-batches of rows of similar length; sequences without scored tokens are left out. */
-export function planMicroBatches(inputs: readonly PackInput[], options: PlanOptions): PlannedMicroBatch[] {
+export function planMicroBatches(inputs: readonly PlanInput[], options: PlanOptions): PlannedMicroBatch[] {
   const kept = inputs.map((input, index) => ({ input, index, needed: cutUnread(input) })).filter(hasScored);
-  const rows = packRows(
-    kept.map(({ needed }) => needed),
-    options.cost,
-    options.maxTokens,
-  ).sort((a, b) => b.length - a.length);
+  const sequences = kept.map(({ needed }) => needed);
+  const rows = packRows(sequences, options.cost, options.maxTokens).sort((a, b) => b.length - a.length);
   const plans: PlannedMicroBatch[] = [];
   let batch: PackedRow[] = [];
   const flush = () => {
@@ -42,15 +50,15 @@ export function planMicroBatches(inputs: readonly PackInput[], options: PlanOpti
 }
 
 interface KeptSequence {
-  input: PackInput;
+  input: PlanInput;
   index: number;
   /** The tokens that go through the network. */
-  needed: PackInput;
+  needed: Int32Array;
 }
 
 /** Nothing reads the hidden state of the last scored token, nor of what follows it. */
-function cutUnread({ tokenIds, scored }: PackInput): PackInput {
-  return { tokenIds: tokenIds.subarray(0, scored.at(-1) ?? 0), scored };
+function cutUnread({ tokenIds, scored }: PlanInput): Int32Array {
+  return tokenIds.subarray(0, scored.at(-1) ?? 0);
 }
 
 function hasScored({ input }: KeptSequence): boolean {
@@ -63,34 +71,41 @@ function buildMicroBatch(rows: PackedRow[], kept: readonly KeptSequence[], optio
   const size = rows.length * rowLength;
   const tokens = new Int32Array(size);
   const positions = new Int32Array(size);
-  const segments = new Int32Array(size).fill(-1);
+  const ends = new Int32Array(size);
   const sources: number[] = [];
   const targets: number[] = [];
+  const scores: number[] = [];
   const sequenceIndices: number[] = [];
   const offsets = [0];
   rows.forEach((row, r) => {
     const base = r * rowLength;
-    const first = kept[row.sequences[0]!.index]!.needed.tokenIds;
-    for (let t = 0; t < row.prefixLength; t++) {
-      tokens[base + t] = first[t]!;
-      positions[base + t] = t;
-      segments[base + t] = 0;
-    }
-    for (const { index, start, segment } of row.sequences) {
+    /** Places of the tokens of the sequence at hand, and the addon's scores that each of them is the source of. */
+    const path: { place: number; scores: number[] }[] = [];
+    for (const { index, shared, start } of row.sequences) {
       const { input, needed, index: original } = kept[index]!;
-      const place = (t: number) => (t < row.prefixLength ? base + t : base + start + t - row.prefixLength);
-      for (let t = row.prefixLength; t < needed.tokenIds.length; t++) {
-        tokens[place(t)] = needed.tokenIds[t]!;
-        positions[place(t)] = t;
-        segments[place(t)] = segment;
+      for (const { place } of path.splice(shared)) ends[place] = start;
+      for (let t = shared; t < needed.length; t++) {
+        const place = base + start + t - shared;
+        tokens[place] = needed[t]!;
+        positions[place] = t;
+        path.push({ place, scores: [] });
       }
       for (const t of input.scored) {
-        sources.push(place(t - 1));
-        targets.push(input.tokenIds[t]!);
+        const source = path[t - 1]!;
+        const target = input.tokenIds[t]!;
+        let score = source.scores.find((other) => targets[other] === target);
+        if (score === undefined) {
+          score = targets.length;
+          source.scores.push(score);
+          sources.push(source.place);
+          targets.push(target);
+        }
+        scores.push(score);
       }
       sequenceIndices.push(original);
-      offsets.push(sources.length);
+      offsets.push(scores.length);
     }
+    for (const { place } of path) ends[place] = row.length;
   });
   return {
     native: {
@@ -98,7 +113,7 @@ function buildMicroBatch(rows: PackedRow[], kept: readonly KeptSequence[], optio
       rowLength,
       tokens,
       positions,
-      segments,
+      ends,
       sources: Int32Array.from(sources),
       targets: Int32Array.from(targets),
       temperature: options.temperature,
@@ -106,5 +121,20 @@ function buildMicroBatch(rows: PackedRow[], kept: readonly KeptSequence[], optio
     },
     sequenceIndices: Int32Array.from(sequenceIndices),
     offsets: Int32Array.from(offsets),
+    scores: Int32Array.from(scores),
   };
+}
+
+/** What the addon found for each of its scores, for each scored token of the sequences. */
+export function spreadScores(plan: PlannedMicroBatch, values: Float32Array): Float32Array {
+  return Float32Array.from(plan.scores, (score) => values[score]!);
+}
+
+/** The gradient by each of the addon's scores: the sum over the tokens that share it. */
+export function sumGradients(plan: PlannedMicroBatch, gradients: ArrayLike<number>): Float32Array {
+  const sums = new Float32Array(plan.native.targets.length);
+  plan.scores.forEach((score, i) => {
+    sums[score]! += gradients[i]!;
+  });
+  return sums;
 }

@@ -3,7 +3,7 @@ import { callNative } from "../native.js";
 import type { NativeModel } from "../native-types.js";
 import { checkTemperature, checkTokens } from "./check-batch.js";
 import { chooseMicroBatchTokens, estimateCost } from "./micro-batch-size.js";
-import { planMicroBatches } from "./plan-micro-batches.js";
+import { planMicroBatches, spreadScores } from "./plan-micro-batches.js";
 
 /** Logprobs (entropies, sums of squared probabilities) of given tokens by the training graph. */
 export async function scoreSequences(
@@ -32,7 +32,10 @@ export async function scoreSequences(
   for (const plan of plans) {
     options.signal?.throwIfAborted();
     const withSquares = options.sumPiSquared ?? false;
-    const { logprobs, entropy, sumSquares } = await callNative(() => native.forward(plan.native, false, withSquares));
+    const found = await callNative(() => native.forward(plan.native, false, withSquares));
+    const logprobs = spreadScores(plan, found.logprobs);
+    const entropy = spreadScores(plan, found.entropy);
+    const sumSquares = found.sumSquares && spreadScores(plan, found.sumSquares);
     plan.sequenceIndices.forEach((index, i) => {
       const { scored } = inputs[index]!;
       const base = plan.offsets[i]!;

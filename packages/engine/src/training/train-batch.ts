@@ -13,7 +13,7 @@ import { callNative } from "../native.js";
 import type { NativeModel, NativeScores } from "../native-types.js";
 import { checkLength, checkTemperature, checkTokens } from "./check-batch.js";
 import { chooseMicroBatchTokens, estimateCost } from "./micro-batch-size.js";
-import { type PlannedMicroBatch, planMicroBatches } from "./plan-micro-batches.js";
+import { type PlannedMicroBatch, planMicroBatches, spreadScores, sumGradients } from "./plan-micro-batches.js";
 
 interface CheckedSequence {
   tokenIds: Int32Array;
@@ -56,9 +56,10 @@ export async function trainBatch(
       options.signal?.throwIfAborted();
       const scores = await callNative(() => native.forward(plan.native, true));
       const outputs = loss(makeLossInputs(plan, scores, sequences, totals));
-      checkOutputs(outputs, scores.logprobs.length);
-      const dEntropy = outputs.dEntropy ?? new Float32Array(scores.logprobs.length);
-      await callNative(() => native.backward(outputs.dLogprobs, dEntropy));
+      checkOutputs(outputs, plan.scores.length);
+      const dLogprobs = sumGradients(plan, outputs.dLogprobs);
+      const dEntropy = sumGradients(plan, outputs.dEntropy ?? new Float32Array(plan.scores.length));
+      await callNative(() => native.backward(dLogprobs, dEntropy));
       result.loss += outputs.loss;
       for (const [name, value] of Object.entries(outputs.metrics ?? {}))
         result.metrics[name] = (result.metrics[name] ?? 0) + value;
@@ -131,15 +132,15 @@ function makeLossInputs(
     const { scored, columns: source } = sequences[index]!;
     const base = plan.offsets[i]!;
     for (const [name, values] of Object.entries(source)) {
-      columns[name] ??= new Float32Array(scores.logprobs.length);
+      columns[name] ??= new Float32Array(plan.scores.length);
       for (let k = 0; k < scored.length; k++) columns[name][base + k] = values[scored[k]!]!;
     }
   });
   return {
     sequenceIndices: plan.sequenceIndices,
     offsets: plan.offsets,
-    logprobs: scores.logprobs,
-    entropy: scores.entropy,
+    logprobs: spreadScores(plan, scores.logprobs),
+    entropy: spreadScores(plan, scores.entropy),
     columns,
     totals,
   };
