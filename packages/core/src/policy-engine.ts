@@ -80,6 +80,13 @@ export interface GenerateOptions extends SamplingOptions {
   stopTokens?: readonly number[];
   /** Texts that end the turn (kept in `tokenIds`, cut from `text`). */
   stopStrings?: readonly string[];
+  /**
+   * A grammar in llama.cpp's notation (GBNF) that the sampled text must match from its rule `root`. It comes before `topK`,
+   * `topP` and `minP`: they choose among the tokens that it allows. A token is allowed when the text so far and its own can
+   * still become a match, also where it ends inside a character; special tokens count as their text. Tokens that end the
+   * generation are allowed exactly where the text may end, and always end it. At most 256 KiB.
+   */
+  grammar?: string;
   signal?: AbortSignal;
   /** Called with each newly sampled stretch of text, for streaming. */
   onText?: (text: string) => void;
@@ -99,8 +106,13 @@ export interface GenerateStats {
 
 export interface GenerateResult {
   tokenIds: Int32Array;
-  /** One for each of `tokenIds`: over the full vocabulary, at the sampling temperature. */
+  /** One for each of `tokenIds`: over the full vocabulary (with a grammar: what it allows), at the sampling temperature. */
   logprobs: Float32Array;
+  /**
+   * With a grammar, one for each of `tokenIds`: 1 where the grammar forbade tokens that have, all together, more than 1e-9
+   * of the probability at the sampling temperature (greedy: 1). Where it is 0 the token is as if sampled freely.
+   */
+  constrained?: Uint8Array;
   finishReason: "stop" | "length" | "aborted";
   /** The sampled text without the stop token or stop string. */
   text: string;
@@ -113,7 +125,8 @@ export interface PolicySequence {
   readonly tokenCount: number;
   /**
    * Appends `deltaTokenIds` (may be empty after a fork with pending tokens) and samples the next turn.
-   * @throws EngineError when the logits are not finite, the request does not fit, or memory runs out; the engine goes on.
+   * @throws EngineError when the logits are not finite, the request does not fit, or memory runs out; for a wrong grammar
+   * before anything is sampled, and where a grammar allows no token or is too ambiguous to be followed. The engine goes on.
    */
   generate(deltaTokenIds: ArrayLike<number>, options: GenerateOptions): Promise<GenerateResult>;
   /** A second sequence with the same tokens; what is evaluated already is shared, not evaluated again. */
