@@ -39,6 +39,7 @@ struct GenerateParams {
     uint32_t seed = 0;
     std::vector<int32_t> stop_tokens;
     std::vector<std::string> stop_strings;
+    std::optional<std::string> grammar;  // GBNF
 };
 
 enum class FinishReason { stop, length, aborted };
@@ -53,6 +54,7 @@ struct GenerateStats {
 struct GenerateResult {
     std::vector<int32_t> token_ids;
     std::vector<float> logprobs;
+    std::vector<uint8_t> constrained;  // with a grammar: 1 where it took probability away (kTakenShare, sampler.h)
     FinishReason finish_reason = FinishReason::stop;
     std::string text;
     GenerateStats stats;
@@ -94,7 +96,7 @@ class Scheduler {
 
     // `done` is called exactly once. `on_text` (may be empty) gets whole UTF-8 characters as they are sampled.
     // Throws Error at once for what is known at once: sequence-busy, unknown-sequence, bad-option,
-    // context-exceeded (with numbers), empty request.
+    // context-exceeded (with numbers), empty request, bad-grammar.
     RequestId submit(SequenceId sequence, std::vector<int32_t> delta, GenerateParams params,
         std::function<void(GenerateResult)> done, std::function<void(std::string)> on_text);
     // Ends the request at the next step; its tokens so far are kept. Unknown ids are ignored.

@@ -149,6 +149,12 @@ Napi::Int32Array from_int32s(Napi::Env env, const std::vector<int32_t> & values)
     return array;
 }
 
+Napi::Uint8Array from_bytes(Napi::Env env, const std::vector<uint8_t> & values) {
+    Napi::Uint8Array array = Napi::Uint8Array::New(env, values.size());
+    if (!values.empty()) std::memcpy(array.Data(), values.data(), values.size());
+    return array;
+}
+
 Napi::Float32Array from_floats(Napi::Env env, const std::vector<float> & values) {
     Napi::Float32Array array = Napi::Float32Array::New(env, values.size());
     if (!values.empty()) std::memcpy(array.Data(), values.data(), values.size() * sizeof(float));

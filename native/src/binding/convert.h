@@ -40,6 +40,7 @@ std::vector<float> to_floats(const Napi::Value & value, const char * name);
 std::string to_text(const Napi::Value & value, const char * name);
 int64_t to_id(const Napi::Value & value, const char * name);
 Napi::Int32Array from_int32s(Napi::Env env, const std::vector<int32_t> & values);
+Napi::Uint8Array from_bytes(Napi::Env env, const std::vector<uint8_t> & values);
 Napi::Float32Array from_floats(Napi::Env env, const std::vector<float> & values);
 
 // Runs `body`, turning Error and std::exception into a thrown JS error.

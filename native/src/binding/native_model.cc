@@ -11,7 +11,7 @@ const char * finish_reason(FinishReason reason) {
     return reason == FinishReason::stop ? "stop" : reason == FinishReason::length ? "length" : "aborted";
 }
 
-Napi::Value to_js(Napi::Env env, const GenerateResult & result) {
+Napi::Value to_js(Napi::Env env, const GenerateResult & result, bool has_grammar) {
     Napi::Object stats = Napi::Object::New(env);
     stats.Set("prefillTokens", result.stats.prefill_tokens);
     stats.Set("reusedTokens", result.stats.reused_tokens);
@@ -22,6 +22,7 @@ Napi::Value to_js(Napi::Env env, const GenerateResult & result) {
     Napi::Object object = Napi::Object::New(env);
     object.Set("tokenIds", from_int32s(env, result.token_ids));
     object.Set("logprobs", from_floats(env, result.logprobs));
+    if (has_grammar) object.Set("constrained", from_bytes(env, result.constrained));
     object.Set("finishReason", finish_reason(result.finish_reason));
     object.Set("text", result.text);
     object.Set("stats", stats);
@@ -39,6 +40,7 @@ GenerateParams read_generate_params(const Napi::Value & value) {
     params.seed = uint32_t(options.integer("seed", 0, 0, 0xffffffffll));
     params.stop_tokens = options.int32s("stopTokens");
     params.stop_strings = options.texts("stopStrings");
+    if (options.has("grammar")) params.grammar = options.text("grammar");
     return params;
 }
 
@@ -258,14 +260,17 @@ Napi::Value NativeModel::generate(Info info) {
         }
         const PendingPromise pending(env, environment, Value());
         RequestId request = 0;
+        const bool has_grammar = params.grammar.has_value();
+        const auto settle = [pending, has_grammar](GenerateResult result) {
+            if (result.error) {
+                pending.reject(*result.error);
+            } else {
+                pending.resolve([result = std::move(result), has_grammar](
+                                    Napi::Env env) { return to_js(env, result, has_grammar); });
+            }
+        };
         try {
-            request = scheduler.submit(sequence, std::move(delta), std::move(params), [pending](GenerateResult result) {
-                if (result.error) {
-                    pending.reject(*result.error);
-                } else {
-                    pending.resolve([result = std::move(result)](Napi::Env env) { return to_js(env, result); });
-                }
-            }, std::move(on_text));
+            request = scheduler.submit(sequence, std::move(delta), std::move(params), settle, std::move(on_text));
         } catch (const Error & error) {
             pending.reject(error);
         }

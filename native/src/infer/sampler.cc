@@ -1,6 +1,8 @@
 #include "infer/sampler.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "math/softmax.h"
@@ -73,6 +75,36 @@ SampledToken Sampler::sample(const float * logits, int n_vocab, const GeneratePa
         if (sum > u * mass) return finish(i);
     }
     return finish(candidates_.back());
+}
+
+SampledToken Sampler::sample_allowed(const float * logits, int n_vocab, const GenerateParams & params, uint64_t index,
+    const std::vector<uint64_t> & allowed) {
+    // A shorter row of logits: what is sampled from it is an index among the allowed ones.
+    allowed_.resize(size_t(n_vocab));
+    forbidden_.resize(size_t(n_vocab));
+    size_t n_allowed = 0, n_forbidden = 0;
+    for (size_t i = 0; i < size_t(n_vocab); i++) {
+        const bool is_allowed = allowed[i / 64] >> (i % 64) & 1;
+        allowed_[n_allowed] = forbidden_[n_forbidden] = logits[i];
+        n_allowed += is_allowed ? 1 : 0;
+        n_forbidden += is_allowed ? 0 : 1;
+    }
+    SampledToken sampled = sample(allowed_.data(), int(n_allowed), params, index);
+    int32_t token = -1;
+    for (int32_t left = sampled.token; left >= 0; left--) {
+        do token++;
+        while (!(allowed[size_t(token) / 64] >> (token % 64) & 1));
+    }
+    sampled.token = token;
+    if (n_forbidden == 0) return sampled;
+    const float scale = params.temperature <= 0.0f ? 1.0f : 1.0f / params.temperature;
+    const RowStats in = softmax_stats(allowed_.data(), int(n_allowed), scale, false);
+    const RowStats out = softmax_stats(forbidden_.data(), int(n_forbidden), scale, false);
+    // log of forbidden over allowed. NaN when a forbidden logit is: the logprob tells it as it does of allowed ones.
+    const double ratio = (double(out.max) + double(out.log_sum)) - (double(in.max) + double(in.log_sum));
+    if (std::isnan(ratio)) sampled.logprob = std::numeric_limits<float>::quiet_NaN();
+    sampled.constrained = ratio > std::log(kTakenShare);
+    return sampled;
 }
 
 // From the whole vocabulary: two passes over the logits, and one over the block that the token lies in.

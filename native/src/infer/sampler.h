@@ -1,4 +1,4 @@
-// Draws one token from a row of logits and tells its logprob over the full vocabulary.
+// Draws one token from a row of logits and tells its logprob over the full vocabulary, or over what a grammar allows.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,13 @@
 
 namespace cria {
 
+// Below this share of the probability what a grammar forbids is not worth the name: the token is as if sampled freely.
+constexpr double kTakenShare = 1e-9;
+
 struct SampledToken {
     int32_t token;
     float logprob;
+    bool constrained = false;  // tokens with more than kTakenShare were forbidden
 };
 
 // Scratch memory, reused from token to token.
@@ -19,12 +23,18 @@ class Sampler {
     // `index` counts the sampled tokens of the request: randomness depends on (seed, index) alone, never on timing.
     SampledToken sample(const float * logits, int n_vocab, const GenerateParams & params, uint64_t index);
 
+    // The same from the tokens in `allowed` alone, a bit for each of n_vocab, at least one set; the logprob is over
+    // them.
+    SampledToken sample_allowed(const float * logits, int n_vocab, const GenerateParams & params, uint64_t index,
+        const std::vector<uint64_t> & allowed);
+
    private:
     SampledToken sample_all(const float * logits, int n_vocab, float scale, double u);
 
     std::vector<float> block_sums_;
     std::vector<float> probabilities_;
     std::vector<int32_t> candidates_;
+    std::vector<float> allowed_, forbidden_;
 };
 
 }  // namespace cria

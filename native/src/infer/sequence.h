@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cria/scheduler.h"
+#include "grammar/grammar.h"
 #include "infer/kv_slots.h"
 #include "infer/text_stream.h"
 
@@ -27,6 +28,8 @@ struct Request {
     bool is_admitted = false, is_decoding = false;
     GenerateResult result;
     TextStream stream{{}};
+    std::shared_ptr<Grammar> grammar;  // may be null
+    GrammarPosition grammar_position;
 };
 
 struct Sequence {

@@ -6,6 +6,7 @@
 #include "assertions.h"
 #include "cria/error.h"
 #include "cria/runtime.h"
+#include "grammar/grammar_cache.h"
 #include "llama-model.h"
 #include "llama.h"
 
@@ -98,15 +99,59 @@ bool Evaluator::run(std::vector<Output> & outputs, double & seconds) {
 }
 
 Drawn Evaluator::draw(const Sequence & sequence, const float * logits) {
-    const Request & request = *sequence.request;
+    Request & request = *sequence.request;
     const auto copy = [&] { return std::make_shared<std::vector<float>>(logits, logits + n_vocab_); };
     if (request.params.max_tokens == 0) {
         const auto kept = sequence.next_logits ? sequence.next_logits : copy();
         return {{}, kept, kept};
     }
     const bool keeps = keeps_prompt_ends_ && request.result.token_ids.empty() && !sequence.next_logits;
+    if (request.grammar) {
+        Drawn drawn = draw_allowed(request, logits);
+        if (keeps) drawn.prompt_end = copy();
+        return drawn;
+    }
     return {sampler_.sample(logits, n_vocab_, request.params, request.result.token_ids.size()), nullptr,
         keeps ? copy() : nullptr};
+}
+
+// Whatever goes wrong concerns this request alone.
+Drawn Evaluator::draw_allowed(Request & request, const float * logits) {
+    Drawn drawn;
+    try {
+        if (!pieces_) pieces_ = std::make_unique<TokenPieces>(list_token_pieces(model_));
+        const auto & sampled = request.result.token_ids;
+        const TokenMask & mask = request.grammar->allowed(request.grammar_position, sampled, *pieces_);
+        std::vector<uint64_t> allowed = mask.bits;
+        const auto set = [&](int32_t token, bool is_allowed) {
+            const uint64_t bit = uint64_t(1) << (token % 64);
+            uint64_t & word = allowed[size_t(token) / 64];
+            word = is_allowed ? word | bit : word & ~bit;
+        };
+        for (const int32_t token : pieces_->ends()) set(token, mask.may_end);
+        // Control tokens that end this request are ends as well, and no text.
+        for (const int32_t token : request.params.stop_tokens) {
+            if (token >= 0 && token < n_vocab_ && llama_vocab_is_control(model_.vocab(), token))
+                set(token, mask.may_end);
+        }
+        const bool is_empty = std::all_of(allowed.begin(), allowed.end(), [](uint64_t word) { return word == 0; });
+        if (!is_empty) {
+            drawn.token = sampler_.sample_allowed(logits, n_vocab_, request.params, sampled.size(), allowed);
+        } else if (mask.may_end) {
+            drawn.logits = std::make_shared<std::vector<float>>(logits, logits + n_vocab_);
+        } else {
+            drawn.error = Error("grammar-dead-end", "allows nothing that the vocabulary could write")
+                              .subject("generate.grammar")
+                              .expected("a token that goes on")
+                              .received("none after " + std::to_string(sampled.size()) + " tokens")
+                              .remedy("write the grammar so that each alternative can be read to its end");
+        }
+    } catch (const Error & error) {
+        drawn.error = error;
+    } catch (const std::bad_alloc &) {
+        drawn.error = Error("grammar-too-complex", "needs more memory than there is").subject("generate.grammar");
+    }
+    return drawn;
 }
 
 }  // namespace cria

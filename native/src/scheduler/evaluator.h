@@ -4,10 +4,13 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "cria/error.h"
 #include "cria/model.h"
 #include "cria/scheduler.h"
+#include "grammar/token_pieces.h"
 #include "infer/batch_rules.h"
 #include "infer/decode_batch.h"
 #include "infer/own_products.h"
@@ -23,6 +26,7 @@ struct Drawn {
     std::shared_ptr<std::vector<float>> logits;
     std::shared_ptr<std::vector<float>>
         prompt_end;  // the logits that the first token came from, for the same prompt again
+    std::optional<Error> error;  // nothing could be drawn
 };
 
 // A sequence in a batch, the output row after its last token (-1: none), and what was drawn there.
@@ -55,10 +59,14 @@ class Evaluator {
         void operator()(llama_context * context) const;
     };
 
+    // As a grammar allows: a token, the logits where the text is complete and no token says so, or an error.
+    Drawn draw_allowed(Request & request, const float * logits);
+
     const Model & model_;
     const bool keeps_prompt_ends_;
     const int n_vocab_;
     Sampler sampler_;
+    std::unique_ptr<TokenPieces> pieces_;  // made for the first grammar
     std::unique_ptr<OwnProducts> products_;
     std::unique_ptr<ThreadPool> pool_;
     std::unique_ptr<DecodeBatch> batch_;

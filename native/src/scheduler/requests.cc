@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "llama.h"
+
 namespace cria {
 
 namespace {
@@ -44,6 +46,7 @@ void Requests::accept(const std::shared_ptr<Sequence> & sequence, const Drawn & 
         request.decoding = Clock::now();
         store_.slots().unpromise(sequence->slot);
     }
+    if (drawn.error) return fail(sequence, *drawn.error);
     if (drawn.logits) {
         sequence->next_logits = drawn.logits;
         finish(sequence, FinishReason::stop);
@@ -60,6 +63,11 @@ void Requests::accept(const std::shared_ptr<Sequence> & sequence, const Drawn & 
     totals_.decode_tokens++;
     const auto & stops = request.params.stop_tokens;
     bool stopped = std::find(stops.begin(), stops.end(), sampled.token) != stops.end();
+    if (request.grammar) {
+        result.constrained.push_back(sampled.constrained ? 1 : 0);
+        // The grammar allowed it because nothing needs to follow, and nothing can.
+        stopped = stopped || llama_vocab_is_eog(model_.vocab(), sampled.token);
+    }
     if (!stopped) stopped = request.stream.append(model_.piece(sampled.token, true));
     const bool full =
         int(result.token_ids.size()) >= request.params.max_tokens || int(sequence->tokens.size()) >= context_size_;

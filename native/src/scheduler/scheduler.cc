@@ -65,6 +65,9 @@ std::vector<int32_t> Scheduler::tokens(SequenceId id) const {
 
 RequestId Scheduler::submit(SequenceId id, std::vector<int32_t> delta, GenerateParams params,
     std::function<void(GenerateResult)> done, std::function<void(std::string)> on_text) {
+    // Without the lock: a large one takes some milliseconds.
+    const std::shared_ptr<Grammar> grammar =
+        params.grammar && params.max_tokens > 0 ? impl_->grammars.find(*params.grammar) : nullptr;
     const Locked lock(impl_->mutex);
     const auto sequence = impl_->store.find(id);
     if (sequence->disposed) throw Error("unknown-sequence", "was disposed").subject("sequence");
@@ -72,6 +75,7 @@ RequestId Scheduler::submit(SequenceId id, std::vector<int32_t> delta, GenerateP
     auto request = std::make_unique<Request>();
     request->id = impl_->store.take_id();
     request->stream = TextStream(params.stop_strings);
+    request->grammar = grammar;
     request->params = std::move(params);
     request->done = std::move(done);
     request->on_text = std::move(on_text);

@@ -23,6 +23,7 @@
 
 #include "cria/mutex.h"
 #include "cria/scheduler.h"
+#include "grammar/grammar_cache.h"
 #include "infer/batch_rules.h"
 #include "infer/sequence_store.h"
 #include "scheduler/evaluator.h"
@@ -51,6 +52,7 @@ struct Scheduler::Impl {
     SequenceStore store CRIA_GUARDED_BY(mutex);
     Requests requests CRIA_GUARDED_BY(mutex);
     std::vector<std::function<void()>> flushes CRIA_GUARDED_BY(mutex);
+    GrammarCache grammars;  // has a lock of its own
 
     std::thread thread;  // last: starts when the rest exists
 

@@ -30,7 +30,7 @@ Scheduler::Impl::Impl(std::shared_ptr<Model> m, const SchedulerOptions & o)
       evaluator(*model, options, rules, stopping),
       store(evaluator.context(), rules.padded(options.max_sequences), rules.sharing, options.prefill_chunk,
           options.swap_bytes, totals),
-      requests(*model, options.context_size, store, totals, stopping), thread([this] { run(); }) {}
+      requests(*model, options.context_size, store, totals, stopping), grammars(*model), thread([this] { run(); }) {}
 
 Scheduler::Impl::~Impl() {
     {
@@ -113,7 +113,12 @@ void Scheduler::Impl::admit() {
         if (slot.tokens.size() == total) {
             // Copied: sampling may end the request, and then nobody else keeps the logits alive.
             const auto logits = sequence->next_logits;
-            requests.accept(sequence, evaluator.draw(*sequence, logits->data()));
+            Drawn drawn;
+            {
+                const Unlocked unlocked(mutex);
+                drawn = evaluator.draw(*sequence, logits->data());
+            }
+            requests.accept(sequence, drawn);
         } else {
             store.slots().promise(sequence->slot, sequence->tokens);
         }

@@ -80,6 +80,13 @@ export interface GenerateOptions extends SamplingOptions {
   stopTokens?: readonly number[];
   /** Texts that end the turn (kept in `tokenIds`, cut from `text`). */
   stopStrings?: readonly string[];
+  /**
+   * A grammar in llama.cpp's notation (GBNF) that the sampled text must match from its rule `root`. It comes before `topK`,
+   * `topP` and `minP`: they choose among the tokens that it allows. A token is allowed when the text so far and its own can
+   * still become a match, also where it ends inside a character; special tokens count as their text. Tokens that end the
+   * generation are allowed exactly where the text may end, and always end it. At most 256 KiB.
+   */
+  grammar?: string;
   signal?: AbortSignal;
   /** Called with each newly sampled stretch of text, for streaming. */
   onText?: (text: string) => void;
@@ -118,7 +125,8 @@ export interface PolicySequence {
   readonly tokenCount: number;
   /**
    * Appends `deltaTokenIds` (may be empty after a fork with pending tokens) and samples the next turn.
-   * @throws EngineError when the logits are not finite, the request does not fit, or memory runs out; the engine goes on.
+   * @throws EngineError when the logits are not finite, the request does not fit, or memory runs out; for a wrong grammar
+   * before anything is sampled, and where a grammar allows no token or is too ambiguous to be followed. The engine goes on.
    */
   generate(deltaTokenIds: ArrayLike<number>, options: GenerateOptions): Promise<GenerateResult>;
   /** A second sequence with the same tokens; what is evaluated already is shared, not evaluated again. */

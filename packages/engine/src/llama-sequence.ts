@@ -34,6 +34,7 @@ export class LlamaSequence implements PolicySequence {
       seed: options.seed ?? Math.floor(Math.random() * 0x1_0000_0000),
       stopTokens: Int32Array.from(options.stopTokens ?? this.endTokens),
       stopStrings: [...(options.stopStrings ?? [])],
+      grammar: options.grammar,
     };
     if (!(params.maxTokens >= 1)) {
       throw new EngineError("has a wrong value", {
@@ -104,6 +105,10 @@ export class LlamaSequence implements PolicySequence {
         const result = await promise;
         this.count += delta.length + result.tokenIds.length;
         return result;
+      } catch (error) {
+        // What was appended and sampled before a failure stays.
+        if (!this.disposed) this.count = this.native.sequenceTokens(this.id).length;
+        throw error;
       } finally {
         signal?.removeEventListener("abort", abort);
       }

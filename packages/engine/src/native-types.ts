@@ -85,6 +85,7 @@ export interface NativeGenerateParams {
   seed: number;
   stopTokens: Int32Array;
   stopStrings: string[];
+  grammar?: string;
 }
 
 /** Rows of equal length, each a tree of tokens; see native/include/cria/trainer.h. Arrays are rows * rowLength long. */

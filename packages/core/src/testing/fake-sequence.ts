@@ -56,6 +56,8 @@ export class FakeSequence implements PolicySequence {
       return {
         tokenIds: Int32Array.from(sampled.tokens),
         logprobs: Float32Array.from(sampled.tokens, (_, i) => this.engine.logprobAt(this.ids, start + i)),
+        // The script is trusted to speak as the grammar wants: nothing says what its words would have been without.
+        ...(options.grammar === undefined ? {} : { constrained: new Uint8Array(sampled.tokens.length) }),
         finishReason: sampled.finishReason,
         text: sampled.text,
         stats: { ...stats, decodeTokens: sampled.tokens.length, queueMs: 0, prefillMs: 0, decodeMs: 0 },
