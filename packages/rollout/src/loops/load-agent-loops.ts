@@ -1,5 +1,8 @@
 import { ConfigError } from "@cria/core";
 import { importExport } from "@cria/tools";
+import type { AgentFunction } from "../agents/agent-function.js";
+import { makeCommandAgent } from "../agents/command-agent-loop.js";
+import { makeFunctionAgent } from "../agents/function-agent-loop.js";
 import type { AgentLoop, AgentLoopContext, AgentLoopTraits } from "./agent-loop.js";
 import { agentLoops, registerAgentLoop } from "./agent-loops.js";
 
@@ -8,7 +11,11 @@ export interface AgentLoopConfigEntry {
   /** What `agent_name` and `agent.default_agent_loop` call it. */
   name: string;
   /** `./my-loop.ts#MyLoop`: a class that is made for each conversation, or a function that makes a loop. */
-  class_name: string;
+  class_name?: string;
+  /** In its place `./my-agent.ts#agent`: a function of `{ row, model, signal }` that calls the policy by itself. */
+  agent?: string;
+  /** In its place a program and its arguments, started once an episode in the folder of the file. */
+  command?: readonly string[];
   /** Given to the class or function as its second argument. */
   config?: Record<string, unknown>;
   /** Whether its prompts describe the tools; default true. */
@@ -28,26 +35,66 @@ export async function loadAgentLoops(
   baseFolder: string,
   loops = agentLoops,
 ): Promise<void> {
-  for (const { name, class_name, config = {}, tools } of entries) {
-    const found = await importExport(class_name, baseFolder, "class_name");
-    if (typeof found !== "function") {
-      throw new ConfigError("is not an agent loop", {
-        code: "config/bad-value",
-        subject: `class_name "${class_name}"`,
-        expected: "a class with run(sampling, row), or a function that makes one",
-        received: typeof found,
-      });
-    }
-    const isClass = typeof (found.prototype as Partial<AgentLoop> | undefined)?.run === "function";
-    const traits: AgentLoopTraits = { tools };
-    if (tools === undefined) delete traits.tools;
-    registerAgentLoop(
-      name,
-      isClass
-        ? (context) => new (found as LoopClass)(context, config)
-        : (context) => (found as LoopFunction)(context, config),
-      traits,
-      loops,
-    );
+  for (const entry of entries) {
+    const { name, class_name, agent, command } = entry;
+    const given = [class_name, agent, command].filter((value) => value !== undefined);
+    if (given.length !== 1) throw refuseEntry(name, given.length);
+    if (command !== undefined) loops.register(name, makeCommandAgent(command, baseFolder));
+    else if (agent !== undefined) loops.register(name, makeFunctionAgent(await loadAgent(agent, baseFolder)));
+    else await registerLoop(entry, class_name!, baseFolder, loops);
   }
+}
+
+async function registerLoop(
+  { name, config = {}, tools }: AgentLoopConfigEntry,
+  className: string,
+  baseFolder: string,
+  loops: typeof agentLoops,
+): Promise<void> {
+  const found = await importFunction("class_name", className, baseFolder, {
+    summary: "is not an agent loop",
+    expected: "a class with run(sampling, row), or a function that makes one",
+  });
+  const isClass = typeof (found.prototype as Partial<AgentLoop> | undefined)?.run === "function";
+  const traits: AgentLoopTraits = { tools };
+  if (tools === undefined) delete traits.tools;
+  registerAgentLoop(
+    name,
+    isClass
+      ? (context) => new (found as unknown as LoopClass)(context, config)
+      : (context) => (found as LoopFunction)(context, config),
+    traits,
+    loops,
+  );
+}
+
+async function loadAgent(path: string, baseFolder: string): Promise<AgentFunction<never>> {
+  const expected = "a function of { row, model, signal }";
+  const found = await importFunction("agent", path, baseFolder, { summary: "is not an agent", expected });
+  return found as AgentFunction<never>;
+}
+
+async function importFunction(
+  key: string,
+  path: string,
+  baseFolder: string,
+  { summary, expected }: { summary: string; expected: string },
+): Promise<(...given: never[]) => unknown> {
+  const found = await importExport(path, baseFolder, key);
+  if (typeof found === "function") return found as (...given: never[]) => unknown;
+  throw new ConfigError(summary, {
+    code: "config/bad-value",
+    subject: `${key} "${path}"`,
+    expected,
+    received: typeof found,
+  });
+}
+
+function refuseEntry(name: string, count: number): ConfigError {
+  return new ConfigError("does not say one thing to run", {
+    code: "config/bad-value",
+    subject: `agent loop "${name}"`,
+    expected: "one of class_name, agent, command",
+    received: count === 0 ? "none of them" : `${count} of them`,
+  });
 }

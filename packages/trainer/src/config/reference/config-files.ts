@@ -55,7 +55,9 @@ function acceptListForms(root: JsonNode, list: string): void {
   const required = entry.required?.filter((key) => key !== "class_name") ?? [];
   delete entry.required;
   const others = required.length > 0 ? { required } : {};
-  entry.anyOf = [{ required: ["class_name"] }, { required: ["_target_"] }];
+  // What an entry may name in the place of a class.
+  const alternatives = ["class_name", "_target_", "agent", "command"].filter((key) => key in entry.properties!);
+  entry.anyOf = alternatives.map((key) => ({ required: [key] }));
   Object.assign(entry, others);
   const mapping: JsonNode = { type: root.type, properties: root.properties, required: root.required };
   for (const key of ["type", "properties", "required", "additionalProperties"] as const) delete root[key];

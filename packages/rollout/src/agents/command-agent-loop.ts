@@ -1,0 +1,81 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ChatSession } from "../chat/chat-session.js";
+import type { DatasetRow } from "../data/dataset-row.js";
+import type { AgentLoopEntry } from "../loops/agent-loops.js";
+import { toPlainData } from "../plain-data.js";
+import { findAgentEndpoint } from "./agent-endpoint.js";
+import { runAgentEpisode } from "./agent-episode.js";
+import type { AgentResult } from "./agent-function.js";
+import { runProgram } from "./run-program.js";
+
+/**
+ * The loop of an agent that is a program, in any language: started once an episode, in a process group of its own. It calls the
+ * policy over HTTP, where the usual clients look for their endpoint: `OPENAI_BASE_URL`, `OPENAI_API_KEY`, `ANTHROPIC_BASE_URL`,
+ * `ANTHROPIC_API_KEY`, and `CRIA_MODEL`. The row stands as JSON on its standard input and in the file `CRIA_ROW_FILE`. It is rewarded
+ * by `POST $CRIA_SESSION_URL/reward`, else by a last line `{"reward": 0.5}` of its output, else by the task's reward. An exit status
+ * other than 0 is a failed episode.
+ * @param cwd folder that it starts in.
+ */
+export function makeCommandAgent(command: readonly string[], cwd: string): AgentLoopEntry {
+  return {
+    factory: (context) => ({
+      run: (sampling, row) =>
+        runAgentEpisode(context, sampling, row, (session, signal) => runEpisode(command, cwd, session, row, signal)),
+    }),
+    traits: { prompt: false, tools: false, interactions: false, scores: true },
+  };
+}
+
+async function runEpisode(
+  command: readonly string[],
+  cwd: string,
+  session: ChatSession,
+  row: DatasetRow,
+  signal: AbortSignal,
+): Promise<AgentResult> {
+  const input = JSON.stringify(toPlainData(row.extraInfo.row ?? row));
+  const address = (await findAgentEndpoint()).add(session);
+  const folder = await mkdtemp(join(tmpdir(), "cria-agent-"));
+  try {
+    const rowFile = join(folder, "row.json");
+    await writeFile(rowFile, input);
+    const { url, apiKey } = address;
+    const env = {
+      ...process.env,
+      OPENAI_BASE_URL: `${url}/v1`,
+      OPENAI_API_KEY: apiKey,
+      // Its clients add /v1 themselves.
+      ANTHROPIC_BASE_URL: url,
+      ANTHROPIC_API_KEY: apiKey,
+      CRIA_MODEL: session.name,
+      CRIA_SESSION_URL: `${url}/sessions/${session.id}`,
+      CRIA_ROW_FILE: rowFile,
+    };
+    const { status, stdout, stderr } = await runProgram({ command, cwd, env, input, signal });
+    if (status !== 0) throw new Error(describeExit(command, status, stderr));
+    return readReward(stdout);
+  } finally {
+    address.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function describeExit(command: readonly string[], status: number | string, stderr: string): string {
+  const said = stderr.trim().slice(-2000);
+  const how = typeof status === "number" ? `exited with ${status}` : `was ended by ${status}`;
+  return `the agent (${command.join(" ")}) ${how}${said === "" ? "" : `:\n${said}`}`;
+}
+
+/** The last line of an output, where it says a reward; what else it says are extras. */
+function readReward(stdout: string): AgentResult {
+  const last = stdout.trimEnd().split("\n").at(-1) ?? "";
+  try {
+    const { reward, ...extra } = JSON.parse(last) as Record<string, unknown>;
+    if (typeof reward === "number") return { score: reward, ...extra };
+  } catch {
+    // Any other output.
+  }
+  return undefined;
+}
