@@ -1,7 +1,7 @@
 /**
  * Python programs that a policy or an attacker could write, to get out, to run for ever or to take all memory. Fields
- * as in javascript-programs.mjs. Limits that they are written for: 96 MiB, 8 MiB of files, 2,000 bytes of output, and 1
- * s of CPU time for those that may end with `cpu`.
+ * as in javascript-programs.mjs. Limits that they are written for: 96 MiB, 8 MiB of files, 2,000 bytes of output, and
+ * 1 s of CPU time for those that may end with `cpu`.
  */
 const make = (ends, isSlow, programs) =>
   Object.entries(programs).map(([name, program]) => {
