@@ -46,8 +46,8 @@ struct TensorInfo {
 
 struct TrainerOptions {
     size_t memory_budget = size_t(2) << 30;  // bytes for activations kept from forward to backward
-    // A critic: the model predicts values instead of tokens. forward() then returns values in the place of logprobs and
-    // zeros in that of entropies; backward() takes dLoss/dvalue.
+    // A critic: the model predicts values instead of tokens. forward() then returns values instead of logprobs and
+    // zeros instead of entropies; backward() takes dLoss/dvalue.
     bool value_head = false;
 };
 

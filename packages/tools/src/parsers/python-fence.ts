@@ -61,7 +61,7 @@ export const findPythonStart: CallStartFinder = {
   },
 };
 
-/** Where the last thinking that opens on the line `[from, to)`, outside of earlier thinking, ends; 0 when none opens. */
+/** The end of the last thinking that opens on the line `[from, to)`, outside of earlier thinking; 0 when none opens. */
 function findThoughtEnd(text: string, from: number, to: number, thoughtUntil: number): number {
   let end = 0;
   for (let at = Math.max(from, thoughtUntil); at < to; at++) {

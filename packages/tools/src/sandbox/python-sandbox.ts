@@ -18,7 +18,7 @@ import type { ChildOptions } from "./sandbox-child.js";
 export interface PythonSandboxOptions extends SandboxOptions {
   /** Most bytes in files, in MiB; default 32. */
   diskMb?: number;
-  /** Seed of Python's `random`, so that a program gives the same again; without it every run draws anew. */
+  /** Seed of Python's `random`, so that a program repeats its results; without it every run draws other numbers. */
   seed?: number;
 }
 

@@ -21,7 +21,7 @@ import { providePackages } from "../user-code/provide-packages.js";
 import { openRegistries } from "../user-code/registries.js";
 import { checkTrainConfig } from "./check-train-config.js";
 
-/** Everything that a config names, loaded: model, data, tools, reward. Who opens it hands its parts on. */
+/** Everything that a config names, loaded: model, data, tools, reward. */
 export interface Session extends StepParts {
   trainRows: DatasetRow[];
   valRows: DatasetRow[];

@@ -1,4 +1,4 @@
-/** What was opened, closed in reverse order: once, and all of it, also when closing one part fails. */
+/** Closes what was opened, once and in reverse order; when one part fails to close, the others are still closed. */
 export class Disposables {
   private readonly closers: (() => unknown)[] = [];
 

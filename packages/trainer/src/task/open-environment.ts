@@ -22,9 +22,9 @@ import { toRewardFunction } from "./task-rows.js";
 export interface OpenEnvironmentOptions {
   /** What names in the config stand for. */
   registries: Registries;
-  /** All that may be rolled out, for training and for validation. */
+  /** All rows that may be rolled out, for training and for validation. */
   rows: readonly DatasetRow[];
-  /** What it gives in memory goes before what the config names. */
+  /** What it gives in memory overrides what the config names. */
   task?: TaskDefinition<object>;
   report?: Report;
 }
@@ -184,7 +184,7 @@ async function openInteractions(
   task: TaskDefinition<object> | undefined,
   open: Disposables,
 ): Promise<Map<string, BaseInteraction> | null> {
-  // One in memory is its maker's to dispose of, as tools are.
+  // Whoever made an interaction in memory disposes of it, as with tools.
   if (typeof task?.interaction === "object") return new Map([[task.interaction.name, task.interaction]]);
   const interactions = await loadInteractions(config.actor_rollout_ref.rollout, folder, registries);
   open.add(() => disposeTools(interactions?.values() ?? []));
