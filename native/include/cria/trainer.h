@@ -68,6 +68,9 @@ class Trainer {
     StepResult step(const AdamW & options);
     void zero_gradients();
 
+    // Whether attention computes only pairs of tokens of which one sees the other, rather than all pairs of a row.
+    bool attends_blockwise() const;
+
     // Layers of the last forward(keep) whose activations were kept rather than recomputed.
     int kept_layers() const;
 

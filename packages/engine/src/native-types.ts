@@ -185,6 +185,11 @@ export interface NativeModel {
   writeTensor(name: string, what: TensorPart, values: Float32Array): Promise<void>;
   stepCount(): number;
   setStepCount(count: number): void;
+  /**
+   * Whether training's attention computes only pairs of tokens of which one sees the other, rather than all pairs of a row;
+   * false for a model that only generates.
+   */
+  attendsBlockwise(): boolean;
   /** Layers of the last kept forward whose activations were not recomputed. */
   keptLayers(): number;
   saveAdapter(path: string): Promise<void>;
