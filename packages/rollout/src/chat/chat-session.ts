@@ -89,7 +89,18 @@ export class ChatSession implements ChatModel {
   readonly id: string;
   readonly name: string;
   readonly graph = new MessageGraph();
-  readonly metrics: Partial<Record<ChatCounter, number>> = {};
+  readonly metrics: Record<ChatCounter, number> = {
+    chat_calls: 0,
+    chat_roots: 0,
+    chat_branches: 0,
+    chat_siblings: 0,
+    chat_retries: 0,
+    chat_sampling_overridden: 0,
+    generate_s: 0,
+    prefill_tokens: 0,
+    reused_tokens: 0,
+    decode_tokens: 0,
+  };
   /** Rewards of single answers, by `node` of an answer. */
   readonly rewards: { node: string; value: number }[] = [];
   /** What the whole episode was worth, where somebody said so; the last one counts. */
@@ -102,12 +113,13 @@ export class ChatSession implements ChatModel {
   private calls = 0;
   private heard = 0;
   private isDisposed = false;
+  private readonly onAbort = () => this.abort(this.options.signal!.reason);
 
   constructor(private readonly options: ChatSessionOptions) {
     this.id = options.id ?? randomUUID();
     this.name = options.name;
     this.parse = resolveToolParser(options.format);
-    options.signal?.addEventListener("abort", () => this.abort(options.signal!.reason), { once: true });
+    options.signal?.addEventListener("abort", this.onAbort, { once: true });
   }
 
   async complete(request: ChatRequest, options: ChatOptions = {}): Promise<ChatAnswer> {
@@ -160,6 +172,8 @@ export class ChatSession implements ChatModel {
   /** Frees what the session holds in the engine; its graph stays. */
   dispose(): void {
     this.isDisposed = true;
+    // The signal lives as long as a run.
+    this.options.signal?.removeEventListener("abort", this.onAbort);
     this.abort();
     const free = (input: InputNode): void => {
       for (const answer of [...input.answers.values()].flat()) {
@@ -383,7 +397,7 @@ export class ChatSession implements ChatModel {
   }
 
   private count(name: ChatCounter, value: number): void {
-    this.metrics[name] = (this.metrics[name] ?? 0) + value;
+    this.metrics[name] += value;
   }
 }
 

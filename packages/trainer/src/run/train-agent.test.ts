@@ -77,6 +77,8 @@ describe("train with an agent", () => {
       const { adapter, metrics } = await run;
       expect(metrics["rollout/failed"]).toBe(0);
       expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
+      expect(metrics["agent_loop/chat_calls/mean"]).toBe(4);
+      expect(metrics["agent_loop/chat_roots/mean"]).toBe(2);
       hashes.push(hash(adapter));
     }
     expect(new Set(hashes).size).toBe(1);
