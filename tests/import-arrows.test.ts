@@ -33,6 +33,7 @@ const arrows: Record<string, string[]> = {
     "@cria/algorithms",
     "@cria/rollout",
     "@cria/trainer",
+    "@cria/serve",
   ],
 };
 
