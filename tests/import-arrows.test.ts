@@ -14,6 +14,7 @@ const arrows: Record<string, string[]> = {
   "packages/tools": ["@cria/core"],
   "packages/algorithms": ["@cria/core"],
   "packages/rollout": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools"],
+  "packages/ai-sdk": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools", "@cria/rollout"],
   "packages/trainer": [
     "@cria/core",
     "@cria/hub",
@@ -31,6 +32,7 @@ const arrows: Record<string, string[]> = {
     "@cria/tools",
     "@cria/algorithms",
     "@cria/rollout",
+    "@cria/ai-sdk",
     "@cria/trainer",
   ],
 };
