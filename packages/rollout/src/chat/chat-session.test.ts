@@ -121,6 +121,19 @@ describe("ChatSession", () => {
     expect(session.metrics.chat_retries).toBe(2);
   });
 
+  it("equal questions of one program, asked at once, each get an answer of their own: those that they get one by one", async () => {
+    const { session } = open({ sampling: { temperature: 1 } });
+    const both = await Promise.all([0, 1].map(() => session.complete(ask("a"), { separate: true })));
+    const alone = open({ sampling: { temperature: 1 } }).session;
+    const first = await alone.complete(ask("a"), { separate: true });
+    const second = await alone.complete(ask("a"), { separate: true });
+    expect(both.map(({ node }) => node)).toEqual([first.node, second.node]);
+    expect(both.map(({ message }) => message)).toEqual([first.message, second.message]);
+    expect(both[0]!.message).not.toEqual(both[1]!.message);
+    expect(session.metrics).toMatchObject({ chat_calls: 2, chat_siblings: 1 });
+    expect(session.metrics.chat_retries).toBeUndefined();
+  });
+
   it("says the same whatever the order in which calls arrive", async () => {
     const questions = ["a", "b", "c", "d"];
     const run = async (order: readonly string[]) => {

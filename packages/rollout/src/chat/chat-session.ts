@@ -134,7 +134,7 @@ export class ChatSession implements ChatModel {
     const input = await this.render(this.locate(messages.map(copyMessage), tools));
     this.checkOpen();
     options.signal?.throwIfAborted();
-    const { answer, sibling } = this.graph.claim(input, this.nameQuestion(request));
+    const { answer, sibling } = this.graph.claim(input, this.nameQuestion(request), options.separate);
     if (answer.state !== "new") this.count("chat_retries", 1);
     const heard = await (this.running.get(answer) ?? this.start(answer, sibling, request)).join(options);
     this.settle(answer);
