@@ -116,6 +116,11 @@ export class ChatSession implements ChatModel {
   private isDisposed = false;
   private readonly onAbort = () => this.abort(this.options.signal!.reason);
 
+  /** What its answers are made with. */
+  get model(): Pick<ChatSessionOptions, "engine" | "tokenizer"> {
+    return this.options;
+  }
+
   constructor(private readonly options: ChatSessionOptions) {
     this.id = options.id ?? randomUUID();
     this.name = options.name;
