@@ -35,6 +35,7 @@ const arrows: Record<string, string[]> = {
     "@cria/rollout",
     "@cria/ai-sdk",
     "@cria/trainer",
+    "@cria/serve",
   ],
 };
 

@@ -19,6 +19,9 @@ const HEADERS_MS = 15_000;
 const REQUEST_MS = 120_000;
 const KEEP_ALIVE_MS = 75_000;
 
+/** How long a client may take for the end of its last answer. */
+const LAST_WORDS_MS = 2000;
+
 /** An endpoint that listens. */
 export interface Listening {
   readonly endpoint: Endpoint;
@@ -59,10 +62,11 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       server.closeIdleConnections();
       const aborted = await endpoint.drain(deadlineMs);
       endpoint.dispose();
-      // What was answered may still be on its way.
-      const late = setTimeout(() => server.closeAllConnections(), 1000);
-      server.closeIdleConnections();
+      // What was answered may still be on its way; connections that are kept alive are idle after it.
+      const idle = setInterval(() => server.closeIdleConnections(), 10);
+      const late = setTimeout(() => server.closeAllConnections(), LAST_WORDS_MS);
       await closed;
+      clearInterval(idle);
       clearTimeout(late);
       return aborted;
     },
