@@ -15,6 +15,7 @@ const arrows: Record<string, string[]> = {
   "packages/algorithms": ["@cria/core"],
   "packages/rollout": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools"],
   "packages/serve": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools", "@cria/rollout"],
+  "packages/ai-sdk": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools", "@cria/rollout"],
   "packages/trainer": [
     "@cria/core",
     "@cria/hub",
@@ -32,6 +33,7 @@ const arrows: Record<string, string[]> = {
     "@cria/tools",
     "@cria/algorithms",
     "@cria/rollout",
+    "@cria/ai-sdk",
     "@cria/trainer",
     "@cria/serve",
   ],

@@ -1,3 +1,5 @@
+import { languageModel } from "@cria/ai-sdk";
+import { registerAgentModel } from "@cria/rollout";
 import { defineCommand } from "citty";
 
 import { version } from "./assets/version.js";
@@ -81,6 +83,9 @@ training saves what is done first.
     init: initCommand,
   },
 });
+
+// Agents are given the policy as a model of the AI SDK.
+registerAgentModel(languageModel);
 
 // What stands below a command's options in its help.
 await runProgram(main, {

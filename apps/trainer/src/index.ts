@@ -1,5 +1,9 @@
 // All that a user of Cria imports: tools and tasks, one call that trains, the parts of an own loop, configs.
 
+import { languageModel } from "@cria/ai-sdk";
+import { registerAgentModel } from "@cria/rollout";
+
+export { type CriaCallOptions, type CriaMetadata, type CriaProvider, languageModel } from "@cria/ai-sdk";
 export type { AdvantageEstimator, AdvantageInputs, PolicyLoss, PolicyLossOptions } from "@cria/algorithms";
 export { losses } from "@cria/algorithms";
 export type { ChatMessage, JsonSchema, ToolSchema } from "@cria/core";
@@ -113,3 +117,7 @@ export {
 } from "@cria/trainer";
 export { embeddedPolicy } from "./assets/embedded-policy.js";
 export { type DemoOptions, type DemoSummary, runDemo } from "./demo/run-demo.js";
+export { type CreateCriaOptions, createCria } from "./production/create-cria.js";
+
+// Agents are given the policy as a model of the AI SDK.
+registerAgentModel(languageModel);

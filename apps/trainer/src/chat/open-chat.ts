@@ -50,9 +50,8 @@ const SEQUENCES = 2;
 const MOST_ROW_BYTES = 64 << 20;
 
 /** Loads what is talked to. @throws ConfigError, DataError or EngineError naming what is wrong; nothing stays open then. */
-export async function openChat(options: OpenChatOptions): Promise<Chat> {
-  const open = new Disposables();
-  try {
+export function openChat(options: OpenChatOptions): Promise<Chat> {
+  return Disposables.open(async (open) => {
     const subject = await findSubject(options);
     const { config, configFolder } = subject;
     // Cheap checks first: a typo must not cost the time of loading a model.
@@ -86,10 +85,7 @@ export async function openChat(options: OpenChatOptions): Promise<Chat> {
       system: system === "" ? null : system,
       dispose: () => open.dispose(),
     };
-  } catch (error) {
-    await open.dispose().catch(() => undefined);
-    throw error;
-  }
+  });
 }
 
 function findToolFile({ tools }: OpenChatOptions, { config, configFolder }: Subject): string | null {

@@ -96,6 +96,11 @@ export interface ChatOptions {
   signal?: AbortSignal;
   /** Called with each piece of the answer, in order, before the answer is returned. */
   onEvent?: (event: ChatEvent) => void;
+  /**
+   * Whether an equal request that still waits for its answer is another one, as in one program, rather than the same one sent again,
+   * as over a network: it then gets an answer of its own. Default false.
+   */
+  separate?: boolean;
 }
 
 /** A model that answers conversations: what adapters of client libraries and endpoints stand on. */

@@ -17,6 +17,7 @@ import { takeTurn } from "../loops/take-turn.js";
 import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
 import type { ChatAnswer, ChatEvent, ChatModel, ChatOptions, ChatRequest, ChatSampling } from "./chat-model.js";
 import { checkRequest } from "./check-request.js";
+import { describeGrammarError, makeGrammar } from "./make-grammar.js";
 import {
   type AnswerNode,
   type InputNode,
@@ -115,6 +116,11 @@ export class ChatSession implements ChatModel {
   private isDisposed = false;
   private readonly onAbort = () => this.abort(this.options.signal!.reason);
 
+  /** What its answers are made with. */
+  get model(): Pick<ChatSessionOptions, "engine" | "tokenizer"> {
+    return this.options;
+  }
+
   constructor(private readonly options: ChatSessionOptions) {
     this.id = options.id ?? randomUUID();
     this.name = options.name;
@@ -133,7 +139,7 @@ export class ChatSession implements ChatModel {
     const input = await this.render(this.locate(messages.map(copyMessage), tools));
     this.checkOpen();
     options.signal?.throwIfAborted();
-    const { answer, sibling } = this.graph.claim(input, this.nameQuestion(request));
+    const { answer, sibling } = this.graph.claim(input, this.nameQuestion(request), options.separate);
     if (answer.state !== "new") this.count("chat_retries", 1);
     const heard = await (this.running.get(answer) ?? this.start(answer, sibling, request)).join(options);
     this.settle(answer);
@@ -303,8 +309,9 @@ export class ChatSession implements ChatModel {
     const { tools = [] } = request;
     const version = policyVersion();
     const startedAt = now();
+    const opening = this.findOpening(parent);
+    const grammar = makeGrammar(request, { format: this.options.format, opening, template: tokenizer.template.source });
     const { sequence, delta } = this.openSequence(parent);
-    const opening = findOpening(tokenizer, parent.messages.at(-1)!.role === "tool" ? "tool" : "user");
     const stream = new TurnStream(tools.length > 0 ? this.parse : parseNoCalls, emit);
     stream.push(opening);
     const stopStrings = [...stop, ...(request.stop ?? [])];
@@ -313,13 +320,14 @@ export class ChatSession implements ChatModel {
       turn = await sequence.generate(delta, {
         ...sampling,
         ...(stopStrings.length > 0 ? { stopStrings } : {}),
+        ...(grammar === null ? {} : { grammar }),
         signal,
         onText: (text) => stream.push(text),
       });
       if (turn.finishReason === "aborted") throw signal.reason ?? this.options.signal?.reason ?? makeDisposed();
     } catch (error) {
       sequence.dispose();
-      throw error;
+      throw describeGrammarError(error) ?? error;
     }
     await takeTurn();
     this.count("generate_s", (now() - startedAt) / 1000);
@@ -332,6 +340,10 @@ export class ChatSession implements ChatModel {
     answer.said = said;
     stream.end(said.message);
     return this.describe(answer, turn);
+  }
+
+  private findOpening({ messages }: InputNode): string {
+    return findOpening(this.options.tokenizer, messages.at(-1)!.role === "tool" ? "tool" : "user");
   }
 
   /** A sequence that the answer is sampled in: that of the answer before it, where no other turn has taken it. */

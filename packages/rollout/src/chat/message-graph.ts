@@ -89,11 +89,12 @@ export class MessageGraph {
   /**
    * The answer that such a question gets: one that is not whole yet, or a new one beside those that are.
    * @param asked what was asked of it beside the messages: questions of different kinds are no retries of each other.
+   * @param separate whether an answer that is being made is somebody else's.
    */
-  claim(input: InputNode, asked: string): { answer: AnswerNode; sibling: number } {
+  claim(input: InputNode, asked: string, separate = false): { answer: AnswerNode; sibling: number } {
     const answers = input.answers.get(asked) ?? [];
     input.answers.set(asked, answers);
-    const open = answers.findIndex(({ state }) => state !== "done");
+    const open = answers.findIndex(({ state }) => state !== "done" && !(separate && state === "pending"));
     if (open >= 0) return { answer: answers[open]!, sibling: open };
     const sibling = answers.length;
     const id = hashValue(input.id, asked, sibling);

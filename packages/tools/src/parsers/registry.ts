@@ -37,7 +37,12 @@ export function registerToolParser(format: string, parser: ToolParser): void {
 
 /** @throws ConfigError for a format that no parser has. */
 export function getToolParser(format: string, parsers = toolParsers): ToolParser {
-  return parsers.find(format) ?? parsers.get(Object.hasOwn(aliases, format) ? aliases[format]! : format);
+  return parsers.find(format) ?? parsers.get(resolveFormat(format));
+}
+
+/** The name that Cria has for a format. */
+export function resolveFormat(format: string): string {
+  return Object.hasOwn(aliases, format) ? aliases[format]! : format;
 }
 
 /** The parser of a format, or the one that stands in its place. @throws ConfigError for a format that no parser has. */

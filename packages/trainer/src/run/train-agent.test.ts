@@ -149,6 +149,40 @@ describe("train with an agent", () => {
     }
   });
 
+  it("JSON is enforced, and tokens that the grammar decided are trained on only where that is asked for", async () => {
+    const schema = {
+      type: "object",
+      properties: { kind: { enum: ["a", "b"] } },
+      required: ["kind"],
+      additionalProperties: false,
+    };
+    const said: string[] = [];
+    const agent = async ({ row, session }: AgentContext<Row>) => {
+      const request = { messages: [user(row.question)], responseFormat: { type: "json_schema" as const, schema } };
+      const { message, constrained, tokenIds } = await session.complete(request);
+      expect(constrained).toHaveLength(tokenIds.length);
+      said.push(message.content);
+      return 1;
+    };
+    const policy = await loadPolicy(model, { lora: { rank: 4 }, contextSize: 256, threads: 1 });
+    const task = defineTask({ rows, agent, maxPromptLength: 64, maxResponseLength: 64 });
+    try {
+      const environment = await task.open(policy);
+      const countTaught = async (trainOnConstrained: boolean) => {
+        const given = { ...environment, agent: { ...environment.agent!, trainOnConstrained } };
+        const { trajectories } = await rollOut(policy, given, await task.load(), { n: 2 });
+        return trajectories.map(({ responseMask }) => responseMask.reduce((sum, bit) => sum + bit, 0));
+      };
+      const [free, all] = [await countTaught(false), await countTaught(true)];
+      expect(said).toHaveLength(12);
+      for (const text of said) expect(JSON.parse(text)).toEqual({ kind: expect.stringMatching(/^[ab]$/) });
+      for (const [i, count] of free.entries()) expect(count).toBeLessThan(all[i]!);
+    } finally {
+      await task.dispose();
+      await policy.dispose();
+    }
+  });
+
   it("refuses an agent without rows, beside a task, and beside tools", async () => {
     const { agent, ...rest } = options();
     expect(String(await failureOf(train(rest)))).toMatch(/rows, agent[\s\S]*received: rows/);

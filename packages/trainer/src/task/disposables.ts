@@ -2,6 +2,17 @@
 export class Disposables {
   private readonly closers: (() => unknown)[] = [];
 
+  /** Opens parts one after another; when a later one cannot be opened, those that are open are closed. */
+  static async open<T>(openParts: (open: Disposables) => Promise<T>): Promise<T> {
+    const open = new Disposables();
+    try {
+      return await openParts(open);
+    } catch (error) {
+      await open.dispose().catch(() => undefined);
+      throw error;
+    }
+  }
+
   add(close: () => unknown): void {
     this.closers.push(close);
   }

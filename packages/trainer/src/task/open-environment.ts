@@ -38,19 +38,15 @@ export interface OpenedEnvironment {
 }
 
 /** Opens what a config says of rollouts: tools, interactions, agent loops, rewards. @throws ConfigError or ToolError */
-export async function openEnvironment(
+export function openEnvironment(
   config: TrainConfig,
   folder: string,
   options: OpenEnvironmentOptions,
 ): Promise<OpenedEnvironment> {
-  const open = new Disposables();
-  try {
+  return Disposables.open(async (open) => {
     const opened = await openParts(config, folder, options, open);
     return { ...opened, dispose: () => open.dispose() };
-  } catch (error) {
-    await open.dispose().catch(() => undefined);
-    throw error;
-  }
+  });
 }
 
 async function openParts(

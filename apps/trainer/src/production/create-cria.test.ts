@@ -1,0 +1,81 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadModel } from "@cria/engine";
+import { generateText, type ModelMessage, streamText, tool } from "ai";
+import { afterAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { embeddedPolicy } from "../assets/embedded-policy.js";
+import { type CreateCriaOptions, createCria } from "./create-cria.js";
+
+const folder = mkdtempSync(join(tmpdir(), "cria-production-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const open = (options: Partial<CreateCriaOptions> = {}) =>
+  createCria({ model: embeddedPolicy, threads: 1, device: "cpu", contextSize: 512, seed: 3, ...options });
+const question = "There are 70 marbles in a box and 28 marbles in a bag. How many marbles in total?";
+const calculator = tool({ description: "Computes.", inputSchema: z.object({ expression: z.string() }) });
+
+describe("createCria", () => {
+  it("answers and streams the same with the same seed; a conversation that goes on keeps its tokens", async () => {
+    const [one, two] = [open(), open()];
+    try {
+      const ask = { prompt: question, tools: { calculator }, maxOutputTokens: 40 };
+      const whole = await generateText({ model: one(), ...ask });
+      const streamed = streamText({ model: two("cria-tiny"), ...ask });
+      expect(await streamed.text).toBe(whole.text);
+      const known = whole.providerMetadata!.cria as { tokenIds: number[]; logprobs: number[] };
+      expect((await streamed.providerMetadata)!.cria).toMatchObject({ tokenIds: known.tokenIds });
+      expect(known.logprobs).toHaveLength(known.tokenIds.length);
+      expect(known.logprobs.every((logprob) => logprob <= 0)).toBe(true);
+      expect(whole.usage.outputTokens).toBe(known.tokenIds.length);
+
+      const messages: ModelMessage[] = [
+        { role: "user", content: question },
+        ...whole.response.messages,
+        ...whole.toolCalls.map(
+          ({ toolCallId, toolName }): ModelMessage => ({
+            role: "tool",
+            content: [{ type: "tool-result", toolCallId, toolName, output: { type: "text", value: "98" } }],
+          }),
+        ),
+        { role: "user", content: "Are you sure?" },
+      ];
+      const promptTokenIds = { providerOptions: { cria: { promptTokenIds: true } } };
+      const next = await generateText({ model: one(), ...ask, prompt: undefined, messages, ...promptTokenIds });
+      const prompt = (next.providerMetadata!.cria as { promptTokenIds: number[] }).promptTokenIds;
+      const at = whole.usage.inputTokens!;
+      expect(prompt.slice(at, at + known.tokenIds.length)).toEqual(known.tokenIds);
+      // All but the last sampled token was evaluated already.
+      expect(next.usage.inputTokenDetails.cacheReadTokens).toBe(at + known.tokenIds.length - 1);
+    } finally {
+      await Promise.all([one.dispose(), two.dispose()]);
+    }
+  });
+
+  it("takes an adapter", async () => {
+    const adapter = join(folder, "adapter.gguf");
+    const engine = await loadModel({
+      path: embeddedPolicy,
+      threads: 1,
+      device: "cpu",
+      contextSize: 64,
+      lora: { rank: 2 },
+    });
+    await engine.saveAdapter(adapter);
+    await engine.dispose();
+    const cria = open({ adapter, name: "mine" });
+    const { text, response } = await generateText({ model: cria("mine"), prompt: question, maxOutputTokens: 10 });
+    expect(text).not.toBe("");
+    expect(response.modelId).toBe("mine");
+    await cria.dispose();
+  });
+
+  it("says what is wrong with its file, and frees what it began", async () => {
+    const cria = open({ model: join(folder, "none.gguf") });
+    await expect(generateText({ model: cria(), prompt: "Hi" })).rejects.toThrow(/none\.gguf/);
+    const wrong = open({ format: "hermse" });
+    await expect(generateText({ model: wrong(), prompt: "Hi" })).rejects.toThrow(/not a tool-call format/);
+    await Promise.all([cria.dispose(), wrong.dispose()]);
+  });
+});

@@ -1,0 +1,72 @@
+import { basename } from "node:path";
+import { type CriaProvider, createProvider } from "@cria/ai-sdk";
+import { type LoadModelOptions, loadModel } from "@cria/engine";
+import { resolveModel } from "@cria/hub";
+import { ChatPool, type ChatPoolOptions, defaultMultiTurn } from "@cria/rollout";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { probeTemplate } from "@cria/trainer";
+
+export interface CreateCriaOptions
+  extends Pick<LoadModelOptions, "contextSize" | "maxSequences" | "device" | "threads" | "deterministic">,
+    Pick<ChatPoolOptions, "sampling" | "limits" | "stop" | "mostTokens" | "onWarning"> {
+  /** A GGUF file, or an address: hf:<owner>/<model>:<quantisation>. */
+  model: string;
+  /** A LoRA adapter on the model, also an address. */
+  adapter?: string;
+  /** Name of the model, for the AI SDK; default: that of its file, without `.gguf`. */
+  name?: string;
+  /** How the model writes tool calls: a parser, or the name of one. Default: as its template prints them. */
+  format?: ChatPoolOptions["format"];
+  /** With it the same requests in the same order give the same answers. Default: drawn. */
+  seed?: number;
+}
+
+/**
+ * A trained policy for production, as a provider of the AI SDK: `cria()` is its model. It loads with the first request
+ * (`cria.load()`: now) and computes as many conversations at once as `maxSequences` says, 8 by default.
+ *
+ * Requests fail with EngineError or HubError when the model cannot be loaded; a later one tries again.
+ */
+export function createCria(options: CreateCriaOptions): CriaProvider {
+  const { name = basename(options.model).replace(/\.gguf$/, "") } = options;
+  return createProvider({ name, open: () => openPool(name, options) });
+}
+
+async function openPool(name: string, options: CreateCriaOptions) {
+  const { model, adapter, contextSize, maxSequences, device, threads, deterministic, ...chat } = options;
+  const engine = await loadModel({
+    path: model,
+    // With an adapter the cache is as in training, so that the numbers are too.
+    ...(adapter === undefined ? {} : { lora: { path: await resolveModel(adapter) }, kvType: "f32" }),
+    trainable: "none",
+    contextSize,
+    maxSequences,
+    device,
+    threads,
+    deterministic,
+  });
+  try {
+    const tokenizer = DeltaTokenizer.forModel(engine);
+    const pool = new ChatPool({
+      ...chat,
+      engine,
+      tokenizer,
+      name,
+      format: options.format ?? findFormat(engine, tokenizer),
+      seed: options.seed ?? Math.floor(Math.random() * 2 ** 31),
+    });
+    const dispose = async () => {
+      pool.dispose();
+      await engine.dispose();
+    };
+    return { chat: pool, dispose };
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+}
+
+function findFormat(engine: Awaited<ReturnType<typeof loadModel>>, tokenizer: DeltaTokenizer) {
+  const ends = engine.info.endOfGenerationTokens.map((token) => engine.detokenize([token]));
+  return probeTemplate((...given) => tokenizer.render(...given), ends).format ?? defaultMultiTurn.format;
+}

@@ -1,0 +1,95 @@
+import type {
+  JSONObject,
+  LanguageModelV3Content,
+  LanguageModelV3FinishReason,
+  LanguageModelV3ToolCall,
+  LanguageModelV3Usage,
+  SharedV3ProviderMetadata,
+} from "@ai-sdk/provider";
+import type { ChatAnswer, ChatAnswerMessage, ChatToolCall } from "@cria/rollout";
+import type { CriaCallOptions } from "./read-call-options.js";
+
+/** What `providerMetadata.cria` of an answer says. */
+export interface CriaMetadata extends JSONObject {
+  /** The session of the policy that gave the answer, and the answer's node in its message graph. */
+  session: string;
+  node: string;
+  /** Updates that the policy had seen when the call began. */
+  policyVersion: number;
+  /** As sampled, control tokens included. */
+  tokenIds: number[];
+  /** One for each of `tokenIds`: natural logarithms, of the distribution that was sampled from. */
+  logprobs: number[];
+  /** Tokens of the prompt that were evaluated before. */
+  reusedTokens: number;
+  /** Only where a grammar was followed: 1 for a token that it took probability away from. As long as `tokenIds`. */
+  constrained?: number[];
+  /** Only when asked for, by `providerOptions.cria.promptTokenIds`. */
+  promptTokenIds?: number[];
+}
+
+/** The parts of an answer, in the order in which they are told. */
+export function describeContent({ content, reasoning_content, tool_calls = [] }: ChatAnswerMessage) {
+  const parts: LanguageModelV3Content[] = [];
+  if (reasoning_content) parts.push({ type: "reasoning", text: reasoning_content });
+  if (content !== "") parts.push({ type: "text", text: content });
+  return [...parts, ...tool_calls.map(describeCall)];
+}
+
+export function describeCall({ id, function: { name, arguments: input } }: ChatToolCall): LanguageModelV3ToolCall {
+  return {
+    type: "tool-call",
+    toolCallId: id,
+    toolName: name,
+    input,
+    // So that the call is known again where the AI SDK keeps `{}` in its place.
+    ...(isObject(input) ? {} : { providerMetadata: { cria: { arguments: input } } }),
+  };
+}
+
+export function describeUsage({ usage }: ChatAnswer): LanguageModelV3Usage {
+  const { promptTokens, completionTokens, reusedTokens } = usage;
+  return {
+    inputTokens: {
+      total: promptTokens,
+      noCache: promptTokens - reusedTokens,
+      cacheRead: reusedTokens,
+      cacheWrite: undefined,
+    },
+    outputTokens: { total: completionTokens, text: undefined, reasoning: undefined },
+  };
+}
+
+/** Of an answer that failed on its way. */
+export const unknownUsage: LanguageModelV3Usage = {
+  inputTokens: { total: undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },
+  outputTokens: { total: undefined, text: undefined, reasoning: undefined },
+};
+
+export function describeFinish({ finishReason }: ChatAnswer): LanguageModelV3FinishReason {
+  return { unified: finishReason === "tool_calls" ? "tool-calls" : finishReason, raw: finishReason };
+}
+
+export function describeMetadata(answer: ChatAnswer, own: CriaCallOptions): SharedV3ProviderMetadata {
+  const { session, node, policyVersion, tokenIds, logprobs, constrained, promptTokenIds, usage } = answer;
+  const cria: CriaMetadata = {
+    session,
+    node,
+    policyVersion,
+    tokenIds: Array.from(tokenIds),
+    logprobs: Array.from(logprobs),
+    reusedTokens: usage.reusedTokens,
+    ...(constrained ? { constrained: Array.from(constrained) } : {}),
+    ...(own.promptTokenIds ? { promptTokenIds: Array.from(promptTokenIds) } : {}),
+  };
+  return { cria };
+}
+
+function isObject(json: string): boolean {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,86 @@
+import type {
+  LanguageModelV3CallOptions,
+  LanguageModelV3FunctionTool,
+  LanguageModelV3ToolChoice,
+  SharedV3Warning,
+} from "@ai-sdk/provider";
+import type { JsonSchema, ToolSchema } from "@cria/core";
+import type { ChatRequest, ChatSampling, ResponseFormat, ToolChoice } from "@cria/rollout";
+import { readPrompt } from "./read-prompt.js";
+
+/** What `providerOptions: { cria: ... }` of a call may say. */
+export interface CriaCallOptions {
+  /** Drop tokens less likely than so many times the likeliest; [0, 1). */
+  minP?: number;
+  /** Whether `providerMetadata.cria` has the prompt's token ids too. Default false. */
+  promptTokenIds?: boolean;
+}
+
+export interface ReadCall {
+  request: ChatRequest;
+  own: CriaCallOptions;
+  /** What of the call has no effect. */
+  warnings: SharedV3Warning[];
+}
+
+/** A call of the AI SDK as the policy is asked. @throws UnsupportedFunctionalityError for files in its prompt. */
+export function readCallOptions(options: LanguageModelV3CallOptions): ReadCall {
+  const { maxOutputTokens, stopSequences, temperature, topP, topK, seed } = options;
+  const warnings: SharedV3Warning[] = [];
+  const own = readOwnOptions(options.providerOptions?.cria ?? {}, warnings);
+  for (const feature of ["presencePenalty", "frequencyPenalty"] as const)
+    if (options[feature]) warnings.push({ type: "unsupported", feature });
+  const tools = readTools(options.tools ?? [], warnings);
+  const sampling: ChatSampling = dropUndefined({ temperature, topP, topK, minP: own.minP, seed });
+  const responseFormat = readFormat(options.responseFormat);
+  const request: ChatRequest = {
+    messages: readPrompt(options.prompt),
+    ...(tools.length > 0 ? { tools } : {}),
+    ...(options.toolChoice && tools.length > 0 ? { toolChoice: readToolChoice(options.toolChoice) } : {}),
+    ...(responseFormat ? { responseFormat } : {}),
+    ...(maxOutputTokens === undefined ? {} : { maxTokens: maxOutputTokens }),
+    ...(stopSequences && stopSequences.length > 0 ? { stop: stopSequences } : {}),
+    ...(Object.keys(sampling).length > 0 ? { sampling } : {}),
+  };
+  return { request, own, warnings };
+}
+
+function readOwnOptions(given: Record<string, unknown>, warnings: SharedV3Warning[]): CriaCallOptions {
+  const { minP, promptTokenIds, ...others } = given;
+  for (const name of Object.keys(others))
+    warnings.push({
+      type: "unsupported",
+      feature: `providerOptions.cria.${name}`,
+      details: "known are minP and promptTokenIds",
+    });
+  return { minP: minP as number | undefined, promptTokenIds: promptTokenIds === true };
+}
+
+function readTools(tools: NonNullable<LanguageModelV3CallOptions["tools"]>, warnings: SharedV3Warning[]): ToolSchema[] {
+  return tools.flatMap((tool) => {
+    if (tool.type === "function") return [readTool(tool)];
+    warnings.push({ type: "unsupported", feature: `provider-defined tool ${tool.id}` });
+    return [];
+  });
+}
+
+function readTool({ name, description, inputSchema }: LanguageModelV3FunctionTool): ToolSchema {
+  // The dialect says nothing to a model.
+  const { $schema: _, ...parameters } = inputSchema as JsonSchema;
+  return { type: "function", function: { name, ...(description === undefined ? {} : { description }), parameters } };
+}
+
+function readToolChoice(choice: LanguageModelV3ToolChoice): ToolChoice {
+  return choice.type === "tool" ? { name: choice.toolName } : choice.type;
+}
+
+function readFormat(format: LanguageModelV3CallOptions["responseFormat"]): ResponseFormat | undefined {
+  if (format?.type !== "json") return undefined;
+  if (!format.schema) return { type: "json_object" };
+  const { $schema: _, ...schema } = format.schema as JsonSchema;
+  return { type: "json_schema", schema, ...(format.name === undefined ? {} : { name: format.name }) };
+}
+
+function dropUndefined<T extends object>(given: T): T {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T;
+}

@@ -1,0 +1,126 @@
+import {
+  type LanguageModelV3FilePart,
+  type LanguageModelV3Message,
+  type LanguageModelV3Prompt,
+  type LanguageModelV3ToolCallPart,
+  type LanguageModelV3ToolResultPart,
+  UnsupportedFunctionalityError,
+} from "@ai-sdk/provider";
+import type { ChatMessage, ToolCall } from "@cria/core";
+
+/**
+ * The AI SDK's prompt as chat messages. Parts of text become one text; each result of a tool becomes a message, in the order
+ * of the calls. Of files only texts can be read.
+ * @throws UnsupportedFunctionalityError for other files.
+ */
+export function readPrompt(prompt: LanguageModelV3Prompt): ChatMessage[] {
+  const messages = prompt.flatMap(readMessage);
+  return sortToolAnswers(messages);
+}
+
+function readMessage(message: LanguageModelV3Message): ChatMessage[] {
+  switch (message.role) {
+    case "system":
+      return [{ role: "system", content: message.content }];
+    case "user":
+      return [{ role: "user", content: message.content.map(readUserPart).join("\n") }];
+    case "assistant":
+      return readAssistantMessage(message.content);
+    case "tool":
+      return message.content.filter((part) => part.type === "tool-result").map(readToolResult);
+  }
+}
+
+type UserPart = Extract<LanguageModelV3Message, { role: "user" }>["content"][number];
+type AssistantPart = Extract<LanguageModelV3Message, { role: "assistant" }>["content"][number];
+
+function readUserPart(part: UserPart): string {
+  return part.type === "text" ? part.text : readTextFile(part);
+}
+
+function readTextFile({ mediaType, data }: LanguageModelV3FilePart): string {
+  const isText = mediaType.startsWith("text/") || mediaType === "application/json";
+  if (!isText || data instanceof URL)
+    throw new UnsupportedFunctionalityError({
+      functionality: isText ? "files by URL" : `files of type ${mediaType}`,
+      message: `The model reads text alone: it cannot be given ${isText ? "a file by its URL" : `a file of type ${mediaType}`}.`,
+    });
+  const bytes = typeof data === "string" ? Buffer.from(data, "base64") : data;
+  return new TextDecoder().decode(bytes);
+}
+
+function readAssistantMessage(parts: readonly AssistantPart[]): ChatMessage[] {
+  const texts: string[] = [];
+  const thoughts: string[] = [];
+  const calls: ToolCall[] = [];
+  const results: ChatMessage[] = [];
+  for (const part of parts) {
+    if (part.type === "text") texts.push(part.text);
+    else if (part.type === "reasoning") thoughts.push(part.text);
+    else if (part.type === "tool-call") calls.push(readToolCall(part));
+    else if (part.type === "tool-result") results.push(readToolResult(part));
+    else texts.push(readTextFile(part));
+  }
+  return [
+    {
+      role: "assistant",
+      content: texts.join(""),
+      ...(thoughts.length > 0 ? { reasoning_content: thoughts.join("\n") } : {}),
+      ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    },
+    ...results,
+  ];
+}
+
+function readToolCall({ toolCallId, toolName, input, providerOptions }: LanguageModelV3ToolCallPart): ToolCall {
+  // The AI SDK forgets what a call said that it could not read; `describeAnswer` has left it here.
+  const written = providerOptions?.cria?.arguments;
+  const given = typeof written === "string" ? written : typeof input === "string" ? input : JSON.stringify(input ?? {});
+  return { id: toolCallId, type: "function", function: { name: toolName, arguments: given } };
+}
+
+function readToolResult({ toolCallId, toolName, output }: LanguageModelV3ToolResultPart): ChatMessage {
+  return { role: "tool", name: toolName, tool_call_id: toolCallId, content: readOutput(output) };
+}
+
+function readOutput(output: LanguageModelV3ToolResultPart["output"]): string {
+  switch (output.type) {
+    case "text":
+    case "error-text":
+      return output.value;
+    case "json":
+    case "error-json":
+      return JSON.stringify(output.value);
+    case "execution-denied":
+      return output.reason ?? "Tool execution denied.";
+    case "content":
+      return output.value
+        .map((part) =>
+          part.type === "text" ? part.text : `[${part.type}${"mediaType" in part ? `: ${part.mediaType}` : ""}]`,
+        )
+        .join("\n");
+  }
+}
+
+/** Answers of parallel calls, which may have come in any order, in the order of the calls. */
+function sortToolAnswers(messages: readonly ChatMessage[]): ChatMessage[] {
+  const sorted: ChatMessage[] = [];
+  let order = new Map<string | undefined, number>();
+  let answers: ChatMessage[] = [];
+  const flush = () => {
+    const place = ({ tool_call_id }: ChatMessage) => order.get(tool_call_id) ?? order.size;
+    sorted.push(...answers.sort((a, b) => place(a) - place(b)));
+    answers = [];
+  };
+  for (const message of messages) {
+    if (message.role === "tool") {
+      answers.push(message);
+      continue;
+    }
+    flush();
+    sorted.push(message);
+    if (message.role === "assistant") order = new Map((message.tool_calls ?? []).map(({ id }, i) => [id, i]));
+  }
+  flush();
+  return sorted;
+}
