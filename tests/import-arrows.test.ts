@@ -14,6 +14,7 @@ const arrows: Record<string, string[]> = {
   "packages/tools": ["@cria/core"],
   "packages/algorithms": ["@cria/core"],
   "packages/rollout": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools"],
+  "packages/serve": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools", "@cria/rollout"],
   "packages/ai-sdk": ["@cria/core", "@cria/tokenizer-delta", "@cria/tools", "@cria/rollout"],
   "packages/trainer": [
     "@cria/core",
@@ -34,6 +35,7 @@ const arrows: Record<string, string[]> = {
     "@cria/rollout",
     "@cria/ai-sdk",
     "@cria/trainer",
+    "@cria/serve",
   ],
 };
 

@@ -11,8 +11,9 @@ const arrows: Record<string, readonly string[]> = {
   math: ["cpu"],
   cpu: ["math", "ggml"],
   engine: ["cpu", "ggml", "llama"],
-  infer: ["cpu", "math", "ggml", "llama"],
-  scheduler: ["engine", "infer", "ggml", "llama"],
+  grammar: ["llama"],
+  infer: ["cpu", "math", "grammar", "ggml", "llama"],
+  scheduler: ["engine", "infer", "grammar", "ggml", "llama"],
   train: ["engine", "cpu", "math", "kernels", "ggml", "llama"],
   // What binds it: the contract alone.
   binding: ["napi"],

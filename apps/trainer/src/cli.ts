@@ -15,6 +15,7 @@ import { initCommand } from "./commands/init.js";
 import { describeMostUsedKeys } from "./commands/most-used-keys.js";
 import { rolloutCommand } from "./commands/rollout.js";
 import { runProgram } from "./commands/run-program.js";
+import { serveCommand, serveNotes } from "./commands/serve.js";
 import { sftCommand, sftNotes } from "./commands/sft.js";
 import { showCommand, showNotes } from "./commands/show.js";
 import { trainCommand } from "./commands/train.js";
@@ -54,6 +55,7 @@ const main = defineCommand({
 
   Use what was trained
     cria chat <run folder>                           talk to it, tools included; also <model.gguf> or <adapter.gguf>
+    cria serve --run <run folder>                    an endpoint for clients of OpenAI and Anthropic; --model, --follow
     cria eval config.yaml --checkpoint <run folder>  held-out success of a checkpoint, --adapter or --model
     cria export --run <run folder> --adapter a.gguf  for stock llama.cpp: the LoRA adapter,
     cria export --run <run folder> --merged m.gguf --quantize Q8_0   or the whole model
@@ -67,6 +69,7 @@ training saves what is done first.
   subCommands: {
     demo: demoCommand,
     chat: chatCommand,
+    serve: serveCommand,
     train: trainCommand,
     sft: sftCommand,
     eval: evalCommand,
@@ -90,6 +93,7 @@ await runProgram(main, {
   train: describeMostUsedKeys(),
   sft: sftNotes,
   chat: chatNotes,
+  serve: serveNotes,
 });
 // A tool that was checked may have left a timer or a socket, which would keep the process alive for ever.
 if (process.argv[2] === "check-env") setTimeout(() => process.exit(), 500).unref();

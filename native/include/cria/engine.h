@@ -28,13 +28,13 @@ class Engine {
     Model & model() const;
     Scheduler & scheduler() const;
     Trainer & trainer() const;
-    // With what the options left open filled in.
+    // The options, with their defaults filled in.
     const SchedulerOptions & scheduler_options() const { return scheduler_options_; }
     JobThread & jobs() { return jobs_; }
     void abort_training();
 
-    // From now on accessors throw. Before close() on another thread: whoever calls them must not meet parts being
-    // freed.
+    // From now on accessors throw. Call it before close() on another thread, so that no caller gets a part that is
+    // being freed.
     void refuse_calls() { refusing_ = true; }
     // Ends everything in flight as aborted and frees the memory. Any thread but the job thread; idempotent.
     void close() CRIA_EXCLUDES(close_mutex_);

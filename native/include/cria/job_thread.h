@@ -17,7 +17,7 @@ class JobThread {
     JobThread(const JobThread &) = delete;
     JobThread & operator=(const JobThread &) = delete;
 
-    // `dropped` is called in the place of `work` when the thread stops first. Any thread.
+    // `dropped` is called instead of `work` when the thread stops first. Any thread.
     void submit(std::function<void()> work, std::function<void()> dropped) CRIA_EXCLUDES(mutex_);
     // Finishes the job that runs, drops those that wait, joins. Idempotent.
     void stop() CRIA_EXCLUDES(mutex_);

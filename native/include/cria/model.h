@@ -26,7 +26,7 @@ struct GgufHeader;
 enum class Trainable { none, lora, full };
 
 struct LoraOptions {
-    // Of a new adapter 8 and 16 unless given; an adapter from a file must have them where given.
+    // A new adapter has 8 and 16 unless they are given; an adapter from a file must have those that are given.
     std::optional<int> rank;
     std::optional<float> alpha;
     // Short tensor names ("attn_q", "ffn_down", "output"); empty means every linear layer of the blocks, or the file's.
@@ -35,7 +35,7 @@ struct LoraOptions {
     std::string path;
 };
 
-// For checks where there is no other device: training then runs on the CPU as it would elsewhere.
+// For checks without a GPU: training then runs on the CPU as it would on a device.
 struct EmulatedDevice {
     std::string kernels;  // library of our device kernels for the CPU; empty: ggml's operations
     std::vector<std::string> refused;  // operations, by ggml's names, that the device says it lacks
@@ -80,8 +80,8 @@ class Model {
     ggml_backend_device * device() const { return device_; }
     // "cpu", or what ggml calls the device's backend, in small letters: "cuda".
     std::string device_kind() const;
-    // What a user should hear about how this model runs: the GPU left aside by "auto", kernels that do not run. Else
-    // empty.
+    // A text for the user about how this model runs, such as that "auto" does not use the GPU, or that kernels do not
+    // run; else empty.
     std::string notice;
     // Shapes and weights by role; null unless trainable.
     const Architecture * architecture() const { return architecture_.get(); }

@@ -1,4 +1,4 @@
-// What a scheduler has where its options say nothing: fixed rules of the model's shape and its device.
+// Defaults of a scheduler's options: fixed rules by the model's shape and its device.
 #pragma once
 
 #include "cria/model.h"

@@ -46,8 +46,8 @@ struct TensorInfo {
 
 struct TrainerOptions {
     size_t memory_budget = size_t(2) << 30;  // bytes for activations kept from forward to backward
-    // A critic: the model predicts values instead of tokens. forward() then returns values in the place of logprobs and
-    // zeros in that of entropies; backward() takes dLoss/dvalue.
+    // A critic: the model predicts values instead of tokens. forward() then returns values instead of logprobs and
+    // zeros instead of entropies; backward() takes dLoss/dvalue.
     bool value_head = false;
 };
 
@@ -67,6 +67,9 @@ class Trainer {
     // Norm, clipping, AdamW; then the gradients are zero again. Weights change: cached KV is stale afterwards.
     StepResult step(const AdamW & options);
     void zero_gradients();
+
+    // Whether attention computes only pairs of tokens of which one sees the other, rather than all pairs of a row.
+    bool attends_blockwise() const;
 
     // Layers of the last forward(keep) whose activations were kept rather than recomputed.
     int kept_layers() const;

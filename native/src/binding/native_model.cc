@@ -87,6 +87,7 @@ Napi::Function NativeModel::define(Napi::Env env) {
             InstanceMethod<&NativeModel::write_tensor>("writeTensor"),
             InstanceMethod<&NativeModel::step_count>("stepCount"),
             InstanceMethod<&NativeModel::set_step_count>("setStepCount"),
+            InstanceMethod<&NativeModel::attends_blockwise>("attendsBlockwise"),
             InstanceMethod<&NativeModel::kept_layers>("keptLayers"),
             InstanceMethod<&NativeModel::save_adapter>("saveAdapter"),
             InstanceMethod<&NativeModel::save_model>("saveModel"),
@@ -443,6 +444,13 @@ Napi::Value NativeModel::set_step_count(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         engine_->trainer().set_step_count(to_id(info[0], "stepCount"));
         return info.Env().Undefined();
+    });
+}
+
+Napi::Value NativeModel::attends_blockwise(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        const bool trains = engine_->model().options().trainable != Trainable::none;
+        return Napi::Boolean::New(info.Env(), trains && engine_->trainer().attends_blockwise());
     });
 }
 

@@ -40,6 +40,7 @@ class NativeModel : public Napi::ObjectWrap<NativeModel> {
     Napi::Value write_tensor(Info);
     Napi::Value step_count(Info);
     Napi::Value set_step_count(Info);
+    Napi::Value attends_blockwise(Info);
     Napi::Value kept_layers(Info);
     Napi::Value save_adapter(Info);
     Napi::Value save_model(Info);

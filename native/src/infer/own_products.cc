@@ -14,7 +14,7 @@ namespace cria {
 
 namespace {
 
-// From so many rows on our kernels are faster than ggml's (AVX2, shapes of SmolLM2-135M).
+// From this many rows on, our kernels are faster than ggml's (AVX2, shapes of SmolLM2-135M).
 constexpr int64_t kLeastRows = 8, kLeastQ8Rows = 16;
 
 bool is_plain_weight(const ggml_tensor * t) {

@@ -1,6 +1,6 @@
 // A radix tree over the tokens that several holders (slots of the KV cache) hold: who shares the longest prefix with a
-// prompt is found by walking the prompt once, however many holders there are. Appending to a holder that nobody shares
-// its end with, as decoding does, costs no walk. Pure data structure; not thread-safe.
+// prompt is found by walking the prompt once, however many holders there are. Appending to a holder whose end no other
+// holder shares, as decoding does, needs no walk. Pure data structure; not thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -104,7 +104,7 @@ bool SequenceStore::give_slot(Sequence & sequence) {
     }
     int slot = choose_free(match);
     if (slot < 0) {
-        // The one that gives the prefix is the last to go.
+        // The slot that gives the prefix is the last to be taken.
         if (!match.holders.empty()) touch(match.holders[0]);
         slot = evict();
     }
@@ -126,7 +126,7 @@ bool SequenceStore::give_slot(Sequence & sequence) {
     return true;
 }
 
-// A free slot that holds the prefix and little more, for it needs no copy; else the free slot that is missed least,
+// A free slot that holds the prefix and little more, because it needs no copy; else the free slot that is missed least,
 // which may be one with the prefix and a longer tail.
 int SequenceStore::choose_free(const PrefixMatch & match) {
     int best = -1;

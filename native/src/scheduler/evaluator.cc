@@ -14,8 +14,8 @@ namespace cria {
 
 namespace {
 
-// Evaluations of fewer floating-point operations (some 5 ms of one core) leave a core to the event loop, which has
-// texts to render and tools to call meanwhile: threads that compute meet at every operation, and all wait for one that
+// Evaluations of fewer floating-point operations (some 5 ms of one core) leave a core to the event loop, which renders
+// texts and calls tools meanwhile: the computing threads meet at every operation, and all of them wait for one that
 // lost its core.
 constexpr double kSmallEvaluation = 2.5e8;
 

@@ -34,7 +34,7 @@ void Scheduler::Impl::prefill() {
     for (size_t begin = 0; begin < chunks.size() && !stopping;) {
         batch.clear();
         std::vector<Output> outputs;  // sequence, index of its last token
-        // Rows after a short chunk make it fit for the kernels of long ones; no earlier row sees them.
+        // Padding rows after a short chunk make it use the kernels of long ones; no earlier row sees them.
         const int length = chunks[begin].length, rows = rules.padded(length);
         size_t end = begin;
         for (; end < chunks.size() && chunks[end].length == length && batch.room() >= rows &&

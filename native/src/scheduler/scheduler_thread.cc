@@ -8,8 +8,8 @@ namespace cria {
 
 namespace {
 
-// An idle scheduler lets a burst of submissions arrive, for what came first would be decoded alone and the others
-// behind it: it waits until none came for this share of an evaluation, at most so many shares.
+// An idle scheduler waits for a burst of submissions to arrive; otherwise the first would be decoded alone, and the
+// others after it. It waits until none has come for this share of an evaluation, and for at most this many shares.
 constexpr double kQuietShare = 0.02;
 constexpr int kMostQuietShares = 10;
 
@@ -89,7 +89,7 @@ void Scheduler::Impl::take_step() {
 }
 
 void Scheduler::Impl::admit() {
-    // In order of arrival; but those that hold a slot already never wait behind one that needs theirs.
+    // Requests are admitted in order of arrival, but one that holds a slot never waits behind one that still needs one.
     bool no_slot_left = false;
     for (size_t i = 0; i < requests.waiting().size();) {
         const auto sequence = requests.waiting()[i];
@@ -143,8 +143,8 @@ void Scheduler::Impl::run_flushes() {
     flushes.clear();
 }
 
-// After an exception, for want of memory mostly: what was half done is not known, so every request in flight fails and
-// the cache is emptied. Later requests find everything in order.
+// After an exception, mostly for lack of memory: it is unknown what was half done, so every request in flight fails and
+// the cache is emptied. Later requests work again.
 void Scheduler::Impl::fail_all(const std::string & reason) {
     requests.fail_all(Error("engine-failed", "failed while this and other requests ran")
             .subject("engine")

@@ -380,6 +380,8 @@ StepResult Trainer::step(const AdamW & options) {
 
 void Trainer::zero_gradients() { impl_->parameters.zero_gradients(impl_->compute); }
 
+bool Trainer::attends_blockwise() const { return is_blockwise(impl_->compute, impl_->arch); }
+
 int Trainer::kept_layers() const { return impl_->kept_layers; }
 
 std::vector<TensorInfo> Trainer::tensors() const {

@@ -14,7 +14,7 @@ const CUDA_PACKAGE_VERSION = "3.22.1";
 export interface CudaPart {
   /** `kernels` alone are optional: without them training on the GPU takes ggml's operations. */
   name: "driver" | "cudart" | "cublas" | "package" | "backend" | "device" | "kernels";
-  /** Where it is, or which; null when it is missing, or was not reached because of one before it. */
+  /** Its place or its release; null when it is missing, or when an earlier part is missing. */
   found: string | null;
   /** Why it is missing; null when it is found or was not reached. */
   problem: string | null;

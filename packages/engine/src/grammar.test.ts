@@ -1,7 +1,10 @@
 import { EngineError, type GenerateOptions } from "@cria/core";
+import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LlamaModel } from "./index.js";
 import { TinyModels } from "./testing/index.js";
+
+fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
 
 const models = new TinyModels();
 let model: LlamaModel;
@@ -259,6 +262,44 @@ describe("wrong grammars", () => {
     },
     60_000,
   );
+
+  it("any text is a grammar or an error", async () => {
+    const parts = [
+      "root",
+      " ::= ",
+      "a",
+      '"b"',
+      "[^c-d]",
+      "(",
+      ")",
+      "|",
+      "*",
+      "+",
+      "?",
+      "{2,3}",
+      "{1,}",
+      "\n",
+      ".",
+      "\\",
+      "<",
+      "!",
+      "é",
+      "\0",
+      "-",
+    ];
+    const pieces = fc.oneof(fc.constantFrom(...parts), fc.string({ unit: "binary", maxLength: 3 }));
+    let sampled = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(pieces, { maxLength: 12 }), fc.boolean(), async (list, isRule) => {
+        const grammar = `${isRule ? "a ::= [x-z]\nroot ::= " : ""}${list.join("")}`;
+        const result = await generate({ grammar, maxTokens: 8 }).catch((error: unknown) => error);
+        if (result instanceof Error) expect((result as EngineError).code).toMatch(/^engine\/(bad-grammar|grammar-)/);
+        else sampled++;
+      }),
+      { numRuns: 400 },
+    );
+    expect(sampled).toBeGreaterThan(10);
+  });
 
   it("names ambiguity that grows without end", async () => {
     await expect(generate({ grammar: hard[0]![1], maxTokens: 100 })).rejects.toMatchObject({

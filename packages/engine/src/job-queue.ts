@@ -1,4 +1,6 @@
-/** Jobs of one model's trainer run one after another; a second call waits for the first, whatever became of it. */
+/**
+ * Jobs of one model's trainer run one after another; a second call waits until the first has ended, also when it fails.
+ */
 export class JobQueue {
   private last: Promise<unknown> = Promise.resolve();
 

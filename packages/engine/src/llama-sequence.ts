@@ -68,7 +68,7 @@ export class LlamaSequence implements PolicySequence {
   }
 
   /**
-   * Forgets the tokens, so that the next request sends a whole prompt; of that, what this or another sequence has
+   * Forgets the tokens, so that the next request sends a whole prompt. The part of it that this or another sequence has
    * evaluated is not evaluated again.
    * @throws EngineError while a request runs.
    */

@@ -69,8 +69,8 @@ export interface NativeLoadOptions {
   /** A critic: forward gives values in the place of logprobs, backward takes their gradient. */
   valueHead?: boolean;
   /**
-   * For checks where there is no other device: training runs on the CPU as it would elsewhere, on ggml's operations or with
-   * a library of our device kernels, and refuses operations by ggml's names.
+   * For checks without a GPU: training runs on the CPU as it would on a device, by ggml's operations or by a library of
+   * our device kernels, and refuses the operations that are named as ggml names them.
    */
   emulatedDevice?: { kernels?: string; refused?: string[] };
 }
@@ -153,7 +153,7 @@ export interface SchedulerStats {
 }
 
 export interface NativeModel {
-  /** `notice`: what a user should hear, as that device "auto" left a GPU aside. */
+  /** `notice`: a text for the user, for example that device "auto" does not use a GPU that is there. */
   info(): ModelInfo & { chatTemplate: string | null; notice: string | null };
   tokenize(text: string, special: boolean): Int32Array;
   detokenize(tokenIds: Int32Array, special: boolean): string;
@@ -185,6 +185,11 @@ export interface NativeModel {
   writeTensor(name: string, what: TensorPart, values: Float32Array): Promise<void>;
   stepCount(): number;
   setStepCount(count: number): void;
+  /**
+   * Whether training's attention computes only pairs of tokens of which one sees the other, rather than all pairs of a row;
+   * false for a model that only generates.
+   */
+  attendsBlockwise(): boolean;
   /** Layers of the last kept forward whose activations were not recomputed. */
   keptLayers(): number;
   saveAdapter(path: string): Promise<void>;

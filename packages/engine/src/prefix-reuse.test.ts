@@ -123,22 +123,22 @@ describe("equal prompts that arrive together", () => {
 
   it("go on when the one that evaluates is aborted, disposed of, or ends early", async () => {
     for (const end of ["abort", "dispose", "aborted before it began"] as const) {
-      const model = await models.load({ layers: 4 }, { maxSequences: 8, prefillChunk: 4, contextSize: 512 });
-      const prompt = randomTokens(400, 5);
+      const model = await models.load({ layers: 4 }, { maxSequences: 8, prefillChunk: 4, contextSize: 2048 });
+      const prompt = randomTokens(1600, 5);
       const controller = new AbortController();
       const first = model.createSequence();
       if (end === "aborted before it began") controller.abort();
       const running = first.generate(prompt, { ...sampling, seed: 1, signal: controller.signal });
       const others = [2, 3, 4].map((seed) => ask(model, prompt, seed));
-      // It has begun, and has 100 chunks to go.
+      // It has begun, and has 400 chunks to go.
       while (model.schedulerStats().prefillTokens === 0) await new Promise(setImmediate);
       if (end === "abort") controller.abort();
       if (end === "dispose") first.dispose();
       const [ended, ...results] = await Promise.all([running, ...others]);
       expect(ended!.finishReason).toBe("aborted");
       // What the aborted request had evaluated was not evaluated again.
-      expect(model.schedulerStats().prefillTokens).toBe(400);
-      const fresh = await models.load({ layers: 4 }, { prefixReuse: false, prefillChunk: 4, contextSize: 512 });
+      expect(model.schedulerStats().prefillTokens).toBe(1600);
+      const fresh = await models.load({ layers: 4 }, { prefixReuse: false, prefillChunk: 4, contextSize: 2048 });
       for (const [i, result] of results.entries()) expectSameBits(result!, await ask(fresh, prompt, i + 2));
     }
   });

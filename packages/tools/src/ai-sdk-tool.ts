@@ -5,8 +5,8 @@ import { type ReadSchema, readInputSchema, refuseArguments } from "./input-schem
 import { defineToolSchema } from "./schema.js";
 
 /**
- * A tool of the AI SDK (`tool({ description, inputSchema, execute })`), as far as it is used here. Structural, so that
- * the `ai` package is no dependency; version 6 is what the tests run against.
+ * A tool of the AI SDK (`tool({ description, inputSchema, execute })`), as far as it is used here. The type is
+ * structural, so that the `ai` package is not a dependency; the tests run against version 6.
  */
 export interface AiSdkTool {
   description?: string;
@@ -22,8 +22,8 @@ export function isAiSdkTool(value: unknown): value is AiSdkTool {
 }
 
 /**
- * The AI SDK tools that a value holds, by what the model calls them: one tool, called `name`; a record of tools; or an agent,
- * by its `tools`. Whatever else a record holds is passed over; null when there is no tool in it.
+ * The AI SDK tools in a value, by the names that the model calls. The value is one tool (its name is `name`), a record
+ * of tools, or an agent that has `tools`. Other entries of a record are ignored; null when the value holds no tool.
  */
 export function findAiSdkTools(name: string, value: unknown): Record<string, AiSdkTool> | null {
   if (isAiSdkTool(value)) return { [name]: value };

@@ -1,7 +1,7 @@
 import type { ToolSchema } from "@cria/core";
 
 /**
- * What a tool answers. Policies read text alone: media are named in the tool's message (`[image omitted]`) and counted
+ * What a tool answers. Policies read only text: media are named in the tool's message (`[image omitted]`) and counted
  * (`tool_media_omitted`), but not seen.
  */
 export interface ToolResponse {
@@ -33,8 +33,8 @@ export interface ExecuteOptions {
   agentData?: Record<string, unknown>;
   signal?: AbortSignal;
   /**
-   * Stops the clock of `tool_timeout_s` while the call waits for its turn; what it gives lets the clock go on. A tool that
-   * pauses must end the wait by itself.
+   * Stops the clock of `tool_timeout_s` while the call waits for its turn, and returns a function that starts it again.
+   * A tool that pauses must limit the wait itself.
    */
   pauseDeadline?: () => () => void;
   /** The row's `tools_kwargs[name].execute_kwargs`. */
@@ -44,9 +44,10 @@ export interface ExecuteOptions {
 export type ToolOrigin = "own" | "mcp" | "ai-sdk";
 
 /**
- * A tool of an agent. One instance lives for each trajectory: `create` before its first turn, `execute` for each call,
- * `calcReward` at its end, and `release` always, also after errors and aborts. Kwargs and arguments are the trajectory's
- * own: changing them reaches no other one. The schema is shared by all, and read-only once rollouts have begun.
+ * A tool of an agent. Each trajectory has an instance: `create` before its first turn, `execute` for each call,
+ * `calcReward` at its end, and `release` always, also after errors and aborts. Kwargs and arguments belong to the
+ * trajectory: changing them affects no other one. All trajectories share the schema, which is read-only once rollouts
+ * have begun.
  *
  * Calls of one turn may run at once on an instance (`max_parallel_calls`). A call that takes too long has its signal
  * aborted; the next call of the instance waits until it has ended, `release` for a second at most.
@@ -67,8 +68,8 @@ export abstract class BaseTool {
   }
 
   /**
-   * The id that it returns is the instance's from then on. A `response` is not shown to the model, for the prompt is already
-   * there: what the model shall know from the start belongs into the row's prompt.
+   * Starts an instance and returns its id. The model does not see a `response`, because the prompt is already made:
+   * what the model must know from the start belongs in the row's prompt.
    */
   async create(
     instanceId: string,
@@ -94,7 +95,7 @@ export abstract class BaseTool {
   async dispose(): Promise<void> {}
 }
 
-/** By shape, not by instanceof: a user's module may have imported another copy of this package. */
+/** Checks the shape, not instanceof: a user's module may have imported another copy of this package. */
 export function isTool(value: unknown): value is BaseTool {
   const tool = value as BaseTool | null;
   return typeof tool === "object" && typeof tool?.execute === "function" && tool.schema?.type === "function";

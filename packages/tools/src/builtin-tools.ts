@@ -6,7 +6,10 @@ import { createMcpTools } from "./mcp/create-mcp-tools.js";
 import { createSearchTool } from "./search/search-tool.js";
 import type { ToolClass, ToolFactory } from "./tool-config-entry.js";
 
-/** By `class_name`. Built-in tools have two names: ours, and the Python paths of the field's shipped examples. */
+/**
+ * Tool classes by `class_name`. A built-in tool has two names: ours, and the Python path that other frameworks'
+ * examples use.
+ */
 export const toolClasses = new Registry<ToolClass | ToolFactory>("tool class", {
   "@cria/tools#CalculatorTool": CalculatorTool,
   "@cria/tools#Gsm8kTool": Gsm8kTool,

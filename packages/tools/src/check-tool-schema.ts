@@ -2,7 +2,7 @@ import { findNearest, type JsonSchema, ToolError, type ToolSchema } from "@cria/
 import type { ErrorObject } from "ajv";
 import { compileParameters, getAjv, nameOf, preview } from "./validate-arguments.js";
 
-/** Keywords under which a name that `required` has may be allowed without standing in `properties`. */
+/** Keywords that can allow a property which `properties` does not list; `required` may then name it. */
 const elsewhere = ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas"];
 
 /**
@@ -75,7 +75,7 @@ function findParametersProblem(subject: string, summary: string, parameters: Jso
   }
 }
 
-/** The error that says most: a wrong word before a wrong type, and before the anyOf that holds both. */
+/** The most specific error: a wrong word before a wrong type, and both before the anyOf that holds them. */
 function pickError(errors: readonly ErrorObject[]): ErrorObject {
   const deepest = Math.max(...errors.map((error) => error.instancePath.length));
   const there = errors.filter((error) => error.instancePath.length === deepest);
@@ -102,7 +102,7 @@ function nameType(type: string): string {
   );
 }
 
-/** A name in `required` that no argument can have, as far as the schema itself tells. */
+/** A name in `required` that no argument can have by the schema itself. */
 function findRequiredWithoutProperty(schema: JsonSchema, place: string): { expected: string; received: string } | null {
   const { properties, required } = schema;
   if (isRecord(properties) && Array.isArray(required) && !elsewhere.some((keyword) => keyword in schema)) {

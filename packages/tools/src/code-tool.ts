@@ -10,10 +10,10 @@ import { defineToolSchema } from "./schema.js";
 /** Config of a code tool, in the units of config files. */
 export const codeToolConfig = z.object({
   language: z.enum(["python", "javascript"]).optional(),
-  /** The field's name for `language`. */
+  /** What other frameworks call `language`. */
   default_language: z.enum(["python", "javascript"]).optional(),
   timeout_s: z.number().positive().optional(),
-  /** The field's name for `timeout_s`. */
+  /** What other frameworks call `timeout_s`. */
   default_timeout: z.number().positive().optional(),
   ...sandboxConfig,
 });

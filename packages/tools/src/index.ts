@@ -25,6 +25,8 @@ export {
   toA2aSkills,
 } from "./converters/a2a.js";
 export { fromMcpTool, type McpToolDescription, toMcpTool } from "./converters/mcp.js";
+export { jsonSchemaToGrammar } from "./grammar/json-schema-grammar.js";
+export { type ToolCallGrammarOptions, toolCallGrammar } from "./grammar/tool-call-grammar.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
 export type { ToolInput, ToolInputSchema } from "./input-schema.js";
 export * from "./interactions/index.js";

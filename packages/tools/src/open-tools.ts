@@ -3,11 +3,11 @@ import { type AiSdkTool, fromAiSdkTool, isAiSdkTool } from "./ai-sdk-tool.js";
 import { type BaseTool, isTool } from "./base-tool.js";
 import { ToolCollection } from "./tool-collection.js";
 
-/** Tools that are there only after something was started or reached, such as those of an MCP server (`mcpServer`). */
+/** A source of tools that exist only after something was started or reached, such as an MCP server (`mcpServer`). */
 export interface ToolSource {
-  /** What errors call it. */
+  /** Its name in errors. */
   readonly name: string;
-  /** Makes the tools. Who opens a source disposes of what it gave. */
+  /** Makes the tools. The caller disposes of them. */
   open(): Promise<readonly BaseTool[]>;
 }
 
@@ -24,12 +24,12 @@ interface AgentWithTools {
 export interface OpenedTools {
   /** By name, in the list's order. */
   readonly tools: Map<string, BaseTool>;
-  /** Ends the servers that were started for them. A BaseTool of the list is its maker's to dispose of. */
+  /** Ends the servers that were started for them. A BaseTool of the list stays open: whoever made it disposes of it. */
   dispose(): Promise<void>;
 }
 
 /**
- * Makes one set of a list of tools of any kind; servers are started or reached.
+ * Makes one set from a list of tools of any kind, and starts or reaches their servers.
  * @throws ToolError for two tools of one name, a server that cannot be reached, or what is no tool.
  */
 export async function openTools(list: readonly ToolListItem[]): Promise<OpenedTools> {
@@ -57,12 +57,12 @@ export async function openTools(list: readonly ToolListItem[]): Promise<OpenedTo
   }
 }
 
-/** Frees what tools and interactions hold beyond trajectories: processes, servers. One that fails to is passed over. */
+/** Frees what tools and interactions hold beyond trajectories: processes, servers. One that fails is skipped. */
 export async function disposeTools(tools: Iterable<{ dispose?(): Promise<void> }>): Promise<void> {
   await Promise.allSettled([...tools].map(async (tool) => tool.dispose?.()));
 }
 
-/** By shape, as `isTool`. */
+/** Checks the shape, as `isTool` does. */
 export function isToolSource(value: unknown): value is ToolSource {
   return typeof value === "object" && typeof (value as ToolSource | null)?.open === "function";
 }

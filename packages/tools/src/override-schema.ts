@@ -3,13 +3,13 @@ import { ToolError, type ToolSchema } from "@cria/core";
 import type { BaseTool } from "./base-tool.js";
 import { checkToolSchema } from "./check-tool-schema.js";
 
-/** Tools that have a schema of a config's: one object cannot have two. */
+/** Tools that a config entry gave a schema: one object cannot have two. */
 const overridden = new WeakSet<BaseTool>();
 
 /**
- * Gives tools the schema of their config entry, whatever kind they are: a single one takes all of it, its name too; of several
- * the one of that name does.
- * @throws ToolError for a schema that is none, a name that no tool has, or a tool that cannot take it.
+ * Gives tools of any kind the schema of their config entry. A single tool takes all of it, its name included; of
+ * several tools the one with that name takes it.
+ * @throws ToolError for a wrong schema, a name that no tool has, or a tool that cannot take a schema.
  */
 export function overrideSchema(tools: readonly BaseTool[], schema: ToolSchema | undefined): void {
   if (schema === undefined) return;

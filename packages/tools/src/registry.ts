@@ -9,10 +9,11 @@ import type { ToolClass, ToolConfigEntry, ToolFactory } from "./tool-config-entr
 import { importExport } from "./user-code/import-export.js";
 
 /**
- * Makes the tools of a config; each takes the `tool_schema` of its entry. `class_name` is a name in `classes` or `module#Export`;
- * relative modules start at `baseFolder`. The export is a tool class, a factory, a tool that is already made (`tool()`), an MCP
- * server (`mcpServer()`), an AI SDK tool, which is called by the name in its `tool_schema`, else by its export's, or a record of
- * AI SDK tools, or an agent with `tools`, of which `config.tools` chooses some.
+ * Makes the tools of a config; each takes the `tool_schema` of its entry. `class_name` is a name in `classes` or
+ * `module#Export`; relative modules start at `baseFolder`. The export is a tool class, a factory, a finished tool
+ * (`tool()`), an MCP server (`mcpServer()`), an AI SDK tool, a record of AI SDK tools, or an agent with `tools`. A
+ * single AI SDK tool has the name in its `tool_schema`, else that of its export; of a record or an agent `config.tools`
+ * chooses tools.
  * @throws ToolError when a class cannot be found or is not a tool.
  */
 export async function createTools(
@@ -66,7 +67,7 @@ async function createEntry(
   });
 }
 
-/** A tool that is made already has no use for a config. */
+/** A finished tool cannot use a config. */
 function checkNoConfig({ class_name, config }: ToolConfigEntry): void {
   if (config === undefined || Object.keys(config).length === 0) return;
   throw new ToolError("takes no config", {

@@ -14,6 +14,6 @@ export interface ToolConfigEntry {
   class_name: string;
   config?: Record<string, unknown>;
   tool_schema?: ToolSchema;
-  /** Only of entries that name an MCP server, in the field's form. */
+  /** Only in entries that name an MCP server as other frameworks do. */
   mcp?: { mcp_servers_config_path: string; tool_selected_list?: string[] };
 }

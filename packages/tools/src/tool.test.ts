@@ -189,7 +189,7 @@ describe("tool()", () => {
   it("takes JSON Schema, jsonSchema() of the AI SDK, and any Standard Schema that gives JSON Schema", async () => {
     const parameters = { type: "object", properties: { x: { type: "string" } }, required: ["x"] } as const;
     const plain = tool({ name: "a", description: "", inputSchema: parameters, execute: ({ x }) => `${x}!` });
-    const given = jsonSchema<{ x: string }>(parameters, {
+    const given = jsonSchema<{ x: string }>({ ...parameters, required: ["x"] }, {
       validate: (value) =>
         (value as { x: string }).x === "no"
           ? { success: false, error: new Error("x: not no") }

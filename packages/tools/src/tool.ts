@@ -29,7 +29,7 @@ export type ToolOutput = string | number | boolean | null | ToolAnswer | (object
 export interface ToolConversation {
   /** The same in all calls for one conversation. */
   instanceId: string;
-  /** The row's `tools_kwargs[name]`, the part that is meant: `create_kwargs`, `execute_kwargs` and so on. */
+  /** The part of the row's `tools_kwargs[name]` for this function: `create_kwargs`, `execute_kwargs` and so on. */
   kwargs: Record<string, unknown>;
 }
 
@@ -49,7 +49,9 @@ export interface ToolContext<State> extends ToolConversation {
   signal: AbortSignal;
   /** Free-form state of the trajectory, shared by its tools and its interaction. */
   agentData: Record<string, unknown>;
-  /** Stops the clock of `tool_timeout_s` while the call waits for its turn; what it gives lets the clock go on. */
+  /**
+   * Stops the clock of `tool_timeout_s` while the call waits for its turn, and returns a function that starts it again.
+   */
   pauseDeadline: () => () => void;
 }
 
@@ -204,7 +206,7 @@ function isAnswer(output: unknown): output is ToolAnswer {
 /** As OpenAI's API and the parsers of calls know names. */
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** What the types say, for those who write JavaScript. */
+/** Checks at run time what the types say, for callers in JavaScript. */
 function checkDefinition({
   name,
   description,
@@ -225,7 +227,7 @@ function checkDefinition({
   check(typeof execute === "function", `execute of tool "${name}"`, "is no function", "a function", execute);
 }
 
-/** Whether only an object can fit, as far as the schema itself says; what says nothing is taken for one. */
+/** Whether the schema describes only objects; one that does not say counts as such. */
 function describesObject(schema: JsonSchema): boolean {
   const branches = [schema["anyOf"] ?? schema["oneOf"] ?? []].flat() as JsonSchema[];
   if (schema["type"] !== undefined) return schema["type"] === "object";

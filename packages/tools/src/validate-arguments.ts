@@ -2,7 +2,7 @@ import { type JsonSchema, ToolError, type ToolSchema } from "@cria/core";
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 
-// Schemas come from many hands: unknown keywords and formats are passed over, as OpenAI's and MCP's hosts do.
+// Schemas come from many authors: unknown keywords and formats are ignored, as OpenAI's and MCP's hosts do.
 const options = { allErrors: true, strict: false, validateFormats: false, verbose: true, logger: false } as const;
 /** One for each dialect, made when first needed. */
 const makeDialect = { draft7: () => new Ajv(options), draft2020: () => new Ajv2020(options) };

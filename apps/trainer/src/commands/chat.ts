@@ -1,4 +1,3 @@
-import { ConfigError } from "@cria/core";
 import { fetchModel } from "@cria/trainer";
 import { defineCommand } from "citty";
 import { ChatSession } from "../chat/chat-session.js";
@@ -8,6 +7,7 @@ import { chatInTerminal } from "../chat/terminal-chat.js";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintable } from "../terminal/printable-text.js";
 import { showEvents } from "../terminal/show-events.js";
+import { readDevice, readNumber } from "./read-options.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
@@ -106,30 +106,4 @@ function introduce({ name, engine, tools, system, sampling }: Chat): void {
     line("", "It hardly uses its tool yet: cria demo trains it, then cria chat runs/demo");
   }
   console.log(pc.dim("/help lists the commands; Ctrl-C stops an answer, Ctrl-D ends"));
-}
-
-function readNumber(
-  option: string,
-  text: string | undefined,
-  { whole = false, least, most = Number.POSITIVE_INFINITY }: { whole?: boolean; least: number; most?: number },
-): number | undefined {
-  if (text === undefined) return undefined;
-  const value = Number(text);
-  if (text.trim() !== "" && value >= least && value <= most && (!whole || Number.isSafeInteger(value))) return value;
-  throw new ConfigError("has a wrong value", {
-    code: "config/bad-argument",
-    subject: `--${option}`,
-    expected: `a ${whole ? "whole " : ""}number ${most === Number.POSITIVE_INFINITY ? `of at least ${least}` : `from ${least} to ${most}`}`,
-    received: text,
-  });
-}
-
-function readDevice(text: string | undefined): "auto" | "cpu" | "cuda" | undefined {
-  if (text === undefined || text === "auto" || text === "cpu" || text === "cuda") return text;
-  throw new ConfigError("has a wrong value", {
-    code: "config/bad-argument",
-    subject: "--device",
-    expected: "auto, cpu or cuda",
-    received: text,
-  });
 }

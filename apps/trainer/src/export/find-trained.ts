@@ -5,6 +5,7 @@ import type { LlamaModel, LoadModelOptions } from "@cria/engine";
 import { isAddress } from "@cria/hub";
 import {
   type Checkpoint,
+  CheckpointStore,
   checkConfig,
   findCheckpoint,
   loadConfiguredModel,
@@ -31,7 +32,7 @@ export interface Trained {
   load: (overrides: Partial<LoadModelOptions>) => Promise<LlamaModel>;
   /** The model that the run started from. */
   base: string;
-  /** null: the run has saved weights (`adapter` or `model`) and no checkpoint, as the demo's. */
+  /** null: the run has saved weights (`adapter` or `model`) and no checkpoint, as the demo's, or nothing yet. */
   checkpoint: Checkpoint | null;
   weights: string | null;
 }
@@ -39,9 +40,15 @@ export interface Trained {
 /**
  * @param path a run folder (its newest whole checkpoint counts) or a folder `global_step_<N>`.
  * @param base the model's GGUF, for runs that were moved; null: as the run noted it.
+ * @param options.isRunning whether the run may have saved nothing yet.
  * @throws DataError when there is nothing to export, or the model is not where it was.
  */
-export async function findTrained(path: string, base: string | null, say: (text: string) => void): Promise<Trained> {
+export async function findTrained(
+  path: string,
+  base: string | null,
+  say: (text: string) => void,
+  { isRunning = false }: { isRunning?: boolean } = {},
+): Promise<Trained> {
   const isCheckpoint = existsSync(join(path, "data.json"));
   const run = isCheckpoint ? dirname(dirname(resolve(path))) : resolve(path);
   const file = join(run, "config.json");
@@ -54,7 +61,7 @@ export async function findTrained(path: string, base: string | null, say: (text:
   const hasCheckpoints = isCheckpoint || existsSync(join(run, "checkpoints"));
   const weights =
     ["adapter.gguf", "model.gguf"].map((name) => join(run, name)).find((name) => existsSync(name)) ?? null;
-  if (!hasCheckpoints && !weights) throw makeNoRun(path, "neither checkpoints nor weights");
+  if (!hasCheckpoints && !weights && !isRunning) throw makeNoRun(path, "neither checkpoints nor weights");
   const origin = existsSync(join(run, "run.json")) ? (readJson(join(run, "run.json")) as RunOrigin) : null;
   const model = base ?? origin?.model;
   const written = sft ? sft.model.path : train!.actor_rollout_ref.model.path;
@@ -78,9 +85,18 @@ export async function findTrained(path: string, base: string | null, say: (text:
       return sft ? loadSftModel(sft, configFolder, given) : loadConfiguredModel(train!, configFolder, given);
     },
     base: model,
-    checkpoint: hasCheckpoints ? await findCheckpoint(path, say) : null,
+    checkpoint: await findOwnCheckpoint(path, { hasCheckpoints, isRunning, say }),
     weights,
   };
+}
+
+async function findOwnCheckpoint(
+  path: string,
+  { hasCheckpoints, isRunning, say }: { hasCheckpoints: boolean; isRunning: boolean; say: (text: string) => void },
+): Promise<Checkpoint | null> {
+  // The folder is there before the first checkpoint in it.
+  if (isRunning && (await new CheckpointStore(path).list()).length === 0) return null;
+  return hasCheckpoints ? findCheckpoint(path, say) : null;
 }
 
 function readJson(file: string): unknown {

@@ -56,6 +56,22 @@ describe("FakeEngine", () => {
     sequence.dispose();
   });
 
+  it("tells its script the grammar, and takes nothing away by it", async () => {
+    const seen: (string | undefined)[] = [];
+    const scripted = new FakeEngine({
+      reply: ({ options }) => {
+        seen.push(options.grammar);
+        return "yes";
+      },
+    });
+    const sequence = scripted.createSequence();
+    const held = await sequence.generate([1], { maxTokens: 9, grammar: 'root ::= "yes"' });
+    expect([...held.constrained!]).toEqual([0, 0, 0, 0]);
+    expect(await sequence.generate([], { maxTokens: 9 })).not.toHaveProperty("constrained");
+    expect(seen).toEqual(['root ::= "yes"', undefined]);
+    sequence.dispose();
+  });
+
   it("train gives the loss the masked-in tokens of each sequence", async () => {
     const result = await engine.train(
       [

@@ -6,8 +6,8 @@ import { findCodec } from "./tensor-codecs.js";
 import { countBytes, getType } from "./tensor-types.js";
 
 /**
- * A tensor's floats as its type has them, bit for bit as ggml does it. The types that only ggml can write take the way through
- * a file of the addon's.
+ * Encodes a tensor's floats in its type, bit for bit as ggml does. Types that only ggml can write go through a file
+ * that the addon writes.
  * @param temporary where that file may lie; it is removed again.
  * @throws EngineError for a type that ggml cannot write without more than the values.
  */

@@ -37,9 +37,10 @@ interface Pair {
 }
 
 /**
- * Writes a model as one GGUF that stock llama.cpp loads: W + (alpha / rank) B A for every weight that the adapter has, all
- * metadata as they were. F32, F16, BF16 and Q8_0 weights keep their type; a changed weight of another quantized type becomes
- * F16, for quantizing it again would lose more than the adapter may hold. With `quantize` the sums go into it as F32.
+ * Writes a model as one GGUF that stock llama.cpp loads: W + (alpha / rank) B A for every weight that the adapter has,
+ * all metadata as they were. F32, F16, BF16 and Q8_0 weights keep their type; a changed weight of another quantized
+ * type becomes F16, because quantizing it again could lose more than the adapter adds. With `quantize` the sums go into
+ * it as F32.
  * @throws ConfigError for an unknown type; EngineError when a file cannot be read or written, or the adapter is not this
  * model's.
  */
@@ -71,7 +72,7 @@ async function countTypes(path: string): Promise<Pick<ExportModelResult, "types"
 
 /**
  * @param changedType of the weights that the adapter changes; null: theirs, or F16 where it cannot be written here.
- * @returns how many they are.
+ * @returns the number of those weights.
  */
 async function mergeAdapter(
   path: string,

@@ -3,14 +3,14 @@ import type { PackCost } from "./pack-rows.js";
 
 /**
  * Work of a row, as packing weighs it: linear layers by token, attention by pair of tokens (7 products of headSize
- * forward and backward against 3 of the linear layers', and 2.5 times slower each, since the pair matrices of all heads
- * go through memory several times; measured on the embedded policy).
+ * forward and backward against 3 of the linear layers', and 2.5 times slower each; measured on the embedded policy).
+ * Which pairs count depends on `attendsBlockwise` of the addon.
  */
-export function estimateCost(info: ModelInfo): PackCost {
+export function estimateCost(info: ModelInfo, attendsBlockwise: boolean): PackCost {
   const embedding = info.vocabSize * info.embeddingSize;
   const perToken = Math.max(1, info.parameterCount - embedding);
   const perTokenPair = info.layerCount * info.headCount * info.headSize * 6;
-  return { perToken, perTokenPair };
+  return { perToken, perTokenPair, pairs: attendsBlockwise ? "seen" : "all" };
 }
 
 /** Tokens of a micro-batch when nobody says: enough to fill the cores, little enough to stay near the caches. */

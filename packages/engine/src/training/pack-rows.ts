@@ -20,10 +20,12 @@ export interface PackedRow {
   length: number;
 }
 
-/** Cost of a row: linear layers grow with tokens, attention with their square. Units cancel out. */
+/** Cost of a row: of its tokens, and of pairs of them. Units cancel out. */
 export interface PackCost {
   perToken: number;
   perTokenPair: number;
+  /** Of which pairs: those where one token sees the other (or itself), or all of the row. */
+  pairs: "seen" | "all";
 }
 
 /**
@@ -61,24 +63,32 @@ function cutRows(lengths: readonly number[], shared: readonly number[], cost: Pa
   const lastStart = [0];
   for (let end = 1; end <= lengths.length; end++) {
     least[end] = Number.POSITIVE_INFINITY;
-    // The row [start, end) grows to the front: its first sequence brings all of its tokens.
-    let behind = 0;
+    // The row [start, end) grows to the front: its first sequence brings all of its tokens, the others what they alone have.
+    let tokens = 0;
+    let seen = 0;
     for (let start = end - 1; start >= 0; start--) {
-      const length = behind + lengths[start]!;
+      const length = tokens + lengths[start]!;
       if (start < end - 1 && length > maxRowLength) break;
-      const total = least[start]! + length * cost.perToken + length * length * cost.perTokenPair;
+      const pairs = cost.pairs === "all" ? length * length : seen + countSeen(lengths[start]!);
+      const total = least[start]! + length * cost.perToken + pairs * cost.perTokenPair;
       if (total < least[end]!) {
         least[end] = total;
         lastStart[end] = start;
       }
-      // Without a shared token rows are cheaper apart.
+      // Without a shared token nothing is won.
       if (shared[start] === 0) break;
-      behind += lengths[start]! - shared[start]!;
+      tokens += lengths[start]! - shared[start]!;
+      seen += countSeen(lengths[start]!) - countSeen(shared[start]!);
     }
   }
   const starts: number[] = [];
   for (let end = lengths.length; end > 0; end = lastStart[end]!) starts.push(lastStart[end]!);
   return starts.reverse();
+}
+
+/** Pairs of a sequence's tokens of which the later one sees the earlier, or itself. */
+function countSeen(length: number): number {
+  return (length * (length + 1)) / 2;
 }
 
 function layOut(

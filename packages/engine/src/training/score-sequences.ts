@@ -1,5 +1,5 @@
 import type { ModelInfo, ScoreOptions, ScoreResult, ScoreSequence } from "@cria/core";
-import { callNative } from "../native.js";
+import { callNative, callNativeSync } from "../native.js";
 import type { NativeModel } from "../native-types.js";
 import { checkTemperature, checkTokens } from "./check-batch.js";
 import { chooseMicroBatchTokens, estimateCost } from "./micro-batch-size.js";
@@ -25,7 +25,10 @@ export async function scoreSequences(
   }));
   const plans = planMicroBatches(inputs, {
     maxTokens: chooseMicroBatchTokens(info),
-    cost: estimateCost(info),
+    cost: estimateCost(
+      info,
+      callNativeSync(() => native.attendsBlockwise()),
+    ),
     temperature: checkTemperature(options.temperature),
     adapter: options.adapter ?? true,
   });

@@ -9,7 +9,7 @@ import {
   type TrainResult,
   type TrainSequence,
 } from "@cria/core";
-import { callNative } from "../native.js";
+import { callNative, callNativeSync } from "../native.js";
 import type { NativeModel, NativeScores } from "../native-types.js";
 import { checkLength, checkTemperature, checkTokens } from "./check-batch.js";
 import { chooseMicroBatchTokens, estimateCost } from "./micro-batch-size.js";
@@ -45,7 +45,10 @@ export async function trainBatch(
   };
   const plans = planMicroBatches(sequences, {
     maxTokens: options.microBatchTokens ?? chooseMicroBatchTokens(info),
-    cost: estimateCost(info),
+    cost: estimateCost(
+      info,
+      callNativeSync(() => native.attendsBlockwise()),
+    ),
     temperature: checkTemperature(options.temperature),
     adapter: true,
   });

@@ -13,19 +13,19 @@ export interface SessionAddress {
 
 /** An HTTP endpoint that makes the sessions of episodes reachable for programs outside this process. */
 export interface AgentEndpoint {
-  add(session: ChatSession): SessionAddress;
+  add(session: ChatSession): Promise<SessionAddress>;
 }
 
-let openEndpoint: (() => Promise<AgentEndpoint>) | null = null;
+let endpoint: AgentEndpoint | null = null;
 
 /** Says how programs outside this process reach a session; `cria` does it with @cria/serve. */
-export function registerAgentEndpoint(open: () => Promise<AgentEndpoint>): void {
-  openEndpoint = open;
+export function registerAgentEndpoint(given: AgentEndpoint): void {
+  endpoint = given;
 }
 
 /** @throws ConfigError where nobody has said how. */
-export function findAgentEndpoint(): Promise<AgentEndpoint> {
-  if (openEndpoint) return openEndpoint();
+export function findAgentEndpoint(): AgentEndpoint {
+  if (endpoint) return endpoint;
   throw new ConfigError("have no endpoint to call", {
     code: "config/no-agent-endpoint",
     subject: "agents with a command",

@@ -36,7 +36,7 @@ async function runEpisode(
   signal: AbortSignal,
 ): Promise<AgentResult> {
   const input = JSON.stringify(toPlainData(row.extraInfo.row ?? row));
-  const address = (await findAgentEndpoint()).add(session);
+  const address = await findAgentEndpoint().add(session);
   const folder = await mkdtemp(join(tmpdir(), "cria-agent-"));
   try {
     const rowFile = join(folder, "row.json");

@@ -16,12 +16,12 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const open = new Set<ChatSession>();
 beforeAll(() => {
   // Addresses that nobody answers; what a program gets over HTTP is tested with the endpoint itself.
-  registerAgentEndpoint(async () => ({
-    add: (session) => {
+  registerAgentEndpoint({
+    add: async (session) => {
       open.add(session);
       return { url: "http://127.0.0.1:9", apiKey: `key-of-${session.id}`, close: () => open.delete(session) };
     },
-  }));
+  });
 });
 
 /** Runs an episode of a JavaScript program. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ChatMessage, ToolSchema } from "@cria/core";
-import { type FakeContext, FakeEngine, type FakeReply } from "@cria/core/testing";
+import { type FakeContext, FakeEngine, type FakeReply, fakeChatTemplate } from "@cria/core/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { describe, expect, it } from "vitest";
 import type { ChatAnswer, ChatEvent, ChatRequest } from "./chat-model.js";
@@ -183,6 +183,44 @@ describe("ChatSession", () => {
     expect(seen).toEqual([{ temperature: 1 }, { temperature: 1 }]);
     expect(warnings).toEqual([expect.stringContaining("temperature 0.2 (here 1), topK 5 (here 0)")]);
     expect(session.metrics.chat_sampling_overridden).toBe(1);
+  });
+
+  it("enforces JSON and calls by a grammar, after thoughts where the template thinks", async () => {
+    const grammars: (string | undefined)[] = [];
+    const reply = ({ options }: FakeContext) => {
+      grammars.push(options.grammar);
+      return "{}";
+    };
+    const { session } = open({}, reply);
+    const schema = { type: "object", properties: { root: { type: "integer" } }, required: ["root"] };
+    await session.complete(ask("a"));
+    await session.complete({ ...ask("b"), responseFormat: { type: "json_schema", schema } });
+    await session.complete({ ...ask("c"), responseFormat: { type: "json_object" } });
+    await session.complete({ ...ask("d"), tools: [lookUp], toolChoice: "required" });
+    await session.complete({ ...ask("e"), tools: [lookUp], toolChoice: { name: "look_up" } });
+    expect(grammars[0]).toBeUndefined();
+    expect(grammars[1]).toContain("root ::=");
+    expect(grammars[2]).toContain("root ::=");
+    expect(grammars[3]).toMatch(/<tool_call>[\s\S]*look_up/);
+    expect(grammars[4]).toEqual(grammars[3]);
+
+    const engine = new FakeEngine({ reply, chatTemplate: `{# <think> #}${fakeChatTemplate}` });
+    const tokenizer = DeltaTokenizer.forModel(engine);
+    const thinker = new ChatSession({ engine, tokenizer, name: "fake", format: "hermes", seed: 7 });
+    await thinker.complete({ ...ask("b"), responseFormat: { type: "json_schema", schema } });
+    expect(grammars[5]).toMatch(/^root ::= \("<think>" thoughts\)\? the-answer\nthoughts ::= /);
+    expect(grammars[5]).toMatch(/^the-answer ::=/m);
+    // A property of that name stays.
+    expect(grammars[5]).toContain('root\\"');
+    const code = (request: ChatRequest) => session.complete(request).catch((error: { code: string }) => error.code);
+    const unknown = { type: "object", not: {} };
+    expect(await code({ ...ask("f"), responseFormat: { type: "json_schema", schema: unknown } })).toBe(
+      "chat/bad-request",
+    );
+    const mute = open({ format: () => ({ content: "", calls: [] }) }).session;
+    await expect(mute.complete({ ...ask("g"), tools: [lookUp], toolChoice: "required" })).rejects.toMatchObject({
+      code: "chat/bad-request",
+    });
   });
 
   it("refuses wrong requests, too many calls and too long conversations, each by its code", async () => {

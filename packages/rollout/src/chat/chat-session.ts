@@ -17,6 +17,7 @@ import { takeTurn } from "../loops/take-turn.js";
 import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
 import type { ChatAnswer, ChatEvent, ChatModel, ChatOptions, ChatRequest, ChatSampling } from "./chat-model.js";
 import { checkRequest } from "./check-request.js";
+import { describeGrammarError, makeGrammar } from "./make-grammar.js";
 import {
   type AnswerNode,
   type InputNode,
@@ -89,7 +90,18 @@ export class ChatSession implements ChatModel {
   readonly id: string;
   readonly name: string;
   readonly graph = new MessageGraph();
-  readonly metrics: Partial<Record<ChatCounter, number>> = {};
+  readonly metrics: Record<ChatCounter, number> = {
+    chat_calls: 0,
+    chat_roots: 0,
+    chat_branches: 0,
+    chat_siblings: 0,
+    chat_retries: 0,
+    chat_sampling_overridden: 0,
+    generate_s: 0,
+    prefill_tokens: 0,
+    reused_tokens: 0,
+    decode_tokens: 0,
+  };
   /** Rewards of single answers, by `node` of an answer. */
   readonly rewards: { node: string; value: number }[] = [];
   /** What the whole episode was worth, where somebody said so; the last one counts. */
@@ -102,12 +114,18 @@ export class ChatSession implements ChatModel {
   private calls = 0;
   private heard = 0;
   private isDisposed = false;
+  private readonly onAbort = () => this.abort(this.options.signal!.reason);
+
+  /** What its answers are made with. */
+  get model(): Pick<ChatSessionOptions, "engine" | "tokenizer"> {
+    return this.options;
+  }
 
   constructor(private readonly options: ChatSessionOptions) {
     this.id = options.id ?? randomUUID();
     this.name = options.name;
     this.parse = resolveToolParser(options.format);
-    options.signal?.addEventListener("abort", () => this.abort(options.signal!.reason), { once: true });
+    options.signal?.addEventListener("abort", this.onAbort, { once: true });
   }
 
   async complete(request: ChatRequest, options: ChatOptions = {}): Promise<ChatAnswer> {
@@ -160,6 +178,8 @@ export class ChatSession implements ChatModel {
   /** Frees what the session holds in the engine; its graph stays. */
   dispose(): void {
     this.isDisposed = true;
+    // The signal lives as long as a run.
+    this.options.signal?.removeEventListener("abort", this.onAbort);
     this.abort();
     const free = (input: InputNode): void => {
       for (const answer of [...input.answers.values()].flat()) {
@@ -289,8 +309,9 @@ export class ChatSession implements ChatModel {
     const { tools = [] } = request;
     const version = policyVersion();
     const startedAt = now();
+    const opening = this.findOpening(parent);
+    const grammar = makeGrammar(request, { format: this.options.format, opening, template: tokenizer.template.source });
     const { sequence, delta } = this.openSequence(parent);
-    const opening = findOpening(tokenizer, parent.messages.at(-1)!.role === "tool" ? "tool" : "user");
     const stream = new TurnStream(tools.length > 0 ? this.parse : parseNoCalls, emit);
     stream.push(opening);
     const stopStrings = [...stop, ...(request.stop ?? [])];
@@ -299,13 +320,14 @@ export class ChatSession implements ChatModel {
       turn = await sequence.generate(delta, {
         ...sampling,
         ...(stopStrings.length > 0 ? { stopStrings } : {}),
+        ...(grammar === null ? {} : { grammar }),
         signal,
         onText: (text) => stream.push(text),
       });
       if (turn.finishReason === "aborted") throw signal.reason ?? this.options.signal?.reason ?? makeDisposed();
     } catch (error) {
       sequence.dispose();
-      throw error;
+      throw describeGrammarError(error) ?? error;
     }
     await takeTurn();
     this.count("generate_s", (now() - startedAt) / 1000);
@@ -318,6 +340,10 @@ export class ChatSession implements ChatModel {
     answer.said = said;
     stream.end(said.message);
     return this.describe(answer, turn);
+  }
+
+  private findOpening({ messages }: InputNode): string {
+    return findOpening(this.options.tokenizer, messages.at(-1)!.role === "tool" ? "tool" : "user");
   }
 
   /** A sequence that the answer is sampled in: that of the answer before it, where no other turn has taken it. */
@@ -383,7 +409,7 @@ export class ChatSession implements ChatModel {
   }
 
   private count(name: ChatCounter, value: number): void {
-    this.metrics[name] = (this.metrics[name] ?? 0) + value;
+    this.metrics[name] += value;
   }
 }
 

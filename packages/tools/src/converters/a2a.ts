@@ -41,7 +41,8 @@ export function toA2aSkill({ function: { name, description } }: ToolSchema): A2a
 }
 
 /**
- * An A2A skill as OpenAI function schema. Without parameters known it takes what every A2A agent takes: a message.
+ * An A2A skill as OpenAI function schema. When its parameters are not known, it takes a message, as every A2A agent
+ * does.
  */
 export function fromA2aSkill(skill: Readonly<A2aSkill>, parameters?: JsonSchema): ToolSchema {
   return {

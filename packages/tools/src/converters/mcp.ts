@@ -9,7 +9,7 @@ export interface McpToolDescription {
   inputSchema: JsonSchema & { type: "object" };
 }
 
-/** An OpenAI function schema as MCP tool. Parameters that do not say so become an object schema. */
+/** An OpenAI function schema as MCP tool. Parameters without that type become an object schema. */
 export function toMcpTool({ function: { name, description, parameters } }: ToolSchema): McpToolDescription {
   return {
     name,

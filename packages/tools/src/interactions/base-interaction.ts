@@ -1,6 +1,6 @@
 import type { ChatMessage } from "@cria/core";
 
-/** What an interaction says to an assistant's answer. */
+/** An interaction's reply to an assistant's answer. */
 export interface InteractionReply {
   /** The conversation ends here; `content` is then not shown to the model. */
   shouldTerminate: boolean;
@@ -27,11 +27,11 @@ export interface ReplyKwargs {
   /** Aborts when the run ends or the reply takes too long. */
   signal?: AbortSignal;
   /**
-   * Stops the clock of `tool_timeout_s` while the reply waits for its turn; what it gives lets the clock go on. An
-   * interaction that pauses must end the wait by itself.
+   * Stops the clock of `tool_timeout_s` while the reply waits for its turn, and returns a function that starts it
+   * again. An interaction that pauses must limit the wait itself.
    */
   pauseDeadline?: () => () => void;
-  /** Decides random draws: the same trajectory gets the same ones. */
+  /** Seed of random draws; it is the same whenever this trajectory is sampled. */
   seed?: number;
   /** Free-form state of the trajectory that its tools see too. */
   agentData?: Record<string, unknown>;

@@ -50,9 +50,9 @@ export interface EndpointOptions {
   baseUrl: string;
   model: string;
   apiKey?: string;
-  /** Further attempts after a network error, HTTP 429 or 5xx. */
+  /** Retries after a network error, HTTP 429 or 5xx. */
   retries: number;
-  /** Seconds before the first further attempt; doubled for each one after. */
+  /** Seconds before the first retry; each later wait is twice as long. */
   retryDelayS: number;
 }
 

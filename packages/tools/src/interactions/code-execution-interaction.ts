@@ -60,9 +60,9 @@ interface Outcome {
  * Runs the code of an answer (its last fenced block, else the whole text) against the row's `test_cases` and shows what
  * failed. A turn's score is the share of tests by which it beats all earlier turns; calculated score: the best share.
  *
- * Tests run at once, as far as there are sandboxes, and count as if they ran in order and ended with the first one that
- * takes too long: it and those after it have failed. So a reply takes at most `timeout` for each test, however long it waits
- * for sandboxes before.
+ * Tests run at once, as many as there are sandboxes. They count as if they ran in order: the first one that takes too
+ * long fails, and so do all after it. A reply therefore takes at most `timeout` for each test, besides the time that it
+ * waits for sandboxes.
  */
 export class CodeExecutionInteraction extends BaseInteraction {
   private readonly instances: InstanceStore<Instance>;
@@ -206,7 +206,7 @@ export class CodeExecutionInteraction extends BaseInteraction {
 function extractCode(text: string): string {
   const parts = text.split("```");
   if (parts.length < 2) return text.trim();
-  // Blocks stand at odd places; an unterminated last one too.
+  // The split leaves blocks at odd indices, an unterminated last one too.
   const block = parts[parts.length % 2 === 0 ? parts.length - 1 : parts.length - 2]!;
   return block.replace(/^[\w+-]*[ \t]*\r?\n/, "").trim();
 }

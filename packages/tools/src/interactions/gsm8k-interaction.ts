@@ -75,7 +75,7 @@ function parseAnswer(text: string): number | null {
   return found === undefined ? null : Number(found.replaceAll(",", ""));
 }
 
-/** The more specific, the more the answer itself shows. */
+/** The more the answer shows, the more specific the hint. */
 function makeHint(answer: number | null, { groundTruth, lastAnswer }: Instance): string {
   if (answer === null) return "Hint: end with #### and the number.";
   if (answer === lastAnswer) return "Hint: you gave this answer before. Read the problem again, step by step.";

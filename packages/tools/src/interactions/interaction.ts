@@ -28,13 +28,16 @@ export interface InteractionTurn<State> extends InteractionConversation {
   answer: string;
   /** The whole conversation, the prompt first. */
   messages: readonly ChatMessage[];
-  /** Decides random draws: the same trajectory gets the same ones. */
+  /** Seed of random draws; it is the same whenever this trajectory is sampled. */
   seed: number;
   /** Aborts when the run ends or the reply takes too long. */
   signal: AbortSignal;
   /** Free-form state of the trajectory that its tools see too. */
   agentData: Record<string, unknown>;
-  /** Stops the clock of `tool_timeout_s` while the reply waits for its turn; what it gives lets the clock go on. */
+  /**
+   * Stops the clock of `tool_timeout_s` while the reply waits for its turn, and returns a function that starts it
+   * again.
+   */
   pauseDeadline: () => () => void;
 }
 

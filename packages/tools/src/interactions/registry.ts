@@ -9,7 +9,10 @@ import { SimulatedUserInteraction } from "./simulated-user-interaction.js";
 
 export type InteractionClass = new (config?: Record<string, unknown>, name?: string) => BaseInteraction;
 
-/** By `class_name`. Built-in ones have our names; some also the Python paths of the field's shipped examples. */
+/**
+ * Interaction classes by `class_name`. Built-in ones have our names; some also have the Python paths that other
+ * frameworks' examples use.
+ */
 export const interactionClasses = new Registry<InteractionClass>("interaction class", {
   "@cria/tools#Gsm8kInteraction": Gsm8kInteraction,
   "@cria/tools#NumberGuessingInteraction": NumberGuessingInteraction,

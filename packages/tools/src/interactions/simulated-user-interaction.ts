@@ -85,7 +85,9 @@ export class SimulatedUserInteraction extends BaseInteraction {
     this.instances.end(instanceId);
   }
 
-  /** What the assistant says is this model's user text and the other way round; tools stay unseen. */
+  /**
+   * Swaps the roles: what the assistant says is user text for this model, and the other way round. Tools are left out.
+   */
   private takeUserSide({ goal }: Instance, messages: readonly ChatMessage[]): ChatMessage[] {
     const { system_prompt, done_mark, gave_up_mark } = this.settings;
     const system = system_prompt

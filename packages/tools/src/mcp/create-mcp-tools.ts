@@ -65,7 +65,7 @@ export async function createMcpTools(entry: ToolConfigEntry, baseFolder: string)
   const made: BaseTool[] = [];
   try {
     for (const [name, server] of Object.entries(servers)) made.push(...(await connectMcpServer(name, server, options)));
-    // Among several servers nobody says which one has a wanted tool.
+    // With several servers the config does not say which one has a wanted tool.
     const names = made.map((tool) => tool.name.slice(prefix.length));
     checkPresence(wanted, names, `MCP servers ${Object.keys(servers).join(", ")}`);
   } catch (error) {

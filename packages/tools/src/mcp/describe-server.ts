@@ -62,7 +62,7 @@ function describeError(cause: unknown): string {
   const head = message.length > bodyHead ? `${message.slice(0, bodyHead)}...` : message;
   if (cause.message.startsWith("Streamable HTTP error") && typeof code === "number" && code > 0)
     return `HTTP status ${code}${head === "" ? "" : `: ${head}`}`;
-  // fetch says why in the cause alone.
+  // fetch gives the reason only in `cause`.
   return inner instanceof Error ? `${head} (${inner.message || (inner as { code?: string }).code})` : head;
 }
 

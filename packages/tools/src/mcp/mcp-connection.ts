@@ -29,8 +29,8 @@ const CONNECTION_CLOSED = -32000;
 
 /**
  * One MCP server over stdio or streamable HTTP, shared by all trajectories: its protocol matches answers to calls. When
- * the server dies, the calls in flight fail, and the next call starts or reaches it anew; no call is repeated, since it
- * may have had its effect.
+ * the server dies, the calls in flight fail, and the next call starts or reaches the server again. No call is repeated,
+ * because it may already have had its effect.
  */
 export class McpConnection {
   private live: Promise<Live> | null = null;
@@ -131,7 +131,7 @@ export class McpConnection {
       const start = transport.start.bind(transport);
       transport.start = async () => {
         await start();
-        // The SDK tells nobody how its process ended.
+        // The SDK does not report how the server's process ended.
         const { _process } = transport as unknown as { _process?: ChildProcess };
         _process?.once("exit", (code, signal) => words.end(code, signal));
       };

@@ -6,13 +6,13 @@ import { describeServer } from "./describe-server.js";
 import type { McpServerConfig } from "./mcp-server-config.js";
 
 export interface McpServerOptions extends McpToolOptions {
-  /** What errors call it; else its command or URL. */
+  /** Its name in errors; default: its command or URL. */
   name?: string;
 }
 
 /**
- * An MCP server for a list of tools: `mcpServer({ command: "npx", args: ["some-server"] })`, or `mcpServer({ url })`. Nothing is
- * started before the list is opened, and each opening starts or reaches it anew.
+ * An MCP server for a list of tools: `mcpServer({ command: "npx", args: ["some-server"] })`, or `mcpServer({ url })`.
+ * Nothing is started before the list is opened; each time it is opened, the server is started or reached again.
  * @throws ToolError when it has neither command nor url.
  */
 export function mcpServer(server: McpServerConfig, options: McpServerOptions = {}): ToolSource {

@@ -7,7 +7,7 @@ import type { ParsedToolCall, ParsedTurn } from "./tool-parser.js";
 export interface BareJsonOptions {
   /** What the model should have written, for error texts. */
   shape: string;
-  /** Marks directly around the JSON that are no content, such as `<|python_tag|>` and fences. */
+  /** Marks directly around the JSON that do not count as content, such as `<|python_tag|>` and fences. */
   before: readonly string[];
   after: readonly string[];
   /** Whether a list of calls and `{"tool_calls": [...]}` are calls too. */
@@ -48,12 +48,12 @@ export function parseBareJson(text: string, options: BareJsonOptions): ParsedTur
       calls.push(...keepText([call], text.slice(open, span.at)));
       leaveOut(open, span.at);
     }
-    // Never back into what was read: that keeps the time linear.
+    // The search never goes back into what was read, so the time stays linear.
     at = Math.max(span.at, open + 1);
   }
   content.push(text.slice(copied));
   const rest = content.join("");
-  // What stands between calls only, `;` or `,`, says nothing.
+  // A `;` or `,` between two calls is not content.
   return { content: calls.length > 0 && /^[\s;,]*$/.test(rest) ? "" : rest, calls };
 }
 

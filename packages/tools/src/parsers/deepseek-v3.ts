@@ -10,7 +10,7 @@ const BEGIN = "<｜tool▁call▁begin｜>";
 const SEPARATOR = "<｜tool▁sep｜>";
 const END = "<｜tool▁call▁end｜>";
 const SHAPE = `${BEGIN}name${SEPARATOR}{...}${END}`;
-/** Names are short: what is longer is no call, and is not searched further. */
+/** Longest name, in characters: a longer one is not a call, and is not searched further. */
 const LONGEST_NAME = 200;
 
 export const findDeepseekStart: CallStartFinder = findMarks([BEGIN, LIST_BEGIN, LIST_END]);

@@ -7,7 +7,7 @@ import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
 const MARK = "[TOOL_CALLS]";
 const LIST_SHAPE = '[TOOL_CALLS][{"name": ..., "arguments": {...}, "id": ...}]';
 const NAMED_SHAPE = "[TOOL_CALLS]name[ARGS]{...}";
-/** Names and ids are short: what is longer is no call, and is not searched further. */
+/** Longest name or id, in characters: a longer one is not a call, and is not searched further. */
 const LONGEST_HEAD = 300;
 
 export const findMistralStart: CallStartFinder = findMarks([MARK]);

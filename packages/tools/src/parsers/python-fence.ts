@@ -13,7 +13,7 @@ const LINE_WINDOW = 100;
  * a line, so backticks inside the code do no harm.
  */
 export const parsePythonFence: ToolParser = (text, tools = []) => {
-  const name = findCodeTool(tools);
+  const name = findCodeTool(tools)?.function.name ?? "code_interpreter";
   const calls: ParsedToolCall[] = [];
   const content: string[] = [];
   let code: string[] | null = null;
@@ -61,7 +61,7 @@ export const findPythonStart: CallStartFinder = {
   },
 };
 
-/** Where the last thinking that opens on the line `[from, to)`, outside of earlier thinking, ends; 0 when none opens. */
+/** The end of the last thinking that opens on the line `[from, to)`, outside of earlier thinking; 0 when none opens. */
 function findThoughtEnd(text: string, from: number, to: number, thoughtUntil: number): number {
   let end = 0;
   for (let at = Math.max(from, thoughtUntil); at < to; at++) {
@@ -75,10 +75,10 @@ function findThoughtEnd(text: string, from: number, to: number, thoughtUntil: nu
   return end;
 }
 
-function findCodeTool(tools: readonly ToolSchema[]): string {
-  const takesCode = tools.find(({ function: { parameters } }) => {
+/** The tool that takes the code of a fence. */
+export function findCodeTool(tools: readonly ToolSchema[]): ToolSchema | undefined {
+  return tools.find(({ function: { parameters } }) => {
     const properties = isRecord(parameters.properties) ? parameters.properties : {};
     return isRecord(properties.code) && (properties.code.type ?? "string") === "string";
   });
-  return takesCode?.function.name ?? "code_interpreter";
 }

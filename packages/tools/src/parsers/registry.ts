@@ -11,7 +11,7 @@ import { parseQwen3Coder } from "./qwen3-coder.js";
 import { findThinkingEnd } from "./thinking.js";
 import type { ToolParser } from "./tool-parser.js";
 
-/** By `multi_turn.format`; `getToolParser` also knows what other frameworks call some of them. */
+/** Parsers by `multi_turn.format`; `getToolParser` also takes other frameworks' names for them. */
 export const toolParsers = new Registry<ToolParser>(
   "tool-call format",
   {
@@ -37,7 +37,12 @@ export function registerToolParser(format: string, parser: ToolParser): void {
 
 /** @throws ConfigError for a format that no parser has. */
 export function getToolParser(format: string, parsers = toolParsers): ToolParser {
-  return parsers.find(format) ?? parsers.get(Object.hasOwn(aliases, format) ? aliases[format]! : format);
+  return parsers.find(format) ?? parsers.get(resolveFormat(format));
+}
+
+/** The name that Cria has for a format. */
+export function resolveFormat(format: string): string {
+  return Object.hasOwn(aliases, format) ? aliases[format]! : format;
 }
 
 /** The parser of a format, or the one that stands in its place. @throws ConfigError for a format that no parser has. */
@@ -61,7 +66,7 @@ export async function loadToolParser(format: string, baseFolder: string, parsers
   });
 }
 
-/** Built-in parsers pass over thinking wherever it stands; a user's is not shown what a turn begins with. */
+/** Built-in parsers skip thinking anywhere; a user's parser does not see the thinking that a turn begins with. */
 function skipFirstThoughts(parse: ToolParser): ToolParser {
   return (text, tools) => {
     const end = findThinkingEnd(text);

@@ -21,8 +21,8 @@ export function skipThinking(text: string, at: number): number {
 }
 
 /**
- * Index of `mark` at or behind `from`, thinking passed over; -1 when it comes no more. Time is linear over searches that
- * each go on behind the last one's find.
+ * Index of `mark` at or after `from`, outside of thinking; -1 when there is none. Searches that each start after the
+ * last find take linear time together.
  */
 export function findOutsideThinking(text: string, mark: string, from: number): number {
   const pattern = new RegExp(`${thinkingPattern.source}|${escapePattern(mark)}`, "g");

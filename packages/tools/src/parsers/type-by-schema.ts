@@ -21,7 +21,7 @@ export function typeBySchema(text: string, schema: unknown, root: JsonSchema): u
   return text;
 }
 
-/** Every JSON type that a schema lets through; nothing known means text. */
+/** Every JSON type that a schema allows; text where it says nothing. */
 function listTypes(schema: unknown, root: JsonSchema, depth: number): Set<string> {
   const types = new Set<string>();
   if (!isRecord(schema) || depth > 5) return types;

@@ -11,7 +11,7 @@ export const WALL_MS = 3;
 export const RSS_MB = 4;
 export const FIELDS = 5;
 
-/** States: nobody runs; a program runs; it has been answered for, by whichever thread made this state. */
+/** States: no program runs; a program runs; it has been answered, by the thread that set this state. */
 export const IDLE = 0;
 export const RUNNING = 1;
 export const ANSWERED = 2;

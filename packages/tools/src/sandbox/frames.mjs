@@ -1,9 +1,9 @@
 import { readSync, writeSync } from "node:fs";
 
 /**
- * Messages between a sandbox's child process and its parent: 4 bytes of length, little endian, then the content. They go
- * through a pipe of their own, since Node makes the standard ones return at once. This one blocks: the child has nothing
- * else to do than to wait for a program, and an answer is out before the process may be killed.
+ * Messages between a sandbox's child process and its parent: 4 bytes of length, little endian, then the content. They
+ * go through a separate pipe, because Node makes the standard ones return at once. This one blocks: the child only
+ * waits for programs, and an answer is written before the process may be killed.
  */
 const CHANNEL = 3;
 

@@ -1,17 +1,8 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { importOptional } from "../import-optional.js";
-import { ProcessPool } from "./process-pool.js";
-import {
-  countWorkers,
-  defaultSandbox,
-  locateChild,
-  type RunOptions,
-  resolvePackage,
-  type Sandbox,
-  type SandboxOptions,
-  type SandboxOutcome,
-} from "./sandbox.js";
+import { fillSandboxOptions, PooledSandbox } from "./pooled-sandbox.js";
+import { locateChild, resolvePackage, type SandboxOptions } from "./sandbox.js";
 import type { ChildOptions } from "./sandbox-child.js";
 
 /** What a child takes besides its program, in MiB. */
@@ -22,30 +13,10 @@ const CHILD_MB = 100;
  * expression, are its output. Input comes line by line from `readline()`, which gives null at the end. Timers run in
  * virtual time; there is no network, file or module to reach.
  */
-export class JavaScriptSandbox implements Sandbox {
-  private readonly options: Required<SandboxOptions>;
-  private readonly pool: ProcessPool;
-
+export class JavaScriptSandbox extends PooledSandbox {
   constructor(options: SandboxOptions = {}) {
-    const memoryMb = options.memoryMb ?? defaultSandbox.memoryMb;
-    this.options = { ...defaultSandbox, workers: countWorkers(memoryMb, CHILD_MB), ...options };
-    this.pool = new ProcessPool({ child: () => describeChild(this.options), size: this.options.workers });
-  }
-
-  run(
-    code: string,
-    { stdin = "", timeoutS = this.options.timeoutS, ...options }: RunOptions = {},
-  ): Promise<SandboxOutcome> {
-    return this.pool.run({ code, stdin }, { ...this.options, timeoutS }, options);
-  }
-
-  dispose(): Promise<void> {
-    return this.pool.dispose();
-  }
-
-  /** Processes that live, for tests. */
-  get pids(): number[] {
-    return this.pool.pids;
+    const filled = fillSandboxOptions(options, CHILD_MB);
+    super(filled, () => describeChild(filled));
   }
 }
 

@@ -17,7 +17,8 @@ const DOORS = [
 
 /**
  * Takes the ways to make code from text out of this thread's own realm, and its doors to the outside. The programs run
- * in realms of their own that know none of this; it is the second wall, should one ever reach an object from here.
+ * in realms of their own that know none of this; it is a second wall, in case a program ever reaches an object of this
+ * one.
  */
 export function lockRealm() {
   const refuse = () => {

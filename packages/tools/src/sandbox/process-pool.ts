@@ -72,7 +72,7 @@ export class ProcessPool {
       });
     }
     if (signal?.aborted) {
-      // It may have been woken for a place that it does not take.
+      // This call may have been woken for a place that it does not take.
       this.waiting.shift()?.();
       return false;
     }
@@ -102,7 +102,7 @@ export class ProcessPool {
         await child.becomeReady();
         if (!this.disposed) this.idle.push(child);
       } catch {
-        // It was ended for its program, or by it.
+        // The child has ended: a limit of its program ended it, or the program did.
       }
     }
     this.running--;

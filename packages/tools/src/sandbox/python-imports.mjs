@@ -22,7 +22,7 @@ _PyEM_TrampolineCall_JS _Py_CheckEmscriptenSignals_Helper __call_sighandler
 emscripten_runtime_keepalive_pop emscripten_runtime_keepalive_push _emscripten_runtime_keepalive_clear
 __assert_fail _abort_js exit proc_exit`;
 
-/** Fails at once with a number that Python makes an OSError of, or says that there is none of what was asked for. */
+/** Fails at once with an error number, which Python turns into an OSError, or says that nothing of the kind exists. */
 const ENOSYS = -52;
 const EAI_FAIL = -4;
 const REFUSED = [
@@ -37,7 +37,9 @@ const REFUSED = [
   [null, "_maybe_connect_async _maybe_poll_async _maybe_recvfrom_async _maybe_sendto_async"],
 ];
 
-/** What may be called but leaves traces outside of Python's memory: the interpreter is not used again. */
+/**
+ * Calls that are allowed but change something outside of Python's memory: after one the interpreter is not used again.
+ */
 const MARKING = "ffi_call_js ffi_closure_alloc_js ffi_closure_free_js ffi_prep_closure_loc_js";
 
 const split = (names) => names.trim().split(/\s+/);

@@ -177,7 +177,7 @@ export const REALM = `((host, limits) => {
     return { limitPipe, forget };
   };
 
-  /** Writes the file system down: directories, contents, open files. What it gives puts all of it back. */
+  /** Records the file system: directories, contents, open files. Returns a function that puts all of it back. */
   const recordFiles = (FS) => {
     const nodes = [];
     const visit = (node) => {

@@ -1,24 +1,15 @@
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { importOptional } from "../import-optional.js";
-import { ProcessPool } from "./process-pool.js";
+import { fillSandboxOptions, PooledSandbox } from "./pooled-sandbox.js";
 import { takeSnapshot } from "./python-snapshot.js";
-import {
-  countWorkers,
-  defaultSandbox,
-  locateChild,
-  type RunOptions,
-  resolvePackage,
-  type Sandbox,
-  type SandboxOptions,
-  type SandboxOutcome,
-} from "./sandbox.js";
+import { locateChild, resolvePackage, type SandboxOptions } from "./sandbox.js";
 import type { ChildOptions } from "./sandbox-child.js";
 
 export interface PythonSandboxOptions extends SandboxOptions {
   /** Most bytes in files, in MiB; default 32. */
   diskMb?: number;
-  /** Seed of Python's `random`, so that a program gives the same again; without it every run draws anew. */
+  /** Seed of Python's `random`, so that a program repeats its results; without it every run draws other numbers. */
   seed?: number;
 }
 
@@ -30,34 +21,13 @@ const CHILD_MB = 350;
  * last expression, are its output. The standard library is there; files exist in memory only; there is no network,
  * process, or package to install.
  */
-export class PythonSandbox implements Sandbox {
-  private readonly options: Required<PythonSandboxOptions>;
-  private readonly pool: ProcessPool;
-
+export class PythonSandbox extends PooledSandbox {
   constructor(options: PythonSandboxOptions = {}) {
-    const memoryMb = options.memoryMb ?? defaultSandbox.memoryMb;
-    this.options = { ...defaultSandbox, workers: countWorkers(memoryMb, CHILD_MB), diskMb: 32, seed: -1, ...options };
-    const child = async () => {
-      const described = await describeChild(this.options);
+    const filled = { diskMb: 32, seed: -1, ...options, ...fillSandboxOptions(options, CHILD_MB) };
+    super(filled, async () => {
+      const described = await describeChild(filled);
       return { ...described, data: await takeSnapshot(described) };
-    };
-    this.pool = new ProcessPool({ child, size: this.options.workers });
-  }
-
-  run(
-    code: string,
-    { stdin = "", timeoutS = this.options.timeoutS, ...options }: RunOptions = {},
-  ): Promise<SandboxOutcome> {
-    return this.pool.run({ code, stdin }, { ...this.options, timeoutS }, options);
-  }
-
-  dispose(): Promise<void> {
-    return this.pool.dispose();
-  }
-
-  /** Processes that live, for tests. */
-  get pids(): number[] {
-    return this.pool.pids;
+    });
   }
 }
 

@@ -28,7 +28,7 @@ export interface Job {
   [setting: string]: unknown;
 }
 
-/** The child's own watch ends programs in time; this long after it nothing works there any more. */
+/** The child's own watchdog ends programs in time; a child that has not answered so many seconds later is broken. */
 const GRACE_S = 10;
 const STDERR_CHARS = 2000;
 
@@ -41,7 +41,7 @@ export class SandboxChild {
   private readonly channel: Socket;
   private readonly frames: FrameReader;
   private stderr = "";
-  /** Who waits for the next message; null stands for the child's end. */
+  /** Takes the next message; null when the child ends. */
   private waiting: ((message: Message | null) => void) | null = null;
   private readonly arrived: Message[] = [];
   private isOver = false;
@@ -254,7 +254,7 @@ function isOutcome(value: unknown): value is SandboxOutcome {
   return isKnown && isError && typeof output === "string" && typeof truncated === "boolean";
 }
 
-/** 2^31 - 1 is the longest time that the child can hold. */
+/** The longest time that the child can hold is 2^31 - 1 ms. */
 const toMs = (seconds: number) => Math.min(Math.ceil(seconds * 1000), 2 ** 31 - 1);
 
 /** Deep recursion in interpreters needs more than V8's default of 984 KiB; systems give 8 MiB, Windows less. */

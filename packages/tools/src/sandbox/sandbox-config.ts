@@ -7,7 +7,7 @@ export const sandboxConfig = {
   cpu_s: z.number().positive().optional(),
   /** Memory of a program in MiB; default 256. Python itself takes about 30 of it. */
   memory_mb: z.number().min(16).max(4096).optional(),
-  /** The field's name for `memory_mb`. */
+  /** What other frameworks call `memory_mb`. */
   memory_limit_mb: z.number().min(16).max(4096).optional(),
   /** Python's files, which live in memory, in MiB; default 32. */
   disk_mb: z.number().positive().optional(),
@@ -15,7 +15,7 @@ export const sandboxConfig = {
   output_bytes: z.int().positive().optional(),
   /** Programs that run at once, each in a process; default: one for each core, as far as half of the memory goes. */
   num_workers: z.int().positive().optional(),
-  /** Of Python's random numbers. */
+  /** Seed of Python's random numbers. */
   seed: z.int().nonnegative().optional(),
 };
 

@@ -1,7 +1,7 @@
 /**
  * The thread of a child that holds its program to the limits: CPU and wall time, and the memory of the whole process.
- * It needs neither the program's thread, which may never come back, nor the parent, which may be busy for seconds or dead.
- * Whoever exceeds a limit is answered for here, with what was printed until then, and the process is killed.
+ * It needs neither the program's thread, which may never come back, nor the parent, which may be busy for seconds or
+ * dead. When a program exceeds a limit, this thread answers with what was printed until then and kills the process.
  */
 import process from "node:process";
 import { workerData } from "node:worker_threads";
@@ -39,7 +39,7 @@ for (;;) {
   // Wakes at once when a program begins.
   const state = Atomics.load(control, STATE);
   Atomics.wait(control, STATE, state, state === RUNNING ? TICK_MS : IDLE_TICK_MS);
-  // A dead parent is followed by another one.
+  // When the parent dies, the system gives the process another one.
   if (process.ppid !== parentPid) process.kill(process.pid, "SIGKILL");
   const limitMb = Atomics.load(control, RSS_MB);
   if (limitMb > 0 && process.memoryUsage.rss() > limitMb * 2 ** 20) end("memory", "error: out of memory");

@@ -5,9 +5,9 @@ import type { Passage, Retriever } from "./passage.js";
 export interface HttpRetrieverOptions {
   /** For one request, in seconds; default 30. */
   timeoutS?: number;
-  /** After connection failures and server errors; default 3. */
+  /** Retries after connection failures and server errors; default 3. */
   retries?: number;
-  /** Wait before the first retry, in seconds; it grows by as much each time. Default 0.5. */
+  /** Seconds before the first retry; each later wait is longer by as much. Default 0.5. */
   retryDelayS?: number;
   /** Requests in flight at once; default 120. */
   maxConcurrent?: number;

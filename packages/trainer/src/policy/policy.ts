@@ -11,7 +11,7 @@ import { type UpdateOptions, updatePolicy } from "./update-policy.js";
 export interface GenerateTextOptions {
   /** Most tokens, at least 1; default: what is left of the context, which is the most in any case. */
   maxTokens?: number;
-  /** At least 0; default 0: greedy. */
+  /** Sampling temperature, at least 0; default 0: greedy. */
   temperature?: number;
   /** Top-p: sample from the likeliest tokens whose probabilities add up to this, in (0, 1]; default 1: from all. */
   topP?: number;

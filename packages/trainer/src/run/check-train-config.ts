@@ -100,7 +100,7 @@ function checkNeeds(algorithm: TrainConfig["algorithm"], needs: AdvantageEstimat
     );
 }
 
-/** Settings that decide about the loss must fit together. */
+/** Checks that the settings of the loss fit together. */
 function checkLoss({ algorithm, actor_rollout_ref }: TrainConfig): void {
   const { policy_loss: loss } = actor_rollout_ref.actor;
   const { bypass_mode, loss_type } = algorithm.rollout_correction;

@@ -3,12 +3,12 @@ import { type Report, WorkReporter } from "../events.js";
 import { findPromptCache } from "../task/open-data.js";
 import type { Session } from "./session.js";
 
-/** So many rows are measured at once: neither reports nor a cache is worth it. */
+/** Up to this many rows are measured at once, without progress reports or a cache. */
 const FEW = 1000;
 
 /**
- * What `data.truncation: error` will end the run for, when it draws such a row, in words; null when all prompts fit. Steps, or
- * hours, may pass until then.
+ * A warning that names the prompts for which `data.truncation: error` will end the run, perhaps hours later, when it
+ * draws such a row; null when all prompts fit.
  * @param folder where relative paths of the config start.
  */
 export async function findOverlongPrompts(

@@ -12,7 +12,7 @@ import { describeTask, nameFiles, resolveFile } from "../task/task-config.js";
 import { openRegistries, type Registries } from "../user-code/registries.js";
 import type { PartialConfig, TrainOptions } from "./train-options.js";
 
-/** What `train` stands for as a config, and what its names of things in memory mean. */
+/** The config that the options of `train` mean, and the values in memory that its names stand for. */
 export interface MadeConfig {
   config: TrainConfig;
   registries: Registries;
@@ -61,7 +61,7 @@ export function toConfig(options: TrainOptions): PartialConfig {
 }
 
 /**
- * A config file as options of `train`; what is added to them goes before it.
+ * A config file as options of `train`; options added to them override it.
  * @param overrides "key.path=value", as on the command line.
  * @throws ConfigError when the file cannot be read, or a key is unknown or wrong.
  */
@@ -145,7 +145,7 @@ function nameValue(
   return value === undefined || typeof value === "string" ? value : register(value);
 }
 
-/** A loss as the keys of a config. It is whole: what the config says of a loss beside it has no effect. */
+/** A loss as the keys of a config. It sets all of them: what the config says of a loss has no effect. */
 function setLoss(loss: PolicyLossOptions, raw: Record<string, unknown>, register: Register): void {
   if (loss.currentCorrection !== null) {
     throw new ConfigError("is made by the config alone", {

@@ -56,7 +56,7 @@ export interface Steps<Place extends { step: number }> {
   validate?: (step: number) => Promise<StepMetrics>;
   /** Writes a step's metrics, validation included. */
   record: (step: number, metrics: StepMetrics) => Promise<void>;
-  /** From the checkpoint: metrics of a step whose validation was interrupted. It is made up for first. */
+  /** Metrics of the checkpoint's step when the validation after it was interrupted; that validation runs first. */
   unvalidated?: StepMetrics;
 }
 
@@ -119,7 +119,8 @@ export async function runSteps<Place extends { step: number }>(steps: Steps<Plac
       await pending?.discard();
       throw isInterrupted(error) ? await stop(done, `the validation after step ${step}`, metrics) : error;
     }
-    // Last: a checkpoint that has its name has its metrics too, and a resumed run forgets only what it computes again.
+    // This comes last: a committed checkpoint has its metrics too, and a resumed run forgets only what it computes
+    // again.
     await pending?.commit();
   }
   if (done.step < total) await saves.saveLast(describe(done));

@@ -21,7 +21,7 @@ import { providePackages } from "../user-code/provide-packages.js";
 import { openRegistries } from "../user-code/registries.js";
 import { checkTrainConfig } from "./check-train-config.js";
 
-/** Everything that a config names, loaded: model, data, tools, reward. Who opens it hands its parts on. */
+/** Everything that a config names, loaded: model, data, tools, reward. */
 export interface Session extends StepParts {
   trainRows: DatasetRow[];
   valRows: DatasetRow[];
@@ -46,15 +46,9 @@ export interface SessionOptions {
 }
 
 /** @throws ConfigError, DataError, EngineError or ToolError, each naming what is wrong; nothing stays open then. */
-export async function openSession(config: TrainConfig, folder: string, options: SessionOptions = {}): Promise<Session> {
+export function openSession(config: TrainConfig, folder: string, options: SessionOptions = {}): Promise<Session> {
   providePackages();
-  const open = new Disposables();
-  try {
-    return await openParts(config, folder, options, open);
-  } catch (error) {
-    await open.dispose().catch(() => undefined);
-    throw error;
-  }
+  return Disposables.open((open) => openParts(config, folder, options, open));
 }
 
 async function openParts(

@@ -77,6 +77,8 @@ describe("train with an agent", () => {
       const { adapter, metrics } = await run;
       expect(metrics["rollout/failed"]).toBe(0);
       expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
+      expect(metrics["agent_loop/chat_calls/mean"]).toBe(4);
+      expect(metrics["agent_loop/chat_roots/mean"]).toBe(2);
       hashes.push(hash(adapter));
     }
     expect(new Set(hashes).size).toBe(1);
@@ -141,6 +143,40 @@ describe("train with an agent", () => {
       const groups = await rollOut(policy, task, await task.load(), { n: 2 });
       expect(groups.trajectories).toHaveLength(6);
       expect(groups.trajectories.every((t: Trajectory) => t.segments !== undefined)).toBe(true);
+    } finally {
+      await task.dispose();
+      await policy.dispose();
+    }
+  });
+
+  it("JSON is enforced, and tokens that the grammar decided are trained on only where that is asked for", async () => {
+    const schema = {
+      type: "object",
+      properties: { kind: { enum: ["a", "b"] } },
+      required: ["kind"],
+      additionalProperties: false,
+    };
+    const said: string[] = [];
+    const agent = async ({ row, session }: AgentContext<Row>) => {
+      const request = { messages: [user(row.question)], responseFormat: { type: "json_schema" as const, schema } };
+      const { message, constrained, tokenIds } = await session.complete(request);
+      expect(constrained).toHaveLength(tokenIds.length);
+      said.push(message.content);
+      return 1;
+    };
+    const policy = await loadPolicy(model, { lora: { rank: 4 }, contextSize: 256, threads: 1 });
+    const task = defineTask({ rows, agent, maxPromptLength: 64, maxResponseLength: 64 });
+    try {
+      const environment = await task.open(policy);
+      const countTaught = async (trainOnConstrained: boolean) => {
+        const given = { ...environment, agent: { ...environment.agent!, trainOnConstrained } };
+        const { trajectories } = await rollOut(policy, given, await task.load(), { n: 2 });
+        return trajectories.map(({ responseMask }) => responseMask.reduce((sum, bit) => sum + bit, 0));
+      };
+      const [free, all] = [await countTaught(false), await countTaught(true)];
+      expect(said).toHaveLength(12);
+      for (const text of said) expect(JSON.parse(text)).toEqual({ kind: expect.stringMatching(/^[ab]$/) });
+      for (const [i, count] of free.entries()) expect(count).toBeLessThan(all[i]!);
     } finally {
       await task.dispose();
       await policy.dispose();

@@ -20,12 +20,13 @@ export interface ValidationOptions {
   before?: boolean;
   /** Conversations of each row, at least 1; default 1. */
   n?: number;
-  /** Of sampling, at least 0; default 0: greedy. */
+  /** Sampling temperature, at least 0; default 0: greedy. */
   temperature?: number;
 }
 
 /**
- * What `train` does. What is left out is as in `config`, then as said here, then as in the defaults of a config.
+ * What `train` does. An option that is left out is taken from `config`; else it has the default given here, and else
+ * that of a config.
  */
 export interface TrainOptions {
   /** A GGUF file or an address: hf:<owner>/<model>:<quantisation>. May stand in `config` instead. */
@@ -46,15 +47,16 @@ export interface TrainOptions {
   batchSize?: number;
   /** Conversations of each prompt; default 8. */
   n?: number;
-  /** Of sampling, above 0; default 1. */
+  /** Sampling temperature, above 0; default 1. */
   temperature?: number;
-  /** Of sampling, of the rows' order, and of what a new adapter starts from; default 0. */
+  /** Seed of sampling, of the rows' order, and of a new adapter's values; default 0. */
   seed?: number;
-  /** Of AdamW, at least 0; default 1e-4. */
+  /** AdamW's learning rate, at least 0; default 1e-4. */
   learningRate?: number;
   /**
-   * The adapter that is trained: a new one of `rank` (default 16), `alpha` (default 16; it counts alpha / rank times) and `targets` (default: all linear
-   * layers), or one from the file `path`; null: all weights of an F32 model are trained.
+   * The adapter that is trained: a new one of `rank` (default 16), `alpha` (default 16; it is scaled by alpha / rank)
+   * and `targets` (default: all linear layers), or one from the file `path`; null: all weights of an F32 model are
+   * trained.
    */
   lora?: { rank?: number; alpha?: number; targets?: readonly string[]; path?: string } | null;
   /** An advantage estimator or the name of one; default "grpo". */
@@ -79,7 +81,7 @@ export interface TrainOptions {
   signal?: AbortSignal;
   /** Told of all that happens, in order. What it throws ends the training. */
   report?: Report;
-  /** Any other key of a config. What stands above goes before it. */
+  /** Any other key of a config. The options above override it. */
   config?: PartialConfig;
   /** Where relative paths in `config` start; default: the working directory. */
   configFolder?: string;

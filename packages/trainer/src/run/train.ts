@@ -32,7 +32,7 @@ export interface TrainStep {
   success: number | null;
   /** Success of the last validation; null before the first. */
   heldOut: number | null;
-  /** By their names in the field; docs/metrics.md says what each means. */
+  /** By name; docs/metrics.md says what each means. */
   metrics: StepMetrics;
 }
 
@@ -173,9 +173,9 @@ interface PromiseWithResolversOf<T> {
 }
 
 /**
- * Trains a policy on a task: `await train({ model, task })`, or `for await (const step of train({ model, task }))`.
- * It begins at once, and several may run at a time, each in a run folder of its own (`name`, `folder`). What is wrong with the
- * options is thrown to who awaits or iterates.
+ * Trains a policy on a task: `await train({ model, task })`, or `for await (const step of train({ model, task }))`. It
+ * begins at once, and several may run at a time, each in a run folder of its own (`name`, `folder`). Wrong options
+ * throw where the training is awaited or iterated.
  */
 export function train<Item extends object | string = string>(
   options: Omit<TrainOptions, "rows" | "agent"> & AgentTask<Item>,

@@ -10,7 +10,7 @@ import { Groups } from "./groups.js";
 export interface RollOutOptions {
   /** Conversations of each row, at least 1; default 8. */
   n?: number;
-  /** Of sampling, at least 0; 0 is greedy. Default 1. */
+  /** Sampling temperature, at least 0; 0 is greedy. Default 1. */
   temperature?: number;
   /** Top-p: sample from the likeliest tokens whose probabilities add up to this, in (0, 1]; default 1: from all. */
   topP?: number;

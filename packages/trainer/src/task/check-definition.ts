@@ -41,7 +41,10 @@ const checks: Readonly<Record<keyof TaskDefinition<object>, Check>> = {
   maxResponseLength: count,
 };
 
-/** What types say, for those who write JavaScript, and what they cannot. @throws ConfigError that names the field. */
+/**
+ * Checks at run time what the types say, for callers in JavaScript, and what types cannot say. @throws ConfigError that
+ * names the field.
+ */
 export function checkDefinition(definition: TaskDefinition<object>): void {
   if (!isObject(definition)) throw refuse("defineTask", "has no definition", "{ rows, reward, ... }", definition);
   for (const [key, value] of Object.entries(definition)) {
@@ -84,7 +87,7 @@ function checkAgent(definition: TaskDefinition<object>): void {
       throw refuse(key, "stands beside an agent", "a task of an agent, or one of tools and prompts", definition[key]);
 }
 
-/** Those of the AI SDK and of servers are seen when they are opened. */
+/** Tools of the AI SDK and of servers are checked when they are opened. */
 function checkNames(tools: readonly unknown[]): void {
   const seen = new Map<string, number>();
   for (const [i, tool] of tools.entries()) {
@@ -126,7 +129,7 @@ function refuse(key: string, summary: string, expected: string, received: unknow
   });
 }
 
-/** A value in a line, also one that JSON cannot say. */
+/** A value as one line of text, also one that JSON cannot hold. */
 export function preview(value: unknown): string {
   if (typeof value === "function") return `a function${value.name === "" ? "" : ` (${value.name})`}`;
   if (value instanceof Promise) return "a promise";

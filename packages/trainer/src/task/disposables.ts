@@ -1,6 +1,17 @@
-/** What was opened, closed in reverse order: once, and all of it, also when closing one part fails. */
+/** Closes what was opened, once and in reverse order; when one part fails to close, the others are still closed. */
 export class Disposables {
   private readonly closers: (() => unknown)[] = [];
+
+  /** Opens parts one after another; when a later one cannot be opened, those that are open are closed. */
+  static async open<T>(openParts: (open: Disposables) => Promise<T>): Promise<T> {
+    const open = new Disposables();
+    try {
+      return await openParts(open);
+    } catch (error) {
+      await open.dispose().catch(() => undefined);
+      throw error;
+    }
+  }
 
   add(close: () => unknown): void {
     this.closers.push(close);

@@ -22,9 +22,9 @@ import { toRewardFunction } from "./task-rows.js";
 export interface OpenEnvironmentOptions {
   /** What names in the config stand for. */
   registries: Registries;
-  /** All that may be rolled out, for training and for validation. */
+  /** All rows that may be rolled out, for training and for validation. */
   rows: readonly DatasetRow[];
-  /** What it gives in memory goes before what the config names. */
+  /** What it gives in memory overrides what the config names. */
   task?: TaskDefinition<object>;
   report?: Report;
 }
@@ -38,19 +38,15 @@ export interface OpenedEnvironment {
 }
 
 /** Opens what a config says of rollouts: tools, interactions, agent loops, rewards. @throws ConfigError or ToolError */
-export async function openEnvironment(
+export function openEnvironment(
   config: TrainConfig,
   folder: string,
   options: OpenEnvironmentOptions,
 ): Promise<OpenedEnvironment> {
-  const open = new Disposables();
-  try {
+  return Disposables.open(async (open) => {
     const opened = await openParts(config, folder, options, open);
     return { ...opened, dispose: () => open.dispose() };
-  } catch (error) {
-    await open.dispose().catch(() => undefined);
-    throw error;
-  }
+  });
 }
 
 async function openParts(
@@ -184,7 +180,7 @@ async function openInteractions(
   task: TaskDefinition<object> | undefined,
   open: Disposables,
 ): Promise<Map<string, BaseInteraction> | null> {
-  // One in memory is its maker's to dispose of, as tools are.
+  // Whoever made an interaction in memory disposes of it, as with tools.
   if (typeof task?.interaction === "object") return new Map([[task.interaction.name, task.interaction]]);
   const interactions = await loadInteractions(config.actor_rollout_ref.rollout, folder, registries);
   open.add(() => disposeTools(interactions?.values() ?? []));

@@ -2,7 +2,7 @@ import type { ChatMessage, FinishReason } from "@cria/core";
 import type { AgentContext, AgentResult, DatasetRow, RewardResult } from "@cria/rollout";
 import type { BaseInteraction, InteractionDefinition, ToolListItem } from "@cria/tools";
 
-/** A function of an argument. As a method's, its argument may be of a narrower type where any task will do. */
+/** A function of one argument, typed as a method is, so that a task of narrower rows still is a task of any rows. */
 type Of<Argument, Result> = { of(argument: Argument): Result }["of"];
 
 /** A conversation that is over, as a task's reward sees it. */
@@ -11,7 +11,7 @@ export interface Episode<Row> {
   answer: string;
   /** All that the model wrote, over all turns. */
   text: string;
-  /** A copy of the task's row: what is changed in it reaches no other conversation. Of a file's rows, a `DatasetRow`. */
+  /** A copy of the task's row: changing it affects no other conversation. For rows of a file it is a `DatasetRow`. */
   row: Row;
   /** The whole conversation, the prompt included. */
   messages: readonly ChatMessage[];
@@ -54,7 +54,7 @@ export interface TaskDefinition<Row extends object = DatasetRow> {
   reward?: TaskReward<Row> | string;
   /** What dumps show as the right answer, and interactions may use. Default: the row's `truth` or `answer`. */
   truth?: Of<Row, unknown>;
-  /** Of rows that have no `data_source`; metrics are kept by it. Default "task". */
+  /** `data_source` of the rows that have none; metrics are grouped by it. Default "task". */
   name?: string;
   /** How the model writes tool calls: the name of a parser, or "./module.ts#parse"; default: as its chat template prints them. */
   toolFormat?: string;

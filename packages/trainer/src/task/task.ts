@@ -11,11 +11,11 @@ import { separateUids, toDatasetRow } from "./task-rows.js";
 export interface BatchesOptions {
   /** Passes over the rows, at least 1; default 1. */
   epochs?: number;
-  /** Batches in all, in place of `epochs`: as many passes as they take. */
+  /** Batches in all, instead of `epochs`; there are as many passes as they take. */
   steps?: number;
   /** Whether each pass has an order of its own; default true. */
   shuffle?: boolean;
-  /** Decides that order; default 0. */
+  /** Seed of that order; default 0. */
   seed?: number;
 }
 

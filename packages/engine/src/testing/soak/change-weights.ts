@@ -56,7 +56,7 @@ export async function trainSome(state: SoakState, random: SeededRandom): Promise
       const infinite: LossFunction = ({ logprobs }) => ({ loss: 0, dLogprobs: logprobs.map(() => Number.NaN) });
       await expectRefusal(state, state.model.train(batch, infinite, optimizer), /not finite/);
     } else if (kind < 0.35) {
-      // May come before, while or after it steps.
+      // The interruption may come before, during or after the step.
       const signal = AbortSignal.timeout(random.between(0, 20));
       await state.model
         .train(batch, policyGradient, optimizer, { signal })

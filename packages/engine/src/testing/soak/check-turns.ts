@@ -9,8 +9,8 @@ export interface SoakChecks {
   scoredTokens: number;
   worstDifference: number;
   /**
-   * Requests generated again alone, each from nothing: tokens, logprobs and text must be equal bit for bit, whether their
-   * KV was kept, restored, taken from another sequence or evaluated anew.
+   * Requests generated again alone, each from nothing: tokens, logprobs and text must be equal bit for bit, whether
+   * their KV was kept, restored, taken from another sequence or evaluated again.
    */
   replayedRequests: number;
   replayedTokens: number;

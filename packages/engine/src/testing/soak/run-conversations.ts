@@ -74,7 +74,7 @@ async function talk(
   await Promise.all(forks);
 }
 
-/** As a caller of a stateless server goes on, who sends everything again, sometimes from an earlier place. */
+/** Goes on as a client of a stateless server does, which sends everything again, sometimes from an earlier place. */
 function resend(random: SeededRandom, conversation: Conversation, delta: number[]): number[] {
   const { tokens } = conversation;
   const kept = random.chance(0.5) ? tokens.length : random.between(1, tokens.length);

@@ -18,11 +18,11 @@ export interface SoakOptions {
   seconds: number;
   /** Time between two changes of the weights. Default 8. */
   epochSeconds?: number;
-  /** Of every choice; which request meets which is up to the clock. Default 1. */
+  /** Seed of every choice; the clock decides which requests meet. Default 1. */
   seed?: number;
   /** Families of conversations at once. Default 8, for 4 KV slots. */
   families?: number;
-  /** Of the engine under load; undisturbed runs use one. Default 1. */
+  /** Threads of the engine under load; undisturbed runs use one. Default 1. */
   threads?: number;
   /** Turns that each check generates again, alone. Default 150. */
   replays?: number;

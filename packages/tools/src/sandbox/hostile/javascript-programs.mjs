@@ -1,7 +1,8 @@
 /**
- * JavaScript programs that a policy could write, or somebody who wants to get out, to stay for ever or to take all memory.
- * `ends`: how each may end, separated by "|". `says`: what must stand in its output or error. `isSlow`: left to the nightly
- * run. Limits that they are written for: 32 MiB, 2,000 bytes of output, and 1 s of CPU time for those that may end with `cpu`.
+ * JavaScript programs that a policy or an attacker could write, to get out, to run for ever or to take all memory.
+ * `ends`: how each may end, separated by "|". `says`: what must stand in its output or error. `isSlow`: left to the
+ * nightly run. Limits that they are written for: 32 MiB, 2,000 bytes of output, and 1 s of CPU time for those that may
+ * end with `cpu`.
  */
 const make = (ends, isSlow, programs) =>
   Object.entries(programs).map(([name, program]) => {
@@ -14,7 +15,7 @@ const HOST_NAMES = ["process", "require", "module", "fetch", "Deno", "Bun", "Web
 const HOST_TYPES = HOST_NAMES.map((name) => `typeof ${name}`).join(" + ");
 const NOTHING = new RegExp(`^"?(undefined){${HOST_NAMES.length}}"?$`, "m");
 
-/** The findings that made these sandboxes: each ended the host, or its memory, before. */
+/** Programs that once ended the host, or took all of its memory. */
 export const formerEscapes = [
   ...make("error|memory", false, {
     "throws an object of 1.5 million keys":

@@ -1,5 +1,5 @@
 /**
- * A child that tries the doors of its own process, as a program would that had got out of its interpreter. Its answer is a
+ * A child that tries the doors of its own process, as a program would do that has left its interpreter. Its answer is a
  * text of `door: what happened`.
  */
 import { execSync } from "node:child_process";

@@ -1,6 +1,6 @@
 /**
- * Python programs that a policy could write, or somebody who wants to get out, to stay for ever or to take all memory.
- * Fields as in javascript-programs.mjs. Limits that they are written for: 96 MiB, 8 MiB of files, 2,000 bytes of output, and
+ * Python programs that a policy or an attacker could write, to get out, to run for ever or to take all memory. Fields
+ * as in javascript-programs.mjs. Limits that they are written for: 96 MiB, 8 MiB of files, 2,000 bytes of output, and
  * 1 s of CPU time for those that may end with `cpu`.
  */
 const make = (ends, isSlow, programs) =>
@@ -33,7 +33,7 @@ for M in proxies:
 ${use.replace(/^/gm, "    ")}
 print("done")`;
 
-/** The findings that made these sandboxes: each ended the host, or its memory, before. */
+/** Programs that once ended the host, or took all of its memory. */
 export const formerEscapes = [
   ...make("ok|error", false, {
     "looks into JavaScript's memory": [findBridge("dir(M.HEAP8)"), /found False|cannot be reached/],

@@ -15,7 +15,7 @@ export const hostileLimits = {
 };
 /** MiB that a program may add to its process: its memory, its files, and what the sandbox allows for garbage. */
 const WATCHED_MB = { javascript: 32 + 96, python: 96 + 2 * 8 + 96 };
-/** What a process may be above that: the 10 ms between two looks of its watchdog, on a machine with other work. */
+/** MiB beyond that, which a program may take in the 10 ms between two looks of its watchdog, on a busy machine. */
 const OVERSHOOT_MB = 100;
 
 /** The most memory that a process has held, in MiB, as Linux tells it; null elsewhere and when it is gone. */

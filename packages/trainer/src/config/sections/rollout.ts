@@ -2,12 +2,24 @@ import { agentLoops } from "@cria/rollout";
 import { toolParsers } from "@cria/tools";
 import { z } from "zod";
 
-const minP = z
-  .number()
-  .min(0)
-  .lt(1)
-  .default(0)
-  .describe("Min-p: do not sample tokens whose probability is below this share of the likeliest token's; 0: no limit.");
+/** Which of the likeliest tokens are sampled from, in training and in validation. */
+const sampledFrom = {
+  top_p: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(1)
+    .describe("Top-p: sample from the likeliest tokens whose probabilities add up to this."),
+  top_k: z.int().default(-1).describe("Top-k: sample from this many of the likeliest tokens; -1 or 0: from all."),
+  min_p: z
+    .number()
+    .min(0)
+    .lt(1)
+    .default(0)
+    .describe(
+      "Min-p: do not sample tokens whose probability is below this share of the likeliest token's; 0: no limit.",
+    ),
+};
 
 const multiTurn = z.strictObject({
   enable: z.boolean().default(true).describe("false: one turn, without tools and interactions."),
@@ -91,14 +103,7 @@ const multiTurn = z.strictObject({
 const valKwargs = z.strictObject({
   do_sample: z.boolean().default(false).describe("false: greedy, whatever temperature says."),
   temperature: z.number().min(0).default(1).describe("Sampling temperature, with do_sample."),
-  top_p: z
-    .number()
-    .gt(0)
-    .max(1)
-    .default(1)
-    .describe("Top-p: sample from the likeliest tokens whose probabilities add up to this."),
-  top_k: z.int().default(-1).describe("Top-k: sample from this many of the likeliest tokens; -1 or 0: from all."),
-  min_p: minP,
+  ...sampledFrom,
   n: z.int().positive().default(1).describe("Samples of each prompt."),
 });
 
@@ -136,14 +141,7 @@ export const rolloutSection = z.strictObject({
     .positive()
     .default(1)
     .describe("Sampling temperature in training; logprobs are computed at this temperature."),
-  top_p: z
-    .number()
-    .gt(0)
-    .max(1)
-    .default(1)
-    .describe("Top-p: sample from the likeliest tokens whose probabilities add up to this."),
-  top_k: z.int().default(-1).describe("Top-k: sample from this many of the likeliest tokens; -1 or 0: from all."),
-  min_p: minP,
+  ...sampledFrom,
   stop: z
     .union([z.string(), z.array(z.string())])
     .transform((given) => [given].flat())

@@ -2,7 +2,7 @@ import { ConfigError } from "@cria/core";
 import { type FindPlace, namePlace } from "../check-config.js";
 import { removeKey } from "../raw-config.js";
 
-/** Whatever it says, nothing reads it while the switch beside it has its only accepted value. */
+/** Any value is accepted: nothing reads the key while the switch beside it has its only accepted value. */
 const any = Symbol("any value");
 
 const rollout = "actor_rollout_ref.rollout";
@@ -10,9 +10,9 @@ const actor = "actor_rollout_ref.actor";
 const model = "actor_rollout_ref.model";
 
 /**
- * Keys of features that do not exist yet. A value that asks for what happens anyway is accepted, so that configs of other
- * frameworks work as they are; any other value is an error, for it must not be ignored silently. A section stands after
- * its switch.
+ * Keys of features that do not exist yet. A value that asks for what happens anyway is accepted, so that configs of
+ * other frameworks work as they are; any other value is an error, because it must not be ignored silently. A section
+ * stands after its switch.
  */
 const pending: Record<string, readonly unknown[] | typeof any> = {
   "data.sampler.class_path": [null],
@@ -51,7 +51,7 @@ const pending: Record<string, readonly unknown[] | typeof any> = {
   "critic.optim.optimizer": ["AdamW"],
   "critic.optim.optimizer_impl": ["torch.optim"],
   "critic.optim.override_optimizer_config": [null],
-  // They are always kept, which takes nothing from who does not want them.
+  // They are always kept, which costs nothing where nobody wants them.
   [`${rollout}.calculate_log_probs`]: [true, false],
   [`${rollout}.do_sample`]: [true],
   [`${rollout}.enable_rollout_routing_replay`]: [false],

@@ -35,7 +35,7 @@ const renamed: Record<string, string> = {
   "optim.warmup_steps_ratio": "optim.lr_warmup_steps_ratio",
   "trainer.max_ckpt_to_keep": "trainer.max_actor_ckpt_to_keep",
 };
-// The loss of bypass_mode has them from here in verl 0.9.
+// In verl 0.9 the loss of bypass_mode reads them from here.
 for (const key of [
   "bypass_mode",
   "loss_type",
@@ -62,7 +62,7 @@ export function listOtherNames(key: string): string[] {
   return listRenamedKeys().filter((name) => renamed[name] === key);
 }
 
-/** Takes such keys over in a raw config; returns those that Cria's own name, given beside them, overrules. */
+/** Renames such keys in a raw config; returns those that have no effect because Cria's own name is given too. */
 export function renameKeys(raw: Record<string, unknown>): SetAside[] {
   const overruled: SetAside[] = [];
   for (const [from, to] of Object.entries(renamed)) {

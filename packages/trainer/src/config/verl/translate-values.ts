@@ -19,7 +19,7 @@ const follows: Record<string, string> = {
   [`${rollout}.response_length`]: "data.max_response_length",
 };
 
-/** Reward managers of which naive does the work. */
+/** Reward managers whose work naive does. */
 const asNaive: Record<string, string> = {
   prime: "judges each conversation as soon as it ends, several at once",
   gdpo: "keeps all numbers that the reward function returns",
@@ -28,17 +28,17 @@ const asNaive: Record<string, string> = {
 /** The engine's limit of sequences in one KV cache. */
 const MOST_SEQUENCES = 256;
 
-/** Keys that may be null, which then is as if they were not there. */
+/** Keys for which null means the same as leaving them out. */
 export function listNullableKeys(): string[] {
   return nullIsDefault;
 }
 
-/** Keys whose values may be above Cria's limit, which then counts. */
+/** Keys whose values may be above Cria's limit; the limit then holds. */
 export function listUnboundedKeys(): string[] {
   return [`${rollout}.max_num_seqs`];
 }
 
-/** Switches that were a key alone once, and are a section's `enable` now. Before other names are taken over. */
+/** Switches that were single keys, and are now a section's `enable`. This runs before other names are replaced. */
 export function expandSwitches(raw: Record<string, unknown>): void {
   const key = `${rollout}.multi_turn`;
   const enable = readKey(raw, key);

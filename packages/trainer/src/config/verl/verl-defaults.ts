@@ -1,9 +1,9 @@
-/** A default that is another one than verl's. */
+/** A default that differs from verl's. */
 export interface VerlDefault {
   key: string;
   verl: unknown;
   why: string;
-  /** Whether a config that is converted from verl's says it, because training depends on it. */
+  /** Whether converting a config of verl writes the key out, because training depends on it. */
   adopts: boolean;
 }
 

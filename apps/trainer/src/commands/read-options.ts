@@ -1,0 +1,29 @@
+import { ConfigError } from "@cria/core";
+
+/** A number of the command line. @throws ConfigError that names the option, when it is none or out of its range. */
+export function readNumber(
+  option: string,
+  text: string | undefined,
+  { whole = false, least, most = Number.POSITIVE_INFINITY }: { whole?: boolean; least: number; most?: number },
+): number | undefined {
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (text.trim() !== "" && value >= least && value <= most && (!whole || Number.isSafeInteger(value))) return value;
+  throw new ConfigError("has a wrong value", {
+    code: "config/bad-argument",
+    subject: `--${option}`,
+    expected: `a ${whole ? "whole " : ""}number ${most === Number.POSITIVE_INFINITY ? `of at least ${least}` : `from ${least} to ${most}`}`,
+    received: text,
+  });
+}
+
+/** @throws ConfigError for another word. */
+export function readDevice(text: string | undefined): "auto" | "cpu" | "cuda" | undefined {
+  if (text === undefined || text === "auto" || text === "cpu" || text === "cuda") return text;
+  throw new ConfigError("has a wrong value", {
+    code: "config/bad-argument",
+    subject: "--device",
+    expected: "auto, cpu or cuda",
+    received: text,
+  });
+}

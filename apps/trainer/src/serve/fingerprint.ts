@@ -1,0 +1,58 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { open, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
+import type { ModelInfo } from "@cria/core";
+import type { Checkpoint } from "@cria/trainer";
+
+/** Bytes at a file's beginning that tell models apart: names, shapes and the vocabulary. */
+const HEAD_BYTES = 1 << 20;
+
+/** What a model's answers depend on beside a request and its seed. */
+export interface FingerprintParts {
+  /** Of Cria. */
+  version: string;
+  info: Pick<ModelInfo, "path" | "device" | "cpuKernel" | "ggmlBuild">;
+  /** What `describeWeights` says; null: no weights beside the model's own. */
+  weights: string | null;
+  deterministic: boolean;
+}
+
+/** For example `cria-0.1.0/cria-tiny@1f2e3d4c/step-40@5a6b7c8d/cpu-avx2-haswell/deterministic`. */
+export async function makeFingerprint({ version, info, weights, deterministic }: FingerprintParts): Promise<string> {
+  const { path, device, cpuKernel, ggmlBuild } = info;
+  const kernel = device === "cpu" ? `${device}-${cpuKernel}-${ggmlBuild}` : device;
+  return [
+    `cria-${version}`,
+    `${nameFile(path)}@${await hashHead(path)}`,
+    weights ?? "base",
+    kernel,
+    deterministic ? "deterministic" : "batch-dependent",
+  ].join("/");
+}
+
+/** A checkpoint, or an adapter's file, in a few words. */
+export async function describeWeights(source: { checkpoint: Checkpoint } | { adapter: string }): Promise<string> {
+  if ("adapter" in source) return `${nameFile(source.adapter)}@${await hashFile(source.adapter)}`;
+  const { path, step } = source.checkpoint;
+  return `step-${step}@${await hashFile(join(path, "actor", "state.bin"))}`;
+}
+
+const nameFile = (path: string) => basename(path).replace(/\.gguf$/, "");
+
+async function hashHead(path: string): Promise<string> {
+  const { size } = await stat(path);
+  const file = await open(path);
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.min(size, HEAD_BYTES)), 0, undefined, 0);
+    return createHash("sha256").update(`${size}|`).update(buffer.subarray(0, bytesRead)).digest("hex").slice(0, 8);
+  } finally {
+    await file.close();
+  }
+}
+
+async function hashFile(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const chunk of createReadStream(path)) hash.update(chunk);
+  return hash.digest("hex").slice(0, 8);
+}

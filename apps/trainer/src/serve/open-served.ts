@@ -1,0 +1,115 @@
+import { basename } from "node:path";
+import type { LlamaModel } from "@cria/engine";
+import type { ChatSampling } from "@cria/rollout";
+import { type ServedModel, serveEngine } from "@cria/serve";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { type Checkpoint, makeMultiTurnOptions, openRegistries, restoreEngines, type TrainConfig } from "@cria/trainer";
+import { version } from "../assets/version.js";
+import { type FindSubjectOptions, findSubject, type Subject } from "../subject/find-subject.js";
+import { makePlainMultiTurn } from "../subject/plain-multi-turn.js";
+import { describeWeights, makeFingerprint } from "./fingerprint.js";
+import { readTokenBytes } from "./token-bytes.js";
+
+export interface OpenServedOptions extends FindSubjectOptions {
+  /** For clients; default: the model's file name. */
+  alias?: string;
+  /** Tokens of a conversation. */
+  context?: number;
+  /** Conversations at once. */
+  parallel?: number;
+  device?: "auto" | "cpu" | "cuda";
+  threads?: number;
+  /** Whether equal seeds give equal answers whatever else is computed at the time. */
+  deterministic: boolean;
+  /** Told of what a user should know. */
+  onWarning: (warning: string) => void;
+}
+
+/** A model that is ready to be served. */
+export interface Served {
+  model: ServedModel;
+  engine: LlamaModel;
+  /** What was loaded, in words. */
+  name: string;
+  /** Takes the weights of another checkpoint of the run. Nothing may be computed meanwhile. */
+  take(checkpoint: Checkpoint): Promise<void>;
+}
+
+/** Loads what is served. @throws ConfigError, DataError or EngineError naming what is wrong; nothing stays open then. */
+export async function openServed(options: OpenServedOptions): Promise<Served> {
+  const subject = await findSubject(options);
+  const { context, parallel, device, threads, deterministic } = options;
+  const engine = await subject.load({
+    contextSize: context,
+    maxSequences: parallel,
+    deterministic,
+    ...(device ? { device } : {}),
+    ...(threads ? { threads } : {}),
+  });
+  try {
+    return await describeServed(options, subject, engine);
+  } catch (error) {
+    await engine.dispose();
+    throw error;
+  }
+}
+
+async function describeServed(options: OpenServedOptions, subject: Subject, engine: LlamaModel): Promise<Served> {
+  const { alias, deterministic, onWarning } = options;
+  const { config, configFolder, sft } = subject;
+  const { info } = engine;
+  const tokenizer = DeltaTokenizer.forModel(engine, {
+    kwargs: config?.data.apply_chat_template_kwargs,
+    allowControlTokens: (config ?? sft)?.data.allow_control_tokens,
+  });
+  const { format } = config
+    ? await makeMultiTurnOptions(config.actor_rollout_ref.rollout, configFolder, openRegistries())
+    : makePlainMultiTurn(engine, tokenizer);
+  const fingerprintOf = async (checkpoint: Checkpoint | null) =>
+    makeFingerprint({ version, info, deterministic, weights: await nameWeights(subject, checkpoint, info.path) });
+  let fingerprint = await fingerprintOf(subject.checkpoint);
+  let policyVersion = subject.checkpoint?.step ?? 0;
+  const model = serveEngine({
+    engine,
+    tokenizer,
+    format,
+    name: alias ?? basename(info.path).replace(/\.gguf$/, ""),
+    fingerprint: () => fingerprint,
+    policyVersion: () => policyVersion,
+    sampling: readSampling(config),
+    stop: config?.actor_rollout_ref.rollout.stop ?? [],
+    bytesOf: await readTokenBytes(info.path),
+    countInUse: () => {
+      const { sequences, requests } = engine.schedulerStats();
+      return { sequences, requests };
+    },
+    onWarning,
+  });
+  return {
+    model,
+    engine,
+    name: subject.name,
+    async take(checkpoint) {
+      const next = await fingerprintOf(checkpoint);
+      await restoreEngines(checkpoint, { actor: engine });
+      fingerprint = next;
+      policyVersion = checkpoint.step;
+    },
+  };
+}
+
+/** null where the model's own file has all weights. */
+async function nameWeights(subject: Subject, checkpoint: Checkpoint | null, modelPath: string): Promise<string | null> {
+  if (checkpoint) return describeWeights({ checkpoint });
+  const { weights } = subject;
+  return weights === null || weights === modelPath || basename(weights) === basename(modelPath)
+    ? null
+    : describeWeights({ adapter: weights });
+}
+
+/** Where a request does not say: as the run samples; a plain model at temperature 1, as the APIs have it. */
+function readSampling(config: TrainConfig | null): ChatSampling {
+  const own = config?.actor_rollout_ref.rollout;
+  if (!own) return { temperature: 1 };
+  return { temperature: own.temperature, topP: own.top_p, topK: Math.max(0, own.top_k), minP: own.min_p };
+}

@@ -1,0 +1,65 @@
+import { hashSeed } from "@cria/core";
+import type { ChatAnswer, ChatEvent } from "@cria/rollout";
+import type { SessionRecord } from "../model/sessions.js";
+import type { ChatCall } from "../protocol/protocol.js";
+import type { Endpoint } from "./endpoint.js";
+import { linkSignals } from "./link-signals.js";
+
+export interface AskOptions {
+  call: ChatCall;
+  record: SessionRecord;
+  /** Aborts when the client goes. */
+  signal: AbortSignal;
+  onEvent: (choice: number, event: ChatEvent) => void;
+}
+
+/**
+ * All answers that a call asks for, each in its turn at the gate, together where there is room. When one fails, the others end.
+ * @throws what the first failure was, once nothing of the call runs any more.
+ */
+export async function askModel(
+  endpoint: Endpoint,
+  { call, record, signal, onEvent }: AskOptions,
+): Promise<ChatAnswer[]> {
+  const { gate, sessions, metrics, limits } = endpoint;
+  endpoint.checkOpen();
+  gate.check(call.n);
+  const link = linkSignals(signal, record.controller.signal, endpoint.signal);
+  record.running++;
+  try {
+    const asked = Array.from({ length: call.n }, (_, choice) =>
+      gate.run(async () => {
+        const request = makeRequest(call, choice, limits.answerTokens);
+        const answer = await record.session.complete(request, {
+          signal: link.signal,
+          onEvent: (event) => onEvent(choice, event),
+        });
+        sessions.count(record, answer);
+        metrics.countUsage(answer.usage);
+        return answer;
+      }, link.signal),
+    );
+    return await Promise.all(asked).catch(async (error: unknown) => {
+      link.abort(error);
+      await Promise.allSettled(asked);
+      throw error;
+    });
+  } finally {
+    link.unlink();
+    record.running--;
+  }
+}
+
+/** The first choice is what a request for one answer gets. */
+function makeRequest({ request, n }: ChatCall, choice: number, mostTokens: number): ChatCall["request"] {
+  const { maxTokens, sampling } = request;
+  const limited = maxTokens === undefined && mostTokens === Number.MAX_SAFE_INTEGER ? undefined : mostTokens;
+  return {
+    ...request,
+    maxTokens: limited === undefined ? undefined : Math.min(maxTokens ?? limited, limited),
+    ...(n > 1 && choice > 0 ? { choice } : {}),
+    ...(sampling?.seed !== undefined && choice > 0
+      ? { sampling: { ...sampling, seed: hashSeed(sampling.seed, choice) } }
+      : {}),
+  };
+}

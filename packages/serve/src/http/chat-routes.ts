@@ -1,0 +1,116 @@
+import type { ChatAnswer } from "@cria/rollout";
+import type { Context, Hono } from "hono";
+import { routePath } from "hono/route";
+import type { ResponseMemory } from "../model/response-memory.js";
+import type { SessionRecord } from "../model/sessions.js";
+import { anthropicMessages } from "../protocol/anthropic.js";
+import { readMessagesBody } from "../protocol/anthropic-request.js";
+import { openAiChat } from "../protocol/openai-chat.js";
+import type { AnswerContext, AnswerStream, ChatCall, Protocol } from "../protocol/protocol.js";
+import { type OutputItem, ResponsesStream, writeResponse } from "../protocol/responses.js";
+import { type ResponsesCall, readResponsesBody } from "../protocol/responses-request.js";
+import { askModel } from "./answer-chat.js";
+import type { Endpoint } from "./endpoint.js";
+import { receiveJson } from "./receive-json.js";
+import type { ServeEnv } from "./serve-env.js";
+import { streamEvents } from "./stream-events.js";
+
+type Serving = Context<ServeEnv>;
+
+/** How one call is answered, whatever its protocol. */
+interface Exchange<Call extends ChatCall> {
+  call: Call;
+  record: SessionRecord;
+  answer: (answers: readonly ChatAnswer[], context: AnswerContext) => object;
+  stream: (context: AnswerContext) => AnswerStream;
+}
+
+/** Conversations, in each protocol. */
+export function addChatRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void {
+  const receive = (c: Serving) => receiveJson(c.req.raw, endpoint.limits.bodyBytes);
+  const addProtocol = <Call extends ChatCall>(path: string, protocol: Protocol<Call>) =>
+    app.post(path, async (c) => {
+      const call = protocol.read(await receive(c));
+      return respond(c, endpoint, {
+        call,
+        record: findRecord(c, endpoint, call),
+        answer: (answers, context) => protocol.answer(call, answers, context),
+        stream: (context) => protocol.stream(call, context),
+      });
+    });
+  addProtocol("/v1/chat/completions", openAiChat);
+  addProtocol("/v1/messages", anthropicMessages);
+  app.post("/v1/messages/count_tokens", async (c) => {
+    const { request } = readMessagesBody(await receive(c));
+    return c.json({ input_tokens: await endpoint.model.countTokens(request) });
+  });
+  app.post("/v1/responses", async (c) => {
+    const id = c.get("session");
+    const memory = id === null ? endpoint.sessions.anonymousResponses : endpoint.sessions.use(id).responses;
+    const call = readResponsesBody(await receive(c), memory);
+    return respond(c, endpoint, makeResponsesExchange(call, findRecord(c, endpoint, call), memory));
+  });
+}
+
+function findRecord(c: Serving, { sessions }: Endpoint, { request }: ChatCall): SessionRecord {
+  const id = c.get("session");
+  return id === null ? sessions.useAnonymous(request) : sessions.use(id);
+}
+
+function makeResponsesExchange(
+  call: ResponsesCall,
+  record: SessionRecord,
+  memory: ResponseMemory,
+): Exchange<ResponsesCall> {
+  // Also what clients ask not to store: agents that continue such a response lose nothing.
+  const remember = (answer: ChatAnswer, { id, output }: { id: string; output: readonly OutputItem[] }) =>
+    memory.remember(id, [...call.history, answer.message], output);
+  return {
+    call,
+    record,
+    answer: ([answer], context) => {
+      const response = writeResponse(call, answer!, context);
+      remember(answer!, response);
+      return response;
+    },
+    stream: (context) => new ResponsesStream(call, context, remember),
+  };
+}
+
+async function respond<Call extends ChatCall>(
+  c: Serving,
+  endpoint: Endpoint,
+  { call, record, answer, stream }: Exchange<Call>,
+): Promise<Response> {
+  const started = performance.now();
+  const route = routePath(c, -1);
+  const seconds = () => (performance.now() - started) / 1000;
+  const context = endpoint.makeContext();
+  if (!call.stream) {
+    const answers = await askModel(endpoint, { call, record, signal: c.req.raw.signal, onEvent: () => undefined });
+    endpoint.metrics.countAnswer(route, seconds());
+    return c.json(answer(answers, context));
+  }
+  const writer = stream(context);
+  return streamEvents<ChatAnswer[]>({
+    endpoint,
+    parts: {
+      begin: () => writer.begin(),
+      end: (answers) => writer.end(answers),
+      fail: (error) => writer.fail(error),
+    },
+    work: async (send, signal) => {
+      const answers = await askModel(endpoint, {
+        call,
+        record,
+        signal,
+        onEvent: (choice, event) => send(writer.add(choice, event)),
+      });
+      endpoint.metrics.countAnswer(route, seconds());
+      return answers;
+    },
+    signal: c.req.raw.signal,
+    hangUp: () => c.env?.outgoing?.destroy(),
+    onBegin: () => endpoint.metrics.countFirstEvent(route, seconds()),
+  });
+}

@@ -1,0 +1,168 @@
+import { randomUUID } from "node:crypto";
+import type { ServedModel } from "../model/served-model.js";
+import { Sessions } from "../model/sessions.js";
+import type { AnswerContext } from "../protocol/protocol.js";
+import { RequestError } from "../request-error.js";
+import { type Authenticate, authenticateByKey, type OriginRules } from "./access.js";
+import { Gate } from "./gate.js";
+import { Metrics } from "./metrics.js";
+
+/** What requests may take. All numbers are at least 1. */
+export interface EndpointLimits {
+  /** Bytes of a body; default 2 MB. */
+  bodyBytes: number;
+  /** Tokens of an answer; default: what the context leaves. */
+  answerTokens: number;
+  /** Calls of the model at once; default: as many conversations as the model computes at once. */
+  running: number;
+  /** Calls that may wait; default 1024. */
+  waiting: number;
+  /** Bytes of a stream that wait for a slow client; default 1 MB. */
+  streamBytes: number;
+  /** Milliseconds that a client of a stream may take nothing; default 30 000. */
+  stallMs: number;
+  /** Milliseconds between signs of life in a stream; default 15 000. */
+  keepAliveMs: number;
+  /** Milliseconds after which a stream begins although nothing was sampled yet; default 5000. */
+  beginMs: number;
+  /** Sessions; default 4096. */
+  sessions: number;
+  /** Tokens of the conversations kept for requests without a session; default 2^21. */
+  anonymousTokens: number;
+}
+
+export interface EndpointOptions {
+  model: ServedModel;
+  limits?: Partial<EndpointLimits>;
+  /** What sessions draw from, with their ids; default 0. */
+  seed?: number;
+  /** Whether requests may name sessions that nobody made; default true. */
+  implicitSessions?: boolean;
+  /** Default: everyone, as `authenticateByKey(null)`. */
+  authenticate?: Authenticate;
+  /** Default: any host, no other origin. */
+  origins?: OriginRules;
+}
+
+/** What all routes share. */
+export class Endpoint {
+  readonly model: ServedModel;
+  readonly limits: EndpointLimits;
+  readonly gate: Gate;
+  readonly sessions: Sessions;
+  readonly metrics: Metrics;
+  readonly authenticate: Authenticate;
+  readonly origins: OriginRules;
+  private readonly ending = new AbortController();
+  private isDraining = false;
+  private readonly startedAt = Math.floor(Date.now() / 1000);
+
+  constructor(options: EndpointOptions) {
+    const { model, seed = 0, implicitSessions = true, limits = {} } = options;
+    this.model = model;
+    this.limits = {
+      bodyBytes: 2_000_000,
+      answerTokens: Number.MAX_SAFE_INTEGER,
+      running: model.maxSequences,
+      waiting: 1024,
+      streamBytes: 1_000_000,
+      stallMs: 30_000,
+      keepAliveMs: 15_000,
+      beginMs: 5000,
+      sessions: 4096,
+      anonymousTokens: 2 ** 21,
+      ...Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined)),
+    };
+    this.gate = new Gate(this.limits);
+    this.sessions = new Sessions({
+      model,
+      seed,
+      implicit: implicitSessions,
+      most: this.limits.sessions,
+      mostAnonymousTokens: this.limits.anonymousTokens,
+    });
+    this.metrics = new Metrics({
+      running: () => this.gate.running,
+      waiting: () => this.gate.waiting,
+      sessions: () => this.sessions.size,
+      anonymousSessions: () => this.sessions.anonymousSize,
+      policyVersion: () => model.policyVersion,
+      inEngine: () => model.countInUse(),
+    });
+    this.authenticate = options.authenticate ?? authenticateByKey(null);
+    this.origins = options.origins ?? { hosts: null, cors: [] };
+  }
+
+  /** Aborts when the endpoint ends. */
+  get signal(): AbortSignal {
+    return this.ending.signal;
+  }
+
+  get draining(): boolean {
+    return this.isDraining;
+  }
+
+  get created(): number {
+    return this.startedAt;
+  }
+
+  makeContext(): AnswerContext {
+    const { model } = this;
+    return {
+      id: randomUUID().replaceAll("-", ""),
+      created: Math.floor(Date.now() / 1000),
+      model: model.name,
+      fingerprint: model.fingerprint,
+      spell: (ids) => model.spell(ids),
+    };
+  }
+
+  /** @throws RequestError 503 once the server is ending. */
+  checkOpen(): void {
+    if (this.isDraining) throw makeEnding();
+  }
+
+  /**
+   * Takes no more requests, and waits for those that are in: up to `deadlineMs`, after which they are aborted.
+   * @returns how many were aborted.
+   */
+  async drain(deadlineMs: number): Promise<number> {
+    this.isDraining = true;
+    let timer: NodeJS.Timeout | undefined;
+    let aborted = 0;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(() => {
+        aborted = this.gate.running + this.gate.waiting;
+        this.ending.abort(makeEnding());
+        resolve();
+      }, deadlineMs);
+    });
+    const done = (async () => {
+      // Who waits is let in when another leaves.
+      while (this.gate.running + this.gate.waiting > 0) {
+        await this.gate.drain();
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    })();
+    await Promise.race([late, done]);
+    clearTimeout(timer);
+    await this.gate.drain();
+    return aborted;
+  }
+
+  /** Ends all sessions and whatever still runs. */
+  dispose(): void {
+    this.isDraining = true;
+    if (!this.ending.signal.aborted) this.ending.abort(makeEnding());
+    this.sessions.dispose();
+  }
+}
+
+function makeEnding(): RequestError {
+  return new RequestError(503, "is ending", {
+    code: "serve/ending",
+    subject: "server",
+    remedy: "try again when it has been started anew",
+    retryAfter: 5,
+  });
+}

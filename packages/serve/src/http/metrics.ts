@@ -1,0 +1,112 @@
+import type { ChatUsage } from "@cria/rollout";
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+
+/** What is read when somebody asks for the metrics. */
+export interface MetricSources {
+  running: () => number;
+  waiting: () => number;
+  sessions: () => number;
+  anonymousSessions: () => number;
+  policyVersion: () => number;
+  inEngine: () => { sequences: number; requests: number } | null;
+}
+
+const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+
+/** Prometheus metrics of one endpoint. */
+export class Metrics {
+  private readonly registry = new Registry();
+  private readonly requests: Counter<"route" | "status">;
+  private readonly seconds: Histogram<"route">;
+  private readonly firstEvent: Histogram<"route">;
+  private readonly promptTokens: Counter;
+  private readonly reusedTokens: Counter;
+  private readonly completionTokens: Counter;
+  private readonly cut: Counter<"reason">;
+  private readonly failures: Counter;
+
+  constructor(sources: MetricSources) {
+    const registers = [this.registry];
+    const counter = (name: string, help: string) => new Counter({ name: `cria_${name}`, help, registers });
+    this.requests = new Counter({
+      name: "cria_requests_total",
+      help: "Requests by route and status.",
+      labelNames: ["route", "status"],
+      registers,
+    });
+    this.seconds = new Histogram({
+      name: "cria_answer_seconds",
+      help: "From a request to the end of its answer.",
+      labelNames: ["route"],
+      buckets: SECONDS,
+      registers,
+    });
+    this.firstEvent = new Histogram({
+      name: "cria_first_event_seconds",
+      help: "From a request to the first piece of its answer, where it is streamed.",
+      labelNames: ["route"],
+      buckets: SECONDS,
+      registers,
+    });
+    this.promptTokens = counter("prompt_tokens_total", "Tokens before answers.");
+    this.reusedTokens = counter("reused_tokens_total", "Tokens before answers whose KV was there already.");
+    this.completionTokens = counter("completion_tokens_total", "Tokens sampled.");
+    this.failures = counter("stream_failures_total", "Streams that ended with an error.");
+    this.cut = new Counter({
+      name: "cria_streams_cut_total",
+      help: "Streams whose client was too slow, or went away.",
+      labelNames: ["reason"],
+      registers,
+    });
+    const gauge = (name: string, help: string, read: () => number) =>
+      new Gauge({
+        name: `cria_${name}`,
+        help,
+        registers,
+        collect() {
+          this.set(read());
+        },
+      });
+    gauge("requests_running", "Calls of the model that run now.", sources.running);
+    gauge("requests_waiting", "Calls of the model that wait for their turn.", sources.waiting);
+    gauge("sessions", "Sessions that clients made or named.", sources.sessions);
+    gauge("anonymous_conversations", "Conversations that are kept without a session.", sources.anonymousSessions);
+    gauge("policy_version", "Updates that the policy has seen.", sources.policyVersion);
+    gauge("engine_sequences", "Sequences that exist in the engine.", () => sources.inEngine()?.sequences ?? Number.NaN);
+    gauge("engine_requests", "Requests in flight in the engine.", () => sources.inEngine()?.requests ?? Number.NaN);
+  }
+
+  get contentType(): string {
+    return this.registry.contentType;
+  }
+
+  write(): Promise<string> {
+    return this.registry.metrics();
+  }
+
+  countRequest(route: string, status: number): void {
+    this.requests.inc({ route, status: String(status) });
+  }
+
+  countAnswer(route: string, seconds: number): void {
+    this.seconds.observe({ route }, seconds);
+  }
+
+  countFirstEvent(route: string, seconds: number): void {
+    this.firstEvent.observe({ route }, seconds);
+  }
+
+  countUsage({ promptTokens, reusedTokens, completionTokens }: ChatUsage): void {
+    this.promptTokens.inc(promptTokens);
+    this.reusedTokens.inc(reusedTokens);
+    this.completionTokens.inc(completionTokens);
+  }
+
+  countCut(reason: "slow" | "gone"): void {
+    this.cut.inc({ reason });
+  }
+
+  countFailure(): void {
+    this.failures.inc();
+  }
+}

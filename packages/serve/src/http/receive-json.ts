@@ -1,0 +1,82 @@
+import { RequestError } from "../request-error.js";
+
+/** Deepest nesting of a body: what reads it recursively must not run out of stack. */
+const MOST_DEPTH = 128;
+
+/**
+ * A request's body as JSON. It is counted while it arrives: of one that is too long no more than the limit is held.
+ * @param most bytes.
+ * @throws RequestError 413, 415 or 400.
+ */
+export async function receiveJson(request: Request, most: number): Promise<unknown> {
+  const encoding = request.headers.get("content-encoding");
+  if (encoding !== null && encoding !== "identity")
+    throw new RequestError(415, "is compressed", {
+      code: "serve/bad-encoding",
+      subject: "body",
+      expected: "a body without Content-Encoding",
+      received: encoding.slice(0, 40),
+    });
+  const length = Number(request.headers.get("content-length") ?? 0);
+  if (length > most) throw makeTooLong(most, `${length} bytes`);
+  const bytes = await receive(request, most);
+  const text = decode(bytes);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw makeBad("JSON", bytes.length === 0 ? "nothing" : (error as Error).message.slice(0, 200));
+  }
+  checkDepth(value);
+  return value;
+}
+
+async function receive(request: Request, most: number): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  const reader = request.body?.getReader();
+  while (reader) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    length += value.byteLength;
+    if (length > most) {
+      await reader.cancel().catch(() => undefined);
+      throw makeTooLong(most, `more than ${most} bytes`);
+    }
+    chunks.push(value);
+  }
+  return Buffer.concat(chunks, length);
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw makeBad("text in UTF-8", "other bytes");
+  }
+}
+
+/** Without recursion, since the depth is what is not known yet. */
+function checkDepth(value: unknown): void {
+  let level: object[] = typeof value === "object" && value !== null ? [value] : [];
+  for (let depth = 1; level.length > 0; depth++) {
+    if (depth > MOST_DEPTH) throw makeBad(`at most ${MOST_DEPTH} lists and mappings in one another`, "more");
+    level = level.flatMap((each) =>
+      Object.values(each).filter((entry) => typeof entry === "object" && entry !== null),
+    ) as object[];
+  }
+}
+
+function makeTooLong(most: number, received: string): RequestError {
+  return new RequestError(413, "is too long", {
+    code: "serve/body-too-long",
+    subject: "body",
+    expected: `at most ${most} bytes`,
+    received,
+    remedy: "send less, or start the server with a larger --max-body",
+  });
+}
+
+function makeBad(expected: string, received: string): RequestError {
+  return new RequestError(400, "cannot be read", { code: "serve/bad-body", subject: "body", expected, received });
+}

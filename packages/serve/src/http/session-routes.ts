@@ -1,0 +1,58 @@
+import type { Hono } from "hono";
+import { z } from "zod";
+import type { SessionRecord } from "../model/sessions.js";
+import { readFields } from "../protocol/read-fields.js";
+import { refuseField } from "../request-error.js";
+import type { Endpoint } from "./endpoint.js";
+import { receiveJson } from "./receive-json.js";
+import type { ServeEnv } from "./serve-env.js";
+
+const MOST_TEXT = 65_536;
+
+const createSchema = z.object({
+  id: z.string().nullish(),
+  seed: z.number().int().min(0).max(0xffff_ffff).nullish(),
+  metadata: z.unknown().optional(),
+});
+
+const rewardSchema = z.object({
+  reward: z.number().nullish(),
+  node: z.string().nullish(),
+  text: z.string().max(MOST_TEXT).nullish(),
+});
+
+/** Sessions: made, rewarded, ended and read. */
+export function addSessionRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void {
+  const { sessions, limits } = endpoint;
+  const receive = (request: Request) => receiveJson(request, limits.bodyBytes);
+
+  app.post("/sessions", async (c) => {
+    endpoint.checkOpen();
+    const hasBody = (c.req.header("content-length") ?? "0") !== "0" || c.req.header("transfer-encoding") !== undefined;
+    const given = readFields(createSchema, hasBody ? await receive(c.req.raw) : {});
+    const { id, seed, metadata } = given;
+    return c.json(describe(sessions.create({ id: id ?? undefined, seed: seed ?? undefined, metadata })), 201);
+  });
+
+  app.get("/sessions/:session", (c) => c.json(describe(sessions.get(c.req.param("session")))));
+
+  app.post("/sessions/:session/reward", async (c) => {
+    const record = sessions.get(c.req.param("session"));
+    const { reward = null, node = null, text = null } = readFields(rewardSchema, await receive(c.req.raw));
+    if (reward === null && text === null) throw refuseField("reward", "a number, or a text in text", "neither");
+    if (reward !== null) record.session.reward(reward, node ?? undefined);
+    record.rewards.push({ reward, node, text });
+    return c.json({ object: "session.reward", session: record.id, reward, node, text });
+  });
+
+  app.post("/sessions/:session/end", (c) => c.json({ ...describe(sessions.end(c.req.param("session"))), ended: true }));
+
+  app.get("/sessions/:session/trajectory", (c) => {
+    const record = sessions.get(c.req.param("session"));
+    return c.json({ ...describe(record), ...record.session.describe(), rewards: record.rewards });
+  });
+}
+
+function describe({ id, metadata, running, tokens }: SessionRecord) {
+  return { object: "session", id, base_path: `/sessions/${id}/v1`, running, tokens, metadata: metadata ?? null };
+}

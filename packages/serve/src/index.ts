@@ -1,0 +1,16 @@
+export {
+  type Admission,
+  type Authenticate,
+  authenticateByKey,
+  checkExposure,
+  isLoopback,
+  type OriginRules,
+} from "./http/access.js";
+export { createApp } from "./http/create-app.js";
+export { Endpoint, type EndpointLimits, type EndpointOptions } from "./http/endpoint.js";
+export { type Listening, type ListenOptions, listen } from "./http/listen.js";
+export { type ServeEngineOptions, serveEngine } from "./model/serve-engine.js";
+export type { ServedModel, ServedSession, TextAnswer, TextOptions, TextRequest } from "./model/served-model.js";
+export { type ReportedReward, type SessionRecord, Sessions, type SessionsOptions } from "./model/sessions.js";
+export type { SpelledToken } from "./protocol/protocol.js";
+export { type FailureStatus, RequestError } from "./request-error.js";

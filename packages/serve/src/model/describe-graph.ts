@@ -1,0 +1,51 @@
+import { type AnswerNode, type ChatSession, type InputNode, isAnswer, listAnswers } from "@cria/rollout";
+
+/**
+ * A session's record as JSON: the nodes of its graph, each after its parent, with the tokens that it added. `mask` is 1 for
+ * sampled tokens, which alone have logprobs.
+ */
+export function describeGraph(session: ChatSession): object {
+  const nodes: object[] = [];
+  const add = (node: InputNode | AnswerNode): void => {
+    if (isAnswer(node)) {
+      if (!node.said) return;
+      nodes.push(describeAnswer(node));
+      for (const input of node.inputs.values()) add(input);
+      return;
+    }
+    nodes.push(describeInput(node));
+    for (const answer of listAnswers(node)) add(answer);
+  };
+  for (const root of session.graph.roots.values()) add(root);
+  return { nodes, outcome: session.outcome, node_rewards: session.rewards, metrics: session.metrics };
+}
+
+function describeInput({ id, parent, messages, tools, tokenIds }: InputNode) {
+  return {
+    id,
+    parent: parent?.id ?? null,
+    kind: "input",
+    messages,
+    ...(parent === null && tools.length > 0 ? { tools } : {}),
+    token_ids: tokenIds ? [...tokenIds] : null,
+    mask: 0,
+  };
+}
+
+function describeAnswer({ id, parent, said }: AnswerNode) {
+  const { message, finishReason, tokenIds, logprobs, constrained, policyVersion, startedAt, endedAt } = said!;
+  return {
+    id,
+    parent: parent.id,
+    kind: "answer",
+    messages: [message],
+    finish_reason: finishReason,
+    token_ids: [...tokenIds],
+    logprobs: [...logprobs],
+    mask: 1,
+    ...(constrained ? { constrained: [...constrained] } : {}),
+    policy_version: policyVersion,
+    started_at: startedAt,
+    ended_at: endedAt,
+  };
+}

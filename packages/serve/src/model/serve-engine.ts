@@ -1,0 +1,134 @@
+import { DataError, hashSeed, type PolicyEngine } from "@cria/core";
+import { type ChatRequest, type ChatSampling, ChatSession, type ChatSessionOptions } from "@cria/rollout";
+import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import type { SpelledToken } from "../protocol/protocol.js";
+import { describeGraph } from "./describe-graph.js";
+import type { ServedModel, ServedSession, TextAnswer, TextOptions, TextRequest } from "./served-model.js";
+
+export interface ServeEngineOptions
+  extends Pick<ChatSessionOptions, "format" | "sampling" | "enforceSampling" | "limits" | "stop" | "onWarning"> {
+  engine: PolicyEngine;
+  tokenizer: DeltaTokenizer;
+  /** For clients. */
+  name: string;
+  /** Names what answers depend on; a function where it changes, as with an adapter that is swapped. */
+  fingerprint: string | (() => string);
+  /** Updates that the policy has seen; default 0. */
+  policyVersion?: () => number;
+  /** Bytes of a token, where the vocabulary's file is at hand; default: those of its text. */
+  bytesOf?: (tokenId: number) => Uint8Array | null;
+  /** What the engine holds; default: not known. */
+  countInUse?: ServedModel["countInUse"];
+}
+
+/** The text that stands for bytes that are no whole character. */
+const PARTIAL = "\ufffd";
+
+/** A model that is served straight from an engine in this process. */
+export function serveEngine(options: ServeEngineOptions): ServedModel {
+  const { engine, tokenizer, name, fingerprint, policyVersion = () => 0, countInUse = () => null } = options;
+  const spelled = new Map<number, SpelledToken>();
+  const spellOne = (id: number): SpelledToken => {
+    const text = engine.detokenize([id]);
+    const bytes = options.bytesOf?.(id) ?? (text.includes(PARTIAL) ? null : new TextEncoder().encode(text));
+    return { text, bytes };
+  };
+  return {
+    name,
+    contextSize: engine.info.contextSize,
+    maxSequences: engine.info.maxSequences,
+    get fingerprint() {
+      return typeof fingerprint === "string" ? fingerprint : fingerprint();
+    },
+    get policyVersion() {
+      return policyVersion();
+    },
+    countInUse,
+    openSession: ({ id, seed }) => openSession(options, id, seed),
+    countTokens: async ({ messages, tools }: ChatRequest) => tokenizer.encodePrompt(messages, tools).length,
+    complete: (request, given) => completeText(options, request, given),
+    spell: (tokenIds) =>
+      Array.from(tokenIds, (id) => {
+        const known = spelled.get(id) ?? spellOne(id);
+        spelled.set(id, known);
+        return known;
+      }),
+  };
+}
+
+function openSession(options: ServeEngineOptions, id: string, seed: number): ServedSession {
+  const session = new ChatSession({ ...options, id, seed });
+  return {
+    id,
+    name: options.name,
+    complete: (request, given) => session.complete(request, given),
+    reward: (value, node) => session.reward(value, node),
+    describe: () => describeGraph(session),
+    dispose: () => session.dispose(),
+  };
+}
+
+/** Text goes on as text: nothing of a template, and control tokens that it spells are control tokens. */
+async function completeText(
+  { engine, sampling = {}, enforceSampling = false, stop = [] }: ServeEngineOptions,
+  request: TextRequest,
+  { signal, onText }: TextOptions = {},
+): Promise<TextAnswer> {
+  signal?.throwIfAborted();
+  const promptTokenIds =
+    typeof request.prompt === "string"
+      ? addBos(engine, engine.tokenize(request.prompt))
+      : Int32Array.from(request.prompt);
+  const room = engine.info.contextSize - promptTokenIds.length;
+  if (promptTokenIds.length === 0) throw refusePrompt("chat/bad-request", "is empty", "at least one token", "none");
+  if (room < 1)
+    throw refusePrompt(
+      "chat/context-length",
+      "is too long",
+      `fewer than ${engine.info.contextSize} tokens`,
+      `${promptTokenIds.length} tokens`,
+    );
+  const chosen = enforceSampling ? sampling : { ...sampling, ...request.sampling };
+  const sequence = engine.createSequence();
+  try {
+    const result = await sequence.generate(promptTokenIds, {
+      ...chosen,
+      seed: chooseSeed(chosen, request),
+      maxTokens: Math.min(room, request.maxTokens),
+      stopStrings: [...stop, ...(request.stop ?? [])],
+      signal,
+      onText,
+    });
+    if (result.finishReason === "aborted") throw signal?.reason ?? new Error("aborted");
+    return {
+      text: result.text,
+      finishReason: result.finishReason,
+      promptTokenIds,
+      tokenIds: result.tokenIds,
+      logprobs: result.logprobs,
+      usage: {
+        promptTokens: promptTokenIds.length,
+        completionTokens: result.tokenIds.length,
+        reusedTokens: Math.max(0, promptTokenIds.length - result.stats.prefillTokens),
+      },
+      sibling: request.sibling,
+    };
+  } finally {
+    sequence.dispose();
+  }
+}
+
+/** Without a seed each request draws its own, as clients expect of requests that nobody records. */
+function chooseSeed({ seed }: ChatSampling, { sibling }: TextRequest): number | undefined {
+  return seed === undefined || sibling === 0 ? seed : hashSeed(seed, sibling);
+}
+
+function addBos({ info }: PolicyEngine, ids: Int32Array): Int32Array {
+  return info.addBos && info.bosToken !== null && ids[0] !== info.bosToken
+    ? Int32Array.from([info.bosToken, ...ids])
+    : ids;
+}
+
+function refusePrompt(code: string, summary: string, expected: string, received: string): DataError {
+  return new DataError(summary, { code, subject: "prompt", expected, received });
+}

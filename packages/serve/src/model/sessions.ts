@@ -1,0 +1,204 @@
+import { createHash, randomUUID } from "node:crypto";
+import { hashSeed } from "@cria/core";
+import type { ChatAnswer, ChatRequest } from "@cria/rollout";
+import { RequestError, refuseField } from "../request-error.js";
+import { ResponseMemory } from "./response-memory.js";
+import type { ServedModel, ServedSession } from "./served-model.js";
+
+export interface SessionsOptions {
+  model: ServedModel;
+  /** What sessions draw from, with their ids: the same id has the same seed. */
+  seed: number;
+  /** Whether a request may name a session that nobody made; it is made then. */
+  implicit: boolean;
+  /** Most sessions; those that have been idle for longest make room. */
+  most: number;
+  /** Most tokens that the records of requests without a session hold; the conversation that was idle for longest goes first. */
+  mostAnonymousTokens: number;
+}
+
+/** A reward as it was reported. */
+export interface ReportedReward {
+  reward: number | null;
+  node: string | null;
+  text: string | null;
+}
+
+/** A session and what the endpoint keeps beside it. */
+export interface SessionRecord {
+  readonly id: string;
+  readonly session: ServedSession;
+  readonly responses: ResponseMemory;
+  readonly rewards: ReportedReward[];
+  /** Aborts when the session ends. */
+  readonly controller: AbortController;
+  metadata: unknown;
+  /** Requests in it now. */
+  running: number;
+  /** Tokens of all its answers and their prompts. */
+  tokens: number;
+}
+
+const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+
+/** Most ids of ended sessions that are remembered, so that a late request is told so. */
+const MOST_ENDED = 4096;
+
+/**
+ * All sessions. Requests without one share memory by the beginning of their conversation, up to the first message of a user: so
+ * turns of one conversation meet, and memory is given back conversation by conversation.
+ */
+export class Sessions {
+  private readonly named = new Map<string, SessionRecord>();
+  private readonly anonymous = new Map<string, SessionRecord>();
+  private readonly ended = new Set<string>();
+  /** Of all requests without a session. */
+  private readonly responses = new ResponseMemory();
+  private anonymousTokens = 0;
+
+  constructor(private readonly options: SessionsOptions) {}
+
+  /** Sessions that clients named or made. */
+  get size(): number {
+    return this.named.size;
+  }
+
+  get anonymousSize(): number {
+    return this.anonymous.size;
+  }
+
+  /** @throws RequestError 409 when there is one of that id, or was; 400 for an id that is none; 429 when all are in use. */
+  create({ id, seed, metadata }: { id?: string; seed?: number; metadata?: unknown } = {}): SessionRecord {
+    if (id !== undefined && (this.named.has(id) || this.ended.has(id)))
+      throw new RequestError(409, "exists already", {
+        code: "serve/session-exists",
+        subject: `session ${id}`,
+        field: "id",
+      });
+    const record = this.open(id ?? randomUUID(), seed);
+    record.metadata = metadata;
+    return record;
+  }
+
+  /** @throws RequestError 404 for a session that is not known, 410 for one that has ended. */
+  get(id: string): SessionRecord {
+    const record = this.named.get(id);
+    if (record) return touch(this.named, id, record);
+    const hasEnded = this.ended.has(id);
+    throw new RequestError(hasEnded ? 410 : 404, hasEnded ? "has ended" : "is not known", {
+      code: hasEnded ? "serve/session-ended" : "serve/unknown-session",
+      subject: `session ${id.slice(0, 128)}`,
+      remedy: "make one with POST /sessions",
+    });
+  }
+
+  /** The session that a request names; where that is allowed, made on its first use. */
+  use(id: string): SessionRecord {
+    const isNew = this.options.implicit && !this.named.has(id) && !this.ended.has(id);
+    return isNew ? this.open(id, undefined) : this.get(id);
+  }
+
+  /** The record of a conversation without a session. */
+  useAnonymous(request: ChatRequest): SessionRecord {
+    const key = hashBeginning(request);
+    const record = this.anonymous.get(key);
+    if (record) return touch(this.anonymous, key, record);
+    const made = this.make(key, this.responses, hashSeed(this.options.seed, key));
+    this.anonymous.set(key, made);
+    return made;
+  }
+
+  /** Of requests without a session. */
+  get anonymousResponses(): ResponseMemory {
+    return this.responses;
+  }
+
+  /** Counts an answer, and frees what was idle for longest where too much is held. */
+  count(record: SessionRecord, answer: ChatAnswer): void {
+    const tokens = answer.usage.promptTokens + answer.usage.completionTokens;
+    record.tokens += tokens;
+    if (this.anonymous.get(record.id) !== record) return;
+    this.anonymousTokens += tokens;
+    for (const [key, oldest] of this.anonymous) {
+      if (this.anonymousTokens <= this.options.mostAnonymousTokens && this.anonymous.size <= this.options.most) break;
+      if (oldest.running > 0) continue;
+      this.anonymous.delete(key);
+      this.anonymousTokens -= oldest.tokens;
+      oldest.session.dispose();
+    }
+  }
+
+  /** Ends a session: its requests are aborted, its record is given back for the last time. */
+  end(id: string): SessionRecord {
+    const record = this.get(id);
+    this.drop(record);
+    return record;
+  }
+
+  dispose(): void {
+    for (const record of this.named.values()) this.drop(record);
+    for (const record of this.anonymous.values()) record.session.dispose();
+    this.anonymous.clear();
+  }
+
+  private open(id: string, seed: number | undefined): SessionRecord {
+    if (!SESSION_ID.test(id))
+      throw refuseField(
+        "id",
+        "1 to 128 letters, digits, dots, dashes and underscores",
+        JSON.stringify(id.slice(0, 140)),
+      );
+    this.makeRoom();
+    const record = this.make(id, new ResponseMemory(), seed ?? hashSeed(this.options.seed, id));
+    this.named.set(id, record);
+    return record;
+  }
+
+  private make(id: string, responses: ResponseMemory, seed: number): SessionRecord {
+    const session = this.options.model.openSession({ id, seed });
+    const controller = new AbortController();
+    return { id, session, responses, rewards: [], controller, metadata: undefined, running: 0, tokens: 0 };
+  }
+
+  private makeRoom(): void {
+    if (this.named.size < this.options.most) return;
+    const idle = [...this.named.values()].find((record) => record.running === 0);
+    if (idle) this.drop(idle);
+    else
+      throw new RequestError(429, "has no room for another session", {
+        code: "serve/too-many-sessions",
+        subject: "server",
+        expected: `at most ${this.options.most} sessions`,
+        received: "one more, and all are in use",
+        remedy: "end sessions with POST /sessions/{id}/end",
+        retryAfter: 1,
+      });
+  }
+
+  private drop(record: SessionRecord): void {
+    this.named.delete(record.id);
+    this.ended.add(record.id);
+    for (const id of this.ended) {
+      if (this.ended.size <= MOST_ENDED) break;
+      this.ended.delete(id);
+    }
+    record.controller.abort(
+      new RequestError(410, "has ended", { code: "serve/session-ended", subject: `session ${record.id}` }),
+    );
+    record.session.dispose();
+  }
+}
+
+/** The newest use stands last. */
+function touch(records: Map<string, SessionRecord>, key: string, record: SessionRecord): SessionRecord {
+  records.delete(key);
+  records.set(key, record);
+  return record;
+}
+
+function hashBeginning({ messages, tools = [] }: ChatRequest): string {
+  const first = messages.findIndex(({ role }) => role === "user");
+  const beginning = messages.slice(0, first < 0 ? messages.length : first + 1);
+  const text = JSON.stringify([tools, beginning.map(({ role, content }) => [role, content])]);
+  return `anonymous-${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
+}

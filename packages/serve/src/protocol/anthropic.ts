@@ -1,0 +1,170 @@
+import type { ChatAnswer, ChatEvent, ChatToolCall } from "@cria/rollout";
+import type { RequestError } from "../request-error.js";
+import { type AnthropicCall, RAW_INPUT, readMessagesBody } from "./anthropic-request.js";
+import type { AnswerContext, AnswerStream, Protocol, ServerEvent } from "./protocol.js";
+import { describeNode, listLogprobs, listPromptTokens, listTokens } from "./token-fields.js";
+
+/** `POST /v1/messages`. Fields of tokens are those of chat completions, beside the message. */
+export const anthropicMessages: Protocol<AnthropicCall> = {
+  read: readMessagesBody,
+  answer: (call, [answer], context) => ({
+    ...writeHead(context),
+    content: writeContent(answer!, call.thinking),
+    stop_reason: STOP_REASONS[answer!.finishReason],
+    stop_sequence: null,
+    usage: writeUsage(answer!),
+    ...writeTokens(call, answer!, context),
+  }),
+  stream: (call, context) => new MessageStream(call, context),
+  error: writeAnthropicError,
+};
+
+const STOP_REASONS = { stop: "end_turn", length: "max_tokens", tool_calls: "tool_use" } as const;
+
+const ERROR_TYPES: Partial<Record<number, string>> = {
+  401: "authentication_error",
+  403: "permission_error",
+  404: "not_found_error",
+  410: "not_found_error",
+  413: "request_too_large",
+  429: "rate_limit_error",
+  500: "api_error",
+  503: "overloaded_error",
+};
+
+/** An error as the Anthropic API writes it, in a body and in a stream. */
+export function writeAnthropicError({ status, message }: RequestError) {
+  return { type: "error", error: { type: ERROR_TYPES[status] ?? "invalid_request_error", message } };
+}
+
+function writeHead({ id, model, fingerprint }: AnswerContext) {
+  return { id: `msg_${id}`, type: "message", role: "assistant", model, system_fingerprint: fingerprint };
+}
+
+function writeContent({ message }: ChatAnswer, thinking: boolean): object[] {
+  const { reasoning_content, content, tool_calls = [] } = message;
+  return [
+    ...(thinking && reasoning_content ? [{ type: "thinking", thinking: reasoning_content, signature: SIGNATURE }] : []),
+    ...(content === "" && tool_calls.length > 0 ? [] : [{ type: "text", text: content, citations: null }]),
+    ...tool_calls.map((call) => ({ type: "tool_use", id: call.id, name: call.function.name, input: readInput(call) })),
+  ];
+}
+
+/** Thoughts are given back unsigned: nothing is verified, and what a client changes in them has no effect. */
+const SIGNATURE = "unsigned";
+
+/** The arguments as a mapping; text that is none stands under one key, from where it is read back. */
+function readInput({ function: { arguments: text } }: ChatToolCall): object {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // Below.
+  }
+  return { [RAW_INPUT]: text };
+}
+
+/** Tokens that were evaluated before count as read from a cache, which `input_tokens` leaves out. */
+function writeUsage({ usage }: ChatAnswer) {
+  return {
+    input_tokens: usage.promptTokens - usage.reusedTokens,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: usage.reusedTokens,
+    output_tokens: usage.completionTokens,
+  };
+}
+
+function writeTokens({ wishes }: AnthropicCall, answer: ChatAnswer, context: AnswerContext) {
+  return {
+    ...listPromptTokens(answer, wishes),
+    ...listTokens(answer, wishes),
+    ...(wishes.logprobs ? { logprobs: { content: listLogprobs(answer, context) } } : {}),
+    cria: describeNode(answer),
+  };
+}
+
+/** Blocks one after another: one is open at a time, and each kind of event has its kind of block. */
+class MessageStream implements AnswerStream {
+  private index = -1;
+  private open: "text" | "thinking" | null = null;
+
+  constructor(
+    private readonly call: AnthropicCall,
+    private readonly context: AnswerContext,
+  ) {}
+
+  begin(): ServerEvent[] {
+    const usage = { input_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 };
+    const message = { ...writeHead(this.context), content: [], stop_reason: null, stop_sequence: null, usage };
+    return [name({ type: "message_start", message }), name({ type: "ping" })];
+  }
+
+  add(_choice: number, event: ChatEvent): ServerEvent[] {
+    if (event.type === "tool_call") return this.addCall(event.call);
+    if (event.type === "text")
+      return [
+        ...this.openBlock("text", { type: "text", text: "" }),
+        this.delta({ type: "text_delta", text: event.text }),
+      ];
+    if (!this.call.thinking) return [];
+    return [
+      ...this.openBlock("thinking", { type: "thinking", thinking: "", signature: "" }),
+      this.delta({ type: "thinking_delta", thinking: event.text }),
+    ];
+  }
+
+  end([answer]: readonly ChatAnswer[]): ServerEvent[] {
+    const { message, finishReason } = answer!;
+    // A message has a block at least, as it has where it is not streamed.
+    const empty = this.index < 0 && !message.tool_calls ? this.openBlock("text", { type: "text", text: "" }) : [];
+    return [
+      ...empty,
+      ...this.close(),
+      name({
+        type: "message_delta",
+        delta: { stop_reason: STOP_REASONS[finishReason], stop_sequence: null },
+        usage: writeUsage(answer!),
+        ...writeTokens(this.call, answer!, this.context),
+      }),
+      name({ type: "message_stop" }),
+    ];
+  }
+
+  fail(error: RequestError): ServerEvent[] {
+    return [name(writeAnthropicError(error))];
+  }
+
+  private addCall(call: ChatToolCall): ServerEvent[] {
+    const { id, function: called } = call;
+    const closed = this.close();
+    this.index++;
+    const block = { type: "tool_use", id, name: called.name, input: {} };
+    return [
+      ...closed,
+      name({ type: "content_block_start", index: this.index, content_block: block }),
+      this.delta({ type: "input_json_delta", partial_json: JSON.stringify(readInput(call)) }),
+      name({ type: "content_block_stop", index: this.index }),
+    ];
+  }
+
+  private openBlock(kind: "text" | "thinking", block: object): ServerEvent[] {
+    if (this.open === kind) return [];
+    const closed = this.close();
+    this.open = kind;
+    this.index++;
+    return [...closed, name({ type: "content_block_start", index: this.index, content_block: block })];
+  }
+
+  private close(): ServerEvent[] {
+    if (this.open === null) return [];
+    const signed = this.open === "thinking" ? [this.delta({ type: "signature_delta", signature: SIGNATURE })] : [];
+    this.open = null;
+    return [...signed, name({ type: "content_block_stop", index: this.index })];
+  }
+
+  private delta(delta: object): ServerEvent {
+    return name({ type: "content_block_delta", index: this.index, delta });
+  }
+}
+
+const name = <T extends { type: string }>(data: T): ServerEvent => ({ event: data.type, data });

@@ -1,0 +1,107 @@
+import type { ChatMessage, ToolCall } from "@cria/core";
+import { z } from "zod";
+import { refuseField } from "../request-error.js";
+import type { ChatCall } from "./protocol.js";
+import { readFields } from "./read-fields.js";
+import { readText } from "./read-text.js";
+import {
+  finishMessages,
+  MOST_CHOICES,
+  readFormat,
+  readFunction,
+  readSampling,
+  readStop,
+  readToolChoice,
+  samplingFields,
+  stopField,
+} from "./shared-fields.js";
+
+const callSchema = z.object({
+  id: z.string().nullish(),
+  type: z.string().nullish(),
+  function: z.object({
+    name: z.string(),
+    arguments: z.union([z.string(), z.record(z.string(), z.unknown())]).nullish(),
+  }),
+});
+
+const messageSchema = z.object({
+  role: z.enum(["system", "developer", "user", "assistant", "tool", "function"]),
+  content: z.unknown().optional(),
+  name: z.string().nullish(),
+  tool_calls: z.array(callSchema).nullish(),
+  tool_call_id: z.string().nullish(),
+  reasoning_content: z.string().nullish(),
+  /** As some clients call the same. */
+  reasoning: z.unknown().optional(),
+});
+
+const bodySchema = z.object({
+  messages: z.array(messageSchema).min(1),
+  tools: z.array(z.looseObject({ type: z.string() })).nullish(),
+  tool_choice: z.unknown().optional(),
+  response_format: z.unknown().optional(),
+  max_tokens: z.number().int().min(1).nullish(),
+  max_completion_tokens: z.number().int().min(1).nullish(),
+  stop: stopField,
+  n: z.number().int().min(1).max(MOST_CHOICES).nullish(),
+  stream: z.boolean().nullish(),
+  stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
+  logprobs: z.boolean().nullish(),
+  return_token_ids: z.boolean().nullish(),
+  ...samplingFields,
+});
+
+export interface OpenAiChatCall extends ChatCall {
+  /** Whether a stream's last piece tells the usage. */
+  includeUsage: boolean;
+}
+
+/** A body of `POST /v1/chat/completions`. Fields that are not known are ignored, and so are tools that are no functions. */
+export function readChatBody(body: unknown): OpenAiChatCall {
+  const given = readFields(bodySchema, body);
+  const tools = (given.tools ?? []).flatMap((tool, i) =>
+    tool.type === "function" ? readFunction(tool.function, `tools.${i}.function`) : [],
+  );
+  const sampling = readSampling(given);
+  return {
+    request: {
+      messages: finishMessages(given.messages.map(readMessage), "messages"),
+      tools,
+      toolChoice: readToolChoice(given.tool_choice, tools),
+      responseFormat: readFormat(given.response_format, "response_format"),
+      maxTokens: given.max_completion_tokens ?? given.max_tokens ?? undefined,
+      stop: readStop(given.stop),
+      sampling,
+    },
+    n: given.n ?? 1,
+    stream: given.stream === true,
+    includeUsage: given.stream_options?.include_usage === true,
+    wishes: { ids: given.return_token_ids === true, logprobs: given.logprobs === true },
+  };
+}
+
+function readMessage(given: z.infer<typeof messageSchema>, i: number): ChatMessage {
+  const role = given.role === "developer" ? "system" : given.role === "function" ? "tool" : given.role;
+  const calls = role === "assistant" ? (given.tool_calls ?? []) : [];
+  if (role !== "assistant" && (given.content === null || given.content === undefined))
+    throw refuseField(`messages.${i}.content`, "a text, or a list of parts of text", "nothing");
+  const content = readText(given.content, `messages.${i}.content`, role === "assistant" ? "" : "\n");
+  const reasoning = given.reasoning_content ?? (typeof given.reasoning === "string" ? given.reasoning : undefined);
+  return {
+    role,
+    content,
+    ...(given.name ? { name: given.name } : {}),
+    ...(calls.length > 0 ? { tool_calls: calls.map(readCall) } : {}),
+    ...(role === "tool" && given.tool_call_id ? { tool_call_id: given.tool_call_id } : {}),
+    ...(role === "assistant" && reasoning ? { reasoning_content: reasoning } : {}),
+  };
+}
+
+function readCall({ id, function: called }: z.infer<typeof callSchema>): ToolCall {
+  return {
+    ...(id ? { id } : {}),
+    type: "function",
+    function: { name: called.name, arguments: called.arguments ?? "{}" },
+  };
+}

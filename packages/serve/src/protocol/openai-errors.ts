@@ -1,0 +1,15 @@
+import type { RequestError } from "../request-error.js";
+
+/** An error as the OpenAI API writes it, in a body and in a stream. */
+export function writeOpenAiError(error: RequestError): { error: object } {
+  const { message, code, field, status } = error;
+  return { error: { message, type: nameType(status), param: field ?? null, code } };
+}
+
+function nameType(status: number): string {
+  if (status === 401) return "authentication_error";
+  if (status === 403) return "permission_error";
+  if (status === 404 || status === 410) return "not_found_error";
+  if (status === 429) return "rate_limit_error";
+  return status < 500 ? "invalid_request_error" : "server_error";
+}

@@ -1,0 +1,198 @@
+import type { ChatAnswer, ChatEvent, ChatToolCall } from "@cria/rollout";
+import type { RequestError } from "../request-error.js";
+import { writeOpenAiError } from "./openai-errors.js";
+import type { AnswerContext, AnswerStream, ServerEvent } from "./protocol.js";
+import type { ResponsesCall } from "./responses-request.js";
+import { describeNode, listLogprobs, listPromptTokens, listTokens } from "./token-fields.js";
+
+/** An item of a response's `output`. */
+export interface OutputItem {
+  type: "reasoning" | "message" | "function_call";
+  id: string;
+  status?: string;
+  [key: string]: unknown;
+}
+
+/** The answer to `POST /v1/responses`. */
+export function writeResponse(call: ResponsesCall, answer: ChatAnswer, context: AnswerContext) {
+  return finishResponse(call, answer, listItems(call, answer, context), context);
+}
+
+function finishResponse(call: ResponsesCall, answer: ChatAnswer, output: OutputItem[], context: AnswerContext) {
+  const { usage, finishReason } = answer;
+  const isCut = finishReason === "length";
+  return {
+    ...writeHead(call, context, isCut ? "incomplete" : "completed"),
+    incomplete_details: isCut ? { reason: "max_output_tokens" } : null,
+    output,
+    usage: {
+      input_tokens: usage.promptTokens,
+      input_tokens_details: { cached_tokens: usage.reusedTokens },
+      output_tokens: usage.completionTokens,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: usage.promptTokens + usage.completionTokens,
+    },
+    ...listPromptTokens(answer, call.wishes),
+    ...listTokens(answer, call.wishes),
+    cria: describeNode(answer),
+  };
+}
+
+function writeHead({ echo }: ResponsesCall, context: AnswerContext, status: string) {
+  return {
+    id: `resp_${context.id}`,
+    object: "response",
+    created_at: context.created,
+    status,
+    error: null as object | null,
+    incomplete_details: null as object | null,
+    model: context.model,
+    system_fingerprint: context.fingerprint,
+    output: [] as OutputItem[],
+    parallel_tool_calls: true,
+    reasoning: { effort: null, summary: null },
+    truncation: "disabled",
+    usage: null as object | null,
+    user: null,
+    ...echo,
+  };
+}
+
+function listItems(call: ResponsesCall, answer: ChatAnswer, context: AnswerContext): OutputItem[] {
+  const { reasoning_content, content, tool_calls = [] } = answer.message;
+  const items: OutputItem[] = [];
+  const nextId = (prefix: string) => `${prefix}_${context.id}_${items.length}`;
+  if (reasoning_content) items.push(writeReasoning(nextId("rs"), reasoning_content));
+  if (content !== "" || tool_calls.length === 0)
+    items.push(writeMessage(nextId("msg"), content, call.wishes.logprobs ? listLogprobs(answer, context) : []));
+  for (const each of tool_calls) items.push(writeCall(nextId("fc"), each));
+  return items;
+}
+
+function writeReasoning(id: string, text: string): OutputItem {
+  return { type: "reasoning", id, summary: [], content: [{ type: "reasoning_text", text }], status: "completed" };
+}
+
+function writeMessage(id: string, text: string, logprobs: object[]): OutputItem {
+  const content = [{ type: "output_text", text, annotations: [], logprobs }];
+  return { type: "message", id, status: "completed", role: "assistant", content };
+}
+
+function writeCall(id: string, { id: call_id, function: called }: ChatToolCall): OutputItem {
+  return { type: "function_call", id, call_id, name: called.name, arguments: called.arguments, status: "completed" };
+}
+
+/** The events of a streamed response. Items come one after another; one of text or thoughts is open at a time. */
+export class ResponsesStream implements AnswerStream {
+  private number = 0;
+  private readonly output: OutputItem[] = [];
+  private open: { kind: "message" | "reasoning"; id: string; text: string } | null = null;
+
+  constructor(
+    private readonly call: ResponsesCall,
+    private readonly context: AnswerContext,
+    /** Told of the finished response, before the stream ends. */
+    private readonly onResponse: (answer: ChatAnswer, response: { id: string; output: OutputItem[] }) => void = () =>
+      undefined,
+  ) {}
+
+  begin(): ServerEvent[] {
+    const response = writeHead(this.call, this.context, "in_progress");
+    return [this.event("response.created", { response }), this.event("response.in_progress", { response })];
+  }
+
+  add(_choice: number, event: ChatEvent): ServerEvent[] {
+    if (event.type === "tool_call") return [...this.close(), ...this.addCall(event.call)];
+    const kind = event.type === "text" ? "message" : "reasoning";
+    const opened = this.open?.kind === kind ? [] : [...this.close(), ...this.openItem(kind)];
+    const open = this.open!;
+    open.text += event.text;
+    const more = kind === "message" ? { logprobs: [] } : {};
+    return [...opened, this.event(`${nameText(kind)}.delta`, { ...this.place(open.id), delta: event.text, ...more })];
+  }
+
+  end([answer]: readonly ChatAnswer[]): ServerEvent[] {
+    const { message } = answer!;
+    const isEmpty = this.output.length === 0 && !this.open && !message.tool_calls;
+    const logprobs = this.call.wishes.logprobs ? listLogprobs(answer!, this.context) : [];
+    const closed = [...(isEmpty ? this.openItem("message") : []), ...this.close(logprobs)];
+    const spoken = this.output.findLast(({ type }) => type === "message");
+    if (spoken) (spoken.content as { logprobs: object[] }[])[0]!.logprobs = logprobs;
+    const response = finishResponse(this.call, answer!, this.output, this.context);
+    this.onResponse(answer!, response);
+    return [...closed, this.event(`response.${response.status}`, { response })];
+  }
+
+  fail(error: RequestError): ServerEvent[] {
+    const { code, message } = error;
+    const { error: details } = writeOpenAiError(error);
+    const response = {
+      ...writeHead(this.call, this.context, "failed"),
+      output: this.output,
+      error: { code: error.status < 500 ? code : "server_error", message },
+    };
+    return [this.event("error", { ...details, type: "error" }), this.event("response.failed", { response })];
+  }
+
+  private openItem(kind: "message" | "reasoning"): ServerEvent[] {
+    const id = `${kind === "message" ? "msg" : "rs"}_${this.context.id}_${this.output.length}`;
+    this.open = { kind, id, text: "" };
+    const item =
+      kind === "message"
+        ? { type: kind, id, status: "in_progress", role: "assistant", content: [] }
+        : { type: kind, id, summary: [], content: [], status: "in_progress" };
+    return [
+      this.event("response.output_item.added", { output_index: this.output.length, item }),
+      this.event("response.content_part.added", { ...this.place(id), part: writePart(kind, "", []) }),
+    ];
+  }
+
+  private close(logprobs: object[] = []): ServerEvent[] {
+    if (!this.open) return [];
+    const { kind, id, text } = this.open;
+    this.open = null;
+    const place = this.place(id);
+    const item = kind === "message" ? writeMessage(id, text, logprobs) : writeReasoning(id, text);
+    const events = [
+      this.event(`${nameText(kind)}.done`, { ...place, text, ...(kind === "message" ? { logprobs } : {}) }),
+      this.event("response.content_part.done", { ...place, part: writePart(kind, text, logprobs) }),
+      this.event("response.output_item.done", { output_index: this.output.length, item }),
+    ];
+    this.output.push(item);
+    return events;
+  }
+
+  private addCall(call: ChatToolCall): ServerEvent[] {
+    const output_index = this.output.length;
+    const item = writeCall(`fc_${this.context.id}_${output_index}`, call);
+    this.output.push(item);
+    const at = { item_id: item.id, output_index };
+    const { name, arguments: text } = call.function;
+    return [
+      this.event("response.output_item.added", {
+        output_index,
+        item: { ...item, arguments: "", status: "in_progress" },
+      }),
+      this.event("response.function_call_arguments.delta", { ...at, delta: text }),
+      this.event("response.function_call_arguments.done", { ...at, name, arguments: text }),
+      this.event("response.output_item.done", { output_index, item }),
+    ];
+  }
+
+  private place(id: string) {
+    return { item_id: id, output_index: this.output.length, content_index: 0 };
+  }
+
+  private event(type: string, data: object): ServerEvent {
+    return { event: type, data: { ...data, type, sequence_number: this.number++ } };
+  }
+}
+
+const nameText = (kind: "message" | "reasoning") =>
+  kind === "message" ? "response.output_text" : "response.reasoning_text";
+
+function writePart(kind: "message" | "reasoning", text: string, logprobs: object[]) {
+  return kind === "message"
+    ? { type: "output_text", text, annotations: [], logprobs }
+    : { type: "reasoning_text", text };
+}

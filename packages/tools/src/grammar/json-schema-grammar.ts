@@ -1,0 +1,369 @@
+import { DataError, type JsonSchema } from "@cria/core";
+import { isRecord } from "../parsers/make-call.js";
+import { compileParameters } from "../validate-arguments.js";
+import { arrayGrammar } from "./array-grammar.js";
+import { anyOf, GrammarWriter, literal } from "./grammar-writer.js";
+import { mergeSchemas } from "./merge-schemas.js";
+import { integerGrammar, numberGrammar } from "./number-grammar.js";
+import { objectGrammar } from "./object-grammar.js";
+import { areDisjoint } from "./one-of.js";
+import type { SchemaWriter } from "./schema-writer.js";
+import { stringGrammar } from "./string-grammar.js";
+import { jsonForm, type TextForm } from "./text-form.js";
+
+/**
+ * A grammar (GBNF, for `GenerateOptions.grammar`) of JSON texts that satisfy a JSON Schema. Every text of the grammar is valid;
+ * not every valid value is among them: properties come in the schema's order, only those named unless `additionalProperties` is
+ * there, numbers have at most 16 digits, and white space is that of common printers.
+ *
+ * Known are `type`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `items`, `prefixItems`, `minItems`,
+ * `maxItems`, `minLength`, `maxLength`, `pattern` (without look-around and back references), the formats date, time, date-time,
+ * uuid and email, bounds of numbers, `anyOf`, `oneOf` (where its branches exclude each other), `allOf`, `nullable` and local
+ * `$ref`s, also recursive ones.
+ * @throws DataError for a schema that cannot be said in a grammar, naming the place: what would be valid must not be changed.
+ */
+export function jsonSchemaToGrammar(schema: JsonSchema | boolean): string {
+  const writer = new GrammarWriter();
+  return writer.write(new SchemaGrammar(writer, schema).write(schema, "#"));
+}
+
+const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
+type JsonType = (typeof TYPES)[number];
+
+/** Keywords that change what is valid, of values of one type or (*) of all, and that no grammar here can say. */
+const REFUSED: Record<string, readonly string[]> = {
+  "*": ["not", "if", "$dynamicRef", "$recursiveRef"],
+  object: [
+    "patternProperties",
+    "propertyNames",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "unevaluatedProperties",
+  ],
+  array: ["contains", "uniqueItems", "unevaluatedItems"],
+  string: [],
+  number: ["multipleOf"],
+  integer: ["multipleOf"],
+  boolean: [],
+  null: [],
+};
+/** By which a schema without `type` tells it. */
+const TELLING: [JsonType, readonly string[]][] = [
+  ["object", ["properties", "required", "additionalProperties", "minProperties", "maxProperties", ...REFUSED.object!]],
+  ["array", ["items", "prefixItems", "minItems", "maxItems", ...REFUSED.array!]],
+  ["string", ["minLength", "maxLength", "pattern", "format"]],
+  ["number", ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]],
+];
+const DEEPEST = 100;
+
+/** A schema, and what errors call it. */
+export interface Place {
+  schema: unknown;
+  place: string;
+}
+
+/** Writes JSON Schemas as expressions of one grammar. */
+export class SchemaGrammar implements SchemaWriter {
+  private readonly references = new Map<string, string>();
+  readonly json: TextForm;
+  private depth = 0;
+
+  /**
+   * `root` is where local references start. With `escapesTags` no "<" stands in the JSON, for formats whose marks count inside
+   * strings too.
+   */
+  constructor(
+    readonly writer: GrammarWriter,
+    private readonly root: JsonSchema | boolean,
+    readonly escapesTags = false,
+  ) {
+    this.json = jsonForm(writer, escapesTags);
+  }
+
+  /** Exactly the JSON of a value. */
+  exactly(value: unknown): string {
+    const json = JSON.stringify(value);
+    return literal(this.escapesTags ? json.replaceAll("<", "\\u003c") : json);
+  }
+
+  /** White space between the parts of a JSON text. */
+  get space(): string {
+    return this.writer.rule("space", '"" | " " | "\\n" [ \\t]{0,20}');
+  }
+
+  /** An expression for the JSON of what a schema lets through. `place` names it in errors. */
+  write(schema: unknown, place: string): string {
+    if (schema === true) return this.anyValue();
+    if (!isRecord(schema)) this.refuse(place, "a JSON Schema that something satisfies", JSON.stringify(schema));
+    if (++this.depth > DEEPEST) this.refuse(place, `schemas nested at most ${DEEPEST} deep`, "a deeper one");
+    try {
+      return this.writeSchema(schema, place);
+    } finally {
+      this.depth--;
+    }
+  }
+
+  private writeSchema(schema: JsonSchema, place: string): string {
+    // References are rules, so that a schema may contain itself.
+    if (typeof schema.$ref === "string" && !hasMeaning(without(schema, "$ref")))
+      return this.reference(schema.$ref, place);
+    const parts = this.expand(schema, place);
+    return parts === null
+      ? this.writeTypes(schema, place)
+      : anyOf(parts.map((part) => this.write(part.schema, part.place)));
+  }
+
+  /** All alternatives of a schema, each without references and alternatives of its own. */
+  branches(schema: unknown, place: string): Place[] {
+    if (++this.depth > DEEPEST) this.refuse(place, "alternatives that do not contain themselves", "a reference back");
+    const target = this.dereference(schema, place);
+    const parts = isRecord(target) ? this.expand(target, place) : null;
+    const found =
+      parts === null ? [{ schema: target, place }] : parts.flatMap((part) => this.branches(part.schema, part.place));
+    this.depth--;
+    return found;
+  }
+
+  /** One step: what a schema says by another or by several; null when it speaks for itself. */
+  private expand(schema: JsonSchema, place: string): Place[] | null {
+    if (typeof schema.$ref === "string") return [{ schema: this.dereference(schema, place), place }];
+    if (Array.isArray(schema.allOf)) {
+      const merged = schema.allOf.reduce<JsonSchema>(
+        (sum, part, i) => {
+          const at = `${place}/allOf/${i}`;
+          return this.merge(sum, this.dereference(part, at), at);
+        },
+        without(schema, "allOf"),
+      );
+      return [{ schema: merged, place }];
+    }
+    const key = ["anyOf", "oneOf"].find((one) => schema[one] !== undefined);
+    if (key === undefined) return null;
+    const list = schema[key];
+    if (!Array.isArray(list) || list.length === 0) {
+      this.refuse(`${place}/${key}`, "a list of schemas", JSON.stringify(list));
+    }
+    if (key === "oneOf") this.checkDisjoint(list, place);
+    const base = without(schema, key);
+    const isPlain = !hasMeaning(base);
+    return list.map((branch, i) => {
+      const at = `${place}/${key}/${i}`;
+      return { schema: isPlain ? branch : this.merge(base, this.dereference(branch, at), at), place: at };
+    });
+  }
+
+  private writeTypes(schema: JsonSchema, place: string): string {
+    const values = this.listValues(schema, place);
+    if (values) return anyOf(values.map((value) => this.exactly(value)));
+    const types = this.listTypes(schema, place);
+    return types === null ? this.anyValue() : anyOf(types.map((type) => this.writeType(type, schema, place)));
+  }
+
+  /** The values of `enum` and `const` that satisfy the rest of the schema; null without either. */
+  listValues(schema: JsonSchema, place: string): unknown[] | null {
+    if (schema.enum === undefined && !Object.hasOwn(schema, "const")) return null;
+    const listed = Array.isArray(schema.enum) ? schema.enum : [schema.const];
+    let found: unknown[] = [];
+    try {
+      const validate = compileParameters({ ...schema });
+      found = listed.filter((value) => validate(value));
+    } catch (error) {
+      this.refuse(place, "a JSON Schema", (error as Error).message);
+    }
+    if (found.length === 0) this.refuse(place, "a value that satisfies the rest of the schema", JSON.stringify(listed));
+    return found;
+  }
+
+  /** Null where every type is let through, and nothing is said of any. */
+  listTypes(schema: JsonSchema, place: string): JsonType[] | null {
+    this.refuseKeywords("*", schema, place);
+    const given =
+      schema.type === undefined
+        ? TELLING.filter(([, keys]) => keys.some((key) => key in schema)).map(([type]) => type)
+        : [schema.type].flat();
+    const unknown = given.find((type) => !TYPES.includes(type as JsonType));
+    if (unknown !== undefined) this.refuse(`${place}/type`, TYPES.join(", "), JSON.stringify(unknown));
+    if (given.length === 0) {
+      if (schema.type !== undefined)
+        this.refuse(`${place}/type`, "a type that all parts of the schema let through", "none");
+      return null;
+    }
+    const types = given as JsonType[];
+    return schema.nullable === true && !types.includes("null") ? [...types, "null"] : types;
+  }
+
+  writeType(type: JsonType, schema: JsonSchema, place: string): string {
+    this.refuseKeywords(type, schema, place);
+    switch (type) {
+      case "object":
+        return this.writer.rule("object", objectGrammar(this, schema, place));
+      case "array":
+        return this.writer.rule("array", arrayGrammar(this, schema, place));
+      case "string":
+        return stringGrammar(this, this.json, schema, place);
+      case "boolean":
+        return this.writer.rule("boolean", '"true" | "false"');
+      case "null":
+        return '"null"';
+      default:
+        return this.writer.rule(type, this.writeNumber(type, schema, place));
+    }
+  }
+
+  private writeNumber(type: "number" | "integer", schema: JsonSchema, place: string): string {
+    const number = (key: string, fallback: number) =>
+      typeof schema[key] === "number" ? (schema[key] as number) : fallback;
+    const [least, above] = [number("minimum", -Infinity), number("exclusiveMinimum", -Infinity)];
+    const [most, below] = [number("maximum", Infinity), number("exclusiveMaximum", Infinity)];
+    for (const key of ["exclusiveMinimum", "exclusiveMaximum"]) {
+      if (typeof schema[key] === "boolean")
+        this.refuse(`${place}/${key}`, "a number (as of draft 6)", String(schema[key]));
+    }
+    const bounds = {
+      least: Math.max(least, above),
+      most: Math.min(most, below),
+      exclusiveLeast: above > -Infinity && above >= least,
+      exclusiveMost: below < Infinity && below <= most,
+    };
+    const written = type === "integer" ? integerGrammar(bounds) : numberGrammar(bounds);
+    if (written === null) this.refuse(place, "bounds with a whole number between them", JSON.stringify(bounds));
+    return written;
+  }
+
+  /** Any JSON value, with depth as the model likes. */
+  anyValue(): string {
+    return this.reference("any", "#", () => {
+      const { space } = this;
+      const string = this.json.any(0, Number.POSITIVE_INFINITY);
+      const value = this.references.get("any")!;
+      const object = this.anyObject(value);
+      const array = this.writer.rule("any-array", `"[" ${space} (${value} ("," ${space} ${value})*)? ${space} "]"`);
+      const number = this.writer.rule("number", this.writeNumber("number", {}, "#"));
+      return `${object} | ${array} | ${string} | ${number} | "true" | "false" | "null"`;
+    });
+  }
+
+  anyObject(value = this.anyValue()): string {
+    const { space } = this;
+    const pair = `${this.json.any(0, Number.POSITIVE_INFINITY)} ":" ${space} ${value}`;
+    return this.writer.rule("any-object", `"{" ${space} (${pair} ("," ${space} ${pair})*)? ${space} "}"`);
+  }
+
+  /** A rule for what a reference leads to: it may lead to itself. */
+  private reference(ref: string, place: string, body?: () => string): string {
+    const known = this.references.get(ref);
+    if (known !== undefined) return known;
+    const target = body ? undefined : this.resolve(ref, place);
+    const name = this.writer.open(ref.split("/").at(-1) || "schema");
+    this.references.set(ref, name);
+    this.writer.close(name, body ? body() : this.write(target, ref));
+    return name;
+  }
+
+  /** The schema at the end of a chain of references, which must end. */
+  private resolve(ref: string, place: string): unknown {
+    const seen = new Set<string>();
+    for (let next: string = ref; ; ) {
+      if (seen.has(next))
+        this.refuse(place, "a reference that leads to a schema", `${ref}, which leads back to itself`);
+      seen.add(next);
+      const found = this.lookUp(next, place);
+      if (!isRecord(found) || typeof found.$ref !== "string" || hasMeaning(without(found, "$ref"))) return found;
+      next = found.$ref;
+    }
+  }
+
+  private lookUp(ref: string, place: string): unknown {
+    let at: unknown = ref.startsWith("#") ? this.root : undefined;
+    for (const part of ref.slice(1).split("/").filter(Boolean)) {
+      const key = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+      at = (isRecord(at) || Array.isArray(at)) && Object.hasOwn(at, key) ? (at as JsonSchema)[key] : undefined;
+    }
+    if (at === undefined) this.refuse(`${place}/$ref`, "a place in the same schema, such as #/$defs/name", ref);
+    return at;
+  }
+
+  private dereference(schema: unknown, place: string): unknown {
+    if (!isRecord(schema) || typeof schema.$ref !== "string") return schema;
+    const target = this.resolve(schema.$ref, place);
+    return hasMeaning(without(schema, "$ref")) ? this.merge(without(schema, "$ref"), target, place) : target;
+  }
+
+  private merge(a: JsonSchema, b: unknown, place: string): JsonSchema {
+    if (b === true) return a;
+    if (!isRecord(b)) this.refuse(place, "a JSON Schema that something satisfies", JSON.stringify(b));
+    for (const key of ["anyOf", "oneOf"]) {
+      if (key in a && key in b) this.refuse(`${place}/${key}`, `one ${key} for a value`, "two that both must hold");
+    }
+    const merged = mergeSchemas(a, b);
+    if ("conflict" in merged && typeof merged.conflict === "string" && Object.keys(merged).length === 1) {
+      this.refuse(
+        `${place}/${merged.conflict}`,
+        `${merged.conflict} in one part of the schema only`,
+        "two that both must hold",
+      );
+    }
+    return merged as JsonSchema;
+  }
+
+  private checkDisjoint(branches: readonly unknown[], place: string): void {
+    const resolved = branches.map((branch, i) => this.dereference(branch, `${place}/oneOf/${i}`));
+    for (const [i, one] of resolved.entries()) {
+      for (const other of resolved.slice(0, i)) {
+        if (areDisjoint(one, other)) continue;
+        this.refuse(
+          `${place}/oneOf/${i}`,
+          "branches of which a value can satisfy one alone",
+          "two that may overlap; anyOf lets both through",
+        );
+      }
+    }
+  }
+
+  private refuseKeywords(type: string, schema: JsonSchema, place: string): void {
+    for (const key of REFUSED[type]!) {
+      const value = schema[key];
+      // What says nothing: everything may be there, or repeated, or be a multiple of 1.
+      const saysNothing =
+        value === undefined ||
+        (key.startsWith("unevaluated") && value === true) ||
+        (key === "uniqueItems" && value === false) ||
+        (key === "multipleOf" && value === 1 && type === "integer");
+      if (saysNothing) continue;
+      this.refuse(`${place}/${key}`, "keywords that a grammar can say", key);
+    }
+  }
+
+  refuse(place: string, expected: string, received: string): never {
+    throw new DataError("cannot be written as a grammar", {
+      code: "data/unsupported-schema",
+      subject: `JSON Schema at ${place}`,
+      expected,
+      received: received.length > 200 ? `${received.slice(0, 197)}...` : received,
+      remedy: "simplify the schema there, or sample without a grammar and check afterwards",
+    });
+  }
+}
+
+/** Whether a schema says more than annotations. */
+function hasMeaning(schema: JsonSchema): boolean {
+  const known = new Set([
+    "type",
+    "enum",
+    "const",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "$ref",
+    "nullable",
+    ...Object.values(REFUSED).flat(),
+    ...TELLING.flatMap(([, keys]) => keys),
+  ]);
+  return Object.entries(schema).some(([key, value]) => value !== undefined && known.has(key));
+}
+
+function without(schema: JsonSchema, key: string): JsonSchema {
+  const { [key]: _, ...rest } = schema;
+  return rest;
+}

@@ -1,0 +1,109 @@
+import type { JsonSchema } from "@cria/core";
+import { isRecord } from "../parsers/make-call.js";
+import { literal } from "./grammar-writer.js";
+import type { SchemaWriter } from "./schema-writer.js";
+import { readCount } from "./string-grammar.js";
+
+export interface ObjectProperty {
+  key: string;
+  schema: unknown;
+  isRequired: boolean;
+  place: string;
+}
+
+/** What an object may have, in the schema's order; required ones that it does not name come last. */
+export function listProperties(grammar: SchemaWriter, schema: JsonSchema, place: string): ObjectProperty[] {
+  const properties = isRecord(schema.properties) ? schema.properties : {};
+  const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
+  const listed = Object.entries(properties).flatMap(([key, value]): ObjectProperty[] => {
+    const isRequired = required.includes(key);
+    // `false`: nothing may stand there.
+    if (value === false && !isRequired) return [];
+    return [{ key, schema: value, isRequired, place: `${place}/properties/${key}` }];
+  });
+  const others = required.filter((key) => !Object.hasOwn(properties, key));
+  if (others.length > 0 && schema.additionalProperties === false) {
+    grammar.refuse(`${place}/required`, "properties that the schema allows", others.join(", "));
+  }
+  return [
+    ...listed,
+    ...[...new Set(others)].map((key) => ({
+      key,
+      schema: schema.additionalProperties ?? true,
+      isRequired: true,
+      place: `${place}/additionalProperties`,
+    })),
+  ];
+}
+
+export function objectGrammar(grammar: SchemaWriter, schema: JsonSchema, place: string): string {
+  const { space, writer } = grammar;
+  const properties = listProperties(grammar, schema, place);
+  const more = schema.additionalProperties;
+  const hasMore = more !== undefined && more !== false;
+  const least = readCount(schema.minProperties, 0);
+  const most = readCount(schema.maxProperties, Number.POSITIVE_INFINITY);
+  const required = properties.filter(({ isRequired }) => isRequired).length;
+  const isAny = properties.length === 0 && more === undefined && !isRecord(schema.properties);
+  if (least > required || most < properties.length || (most !== Number.POSITIVE_INFINITY && (hasMore || isAny))) {
+    const key = least > required ? "minProperties" : "maxProperties";
+    grammar.refuse(
+      `${place}/${key}`,
+      "numbers of properties that required and properties already say",
+      String(schema[key]),
+    );
+  }
+  if (isAny) return grammar.anyObject();
+  const pairs = properties.map(
+    ({ key, schema: value, place: at }) => `${grammar.exactly(key)} ":" ${space} ${grammar.write(value, at)}`,
+  );
+  const comma = `"," ${space}`;
+  let another: string | null = null;
+  if (hasMore) {
+    const value = grammar.write(more, `${place}/additionalProperties`);
+    // Properties that are left out by `false` are no additional ones either.
+    const known = [
+      ...properties.map(({ key }) => key),
+      ...Object.keys(isRecord(schema.properties) ? schema.properties : {}),
+    ];
+    another = writer.rule("other-property", `${otherKey(grammar, known)} ":" ${space} ${value}`);
+  }
+  // From the last one on: what may follow when something stands before, and when nothing does.
+  let after = another === null ? "" : `(${comma} ${another})*`;
+  let first = another === null ? "" : `(${another} ${after})?`;
+  for (let i = pairs.length - 1; i >= 0; i--) {
+    const pair = pairs[i]!;
+    const rest = after === "" ? "" : ` ${writer.rule("more", after)}`;
+    first = properties[i]!.isRequired
+      ? `${pair}${rest}`
+      : first === ""
+        ? `(${pair}${rest})?`
+        : `(${pair}${rest} | ${writer.rule("properties", first)})`;
+    after = properties[i]!.isRequired ? `${comma} ${pair}${rest}` : `(${comma} ${pair})?${rest}`;
+  }
+  return first === "" ? `"{" ${space} "}"` : `"{" ${space} ${first} ${space} "}"`;
+}
+
+/** A quoted key without escapes that is none of the known ones. */
+function otherKey(grammar: SchemaWriter, known: readonly string[]): string {
+  const { writer } = grammar;
+  const free = `\\"\\\\\\x00-\\x1f\\x7f${grammar.escapesTags ? "<" : ""}`;
+  const rest = writer.rule("key-rest", `[^${free}]*`);
+  const write = (keys: readonly string[]): string => {
+    const ends = keys.includes("");
+    const heads = [...new Set(keys.filter((key) => key !== "").map((key) => [...key][0]!))];
+    const escaped = heads.map((head) => `\\U${head.codePointAt(0)!.toString(16).padStart(8, "0")}`).join("");
+    const choices = [
+      ...(ends ? [] : ['""']),
+      `[^${escaped}${free}] ${rest}`,
+      ...heads
+        .filter((head) => !/["\\\p{Cc}\p{Cs}]/u.test(head) && !(grammar.escapesTags && head === "<"))
+        .map(
+          (head) =>
+            `${literal(head)} ${write(keys.filter((key) => [...key][0] === head).map((key) => key.slice(head.length)))}`,
+        ),
+    ];
+    return writer.rule("other-key", choices.join(" | "));
+  };
+  return `"\\"" ${write([...new Set(known)])} "\\""`;
+}

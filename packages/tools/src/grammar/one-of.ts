@@ -1,0 +1,46 @@
+import { isRecord } from "../parsers/make-call.js";
+
+/** Whether it is plain that no value satisfies both schemas: by type, by listed values, or by a property that both require. */
+export function areDisjoint(a: unknown, b: unknown): boolean {
+  if (a === false || b === false) return true;
+  if (!isRecord(a) || !isRecord(b)) return false;
+  const [typesOfA, typesOfB] = [listTypes(a), listTypes(b)];
+  if (typesOfA && typesOfB && !typesOfA.some((type) => typesOfB.includes(type))) return true;
+  const [valuesOfA, valuesOfB] = [listValues(a), listValues(b)];
+  if (valuesOfA && valuesOfB && !valuesOfA.some((value) => valuesOfB.includes(value))) return true;
+  if (!isObject(a) || !isObject(b)) return false;
+  const required = (schema: Record<string, unknown>) => (Array.isArray(schema.required) ? schema.required : []);
+  const common = required(a).filter((key) => required(b).includes(key));
+  return common.some((key) => areDisjoint(property(a, key), property(b, key)));
+}
+
+function property(schema: Record<string, unknown>, key: string): unknown {
+  const properties = isRecord(schema.properties) ? schema.properties : {};
+  return Object.hasOwn(properties, key) ? properties[key] : undefined;
+}
+
+function isObject(schema: Record<string, unknown>): boolean {
+  return [schema.type].flat().join() === "object";
+}
+
+function listValues(schema: Record<string, unknown>): string[] | null {
+  const values = Array.isArray(schema.enum) ? schema.enum : Object.hasOwn(schema, "const") ? [schema.const] : null;
+  return values?.map((value) => JSON.stringify(value)) ?? null;
+}
+
+/** Types whose values both may have are called alike: whole numbers are numbers. */
+function listTypes(schema: Record<string, unknown>): string[] | null {
+  const typeOf = (value: unknown) => (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
+  const types =
+    schema.type !== undefined
+      ? [schema.type].flat().map(String)
+      : Array.isArray(schema.enum)
+        ? schema.enum.map(typeOf)
+        : Object.hasOwn(schema, "const")
+          ? [typeOf(schema.const)]
+          : null;
+  if (!types) return null;
+  return [...types, ...(schema.nullable === true ? ["null"] : [])].map((type) =>
+    type === "integer" ? "number" : type,
+  );
+}

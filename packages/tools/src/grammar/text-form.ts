@@ -1,0 +1,92 @@
+import { type CodePoints, complement, contains, toCodePoints, without, writeClass } from "./code-points.js";
+import { anyOf, type GrammarWriter, literal, repeated } from "./grammar-writer.js";
+
+/** How a string stands in the text that is sampled: as JSON between quotes, or bare between tags. */
+export interface TextForm {
+  /** The whole string, given what matches its characters. */
+  wrap(characters: string): string;
+  /** One character of the set; null where the form can hold none of them. */
+  oneOf(points: CodePoints): string | null;
+  /** Any string of so many characters. */
+  any(least: number, most: number): string;
+}
+
+const CONTROL = toCodePoints([
+  [0, 0x1f],
+  [0x7f, 0x7f],
+]);
+const SHORT_ESCAPES: readonly (readonly [number, string])[] = [
+  [0x22, '\\"'],
+  [0x5c, "\\\\"],
+  [0x08, "\\b"],
+  [0x0c, "\\f"],
+  [0x0a, "\\n"],
+  [0x0d, "\\r"],
+  [0x09, "\\t"],
+];
+
+/** Between quotes. A character is one that needs no escape, or an escape of one whole character. */
+export function jsonForm(writer: GrammarWriter, escapesTags: boolean): TextForm {
+  const tag: CodePoints = escapesTags ? [[0x3c, 0x3c]] : [];
+  const plain = complement(toCodePoints([...CONTROL, [0x22, 0x22], [0x5c, 0x5c], ...tag]));
+  const escapes = escapesTags ? [...SHORT_ESCAPES, [0x3c, "\\u003c"] as const] : SHORT_ESCAPES;
+  const char = () => {
+    // No half of a surrogate pair: two escapes would be one character.
+    const unit = 'u" ([0-9a-cA-CefEF] [0-9a-fA-F]{3} | [dD] [0-7] [0-9a-fA-F]{2})';
+    return writer.rule("char", `${writeClass(plain)} | "\\\\" (["\\\\bfnrt/] | "${unit})`);
+  };
+  const wrap = (characters: string) => `"\\"" ${characters} "\\""`;
+  return {
+    wrap,
+    oneOf: (points) => {
+      const free = without(points, complement(plain));
+      const escaped = escapes.filter(([point]) => contains(points, point)).map(([, text]) => literal(text));
+      const choices = [...(free.length > 0 ? [writeClass(free)] : []), ...escaped];
+      return choices.length === 0 ? null : anyOf(choices);
+    },
+    any: (least, most) => writer.rule("string", wrap(repeated(char(), least, most))),
+  };
+}
+
+/** The end of a bare text: what it must not contain. Its first character must not come again in it. */
+const CLOSE = "</parameter>";
+
+/** Exactly this text, bare; null where it would not be read as it is. */
+export function bareText(value: string): string | null {
+  return value.includes(CLOSE) || /[\0\r]/.test(value) ? null : literal(value);
+}
+
+/** Between `<parameter=...>` and `</parameter>`, a line break on either side. */
+export function bareForm(writer: GrammarWriter): TextForm {
+  // The parser takes "\r\n" for one line break, and nobody needs a NUL.
+  const never = toCodePoints([
+    [0, 0],
+    [0x0d, 0x0d],
+  ]);
+  const withoutTags = complement(toCodePoints([...never, [0x3c, 0x3c]]));
+  const text = () => {
+    // One rule for each part of the closing tag that was just read.
+    const names = [...CLOSE].map((_, i) => writer.open(`text-${i}`));
+    for (const [i, name] of names.entries()) {
+      const char = CLOSE[i]!;
+      const next = i + 1 < CLOSE.length ? `${literal(char)} ${names[i + 1]}` : null;
+      const again = i === 0 ? null : `"<" ${names[1]}`;
+      const other = `[^${i === 0 ? "" : char === "/" ? "\\u002f" : char}<\\r\\x00] ${names[0]}`;
+      writer.close(name, [other, next, again, '""'].filter((part) => part !== null).join(" | "));
+    }
+    return names[0]!;
+  };
+  let whole: string | undefined;
+  return {
+    wrap: (characters) => characters,
+    oneOf: (points) => {
+      const free = without(points, complement(withoutTags));
+      return free.length === 0 ? null : writeClass(free);
+    },
+    any: (least, most) => {
+      if (least > 0 || most !== Number.POSITIVE_INFINITY) return repeated(writeClass(withoutTags), least, most);
+      whole ??= text();
+      return whole;
+    },
+  };
+}
