@@ -48,7 +48,7 @@ function readCalls({ tool_calls = [], invalid_tool_calls = [], response_metadata
     ...tool_calls.map(({ id, name, args }) => ({ id, name, text: JSON.stringify(args) })),
     ...invalid_tool_calls.map(({ id, name = "", args = "" }) => ({ id, name, text: args })),
   ];
-  const order: unknown = response_metadata?.cria?.toolCallIds;
+  const order = (response_metadata?.cria as { toolCallIds?: unknown } | undefined)?.toolCallIds;
   const place = (id: string | undefined) => (Array.isArray(order) ? order.indexOf(id) : 0);
   return calls
     .sort((a, b) => place(a.id) - place(b.id))
