@@ -100,4 +100,11 @@ describe("examples", () => {
     expect(printed.match(/step \d: success [\d.]+, held out [\d.]+/g)).toHaveLength(2);
     expect(printed).toMatch(/held-out success 0\.\d+ -> [01]\.\d+: .*adapter\.gguf\n$/);
   });
+
+  it("ai-sdk-agent: an agent of the AI SDK trains as it is, in less than sixty lines", async () => {
+    expect(readFileSync(join(folder, "ai-sdk-agent", "ai-sdk-agent.ts"), "utf8").split("\n").length).toBeLessThan(60);
+    const printed = await run("ai-sdk-agent", "1", "2");
+    expect(printed.match(/step \d: reward [01]\.\d+/g)).toHaveLength(2);
+    expect(printed).toMatch(/held-out success [01]\.\d+ -> [01]\.\d+: .*adapter\.gguf\n$/);
+  });
 });
