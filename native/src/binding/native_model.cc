@@ -66,6 +66,7 @@ Napi::Function NativeModel::define(Napi::Env env) {
         {
             InstanceMethod<&NativeModel::info>("info"),
             InstanceMethod<&NativeModel::tokenize>("tokenize"),
+            InstanceMethod<&NativeModel::tokenize_aside>("tokenizeAside"),
             InstanceMethod<&NativeModel::detokenize>("detokenize"),
             InstanceMethod<&NativeModel::special_tokens>("specialTokens"),
             InstanceMethod<&NativeModel::create_sequence>("createSequence"),
@@ -178,6 +179,16 @@ Napi::Value NativeModel::info(Info info) {
 Napi::Value NativeModel::tokenize(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         return from_int32s(info.Env(), engine_->model().tokenize(to_text(info[0], "text"), info[1].ToBoolean()));
+    });
+}
+
+// tokenizeAside(text, special) -> promise; on the job thread, so that a long text does not hold up the event loop.
+Napi::Value NativeModel::tokenize_aside(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        return run_job(info, [this, text = to_text(info[0], "text"), special = bool(info[1].ToBoolean())] {
+            auto tokens = std::make_shared<std::vector<int32_t>>(engine_->model().tokenize(text, special));
+            return [tokens](Napi::Env env) -> Napi::Value { return from_int32s(env, *tokens); };
+        });
     });
 }
 

@@ -19,6 +19,7 @@ class NativeModel : public Napi::ObjectWrap<NativeModel> {
     using Info = const Napi::CallbackInfo &;
     Napi::Value info(Info);
     Napi::Value tokenize(Info);
+    Napi::Value tokenize_aside(Info);
     Napi::Value detokenize(Info);
     Napi::Value special_tokens(Info);
     Napi::Value create_sequence(Info);

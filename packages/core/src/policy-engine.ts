@@ -243,6 +243,8 @@ export interface PolicyEngine {
    * them in one text llama.cpp then takes a time that grows with their square, which `DeltaTokenizer` does not.
    */
   tokenize(text: string, options?: { special?: boolean }): Int32Array;
+  /** The same beside the event loop, for long texts. Absent where texts take no time. */
+  tokenizeAside?(text: string, options?: { special?: boolean }): Promise<Int32Array>;
   /** Every control token and every user-defined token of the vocabulary, by id. */
   listSpecialTokens(): readonly SpecialToken[];
   /** Tokens to text. `special` (default true) writes special tokens out. */

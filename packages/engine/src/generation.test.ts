@@ -26,6 +26,18 @@ function maxDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
   return worst;
 }
 
+it("tokenizes beside the event loop as on it", async () => {
+  await withTinyModel({}, async (model) => {
+    const text = "a bb <|im_end|> é ".repeat(2000);
+    for (const special of [true, false])
+      expect(await model.tokenizeAside(text, { special })).toEqual(model.tokenize(text, { special }));
+    const late = model.tokenizeAside(text);
+    await model.dispose();
+    await late.catch((error: unknown) => expect(String(error)).toMatch(/disposed/));
+    await expect(model.tokenizeAside(text)).rejects.toThrow(/disposed/);
+  });
+});
+
 describe("logprobs", () => {
   for (const architecture of ["llama", "qwen2", "qwen3"] as const) {
     for (const type of ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_K"] as const) {

@@ -35,6 +35,10 @@ export class LlamaModel implements PolicyEngine {
     return callNativeSync(() => this.native.tokenize(text, options.special ?? true));
   }
 
+  tokenizeAside(text: string, options: { special?: boolean } = {}): Promise<Int32Array> {
+    return callNative(() => this.native.tokenizeAside(text, options.special ?? true));
+  }
+
   listSpecialTokens(): readonly SpecialToken[] {
     this.specialTokens ??= callNativeSync(() => this.native.specialTokens());
     return this.specialTokens;

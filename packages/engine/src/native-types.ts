@@ -156,6 +156,8 @@ export interface NativeModel {
   /** `notice`: a text for the user, for example that device "auto" does not use a GPU that is there. */
   info(): ModelInfo & { chatTemplate: string | null; notice: string | null };
   tokenize(text: string, special: boolean): Int32Array;
+  /** The same on the job thread. */
+  tokenizeAside(text: string, special: boolean): Promise<Int32Array>;
   detokenize(tokenIds: Int32Array, special: boolean): string;
   /** Control, unknown and user-defined tokens, by id. */
   specialTokens(): SpecialToken[];

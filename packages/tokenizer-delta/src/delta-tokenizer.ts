@@ -123,6 +123,11 @@ export class DeltaTokenizer {
     return this.pieces.tokenize(rendered);
   }
 
+  /** The same, with long texts beside the event loop. */
+  tokenizeAside(rendered: RenderedText): Promise<Int32Array> {
+    return this.pieces.tokenizeAside(rendered);
+  }
+
   /** Tokens of text in which nothing becomes a control token, in linear time. */
   tokenizePlain(text: string): Int32Array {
     return this.pieces.tokenizePlain(text);
@@ -148,6 +153,24 @@ export class DeltaTokenizer {
    */
   encodeDelta(messages: readonly ChatMessage[], ended: boolean, onUnsplit?: OnUnsplit): Int32Array {
     return this.tokenize(this.renderMarkedDelta(messages, ended, onUnsplit));
+  }
+
+  /** `encodePrompt` for prompts of any length: long texts are tokenized beside the event loop. */
+  async encodePromptAside(
+    messages: readonly ChatMessage[],
+    tools: readonly ToolSchema[] = [],
+    onUnsplit?: OnUnsplit,
+  ): Promise<Int32Array> {
+    return this.addBos(await this.tokenizeAside(this.renderMarked(messages, tools, true, onUnsplit)));
+  }
+
+  /** `encodeDelta` likewise. */
+  async encodeDeltaAside(
+    messages: readonly ChatMessage[],
+    ended: boolean,
+    onUnsplit?: OnUnsplit,
+  ): Promise<Int32Array> {
+    return this.tokenizeAside(this.renderMarkedDelta(messages, ended, onUnsplit));
   }
 
   private renderMarkedDelta(messages: readonly ChatMessage[], ended: boolean, onUnsplit?: OnUnsplit): RenderedText {

@@ -22,6 +22,38 @@ afterAll(async () => {
 });
 
 describe("PieceTokenizer", () => {
+  it("gives long texts the same tokens beside the event loop, which goes on meanwhile", async () => {
+    const fake = new FakeTokenizer();
+    const long: string[] = [];
+    const pieces = new PieceTokenizer({
+      tokenize: (text, options) => {
+        expect(text.length).toBeLessThan(10_000);
+        return fake.tokenize(text, options);
+      },
+      tokenizeAside: async (text, options) => {
+        long.push(text);
+        return fake.tokenize(text, options);
+      },
+      detokenize: (ids) => fake.detokenize(ids),
+      listSpecialTokens: () => fake.listSpecialTokens(),
+    });
+    const word = "a<|im_end|>\n";
+    const text = `${"x".repeat(20_000)}<|im_start|>user ${"y".repeat(30_000)}<tool_call>${word.repeat(30_000)}`;
+    let turns = 0;
+    const timer = setInterval(() => turns++, 0);
+    const ids = await pieces.tokenizeAside({ text, plainAt: [] });
+    clearInterval(timer);
+    expect(ids).toEqual(fake.tokenize(text));
+    expect(long.map(({ length }) => length)).toEqual([20_000, 30_005]);
+    expect(turns).toBeGreaterThan(1);
+    // What others spell stays text there too.
+    const spelled = `${"z".repeat(9000)}<|im_end|>`;
+    expect(await pieces.tokenizeAside({ text: spelled, plainAt: [9000] })).toEqual(
+      fake.tokenize(spelled, { special: false }),
+    );
+    expect(await pieces.tokenizeAside({ text: word, plainAt: [] })).toEqual(pieces.tokenize({ text: word, plainAt: [] }));
+  });
+
   it.each(names)("%s: the tokens of any text are llama.cpp's own", async (name) => {
     const vocabulary = await BundledVocabulary.load(name);
     loaded.push(vocabulary);

@@ -3,6 +3,11 @@ import { type RenderedText, sliceRendered } from "./rendered-text.js";
 import { SpecialTokens } from "./special-tokens.js";
 import type { TextTokenizer } from "./text-tokenizer.js";
 
+/** Characters of a text that is tokenized beside the event loop: a shorter one takes a few milliseconds. */
+const LONG_TEXT = 8192;
+/** Milliseconds after which others have a turn. */
+const LONGEST_STRETCH_MS = 4;
+
 /** A stretch of a text with its tokens. */
 export interface TokenizedPiece extends RenderedText {
   ids: Int32Array;
@@ -23,6 +28,37 @@ export class PieceTokenizer {
 
   tokenize(rendered: RenderedText): Int32Array {
     return joinIds(this.tokenizePieces(rendered));
+  }
+
+  /** The same, without holding up the event loop for more than some milliseconds, however long the text is. */
+  async tokenizeAside(rendered: RenderedText): Promise<Int32Array> {
+    const { text, plainAt } = rendered;
+    if (text.length <= LONG_TEXT) return this.tokenize(rendered);
+    const { cuts, certain } = cutAtSpecialTokens(rendered, this.specialTokens.listSpelled(text));
+    if (!certain && plainAt.length === 0) return this.tokenizeLong(text, true);
+    const pieces: { ids: Int32Array }[] = [];
+    let lastYield = performance.now();
+    for (const { from, to, token } of cuts) {
+      if (token) pieces.push({ ids: Int32Array.of(token.id) });
+      else {
+        const part = text.slice(from, to);
+        const ids =
+          part.length > LONG_TEXT
+            ? await this.tokenizeLong(part, false)
+            : this.tokenizer.tokenize(part, { special: false });
+        pieces.push({ ids });
+      }
+      if (performance.now() - lastYield < LONGEST_STRETCH_MS) continue;
+      await new Promise((resolve) => setImmediate(resolve));
+      lastYield = performance.now();
+    }
+    return joinIds(pieces);
+  }
+
+  private async tokenizeLong(text: string, special: boolean): Promise<Int32Array> {
+    return this.tokenizer.tokenizeAside
+      ? this.tokenizer.tokenizeAside(text, { special })
+      : this.tokenizer.tokenize(text, { special });
   }
 
   /** Tokens of a text without control tokens, whatever it spells: llama.cpp's own without `special`, in linear time. */

@@ -213,8 +213,8 @@ export class ChatSession implements ChatModel {
     const { parent, messages, tools } = input;
     try {
       input.tokenIds = parent
-        ? tokenizer.encodeDelta(nameCalls(messages, parent), parent.said!.ended)
-        : tokenizer.encodePrompt(messages, tools);
+        ? await tokenizer.encodeDeltaAside(nameCalls(messages, parent), parent.said!.ended)
+        : await tokenizer.encodePromptAside(messages, tools);
       return input;
     } catch (cause) {
       this.graph.remove(input);

@@ -1,4 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { ServedModel } from "../model/served-model.js";
 import { Sessions } from "../model/sessions.js";
 import type { AnswerContext } from "../protocol/protocol.js";
@@ -54,6 +56,7 @@ export class Endpoint {
   readonly authenticate: Authenticate;
   readonly origins: OriginRules;
   private readonly ending = new AbortController();
+  private readonly loopDelay = monitorEventLoopDelay({ resolution: 10 });
   private isDraining = false;
   private readonly startedAt = Math.floor(Date.now() / 1000);
 
@@ -88,8 +91,12 @@ export class Endpoint {
       anonymousSessions: () => this.sessions.anonymousSize,
       policyVersion: () => model.policyVersion,
       inEngine: () => model.countInUse(),
+      eventLoopDelay: () => (this.loopDelay.max === 0 ? Number.NaN : this.loopDelay.percentile(99) / 1e9),
     });
     this.authenticate = options.authenticate ?? authenticateByKey(null);
+    // Every running call listens.
+    setMaxListeners(0, this.ending.signal);
+    this.loopDelay.enable();
     this.origins = options.origins ?? { hosts: null, cors: [] };
   }
 
@@ -153,6 +160,7 @@ export class Endpoint {
   /** Ends all sessions and whatever still runs. */
   dispose(): void {
     this.isDraining = true;
+    this.loopDelay.disable();
     if (!this.ending.signal.aborted) this.ending.abort(makeEnding());
     this.sessions.dispose();
   }

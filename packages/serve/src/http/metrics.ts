@@ -9,6 +9,8 @@ export interface MetricSources {
   anonymousSessions: () => number;
   policyVersion: () => number;
   inEngine: () => { sequences: number; requests: number } | null;
+  /** The 99th percentile of the event loop's delay since the start, in seconds; NaN where nobody measures. */
+  eventLoopDelay: () => number;
 }
 
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
@@ -72,6 +74,7 @@ export class Metrics {
     gauge("sessions", "Sessions that clients made or named.", sources.sessions);
     gauge("anonymous_conversations", "Conversations that are kept without a session.", sources.anonymousSessions);
     gauge("policy_version", "Updates that the policy has seen.", sources.policyVersion);
+    gauge("event_loop_delay_p99_seconds", "How late the event loop was, since the start.", sources.eventLoopDelay);
     gauge("engine_sequences", "Sequences that exist in the engine.", () => sources.inEngine()?.sequences ?? Number.NaN);
     gauge("engine_requests", "Requests in flight in the engine.", () => sources.inEngine()?.requests ?? Number.NaN);
   }

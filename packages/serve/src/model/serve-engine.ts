@@ -45,7 +45,7 @@ export function serveEngine(options: ServeEngineOptions): ServedModel {
     },
     countInUse,
     openSession: ({ id, seed }) => openSession(options, id, seed),
-    countTokens: async ({ messages, tools }: ChatRequest) => tokenizer.encodePrompt(messages, tools).length,
+    countTokens: async ({ messages, tools }: ChatRequest) => (await tokenizer.encodePromptAside(messages, tools)).length,
     complete: (request, given) => completeText(options, request, given),
     spell: (tokenIds) =>
       Array.from(tokenIds, (id) => {
@@ -70,14 +70,14 @@ function openSession(options: ServeEngineOptions, id: string, seed: number): Ser
 
 /** Text goes on as text: nothing of a template, and control tokens that it spells are control tokens. */
 async function completeText(
-  { engine, sampling = {}, enforceSampling = false, stop = [] }: ServeEngineOptions,
+  { engine, tokenizer, sampling = {}, enforceSampling = false, stop = [] }: ServeEngineOptions,
   request: TextRequest,
   { signal, onText }: TextOptions = {},
 ): Promise<TextAnswer> {
   signal?.throwIfAborted();
   const promptTokenIds =
     typeof request.prompt === "string"
-      ? addBos(engine, engine.tokenize(request.prompt))
+      ? tokenizer.addBos(await tokenizer.tokenizeAside({ text: request.prompt, plainAt: [] }))
       : Int32Array.from(request.prompt);
   const room = engine.info.contextSize - promptTokenIds.length;
   if (promptTokenIds.length === 0) throw refusePrompt("chat/bad-request", "is empty", "at least one token", "none");
@@ -121,12 +121,6 @@ async function completeText(
 /** Without a seed each request draws its own, as clients expect of requests that nobody records. */
 function chooseSeed({ seed }: ChatSampling, { sibling }: TextRequest): number | undefined {
   return seed === undefined || sibling === 0 ? seed : hashSeed(seed, sibling);
-}
-
-function addBos({ info }: PolicyEngine, ids: Int32Array): Int32Array {
-  return info.addBos && info.bosToken !== null && ids[0] !== info.bosToken
-    ? Int32Array.from([info.bosToken, ...ids])
-    : ids;
 }
 
 function refusePrompt(code: string, summary: string, expected: string, received: string): DataError {

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import { hashSeed } from "@cria/core";
 import type { ChatAnswer, ChatRequest } from "@cria/rollout";
 import { RequestError, refuseField } from "../request-error.js";
@@ -157,6 +158,7 @@ export class Sessions {
   private make(id: string, responses: ResponseMemory, seed: number): SessionRecord {
     const session = this.options.model.openSession({ id, seed });
     const controller = new AbortController();
+    setMaxListeners(0, controller.signal);
     return { id, session, responses, rewards: [], controller, metadata: undefined, running: 0, tokens: 0 };
   }
 
