@@ -53,6 +53,19 @@ describe("createCria", () => {
     }
   });
 
+  it("answers clients that take a fetch", async () => {
+    const cria = open({ name: "mine" });
+    const body = { model: "mine", messages: [{ role: "user", content: question }], max_tokens: 10 };
+    const response = await cria.fetch("http://cria/v1/chat/completions", {
+      method: "POST",
+      body: JSON.stringify(body),
+    });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ object: "chat.completion", usage: { completion_tokens: expect.any(Number) } });
+    await cria.dispose();
+    await expect(cria.fetch("http://cria/v1/models")).rejects.toThrow(/was disposed/);
+  });
+
   it("takes an adapter", async () => {
     const adapter = join(folder, "adapter.gguf");
     const engine = await loadModel({
