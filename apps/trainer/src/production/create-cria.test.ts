@@ -61,7 +61,10 @@ describe("createCria", () => {
       body: JSON.stringify(body),
     });
     expect(response.status).toBe(200);
-    expect(await response.json()).toMatchObject({ object: "chat.completion", usage: { completion_tokens: expect.any(Number) } });
+    expect(await response.json()).toMatchObject({
+      object: "chat.completion",
+      usage: { completion_tokens: expect.any(Number) },
+    });
     await cria.dispose();
     await expect(cria.fetch("http://cria/v1/models")).rejects.toThrow(/was disposed/);
   });
