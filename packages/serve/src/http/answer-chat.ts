@@ -1,4 +1,3 @@
-import { hashSeed } from "@cria/core";
 import type { ChatAnswer, ChatEvent } from "@cria/rollout";
 import { listEvents, nameCall } from "../model/retry-memory.js";
 import type { SessionRecord } from "../model/sessions.js";
@@ -69,14 +68,11 @@ async function askAnew(endpoint: Endpoint, { call, record, signal, onEvent }: As
 
 /** The first choice is what a request for one answer gets. */
 function makeRequest({ request, n }: ChatCall, choice: number, mostTokens: number): ChatCall["request"] {
-  const { maxTokens, sampling } = request;
+  const { maxTokens } = request;
   const limited = maxTokens === undefined && mostTokens === Number.MAX_SAFE_INTEGER ? undefined : mostTokens;
   return {
     ...request,
     maxTokens: limited === undefined ? undefined : Math.min(maxTokens ?? limited, limited),
     ...(n > 1 && choice > 0 ? { choice } : {}),
-    ...(sampling?.seed !== undefined && choice > 0
-      ? { sampling: { ...sampling, seed: hashSeed(sampling.seed, choice) } }
-      : {}),
   };
 }
