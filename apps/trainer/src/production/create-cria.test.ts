@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadModel } from "@cria/engine";
-import { generateText, type ModelMessage, streamText, tool } from "ai";
+import { generateObject, generateText, type ModelMessage, streamText, tool } from "ai";
 import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { embeddedPolicy } from "../assets/embedded-policy.js";
@@ -51,6 +51,25 @@ describe("createCria", () => {
     } finally {
       await Promise.all([one.dispose(), two.dispose()]);
     }
+  });
+
+  it("follows a form by a grammar: an object by its schema, a call that must be made", async () => {
+    const cria = open({ sampling: { temperature: 1.5 } });
+    const schema = z.object({ left: z.boolean(), size: z.enum(["small", "large"]) });
+    const { object, providerMetadata } = await generateObject({ model: cria(), schema, prompt: question });
+    expect(schema.parse(object)).toEqual(object);
+    const { constrained, tokenIds } = providerMetadata!.cria as { constrained: number[]; tokenIds: number[] };
+    expect(constrained).toHaveLength(tokenIds.length);
+    expect(constrained).toContain(1);
+    const { toolCalls } = await generateText({
+      model: cria(),
+      prompt: "Hi",
+      tools: { calculator },
+      toolChoice: "required",
+      maxOutputTokens: 200,
+    });
+    expect(toolCalls[0]).toMatchObject({ toolName: "calculator", input: { expression: expect.any(String) } });
+    await cria.dispose();
   });
 
   it("answers clients that take a fetch", async () => {
