@@ -1,5 +1,6 @@
 import { languageModel } from "@cria/ai-sdk";
-import { registerAgentModel } from "@cria/rollout";
+import { registerAgentEndpoint, registerAgentModel } from "@cria/rollout";
+import { openAgentEndpoint } from "@cria/serve";
 import { defineCommand } from "citty";
 
 import { version } from "./assets/version.js";
@@ -13,6 +14,7 @@ import { evalCommand } from "./commands/eval.js";
 import { exportCommand } from "./commands/export.js";
 import { initCommand } from "./commands/init.js";
 import { describeMostUsedKeys } from "./commands/most-used-keys.js";
+import { rescoreCommand, rescoreNotes } from "./commands/rescore.js";
 import { rolloutCommand } from "./commands/rollout.js";
 import { runProgram } from "./commands/run-program.js";
 import { serveCommand, serveNotes } from "./commands/serve.js";
@@ -52,6 +54,7 @@ const main = defineCommand({
     (the same command again goes on from the newest checkpoint, after Ctrl-C, a crash or a power cut)
     cria show <run folder> --step 20 --worst 5       conversations: what was sampled, calls, errors, rewards part by part
     cria show <run folder> --filter 'reward<1 && tool_errors>0'
+    cria rescore <run folder> --reward ./r.ts#score   judge its conversations again: another reward, a run of its own
 
   Use what was trained
     cria chat <run folder>                           talk to it, tools included; also <model.gguf> or <adapter.gguf>
@@ -79,17 +82,20 @@ training saves what is done first.
     data: dataCommand,
     rollout: rolloutCommand,
     show: showCommand,
+    rescore: rescoreCommand,
     "check-env": checkEnvCommand,
     init: initCommand,
   },
 });
 
-// Agents are given the policy as a model of the AI SDK.
+// Agents are given the policy as a model of the AI SDK; programs, as an endpoint.
 registerAgentModel(languageModel);
+registerAgentEndpoint(openAgentEndpoint());
 
 // What stands below a command's options in its help.
 await runProgram(main, {
   show: showNotes,
+  rescore: rescoreNotes,
   train: describeMostUsedKeys(),
   sft: sftNotes,
   chat: chatNotes,

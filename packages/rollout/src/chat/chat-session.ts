@@ -293,8 +293,8 @@ export class ChatSession implements ChatModel {
     }
     const { seed: chosen, ...chosenSampling } = enforceSampling ? own : { ...own, ...dropUndefined(wanted) };
     const place = [answer.parent.id, sibling, ...(request.choice === undefined ? [] : [request.choice])];
-    // A client's own seed alone decides, as it would without a session.
-    return { ...chosenSampling, seed: chosen === undefined ? hashSeed(seed, ...place) : hashSeed(chosen, sibling) };
+    // A client's own seed alone decides: the same one gives the same answer again.
+    return { ...chosenSampling, seed: chosen === undefined ? hashSeed(seed, ...place) : hashSeed(chosen, request.choice ?? 0) };
   }
 
   private async sample(

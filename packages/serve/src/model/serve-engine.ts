@@ -1,14 +1,14 @@
-import { DataError, hashSeed, type PolicyEngine } from "@cria/core";
-import { type ChatRequest, type ChatSampling, ChatSession, type ChatSessionOptions } from "@cria/rollout";
-import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { DataError, hashSeed } from "@cria/core";
+import { ChatPool, type ChatRequest, type ChatSampling, ChatSession, type ChatSessionOptions } from "@cria/rollout";
 import type { SpelledToken } from "../protocol/protocol.js";
 import { describeGraph } from "./describe-graph.js";
 import type { ServedModel, ServedSession, TextAnswer, TextOptions, TextRequest } from "./served-model.js";
 
 export interface ServeEngineOptions
-  extends Pick<ChatSessionOptions, "format" | "sampling" | "enforceSampling" | "limits" | "stop" | "onWarning"> {
-  engine: PolicyEngine;
-  tokenizer: DeltaTokenizer;
+  extends Pick<
+    ChatSessionOptions,
+    "engine" | "tokenizer" | "format" | "sampling" | "enforceSampling" | "limits" | "stop" | "onWarning"
+  > {
   /** For clients. */
   name: string;
   /** Names what answers depend on; a function where it changes, as with an adapter that is swapped. */
@@ -45,7 +45,9 @@ export function serveEngine(options: ServeEngineOptions): ServedModel {
     },
     countInUse,
     openSession: ({ id, seed }) => openSession(options, id, seed),
-    countTokens: async ({ messages, tools }: ChatRequest) => (await tokenizer.encodePromptAside(messages, tools)).length,
+    openPool: ({ seed, mostTokens }) => openPool(options, seed, mostTokens),
+    countTokens: async ({ messages, tools }: ChatRequest) =>
+      (await tokenizer.encodePromptAside(messages, tools)).length,
     complete: (request, given) => completeText(options, request, given),
     spell: (tokenIds) =>
       Array.from(tokenIds, (id) => {
@@ -65,6 +67,25 @@ function openSession(options: ServeEngineOptions, id: string, seed: number): Ser
     reward: (value, node) => session.reward(value, node),
     describe: () => describeGraph(session),
     dispose: () => session.dispose(),
+  };
+}
+
+function openPool(options: ServeEngineOptions, seed: number, mostTokens: number): ServedSession {
+  const pool = new ChatPool({ ...options, seed, mostTokens });
+  return {
+    id: "anonymous",
+    name: options.name,
+    complete: (request, given) => pool.complete(request, given),
+    reward: () => {
+      throw new DataError("cannot be given", {
+        code: "chat/bad-request",
+        subject: "reward",
+        expected: "a session to be rewarded",
+        received: "none",
+      });
+    },
+    describe: () => ({ conversations: pool.size }),
+    dispose: () => pool.dispose(),
   };
 }
 
