@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 
@@ -54,6 +55,22 @@ describe("examples", () => {
     for (const text of conversations)
       expect(text).toMatch(called.includes(text) ? /-> reward (1|0\.\d)/ : /-> reward 0,/);
   });
+
+  it("ai-sdk-agent: an agent as it is has steps, rewards and an adapter", async () => {
+    const home = process.cwd();
+    const place = mkdtempSync(join(tmpdir(), "cria-example-"));
+    process.chdir(place);
+    try {
+      const printed = await run("ai-sdk-agent", "1", "1");
+      expect(printed).toMatch(
+        /^step 1: success 0\.\d\d, held out 0\.\d\d\nheld-out success, sampled: 0\.\d{3} -> 0\.\d{3}: /,
+      );
+      expect(existsSync(printed.trim().split(": ").at(-1)!)).toBe(true);
+    } finally {
+      process.chdir(home);
+      rmSync(place, { recursive: true });
+    }
+  }, 180_000);
 
   it("own-tool: as a class it does the same, in conversations at once", async () => {
     const { meteredCalculator } = await import("../examples/own-tool/own-tool.js");

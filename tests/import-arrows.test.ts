@@ -98,7 +98,19 @@ describe.each(consumers)("%s", (folder) => {
 });
 
 /** From the top: each imports only what stands below it. */
-const floors = ["index", "testing", "sft", "run", "validation", "step", "task", "rewards", "trackers", "hub"].concat([
+const floors = [
+  "index",
+  "testing",
+  "sft",
+  "rescore",
+  "run",
+  "validation",
+  "step",
+  "task",
+  "rewards",
+  "trackers",
+  "hub",
+].concat([
   "checkpoints",
   "events",
   "user-code",

@@ -38,6 +38,7 @@ function writePrograms(page: string, cuts: Record<string, readonly [printed: str
   }
   return {
     names: [...programs.keys()],
+    find: (name: string) => join(place, name),
     async run(name: string): Promise<string[]> {
       const printed: string[] = [];
       vi.spyOn(console, "log").mockImplementation((...values) => void printed.push(values.join(" ")));
@@ -57,11 +58,10 @@ describe("README.md", () => {
       ["steps: 30", "steps: 2"],
       ["248, seed: 1", "248, seed: 1, threads: 1"],
     ],
-    "engine.ts": [["lora: { rank: 8 }", "lora: { rank: 8 }, threads: 1"]],
   });
 
-  it("shows the three levels, before its 150th line", () => {
-    expect(page.names).toEqual(["task.ts", "train.ts", "loop.ts", "engine.ts"]);
+  it("shows one call and an own loop, before its 150th line", () => {
+    expect(page.names).toEqual(["task.ts", "train.ts", "loop.ts"]);
     expect(readFileSync(join(root, "README.md"), "utf8").trimEnd().split("\n").length).toBeLessThan(150);
   });
 
@@ -84,8 +84,14 @@ describe("README.md", () => {
     const ofCall = readFileSync(join(folder, "runs", "cria", "default", "adapter.gguf"));
     expect(readFileSync("adapter.gguf").equals(ofCall)).toBe(true);
   });
+});
 
-  it("the engine: generates, and scores what it sampled", async () => {
+describe("packages/engine/README.md", () => {
+  const page = writePrograms("packages/engine/README.md", {
+    "engine.ts": [["lora: { rank: 8 }", "lora: { rank: 8 }, threads: 1"]],
+  });
+
+  it("generates, and scores what it sampled", async () => {
     const [line] = await page.run("engine.ts");
     const logprobs = /(-[\d.e-]+(,-?[\d.e-]+)*)$/.exec(line!)![1]!.split(",").map(Number);
     expect(logprobs.length).toBeGreaterThan(2);
@@ -134,5 +140,18 @@ describe("packages/trainer/README.md", () => {
       actor_rollout_ref: { actor: { policy_loss: { loss_mode: "gspo" }, clip_ratio_low: 0.05 } },
       trainer: { total_training_steps: 10 },
     });
+  });
+});
+
+describe("packages/ai-sdk/README.md", () => {
+  const page = writePrograms("packages/ai-sdk/README.md", { "answer.ts": [["seed: 1", "seed: 1, threads: 1"]] });
+
+  it("answers by the AI SDK, and says what was sampled", async () => {
+    const printed = vi.spyOn(console, "log").mockImplementation(() => undefined);
+    await import(page.find("answer.ts"));
+    const [[text], [steps]] = printed.mock.calls as [[string], [{ tokenIds: number[]; logprobs: number[] }[]]];
+    expect(text).not.toBe("");
+    expect(steps.length).toBeGreaterThan(0);
+    for (const { tokenIds, logprobs } of steps) expect(logprobs).toHaveLength(tokenIds.length);
   });
 });

@@ -27,7 +27,11 @@ function makeUniform(from) {
 /** Sends a body and reads the answer. `hangUpMs`: the connection is cut after so long. `pauseMs`: between two pieces. */
 function send(path, body, { hangUpMs, pauseMs = 0, headers = {} } = {}) {
   return new Promise((resolve, reject) => {
-    const sent = request(url + path, { method: "POST", agent, headers: { "content-type": "application/json", ...headers } });
+    const sent = request(url + path, {
+      method: "POST",
+      agent,
+      headers: { "content-type": "application/json", ...headers },
+    });
     const timer = hangUpMs === undefined ? undefined : setTimeout(() => sent.destroy(new Error("hung up")), hangUpMs);
     sent.on("error", (error) => {
       clearTimeout(timer);
@@ -100,10 +104,12 @@ const apis = {
 async function ask(session, { path, body, read }, messages, uniform) {
   const stream = uniform() < 0.5;
   const text = JSON.stringify(body(messages, stream));
-  for (;;) {
+  for (let retry = 0; ; retry++) {
     const mood = calm ? 1 : uniform();
     const options = mood < 0.3 ? { hangUpMs: Math.floor(uniform() * 400) } : mood < 0.4 ? { pauseMs: 20 } : {};
     if (options.pauseMs) counts.slow++;
+    // As the clients of OpenAI and Anthropic say that they ask again.
+    options.headers = { "x-stainless-retry-count": String(retry) };
     try {
       const answer = await send(`/sessions/${session}${path}`, text, options);
       if (answer.status === 429) {
@@ -148,8 +154,12 @@ async function bother(index) {
     "null",
     '{"messages": 5, "input": 5}',
     `{"messages": ${"[".repeat(50_000)}`,
-    `{"a":`.repeat(20_000) + "1" + "}".repeat(20_000),
-    JSON.stringify({ messages: [{ role: "user", content: "x".repeat(1_900_000) }], input: "x".repeat(10), max_tokens: 5 }),
+    `${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`,
+    JSON.stringify({
+      messages: [{ role: "user", content: "x".repeat(1_900_000) }],
+      input: "x".repeat(10),
+      max_tokens: 5,
+    }),
     "x".repeat(3_000_000),
     JSON.stringify({ messages: [{ role: "user", content: "\ud800".repeat(1000) }], input: "\ud800", max_tokens: 1 }),
   ];

@@ -14,6 +14,7 @@ import { evalCommand } from "./commands/eval.js";
 import { exportCommand } from "./commands/export.js";
 import { initCommand } from "./commands/init.js";
 import { describeMostUsedKeys } from "./commands/most-used-keys.js";
+import { rescoreCommand, rescoreNotes } from "./commands/rescore.js";
 import { rolloutCommand } from "./commands/rollout.js";
 import { runProgram } from "./commands/run-program.js";
 import { serveCommand, serveNotes } from "./commands/serve.js";
@@ -53,6 +54,7 @@ const main = defineCommand({
     (the same command again goes on from the newest checkpoint, after Ctrl-C, a crash or a power cut)
     cria show <run folder> --step 20 --worst 5       conversations: what was sampled, calls, errors, rewards part by part
     cria show <run folder> --filter 'reward<1 && tool_errors>0'
+    cria rescore <run folder> --reward ./r.ts#score   judge its conversations again: another reward, a run of its own
 
   Use what was trained
     cria chat <run folder>                           talk to it, tools included; also <model.gguf> or <adapter.gguf>
@@ -80,6 +82,7 @@ training saves what is done first.
     data: dataCommand,
     rollout: rolloutCommand,
     show: showCommand,
+    rescore: rescoreCommand,
     "check-env": checkEnvCommand,
     init: initCommand,
   },
@@ -92,6 +95,7 @@ registerAgentEndpoint(openAgentEndpoint());
 // What stands below a command's options in its help.
 await runProgram(main, {
   show: showNotes,
+  rescore: rescoreNotes,
   train: describeMostUsedKeys(),
   sft: sftNotes,
   chat: chatNotes,

@@ -9,6 +9,7 @@ export type { AdvantageEstimator, AdvantageInputs, PolicyLoss, PolicyLossOptions
 export { losses } from "@cria/algorithms";
 export type { ChatMessage, JsonSchema, ToolSchema } from "@cria/core";
 export { type DatasetRow, loadDataset, type RewardFunction, type RewardInfo, type RewardResult } from "@cria/rollout";
+export { createFetch } from "@cria/serve";
 export {
   BaseInteraction,
   BaseTool,
@@ -118,7 +119,7 @@ export {
 } from "@cria/trainer";
 export { embeddedPolicy } from "./assets/embedded-policy.js";
 export { type DemoOptions, type DemoSummary, runDemo } from "./demo/run-demo.js";
-export { type CreateCriaOptions, createCria } from "./production/create-cria.js";
+export { type CreateCriaOptions, type Cria, createCria } from "./production/create-cria.js";
 
 // Agents are given the policy as a model of the AI SDK; programs, as an endpoint.
 registerAgentModel(languageModel);

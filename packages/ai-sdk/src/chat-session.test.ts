@@ -57,7 +57,7 @@ describe("an agent on the policy's session", () => {
     expect(second!.promptTokenIds.slice(0, whole.length)).toEqual(whole);
     expect(steps[1]!.usage.inputTokenDetails.cacheReadTokens).toBe(whole.length - 1);
     expect(session.metrics).toMatchObject({ chat_calls: 2, chat_roots: 1 });
-    expect(session.metrics.chat_branches).toBeUndefined();
+    expect(session.metrics.chat_branches).toBe(0);
     session.dispose();
     expect(engine.counts.created).toBe(engine.counts.disposed);
   });
@@ -67,7 +67,7 @@ describe("an agent on the policy's session", () => {
     const { steps } = await generateText({ model, tools, prompt: "broken", stopWhen: stepCountIs(2) });
     expect(steps[0]!.content.map(({ type }) => type)).toEqual(["tool-call", "tool-error"]);
     expect(session.metrics).toMatchObject({ chat_calls: 2, chat_roots: 1 });
-    expect(session.metrics.chat_branches).toBeUndefined();
+    expect(session.metrics.chat_branches).toBe(0);
   });
 
   it("calls made at once, equal ones too, are answered one by one as they would be in turn", async () => {

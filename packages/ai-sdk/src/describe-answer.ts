@@ -7,6 +7,7 @@ import type {
   SharedV3ProviderMetadata,
 } from "@ai-sdk/provider";
 import type { ChatAnswer, ChatAnswerMessage, ChatToolCall } from "@cria/rollout";
+import { isJsonObject } from "./is-json-object.js";
 import type { CriaCallOptions } from "./read-call-options.js";
 
 /** What `providerMetadata.cria` of an answer says. */
@@ -43,7 +44,7 @@ export function describeCall({ id, function: { name, arguments: input } }: ChatT
     toolName: name,
     input,
     // So that the call is known again where the AI SDK keeps `{}` in its place.
-    ...(isObject(input) ? {} : { providerMetadata: { cria: { arguments: input } } }),
+    ...(isJsonObject(input) ? {} : { providerMetadata: { cria: { arguments: input } } }),
   };
 }
 
@@ -83,13 +84,4 @@ export function describeMetadata(answer: ChatAnswer, own: CriaCallOptions): Shar
     ...(own.promptTokenIds ? { promptTokenIds: Array.from(promptTokenIds) } : {}),
   };
   return { cria };
-}
-
-function isObject(json: string): boolean {
-  try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
-  } catch {
-    return false;
-  }
 }

@@ -7,6 +7,7 @@ import {
   UnsupportedFunctionalityError,
 } from "@ai-sdk/provider";
 import type { ChatMessage, ToolCall } from "@cria/core";
+import { sortToolAnswers } from "./sort-tool-answers.js";
 
 /**
  * The AI SDK's prompt as chat messages. Parts of text become one text; each result of a tool becomes a message, in the order
@@ -14,8 +15,7 @@ import type { ChatMessage, ToolCall } from "@cria/core";
  * @throws UnsupportedFunctionalityError for other files.
  */
 export function readPrompt(prompt: LanguageModelV3Prompt): ChatMessage[] {
-  const messages = prompt.flatMap(readMessage);
-  return sortToolAnswers(messages);
+  return sortToolAnswers(prompt.flatMap(readMessage));
 }
 
 function readMessage(message: LanguageModelV3Message): ChatMessage[] {
@@ -100,27 +100,4 @@ function readOutput(output: LanguageModelV3ToolResultPart["output"]): string {
         )
         .join("\n");
   }
-}
-
-/** Answers of parallel calls, which may have come in any order, in the order of the calls. */
-function sortToolAnswers(messages: readonly ChatMessage[]): ChatMessage[] {
-  const sorted: ChatMessage[] = [];
-  let order = new Map<string | undefined, number>();
-  let answers: ChatMessage[] = [];
-  const flush = () => {
-    const place = ({ tool_call_id }: ChatMessage) => order.get(tool_call_id) ?? order.size;
-    sorted.push(...answers.sort((a, b) => place(a) - place(b)));
-    answers = [];
-  };
-  for (const message of messages) {
-    if (message.role === "tool") {
-      answers.push(message);
-      continue;
-    }
-    flush();
-    sorted.push(message);
-    if (message.role === "assistant") order = new Map((message.tool_calls ?? []).map(({ id }, i) => [id, i]));
-  }
-  flush();
-  return sorted;
 }

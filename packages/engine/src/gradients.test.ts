@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TrainSequence } from "@cria/core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LlamaModel, LoadModelOptions } from "./index.js";
 import { loadModel } from "./index.js";
@@ -9,6 +8,7 @@ import {
   checkGradients,
   makeNormals,
   makeTinyModel,
+  makeTreeBatch,
   type TinyModelOptions,
   weightedLogprobs,
 } from "./testing/index.js";
@@ -26,21 +26,6 @@ async function load(tiny: TinyModelOptions, options: Omit<LoadModelOptions, "pat
   return loadModel({ path, contextSize: 64, maxSequences: 2, threads: 1, ...options });
 }
 
-/** Sequences of unequal length; the first three share a prefix, so that packed rows are exercised too. */
-function makeBatch(seed = 5): TrainSequence[] {
-  const normal = makeNormals(seed);
-  const token = () => Math.abs(Math.floor(normal() * 1000)) % 256;
-  const prefix = Array.from({ length: 9 }, token);
-  const lengths = [6, 11, 4];
-  const sequences = lengths.map((n) => [...prefix, ...Array.from({ length: n }, token)]);
-  sequences.push(Array.from({ length: 13 }, token), Array.from({ length: 5 }, token));
-  return sequences.map((tokenIds) => ({
-    tokenIds,
-    lossMask: tokenIds.map((_, t) => (t > 2 && t % 4 !== 1 ? 1 : 0)),
-    columns: { weights: tokenIds.map(() => normal()), entropyWeights: tokenIds.map(() => 0.3 * normal()) },
-  }));
-}
-
 async function randomizeLoraB(model: LlamaModel) {
   const normal = makeNormals(3);
   for (const { name, shape } of model.listTensors().filter((t) => t.name.endsWith(".lora_b"))) {
@@ -51,11 +36,12 @@ async function randomizeLoraB(model: LlamaModel) {
   }
 }
 
+// Rows are trees whose branches branch again; training.test.ts counts their tokens.
 describe("gradients against finite differences", () => {
   for (const architecture of ["llama", "qwen2", "qwen3"] as const) {
     it(`${architecture}: every base weight (full training)`, async () => {
       const model = await load({ architecture }, { trainable: "full" });
-      const checks = await checkGradients(model, makeBatch(), weightedLogprobs, { temperature: 0.8 });
+      const checks = await checkGradients(model, makeTreeBatch(), weightedLogprobs, { temperature: 0.8 });
       const names = checks.map((c) => c.name);
       expect(names).toContain("blk.0.attn_k.weight");
       expect(names).toContain("blk.1.attn_v.weight");
@@ -78,7 +64,7 @@ describe("gradients against finite differences", () => {
         },
       );
       await randomizeLoraB(model);
-      const checks = await checkGradients(model, makeBatch(), weightedLogprobs);
+      const checks = await checkGradients(model, makeTreeBatch(), weightedLogprobs);
       const names = checks.map((c) => c.name);
       for (const part of ["attn_k", "attn_v"]) {
         for (const side of ["a", "b"]) expect(names).toContain(`blk.1.${part}.weight.lora_${side}`);

@@ -1,10 +1,19 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { TrainSequence } from "@cria/core";
+import type { LossFunction, TrainSequence } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
-import type { LlamaModel } from "./index.js";
+import type { LlamaModel, LoadModelOptions } from "./index.js";
 import { loadModel } from "./index.js";
-import { makeNormals, TinyModels, weightedLogprobs } from "./testing/index.js";
+import { loadNative } from "./load-native.js";
+import {
+  LONE_TOKENS,
+  makeNormals,
+  makeTreeBatch,
+  type TinyModelOptions,
+  TinyModels,
+  TREE_TOKENS,
+  weightedLogprobs,
+} from "./testing/index.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -48,14 +57,14 @@ describe("gradients do not depend on how the batch is computed", () => {
   it("1, 2 or 4 micro-batches", async () => {
     const model = await models.load({ tied: false }, { trainable: "full" });
     const batch = makeBatch(12);
-    // The last token of a sequence is only predicted: it does not go through the network.
-    const total = batch.reduce((sum, s) => sum + s.tokenIds.length - 1, 0);
+    let total = 4096;
     let reference: Map<string, Float32Array> | undefined;
     const counts = new Set<number>();
     for (const parts of [1, 2, 4]) {
-      const { microBatches } = await model.train(batch, weightedLogprobs, null, {
-        microBatchTokens: parts === 1 ? 4096 : Math.ceil(total / parts),
+      const { microBatches, evaluatedTokens } = await model.train(batch, weightedLogprobs, null, {
+        microBatchTokens: Math.ceil(total / parts),
       });
+      if (parts === 1) total = evaluatedTokens;
       counts.add(microBatches);
       const gradients = await readGradients(model);
       await model.zeroGradients();
@@ -64,6 +73,42 @@ describe("gradients do not depend on how the batch is computed", () => {
     }
     expect(counts.size).toBe(3);
   });
+
+  // Where products round activations, a last bit can tip one.
+  const trees: [string, number, TinyModelOptions, Omit<LoadModelOptions, "path">][] = [
+    ["F32, full", 1e-5, { embeddingScale: 0.3 }, { trainable: "full" }],
+    ["F32, LoRA", 1e-5, {}, { lora: { rank: 4, alpha: 8 } }],
+    ["Q8_0, LoRA", 5e-3, { type: "q8_0", embedding: 64, feedForward: 96 }, { lora: { rank: 4, alpha: 8 } }],
+  ];
+  it.each(trees)(
+    "packed with what they share at any depth, or each sequence alone: %s",
+    async (_, most, tiny, options) => {
+      const model = await models.load(tiny, options);
+      const batch = makeTreeBatch();
+      const seen: number[][] = [];
+      const loss: LossFunction = (inputs) => {
+        inputs.sequenceIndices.forEach((sequence, i) => {
+          const [from, to] = [inputs.offsets[i]!, inputs.offsets[i + 1]!];
+          seen[sequence] = [...inputs.logprobs.subarray(from, to), ...inputs.entropy.subarray(from, to)];
+        });
+        return weightedLogprobs(inputs);
+      };
+      const packed = await model.train(batch, loss, null);
+      const gradients = await readGradients(model);
+      await model.zeroGradients();
+      const scores = seen.splice(0);
+      const pad = (length: number) => Math.ceil(length / 8) * 8;
+      expect(packed.evaluatedTokens).toBe(pad(TREE_TOKENS) + pad(LONE_TOKENS));
+      let sum = 0;
+      for (const [i, sequence] of batch.entries()) {
+        sum += (await model.train([sequence], loss, null)).loss;
+        expect(scores[i]!.length).toBe(2 * Array.from(sequence.lossMask).filter(Boolean).length);
+        expect(Math.max(...scores[i]!.map((x, k) => Math.abs(x - seen[0]![k]!)))).toBeLessThan(most);
+      }
+      expect(packed.loss).toBeCloseTo(sum, 3);
+      expect(compare(await readGradients(model), gradients)).toBeLessThan(most);
+    },
+  );
 
   it("accumulated over calls", async () => {
     const model = await models.load({}, { lora: { rank: 4, alpha: 8 } });
@@ -120,8 +165,8 @@ describe("gradients do not depend on how the batch is computed", () => {
         await low.writeTensor(name, values);
         await exact.writeTensor(name, values);
       }
-      await low.train(makeBatch(6), weightedLogprobs, null);
-      await exact.train(makeBatch(6), weightedLogprobs, null);
+      await low.train(makeTreeBatch(), weightedLogprobs, null);
+      await exact.train(makeTreeBatch(), weightedLogprobs, null);
       const [a, b] = [await readGradients(exact), await readGradients(low)];
       let dot = 0;
       let na = 0;
@@ -226,6 +271,36 @@ describe("bad input", () => {
     await expect(model.score([good], { temperature: 0 })).rejects.toThrow(/temperature/);
     await expect(model.readTensor("nothing")).rejects.toThrow(/nothing/);
     expect((await train({})).gradNorm).toBeGreaterThan(0);
+  });
+
+  it("a micro-batch whose rows are no trees", async () => {
+    const native = await loadNative({ path: await models.write(), lora: { rank: 4 }, threads: 1 }, {});
+    const train = (ends: number[]) =>
+      native.forward(
+        {
+          ...{ rows: 1, rowLength: 8, temperature: 1, adapter: true, ends: Int32Array.from(ends) },
+          ...{ tokens: new Int32Array(8), positions: new Int32Array(8) },
+          ...{ sources: Int32Array.of(0), targets: Int32Array.of(1) },
+        },
+        true,
+      );
+    const wrong = [
+      { ends: [8, 8, 2, 8, 8, 8, 8, 8], problem: /ends before itself/ },
+      { ends: [3, 3, 3, 8, 8, 8, 8, 9], problem: /behind its parent/ },
+      { ends: [4, 8, 4, 4, 8, 8, 8, 8], problem: /behind its parent/ },
+      { ends: [6, 6, 6, 6, 6, 0, 0, 0], problem: /behind its parent/ },
+      { ends: [2, 2, 0, 4, 0, 0, 0, 0], problem: /behind padding/ },
+      { ends: [-1, -1, 0, 0, 0, 0, 0, 0], problem: /ends before itself/ },
+      { ends: [0, 0, 0, 0, 0, 0, 0, 0], problem: /source outside its rows/ },
+      { ends: [8, 8, 8], problem: /unequal length/ },
+    ];
+    for (const { ends, problem } of wrong) await expect(train(ends), `${ends}`).rejects.toThrow(problem);
+    for (const ends of [
+      [8, 8, 8, 8, 8, 8, 8, 8],
+      [3, 2, 3, 6, 5, 6, 0, 0],
+    ])
+      expect((await train(ends)).logprobs[0]).toBeLessThan(0);
+    await native.dispose();
   });
 
   it("files and options", async () => {

@@ -165,11 +165,7 @@ export class DeltaTokenizer {
   }
 
   /** `encodeDelta` likewise. */
-  async encodeDeltaAside(
-    messages: readonly ChatMessage[],
-    ended: boolean,
-    onUnsplit?: OnUnsplit,
-  ): Promise<Int32Array> {
+  async encodeDeltaAside(messages: readonly ChatMessage[], ended: boolean, onUnsplit?: OnUnsplit): Promise<Int32Array> {
     return this.tokenizeAside(this.renderMarkedDelta(messages, ended, onUnsplit));
   }
 

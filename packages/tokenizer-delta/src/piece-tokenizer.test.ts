@@ -48,10 +48,12 @@ describe("PieceTokenizer", () => {
     expect(turns).toBeGreaterThan(1);
     // What others spell stays text there too.
     const spelled = `${"z".repeat(9000)}<|im_end|>`;
-    expect(await pieces.tokenizeAside({ text: spelled, plainAt: [9000] })).toEqual(
+    expect(await pieces.tokenizeAside({ text: spelled, plainAt: [9001] })).toEqual(
       fake.tokenize(spelled, { special: false }),
     );
-    expect(await pieces.tokenizeAside({ text: word, plainAt: [] })).toEqual(pieces.tokenize({ text: word, plainAt: [] }));
+    expect(await pieces.tokenizeAside({ text: word, plainAt: [] })).toEqual(
+      pieces.tokenize({ text: word, plainAt: [] }),
+    );
   });
 
   it.each(names)("%s: the tokens of any text are llama.cpp's own", async (name) => {

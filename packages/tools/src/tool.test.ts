@@ -189,12 +189,15 @@ describe("tool()", () => {
   it("takes JSON Schema, jsonSchema() of the AI SDK, and any Standard Schema that gives JSON Schema", async () => {
     const parameters = { type: "object", properties: { x: { type: "string" } }, required: ["x"] } as const;
     const plain = tool({ name: "a", description: "", inputSchema: parameters, execute: ({ x }) => `${x}!` });
-    const given = jsonSchema<{ x: string }>({ ...parameters, required: ["x"] }, {
-      validate: (value) =>
-        (value as { x: string }).x === "no"
-          ? { success: false, error: new Error("x: not no") }
-          : { success: true, value: { x: `<${(value as { x: string }).x}>` } },
-    });
+    const given = jsonSchema<{ x: string }>(
+      { ...parameters, required: ["x"] },
+      {
+        validate: (value) =>
+          (value as { x: string }).x === "no"
+            ? { success: false, error: new Error("x: not no") }
+            : { success: true, value: { x: `<${(value as { x: string }).x}>` } },
+      },
+    );
     const sdk = tool({ name: "b", description: "", inputSchema: given, execute: ({ x }) => x });
     const standard = {
       "~standard": {

@@ -10,7 +10,8 @@ export type WorkName =
   | "tokenize"
   | "validate"
   | "train"
-  | "sft";
+  | "sft"
+  | "rescore";
 
 /** How far a piece of work is. The first event of a piece has what was done before it began; the last has `isEnd`. */
 export interface ProgressEvent {

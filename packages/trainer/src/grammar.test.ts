@@ -82,7 +82,7 @@ const text: fc.Arbitrary<JsonSchema> = fc.oneof(
 const number: fc.Arbitrary<JsonSchema> = fc.oneof(
   fc.constantFrom({ type: "number" }, { type: "integer" }),
   fc.tuple(bound, fc.nat(500)).map(([minimum, more]) => ({ type: "integer", minimum, maximum: minimum + more })),
-  fc.tuple(bound, fc.nat(500)).map(([minimum, more]) => ({ type: "number", minimum, maximum: minimum + more })),
+  fc.tuple(bound, fc.nat(3)).map(([minimum, more]) => ({ type: "number", minimum, maximum: minimum + more })),
   fc.tuple(bound, bound).map(([low, more]) => ({
     type: "number",
     exclusiveMinimum: low / 8,
@@ -227,6 +227,32 @@ describe("toolCallGrammar", () => {
     },
     120_000,
   );
+
+  it.each(names)("%s: marks of the format inside of arguments end nothing", async (format) => {
+    const marks = ["</parameter>", "<|call|>", "<|end|>", "</tool_call>", "[TOOL_CALLS]", "<｜tool▁call▁end｜>"];
+    const items = { anyOf: [{ enum: marks }, { type: "string", pattern: "^</parameter>$|^<\\|end\\|>$" }] };
+    const list = { type: "array", items, minItems: 2, maxItems: 3 };
+    const marked: ToolSchema = {
+      type: "function",
+      function: {
+        name: "f",
+        parameters: {
+          type: "object",
+          properties: { list, o: { const: { "<|call|>": "</parameter>" } } },
+          required: ["list"],
+        },
+      },
+    };
+    for (let seed = 0; seed < 5; seed++) {
+      const turn = await write(toolCallGrammar(format, [marked])!, seed);
+      const { calls } = getToolParser(format)(turn.text, [marked]);
+      expect(
+        calls.map((call) => call.error),
+        turn.text,
+      ).toEqual([undefined]);
+      expect(findArgumentError(marked, calls[0]!.arguments), turn.text).toBeNull();
+    }
+  });
 
   const add: ToolSchema = {
     type: "function",

@@ -3,6 +3,7 @@ import { type CriaProvider, createProvider } from "@cria/ai-sdk";
 import { type LoadModelOptions, loadModel } from "@cria/engine";
 import { resolveModel } from "@cria/hub";
 import { ChatPool, type ChatPoolOptions, defaultMultiTurn } from "@cria/rollout";
+import { createFetch } from "@cria/serve";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { probeTemplate } from "@cria/trainer";
 
@@ -21,15 +22,34 @@ export interface CreateCriaOptions
   seed?: number;
 }
 
+export interface Cria extends CriaProvider {
+  /** Answers as `cria serve` would over HTTP, for clients that take a `fetch`, such as OpenAI's. */
+  readonly fetch: typeof fetch;
+}
+
 /**
  * A trained policy for production, as a provider of the AI SDK: `cria()` is its model. It loads with the first request
  * (`cria.load()`: now) and computes as many conversations at once as `maxSequences` says, 8 by default.
  *
  * Requests fail with EngineError or HubError when the model cannot be loaded; a later one tries again.
  */
-export function createCria(options: CreateCriaOptions): CriaProvider {
+export function createCria(options: CreateCriaOptions): Cria {
   const { name = basename(options.model).replace(/\.gguf$/, "") } = options;
-  return createProvider({ name, open: () => openPool(name, options) });
+  let fetcher: typeof fetch | null = null;
+  const provider = createProvider({
+    name,
+    open: async () => {
+      const opened = await openPool(name, options);
+      fetcher = createFetch(opened.chat);
+      return opened;
+    },
+  });
+  return Object.assign(provider, {
+    fetch: async (...request: Parameters<typeof fetch>) => {
+      await provider.load();
+      return fetcher!(...request);
+    },
+  });
 }
 
 async function openPool(name: string, options: CreateCriaOptions) {

@@ -50,11 +50,13 @@ it("200 sessions at once, clients that leave, and strangers: no leak, no wrong t
   expect(wild.counts.hungUp).toBeGreaterThan(20);
   expect(wild.counts.strangers["400"]).toBeGreaterThan(10);
   expect((wild.counts.strangers["413"] ?? 0) + (wild.counts.strangers["closed"] ?? 0)).toBeGreaterThan(2);
-  expect(Object.keys(wild.counts.strangers).filter((status) => !["400", "413", "closed", "200"].includes(status))).toEqual([]);
+  expect(
+    Object.keys(wild.counts.strangers).filter((status) => !["400", "413", "closed", "200"].includes(status)),
+  ).toEqual([]);
   for (const name of ["requests_running", "requests_waiting", "sessions", "engine_requests"])
     expect(wild.read(`cria_${name}`), name).toBe(0);
   // What strangers' well-formed requests began is all that is left.
-  expect(wild.read("cria_engine_sequences")).toBeLessThanOrEqual(wild.read("cria_anonymous_conversations"));
+  expect(wild.read("cria_engine_sequences")).toBeLessThanOrEqual(wild.counts.strangers["200"] ?? 0);
   const delay = wild.read("cria_event_loop_delay_p99_seconds");
   console.log(`event loop p99 ${(delay * 1000).toFixed(1)} ms; ${JSON.stringify(wild.counts)}; ${wild.streamsCut}`);
   // Far above what it is: other tests run on the same cores. scripts/nightly/serve-soak.mjs has the strict bound.

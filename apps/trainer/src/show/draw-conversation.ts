@@ -58,6 +58,7 @@ function drawFacts({ line, group, schemas }: SelectedConversation, width: number
   facts.push(["reward", `${reward}${advantage}`]);
   if (line.error !== null) facts.push(["error", makePrintable(line.error)]);
   for (const text of describeReward(line)) facts.push(["", text]);
+  if (line.before !== undefined) facts.push(["before", `${describeBefore(line.before)}, before cria rescore`]);
   if (group.length > 1) facts.push(["group", describeGroup(line, group)]);
   if (line.ground_truth !== null) facts.push(["truth", formatValue(line.ground_truth)]);
   const tokens = `${line.token_ids.length - line.prompt_length} tokens`;
@@ -105,6 +106,11 @@ function describeReward(line: DumpLine): string[] {
   if (told.length > 0)
     texts.push(`told: ${told.map(([name, value]) => `${makePrintableLine(name)} ${formatValue(value)}`).join(", ")}`);
   return texts;
+}
+
+function describeBefore({ reward, score }: NonNullable<DumpLine["before"]>): string {
+  if (reward === null) return "no reward";
+  return `reward ${formatNumber(reward)}${score === null ? "" : `, score ${formatNumber(score)}`}`;
 }
 
 function describeGroup(line: DumpLine, group: SelectedConversation["group"]): string {

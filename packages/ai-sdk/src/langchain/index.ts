@@ -1,1 +1,7 @@
-export {};
+export {
+  type CriaCallSettings,
+  type CriaChatCallOptions,
+  CriaChatModel,
+  type CriaChatModelFields,
+  chatModel,
+} from "./chat-model.js";

@@ -29,6 +29,11 @@ export class ChatPool implements ChatModel {
     this.name = options.name;
   }
 
+  /** What its answers are made with. */
+  get model(): Pick<ChatSessionOptions, "engine" | "tokenizer"> {
+    return this.options;
+  }
+
   /** Sessions that are remembered now. */
   get size(): number {
     return this.entries.size;

@@ -1,4 +1,4 @@
-import { defineToolSchema, getToolParser, parseNoCalls, type ToolParser, toolParsers } from "@cria/tools";
+import { defineToolSchema, getToolParser, parseNoCalls, type ToolParser, toolParsers, withoutCalls } from "@cria/tools";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatEvent } from "./chat-model.js";
@@ -54,6 +54,7 @@ const parsers: [string, ToolParser][] = [
   ...formats.map((format): [string, ToolParser] => [format, getToolParser(format)]),
   ["a user's", mine],
   ["none", parseNoCalls],
+  ["gpt_oss without calls", withoutCalls(getToolParser("gpt_oss"))],
 ];
 
 it("knows a call of every format", () => {

@@ -125,7 +125,7 @@ function countPrompt(messages: Trajectory["messages"]): number {
 }
 
 /** A row's value as JSON can hold it; a user's dataset may contain any value. */
-function toJson(value: unknown): unknown {
+export function toJson(value: unknown): unknown {
   if (value === undefined) return null;
   try {
     const text = JSON.stringify(value, (_, entry: unknown) => {

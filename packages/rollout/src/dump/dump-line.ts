@@ -95,6 +95,8 @@ export interface DumpLine {
   turn_scores: { value: number; token_index: number }[];
   tool_rewards: { value: number; token_index: number }[];
   metrics: Record<string, number>;
+  /** What was said of the conversation before it was judged again (`cria rescore`). */
+  before?: Pick<DumpLine, "reward" | "score" | "success" | "parts" | "extra" | "error">;
   /** `cria rollout` writes them. */
   loop_states?: { state: AgentState; at: number }[];
   request_states?: { state: RequestState; at: number }[];

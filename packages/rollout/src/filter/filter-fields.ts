@@ -24,6 +24,11 @@ export const filterFields: ReadonlyMap<string, FilterField> = new Map<string, Fi
     },
     score: { type: "number", meaning: "what the judges gave", read: (l) => l.score },
     success: { type: "boolean", meaning: "whether the goal was reached", read: (l) => l.success },
+    score_before: {
+      type: "number",
+      meaning: "what the judges gave before cria rescore",
+      read: (l) => l.before?.score ?? null,
+    },
     advantage: { type: "number", meaning: "mean over the sampled tokens", read: (l) => l.advantage },
     length: { type: "number", meaning: "tokens after the prompt", read: (l) => l.token_ids.length - l.prompt_length },
     sampled: { type: "number", meaning: "tokens that are trained on", read: sampled },

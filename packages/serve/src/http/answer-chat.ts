@@ -1,5 +1,5 @@
-import { hashSeed } from "@cria/core";
 import type { ChatAnswer, ChatEvent } from "@cria/rollout";
+import { listEvents, nameCall } from "../model/retry-memory.js";
 import type { SessionRecord } from "../model/sessions.js";
 import type { ChatCall } from "../protocol/protocol.js";
 import type { Endpoint } from "./endpoint.js";
@@ -11,17 +11,33 @@ export interface AskOptions {
   /** Aborts when the client goes. */
   signal: AbortSignal;
   onEvent: (choice: number, event: ChatEvent) => void;
+  /** Whether the client says that it asks again. */
+  isRetry: boolean;
 }
 
 /**
  * All answers that a call asks for, each in its turn at the gate, together where there is room. When one fails, the others end.
  * @throws what the first failure was, once nothing of the call runs any more.
  */
-export async function askModel(
-  endpoint: Endpoint,
-  { call, record, signal, onEvent }: AskOptions,
-): Promise<ChatAnswer[]> {
-  const { gate, sessions, metrics, limits } = endpoint;
+export async function askModel(endpoint: Endpoint, options: AskOptions): Promise<readonly ChatAnswer[]> {
+  const { call, record, isRetry, onEvent } = options;
+  const key = nameCall(call);
+  const known = record.retries.find(key, isRetry);
+  if (known) {
+    known.forEach((answer, choice) => {
+      for (const event of listEvents(answer)) onEvent(choice, event);
+    });
+    return known;
+  }
+  // From here on a retry is of this call, not of an equal one before.
+  record.retries.forget(key);
+  const answers = await askAnew(endpoint, options);
+  record.retries.keep(key, answers);
+  return answers;
+}
+
+async function askAnew(endpoint: Endpoint, { call, record, signal, onEvent }: AskOptions): Promise<ChatAnswer[]> {
+  const { gate, metrics, limits } = endpoint;
   endpoint.checkOpen();
   gate.check(call.n);
   const link = linkSignals(signal, record.controller.signal, endpoint.signal);
@@ -34,7 +50,7 @@ export async function askModel(
           signal: link.signal,
           onEvent: (event) => onEvent(choice, event),
         });
-        sessions.count(record, answer);
+        record.tokens += answer.usage.promptTokens + answer.usage.completionTokens;
         metrics.countUsage(answer.usage);
         return answer;
       }, link.signal),
@@ -52,14 +68,11 @@ export async function askModel(
 
 /** The first choice is what a request for one answer gets. */
 function makeRequest({ request, n }: ChatCall, choice: number, mostTokens: number): ChatCall["request"] {
-  const { maxTokens, sampling } = request;
+  const { maxTokens } = request;
   const limited = maxTokens === undefined && mostTokens === Number.MAX_SAFE_INTEGER ? undefined : mostTokens;
   return {
     ...request,
     maxTokens: limited === undefined ? undefined : Math.min(maxTokens ?? limited, limited),
     ...(n > 1 && choice > 0 ? { choice } : {}),
-    ...(sampling?.seed !== undefined && choice > 0
-      ? { sampling: { ...sampling, seed: hashSeed(sampling.seed, choice) } }
-      : {}),
   };
 }

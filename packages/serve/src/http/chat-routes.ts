@@ -1,7 +1,7 @@
 import type { ChatAnswer } from "@cria/rollout";
 import type { Context, Hono } from "hono";
 import { routePath } from "hono/route";
-import type { ResponseMemory } from "../model/response-memory.js";
+import { nameCall } from "../model/retry-memory.js";
 import type { SessionRecord } from "../model/sessions.js";
 import { anthropicMessages } from "../protocol/anthropic.js";
 import { readMessagesBody } from "../protocol/anthropic-request.js";
@@ -33,7 +33,7 @@ export function addChatRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void {
       const call = protocol.read(await receive(c));
       return respond(c, endpoint, {
         call,
-        record: findRecord(c, endpoint, call),
+        record: findRecord(c, endpoint),
         answer: (answers, context) => protocol.answer(call, answers, context),
         stream: (context) => protocol.stream(call, context),
       });
@@ -45,26 +45,21 @@ export function addChatRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void {
     return c.json({ input_tokens: await endpoint.model.countTokens(request) });
   });
   app.post("/v1/responses", async (c) => {
-    const id = c.get("session");
-    const memory = id === null ? endpoint.sessions.anonymousResponses : endpoint.sessions.use(id).responses;
-    const call = readResponsesBody(await receive(c), memory);
-    return respond(c, endpoint, makeResponsesExchange(call, findRecord(c, endpoint, call), memory));
+    const body = await receive(c);
+    const record = findRecord(c, endpoint);
+    return respond(c, endpoint, makeResponsesExchange(readResponsesBody(body, record.responses), record));
   });
 }
 
-function findRecord(c: Serving, { sessions }: Endpoint, { request }: ChatCall): SessionRecord {
+function findRecord(c: Serving, { sessions }: Endpoint): SessionRecord {
   const id = c.get("session");
-  return id === null ? sessions.useAnonymous(request) : sessions.use(id);
+  return id === null ? sessions.anonymous : sessions.use(id);
 }
 
-function makeResponsesExchange(
-  call: ResponsesCall,
-  record: SessionRecord,
-  memory: ResponseMemory,
-): Exchange<ResponsesCall> {
+function makeResponsesExchange(call: ResponsesCall, record: SessionRecord): Exchange<ResponsesCall> {
   // Also what clients ask not to store: agents that continue such a response lose nothing.
   const remember = (answer: ChatAnswer, { id, output }: { id: string; output: readonly OutputItem[] }) =>
-    memory.remember(id, [...call.history, answer.message], output);
+    record.responses.remember(id, [...call.history, answer.message], output);
   return {
     call,
     record,
@@ -86,13 +81,16 @@ async function respond<Call extends ChatCall>(
   const route = routePath(c, -1);
   const seconds = () => (performance.now() - started) / 1000;
   const context = endpoint.makeContext();
+  const isRetry = Number(c.req.header("x-stainless-retry-count") ?? 0) > 0;
+  watchDelivery(c, () => record.retries.markDelivered(nameCall(call)));
   if (!call.stream) {
-    const answers = await askModel(endpoint, { call, record, signal: c.req.raw.signal, onEvent: () => undefined });
+    const { signal } = c.req.raw;
+    const answers = await askModel(endpoint, { call, record, isRetry, signal, onEvent: () => undefined });
     endpoint.metrics.countAnswer(route, seconds());
     return c.json(answer(answers, context));
   }
   const writer = stream(context);
-  return streamEvents<ChatAnswer[]>({
+  return streamEvents<readonly ChatAnswer[]>({
     endpoint,
     parts: {
       begin: () => writer.begin(),
@@ -103,6 +101,7 @@ async function respond<Call extends ChatCall>(
       const answers = await askModel(endpoint, {
         call,
         record,
+        isRetry,
         signal,
         onEvent: (choice, event) => send(writer.add(choice, event)),
       });
@@ -113,4 +112,9 @@ async function respond<Call extends ChatCall>(
     hangUp: () => c.env?.outgoing?.destroy(),
     onBegin: () => endpoint.metrics.countFirstEvent(route, seconds()),
   });
+}
+
+/** Calls back when all of the response has been handed to the network; without a server that cannot be seen. */
+function watchDelivery(c: Serving, onDelivered: () => void): void {
+  c.env?.outgoing?.once("finish", onDelivered);
 }

@@ -106,6 +106,9 @@ describe("chat completions", () => {
       return body.choices[0].message.content;
     };
     expect(await ask(5, "a")).toBe(await ask(5, "b"));
+    expect(await ask(5, "a")).toBe(await ask(5, "b"));
+    const { body } = await post("/v1/chat/completions", { messages: [user("hi")], seed: 5, n: 2 });
+    expect(body.choices[0].message.content).not.toBe(body.choices[1].message.content);
     expect(await ask(6, "c")).not.toBe(await ask(5, "d"));
   });
 

@@ -88,7 +88,6 @@ export class Endpoint {
       running: () => this.gate.running,
       waiting: () => this.gate.waiting,
       sessions: () => this.sessions.size,
-      anonymousSessions: () => this.sessions.anonymousSize,
       policyVersion: () => model.policyVersion,
       inEngine: () => model.countInUse(),
       eventLoopDelay: () => (this.loopDelay.max === 0 ? Number.NaN : this.loopDelay.percentile(99) / 1e9),

@@ -304,3 +304,35 @@ describe("an end", () => {
     expect(engine.counts.disposed).toBe(engine.counts.created);
   });
 });
+
+describe("clients that ask again", () => {
+  const ask = (url: string, signal?: AbortSignal, retry = 0) =>
+    fetch(`${url}/sessions/s/v1/chat/completions`, {
+      method: "POST",
+      body: JSON.stringify(hello),
+      signal,
+      headers: { "x-stainless-retry-count": String(retry) },
+    }).then(
+      (response) => response.json() as Promise<{ choices: { message: { content: string } }[]; cria: { node: string } }>,
+    );
+
+  it("get the answer that they missed, whether it was made by then or not; who asks anew gets another", async () => {
+    const { url, engine } = await open({ engine: { latencyMs: 30 } });
+    const whole = (await ask(url)).cria.node;
+    expect((await ask(url, undefined, 1)).cria.node).toBe(whole);
+    const sibling = await ask(url);
+    expect(sibling.cria.node).not.toBe(whole);
+    const controller = new AbortController();
+    const left = ask(url, controller.signal).catch(() => "left");
+    await until(() => engine.counts.inFlight === 1);
+    controller.abort();
+    expect(await left).toBe("left");
+    await until(() => engine.counts.inFlight === 0);
+    const requests = engine.counts.requests;
+    const third = await ask(url, undefined, 1);
+    expect([whole, sibling.cria.node]).not.toContain(third.cria.node);
+    expect(engine.counts.requests).toBe(requests + 1);
+    expect((await ask(url, undefined, 2)).cria.node).toBe(third.cria.node);
+    expect(engine.counts.requests).toBe(requests + 1);
+  });
+});

@@ -6,7 +6,6 @@ export interface MetricSources {
   running: () => number;
   waiting: () => number;
   sessions: () => number;
-  anonymousSessions: () => number;
   policyVersion: () => number;
   inEngine: () => { sequences: number; requests: number } | null;
   /** The 99th percentile of the event loop's delay since the start, in seconds; NaN where nobody measures. */
@@ -72,7 +71,6 @@ export class Metrics {
     gauge("requests_running", "Calls of the model that run now.", sources.running);
     gauge("requests_waiting", "Calls of the model that wait for their turn.", sources.waiting);
     gauge("sessions", "Sessions that clients made or named.", sources.sessions);
-    gauge("anonymous_conversations", "Conversations that are kept without a session.", sources.anonymousSessions);
     gauge("policy_version", "Updates that the policy has seen.", sources.policyVersion);
     gauge("event_loop_delay_p99_seconds", "How late the event loop was, since the start.", sources.eventLoopDelay);
     gauge("engine_sequences", "Sequences that exist in the engine.", () => sources.inEngine()?.sequences ?? Number.NaN);

@@ -1,5 +1,5 @@
 import { DataError, hashSeed } from "@cria/core";
-import { type ChatRequest, type ChatSampling, ChatSession, type ChatSessionOptions } from "@cria/rollout";
+import { ChatPool, type ChatRequest, type ChatSampling, ChatSession, type ChatSessionOptions } from "@cria/rollout";
 import type { SpelledToken } from "../protocol/protocol.js";
 import { describeGraph } from "./describe-graph.js";
 import type { ServedModel, ServedSession, TextAnswer, TextOptions, TextRequest } from "./served-model.js";
@@ -45,6 +45,7 @@ export function serveEngine(options: ServeEngineOptions): ServedModel {
     },
     countInUse,
     openSession: ({ id, seed }) => openSession(options, id, seed),
+    openPool: ({ seed, mostTokens }) => openPool(options, seed, mostTokens),
     countTokens: async ({ messages, tools }: ChatRequest) =>
       (await tokenizer.encodePromptAside(messages, tools)).length,
     complete: (request, given) => completeText(options, request, given),
@@ -66,6 +67,25 @@ function openSession(options: ServeEngineOptions, id: string, seed: number): Ser
     reward: (value, node) => session.reward(value, node),
     describe: () => describeGraph(session),
     dispose: () => session.dispose(),
+  };
+}
+
+function openPool(options: ServeEngineOptions, seed: number, mostTokens: number): ServedSession {
+  const pool = new ChatPool({ ...options, seed, mostTokens });
+  return {
+    id: "anonymous",
+    name: options.name,
+    complete: (request, given) => pool.complete(request, given),
+    reward: () => {
+      throw new DataError("cannot be given", {
+        code: "chat/bad-request",
+        subject: "reward",
+        expected: "a session to be rewarded",
+        received: "none",
+      });
+    },
+    describe: () => ({ conversations: pool.size }),
+    dispose: () => pool.dispose(),
   };
 }
 

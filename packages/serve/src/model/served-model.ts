@@ -58,6 +58,11 @@ export interface ServedModel {
   readonly maxSequences: number;
   /** @param seed of the session: its calls draw from it. */
   openSession(options: { id: string; seed: number }): ServedSession;
+  /**
+   * A session for conversations that have nothing to do with each other.
+   * @param mostTokens that their records hold; what was idle for longest is forgotten.
+   */
+  openPool(options: { seed: number; mostTokens: number }): ServedSession;
   /** Tokens of a conversation as the model would be given it. @throws TokenizerError when its template refuses it. */
   countTokens(request: ChatRequest): Promise<number>;
   /** @throws EngineError, DataError "chat/context-length" where no room is left. */

@@ -1,9 +1,9 @@
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { hashSeed } from "@cria/core";
-import type { ChatAnswer, ChatRequest } from "@cria/rollout";
 import { RequestError, refuseField } from "../request-error.js";
 import { ResponseMemory } from "./response-memory.js";
+import { RetryMemory } from "./retry-memory.js";
 import type { ServedModel, ServedSession } from "./served-model.js";
 
 export interface SessionsOptions {
@@ -31,6 +31,8 @@ export interface SessionRecord {
   readonly session: ServedSession;
   readonly responses: ResponseMemory;
   readonly rewards: ReportedReward[];
+  /** For clients that ask again. */
+  readonly retries: RetryMemory;
   /** Aborts when the session ends. */
   readonly controller: AbortController;
   metadata: unknown;
@@ -42,30 +44,28 @@ export interface SessionRecord {
 
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
+/** Most answers that are kept for clients that ask again: of a session, and of all requests without one. */
+const MOST_RETRIES = 16;
+const MOST_ANONYMOUS_RETRIES = 256;
+
 /** Most ids of ended sessions that are remembered, so that a late request is told so. */
 const MOST_ENDED = 4096;
 
-/**
- * All sessions. Requests without one share memory by the beginning of their conversation, up to the first message of a user: so
- * turns of one conversation meet, and memory is given back conversation by conversation.
- */
+/** All sessions, and the one that requests without a session share. */
 export class Sessions {
   private readonly named = new Map<string, SessionRecord>();
-  private readonly anonymous = new Map<string, SessionRecord>();
-  private readonly ended = new Set<string>();
   /** Of all requests without a session. */
-  private readonly responses = new ResponseMemory();
-  private anonymousTokens = 0;
+  readonly anonymous: SessionRecord;
+  private readonly ended = new Set<string>();
 
-  constructor(private readonly options: SessionsOptions) {}
+  constructor(private readonly options: SessionsOptions) {
+    const { model, seed, mostAnonymousTokens } = options;
+    this.anonymous = makeRecord(model.openPool({ seed, mostTokens: mostAnonymousTokens }), MOST_ANONYMOUS_RETRIES);
+  }
 
   /** Sessions that clients named or made. */
   get size(): number {
     return this.named.size;
-  }
-
-  get anonymousSize(): number {
-    return this.anonymous.size;
   }
 
   /** @throws RequestError 409 when there is one of that id, or was; 400 for an id that is none; 429 when all are in use. */
@@ -99,36 +99,6 @@ export class Sessions {
     return isNew ? this.open(id, undefined) : this.get(id);
   }
 
-  /** The record of a conversation without a session. */
-  useAnonymous(request: ChatRequest): SessionRecord {
-    const key = hashBeginning(request);
-    const record = this.anonymous.get(key);
-    if (record) return touch(this.anonymous, key, record);
-    const made = this.make(key, this.responses, hashSeed(this.options.seed, key));
-    this.anonymous.set(key, made);
-    return made;
-  }
-
-  /** Of requests without a session. */
-  get anonymousResponses(): ResponseMemory {
-    return this.responses;
-  }
-
-  /** Counts an answer, and frees what was idle for longest where too much is held. */
-  count(record: SessionRecord, answer: ChatAnswer): void {
-    const tokens = answer.usage.promptTokens + answer.usage.completionTokens;
-    record.tokens += tokens;
-    if (this.anonymous.get(record.id) !== record) return;
-    this.anonymousTokens += tokens;
-    for (const [key, oldest] of this.anonymous) {
-      if (this.anonymousTokens <= this.options.mostAnonymousTokens && this.anonymous.size <= this.options.most) break;
-      if (oldest.running > 0) continue;
-      this.anonymous.delete(key);
-      this.anonymousTokens -= oldest.tokens;
-      oldest.session.dispose();
-    }
-  }
-
   /** Ends a session: its requests are aborted, its record is given back for the last time. */
   end(id: string): SessionRecord {
     const record = this.get(id);
@@ -145,8 +115,7 @@ export class Sessions {
 
   dispose(): void {
     for (const record of this.named.values()) this.drop(record);
-    for (const record of this.anonymous.values()) record.session.dispose();
-    this.anonymous.clear();
+    this.anonymous.session.dispose();
   }
 
   private open(id: string, seed: number | undefined): SessionRecord {
@@ -157,16 +126,10 @@ export class Sessions {
         JSON.stringify(id.slice(0, 140)),
       );
     this.makeRoom();
-    const record = this.make(id, new ResponseMemory(), seed ?? hashSeed(this.options.seed, id));
+    const session = this.options.model.openSession({ id, seed: seed ?? hashSeed(this.options.seed, id) });
+    const record = makeRecord(session, MOST_RETRIES);
     this.named.set(id, record);
     return record;
-  }
-
-  private make(id: string, responses: ResponseMemory, seed: number): SessionRecord {
-    const session = this.options.model.openSession({ id, seed });
-    const controller = new AbortController();
-    setMaxListeners(0, controller.signal);
-    return { id, session, responses, rewards: [], controller, metadata: undefined, running: 0, tokens: 0 };
   }
 
   private makeRoom(): void {
@@ -198,16 +161,25 @@ export class Sessions {
   }
 }
 
+function makeRecord(session: ServedSession, mostRetries: number): SessionRecord {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return {
+    id: session.id,
+    session,
+    responses: new ResponseMemory(),
+    rewards: [],
+    retries: new RetryMemory(mostRetries),
+    controller,
+    metadata: undefined,
+    running: 0,
+    tokens: 0,
+  };
+}
+
 /** The newest use stands last. */
 function touch(records: Map<string, SessionRecord>, key: string, record: SessionRecord): SessionRecord {
   records.delete(key);
   records.set(key, record);
   return record;
-}
-
-function hashBeginning({ messages, tools = [] }: ChatRequest): string {
-  const first = messages.findIndex(({ role }) => role === "user");
-  const beginning = messages.slice(0, first < 0 ? messages.length : first + 1);
-  const text = JSON.stringify([tools, beginning.map(({ role, content }) => [role, content])]);
-  return `anonymous-${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
 }

@@ -1,0 +1,77 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { TinyModels } from "@cria/engine/testing";
+import { openSession, type RescoreResult, RunFolder, trainSession } from "@cria/trainer";
+import { writeTinyRun } from "@cria/trainer/testing";
+import { type CommandDef, runCommand as runCitty } from "citty";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { captureOutput } from "../testing/capture-output.js";
+import { rescoreCommand } from "./rescore.js";
+import { showCommand } from "./show.js";
+
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+const output = captureOutput();
+
+async function run(command: CommandDef, ...rawArgs: string[]): Promise<number> {
+  output.stdout = "";
+  output.stderr = "";
+  process.exitCode = undefined;
+  await runCitty(command, { rawArgs });
+  return Number(process.exitCode ?? 0);
+}
+const rescore = (...rawArgs: string[]) => run(rescoreCommand as CommandDef, ...rawArgs);
+
+let folder: string;
+let path: string;
+beforeAll(async () => {
+  const made = await writeTinyRun(models, {
+    reward: "return 0.25;",
+    trainer: { total_training_steps: 1, logger: ["file"], save_freq: -1 },
+  });
+  folder = made.folder;
+  path = join(folder, "run");
+  const session = await openSession(made.config, folder);
+  const created = await RunFolder.create(path);
+  await created.writeConfig(made.config);
+  await trainSession(session, { configFolder: folder, folder: created });
+  await session.dispose();
+  writeFileSync(
+    join(folder, "strict.ts"),
+    'export const score = (_source: string, _text: string, truth: string) => {\n  if (truth === "ccc") throw new Error("no judge for c");\n  return truth.length;\n};\n',
+  );
+}, 60_000);
+
+it("says what changed, and writes a run that cria show draws", async () => {
+  const out = join(folder, "strict");
+  expect(await rescore(path, "--reward", `${join(folder, "strict.ts")}#score`, "--out", out)).toBe(0);
+  expect(output.stdout).toMatch(/12 conversations of the training.*: 12 have another score, 4 another success/);
+  expect(output.stdout).toMatch(/score +mean 0\.250 -> .*1\.500/);
+  expect(output.stdout).toMatch(/the judge failed at 4/);
+  expect(output.stdout).toMatch(/0\.250 -> none .*sample \d \(rollouts\/1\.jsonl\): .*no judge for c/);
+  expect(await run(showCommand as CommandDef, out, "--filter", "score > score_before", "--json")).toBe(0);
+  const shown = JSON.parse(output.stdout) as { matched: number; total: number };
+  expect(shown).toMatchObject({ matched: 8, total: 12 });
+  expect(await run(showCommand as CommandDef, out)).toBe(0);
+  expect(output.stdout).toContain("before cria rescore");
+  // Once more, into the same folder: what is there is not overwritten.
+  expect(await rescore(path, "--reward", `${join(folder, "strict.ts")}#score`, "--out", out)).toBe(1);
+  expect(output.stderr).toMatch(/is not empty[\s\S]*--out/);
+});
+
+it("gives the result alone as JSON, and its metrics to trackers", async () => {
+  const keys = ["custom_reward_function.reward_kwargs={}", "--json", "--logger", "tensorboard"];
+  expect(await rescore(path, "--reward", `${join(folder, "reward.mjs")}#computeScore`, ...keys)).toBe(0);
+  const result = JSON.parse(output.stdout) as RescoreResult;
+  expect(result).toMatchObject({ path: `${path}-rescored`, rollouts: { changed: 0, conversations: 12 } });
+  expect(readFileSync(join(result.path, "metrics.jsonl"), "utf8")).toContain('"reward/score/mean":0.25');
+  expect(existsSync(join(result.path, "tensorboard"))).toBe(true);
+});
+
+it("refuses what it cannot do in words", async () => {
+  expect(await rescore(path)).toBe(2);
+  expect(output.stderr).toMatch(/another reward/);
+  expect(await rescore(path, "--reward", "./r.ts", "--logger", "excel")).toBe(1);
+  expect(output.stderr).toMatch(/tensorboard, mlflow, wandb/);
+  expect(await rescore(join(folder, "nowhere"), "--reward", "./r.ts")).toBe(1);
+});

@@ -1,0 +1,105 @@
+import type { Trajectory } from "@cria/core";
+import { copyRow, type DatasetRow } from "../data/dataset-row.js";
+import { takeTurn } from "../loops/take-turn.js";
+import {
+  finishTrajectory,
+  makeRewardRequest,
+  type RewardAggregator,
+  type RewardManager,
+  RewardQueue,
+} from "../rewards/index.js";
+import type { DumpLine } from "./dump-line.js";
+import { isOfRow, listRecordedCalls, restoreRow, restoreTrajectory } from "./restore-trajectory.js";
+
+export interface JudgeAgainOptions {
+  manager: RewardManager;
+  /** Puts scores on tokens. */
+  aggregate: RewardAggregator;
+  /** Rows of the run by uid, for their `extra_info`; a row that a line is not of does not count. */
+  rows: ReadonlyMap<string, DatasetRow>;
+  signal?: AbortSignal;
+  /** Called after each judgement. */
+  onJudged?: () => void;
+}
+
+export interface JudgedAgain {
+  line: DumpLine;
+  /** null: the conversation had failed before any judge saw it, and `line` is as it was. */
+  trajectory: Trajectory | null;
+  /** Whether its row, and so its `extra_info`, was found. */
+  hasRow: boolean;
+}
+
+/**
+ * Judges the conversations of one dump with another reward. Scores, parts, rewards on tokens and `extra` are the new judge's; what
+ * the first one said is in `before`. The advantage is null: nothing was learned from the new reward.
+ * A judge that fails leaves a failed conversation, as in training.
+ * @throws what ends a training: an abort, and errors of the config, the data and the engine.
+ */
+export async function judgeAgain(lines: readonly DumpLine[], options: JudgeAgainOptions): Promise<JudgedAgain[]> {
+  const { manager, aggregate, signal, onJudged } = options;
+  const restored = lines.map((line) => ({ line, ended: restoreTrajectory(line) }));
+  const queue = new RewardQueue(manager, restored.filter(({ ended }) => ended !== null).length, signal);
+  const judging: Promise<JudgedAgain>[] = [];
+  for (const [order, { line, ended }] of restored.entries()) {
+    await takeTurn();
+    if (signal?.aborted) break;
+    const known = options.rows.get(line.uid);
+    const hasRow = known !== undefined && isOfRow(line, known);
+    const judge = async (): Promise<JudgedAgain> => {
+      if (ended === null) return { line, trajectory: null, hasRow };
+      const row = hasRow ? copyRow(known) : restoreRow(line);
+      const judgement = await queue.judge(makeRewardRequest(row, ended, order));
+      const trajectory = finishTrajectory(ended, judgement, aggregate, () => listRecordedCalls(line));
+      onJudged?.();
+      return { line: describeAgain(line, trajectory), trajectory, hasRow };
+    };
+    judging.push(judge());
+    // All are awaited below; until then a failure has nobody who listens.
+    judging.at(-1)!.catch(() => undefined);
+  }
+  signal?.throwIfAborted();
+  return Promise.all(judging);
+}
+
+/** The line with another judgement. */
+function describeAgain(line: DumpLine, { rewards, ...trajectory }: Trajectory): DumpLine {
+  const failed = trajectory.error !== undefined;
+  const responseMask = [...trajectory.responseMask];
+  const hasLogprobs = failed || line.metrics.reward_failed !== 1;
+  const place = (entries: Trajectory["turnScores"]) =>
+    entries.map(({ value, tokenIndex }) => ({ value, token_index: tokenIndex }));
+  return {
+    ...line,
+    reward: failed ? null : trajectory.reward,
+    score: rewards.score,
+    success: rewards.success,
+    parts: [...rewards.parts],
+    rewards: {
+      outcome: rewards.outcome,
+      length: rewards.length,
+      tools: rewards.tools,
+      turns: rewards.turns,
+      tool_score: rewards.toolScore,
+      interaction_score: rewards.interactionScore,
+    },
+    extra: trajectory.extraFields,
+    advantage: null,
+    error: trajectory.error ?? null,
+    response_mask: responseMask,
+    token_level_rewards: [...rewards.tokenLevel],
+    rollout_logprobs: failed ? responseMask.map(() => 0) : hasLogprobs ? line.rollout_logprobs : [],
+    spans: line.spans.map((span) => ({ ...span, mask: responseMask[span.start] === 1 ? 1 : 0 })),
+    turn_scores: place(trajectory.turnScores),
+    tool_rewards: place(trajectory.toolRewards),
+    metrics: trajectory.metrics,
+    before: {
+      reward: line.reward,
+      score: line.score,
+      success: line.success,
+      parts: line.parts,
+      extra: line.extra,
+      error: line.error,
+    },
+  };
+}

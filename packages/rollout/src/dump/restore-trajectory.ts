@@ -1,0 +1,92 @@
+import { basename } from "node:path";
+import type { DatasetRow } from "../data/dataset-row.js";
+import type { UnjudgedTrajectory } from "../loops/record-trajectory.js";
+import type { FoundToolCalls } from "../rewards/find-tool-calls.js";
+import { countPromptMessages } from "../rewards/reward-request.js";
+import { toJson } from "./describe-trajectories.js";
+import type { DumpLine } from "./dump-line.js";
+
+/** What a loop or a run adds to `extra`; the rest of it is the judge's. */
+const KEPT_EXTRAS = ["full_prompt", "tokenization"];
+
+/** Failures by which a call never reached its tool. */
+const NOT_CALLED = ["invalid_call", "unknown_tool", "invalid_arguments", "too_many_calls"];
+
+/**
+ * A dumped conversation as it was when it had ended and nobody had judged it.
+ *
+ * When its judge failed, its dump has lost masks and step rewards: the mask is then made of the assistant's turns, and there are
+ * no step rewards and no logprobs.
+ * @returns null when the conversation itself failed, or no mask can be made: there is nothing to judge.
+ */
+export function restoreTrajectory(line: DumpLine): UnjudgedTrajectory | null {
+  const isUnjudged = line.metrics.reward_failed === 1;
+  if (!isUnjudged && (line.error !== null || line.finish_reason === "aborted")) return null;
+  const responseMask = isUnjudged ? makeMask(line) : Uint8Array.from(line.response_mask);
+  if (responseMask === null) return null;
+  const { failed: _, reward_failed: __, ...metrics } = line.metrics;
+  const place = (entries: DumpLine["turn_scores"]) =>
+    entries.map(({ value, token_index }) => ({ value, tokenIndex: token_index }));
+  return {
+    rowIndex: line.row ?? -1,
+    uid: line.uid,
+    sampleIndex: line.sample,
+    dataSource: line.data_source,
+    tokenIds: Int32Array.from(line.token_ids),
+    promptLength: line.prompt_length,
+    responseMask,
+    rolloutLogprobs: Float32Array.from(line.token_ids, (_, t) => (isUnjudged ? 0 : (line.rollout_logprobs[t] ?? 0))),
+    messages: line.messages,
+    ...(line.segments ? { segments: line.segments } : {}),
+    finishReason: line.finish_reason,
+    numTurns: line.num_turns,
+    turnScores: place(line.turn_scores),
+    toolRewards: place(line.tool_rewards),
+    metrics,
+    extraFields: Object.fromEntries(Object.entries(line.extra).filter(([key]) => KEPT_EXTRAS.includes(key))),
+    score: line.parts.find(({ by }) => by === "the agent")?.value ?? null,
+    toolScore: line.rewards.tool_score,
+    interactionScore: line.rewards.interaction_score,
+  };
+}
+
+/** 1 on the assistant's turns; null when the dump does not say where they are. */
+function makeMask({ token_ids, turns }: DumpLine): Uint8Array | null {
+  const mask = new Uint8Array(token_ids.length);
+  for (const { role, start, end } of turns) if (role === "assistant") mask.fill(1, start, end);
+  return mask.includes(1) ? mask : null;
+}
+
+/**
+ * The calls that the agent loop recorded, turn by turn. Of a turn that nobody answered no call is known to be valid. Space in front
+ * of a call is no part of it here, as it is where `findToolCalls` reads calls from the tokens.
+ */
+export function listRecordedCalls({ turns }: DumpLine): FoundToolCalls[] {
+  return turns.flatMap(({ tool_calls, end }, i) => {
+    if (!tool_calls) return [];
+    const answers = turns[i + 1]?.failures ?? [];
+    const valid = answers.filter((failure) => failure === null || !NOT_CALLED.includes(failure)).length;
+    return [{ start: tool_calls.start, end: tool_calls.end, lastToken: end - 1, valid }];
+  });
+}
+
+/** Whether a conversation is of this row: its data may have changed since. */
+export function isOfRow(line: DumpLine, row: DatasetRow): boolean {
+  if (row.dataSource !== line.data_source) return false;
+  const truth = toJson(row.groundTruth);
+  if (JSON.stringify(truth) !== JSON.stringify(line.ground_truth)) return false;
+  return truth !== null || countPromptMessages(row, line.messages) > 0;
+}
+
+/** As much of its row as a line has: all but `extra_info`. */
+export function restoreRow(line: DumpLine): DatasetRow {
+  return {
+    index: line.row ?? -1,
+    uid: line.uid,
+    place: line.place === null ? "a dump" : basename(line.place),
+    prompt: line.messages.slice(0, line.prompt_messages),
+    dataSource: line.data_source,
+    groundTruth: line.ground_truth ?? undefined,
+    extraInfo: { need_tools_kwargs: false, tools_kwargs: undefined },
+  };
+}

@@ -1,0 +1,33 @@
+import { createApp } from "../http/create-app.js";
+import { Endpoint } from "../http/endpoint.js";
+import { type LocalChat, serveChat } from "./serve-chat.js";
+
+/** No client in this process is cut off: it may read as slowly as it likes. */
+const patience = { streamBytes: Number.MAX_SAFE_INTEGER, stallMs: 2 ** 31 - 1 };
+
+/**
+ * A `fetch` that answers requests by a chat of this process, as `cria serve` would over HTTP: what stands before the path does
+ * not matter. For clients that take a `fetch`: `new OpenAI({ baseURL: "http://cria/v1", apiKey: "-", fetch: createFetch(session) })`.
+ */
+export function createFetch(chat: LocalChat): typeof fetch {
+  const app = createApp(new Endpoint({ model: serveChat(chat), limits: patience }));
+  return async (input, init) => {
+    const request = new Request(input, init);
+    return untilAborted(request.signal, async () => app.fetch(request));
+  };
+}
+
+/** Rejects with the signal's reason as soon as it aborts, as `fetch` does. */
+async function untilAborted(signal: AbortSignal, answer: () => Promise<Response>): Promise<Response> {
+  signal.throwIfAborted();
+  let abort!: () => void;
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason);
+  });
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([answer(), aborted]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}

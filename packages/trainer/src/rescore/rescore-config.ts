@@ -1,0 +1,91 @@
+import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { ConfigError, readOrThrow } from "@cria/core";
+import { parse as parseYaml } from "yaml";
+import { applyOverride } from "../config/apply-override.js";
+import { checkConfig } from "../config/check-config.js";
+import { resolveAllPaths, resolveTyped } from "../config/paths.js";
+import { isMapping } from "../config/raw-config.js";
+import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
+import type { SavedRun } from "./read-run.js";
+
+/** Sections that say how conversations are judged. */
+const SECTIONS = ["reward_model", "custom_reward_function"] as const;
+
+/** Another reward than a run had. At least one of them. */
+export interface OtherReward {
+  /** A reward function by path, as `./reward.ts#score`; it takes the place of `custom_reward_function`. */
+  reward?: string;
+  /** A YAML file whose sections reward_model and custom_reward_function take the place of the run's; it may have others. */
+  config?: string;
+  /** `key.path=value` of those two sections. */
+  overrides?: readonly string[];
+}
+
+/**
+ * The run's config with another reward. What stays of its rewards stays as it was: weights, bonuses, reward models. All paths of
+ * the config are absolute.
+ * @throws ConfigError when nothing else is given, or what is given is wrong.
+ */
+export function makeRescoreConfig(
+  { raw, configFolder, path }: Pick<SavedRun, "raw" | "configFolder" | "path">,
+  { reward, config, overrides = [] }: OtherReward,
+): TrainConfig {
+  if (reward === undefined && config === undefined && overrides.length === 0) {
+    throw new ConfigError("is missing", {
+      code: "config/missing-argument",
+      subject: "another reward",
+      expected: "--reward ./reward.ts#score, --config with reward_model or custom_reward_function, or their keys",
+    });
+  }
+  const made = structuredClone(raw);
+  resolveAllPaths(made, configFolder);
+  if (config !== undefined) Object.assign(made, readSections(config));
+  const typed: Record<string, unknown> = {};
+  for (const override of overrides) {
+    applyOverride(made, override);
+    applyOverride(typed, override);
+  }
+  const other = Object.keys(typed).find((key) => !(SECTIONS as readonly string[]).includes(key));
+  if (other !== undefined) {
+    throw new ConfigError("says nothing of rewards", {
+      code: "config/bad-override",
+      subject: other,
+      expected: `keys of ${SECTIONS.join(" and ")}`,
+    });
+  }
+  // What was typed starts at the working directory; what is absolute stays as it is.
+  resolveAllPaths(made, process.cwd());
+  if (reward !== undefined) made.custom_reward_function = { ...readKwargs(typed), ...splitName(reward) };
+  return checkConfig(trainConfigSchema, made, path);
+}
+
+function readSections(file: string): Record<string, unknown> {
+  const given = readOrThrow(() => parseYaml(readFileSync(file, "utf8")) as unknown, ConfigError, {
+    subject: file,
+    expected: "a readable YAML file",
+  });
+  const sections = isMapping(given) ? Object.entries(given).filter(([key]) => SECTIONS.includes(key as never)) : [];
+  if (sections.length === 0) {
+    throw new ConfigError("says nothing of rewards", {
+      code: "config/bad-file",
+      subject: file,
+      expected: `the sections ${SECTIONS.join(" or ")}`,
+    });
+  }
+  const found = Object.fromEntries(sections);
+  resolveAllPaths(found, dirname(resolve(file)));
+  return found;
+}
+
+/** Arguments of the function that were typed beside it; those of the run's own function are not for another one. */
+function readKwargs({ custom_reward_function: typed }: Record<string, unknown>): object {
+  return isMapping(typed) && "reward_kwargs" in typed ? { reward_kwargs: typed.reward_kwargs } : {};
+}
+
+/** "./reward.ts#score" as the keys of `custom_reward_function`. */
+function splitName(reward: string): { path: string; name?: string } {
+  const at = reward.lastIndexOf("#");
+  if (at < 0) return { path: resolveTyped(reward) };
+  return { path: resolveTyped(reward.slice(0, at)), name: reward.slice(at + 1) };
+}

@@ -1,0 +1,237 @@
+import { existsSync, readdirSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { ConfigError } from "@cria/core";
+import { type DatasetRow, type DumpLine, judgeAgain, readDump } from "@cria/rollout";
+import { RunFolder } from "../checkpoints/run-folder.js";
+import { listAddresses } from "../config/paths.js";
+import type { TrainConfig } from "../config/train-config.js";
+import { makeSay, type Report, WorkReporter } from "../events.js";
+import { fetchAddresses } from "../hub/fetch-addresses.js";
+import { makeRewardAggregator, openJudgedRewards, openRewards } from "../rewards/open-rewards.js";
+import type { StepMetrics } from "../step-metrics.js";
+import { Disposables } from "../task/disposables.js";
+import { openData } from "../task/open-data.js";
+import { startTrackers } from "../trackers/open-trackers.js";
+import type { Tracker } from "../trackers/tracker.js";
+import { providePackages } from "../user-code/provide-packages.js";
+import { openRegistries } from "../user-code/registries.js";
+import { readRun, readStep, type SavedDump, type SavedRun } from "./read-run.js";
+import { makeRescoreConfig, type OtherReward } from "./rescore-config.js";
+import {
+  type ChangedJudgement,
+  count,
+  describeOutcome,
+  findMostChanged,
+  listChanged,
+  measureDump,
+  type Outcome,
+  type RescoreCounts,
+} from "./summarize.js";
+
+export interface RescoreOptions extends OtherReward {
+  /** The new run folder, which must not exist or be empty; default: the run's path with "-rescored" behind it. */
+  out?: string;
+  /** How many of the conversations whose judgement changed most the result names; default 5. */
+  most?: number;
+  /** They get the metrics, step by step; default: none. */
+  trackers?: readonly Tracker[];
+  report?: Report;
+  signal?: AbortSignal;
+}
+
+export interface RescoreResult {
+  /** The new run folder. */
+  path: string;
+  /** Of the training's conversations, and of the validations'. */
+  rollouts: RescoreCounts;
+  validation: RescoreCounts;
+  mostChanged: ChangedJudgement[];
+  seconds: number;
+}
+
+/**
+ * Judges the conversations that a run saved with another reward, and writes them as a run of its own: dumps, metrics.jsonl,
+ * config.json, run.json and the result as rescore.json. The first run stays as it is. When it fails nothing is left.
+ * @param path a run folder of `cria train`.
+ * @throws DataError when it is none; ConfigError for a wrong reward, or a folder that is not free; the signal's reason.
+ */
+export function rescoreRun(path: string, options: RescoreOptions): Promise<RescoreResult> {
+  providePackages();
+  return Disposables.open(async (open) => {
+    const run = readRun(path);
+    const config = makeRescoreConfig(run, options);
+    const out = resolve(options.out ?? `${resolve(path)}-rescored`);
+    checkFree(out);
+    const { report, signal } = options;
+    if (config.reward_model.enable)
+      await fetchAddresses(listAddresses({ reward_model: config.reward_model }), { report, signal });
+    const judge = await openJudge(config, run, report);
+    open.add(judge.dispose);
+    // Only once all is open: whatever stops it before leaves nothing to clean up.
+    const folder = await RunFolder.create(out);
+    try {
+      return await rescoreDumps(run, config, folder, judge, options);
+    } catch (error) {
+      await rm(out, { recursive: true, force: true });
+      throw error;
+    } finally {
+      await open.dispose();
+    }
+  });
+}
+
+function checkFree(out: string): void {
+  if (!existsSync(out) || readdirSync(out).length === 0) return;
+  throw new ConfigError("is not empty", {
+    code: "config/bad-argument",
+    subject: out,
+    expected: "a folder that does not exist yet, or is empty",
+    remedy: "name another one: --out <folder>",
+  });
+}
+
+type Judge = Pick<Parameters<typeof judgeAgain>[1], "manager" | "aggregate"> & {
+  rows: Record<SavedDump["folder"], ReadonlyMap<string, DatasetRow>>;
+  dispose: () => Promise<void>;
+};
+
+async function openJudge(config: TrainConfig, run: SavedRun, report: Report | undefined): Promise<Judge> {
+  const { rollout } = config.actor_rollout_ref;
+  const rows = await openRows(config, run.configFolder, report);
+  const rules = await openRewards(config, run.configFolder, {
+    registries: openRegistries(),
+    responseLength: Math.min(rollout.response_length, config.data.max_response_length),
+    // What a conversation's tools and interaction said of it stands in its dump.
+    rows: [],
+    tools: new Map(),
+    interactions: null,
+    defaultAgentLoop: rollout.agent.default_agent_loop,
+  });
+  const models = await openJudgedRewards(config, run.configFolder, rules);
+  return {
+    manager: models ?? rules,
+    aggregate: makeRewardAggregator(config.reward_model),
+    rows,
+    dispose: async () => models?.dispose(),
+  };
+}
+
+/** Rows by uid, for what dumps do not have of them. A run can be judged without. */
+async function openRows({ data }: TrainConfig, folder: string, report: Report | undefined): Promise<Judge["rows"]> {
+  const byUid = (rows: readonly DatasetRow[]) => new Map(rows.map((row) => [row.uid, row]));
+  try {
+    // All of them: which ones were sampled does not matter.
+    const { train, val } = await openData({ ...data, train_max_samples: -1, val_max_samples: -1 }, folder);
+    return { rollouts: byUid(train), validation: byUid(val) };
+  } catch (error) {
+    const why = (error as Error).message.split("\n", 1)[0];
+    makeSay(report)(`the run's rows cannot be read, so reward functions see no extra_info of theirs: ${why}`);
+    return { rollouts: new Map(), validation: new Map() };
+  }
+}
+
+async function rescoreDumps(
+  run: SavedRun,
+  config: TrainConfig,
+  folder: RunFolder,
+  judge: Judge,
+  { trackers = [], report, signal, most = 5 }: RescoreOptions,
+): Promise<RescoreResult> {
+  const started = performance.now();
+  const written = nameRun(config, folder.path);
+  await folder.writeConfig(written);
+  if (run.origin) await folder.writeJson("run.json", { ...run.origin, started: new Date().toISOString() });
+  const progress = new WorkReporter(report, "rescore");
+  const total = await countLines(run.dumps, signal);
+  let done = 0;
+  progress.update(0, total);
+  const steps = new Map<number, StepMetrics>();
+  const outcomes: Record<SavedDump["folder"], Outcome[]> = { rollouts: [], validation: [] };
+  let mostChanged: ChangedJudgement[] = [];
+  let rowless = 0;
+  for (const dump of run.dumps) {
+    const lines = await readLines(dump.path);
+    const judged = await judgeAgain(lines, {
+      ...judge,
+      rows: judge.rows[dump.folder],
+      signal,
+      onJudged: () => progress.update(++done, total),
+    });
+    const skipped = judged.filter(({ trajectory }) => trajectory === null).length;
+    done += skipped;
+    if (skipped > 0) progress.update(done, total);
+    rowless += judged.filter(({ hasRow }) => !hasRow).length;
+    const file = join(dump.folder, dump.name);
+    await folder.writeLines(
+      file,
+      judged.map(({ line }) => line),
+    );
+    outcomes[dump.folder].push(...judged.map(describeOutcome));
+    mostChanged = findMostChanged(mostChanged, listChanged(file, judged), most);
+    const step = readStep(dump.name);
+    if (step !== null)
+      steps.set(step, { "training/global_step": step, ...steps.get(step), ...measureDump(dump.folder, judged) });
+  }
+  progress.end();
+  const say = makeSay(report);
+  if (rowless > 0 && judge.rows.rollouts.size + judge.rows.validation.size > 0)
+    say(`${rowless} conversations are of rows that the data no longer has: their extra_info is empty`);
+  await writeMetrics(steps, written, folder, trackers, say);
+  const result: RescoreResult = {
+    path: folder.path,
+    rollouts: count(outcomes.rollouts),
+    validation: count(outcomes.validation),
+    mostChanged,
+    seconds: (performance.now() - started) / 1000,
+  };
+  await folder.writeJson("rescore.json", { ...result, of: resolve(run.path) });
+  return result;
+}
+
+/** By step, in metrics.jsonl and at the trackers. */
+async function writeMetrics(
+  steps: ReadonlyMap<number, StepMetrics>,
+  config: TrainConfig,
+  folder: RunFolder,
+  trackers: readonly Tracker[],
+  warn: (text: string) => void,
+): Promise<void> {
+  const tracked = await startTrackers(trackers, config, { folder: folder.path, resumedStep: null, warn });
+  for (const [step, metrics] of [...steps].sort(([a], [b]) => a - b)) {
+    await folder.appendLine("metrics.jsonl", metrics);
+    tracked.log(step, metrics);
+  }
+  await tracked.finish("finished");
+}
+
+/** The config of the run that is written: its dumps lie in its own folder. */
+function nameRun(config: TrainConfig, path: string): TrainConfig {
+  const { trainer } = config;
+  return {
+    ...config,
+    trainer: {
+      ...trainer,
+      experiment_name: basename(path),
+      project_name: basename(dirname(path)),
+      default_local_dir: dirname(dirname(path)),
+      rollout_data_dir: null,
+      validation_data_dir: null,
+    },
+  };
+}
+
+async function readLines(file: string): Promise<DumpLine[]> {
+  const lines: DumpLine[] = [];
+  for await (const line of readDump(file)) lines.push(line);
+  return lines;
+}
+
+async function countLines(dumps: readonly SavedDump[], signal: AbortSignal | undefined): Promise<number> {
+  let total = 0;
+  for (const { path } of dumps) {
+    signal?.throwIfAborted();
+    for await (const _ of readDump(path)) total++;
+  }
+  return total;
+}
