@@ -99,6 +99,16 @@ describe("packages/engine/README.md", () => {
   });
 });
 
+describe("packages/serve/README.md", () => {
+  const page = writePrograms("packages/serve/README.md", {
+    "serve.ts": [["maxSequences: 8", "maxSequences: 8, threads: 1"]],
+  });
+
+  it("serves a model, and asks it", async () => {
+    expect(await page.run("serve.ts")).toEqual([expect.stringMatching(/\S.* \d+ [0-9a-f]+$/s)]);
+  });
+});
+
 describe("packages/trainer/README.md", () => {
   const page = writePrograms("packages/trainer/README.md", {
     "train.ts": [["seed: 1,", "seed: 1, threads: 1,"]],
