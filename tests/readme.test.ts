@@ -38,6 +38,7 @@ function writePrograms(page: string, cuts: Record<string, readonly [printed: str
   }
   return {
     names: [...programs.keys()],
+    find: (name: string) => join(place, name),
     async run(name: string): Promise<string[]> {
       const printed: string[] = [];
       vi.spyOn(console, "log").mockImplementation((...values) => void printed.push(values.join(" ")));
@@ -149,5 +150,18 @@ describe("packages/trainer/README.md", () => {
       actor_rollout_ref: { actor: { policy_loss: { loss_mode: "gspo" }, clip_ratio_low: 0.05 } },
       trainer: { total_training_steps: 10 },
     });
+  });
+});
+
+describe("packages/ai-sdk/README.md", () => {
+  const page = writePrograms("packages/ai-sdk/README.md", { "answer.ts": [["seed: 1", "seed: 1, threads: 1"]] });
+
+  it("answers by the AI SDK, and says what was sampled", async () => {
+    const printed = vi.spyOn(console, "log").mockImplementation(() => undefined);
+    await import(page.find("answer.ts"));
+    const [[text], [steps]] = printed.mock.calls as [[string], [{ tokenIds: number[]; logprobs: number[] }[]]];
+    expect(text).not.toBe("");
+    expect(steps.length).toBeGreaterThan(0);
+    for (const { tokenIds, logprobs } of steps) expect(logprobs).toHaveLength(tokenIds.length);
   });
 });

@@ -129,7 +129,7 @@ bool check_products() {
 // Two rows, one with branches that branch, and padding; two query heads to each of two KV heads.
 bool check_attention() {
     const int64_t rows = 2, length = 24, size = 16, heads = 4, kv_heads = 2, tokens = rows * length;
-    std::vector<int32_t> ends(size_t(tokens), int32_t(length));
+    std::vector<int32_t> ends(static_cast<size_t>(tokens), int32_t(length));
     for (int64_t i = 0; i < length; i++)
         ends[size_t(i)] = i < 5 ? 21 : i < 8 ? 14 : i < 11 ? 11 : i < 14 ? 14 : i < 21 ? 21 : 0;
     const AttentionPlan plan = plan_attention(ends, rows, length);

@@ -1,5 +1,6 @@
 import { languageModel } from "@cria/ai-sdk";
-import { registerAgentModel } from "@cria/rollout";
+import { registerAgentEndpoint, registerAgentModel } from "@cria/rollout";
+import { openAgentEndpoint } from "@cria/serve";
 import { defineCommand } from "citty";
 
 import { version } from "./assets/version.js";
@@ -87,8 +88,9 @@ training saves what is done first.
   },
 });
 
-// Agents are given the policy as a model of the AI SDK.
+// Agents are given the policy as a model of the AI SDK; programs, as an endpoint.
 registerAgentModel(languageModel);
+registerAgentEndpoint(openAgentEndpoint());
 
 // What stands below a command's options in its help.
 await runProgram(main, {

@@ -11,6 +11,7 @@ export { Endpoint, type EndpointLimits, type EndpointOptions } from "./http/endp
 export { type Listening, type ListenOptions, listen } from "./http/listen.js";
 export { createFetch } from "./in-process/create-fetch.js";
 export type { LocalChat } from "./in-process/serve-chat.js";
+export { openAgentEndpoint } from "./model/agent-endpoint.js";
 export { type ServeEngineOptions, serveEngine } from "./model/serve-engine.js";
 export type { ServedModel, ServedSession, TextAnswer, TextOptions, TextRequest } from "./model/served-model.js";
 export { type ReportedReward, type SessionRecord, Sessions, type SessionsOptions } from "./model/sessions.js";

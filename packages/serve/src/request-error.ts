@@ -36,6 +36,11 @@ export function refuseField(field: string, expected: string, received: string, r
   });
 }
 
+/** Whether a conversation or a prompt leaves no room for an answer: what clients shorten their history after. */
+export function isTooLong({ code }: RequestError): boolean {
+  return code === "chat/context-length" || code === "engine/context-exceeded";
+}
+
 /** Codes of the engine that speak of the request rather than of the engine's own state. */
 const REQUEST_CODES = ["engine/context-exceeded", "engine/bad-token", "engine/bad-option"];
 

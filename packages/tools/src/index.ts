@@ -45,7 +45,7 @@ export {
   type ToolSource,
 } from "./open-tools.js";
 export type { CallStart, CallStartFinder } from "./parsers/call-start.js";
-export { getCallStart, parseNoCalls } from "./parsers/call-starts.js";
+export { getCallStart, isHarmony, parseNoCalls, withoutCalls } from "./parsers/call-starts.js";
 export { parseChatmlJson } from "./parsers/chatml-json.js";
 export { parseDeepseekV3 } from "./parsers/deepseek-v3.js";
 export { harmonyMarks, parseGptOss, readHarmonyHead } from "./parsers/gpt-oss.js";

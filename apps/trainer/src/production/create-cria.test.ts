@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadModel } from "@cria/engine";
-import { generateText, type ModelMessage, streamText, tool } from "ai";
+import { generateObject, generateText, type ModelMessage, streamText, tool } from "ai";
 import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { embeddedPolicy } from "../assets/embedded-policy.js";
@@ -53,6 +53,25 @@ describe("createCria", () => {
     }
   });
 
+  it("follows a form by a grammar: an object by its schema, a call that must be made", async () => {
+    const cria = open({ sampling: { temperature: 1.5 } });
+    const schema = z.object({ left: z.boolean(), size: z.enum(["small", "large"]) });
+    const { object, providerMetadata } = await generateObject({ model: cria(), schema, prompt: question });
+    expect(schema.parse(object)).toEqual(object);
+    const { constrained, tokenIds } = providerMetadata!.cria as { constrained: number[]; tokenIds: number[] };
+    expect(constrained).toHaveLength(tokenIds.length);
+    expect(constrained).toContain(1);
+    const { toolCalls } = await generateText({
+      model: cria(),
+      prompt: "Hi",
+      tools: { calculator },
+      toolChoice: "required",
+      maxOutputTokens: 200,
+    });
+    expect(toolCalls[0]).toMatchObject({ toolName: "calculator", input: { expression: expect.any(String) } });
+    await cria.dispose();
+  });
+
   it("answers clients that take a fetch", async () => {
     const cria = open({ name: "mine" });
     const body = { model: "mine", messages: [{ role: "user", content: question }], max_tokens: 10 };
@@ -61,7 +80,10 @@ describe("createCria", () => {
       body: JSON.stringify(body),
     });
     expect(response.status).toBe(200);
-    expect(await response.json()).toMatchObject({ object: "chat.completion", usage: { completion_tokens: expect.any(Number) } });
+    expect(await response.json()).toMatchObject({
+      object: "chat.completion",
+      usage: { completion_tokens: expect.any(Number) },
+    });
     await cria.dispose();
     await expect(cria.fetch("http://cria/v1/models")).rejects.toThrow(/was disposed/);
   });

@@ -52,6 +52,7 @@ async function runEpisode(
       CRIA_MODEL: session.name,
       CRIA_SESSION_URL: `${url}/sessions/${session.id}`,
       CRIA_ROW_FILE: rowFile,
+      ...exemptFromProxies(process.env),
     };
     const { status, stdout, stderr } = await runProgram({ command, cwd, env, input, signal });
     if (status !== 0) throw new Error(describeExit(command, status, stderr));
@@ -60,6 +61,12 @@ async function runEpisode(
     address.close();
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** The endpoint is on this machine, where no proxy finds it. */
+function exemptFromProxies({ no_proxy, NO_PROXY }: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const hosts = [no_proxy || NO_PROXY, "127.0.0.1"].filter(Boolean).join(",");
+  return { no_proxy: hosts, NO_PROXY: hosts };
 }
 
 function describeExit(command: readonly string[], status: number | string, stderr: string): string {

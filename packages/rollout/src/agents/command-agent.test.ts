@@ -52,7 +52,7 @@ describe("an agent that is a program", () => {
       const same = readFileSync(CRIA_ROW_FILE, "utf8") === JSON.stringify(row);
       console.log("thinking");
       console.log(JSON.stringify({ reward: 0.5, question: row.question, same, OPENAI_BASE_URL, ANTHROPIC_BASE_URL, CRIA_MODEL,
-        isItsOwn: OPENAI_API_KEY === "key-of-" + CRIA_SESSION_URL.split("/").at(-1), file: CRIA_ROW_FILE, cwd: process.cwd() }));
+        isItsOwn: OPENAI_API_KEY === "key-of-" + CRIA_SESSION_URL.split("/").at(-1), no_proxy: process.env.no_proxy, file: CRIA_ROW_FILE, cwd: process.cwd() }));
     `);
     expect(trajectory.error).toBeUndefined();
     expect(trajectory.reward).toBe(0);
@@ -64,6 +64,7 @@ describe("an agent that is a program", () => {
       OPENAI_BASE_URL: "http://127.0.0.1:9/v1",
       ANTHROPIC_BASE_URL: "http://127.0.0.1:9",
       cwd: folder,
+      no_proxy: expect.stringMatching(/(^|,)127\.0\.0\.1$/),
     });
     expect(existsSync(trajectory.extraFields.file as string)).toBe(false);
   });

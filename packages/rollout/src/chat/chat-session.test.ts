@@ -30,8 +30,12 @@ function echo({ text, options }: FakeContext): FakeReply {
         .trim()} #${options.seed}`;
 }
 
-function open(options: Partial<ChatSessionOptions> = {}, reply: (context: FakeContext) => FakeReply = echo) {
-  const engine = new FakeEngine({ reply, latencyMs: 1 });
+function open(
+  options: Partial<ChatSessionOptions> = {},
+  reply: (context: FakeContext) => FakeReply = echo,
+  latencyMs = 1,
+) {
+  const engine = new FakeEngine({ reply, latencyMs });
   const tokenizer = DeltaTokenizer.forModel(engine);
   const session = new ChatSession({ engine, tokenizer, name: "fake", id: "s", format: "hermes", seed: 7, ...options });
   return { engine, session, tokenizer };
@@ -67,6 +71,17 @@ describe("ChatSession", () => {
     expect(second.usage.reusedTokens).toBe(whole.length - 1);
     session.dispose();
     expect(engine.counts.created).toBe(engine.counts.disposed);
+  });
+
+  it("without tools nothing is a call, and thoughts are thoughts all the same", async () => {
+    const said = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.";
+    const gptOss = open({ format: "gpt_oss" }, () => said).session;
+    expect((await gptOss.complete(ask("?"))).message).toMatchObject({ content: "Yes.", reasoning_content: "Hm." });
+    const hermes = open({}, () => `<think>Hm.</think>${call("a")}`).session;
+    expect(await hermes.complete(ask("?"))).toMatchObject({
+      finishReason: "stop",
+      message: { content: call("a"), reasoning_content: "Hm." },
+    });
   });
 
   it("an edited history opens a branch, an unknown one a root; what others wrote has mask 0", async () => {
@@ -243,7 +258,7 @@ describe("ChatSession", () => {
 
   it("ends with its signal, and frees what waits", async () => {
     const over = new AbortController();
-    const { session, engine } = open({ signal: over.signal }, () => "never");
+    const { session, engine } = open({ signal: over.signal }, () => "never", 60_000);
     const waiting = session.complete(ask("a"));
     await sleep(0);
     over.abort(new Error("over"));

@@ -10,7 +10,7 @@ import {
   type ToolSchema,
 } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { parseNoCalls, resolveToolParser, type ToolParser } from "@cria/tools";
+import { resolveToolParser, type ToolParser, withoutCalls } from "@cria/tools";
 import { findOpening } from "../loops/find-opening.js";
 import { now } from "../loops/state-log.js";
 import { takeTurn } from "../loops/take-turn.js";
@@ -294,7 +294,10 @@ export class ChatSession implements ChatModel {
     const { seed: chosen, ...chosenSampling } = enforceSampling ? own : { ...own, ...dropUndefined(wanted) };
     const place = [answer.parent.id, sibling, ...(request.choice === undefined ? [] : [request.choice])];
     // A client's own seed alone decides: the same one gives the same answer again.
-    return { ...chosenSampling, seed: chosen === undefined ? hashSeed(seed, ...place) : hashSeed(chosen, request.choice ?? 0) };
+    return {
+      ...chosenSampling,
+      seed: chosen === undefined ? hashSeed(seed, ...place) : hashSeed(chosen, request.choice ?? 0),
+    };
   }
 
   private async sample(
@@ -312,7 +315,7 @@ export class ChatSession implements ChatModel {
     const opening = this.findOpening(parent);
     const grammar = makeGrammar(request, { format: this.options.format, opening, template: tokenizer.template.source });
     const { sequence, delta } = this.openSequence(parent);
-    const stream = new TurnStream(tools.length > 0 ? this.parse : parseNoCalls, emit);
+    const stream = new TurnStream(tools.length > 0 ? this.parse : withoutCalls(this.parse), emit);
     stream.push(opening);
     const stopStrings = [...stop, ...(request.stop ?? [])];
     let turn: GenerateResult;
@@ -366,7 +369,7 @@ export class ChatSession implements ChatModel {
   ): Said {
     const { engine } = this.options;
     const isCut = turn.finishReason === "length";
-    const parse = tools.length > 0 ? this.parse : parseNoCalls;
+    const parse = tools.length > 0 ? this.parse : withoutCalls(this.parse);
     // Nine letters or digits: an id that every template takes.
     const makeId = (index: number) => hashValue(this.options.seed, answer.id, index).slice(0, 9);
     const { message } = readAnswer(opening + turn.text, parse, tools, makeId);

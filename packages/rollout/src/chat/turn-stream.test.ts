@@ -1,4 +1,4 @@
-import { defineToolSchema, getToolParser, parseNoCalls, type ToolParser, toolParsers } from "@cria/tools";
+import { defineToolSchema, getToolParser, parseNoCalls, type ToolParser, toolParsers, withoutCalls } from "@cria/tools";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatEvent } from "./chat-model.js";
@@ -54,6 +54,7 @@ const parsers: [string, ToolParser][] = [
   ...formats.map((format): [string, ToolParser] => [format, getToolParser(format)]),
   ["a user's", mine],
   ["none", parseNoCalls],
+  ["gpt_oss without calls", withoutCalls(getToolParser("gpt_oss"))],
 ];
 
 it("knows a call of every format", () => {
@@ -211,5 +212,13 @@ describe("what is told at once", () => {
     expect(join(tell("python", "a\n```js\nx\n```\nb"), "text")).toBe("a\n```js\nx\n```\nb");
     expect(join(tell("mistral", "a [TOOL", "S] b"), "text")).toBe("a [TOOLS] b");
     expect(join(tell("qwen3_coder", "a <function", "> b"), "text")).toBe("a <function> b");
+  });
+
+  it("nothing of what stands in front of calls and says nothing", () => {
+    const llama3 = getToolParser("llama3_json");
+    const { told, all } = stream(llama3, ["; ", calls.llama3_json!, "; ", calls.llama3_json!]);
+    expect(told).toEqual([]);
+    expect(all.map(({ type }) => type)).toEqual(["tool_call", "tool_call"]);
+    expect(join(stream(llama3, ["; ", "so"]).told, "text")).toBe("; so");
   });
 });

@@ -14,6 +14,8 @@ export interface RewardRequest {
   loopScore?: number | null;
   /** Why a tool or the interaction that should have scored the conversation did not. */
   scoreError?: string;
+  /** Group: trajectories of one prompt share it. */
+  uid: string;
   /** Place among the trajectories of its step. */
   order: number;
   /** Row and sample, for error messages. */

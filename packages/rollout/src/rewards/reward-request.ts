@@ -30,6 +30,7 @@ export function makeRewardRequest(row: DatasetRow, trajectory: UnjudgedTrajector
     responseLength: trajectory.tokenIds.length - trajectory.promptLength,
     loopScore: trajectory.score,
     ...(scoreError === undefined ? {} : { scoreError }),
+    uid: row.uid,
     place: nameSample(row, trajectory.sampleIndex),
     order,
   };

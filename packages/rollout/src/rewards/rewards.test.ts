@@ -40,6 +40,7 @@ const request = (more: Partial<RewardRequest> = {}): RewardRequest => ({
   responseLength: 10,
   place: "row 3, sample 1",
   order: 0,
+  uid: "a",
   ...more,
 });
 

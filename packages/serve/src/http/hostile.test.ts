@@ -84,7 +84,11 @@ describe("what the model is asked", () => {
     const { post } = await open();
     const long = { messages: [{ role: "user", content: "x".repeat(9000) }] };
     const { status, body } = await post("/v1/chat/completions", long);
-    expect([status, body.error.code, body.error.type]).toEqual([400, "chat/context-length", "invalid_request_error"]);
+    expect([status, body.error.code, body.error.type]).toEqual([
+      400,
+      "context_length_exceeded",
+      "invalid_request_error",
+    ]);
     expect((await post("/v1/messages", { ...long, max_tokens: 5 })).body.error.type).toBe("invalid_request_error");
     expect((await post("/v1/chat/completions", hello)).status).toBe(200);
   });

@@ -1,14 +1,14 @@
-import { DataError, hashSeed, type PolicyEngine } from "@cria/core";
+import { DataError, hashSeed } from "@cria/core";
 import { ChatPool, type ChatRequest, type ChatSampling, ChatSession, type ChatSessionOptions } from "@cria/rollout";
-import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { SpelledToken } from "../protocol/protocol.js";
 import { describeGraph } from "./describe-graph.js";
 import type { ServedModel, ServedSession, TextAnswer, TextOptions, TextRequest } from "./served-model.js";
 
 export interface ServeEngineOptions
-  extends Pick<ChatSessionOptions, "format" | "sampling" | "enforceSampling" | "limits" | "stop" | "onWarning"> {
-  engine: PolicyEngine;
-  tokenizer: DeltaTokenizer;
+  extends Pick<
+    ChatSessionOptions,
+    "engine" | "tokenizer" | "format" | "sampling" | "enforceSampling" | "limits" | "stop" | "onWarning"
+  > {
   /** For clients. */
   name: string;
   /** Names what answers depend on; a function where it changes, as with an adapter that is swapped. */

@@ -106,6 +106,13 @@ export class Sessions {
     return record;
   }
 
+  /** Ends a session whose id nobody will use again, and keeps nothing of it. */
+  forget(id: string): void {
+    const record = this.named.get(id);
+    if (record) this.drop(record);
+    this.ended.delete(id);
+  }
+
   dispose(): void {
     for (const record of this.named.values()) this.drop(record);
     this.anonymous.session.dispose();

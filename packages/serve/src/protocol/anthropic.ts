@@ -1,5 +1,5 @@
 import type { ChatAnswer, ChatEvent, ChatToolCall } from "@cria/rollout";
-import type { RequestError } from "../request-error.js";
+import { isTooLong, type RequestError } from "../request-error.js";
 import { type AnthropicCall, RAW_INPUT, readMessagesBody } from "./anthropic-request.js";
 import type { AnswerContext, AnswerStream, Protocol, ServerEvent } from "./protocol.js";
 import { describeNode, listLogprobs, listPromptTokens, listTokens } from "./token-fields.js";
@@ -33,7 +33,10 @@ const ERROR_TYPES: Partial<Record<number, string>> = {
 };
 
 /** An error as the Anthropic API writes it, in a body and in a stream. */
-export function writeAnthropicError({ status, message }: RequestError) {
+export function writeAnthropicError(error: RequestError) {
+  const { status } = error;
+  // Clients know such an error by these words.
+  const message = isTooLong(error) ? `prompt is too long: ${error.message}` : error.message;
   return { type: "error", error: { type: ERROR_TYPES[status] ?? "invalid_request_error", message } };
 }
 

@@ -1,9 +1,14 @@
-import type { RequestError } from "../request-error.js";
+import { isTooLong, type RequestError } from "../request-error.js";
 
 /** An error as the OpenAI API writes it, in a body and in a stream. */
 export function writeOpenAiError(error: RequestError): { error: object } {
   const { message, code, field, status } = error;
-  return { error: { message, type: nameType(status), param: field ?? null, code } };
+  const type = nameType(status);
+  const param = field ?? null;
+  // Clients know such an error by this code, or by these words.
+  if (isTooLong(error))
+    return { error: { message: `maximum context length: ${message}`, type, param, code: "context_length_exceeded" } };
+  return { error: { message, type, param, code } };
 }
 
 function nameType(status: number): string {

@@ -93,6 +93,7 @@ const sample: RewardRequest = {
     toolScore: null,
   },
   responseLength: 1,
+  uid: "sample",
   order: 0,
   place: "a sample",
 };

@@ -22,7 +22,7 @@ export class JudgedRewards implements RewardManager {
     const { models, ruleWeight } = this.options;
     const [rules, scores] = await Promise.all([
       askRules(this.options, requests, signal),
-      Promise.all(requests.map((request) => models.judge(request, signal))),
+      models.judge(requests, signal),
     ]);
     return rules.map((rule, i) => combine(rule, scores[i]!, ruleWeight));
   }
@@ -38,7 +38,8 @@ function weigh(part: ScorePart, ruleWeight: number): ScorePart {
   return { ...part, name, weight: ruleWeight * part.weight };
 }
 
-function chooseGranularity({ rules, ruleWeight }: JudgedRewardsOptions): RewardManager["granularity"] {
+function chooseGranularity({ rules, ruleWeight, models }: JudgedRewardsOptions): RewardManager["granularity"] {
+  if (models.comparesGroups) return "batch";
   return ruleWeight === 0 ? "sample" : rules.granularity;
 }
 

@@ -7,8 +7,10 @@ import type { RewardModelEntry } from "../config/sections/reward-models-config.j
 import type { TrainConfig } from "../config/train-config.js";
 import { ChatEndpoint } from "./chat-endpoint.js";
 import { GenerativeJudge, writeWithEndpoint, writeWithEngine } from "./generative-judge.js";
+import { GroupJudge, writeGroupsWithEndpoint, writeGroupsWithEngine } from "./group-judge.js";
+import { defaultRubric, GroupPrompt } from "./group-prompt.js";
 import { defaultTemplates, JudgePrompt } from "./judge-prompt.js";
-import type { RewardModel } from "./reward-model.js";
+import type { GroupRewardModel, RewardModel } from "./reward-model.js";
 import { RewardModels, type WeightedRewardModel } from "./reward-models.js";
 import { ScoreHead } from "./score-head.js";
 import { weighWithEndpoint, weighWithEngine, YesNoScorer } from "./yes-no-scorer.js";
@@ -31,7 +33,7 @@ export async function openRewardModels({ reward_model, trainer }: TrainConfig, f
         weight,
         model: await open(),
         // A forward pass is one job after another in any case; waiting must not count as time that it took.
-        concurrency: type === "judge" || path === null ? max_num_seqs : 1,
+        concurrency: type === "judge" || type === "group_rank" || path === null ? max_num_seqs : 1,
         timeoutS: timeout_s ?? reward_model.timeout_s,
       });
     }
@@ -62,8 +64,13 @@ interface Loading {
 }
 
 /** Checks an entry. @returns what loads its model. */
-function prepareModel(entry: RewardModelEntry, subject: string, load: Loading): () => Promise<RewardModel> {
+function prepareModel(
+  entry: RewardModelEntry,
+  subject: string,
+  load: Loading,
+): () => Promise<RewardModel | GroupRewardModel> {
   if (entry.type === "score_head") return () => openScoreHead(entry, load);
+  if (entry.type === "group_rank") return prepareGroupJudge(entry, subject, load);
   const prompt = readPrompt(entry, entry.type, subject, load.folder);
   if (entry.type === "yes_no") return () => openYesNo(entry, prompt, load);
   const format = { pattern: readPattern(entry, subject), min: entry.min_score, max: entry.max_score };
@@ -76,6 +83,25 @@ function prepareModel(entry: RewardModelEntry, subject: string, load: Loading): 
       maxSequences: entry.max_num_seqs,
     });
     return new GenerativeJudge(writeWithEngine(engine, tokenizer, options), prompt, format, () => engine.dispose());
+  };
+}
+
+function prepareGroupJudge(entry: RewardModelEntry, subject: string, load: Loading): () => Promise<GroupJudge> {
+  const { group_output, rubric, min_score, max_score, max_tokens, temperature, max_group_tokens } = entry;
+  const format = { output: group_output, minScore: min_score, maxScore: max_score };
+  const path = entry.prompt_template_path === null ? null : resolvePath(load.folder, entry.prompt_template_path);
+  const named = path ?? `${subject}: the template of group_rank`;
+  const prompt = new GroupPrompt(path, { ...format, rubric: rubric ?? defaultRubric }, named);
+  return async () => {
+    const verdicts = { maxTokens: max_tokens, temperature };
+    const options = { ...format, maxGroupTokens: max_group_tokens };
+    const endpoint = makeEndpoint(entry);
+    if (endpoint) return new GroupJudge(writeGroupsWithEndpoint(endpoint, verdicts), prompt, options);
+    const { engine, tokenizer } = await loadChatModel(entry, load, {
+      contextSize: max_group_tokens + max_tokens,
+      maxSequences: entry.max_num_seqs,
+    });
+    return new GroupJudge(writeGroupsWithEngine(engine, tokenizer, verdicts), prompt, options, () => engine.dispose());
   };
 }
 

@@ -79,6 +79,16 @@ export async function openJudgedRewards(
   if (model.length === 0) throw refuse("model", "names no model", "a path or a base_url", "nothing");
   if (rule_weight === 0 && overlong_buffer.enable)
     throw refuse("overlong_buffer.enable", "is part of the rules, which are not asked", "false", "true");
+  const { on_failure } = config.actor_rollout_ref.rollout;
+  if (on_failure === "refill" && model.some(({ type }) => type === "group_rank")) {
+    // A conversation that is sampled again would be judged without its group.
+    throw new ConfigError("does not go with a reward model of type group_rank", {
+      code: "config/bad-value",
+      subject: "actor_rollout_ref.rollout.on_failure",
+      expected: "drop or error",
+      received: on_failure,
+    });
+  }
   const models = await openRewardModels(config, folder);
   return new JudgedRewards({ rules, ruleWeight: rule_weight, models });
 }

@@ -16,6 +16,16 @@ export interface RewardModel {
   dispose?(): Promise<void>;
 }
 
+/** Scores the conversations of one prompt, by comparing them. */
+export interface GroupRewardModel {
+  /**
+   * One score for each request; all have one `uid`. May reject, or resolve with anything, once `signal` aborts.
+   * @throws JudgementError when the group cannot be scored; any other error ends the run.
+   */
+  scoreGroup(group: readonly RewardRequest[], signal: AbortSignal): Promise<ModelScore[]>;
+  dispose?(): Promise<void>;
+}
+
 /** A conversation could not be scored, but others may be: it counts as failed (`rollout.on_failure`). */
 export class JudgementError extends Error {
   constructor(

@@ -10,7 +10,7 @@ import { defaultTemplates, JudgePrompt } from "./judge-prompt.js";
 import { JudgedRewards } from "./judged-rewards.js";
 import { parseScore } from "./parse-score.js";
 import { JudgementError, type RewardModel } from "./reward-model.js";
-import { RewardModels, type WeightedRewardModel } from "./reward-models.js";
+import { type CombinedScore, RewardModels, type WeightedRewardModel } from "./reward-models.js";
 import { weighWithEndpoint, weighWithEngine, YesNoScorer } from "./yes-no-scorer.js";
 
 const constants = { min_score: 0, max_score: 10, yes: "Yes", no: "No" };
@@ -40,6 +40,7 @@ const makeRequest = (answer = "42", order = 0): RewardRequest => ({
   },
   responseLength: 3,
   order,
+  uid: `test/${order}`,
   place: `row ${order}`,
 });
 
@@ -63,7 +64,10 @@ const makeFake = (reply: (text: string) => FakeReply, contextSize = 4096) => {
   engines.push(engine);
   return { engine, tokenizer: DeltaTokenizer.forModel(engine) };
 };
-const wrap = (model: RewardModel, options: Partial<WeightedRewardModel> = {}): WeightedRewardModel => ({
+const wrap = (
+  model: WeightedRewardModel["model"],
+  options: Partial<WeightedRewardModel> = {},
+): WeightedRewardModel => ({
   name: "rm",
   weight: 1,
   model,
@@ -263,23 +267,23 @@ describe("models together", () => {
     const models = new RewardModels([
       wrap(new GenerativeJudge(writeWithEngine(engine, tokenizer, verdictOptions), picky, format)),
     ]);
-    const { error, extra } = await models.judge(makeRequest("bad"));
+    const [{ error, extra }] = (await models.judge([makeRequest("bad")])) as [CombinedScore];
     expect(error).toMatch(/^reward model rm: .*not this one/s);
     expect(extra).toEqual({ rm_error: expect.stringContaining("not this one") });
-    expect((await models.judge(makeRequest("good"))).score).toBe(0.9);
+    expect((await models.judge([makeRequest("good")]))[0]!.score).toBe(0.9);
     await models.dispose();
   });
 
   it("have no score where one takes too long, and the request ends; the wait for a turn does not count", async () => {
     const slow = await serve(() => new Promise((resolve) => setTimeout(() => resolve("Score: 10"), 5000)));
     const late = new RewardModels([wrap(judgeBy(slow.url), { timeoutS: 0.1 })]);
-    const { error, extra } = await late.judge(makeRequest());
+    const [{ error, extra }] = (await late.judge([makeRequest()])) as [CombinedScore];
     expect(error).toBe("reward model rm: no score within 0.1 s");
     expect(extra).toEqual({ rm_error: "no score within 0.1 s" });
     await late.dispose();
     const server = await serve(() => new Promise((resolve) => setTimeout(() => resolve("Score: 10"), 500)));
     const busy = new RewardModels([wrap(judgeBy(server.url), { concurrency: 1, timeoutS: 2 })]);
-    const all = await Promise.all(Array.from({ length: 5 }, (_, i) => busy.judge(makeRequest("42", i))));
+    const all = await busy.judge(Array.from({ length: 5 }, (_, i) => makeRequest("42", i)));
     expect(all.map((one) => one.score)).toEqual([1, 1, 1, 1, 1]);
     await busy.dispose();
   });
@@ -287,15 +291,15 @@ describe("models together", () => {
   it("end the run where a server refuses every request, an engine fails, or the run is aborted", async () => {
     const server = await serve(() => ({ status: 403, body: "forbidden" }));
     const models = new RewardModels([wrap(judgeBy(server.url))]);
-    await expect(models.judge(makeRequest())).rejects.toThrow(/refuses to judge/);
+    await expect(models.judge([makeRequest()])).rejects.toThrow(/refuses to judge/);
     const { engine, tokenizer } = makeFake(() => "Score: 9");
     await engine.dispose();
     const dead = new GenerativeJudge(writeWithEngine(engine, tokenizer, verdictOptions), prompt, format);
-    await expect(new RewardModels([wrap(dead)]).judge(makeRequest())).rejects.toThrow(/was disposed/);
+    await expect(new RewardModels([wrap(dead)]).judge([makeRequest()])).rejects.toThrow(/was disposed/);
     const hanging = await serve(() => new Promise<string>(() => undefined));
     const waiting = new RewardModels([wrap(judgeBy(hanging.url))]);
     const run = new AbortController();
-    const judged = waiting.judge(makeRequest(), run.signal);
+    const judged = waiting.judge([makeRequest()], run.signal);
     setTimeout(() => run.abort(new Error("stopped")), 20);
     await expect(judged).rejects.toThrow("stopped");
   });
@@ -309,7 +313,7 @@ describe("models together", () => {
       dispose: async () => void order.push("freed"),
     };
     const models = new RewardModels([wrap(model)]);
-    const judged = models.judge(makeRequest()).catch((error: Error) => error.message);
+    const judged = models.judge([makeRequest()]).catch((error: Error) => error.message);
     await vi.waitFor(() => expect(hanging.requests).toHaveLength(1));
     await models.dispose();
     expect(order).toEqual(["ended", "freed"]);

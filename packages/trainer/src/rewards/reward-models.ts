@@ -1,14 +1,14 @@
 import { type ScorePart, TokenizerError } from "@cria/core";
 import { type RewardRequest, Semaphore } from "@cria/rollout";
-import { JudgementError, type ModelScore, type RewardModel } from "./reward-model.js";
+import { type GroupRewardModel, JudgementError, type ModelScore, type RewardModel } from "./reward-model.js";
 
 export interface WeightedRewardModel {
   name: string;
   weight: number;
-  model: RewardModel;
-  /** Conversations judged at once. */
+  model: RewardModel | GroupRewardModel;
+  /** Conversations, or groups, judged at once. */
   concurrency: number;
-  /** Seconds for each conversation, waiting for its turn not counted; null: no limit. */
+  /** Seconds for each conversation or group, waiting for its turn not counted; null: no limit. */
   timeoutS: number | null;
 }
 
@@ -35,25 +35,32 @@ export class RewardModels {
     this.slots = new Map(models.map((entry) => [entry, new Semaphore(entry.concurrency)]));
   }
 
+  /** Whether a model compares the conversations of a prompt, so that it must see all of them at once. */
+  get comparesGroups(): boolean {
+    return this.models.some(({ model }) => "scoreGroup" in model);
+  }
+
   /**
-   * Asks all models at once. One that cannot score the conversation, or not in time, is an `error`.
+   * Asks all models at once, for each conversation. A model that cannot score one, or not in time, is an `error`.
    * @throws what ends the run: a server that refuses every request, an engine that fails, an abort of `signal`.
    */
-  judge(request: RewardRequest, signal?: AbortSignal): Promise<CombinedScore> {
+  async judge(requests: readonly RewardRequest[], signal?: AbortSignal): Promise<CombinedScore[]> {
     const stop = signal ? AbortSignal.any([signal, this.closing.signal]) : this.closing.signal;
-    const parts = this.models.map((entry) => this.track(this.ask(entry, request, stop)));
-    return Promise.all(parts).then((scores) => {
-      const errors = scores.flatMap(({ error }) => error ?? []);
-      return {
-        score: scores.reduce((sum, { score }, i) => sum + this.models[i]!.weight * score, 0),
-        parts: scores.flatMap(({ score, error }, i) => {
-          const { name, weight } = this.models[i]!;
-          return error === undefined ? [{ name, value: score, weight, by: `reward model ${name}` }] : [];
-        }),
-        extra: Object.assign({}, ...scores.map(({ extra }) => extra)) as Record<string, unknown>,
-        ...(errors.length > 0 ? { error: errors.join("; ") } : {}),
-      };
-    });
+    const scores = await Promise.all(this.models.map((entry) => this.askAll(entry, requests, stop)));
+    return requests.map((_, i) => this.combine(scores.map((given) => given[i]!)));
+  }
+
+  private combine(scores: readonly Omit<CombinedScore, "parts">[]): CombinedScore {
+    const errors = scores.flatMap(({ error }) => error ?? []);
+    return {
+      score: scores.reduce((sum, { score }, i) => sum + this.models[i]!.weight * score, 0),
+      parts: scores.flatMap(({ score, error }, i) => {
+        const { name, weight } = this.models[i]!;
+        return error === undefined ? [{ name, value: score, weight, by: `reward model ${name}` }] : [];
+      }),
+      extra: Object.assign({}, ...scores.map(({ extra }) => extra)) as Record<string, unknown>,
+      ...(errors.length > 0 ? { error: errors.join("; ") } : {}),
+    };
   }
 
   /** Ends what still runs, then frees the models. */
@@ -70,19 +77,43 @@ export class RewardModels {
     return work;
   }
 
-  private async ask(
+  /** One model's scores of all conversations. */
+  private async askAll(
     entry: WeightedRewardModel,
-    request: RewardRequest,
+    requests: readonly RewardRequest[],
     stop: AbortSignal,
-  ): Promise<Omit<CombinedScore, "parts">> {
-    const { name, model, timeoutS } = entry;
+  ): Promise<Omit<CombinedScore, "parts">[]> {
+    const { name, model } = entry;
+    if (!("scoreGroup" in model)) {
+      const ask = async (request: RewardRequest) =>
+        describe(name, await this.ask(entry, (signal) => model.score(request, signal), stop));
+      return Promise.all(requests.map((request) => this.track(ask(request))));
+    }
+    const scores = new Map<RewardRequest, Omit<CombinedScore, "parts">>();
+    const ask = async (group: readonly RewardRequest[]) => {
+      const outcome = await this.ask(entry, (signal) => model.scoreGroup(group, signal), stop);
+      group.forEach((request, i) => {
+        scores.set(request, describe(name, outcome instanceof JudgementError ? outcome : outcome[i]!));
+      });
+    };
+    await Promise.all(groupByPrompt(requests).map((group) => this.track(ask(group))));
+    return requests.map((request) => scores.get(request)!);
+  }
+
+  /** What a model says, or why it says nothing; waits for one of its places. */
+  private async ask<T>(
+    entry: WeightedRewardModel,
+    work: (signal: AbortSignal) => Promise<T>,
+    stop: AbortSignal,
+  ): Promise<T | JudgementError> {
+    const { timeoutS } = entry;
     const slot = this.slots.get(entry)!;
     await slot.acquire();
     try {
       stop.throwIfAborted();
       const late = AbortSignal.timeout(timeoutS === null ? longestTimer : Math.min(timeoutS * 1000, longestTimer));
       const signal = AbortSignal.any([stop, late]);
-      const result = await model.score(request, signal).catch((error: unknown) => {
+      const result = await work(signal).catch((error: unknown) => {
         if (late.aborted && !stop.aborted) return new JudgementError(`no score within ${timeoutS} s`);
         if (error instanceof JudgementError) return error;
         // A template that cannot place one conversation's messages may place others'.
@@ -90,12 +121,22 @@ export class RewardModels {
         throw error;
       });
       stop.throwIfAborted();
-      const outcome = late.aborted ? new JudgementError(`no score within ${timeoutS} s`) : result;
-      return describe(name, outcome);
+      return late.aborted ? new JudgementError(`no score within ${timeoutS} s`) : result;
     } finally {
       slot.release();
     }
   }
+}
+
+/** Conversations side by side that answer one prompt. */
+function groupByPrompt(requests: readonly RewardRequest[]): RewardRequest[][] {
+  const groups = new Map<string, RewardRequest[]>();
+  for (const request of requests) {
+    const group = groups.get(request.uid);
+    if (group) group.push(request);
+    else groups.set(request.uid, [request]);
+  }
+  return [...groups.values()];
 }
 
 function describe(name: string, outcome: ModelScore | JudgementError): Omit<CombinedScore, "parts"> {

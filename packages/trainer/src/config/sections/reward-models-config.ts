@@ -10,10 +10,10 @@ const rewardModelEntry = z
       .default(null)
       .describe("In metrics: reward_extra/<name>_score/mean. null: rm, or rm_0, rm_1, ... of several."),
     type: z
-      .enum(["judge", "yes_no", "score_head"])
+      .enum(["judge", "yes_no", "score_head", "group_rank"])
       .default("judge")
       .describe(
-        'judge: writes a verdict, from which the score is read. yes_no: the probability of "yes" against "no" as its answer. score_head: the output of a trained head on the last token.',
+        'judge: writes a verdict, from which the score is read. yes_no: the probability of "yes" against "no" as its answer. score_head: the output of a trained head on the last token. group_rank: sees all conversations of a prompt at once, and ranks them.',
       ),
     path: z.string().nullable().default(null).describe("A GGUF; either this or base_url."),
     head_path: z
@@ -55,17 +55,42 @@ const rewardModelEntry = z
       .string()
       .default('score[\\s:=*"]{0,6}(-?\\d+(?:\\.\\d+)?)')
       .describe("Of judge: a regular expression whose first group is the score; its last match counts."),
+    rubric: z
+      .string()
+      .min(1)
+      .nullable()
+      .default(null)
+      .describe("Of group_rank: what makes one attempt better than another; null: doing what the user asked for."),
+    group_output: z
+      .enum(["ranks", "scores"])
+      .default("ranks")
+      .describe(
+        "Of group_rank: what it writes. ranks: of n attempts, rank r scores (n - r) / (n - 1). scores: from min_score to max_score.",
+      ),
+    max_group_tokens: z
+      .int()
+      .positive()
+      .default(16384)
+      .describe(
+        "Of group_rank: most tokens of a prompt with the whole group; long messages are cut in their middle until it fits.",
+      ),
     min_score: z
       .number()
       .default(0)
-      .describe("Of judge: the least that it may give. The score is (given - min_score) / (max_score - min_score)."),
-    max_score: z.number().default(10).describe("Of judge: the most that it may give."),
-    max_tokens: z.int().positive().default(512).describe("Of judge: most tokens of a verdict."),
-    temperature: z.number().min(0).default(0).describe("Of judge: its sampling temperature; 0: greedy."),
+      .describe(
+        "Of judge and group_rank: the least that it may give. The score is (given - min_score) / (max_score - min_score).",
+      ),
+    max_score: z.number().default(10).describe("Of judge and group_rank: the most that it may give."),
+    max_tokens: z.int().positive().default(512).describe("Of judge and group_rank: most tokens of a verdict."),
+    temperature: z.number().min(0).default(0).describe("Of judge and group_rank: the sampling temperature; 0: greedy."),
     yes: z.string().min(1).default("Yes").describe("Of yes_no: the answer that counts 1."),
     no: z.string().min(1).default("No").describe("Of yes_no: the answer that counts 0."),
-    max_model_len: z.int().positive().default(4096).describe("Tokens of prompt and verdict, with a GGUF."),
-    max_num_seqs: z.int().min(1).max(256).default(8).describe("Conversations judged at once."),
+    max_model_len: z
+      .int()
+      .positive()
+      .default(4096)
+      .describe("Tokens of prompt and verdict, with a GGUF; not of group_rank."),
+    max_num_seqs: z.int().min(1).max(256).default(8).describe("Conversations, of group_rank prompts, judged at once."),
     apply_chat_template_kwargs: z
       .record(z.string(), z.unknown())
       .default({})
