@@ -3,6 +3,9 @@ import type { HttpBindings } from "@hono/node-server";
 import { RequestError } from "../request-error.js";
 import type { ServeEnv } from "./serve-env.js";
 
+/** Bytes of a body that takes milliseconds to parse: others have a turn before more is done with it. */
+const LONG_BODY = 65_536;
+
 /** Deepest nesting of a body: what reads it recursively must not run out of stack. */
 const MOST_DEPTH = 128;
 
@@ -37,6 +40,7 @@ export async function receiveJson(
     throw makeBad("JSON", bytes.length === 0 ? "nothing" : (error as Error).message.slice(0, 200));
   }
   checkDepth(value);
+  if (bytes.length > LONG_BODY) await takeTurn();
   return value;
 }
 
