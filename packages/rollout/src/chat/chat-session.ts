@@ -145,8 +145,11 @@ export class ChatSession implements ChatModel {
     this.checkOpen();
     options.signal?.throwIfAborted();
     const { answer, sibling } = this.graph.claim(input, this.nameQuestion(request), options.separate);
+    const running = this.running.get(answer);
+    // Whoever left it has ended it: it is made again once it has stopped, as after any cut.
+    if (running?.isAborted && (await running.hasFailed())) return this.complete(request, options);
     if (answer.state !== "new") this.count("chat_retries", 1);
-    const heard = await (this.running.get(answer) ?? this.start(answer, sibling, request)).join(options);
+    const heard = await (running ?? this.start(answer, sibling, request)).join(options);
     this.settle(answer);
     return heard;
   }
