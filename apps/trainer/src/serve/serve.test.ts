@@ -35,6 +35,9 @@ function start(...words: string[]) {
   return { child, ended, firstLine };
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: what tests look at in it is what they test.
+const readJson = async (response: Response) => (await response.json()) as any;
+
 const question = "There are 70 marbles in a box and 28 marbles in a bag. How many marbles in total?";
 
 describe("cria serve", () => {
@@ -58,14 +61,14 @@ describe("cria serve", () => {
       const body = { messages: [{ role: "user", content: question }], seed: 3, max_tokens: 20, ...more };
       return fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) });
     };
-    const answer = await (await ask({ logprobs: true, return_token_ids: true })).json();
+    const answer = await readJson(await ask({ logprobs: true, return_token_ids: true }));
     expect(answer).toMatchObject({ model: "tiny", system_fingerprint: fingerprint });
     const [{ logprobs, token_ids, message }] = answer.choices;
     expect(logprobs.content).toHaveLength(token_ids.length);
     // Bytes of all tokens but the last, which ends the turn, are the text.
     const bytes = logprobs.content.slice(0, -1).flatMap((token: { bytes: number[] }) => token.bytes);
     expect(Buffer.from(bytes).toString()).toContain(message.content);
-    const again = await (await ask({}, { "x-session-id": "another" })).json();
+    const again = await readJson(await ask({}, { "x-session-id": "another" }));
     expect(again.choices[0].message).toEqual(message);
     const running = ask({
       stream: true,
@@ -143,7 +146,7 @@ describe("a run that is followed", () => {
       const body = { messages: [{ role: "user", content: "a?" }], temperature: 0, max_tokens: 8 };
       const response = await fetch(`${server.url}/v1/chat/completions`, { method: "POST", body: JSON.stringify(body) });
       expect(response.status).toBe(200);
-      return await response.json();
+      return await readJson(response);
     };
     try {
       const first = await ask();

@@ -3,7 +3,7 @@ import { FakeEngine } from "@cria/core/testing";
 import { ChatSession } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { ContextOverflowError } from "@langchain/core/errors";
-import { AIMessage, type AIMessageChunk, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { createReactAgent } from "@langchain/langgraph/prebuilt";
 import { describe, expect, it } from "vitest";
@@ -11,6 +11,7 @@ import { z } from "zod";
 import type { CriaMetadata } from "../describe-answer.js";
 import { type Script, scriptChat, writeCall } from "../testing/scripted-chat.js";
 import { chatModel } from "./chat-model.js";
+import { describeCallChunk } from "./describe-message.js";
 
 const double = tool(({ x }) => String(2 * x), {
   name: "double",
@@ -140,6 +141,15 @@ describe("chatModel", () => {
       // A stream has it as JSON of a text, which says the same.
       expect(written[0]!.startsWith('"') ? JSON.parse(written[0]!) : written[0]).toBe(broken);
       expect(written[1]).toBe('{"x":1}');
+    }
+  });
+
+  it("LangChain does not mend a call of a stream that is cut off", () => {
+    for (const cut of ['{"name": "double", "arguments": {"x": 1', "{", '"text"']) {
+      const call = { id: "1", type: "function" as const, function: { name: "double", arguments: cut } };
+      const chunk = new AIMessageChunk({ content: "", tool_call_chunks: [describeCallChunk(0, call)] });
+      expect(chunk.tool_calls).toEqual([]);
+      expect(chunk.invalid_tool_calls).toHaveLength(1);
     }
   });
 

@@ -113,6 +113,33 @@ describe("ChatSession", () => {
     expect(second.usage.promptTokens).toBeGreaterThan(first.usage.promptTokens);
   });
 
+  it("a question that is asked again while its first call still ends is answered", async () => {
+    let calls = 0;
+    const engine = new FakeEngine({ reply: echo, latencyMs: () => (calls++ === 0 ? 60_000 : 0) });
+    const createSequence = engine.createSequence.bind(engine);
+    engine.createSequence = () => {
+      const sequence = createSequence();
+      const generate = sequence.generate.bind(sequence);
+      // A batch that runs is not stopped in the middle.
+      sequence.generate = async (...given) => {
+        const result = await generate(...given);
+        await sleep(30);
+        return result;
+      };
+      return sequence;
+    };
+    const { session } = open({ engine });
+    const left = new AbortController();
+    const first = session.complete(ask("a"), { signal: left.signal }).catch((error: unknown) => String(error));
+    while (engine.counts.inFlight === 0) await sleep(1);
+    left.abort(new Error("gone"));
+    expect(await first).toBe("Error: gone");
+    const again = await session.complete(ask("a"));
+    expect(again.message.content).toMatch(/^a #/);
+    session.dispose();
+    expect(engine.counts.created).toBe(engine.counts.disposed);
+  });
+
   it("an equal question gets a sibling; while it is answered, or after it was cut off, the same answer", async () => {
     const { session } = open();
     const [one, same] = await Promise.all([session.complete(ask("a")), session.complete(ask("a"))]);

@@ -19,6 +19,19 @@ export class RunningTurn {
     this.answer.catch(() => undefined);
   }
 
+  /** Whether it was aborted; it takes a while to end, and may have its answer by then. */
+  get isAborted(): boolean {
+    return this.controller.signal.aborted;
+  }
+
+  /** Waits for its end. */
+  hasFailed(): Promise<boolean> {
+    return this.answer.then(
+      () => false,
+      () => true,
+    );
+  }
+
   /** Waits for the answer; who comes late gets its earlier events at once. @throws the signal's reason when it aborts. */
   join({ signal, onEvent }: ChatOptions = {}): Promise<ChatAnswer> {
     return new Promise((resolve, reject) => {

@@ -213,4 +213,12 @@ describe("what is told at once", () => {
     expect(join(tell("mistral", "a [TOOL", "S] b"), "text")).toBe("a [TOOLS] b");
     expect(join(tell("qwen3_coder", "a <function", "> b"), "text")).toBe("a <function> b");
   });
+
+  it("nothing of what stands in front of calls and says nothing", () => {
+    const llama3 = getToolParser("llama3_json");
+    const { told, all } = stream(llama3, ["; ", calls.llama3_json!, "; ", calls.llama3_json!]);
+    expect(told).toEqual([]);
+    expect(all.map(({ type }) => type)).toEqual(["tool_call", "tool_call"]);
+    expect(join(stream(llama3, ["; ", "so"]).told, "text")).toBe("; so");
+  });
 });

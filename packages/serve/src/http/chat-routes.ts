@@ -9,7 +9,7 @@ import { openAiChat } from "../protocol/openai-chat.js";
 import type { AnswerContext, AnswerStream, ChatCall, Protocol } from "../protocol/protocol.js";
 import { type OutputItem, ResponsesStream, writeResponse } from "../protocol/responses.js";
 import { type ResponsesCall, readResponsesBody } from "../protocol/responses-request.js";
-import { askModel } from "./answer-chat.js";
+import { type AskOptions, askModel } from "./answer-chat.js";
 import type { Endpoint } from "./endpoint.js";
 import { receiveJson } from "./receive-json.js";
 import type { ServeEnv } from "./serve-env.js";
@@ -82,11 +82,14 @@ async function respond<Call extends ChatCall>(
   const seconds = () => (performance.now() - started) / 1000;
   const context = endpoint.makeContext();
   const isRetry = Number(c.req.header("x-stainless-retry-count") ?? 0) > 0;
-  watchDelivery(c, () => record.retries.markDelivered(nameCall(call)));
-  if (!call.stream) {
-    const { signal } = c.req.raw;
-    const answers = await askModel(endpoint, { call, record, isRetry, signal, onEvent: () => undefined });
+  const ask = async (options: Pick<AskOptions, "signal" | "onEvent">) => {
+    const answers = await askModel(endpoint, { call, record, isRetry, ...options });
+    watchDelivery(c, () => record.retries.markDelivered(nameCall(call)));
     endpoint.metrics.countAnswer(route, seconds());
+    return answers;
+  };
+  if (!call.stream) {
+    const answers = await ask({ signal: c.req.raw.signal, onEvent: () => undefined });
     return c.json(answer(answers, context));
   }
   const writer = stream(context);
@@ -97,24 +100,16 @@ async function respond<Call extends ChatCall>(
       end: (answers) => writer.end(answers),
       fail: (error) => writer.fail(error),
     },
-    work: async (send, signal) => {
-      const answers = await askModel(endpoint, {
-        call,
-        record,
-        isRetry,
-        signal,
-        onEvent: (choice, event) => send(writer.add(choice, event)),
-      });
-      endpoint.metrics.countAnswer(route, seconds());
-      return answers;
-    },
+    work: (send, signal) => ask({ signal, onEvent: (choice, event) => send(writer.add(choice, event)) }),
     signal: c.req.raw.signal,
     hangUp: () => c.env?.outgoing?.destroy(),
     onBegin: () => endpoint.metrics.countFirstEvent(route, seconds()),
   });
 }
 
-/** Calls back when all of the response has been handed to the network; without a server that cannot be seen. */
+/** Calls back when all of the response has been handed to the network; without a server nothing is lost on the way. */
 function watchDelivery(c: Serving, onDelivered: () => void): void {
-  c.env?.outgoing?.once("finish", onDelivered);
+  const { outgoing } = c.env ?? {};
+  if (outgoing) outgoing.once("finish", onDelivered);
+  else onDelivered();
 }

@@ -95,8 +95,12 @@ export class Endpoint {
     this.authenticate = options.authenticate ?? authenticateByKey(null);
     // Every running call listens.
     setMaxListeners(0, this.ending.signal);
-    this.loopDelay.enable();
     this.origins = options.origins ?? { hosts: null, cors: [] };
+  }
+
+  /** Measures from here on how late the event loop is, until the endpoint is disposed of. */
+  measureEventLoop(): void {
+    this.loopDelay.enable();
   }
 
   /** Aborts when the endpoint ends. */

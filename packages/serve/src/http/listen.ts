@@ -38,6 +38,7 @@ export interface Listening {
 export async function listen(options: ListenOptions): Promise<Listening> {
   const { host = "127.0.0.1", port = 0, maxConnections = 2048 } = options;
   const endpoint = new Endpoint(options);
+  endpoint.measureEventLoop();
   const app = createApp(endpoint);
   const server = createAdaptorServer({
     fetch: app.fetch,

@@ -69,6 +69,8 @@ describe("createFetch", () => {
     const said = await Promise.all([ask(), ask()]);
     expect(new Set(said.map(({ choices }) => choices[0]!.message.content)).size).toBe(2);
     expect(session.metrics).toMatchObject({ chat_calls: 2, chat_siblings: 1 });
+    const later = (await ask()).choices[0]!.message.content;
+    expect(said.map(({ choices }) => choices[0]!.message.content)).not.toContain(later);
   });
 
   it("refuses in the client's own terms, once", async () => {

@@ -15,7 +15,12 @@ export function serveChat(chat: LocalChat): ServedModel {
   // As much of an engine as a chat has is as much as is used without sessions and texts of its own.
   const engine = chat.model.engine as PolicyEngine;
   const served = serveEngine({ engine, tokenizer, name: chat.name, fingerprint: chat.name, format: "hermes" });
-  return { ...served, openSession: ({ id }) => lend(chat, id), complete: refuseText };
+  return {
+    ...served,
+    openSession: ({ id }) => lend(chat, id),
+    openPool: () => lend(chat, "anonymous"),
+    complete: refuseText,
+  };
 }
 
 function lend(chat: LocalChat, id: string): ServedSession {
