@@ -55,3 +55,4 @@ export {
   rewardManagers,
   scoreFinalAnswer,
 } from "./rewards/index.js";
+export * from "./tracing/index.js";

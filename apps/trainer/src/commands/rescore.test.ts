@@ -7,6 +7,7 @@ import { type CommandDef, runCommand as runCitty } from "citty";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { captureOutput } from "../testing/capture-output.js";
 import { rescoreCommand } from "./rescore.js";
+import { sftCommand } from "./sft.js";
 import { showCommand } from "./show.js";
 
 const models = new TinyModels();
@@ -57,6 +58,20 @@ it("says what changed, and writes a run that cria show draws", async () => {
   // Once more, into the same folder: what is there is not overwritten.
   expect(await rescore(path, "--reward", `${join(folder, "strict.ts")}#score`, "--out", out)).toBe(1);
   expect(output.stderr).toMatch(/is not empty[\s\S]*--out/);
+});
+
+it("leaves dumps that cria sft reads; --keep chooses among them", async () => {
+  const dump = join(folder, "strict", "rollouts", "1.jsonl");
+  const { actor_rollout_ref } = JSON.parse(readFileSync(join(path, "config.json"), "utf8"));
+  const config = join(folder, "sft.yaml");
+  const trainer = { default_local_dir: folder, total_training_steps: 1, threads: 1 };
+  const model = { path: actor_rollout_ref.model.path, lora_rank: 2 };
+  writeFileSync(config, JSON.stringify({ model, data: { train_files: dump }, trainer }));
+  // What a random model says never ends by itself: the filter has chosen, and what it chose was cut.
+  expect(await run(sftCommand as CommandDef, config, "--keep", "score >= 2", "--json")).toBe(1);
+  expect(output.stderr).toMatch(/12 of dumps that are not to be learned/);
+  expect(await run(sftCommand as CommandDef, config, "--keep", "score >=", "--json")).toBe(1);
+  expect(output.stderr).toMatch(/data\.keep/);
 });
 
 it("gives the result alone as JSON, and its metrics to trackers", async () => {

@@ -19,6 +19,7 @@ const args = {
     description: "Any number of key.path=value, for example optim.lr=1e-4",
     required: false,
   },
+  keep: { type: "string", description: "Of dumps, which conversations are learned: 'reward>=1' (data.keep)" },
   ...commonArgs,
 } as const;
 
@@ -31,6 +32,10 @@ export const sftNotes = `A config needs two sections; model.lora_rank above 0 tr
 talks.jsonl has a conversation a line; what the assistant says, and calls, is learned (README of cria, "Conversations"):
 
   {"messages": [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}], "tools": []}
+
+Conversations of a run can be learned as they are, here those that its own or another judge (cria rescore) found good:
+
+  cria sft sft.yaml data.train_files=runs/p/e/rollouts/20.jsonl --keep 'reward>=1 && !truncated'
 
 The same command again goes on from the newest checkpoint. Other keys: optim.lr, trainer.total_epochs, trainer.save_freq,
 trainer.test_freq, trainer.logger, trainer.output_path, as in cria train.
@@ -45,7 +50,8 @@ export const sftCommand = defineCommand({
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
-      const loaded = readConfig(sftConfigSchema, given.config, given._.slice(1).map(String));
+      const keep = given.keep === undefined ? [] : [`data.keep=${JSON.stringify(given.keep)}`];
+      const loaded = readConfig(sftConfigSchema, given.config, [...given._.slice(1).map(String), ...keep]);
       const { values, folder } = loaded;
       for (const missing of listMissingPaths(loaded)) throw missing;
       const report = showEvents({ silent: given.json || !values.trainer.logger.includes("console") });

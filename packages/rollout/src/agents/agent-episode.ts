@@ -38,6 +38,7 @@ export async function runAgentEpisode(
     },
     policyVersion: () => context.policyVersion,
     onWarning,
+    trace: context.trace,
     signal,
   });
   log.enter("generating");

@@ -3,6 +3,7 @@ import {
   type ChatMessage,
   DataError,
   EngineError,
+  type GenerateOptions,
   type GenerateResult,
   hashSeed,
   type PolicyEngine,
@@ -15,6 +16,8 @@ import { findOpening } from "../loops/find-opening.js";
 import { now } from "../loops/state-log.js";
 import { takeTurn } from "../loops/take-turn.js";
 import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
+import { traceChat } from "../tracing/trace-work.js";
+import type { TraceScope } from "../tracing/tracer.js";
 import type { ChatAnswer, ChatEvent, ChatModel, ChatOptions, ChatRequest, ChatSampling } from "./chat-model.js";
 import { checkRequest } from "./check-request.js";
 import { describeGrammarError, makeGrammar } from "./make-grammar.js";
@@ -63,6 +66,8 @@ export interface ChatSessionOptions {
   policyVersion?: () => number;
   /** Called with what a user should know, in words. */
   onWarning?: (warning: string) => void;
+  /** Where the spans of answers go; left out: they are not traced. */
+  trace?: TraceScope;
   /** Ends all calls. */
   signal?: AbortSignal;
 }
@@ -323,13 +328,16 @@ export class ChatSession implements ChatModel {
     const stopStrings = [...stop, ...(request.stop ?? [])];
     let turn: GenerateResult;
     try {
-      turn = await sequence.generate(delta, {
+      const options: GenerateOptions = {
         ...sampling,
         ...(stopStrings.length > 0 ? { stopStrings } : {}),
         ...(grammar === null ? {} : { grammar }),
         signal,
         onText: (text) => stream.push(text),
-      });
+      };
+      turn = await traceChat(this.options.trace, this.options.engine.info.path, options, () =>
+        sequence.generate(delta, options),
+      );
       if (turn.finishReason === "aborted") throw signal.reason ?? this.options.signal?.reason ?? makeDisposed();
     } catch (error) {
       sequence.dispose();

@@ -2,4 +2,4 @@ export { type DumpContext, describeTrajectories } from "./describe-trajectories.
 export { DUMP_FORMAT_VERSION, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
 export { type JudgeAgainOptions, type JudgedAgain, judgeAgain } from "./judge-again.js";
 export { makeTrainingMessages, type TrainingMessages, type TrainingMessagesOptions } from "./make-training-messages.js";
-export { readDump } from "./read-dump.js";
+export { parseDumpLine, readDump } from "./read-dump.js";

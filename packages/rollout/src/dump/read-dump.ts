@@ -21,7 +21,7 @@ export async function* readDump(file: string): AsyncGenerator<DumpLine> {
       if (!isWhole) return;
       throw makeBadLine(place, `no JSON: ${text.slice(0, 80)}`, cause);
     }
-    yield upgradeLine(value, place);
+    yield parseDumpLine(value, place);
   }
 }
 
@@ -46,8 +46,12 @@ async function* readLines(file: string): AsyncGenerator<{ text: string; isWhole:
   if (rest !== "") yield { text: rest, isWhole: false };
 }
 
-/** A line of any version as one of the present version. */
-function upgradeLine(value: unknown, place: string): DumpLine {
+/**
+ * A line of any version as one of the present version.
+ * @param place file and line, for errors.
+ * @throws DataError when it is none of a dump.
+ */
+export function parseDumpLine(value: unknown, place: string): DumpLine {
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw makeBadLine(place, typeof value);
   const given = value as Partial<DumpLine>;
   const version = given.format_version ?? 1;

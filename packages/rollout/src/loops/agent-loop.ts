@@ -14,6 +14,7 @@ import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool, ToolParser } from "@cria/tools";
 import type { AgentOptions } from "../agents/agent-loop-options.js";
 import type { DatasetRow } from "../data/dataset-row.js";
+import type { TraceScope } from "../tracing/tracer.js";
 import type { StateLog } from "./state-log.js";
 import type { TruncateSide } from "./truncate-text.js";
 
@@ -95,6 +96,8 @@ export interface AgentLoopContext {
   promptIsWhole: boolean;
   /** State of the request: running when the loop begins; the loop tells when it waits for a tool or an interaction. */
   request: StateLog<RequestState>;
+  /** Where the episode's spans go; left out: it is not traced. */
+  trace?: TraceScope;
   signal?: AbortSignal;
   /** Takes what a user should know, in words. */
   onWarning?: (warning: string) => void;

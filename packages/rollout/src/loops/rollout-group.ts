@@ -13,6 +13,7 @@ import {
   type RewardQueue,
 } from "../rewards/index.js";
 import { describeError } from "../run-with-deadline.js";
+import { EpisodeTrace } from "../tracing/episode-trace.js";
 import { checkOutput } from "./check-output.js";
 import { type CompleteOutput, completeOutput } from "./complete-output.js";
 import { makeFailureError } from "./failures.js";
@@ -79,14 +80,17 @@ export class RolloutGroup {
   private async runSample(place: Promise<void>, sample: number): Promise<Sample> {
     try {
       for (let attempt = 0; ; attempt++) {
-        const ended = await this.converse(attempt === 0 ? place : this.slots.acquire(), sample, attempt);
+        const trace = this.openTrace(sample, attempt);
+        const ended = await this.converse(attempt === 0 ? place : this.slots.acquire(), sample, attempt, trace);
         const mayRefill = this.options.onFailure === "refill" && attempt < MOST_REFILLS && !this.options.signal.aborted;
         if (mayRefill && hasFailed(ended)) {
           this.warnOfFailure(ended);
+          trace?.end(ended);
           continue;
         }
         // The conversation's slot is free by now, so a slow judge delays no other conversation.
         const judged = this.track(this.judge(ended, sample));
+        if (trace) void trace.endWith(judged);
         if (mayRefill && hasFailed(await judged)) {
           this.warnOfFailure(await judged);
           this.rewards.rejoin();
@@ -107,6 +111,14 @@ export class RolloutGroup {
     return judged;
   }
 
+  private openTrace(sample: number, attempt: number): EpisodeTrace | null {
+    const { row, options, engine } = this;
+    const { tracer, step } = options;
+    if (!tracer) return null;
+    const loop = row.agentName ?? options.defaultAgentLoop;
+    return new EpisodeTrace(tracer, { row, sample, step, attempt, loop, modelPath: engine.info.path });
+  }
+
   /** The sample's final trajectory. @throws ToolError when it failed and failures are errors. */
   private async deliver(judged: Promise<Trajectory>): Promise<Trajectory> {
     const trajectory = await judged;
@@ -119,7 +131,12 @@ export class RolloutGroup {
     return trajectory;
   }
 
-  private async converse(place: Promise<void>, sample: number, attempt: number): Promise<UnjudgedTrajectory> {
+  private async converse(
+    place: Promise<void>,
+    sample: number,
+    attempt: number,
+    trace: EpisodeTrace | null,
+  ): Promise<UnjudgedTrajectory> {
     const request = createRequestLog();
     await place;
     let sequence: PolicySequence | undefined;
@@ -130,7 +147,8 @@ export class RolloutGroup {
       const prompt = await this.prompt;
       sequence = attempt === 0 ? this.takeSequence(prompt) : await this.openSequence(prompt.ids);
       request.enter("running");
-      const output = await this.runLoop(sample, attempt, sequence, prompt, request);
+      const work = this.runLoop.bind(this, sample, attempt, trace, sequence, prompt, request);
+      const output = await (trace ? trace.run(work) : work());
       // The group's prompt was evaluated once, and counts for its first sample.
       if (isFirst || attempt > 0)
         output.metrics.prefill_tokens = (output.metrics.prefill_tokens ?? 0) + prompt.ids.length;
@@ -228,6 +246,7 @@ export class RolloutGroup {
   private async runLoop(
     sample: number,
     attempt: number,
+    trace: EpisodeTrace | null,
     sequence: PolicySequence,
     prompt: Prompt,
     request: ReturnType<typeof createRequestLog>,
@@ -255,6 +274,7 @@ export class RolloutGroup {
         promptIds: prompt.ids,
         promptIsWhole: prompt.isWhole,
         request,
+        ...(trace?.scope ? { trace: trace.scope } : {}),
         signal,
         onWarning: options.onWarning,
       });

@@ -4,6 +4,7 @@ import type { BaseInteraction, BaseTool } from "@cria/tools";
 import type { AgentOptions } from "../agents/agent-loop-options.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { RewardAggregator, RewardFunction, RewardManager } from "../rewards/index.js";
+import type { Tracer } from "../tracing/tracer.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
 import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
 import type { OnFailure } from "./failures.js";
@@ -50,6 +51,8 @@ export interface RolloutOptions {
   /** Conversations at once. Default: as many as fit into the KV cache. */
   concurrency?: number;
   signal?: AbortSignal;
+  /** Gets a trace of each episode; default: nobody does, at no cost. */
+  tracer?: Tracer;
   /** Called with warnings, once for each kind. */
   onWarning?: (warning: string) => void;
   /** Called with each trajectory as soon as it is judged. */

@@ -1,9 +1,18 @@
-import type { ChatMessage, FinishReason, GenerateResult, PolicySequence, ToolSchema, TurnRecord } from "@cria/core";
+import type {
+  ChatMessage,
+  FinishReason,
+  GenerateOptions,
+  GenerateResult,
+  PolicySequence,
+  ToolSchema,
+  TurnRecord,
+} from "@cria/core";
 import { hashSeed } from "@cria/core";
 import { checkConversation, InferenceConversation } from "@cria/tokenizer-delta";
 import { type ParsedToolCall, type ParsedTurn, resolveToolParser, type ToolParser } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { describeError } from "../run-with-deadline.js";
+import { traceChat, traceTool } from "../tracing/trace-work.js";
 import type { AgentLoop, AgentLoopContext, AgentLoopOutput, SamplingParams } from "./agent-loop.js";
 import { findCallTokens } from "./find-call-tokens.js";
 import { findOpening } from "./find-opening.js";
@@ -206,7 +215,7 @@ export class ToolAgentLoop implements AgentLoop {
       this.production.remember(this.sequence);
       rest = new Int32Array(0);
     }
-    return this.sequence.generate(rest, {
+    const options: GenerateOptions = {
       maxTokens: Math.min(this.builder.remaining, sampling.maxTokensPerTurn ?? Number.POSITIVE_INFINITY),
       temperature: sampling.temperature,
       topP: sampling.topP,
@@ -215,7 +224,9 @@ export class ToolAgentLoop implements AgentLoop {
       ...(sampling.stop.length > 0 ? { stopStrings: sampling.stop } : {}),
       seed: hashSeed(sampling.seed, this.assistantTurns),
       signal,
-    });
+    };
+    const { trace, engine } = this.context;
+    return traceChat(trace, engine.info.path, options, () => this.sequence.generate(rest, options));
   }
 
   private findEnd({ finishReason, tokenIds }: GenerateResult, { maxTokensPerTurn }: SamplingParams): TurnEnd {
@@ -257,7 +268,7 @@ export class ToolAgentLoop implements AgentLoop {
       const text = `error: only ${multiTurn.maxParallelCalls} calls at a time; this one was not run`;
       return { text, reward: 0, metrics: {} };
     }
-    const outcome = await tools.call(call);
+    const outcome = await traceTool(this.context.trace, call, () => tools.call(call));
     // At once, before other conversations have their turns: hundreds of megabytes would wait in memory.
     const limits = {
       maxTokens: multiTurn.maxToolResponseLength,

@@ -35,6 +35,13 @@ const data = z.strictObject({
     .describe(
       '"./module.ts#export": a function that makes a conversation of each record of the files, (record) => ({ messages, tools? }), or null to leave it out; for sets whose columns have other names.',
     ),
+  keep: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe(
+      "Of files that are dumps (rollouts/<step>.jsonl): which conversations, as 'reward >= 1 && !truncated'; null: all that ended by themselves.",
+    ),
   messages_key: z.string().default("messages").describe("Column of the messages."),
   tools_key: z.string().default("tools").describe("Column of the tools that a conversation sees."),
   train_batch_size: z.int().positive().default(32).describe("Conversations of one step."),

@@ -1,8 +1,11 @@
 import { type LlamaModel, type LoadModelOptions, loadModel } from "@cria/engine";
+import { parseFilter } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { getToolParser, parseNoCalls } from "@cria/tools";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { SftConfig } from "../config/sft-config.js";
+import { probeTemplate } from "../task/find-tool-format.js";
 import { loadRowMap, resolveFiles } from "../task/open-data.js";
 import { providePackages } from "../user-code/provide-packages.js";
 import { readExamples, type SftExample } from "./read-examples.js";
@@ -53,22 +56,33 @@ export async function openSft(config: SftConfig, folder: string, options: OpenSf
   const { data } = config;
   providePackages();
   const map = await loadRowMap(data.map, folder);
+  const keep = data.keep === null ? null : parseFilter(data.keep, "data.keep");
   const engine = await loadSftModel(config, folder);
   try {
     const tokenizer = DeltaTokenizer.forModel(engine, { allowControlTokens: data.allow_control_tokens });
+    const ends = engine.info.endOfGenerationTokens.map((token) => engine.detokenize([token]));
+    const { format } = probeTemplate((...given) => tokenizer.render(...given), ends);
+    const parse = format === null ? parseNoCalls : getToolParser(format);
     const read = async (files: readonly string[]) => {
-      const { examples, dropped, unsplit } = await readExamples(await resolveFiles(files, folder), tokenizer, {
-        messagesKey: data.messages_key,
-        toolsKey: data.tools_key,
-        maxLength: data.max_length,
-        map,
-        onProgress: (done, total) => {
-          options.signal?.throwIfAborted();
-          options.onProgress?.(done, total);
+      const { examples, dropped, unsplit, unusable } = await readExamples(
+        await resolveFiles(files, folder),
+        tokenizer,
+        {
+          messagesKey: data.messages_key,
+          toolsKey: data.tools_key,
+          maxLength: data.max_length,
+          map,
+          keep,
+          parse,
+          onProgress: (done, total) => {
+            options.signal?.throwIfAborted();
+            options.onProgress?.(done, total);
+          },
         },
-      });
+      );
       if (dropped > 0) options.onNote?.(`${dropped} longer than data.max_length left out`);
       if (unsplit > 0) options.onNote?.(`${unsplit} with control tokens that users or tools spelled`);
+      if (unusable > 0) options.onNote?.(`${unusable} of dumps left out: not kept, failed, or cut in their last turn`);
       return examples;
     };
     const examples = await read(data.train_files);

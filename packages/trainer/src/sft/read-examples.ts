@@ -1,7 +1,9 @@
 import { DataError, describeIssue, type ToolSchema, withoutLibraryTexts } from "@cria/core";
-import { type DatasetRecord, mapRecord, messageSchema, type RowMap, readRecords } from "@cria/rollout";
+import { type DatasetRecord, type Filter, mapRecord, messageSchema, type RowMap, readRecords } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import type { ToolParser } from "@cria/tools";
 import { z } from "zod";
+import { readDumps } from "./read-dumps.js";
 
 /** One conversation as training sees it; the mask is 1 on assistant tokens, and as long as the tokens. */
 export interface SftExample {
@@ -16,6 +18,10 @@ export interface ReadExamplesOptions {
   maxLength: number;
   /** Makes a conversation of each record; default: the records are conversations. */
   map?: RowMap;
+  /** Which conversations of files that are dumps; default: all that ended by themselves. */
+  keep?: Filter | null;
+  /** How the model writes tool calls, for files that are dumps; default: it writes none. */
+  parse?: ToolParser;
   onProgress?: (done: number, total: number) => void;
 }
 
@@ -27,16 +33,19 @@ const toolList = z.array(z.looseObject({ function: z.looseObject({ name: z.strin
 
 /**
  * Reads conversations and tokenizes them with masks; `dropped` counts those that were too long, `unsplit` those in which
- * users or tools spell control tokens and the template does not show where (they are then control tokens).
+ * users or tools spell control tokens and the template does not show where (they are then control tokens), `unusable` those of
+ * dumps that are not kept, failed, or were cut in their last turn.
  * @throws DataError naming file, line and column of a malformed row, or when no conversation fits.
  */
 export async function readExamples(
   files: readonly string[],
   tokenizer: DeltaTokenizer,
   options: ReadExamplesOptions,
-): Promise<{ examples: SftExample[]; dropped: number; unsplit: number }> {
-  const read = (await Promise.all(files.map((file) => readRecords(file)))).flat();
-  const records = options.map ? await mapRecords(read, options.map) : read;
+): Promise<{ examples: SftExample[]; dropped: number; unsplit: number; unusable: number }> {
+  const read = await Promise.all(files.map((file) => readRecords(file)));
+  const { records, unusable } = options.map
+    ? { records: await mapRecords(read.flat(), options.map), unusable: 0 }
+    : readDumps(read, tokenizer, options);
   const examples: SftExample[] = [];
   let dropped = 0;
   let unsplit = 0;
@@ -57,12 +66,17 @@ export async function readExamples(
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
-  if (examples.length > 0) return { examples, dropped, unsplit };
+  if (examples.length > 0) return { examples, dropped, unsplit, unusable };
   throw new DataError("holds no conversation that fits", {
     code: "data/empty",
     subject: files.join(", "),
     expected: `conversations of at most ${options.maxLength} tokens (data.max_length)`,
-    received: dropped > 0 ? `${dropped} longer ones` : "no rows",
+    received:
+      dropped > 0
+        ? `${dropped} longer ones`
+        : unusable > 0
+          ? `${unusable} of dumps that are not to be learned`
+          : "no rows",
   });
 }
 

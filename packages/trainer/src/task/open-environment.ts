@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import type { DatasetRow } from "@cria/rollout";
+import { type DatasetRow, openTracer } from "@cria/rollout";
 import { type BaseInteraction, disposeTools, loadToolConfig, type OpenedTools, openTools } from "@cria/tools";
 import { checkConfig } from "../config/check-config.js";
 import { readContextSize } from "../config/derived-values.js";
@@ -75,6 +75,7 @@ async function openParts(
   });
   const judgedRewards = await openJudgedRewards(config, folder, rules);
   open.add(() => judgedRewards?.dispose());
+  const tracer = config.trainer.tracing === "otel" ? await openTracer() : undefined;
   return {
     judgedRewards,
     environment: {
@@ -99,6 +100,7 @@ async function openParts(
         trainOnConstrained: rollout.train_on_constrained_tokens,
       },
       returnFullPrompt: data.return_full_prompt,
+      ...(tracer ? { tracer } : {}),
       onWarning: reportOnce(report),
     },
   };

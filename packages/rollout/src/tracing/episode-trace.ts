@@ -1,0 +1,100 @@
+import { hasFailed, type Trajectory } from "@cria/core";
+import type { DatasetRow } from "../data/dataset-row.js";
+import type { UnjudgedTrajectory } from "../loops/record-trajectory.js";
+import { failSpan, nameModel, PROVIDER } from "./trace-work.js";
+import type { Tracer, TraceScope } from "./tracer.js";
+
+export interface TracedEpisode {
+  row: DatasetRow;
+  sample: number;
+  step: number;
+  /** How often the sample was begun before. */
+  attempt: number;
+  /** Of the agent loop. */
+  loop: string;
+  modelPath: string;
+}
+
+/** The trace of one episode: its root is a span `invoke_agent`, which lasts as long as the conversation. */
+export class EpisodeTrace {
+  /** While and after the conversation runs: its root. */
+  scope: TraceScope | null = null;
+  /** When the conversation was over; its judge may take longer. */
+  private endedAt: number | undefined;
+
+  constructor(
+    private readonly tracer: Tracer,
+    private readonly episode: TracedEpisode,
+  ) {}
+
+  /** Runs the conversation. When it throws, the trace has ended. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    const { tracer } = this;
+    const scope = this.begin();
+    this.scope = scope;
+    try {
+      return await tracer.within(scope.span, work);
+    } catch (error) {
+      this.fail(error);
+      throw error;
+    } finally {
+      this.endedAt = Date.now();
+    }
+  }
+
+  /** Ends the root with what became of the episode, or with the error that ended the run instead. */
+  async endWith(judged: Promise<Trajectory>): Promise<void> {
+    try {
+      this.end(await judged);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  end(trajectory: UnjudgedTrajectory | Trajectory): void {
+    const span = this.scope?.span;
+    const { metrics, finishReason, numTurns, error } = trajectory;
+    span?.set({
+      "gen_ai.response.finish_reasons": [finishReason],
+      "gen_ai.usage.input_tokens": (metrics.prefill_tokens ?? 0) + (metrics.reused_tokens ?? 0),
+      "gen_ai.usage.output_tokens": metrics.decode_tokens ?? 0,
+      "cria.turns": numTurns,
+    });
+    if (hasFailed(trajectory)) span?.fail(metrics.reward_failed ? "judge_failed" : "episode_failed", error);
+    else if ("rewards" in trajectory)
+      span?.set({
+        "cria.reward": trajectory.reward,
+        "cria.score": trajectory.rewards.score ?? undefined,
+        "cria.success": trajectory.rewards.success ?? undefined,
+      });
+    span?.end(this.endedAt);
+  }
+
+  private fail(error: unknown): void {
+    if (!this.scope) return;
+    failSpan(this.scope.span, error);
+    this.scope.span.end(this.endedAt);
+  }
+
+  private begin(): TraceScope {
+    const { row, sample, step, attempt, loop, modelPath } = this.episode;
+    const conversation = `${row.uid}/${step}/${sample}${attempt > 0 ? `/${attempt}` : ""}`;
+    const span = this.tracer.start(
+      `invoke_agent ${loop}`,
+      {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": PROVIDER,
+        "gen_ai.agent.name": loop,
+        "gen_ai.conversation.id": conversation,
+        "gen_ai.request.model": nameModel(modelPath),
+        "cria.data_source": row.dataSource,
+        "cria.uid": row.uid,
+        "cria.row": row.index,
+        "cria.sample": sample,
+        "cria.step": step,
+      },
+      null,
+    );
+    return { tracer: this.tracer, span, conversation };
+  }
+}

@@ -1,0 +1,2 @@
+export { openTracer } from "./open-tracer.js";
+export type { SpanAttributes, SpanValue, Tracer, TraceScope, TraceSpan } from "./tracer.js";

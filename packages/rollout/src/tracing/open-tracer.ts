@@ -1,0 +1,65 @@
+import { ConfigError } from "@cria/core";
+import type { Attributes, Span } from "@opentelemetry/api";
+import type { SpanAttributes, Tracer, TraceSpan } from "./tracer.js";
+
+/**
+ * A tracer that gives spans to OpenTelemetry, that is, to whatever SDK the program has registered: without one nobody gets them.
+ * @throws ConfigError when `@opentelemetry/api` is not installed.
+ */
+export async function openTracer(): Promise<Tracer> {
+  const api = await import("@opentelemetry/api").catch((cause: unknown) => {
+    throw new ConfigError("is not installed", {
+      code: "config/no-tracing",
+      subject: "@opentelemetry/api",
+      expected: "the package, beside an SDK that takes the spans (docs/tracing.md)",
+      remedy: "npm install @opentelemetry/api @opentelemetry/sdk-node, or trainer.tracing=off",
+      cause,
+    });
+  });
+  const { context, SpanStatusCode, trace } = api;
+  const tracer = trace.getTracer("cria");
+  const spans = new WeakMap<TraceSpan, Span>();
+  const below = (parent: TraceSpan | null) => {
+    const span = parent && spans.get(parent);
+    return span ? trace.setSpan(context.active(), span) : context.active();
+  };
+  const wrap = (span: Span): TraceSpan => ({
+    set: (attributes) => void quietly(() => span.setAttributes(toAttributes(attributes))),
+    fail: (type, message) =>
+      void quietly(() => {
+        span.setAttribute("error.type", type);
+        span.setStatus({ code: SpanStatusCode.ERROR, ...(message === undefined ? {} : { message }) });
+      }),
+    end: (at) => void quietly(() => span.end(at)),
+  });
+  return {
+    start: (name, attributes, parent) => {
+      const options = { attributes: toAttributes(attributes), root: parent === null };
+      const span = quietly(() => tracer.startSpan(name, options, below(parent)));
+      if (span === undefined) return silent;
+      const wrapped = wrap(span);
+      spans.set(wrapped, span);
+      return wrapped;
+    },
+    within: (span, work) => context.with(below(span), work),
+  };
+}
+
+/** Of a span that could not be begun. */
+const silent: TraceSpan = { set: () => undefined, fail: () => undefined, end: () => undefined };
+
+/** An SDK's processors and exporters are the user's: that one throws must not end a training. */
+function quietly<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch {
+    return undefined;
+  }
+}
+
+function toAttributes(given: SpanAttributes): Attributes {
+  const known = Object.entries(given).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(
+    known.map(([name, value]) => [name, Array.isArray(value) ? [...value] : value]),
+  ) as Attributes;
+}

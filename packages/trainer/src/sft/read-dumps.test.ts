@@ -1,0 +1,69 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describeTrajectories, parseFilter } from "@cria/rollout";
+import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
+import { CalculatorTool, getToolParser } from "@cria/tools";
+import { afterAll, describe, expect, it } from "vitest";
+import { readExamples } from "./read-examples.js";
+
+const folder = mkdtempSync(join(tmpdir(), "cria-sft-dumps-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const said = ['<tool_call>{"name": "calculator", "arguments": {"expression": "1 + 1"}}</tool_call>', "It is 2."];
+
+/** A dump of three conversations with a call; they have the rewards 0, 1 and none. */
+async function writeDump() {
+  const { run, engine, options } = makeFakeRollout({
+    reply: ({ turn }) => said[turn]!,
+    tools: [new CalculatorTool()],
+    reward: (_, __, truth) => {
+      if (truth === "broken") throw new Error("no judge");
+      return Number(truth);
+    },
+  });
+  const rows = ["0", "1", "broken"].map((truth, i) => makeRow({ reward_model: { ground_truth: truth } }, i));
+  const trajectories = await run(rows);
+  const detokenize = (ids: Int32Array) => engine.detokenize(ids);
+  const lines = describeTrajectories(trajectories, { step: 1, rows, tools: options.tools, detokenize });
+  const file = join(folder, "1.jsonl");
+  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  return { file, trajectories, tokenizer: options.tokenizer };
+}
+
+describe("dumps as conversations to learn from", () => {
+  it("give the tokens and masks of the rollouts, of those that are kept", async () => {
+    const { file, trajectories, tokenizer } = await writeDump();
+    const options = { messagesKey: "messages", toolsKey: "tools", maxLength: 5000, parse: getToolParser("hermes") };
+    const all = await readExamples([file], tokenizer, options);
+    expect(all).toMatchObject({ unusable: 1, dropped: 0 });
+    const toExample = ({ tokenIds, responseMask }: (typeof trajectories)[number]) => ({
+      tokenIds,
+      lossMask: responseMask,
+    });
+    expect(all.examples).toEqual(trajectories.slice(0, 2).map(toExample));
+    // The first line of the file, which describes the tool, is not kept.
+    const good = await readExamples([file], tokenizer, { ...options, keep: parseFilter("reward >= 1") });
+    expect(good.unusable).toBe(2);
+    expect(good.examples).toEqual([toExample(trajectories[1]!)]);
+    await expect(readExamples([file], tokenizer, { ...options, keep: parseFilter("reward > 9") })).rejects.toThrow(
+      /no conversation that fits[\s\S]*3 of dumps/,
+    );
+  });
+
+  it("are told from rows of conversations, which no filter can choose", async () => {
+    const { file, tokenizer } = await writeDump();
+    const rows = join(folder, "rows.jsonl");
+    const messages = [
+      { role: "user", content: "a" },
+      { role: "assistant", content: "b" },
+    ];
+    writeFileSync(rows, `${JSON.stringify({ messages })}\n`);
+    const options = { messagesKey: "messages", toolsKey: "tools", maxLength: 5000 };
+    expect((await readExamples([rows, file], tokenizer, options)).examples).toHaveLength(3);
+    const keep = parseFilter("reward >= 0");
+    await expect(readExamples([rows], tokenizer, { ...options, keep })).rejects.toThrow(
+      /rows.jsonl, line 1.*no conversation of a dump/,
+    );
+  });
+});
