@@ -7,6 +7,7 @@ export {
   type RewardPart,
 } from "./advantage-estimator.js";
 export { advantageEstimators } from "./advantage-estimators.js";
+export { creditNodes } from "./credit-nodes.js";
 export { estimateGae, explainVariance } from "./gae.js";
 export { estimateGdpo } from "./gdpo.js";
 export { estimateGpg } from "./gpg.js";
@@ -14,7 +15,7 @@ export { estimateGrpo } from "./grpo.js";
 export { estimateGrpoPassk } from "./grpo-passk.js";
 export { estimateOpo } from "./opo.js";
 export { estimateOptimalTokenBaseline } from "./optimal-token-baseline.js";
-export { deviationOfGroup, listGroups, meanOfGroup } from "./outcome.js";
+export { listGroups } from "./outcome.js";
 export { estimateReinforcePlusPlus, estimateReinforcePlusPlusBaseline } from "./reinforce-plus-plus.js";
 export { estimateRemax } from "./remax.js";
 export { estimateRloo } from "./rloo.js";

@@ -7,8 +7,7 @@ import { resolveAllPaths } from "../config/paths.js";
 import { isMapping, readKey, writeKey } from "../config/raw-config.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import { areFiles } from "../task/check-definition.js";
-import { registerAgent } from "../task/register-agent.js";
-import { describeTask, nameFiles, resolveFile } from "../task/task-config.js";
+import { describeTask, nameFiles, registerAgent, resolveFile } from "../task/task-config.js";
 import { openRegistries, type Registries } from "../user-code/registries.js";
 import type { PartialConfig, TrainOptions } from "./train-options.js";
 

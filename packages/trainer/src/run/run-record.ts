@@ -9,15 +9,15 @@ import type { Generation } from "../trackers/generation.js";
 import type { Trackers } from "../trackers/open-trackers.js";
 import { pickGenerations } from "../trackers/pick-generations.js";
 import { dumpTrajectories } from "../validation/dump-trajectories.js";
-import { runValidation } from "../validation/run-validation.js";
-import type { Validation } from "../validation/validate.js";
 import {
   compareEnds,
   type Measurements,
   measureStep,
   type RunProgress,
   readFirstValidation,
-} from "./measure-progress.js";
+} from "../validation/measure-progress.js";
+import { runValidation } from "../validation/run-validation.js";
+import type { Validation } from "../validation/validate.js";
 import type { Session } from "./session.js";
 
 export interface RunRecordParts {

@@ -1,6 +1,6 @@
 import type { Problem } from "../diagnose/find-problems.js";
 import type { StepMetrics } from "../step-metrics.js";
-import type { RunProgress } from "./measure-progress.js";
+import type { RunProgress } from "../validation/measure-progress.js";
 
 /** How a run ended. */
 export interface TrainSummary {

@@ -1,8 +1,7 @@
-import { advantageEstimators } from "@cria/algorithms";
+import { advantageEstimators, creditNodes } from "@cria/algorithms";
 import type { Trajectory, TrajectorySegment } from "@cria/core";
 import { describe, expect, it } from "vitest";
 import { estimateAdvantages } from "./advantages.js";
-import { creditNodes } from "./node-credit.js";
 
 const segment = (start: number, end: number, parent: number): TrajectorySegment => ({
   start,

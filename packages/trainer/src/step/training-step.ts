@@ -1,5 +1,6 @@
 import {
   type AdvantageInputs,
+  creditNodes,
   type KlController,
   penalizeRewards,
   type RewardPart,
@@ -26,7 +27,6 @@ import { type CorrectedRollouts, correctRollouts } from "./correct-rollouts.js";
 import { type Critic, scoreValues, updateCritic } from "./critic.js";
 import { leaveOutGroupsWithoutBaseline } from "./groups.js";
 import { computeLearningRate, countSteps } from "./learning-rate.js";
-import { creditNodes } from "./node-credit.js";
 import { type RollOutOptions, rollOut } from "./roll-out.js";
 import { scoreTrajectories } from "./score-trajectories.js";
 

@@ -14,8 +14,7 @@ import { Disposables } from "./disposables.js";
 import type { Environment } from "./environment.js";
 import { probeTemplate } from "./find-tool-format.js";
 import { loadConfiguredLoops, loadInteractions, makeMultiTurnOptions } from "./multi-turn-options.js";
-import { registerAgent } from "./register-agent.js";
-import { AGENT_IN_MEMORY, describeTask } from "./task-config.js";
+import { AGENT_IN_MEMORY, describeTask, registerAgent } from "./task-config.js";
 import type { TaskDefinition } from "./task-definition.js";
 import { toRewardFunction } from "./task-rows.js";
 

@@ -1,5 +1,7 @@
 import { resolve } from "node:path";
 import { isAddress } from "@cria/hub";
+import { makeFunctionAgent } from "@cria/rollout";
+import type { Registries } from "../user-code/registries.js";
 import { areFiles } from "./check-definition.js";
 import type { TaskDefinition } from "./task-definition.js";
 
@@ -54,4 +56,12 @@ function splitExport(path: string): [string, string | undefined] {
 
 function clean(section: RawSection): RawSection {
   return Object.fromEntries(Object.entries(section).filter(([, value]) => value !== undefined));
+}
+
+/** Adds a task's agent to the run's agent loops, under the name that `describeTask` gives it. */
+export function registerAgent(
+  { agentLoops }: Pick<Registries, "agentLoops">,
+  { agent }: Pick<TaskDefinition<object>, "agent">,
+): void {
+  if (agent) agentLoops.register(AGENT_IN_MEMORY, makeFunctionAgent(agent));
 }

@@ -1,7 +1,19 @@
 import { type DatasetRow, measurePrompts } from "@cria/rollout";
+import type { TrainConfig } from "../config/train-config.js";
 import { type Report, WorkReporter } from "../events.js";
-import { findPromptCache } from "../task/open-data.js";
-import type { Session } from "./session.js";
+import type { Policy } from "../policy/policy.js";
+import type { Environment } from "./environment.js";
+import { findPromptCache } from "./open-data.js";
+
+/** What is opened when prompts are measured. */
+interface OpenedTask {
+  config: TrainConfig;
+  policy: Policy;
+  environment: Environment;
+  trainRows: readonly DatasetRow[];
+  valRows: readonly DatasetRow[];
+  signal?: AbortSignal;
+}
 
 /** Up to this many rows are measured at once, without progress reports or a cache. */
 const FEW = 1000;
@@ -12,7 +24,7 @@ const FEW = 1000;
  * @param folder where relative paths of the config start.
  */
 export async function findOverlongPrompts(
-  { config: { data }, policy, environment, trainRows, valRows, signal }: Session,
+  { config: { data }, policy, environment, trainRows, valRows, signal }: OpenedTask,
   folder: string,
   report?: Report,
 ): Promise<string | null> {

@@ -1,11 +1,6 @@
-import {
-  type AdvantageInputs,
-  type AdvantageOutputs,
-  deviationOfGroup,
-  listGroups,
-  meanOfGroup,
-} from "@cria/algorithms";
 import type { Trajectory, TrajectorySegment } from "@cria/core";
+import type { AdvantageInputs, AdvantageOutputs } from "./advantage-estimator.js";
+import { deviationOfGroup, listGroups, meanOfGroup } from "./outcome.js";
 
 type CreditedTrajectory = Pick<Trajectory, "uid" | "responseMask" | "segments" | "turnScores"> & {
   rewards: Pick<Trajectory["rewards"], "outcome" | "length" | "tools" | "turns">;
