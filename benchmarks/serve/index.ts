@@ -21,22 +21,25 @@ interface Case {
   getPath(log: (text: string) => void): Promise<string>;
   contextSize: number;
   load: Omit<Load, "clients">;
+  /** Tries one thread too: two may wait for each other longer than they work. */
+  small: boolean;
   /** Our tokens a second over the peer's, by clients. */
   target(clients: number): number;
 }
 
 const level = () => 1;
 const problem = (conversation: number, turn: number) =>
-  `Emma has ${100 + ((conversation * 7 + turn) % 900)} stamps and loses ${10 + ((conversation * 13 + turn) % 90)}. How many stamps are left?`;
+  `Emma has ${100 + conversation} stamps and loses ${10 + turn}. How many stamps are left?`;
 const solving = { system: "You solve problems. Answer with ####.", ask: problem, maxTokens: 32 };
 const words = (conversation: number, turn: number) =>
-  Array.from({ length: 120 }, (_, i) => `word${(conversation * 131 + turn * 17 + i * 7) % 1000}`).join(" ");
+  `${conversation} ${Array.from({ length: 120 }, (_, i) => `word${(conversation * 131 + turn * 17 + i * 7) % 1000}`).join(" ")}`;
 
 const cases: Case[] = [
   {
     title: "embedded policy, F32: single questions",
     getPath: async () => embeddedPolicyPath,
     contextSize: 512,
+    small: true,
     load: { ...solving, conversations: 16, turns: 1 },
     target: level,
   },
@@ -44,6 +47,7 @@ const cases: Case[] = [
     title: "embedded policy, F32: conversations of 6 turns",
     getPath: async () => embeddedPolicyPath,
     contextSize: 512,
+    small: true,
     load: { ...solving, conversations: 4, turns: 6 },
     target: (clients) => (clients === 32 ? 1.3 : 1),
   },
@@ -51,6 +55,7 @@ const cases: Case[] = [
     title: "SmolLM2-135M shape, Q8_0: single questions",
     getPath: (log) => getModelFile("smollm2-135m", "Q8_0", log),
     contextSize: 1024,
+    small: false,
     load: { system: "You go on.", ask: words, maxTokens: 32, conversations: 1, turns: 1 },
     target: level,
   },
@@ -68,36 +73,63 @@ export async function run({ includes, log }: BenchmarkOptions): Promise<Measured
 
 async function runCase(one: Case, title: string, clients: number, log: (text: string) => void): Promise<Row[]> {
   const path = await one.getPath(log);
-  const threads = Math.min(THREADS, countCores());
-  const options = { path, contextSize: one.contextSize, parallel: clients, threads, log };
-  const servers: Server[] = [];
-  const seen: Record<Server["name"], Seen[]> = { ours: [], "llama-server": [] };
+  const cores = Math.min(THREADS, countCores());
+  const contenders: Contender[] = [];
   try {
-    for (const start of [startOurs, startPeer]) servers.push(await start(options));
+    for (const threads of new Set([cores, ...(one.small ? [1] : [])]))
+      for (const start of [startOurs, startPeer]) {
+        const server = await start({ path, contextSize: one.contextSize, parallel: clients, threads, log });
+        contenders.push({ server, setting: `${threads} ${threads === 1 ? "thread" : "threads"}`, seen: [] });
+      }
     // The first round warms up; another order each round.
     for (let round = 0; round <= ROUNDS; round++)
-      for (let i = 0; i < servers.length; i++) {
-        const { name, url, lastWords } = servers[(i + round) % servers.length]!;
-        const result = await runLoad(url, { ...one.load, clients }, round).catch((cause: unknown) => {
-          throw new Error(`${name} failed, and said:\n${lastWords()}`, { cause });
+      for (let i = 0; i < contenders.length; i++) {
+        const { server, setting, seen } = contenders[(i + round) % contenders.length]!;
+        const result = await runLoad(server.url, { ...one.load, clients }, round).catch((cause: unknown) => {
+          throw new Error(`${server.name} failed, and said:\n${server.lastWords()}`, { cause });
         });
         const { seconds, requests, tokens } = result;
-        log(`${title}: ${name}: ${requests} requests, ${tokens} tokens in ${seconds.toFixed(2)} s`);
-        if (round > 0) seen[name].push(result);
+        log(`${title}: ${server.name}, ${setting}: ${requests} requests, ${tokens} tokens in ${seconds.toFixed(2)} s`);
+        if (round > 0) seen.push(result);
       }
   } finally {
-    for (const server of servers) await server.close();
+    for (const { server } of contenders) await server.close();
   }
-  return makeRows(one, title, clients, seen);
+  return makeRows(one, title, clients, contenders);
 }
 
-function makeRows({ target }: Case, title: string, clients: number, seen: Record<Server["name"], Seen[]>): Row[] {
-  const figure = (name: Server["name"], of: (one: Seen) => number) => median(seen[name].map(of));
+interface Contender {
+  server: Server;
+  setting: string;
+  /** Of each counted round. */
+  seen: Seen[];
+}
+
+const speedOf = ({ tokens, seconds }: Seen) => tokens / seconds;
+
+/** Each side in the setting in which it is faster. */
+function makeRows({ target }: Case, title: string, clients: number, contenders: readonly Contender[]): Row[] {
+  const choose = (side: Server["name"]) => {
+    const own = contenders.filter(({ server }) => server.name === side);
+    const tried = own.map(({ setting, seen }) => [setting, median(seen.map(speedOf))] as const);
+    const best = tried.reduce((a, b) => (b[1] > a[1] ? b : a));
+    const { seen } = own.find(({ setting }) => setting === best[0])!;
+    return { seen, setting: { used: best[0], tried: Object.fromEntries(tried) } };
+  };
+  const [mine, its] = [choose("ours"), choose("llama-server")];
   const wanted = target(clients);
   const words = wanted === 1 ? "at least level" : `at least ${wanted} times llama-server`;
   const make = (metric: string, of: (one: Seen) => number, isMet: (ours: number, peer: number) => boolean): Row => {
-    const [ours, peer] = [figure("ours", of), figure("llama-server", of)];
-    return { case: title, metric, ours, peers: { "llama-server": peer }, target: words, met: isMet(ours, peer) };
+    const [ours, peer] = [median(mine.seen.map(of)), median(its.seen.map(of))];
+    return {
+      case: title,
+      metric,
+      ours,
+      peers: { "llama-server": peer },
+      settings: { ours: mine.setting, "llama-server": its.setting },
+      target: words,
+      met: isMet(ours, peer),
+    };
   };
   return [
     make(
@@ -105,11 +137,7 @@ function makeRows({ target }: Case, title: string, clients: number, seen: Record
       ({ requests, seconds }) => requests / seconds,
       (ours, peer) => ours >= wanted * peer,
     ),
-    make(
-      "sampled tokens per second",
-      ({ tokens, seconds }) => tokens / seconds,
-      (ours, peer) => ours >= wanted * peer,
-    ),
+    make("sampled tokens per second", speedOf, (ours, peer) => ours >= wanted * peer),
     {
       ...make(
         "milliseconds to the first text, median",
