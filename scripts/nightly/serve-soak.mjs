@@ -1,12 +1,13 @@
 // `cria serve` with the embedded policy under 200 sessions at once, in turn with calm clients: equal answers, nothing left in
 // the engine, and an event loop that is never late. The clients are serve-clients.mjs, in a process of their own.
 //
-//   node scripts/nightly/serve-soak.mjs [--rounds 5] [--sessions 200]
+//   node scripts/nightly/serve-soak.mjs [--rounds 5] [--sessions 200] [--sources]
 //
-// Writes serve-soak.json beside this file. Exits with 1 when anything is wrong. Build first; keep the machine idle.
+// Writes serve-soak.json beside this file. Exits with 1 when anything is wrong. Keep the machine idle. Build first, or let it
+// run the sources.
 import { execFile, spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs, promisify } from "node:util";
@@ -14,9 +15,14 @@ import { parseArgs, promisify } from "node:util";
 const here = import.meta.dirname;
 const root = join(here, "..", "..");
 const run = promisify(execFile);
-const { values } = parseArgs({ options: { rounds: { type: "string" }, sessions: { type: "string" } } });
+const { values } = parseArgs({
+  options: { rounds: { type: "string" }, sessions: { type: "string" }, sources: { type: "boolean" } },
+});
 const rounds = Number(values.rounds ?? 5);
 const sessions = Number(values.sessions ?? 200);
+const program = values.sources
+  ? ["--conditions=cria-source", "--import", "tsx", join(root, "apps", "trainer", "src", "cli.ts")]
+  : [join(root, "apps", "trainer", "bin", "cria.mjs")];
 /** Milliseconds that the 99th percentile of the event loop's delay must stay below. */
 const LOOP_BOUND_MS = 50;
 
@@ -35,7 +41,8 @@ async function serveTo(clients) {
     "--deterministic",
     "--json",
   ];
-  const server = spawn(process.execPath, [join(root, "apps", "trainer", "bin", "cria.mjs"), ...words], {
+  const server = spawn(process.execPath, [...program, ...words], {
+    cwd: root,
     stdio: ["ignore", "pipe", "inherit"],
   });
   const exited = new Promise((resolve) => server.once("exit", resolve));
@@ -99,7 +106,8 @@ for (let seed = 1; seed <= rounds; seed++) {
   results.push(result);
   console.log(JSON.stringify(result));
 }
-const machine = { cpu: cpus()[0]?.model, cores: cpus().length, node: process.version };
+const load = Number(loadavg()[0].toFixed(1));
+const machine = { cpu: cpus()[0]?.model, cores: cpus().length, load, node: process.version };
 writeFileSync(
   join(here, "serve-soak.json"),
   `${JSON.stringify({ sessions, machine, rounds: results, problems }, null, 2)}\n`,

@@ -34,6 +34,8 @@ export class PieceTokenizer {
   async tokenizeAside(rendered: RenderedText): Promise<Int32Array> {
     const { text, plainAt } = rendered;
     if (text.length <= LONG_TEXT) return this.tokenize(rendered);
+    // Rendering it took its time, and so does looking for special tokens in it.
+    await new Promise((resolve) => setImmediate(resolve));
     const { cuts, certain } = cutAtSpecialTokens(rendered, this.specialTokens.listSpelled(text));
     if (!certain && plainAt.length === 0) return this.tokenizeLong(text, true);
     const pieces: { ids: Int32Array }[] = [];

@@ -19,6 +19,7 @@ export { type EndedRollouts, runRollouts, startRollouts } from "./run-rollouts.j
 export type { ToolOutcome } from "./run-tool-call.js";
 export { Semaphore } from "./semaphore.js";
 export { createAgentLog, createRequestLog, StateLog } from "./state-log.js";
+export { takeTurn } from "./take-turn.js";
 export { ToolAgentLoop } from "./tool-agent-loop.js";
 export { listToolSchemas, selectTools, ToolSession } from "./tool-session.js";
 export { type TruncateSide, truncateText } from "./truncate-text.js";

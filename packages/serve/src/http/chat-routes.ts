@@ -27,7 +27,7 @@ interface Exchange<Call extends ChatCall> {
 
 /** Conversations, in each protocol. */
 export function addChatRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void {
-  const receive = (c: Serving) => receiveJson(c.req.raw, endpoint.limits.bodyBytes);
+  const receive = (c: Serving) => receiveJson(c, endpoint.limits.bodyBytes);
   const addProtocol = <Call extends ChatCall>(path: string, protocol: Protocol<Call>) =>
     app.post(path, async (c) => {
       const call = protocol.read(await receive(c));

@@ -1,4 +1,4 @@
-import type { Hono } from "hono";
+import type { Context, Hono } from "hono";
 import { z } from "zod";
 import type { SessionRecord } from "../model/sessions.js";
 import { readFields } from "../protocol/read-fields.js";
@@ -24,12 +24,12 @@ const rewardSchema = z.object({
 /** Sessions: made, rewarded, ended and read. */
 export function addSessionRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void {
   const { sessions, limits } = endpoint;
-  const receive = (request: Request) => receiveJson(request, limits.bodyBytes);
+  const receive = (c: Context<ServeEnv>) => receiveJson(c, limits.bodyBytes);
 
   app.post("/sessions", async (c) => {
     endpoint.checkOpen();
     const hasBody = (c.req.header("content-length") ?? "0") !== "0" || c.req.header("transfer-encoding") !== undefined;
-    const given = readFields(createSchema, hasBody ? await receive(c.req.raw) : {});
+    const given = readFields(createSchema, hasBody ? await receive(c) : {});
     const { id, seed, metadata } = given;
     return c.json(describe(sessions.create({ id: id ?? undefined, seed: seed ?? undefined, metadata })), 201);
   });
@@ -38,7 +38,7 @@ export function addSessionRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void 
 
   app.post("/sessions/:session/reward", async (c) => {
     const record = sessions.get(c.req.param("session"));
-    const { reward = null, node = null, text = null } = readFields(rewardSchema, await receive(c.req.raw));
+    const { reward = null, node = null, text = null } = readFields(rewardSchema, await receive(c));
     if (reward === null && text === null) throw refuseField("reward", "a number, or a text in text", "neither");
     if (reward !== null) record.session.reward(reward, node ?? undefined);
     record.rewards.push({ reward, node, text });

@@ -15,7 +15,7 @@ import { streamEvents } from "./stream-events.js";
 /** `POST /v1/completions`: text in, text out; no session records it. */
 export function addTextRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void {
   app.post("/v1/completions", async (c) => {
-    const call = readCompletionsBody(await receiveJson(c.req.raw, endpoint.limits.bodyBytes));
+    const call = readCompletionsBody(await receiveJson(c, endpoint.limits.bodyBytes));
     const context = endpoint.makeContext();
     if (!call.stream) {
       const answers = await completeAll(endpoint, call, c.req.raw.signal, () => undefined);
