@@ -10,6 +10,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   algorithms: () => import("./algorithms/index.js"),
   decode: () => import("./decode/index.js"),
   "multi-turn": () => import("./multi-turn/index.js"),
+  serve: () => import("./serve/index.js"),
   step: () => import("./step/index.js"),
   tokenize: () => import("./tokenize/index.js"),
   train: () => import("./train/index.js"),
