@@ -35,7 +35,7 @@ async function runEpisode(
   row: DatasetRow,
   signal: AbortSignal,
 ): Promise<AgentResult> {
-  const input = JSON.stringify(toPlainData(row.extraInfo.row ?? row));
+  const input = JSON.stringify(toPlainData(row.extraInfo.row ?? describeRow(row)));
   const address = await findAgentEndpoint().add(session);
   const folder = await mkdtemp(join(tmpdir(), "cria-agent-"));
   try {
@@ -67,6 +67,11 @@ async function runEpisode(
 function exemptFromProxies({ no_proxy, NO_PROXY }: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const hosts = [no_proxy || NO_PROXY, "127.0.0.1"].filter(Boolean).join(",");
   return { no_proxy: hosts, NO_PROXY: hosts };
+}
+
+/** A file's row by the names of its columns. */
+function describeRow({ index, uid, dataSource, prompt, groundTruth, extraInfo }: DatasetRow): Record<string, unknown> {
+  return { index, uid, data_source: dataSource, prompt, ground_truth: groundTruth, extra_info: extraInfo };
 }
 
 function describeExit(command: readonly string[], status: number | string, stderr: string): string {

@@ -25,7 +25,7 @@ beforeAll(() => {
 });
 
 /** Runs an episode of a JavaScript program. */
-async function run(program: string, options: Partial<AgentOptions> = {}, n = 1) {
+async function run(program: string, options: Partial<AgentOptions> = {}, info: object = { row: { question: "why?" } }) {
   writeFileSync(join(folder, "agent.mjs"), program);
   const loops = agentLoops.extend();
   await loadAgentLoops([{ name: "mine", command: [process.execPath, "agent.mjs"] }], folder, loops);
@@ -35,9 +35,8 @@ async function run(program: string, options: Partial<AgentOptions> = {}, n = 1) 
     defaultAgentLoop: "mine",
     agentLoops: loops,
     agent: { ...defaultAgentOptions, ...options },
-    n,
   });
-  const trajectories = await rollout.run([makeRow({ extra_info: { row: { question: "why?" } } })]);
+  const trajectories = await rollout.run([makeRow({ extra_info: info })]);
   // After a deadline nobody waits for what the program's end still does.
   await vi.waitFor(() => expect(open.size).toBe(0), 10_000);
   return trajectories[0]!;
@@ -67,6 +66,20 @@ describe("an agent that is a program", () => {
       no_proxy: expect.stringMatching(/(^|,)127\.0\.0\.1$/),
     });
     expect(existsSync(trajectory.extraFields.file as string)).toBe(false);
+  });
+
+  it("gets a file's row by the names of its columns", async () => {
+    const program = `
+      import { readFileSync } from "node:fs";
+      console.log(JSON.stringify({ reward: 1, row: JSON.parse(readFileSync(0, "utf8")) }));
+    `;
+    const { extraFields } = await run(program, {}, { level: 3 });
+    expect(extraFields.row).toMatchObject({
+      data_source: "test",
+      ground_truth: "7",
+      prompt: [{ role: "user", content: "hi" }],
+      extra_info: { level: 3 },
+    });
   });
 
   it("an exit that is not 0 is a failed episode, with what it said", async () => {
