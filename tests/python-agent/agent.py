@@ -48,8 +48,8 @@ for _ in range(3):
         messages.append({"role": "tool", "tool_call_id": call["id"], "content": content})
 
 said = (messages[-1].get("content") or "").split("####")[-1].strip()
-reward = int(said == row["groundTruth"])
-if row["extraInfo"]["report"] == "post":
+reward = int(said == row["ground_truth"])
+if row["extra_info"]["report"] == "post":
     post(os.environ["CRIA_SESSION_URL"] + "/reward", {"reward": reward})
 else:
     print(json.dumps({"reward": reward, "asked": sum(message["role"] == "assistant" for message in messages)}))
