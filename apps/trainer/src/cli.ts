@@ -1,6 +1,3 @@
-import { languageModel } from "@cria/ai-sdk";
-import { registerAgentEndpoint, registerAgentModel } from "@cria/rollout";
-import { openAgentEndpoint } from "@cria/serve";
 import { defineCommand } from "citty";
 
 import { version } from "./assets/version.js";
@@ -21,6 +18,7 @@ import { serveCommand, serveNotes } from "./commands/serve.js";
 import { sftCommand, sftNotes } from "./commands/sft.js";
 import { showCommand, showNotes } from "./commands/show.js";
 import { trainCommand } from "./commands/train.js";
+import { connectAgents } from "./connect-agents.js";
 
 const main = defineCommand({
   meta: {
@@ -88,9 +86,7 @@ training saves what is done first.
   },
 });
 
-// Agents are given the policy as a model of the AI SDK; programs, as an endpoint.
-registerAgentModel(languageModel);
-registerAgentEndpoint(openAgentEndpoint());
+connectAgents();
 
 // What stands below a command's options in its help.
 await runProgram(main, {

@@ -1,8 +1,6 @@
 // All that a user of Cria imports: tools and tasks, one call that trains, the parts of an own loop, configs.
 
-import { languageModel } from "@cria/ai-sdk";
-import { registerAgentEndpoint, registerAgentModel } from "@cria/rollout";
-import { openAgentEndpoint } from "@cria/serve";
+import { connectAgents } from "./connect-agents.js";
 
 export { type CriaCallOptions, type CriaMetadata, type CriaProvider, languageModel } from "@cria/ai-sdk";
 export type { AdvantageEstimator, AdvantageInputs, PolicyLoss, PolicyLossOptions } from "@cria/algorithms";
@@ -121,6 +119,4 @@ export { embeddedPolicy } from "./assets/embedded-policy.js";
 export { type DemoOptions, type DemoSummary, runDemo } from "./demo/run-demo.js";
 export { type CreateCriaOptions, type Cria, createCria } from "./production/create-cria.js";
 
-// Agents are given the policy as a model of the AI SDK; programs, as an endpoint.
-registerAgentModel(languageModel);
-registerAgentEndpoint(openAgentEndpoint());
+connectAgents();

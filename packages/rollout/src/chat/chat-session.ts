@@ -23,8 +23,10 @@ import { checkRequest } from "./check-request.js";
 import { describeGrammarError, makeGrammar } from "./make-grammar.js";
 import {
   type AnswerNode,
+  countTokens,
   type InputNode,
   isAnswer,
+  joinTokens,
   listPath,
   MessageGraph,
   type Place,
@@ -323,7 +325,8 @@ export class ChatSession implements ChatModel {
     const opening = this.findOpening(parent);
     const grammar = makeGrammar(request, { format: this.options.format, opening, template: tokenizer.template.source });
     const { sequence, delta } = this.openSequence(parent);
-    const stream = new TurnStream(tools.length > 0 ? this.parse : withoutCalls(this.parse), emit);
+    const parse = tools.length > 0 ? this.parse : withoutCalls(this.parse);
+    const stream = new TurnStream(parse, emit);
     stream.push(opening);
     const stopStrings = [...stop, ...(request.stop ?? [])];
     let turn: GenerateResult;
@@ -348,7 +351,10 @@ export class ChatSession implements ChatModel {
     this.count("prefill_tokens", turn.stats.prefillTokens);
     this.count("reused_tokens", turn.stats.reusedTokens);
     this.count("decode_tokens", turn.stats.decodeTokens);
-    const said = this.read(answer, turn, opening, tools, { policyVersion: version, startedAt });
+    // Nine letters or digits: an id that every template takes.
+    const makeId = (index: number) => hashValue(this.options.seed, answer.id, index).slice(0, 9);
+    const { message } = readAnswer(opening + turn.text, parse, tools, makeId);
+    const said = this.describeSaid(message, turn, { policyVersion: version, startedAt });
     if (this.isDisposed) sequence.dispose();
     else answer.sequence = sequence;
     answer.said = said;
@@ -371,27 +377,18 @@ export class ChatSession implements ChatModel {
     return { sequence: this.options.engine.createSequence(), delta: joinTokens(input) };
   }
 
-  private read(
-    answer: AnswerNode,
-    turn: GenerateResult,
-    opening: string,
-    tools: readonly ToolSchema[],
+  private describeSaid(
+    message: Said["message"],
+    { finishReason, tokenIds, logprobs, constrained }: GenerateResult,
     stamps: Pick<Said, "policyVersion" | "startedAt">,
   ): Said {
-    const { engine } = this.options;
-    const isCut = turn.finishReason === "length";
-    const parse = tools.length > 0 ? this.parse : withoutCalls(this.parse);
-    // Nine letters or digits: an id that every template takes.
-    const makeId = (index: number) => hashValue(this.options.seed, answer.id, index).slice(0, 9);
-    const { message } = readAnswer(opening + turn.text, parse, tools, makeId);
-    const { tokenIds, logprobs, constrained } = turn;
     return {
       message,
-      finishReason: isCut ? "length" : message.tool_calls ? "tool_calls" : "stop",
+      finishReason: finishReason === "length" ? "length" : message.tool_calls ? "tool_calls" : "stop",
       tokenIds,
       logprobs,
       ...(constrained ? { constrained } : {}),
-      ended: engine.info.endOfGenerationTokens.includes(tokenIds.at(-1)!),
+      ended: this.options.engine.info.endOfGenerationTokens.includes(tokenIds.at(-1)!),
       ...stamps,
       endedAt: now(),
     };
@@ -425,22 +422,6 @@ export class ChatSession implements ChatModel {
   private count(name: ChatCounter, value: number): void {
     this.metrics[name] += value;
   }
-}
-
-/** Tokens of the conversation up to the end of an input. */
-function joinTokens(input: InputNode): Int32Array {
-  const parts = listPath(input).map((node) => (isAnswer(node) ? node.said!.tokenIds : node.tokenIds!));
-  const joined = new Int32Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    joined.set(part, at);
-    at += part.length;
-  }
-  return joined;
-}
-
-function countTokens(input: InputNode): number {
-  return listPath(input).reduce((sum, node) => sum + (isAnswer(node) ? node.said!.tokenIds : node.tokenIds!).length, 0);
 }
 
 /** Answers of tools with the names of the calls that they answer: some templates print them. */

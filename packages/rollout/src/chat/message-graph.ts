@@ -144,6 +144,30 @@ export function listPath(input: InputNode): (InputNode | AnswerNode)[] {
   return path.reverse();
 }
 
+/** Tokens of the conversation up to the end of an input, rendered and sampled. */
+export function joinTokens(input: InputNode): Int32Array {
+  const parts = listTokens(input);
+  const joined = new Int32Array(sumLengths(parts));
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
+}
+
+export function countTokens(input: InputNode): number {
+  return sumLengths(listTokens(input));
+}
+
+function listTokens(input: InputNode): Int32Array[] {
+  return listPath(input).map((node) => (isAnswer(node) ? node.said!.tokenIds : node.tokenIds!));
+}
+
+function sumLengths(parts: readonly Int32Array[]): number {
+  return parts.reduce((sum, part) => sum + part.length, 0);
+}
+
 export function isAnswer(node: InputNode | AnswerNode): node is AnswerNode {
   return "state" in node;
 }

@@ -1,10 +1,11 @@
 import { basename } from "node:path";
-import { hasFailed, type Trajectory } from "@cria/core";
+import type { Trajectory } from "@cria/core";
 import type { BaseTool } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { listToolSchemas } from "../loops/tool-session.js";
 import { toPlainData } from "../plain-data.js";
 import { countPromptMessages } from "../rewards/reward-request.js";
+import { describeJudgement, describeStepRewards } from "./describe-judgement.js";
 import { DUMP_FORMAT_VERSION, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
 
 export interface DumpContext {
@@ -48,8 +49,6 @@ function describeRecord(
   { step, detokenize, times = false }: DumpContext,
 ): Omit<DumpLine, "place" | "ground_truth" | "prompt_messages" | "tools" | "tool_schemas" | "advantage"> {
   const { rewards, timeline } = trajectory;
-  const placed = (entries: Trajectory["turnScores"]) =>
-    entries.map(({ value, tokenIndex }) => ({ value, token_index: tokenIndex }));
   const turns = (timeline?.turns ?? []).map(
     ({ role, start, end, toolCalls, failures, startedAt, endedAt }): DumpTurn => ({
       role,
@@ -67,21 +66,7 @@ function describeRecord(
     sample: trajectory.sampleIndex,
     row: trajectory.rowIndex,
     data_source: trajectory.dataSource,
-    // A failed conversation has no reward, which is not a reward of 0.
-    reward: hasFailed(trajectory) ? null : trajectory.reward,
-    score: rewards.score,
-    success: rewards.success,
-    parts: [...rewards.parts],
-    rewards: {
-      outcome: rewards.outcome,
-      length: rewards.length,
-      tools: rewards.tools,
-      turns: rewards.turns,
-      tool_score: rewards.toolScore,
-      interaction_score: rewards.interactionScore,
-    },
-    extra: trajectory.extraFields,
-    error: trajectory.error ?? null,
+    ...describeJudgement(trajectory),
     finish_reason: trajectory.finishReason,
     num_turns: trajectory.numTurns,
     messages: trajectory.messages,
@@ -93,8 +78,8 @@ function describeRecord(
     rollout_logprobs: [...trajectory.rolloutLogprobs].map((x) => Number(x.toFixed(6))),
     spans: cutSpans(trajectory, turns, detokenize),
     turns,
-    turn_scores: placed(trajectory.turnScores),
-    tool_rewards: placed(trajectory.toolRewards),
+    turn_scores: describeStepRewards(trajectory.turnScores),
+    tool_rewards: describeStepRewards(trajectory.toolRewards),
     metrics: trajectory.metrics,
     ...(times && timeline ? { loop_states: timeline.loop, request_states: timeline.request } : {}),
   };

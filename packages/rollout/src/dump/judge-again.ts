@@ -8,6 +8,7 @@ import {
   type RewardManager,
   RewardQueue,
 } from "../rewards/index.js";
+import { describeJudgement, describeStepRewards } from "./describe-judgement.js";
 import type { DumpLine } from "./dump-line.js";
 import { isOfRow, listRecordedCalls, restoreRow, restoreTrajectory } from "./restore-trajectory.js";
 
@@ -63,35 +64,20 @@ export async function judgeAgain(lines: readonly DumpLine[], options: JudgeAgain
 }
 
 /** The line with another judgement. */
-function describeAgain(line: DumpLine, { rewards, ...trajectory }: Trajectory): DumpLine {
+function describeAgain(line: DumpLine, trajectory: Trajectory): DumpLine {
   const failed = trajectory.error !== undefined;
   const responseMask = [...trajectory.responseMask];
   const hasLogprobs = failed || line.metrics.reward_failed !== 1;
-  const place = (entries: Trajectory["turnScores"]) =>
-    entries.map(({ value, tokenIndex }) => ({ value, token_index: tokenIndex }));
   return {
     ...line,
-    reward: failed ? null : trajectory.reward,
-    score: rewards.score,
-    success: rewards.success,
-    parts: [...rewards.parts],
-    rewards: {
-      outcome: rewards.outcome,
-      length: rewards.length,
-      tools: rewards.tools,
-      turns: rewards.turns,
-      tool_score: rewards.toolScore,
-      interaction_score: rewards.interactionScore,
-    },
-    extra: trajectory.extraFields,
+    ...describeJudgement(trajectory),
     advantage: null,
-    error: trajectory.error ?? null,
     response_mask: responseMask,
-    token_level_rewards: [...rewards.tokenLevel],
+    token_level_rewards: [...trajectory.rewards.tokenLevel],
     rollout_logprobs: failed ? responseMask.map(() => 0) : hasLogprobs ? line.rollout_logprobs : [],
     spans: line.spans.map((span) => ({ ...span, mask: responseMask[span.start] === 1 ? 1 : 0 })),
-    turn_scores: place(trajectory.turnScores),
-    tool_rewards: place(trajectory.toolRewards),
+    turn_scores: describeStepRewards(trajectory.turnScores),
+    tool_rewards: describeStepRewards(trajectory.toolRewards),
     metrics: trajectory.metrics,
     before: {
       reward: line.reward,

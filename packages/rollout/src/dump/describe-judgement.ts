@@ -1,0 +1,31 @@
+import { hasFailed, type Trajectory } from "@cria/core";
+import type { DumpLine } from "./dump-line.js";
+
+/** What the judges said, as a dump's line says it. */
+export function describeJudgement(
+  trajectory: Trajectory,
+): Pick<DumpLine, "reward" | "score" | "success" | "parts" | "rewards" | "extra" | "error"> {
+  const { rewards } = trajectory;
+  return {
+    // A failed conversation has no reward, which is not a reward of 0.
+    reward: hasFailed(trajectory) ? null : trajectory.reward,
+    score: rewards.score,
+    success: rewards.success,
+    parts: [...rewards.parts],
+    rewards: {
+      outcome: rewards.outcome,
+      length: rewards.length,
+      tools: rewards.tools,
+      turns: rewards.turns,
+      tool_score: rewards.toolScore,
+      interaction_score: rewards.interactionScore,
+    },
+    extra: trajectory.extraFields,
+    error: trajectory.error ?? null,
+  };
+}
+
+/** Step rewards, as a dump's line says them. */
+export function describeStepRewards(entries: Trajectory["turnScores"]): DumpLine["turn_scores"] {
+  return entries.map(({ value, tokenIndex }) => ({ value, token_index: tokenIndex }));
+}
