@@ -36,7 +36,9 @@ const arrows: Record<string, string[]> = {
     "@cria/ai-sdk",
     "@cria/trainer",
     "@cria/serve",
+    "@cria/viewer/api",
   ],
+  "apps/viewer": ["@cria/core", "@cria/rollout"],
 };
 
 /** What users could import too, and nothing else: no addon, no file inside of a package. */

@@ -1,0 +1,5 @@
+export * from "./events.js";
+export * from "./lists.js";
+export * from "./model.js";
+export * from "./runs.js";
+export * from "./steps.js";
