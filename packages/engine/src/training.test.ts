@@ -74,6 +74,52 @@ describe("gradients do not depend on how the batch is computed", () => {
     expect(counts.size).toBe(3);
   });
 
+  const kinds: [string, TinyModelOptions, Omit<LoadModelOptions, "path">][] = [
+    ["full, tied", { tied: true }, { trainable: "full" }],
+    ["full, untied", { tied: false }, { trainable: "full" }],
+    ["LoRA", {}, { lora: { rank: 4, alpha: 8 } }],
+  ];
+  it.each(kinds)("%s: micro-batches computed apart add up to the same bits", async (_, shape, options) => {
+    const model = await models.load(shape, options);
+    // Rows of equal length, in the order of their first tokens: a micro-batch each.
+    const length = 161;
+    const batch = makeBatch(5).map((_, i): TrainSequence => {
+      const normal = makeNormals(10 + i);
+      const tokenIds = Array.from({ length }, (_, t) => (t === 0 ? i : Math.abs(Math.floor(normal() * 997)) % 256));
+      return {
+        tokenIds,
+        lossMask: tokenIds.map((_, t) => (t > 0 ? 1 : 0)),
+        columns: { weights: tokenIds.map(() => normal()), entropyWeights: tokenIds.map(() => 0.2 * normal()) },
+      };
+    });
+    const sums = new Map<string, Float32Array>();
+    for (const sequence of batch) {
+      await model.train([sequence], weightedLogprobs, null);
+      for (const [name, gradient] of await readGradients(model)) {
+        const sum = sums.get(name);
+        if (sum)
+          gradient.forEach((value, i) => {
+            sum[i] = sum[i]! + value;
+          });
+        else sums.set(name, gradient);
+      }
+      await model.zeroGradients();
+    }
+    const { microBatches } = await model.train(batch, weightedLogprobs, null, { microBatchTokens: length });
+    expect(microBatches).toBe(batch.length);
+    for (const [name, gradient] of await readGradients(model)) expect(gradient, name).toEqual(sums.get(name));
+    // And so do those that come from elsewhere: the next micro-batch is added to them.
+    const [last] = batch.slice(-1);
+    await model.zeroGradients();
+    await model.train(batch.slice(0, -1), weightedLogprobs, null, { microBatchTokens: length });
+    const before = await readGradients(model);
+    await model.zeroGradients();
+    for (const [name, gradient] of before) await model.writeTensor(name, gradient, "gradient");
+    await model.train([last!], weightedLogprobs, null);
+    for (const [name, gradient] of await readGradients(model)) expect(gradient, name).toEqual(sums.get(name));
+    await model.zeroGradients();
+  });
+
   // Where products round activations, a last bit can tip one.
   const trees: [string, number, TinyModelOptions, Omit<LoadModelOptions, "path">][] = [
     ["F32, full", 1e-5, { embeddingScale: 0.3 }, { trainable: "full" }],
