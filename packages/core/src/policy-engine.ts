@@ -213,11 +213,47 @@ export interface OptimizerOptions {
   maxGradNorm?: number;
 }
 
+/**
+ * A micro-batch of a training batch, as a value: what it holds does not depend on weights, so that it can be computed anywhere.
+ * Rows of equal length, each a tree of tokens, depth first; arrays of tokens are `rows * rowLength` long.
+ */
+export interface GradientShard {
+  rows: number;
+  rowLength: number;
+  tokens: Int32Array;
+  positions: Int32Array;
+  /** Up to which place in the row, exclusive, tokens continue each token. 0 for padding. */
+  ends: Int32Array;
+  /** Of each score: the place that predicts it, and the token that is scored. */
+  sources: Int32Array;
+  targets: Int32Array;
+  /** Logits are divided by this. */
+  temperature: number;
+  /** Of each token of `inputs`, its score: sequences that begin alike share scores. */
+  scores: Int32Array;
+  /** What the loss sees, but for what the weights decide. */
+  inputs: Omit<LossInputs, "logprobs" | "entropy">;
+}
+
+/** What a shard adds to the batch. */
+export interface ShardGradient {
+  /** By all trained tensors, one behind the other in the order of the engine's list. */
+  gradient: Float32Array;
+  /** As the loss gave them. */
+  loss: number;
+  metrics: Record<string, number>;
+}
+
 export interface TrainOptions {
   /** Logits are divided by this. Default 1. */
   temperature?: number;
   /** Most tokens (padding included) of one micro-batch. Default: chosen by the memory budget. */
   microBatchTokens?: number;
+  /**
+   * Computes a micro-batch somewhere; `here` does so in this engine, one after the other. All are asked for at once; their
+   * gradients are added in the order of the plan, so that the bits are those of one engine. Default: `here`.
+   */
+  compute?: (shard: GradientShard, here: () => Promise<ShardGradient>) => Promise<ShardGradient>;
   signal?: AbortSignal;
 }
 
@@ -261,6 +297,12 @@ export interface PolicyEngine {
     optimizer: OptimizerOptions | null,
     options?: TrainOptions,
   ): Promise<TrainResult>;
+  /** The gradient of a shard that another engine of the same weights planned; nothing is accumulated. Absent: it cannot. */
+  computeGradient?(
+    shard: GradientShard,
+    loss: LossFunction,
+    options?: { signal?: AbortSignal },
+  ): Promise<ShardGradient>;
   /** Forgets every KV entry, as after a weight update; `train` does it after each step. */
   flushCache(): Promise<void>;
   /** Writes the LoRA adapter as a GGUF that stock llama.cpp loads. */

@@ -126,14 +126,14 @@ function buildMicroBatch(rows: PackedRow[], kept: readonly KeptSequence[], optio
 }
 
 /** What the addon found for each of its scores, for each scored token of the sequences. */
-export function spreadScores(plan: PlannedMicroBatch, values: Float32Array): Float32Array {
-  return Float32Array.from(plan.scores, (score) => values[score]!);
+export function spreadScores(scores: Int32Array, values: Float32Array): Float32Array {
+  return Float32Array.from(scores, (score) => values[score]!);
 }
 
-/** The gradient by each of the addon's scores: the sum over the tokens that share it. */
-export function sumGradients(plan: PlannedMicroBatch, gradients: ArrayLike<number>): Float32Array {
-  const sums = new Float32Array(plan.native.targets.length);
-  plan.scores.forEach((score, i) => {
+/** The gradient by each of the addon's `count` scores: the sum over the tokens that share it. */
+export function sumGradients(scores: Int32Array, count: number, gradients: ArrayLike<number>): Float32Array {
+  const sums = new Float32Array(count);
+  scores.forEach((score, i) => {
     sums[score]! += gradients[i]!;
   });
   return sums;
