@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { losses } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
@@ -9,6 +9,7 @@ import { rollOut } from "../step/roll-out.js";
 import { defineTask } from "../task/task.js";
 import { loadPolicy } from "./load-policy.js";
 import type { Policy } from "./policy.js";
+import { computePolicyGradient, type UpdateOptions } from "./update-policy.js";
 
 const models = new TinyModels();
 let model: string;
@@ -31,9 +32,9 @@ const task = defineTask({
 });
 
 /** One update that changes what the policy says. */
-async function teach(taught: Policy): Promise<void> {
+async function teach(taught: Policy, more: Partial<UpdateOptions> = {}): Promise<void> {
   const groups = await rollOut(taught, task, await task.load(), { n: 4 });
-  await taught.train(groups.toBatch(advantages.grpo(groups)), losses.ppo(), { learningRate: 1e-2 });
+  await taught.train(groups.toBatch(advantages.grpo(groups)), losses.ppo(), { learningRate: 1e-2, ...more });
 }
 
 const failureOf = (work: PromiseLike<unknown>) =>
@@ -122,6 +123,30 @@ describe("what was trained", () => {
     expect(await whole.generate("a", { maxTokens: 12 })).toBe(after);
     await whole.dispose();
   });
+
+  it.each([{ lora: { rank: 4, alpha: 8 } }, { lora: null }])(
+    "is the same wherever its gradients were computed: $lora",
+    async (kind) => {
+      const [alone, together, worker] = await Promise.all(
+        [0, 1, 2].map(() => loadPolicy(model, { ...common, ...kind })),
+      );
+      const names = { alone: join(models.folder, "alone.gguf"), together: join(models.folder, "together.gguf") };
+      const small = { microBatchTokens: 64 };
+      await teach(alone!, small);
+      await alone!.save(names.alone);
+      let count = 0;
+      await teach(together!, {
+        ...small,
+        // What travels is a value.
+        compute: (work, here) =>
+          count++ % 2 === 0 ? computePolicyGradient(worker!.engine, structuredClone(work)) : here(),
+      });
+      await together!.save(names.together);
+      expect(count).toBeGreaterThan(1);
+      expect(readFileSync(names.together).equals(readFileSync(names.alone))).toBe(true);
+      for (const policy of [alone!, together!, worker!]) await policy.dispose();
+    },
+  );
 
   it("is exported with full training too; a type that there is not leaves nothing behind", async () => {
     const full = await loadPolicy(model, { ...common, lora: null });
