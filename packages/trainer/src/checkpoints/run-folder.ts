@@ -15,7 +15,7 @@ export class RunFolder {
 
   /** Removes what an earlier run of the same name left. */
   async clear(): Promise<void> {
-    for (const name of ["metrics.jsonl", "rollouts", "validation"])
+    for (const name of ["metrics.jsonl", "rollouts", "validation", "end.json", "summary.json"])
       await rm(join(this.path, name), { recursive: true, force: true });
   }
 

@@ -1,4 +1,5 @@
 import { type OpenedRun, openRun } from "../checkpoints/open-run.js";
+import { recordEnd } from "../checkpoints/run-end.js";
 import type { RunFolder } from "../checkpoints/run-folder.js";
 import { SavePoints } from "../checkpoints/save-points.js";
 import { nameWeights, saveWeights } from "../checkpoints/save-weights.js";
@@ -111,7 +112,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
 /** A folder of the caller's has no checkpoints. */
 type Run = Pick<OpenedRun, "folder" | "resume"> & Partial<Pick<OpenedRun, "checkpoints">>;
 
-/** Opens the run folder and the trackers of a run, and tells the trackers how it ended. */
+/** Opens the run folder and the trackers of a run, and tells both how it ended. */
 async function withRun<T>(
   session: Session,
   { configFolder = process.cwd(), report, trackers: given = [], folder }: TrainSessionOptions,
@@ -120,17 +121,19 @@ async function withRun<T>(
   const say = makeSay(report);
   const run = folder ? { folder, resume: null, close: () => undefined } : await openRun(session.config, say);
   try {
-    await run.folder.writeOrigin(session.policy.engine.info.path, configFolder);
-    const resumedStep = run.resume?.step ?? null;
-    const trackers = await startTrackers(given, session.config, { folder: run.folder.path, resumedStep, warn: say });
-    try {
-      const result = await work(run, trackers);
-      await trackers.finish("finished");
-      return result;
-    } catch (error) {
-      await trackers.finish(session.signal?.aborted ? "interrupted" : "failed");
-      throw error;
-    }
+    return await recordEnd(run.folder, session.signal, async () => {
+      await run.folder.writeOrigin(session.policy.engine.info.path, configFolder);
+      const resumedStep = run.resume?.step ?? null;
+      const trackers = await startTrackers(given, session.config, { folder: run.folder.path, resumedStep, warn: say });
+      try {
+        const result = await work(run, trackers);
+        await trackers.finish("finished");
+        return result;
+      } catch (error) {
+        await trackers.finish(session.signal?.aborted ? "interrupted" : "failed");
+        throw error;
+      }
+    });
   } finally {
     run.close();
   }
