@@ -36,10 +36,7 @@ export class RunFolder {
 
   /** The metrics of steps and validations that were written; none where there is no such file. */
   async readMetrics(): Promise<Record<string, number>[]> {
-    const lines = (await readFile(this.file("metrics.jsonl"), "utf8").catch(() => "")).split("\n");
-    return lines
-      .filter((line) => Number.isFinite(readStep(line)))
-      .map((line) => JSON.parse(line) as Record<string, number>);
+    return readMetricLines(this.file("metrics.jsonl"));
   }
 
   file(...parts: string[]): string {
@@ -95,6 +92,14 @@ export interface RunOrigin {
 /** JSON lines, written whole or not at all. @throws DataError */
 export function writeLines(path: string, rows: readonly unknown[]): Promise<void> {
   return writeAtomically(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+}
+
+/** Lines of a `metrics.jsonl`; none where it is missing. One that a kill cut short is left out. */
+export async function readMetricLines(file: string): Promise<Record<string, number>[]> {
+  const lines = (await readFile(file, "utf8").catch(() => "")).split("\n");
+  return lines
+    .filter((line) => Number.isFinite(readStep(line)))
+    .map((line) => JSON.parse(line) as Record<string, number>);
 }
 
 /** Writes to a temporary name, syncs, renames: a reader never meets half a file. @throws DataError */
