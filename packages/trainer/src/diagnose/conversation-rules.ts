@@ -6,9 +6,13 @@ const TOOL_ERRORS = "agent_loop/tool_errors/";
 const TOOL_SECONDS = "timing_s/tool/";
 const MULTI_TURN = "actor_rollout_ref.rollout.multi_turn";
 
-/** Whether a share is too high: from `silent` on in a run that learns nothing; from `learning` on, in every recent step, in others. */
+/**
+ * Whether a share is too high: from `silent` on in a run that learns nothing; from `learning` on, in every recent step, in one whose
+ * reward does not rise.
+ */
 function isTooHigh(run: RunHistory, share: number, least: number, { silent, learning }: Limits): boolean {
-  return run.silence === null ? run.recent.length >= WINDOW && Math.min(share, least) >= learning : share >= silent;
+  if (run.silence !== null) return share >= silent;
+  return run.steps.length >= 2 * WINDOW && !run.isRising && Math.min(share, least) >= learning;
 }
 
 interface Limits {
@@ -33,7 +37,7 @@ function shareOfCalls(run: RunHistory, ...counters: string[]): { share: number; 
 /** A remark about a share of the calls or conversations. */
 function remarkOn(run: RunHistory, share: number, remark: Omit<Remark, "severity" | "weight">): Remark {
   const severity = run.silence === null ? "medium" : "high";
-  return { ...remark, severity, weight: share, sentence: explain(run, remark.sentence) };
+  return { ...remark, severity, weight: 0.9 * share, sentence: explain(run, remark.sentence) };
 }
 
 /** The name that most of a family of metrics is about; null where there is none. */
@@ -49,7 +53,7 @@ function findWorst(run: RunHistory, prefix: string, suffix = ""): string | null 
 export const conversationRules: readonly Rule[] = [
   {
     name: "unknown_tool",
-    when: "Half of the tool calls name a tool that does not exist, in each of five steps; a tenth where nothing is learned.",
+    when: "Half of the tool calls name a tool that does not exist for five steps while the reward does not rise; a tenth where nothing is learned.",
     look: (run) => {
       const { share, least } = shareOfCalls(run, "tool_unknown_tool");
       if (!isTooHigh(run, share, least, { silent: 0.1, learning: 0.5 })) return null;
@@ -63,7 +67,7 @@ export const conversationRules: readonly Rule[] = [
   },
   {
     name: "invalid_call",
-    when: "Half of the tool calls cannot be read or do not fit the schema, in each of five steps; a tenth where nothing is learned.",
+    when: "Half of the tool calls cannot be read or do not fit the schema for five steps while the reward does not rise; a tenth where nothing is learned.",
     look: (run) => {
       const { share, least } = shareOfCalls(run, "tool_invalid_call", "tool_invalid_arguments");
       if (!isTooHigh(run, share, least, { silent: 0.1, learning: 0.5 })) return null;
@@ -78,7 +82,7 @@ export const conversationRules: readonly Rule[] = [
   },
   {
     name: "dead_tool",
-    when: "Half of the tool calls fail in the tool itself, in each of five steps; a fifth where nothing is learned.",
+    when: "Half of the tool calls fail in the tool itself for five steps while the reward does not rise; a fifth where nothing is learned.",
     look: (run) => {
       const kinds = ["tool_timeout", "tool_exception", "tool_unavailable", "tool_bad_response"];
       const { share, least } = shareOfCalls(run, ...kinds);
@@ -98,12 +102,12 @@ export const conversationRules: readonly Rule[] = [
   },
   {
     name: "slow_tool",
-    when: "Conversations wait for tools three times as long as they generate, over a second each, and rollouts are most of the step.",
+    when: "Conversations wait for tools three times as long as they generate, over half a second each, and rollouts are most of the step.",
     look: (run) => {
       const waiting = run.mean("timing_s/agent_loop/tool_calls/mean");
       const generating = run.mean("timing_s/agent_loop/generate_sequences/mean");
       const rollout = run.mean("timing_s/gen") / Math.max(1e-9, run.mean("timing_s/step"));
-      if (waiting < 1 || waiting < 3 * generating || rollout < 0.5 || run.steps.length < 5) return null;
+      if (waiting < 0.5 || waiting < 3 * generating || rollout < 0.5 || run.steps.length < 5) return null;
       const tool = findWorst(run, TOOL_SECONDS);
       const most = tool === null ? "" : `, mostly for ${tool} (${shorten(run.mean(TOOL_SECONDS + tool))} s a call)`;
       return {
@@ -133,7 +137,7 @@ export const conversationRules: readonly Rule[] = [
   },
   {
     name: "truncated",
-    when: "Half of the conversations end because no token is left, in each of five steps; three in ten where nothing is learned.",
+    when: "Half of the conversations end because no token is left for five steps while the reward does not rise; three in ten where nothing is learned.",
     look: (run) => {
       const name = "response_length/clip_ratio";
       const share = run.mean(name);
@@ -148,7 +152,7 @@ export const conversationRules: readonly Rule[] = [
   },
   {
     name: "turn_limit",
-    when: "Half of the conversations end with a call that no turn is left to answer, in each of five steps; three in ten where nothing is learned.",
+    when: "Half of the conversations end with a call that no turn is left to answer for five steps while the reward does not rise; three in ten where nothing is learned.",
     look: (run) => {
       const name = "response/turn_limit_ratio";
       const share = run.mean(name);

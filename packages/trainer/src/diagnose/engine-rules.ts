@@ -33,22 +33,18 @@ export const engineRules: readonly Rule[] = [
         weight: Math.min(1, 5 * difference),
         sentence: `The sampler gives its tokens other probabilities than the training does: they differ by ${shorten(difference)} in the mean`,
         remedy:
-          "Sample from all tokens in training (rollout.top_p 1, top_k -1, min_p 0), or correct for it: algorithm.rollout_correction.rollout_is",
-        keys: [
-          "actor_rollout_ref.rollout.top_p",
-          "actor_rollout_ref.rollout.top_k",
-          "algorithm.rollout_correction.rollout_is",
-        ],
+          "Correct for it (algorithm.rollout_correction.rollout_is), and look whether both compute with the same kernels (cria doctor)",
+        keys: ["algorithm.rollout_correction.rollout_is", "trainer.device"],
         filter: null,
       };
     },
   },
   {
     name: "padding",
-    when: "A quarter of the tokens that updates evaluate only fill up rows, over five steps.",
+    when: "A fifth of the tokens that updates evaluate only fill up rows, over five steps.",
     look: (run) => {
       const share = run.mean("perf/padding_ratio");
-      if (share < 0.25 || run.steps.length < 5) return null;
+      if (share < 0.2 || run.steps.length < 5) return null;
       return {
         severity: "low",
         weight: share,

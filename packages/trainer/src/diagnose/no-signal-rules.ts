@@ -12,7 +12,7 @@ const EXAMPLES = "or show the policy some calls first (cria sft)";
 export const noSignalRules: readonly Rule[] = [
   {
     name: "no_calls",
-    when: "No conversation has an advantage, none calls a tool, and none is given a reward above 0.",
+    when: "Nothing is learned: no conversation calls a tool, and none is given a reward above 0.",
     look: (run) => {
       if (run.silence === null || !run.context.hasTools) return null;
       if (run.mean("tool_call_counts/mean") > 0 || run.max("reward/score/mean") > 0) return null;
@@ -28,7 +28,7 @@ export const noSignalRules: readonly Rule[] = [
   },
   {
     name: "no_reward",
-    when: "No conversation has an advantage, and none is given a reward above 0.",
+    when: "Nothing is learned, and no conversation is given a reward above 0.",
     look: (run) => {
       const highest = run.max("critic/score/max");
       if (run.silence === null || highest > 0 || !Number.isFinite(highest)) return null;
@@ -51,7 +51,7 @@ export const noSignalRules: readonly Rule[] = [
   },
   {
     name: "same_reward",
-    when: "No conversation has an advantage, and all are given the same reward above 0.",
+    when: "Nothing is learned, and all conversations are given the same reward above 0.",
     look: (run) => {
       const highest = run.max("critic/score/max");
       if (run.silence === null || highest <= 0 || highest !== run.min("critic/score/min")) return null;
@@ -67,7 +67,7 @@ export const noSignalRules: readonly Rule[] = [
   },
   {
     name: "no_spread",
-    when: "No conversation has an advantage: rewards differ from prompt to prompt, and never within one.",
+    when: "Nothing is learned: rewards differ from prompt to prompt, and never within one.",
     look: (run) => {
       const highest = run.max("critic/score/max");
       if (run.silence === null || highest <= 0 || highest === run.min("critic/score/min")) return null;

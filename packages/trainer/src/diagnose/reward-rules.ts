@@ -1,5 +1,5 @@
 import { type Rule, shorten } from "./rule.js";
-import { average, type RunHistory } from "./run-history.js";
+import { average, type RunHistory, SCORE } from "./run-history.js";
 
 /** Steps before trends are judged. */
 const LONG = 15;
@@ -31,18 +31,17 @@ function describeParts(run: RunHistory): { name: string; spread: number; mean: n
 export const rewardRules: readonly Rule[] = [
   {
     name: "reward_hacking",
-    when: "The reward rises by a tenth of its range while success falls, or while success stays and lengths grow or shrink by half.",
+    when: "The reward rises by a tenth of its range while success falls, or while success stays below 0.8 and lengths grow or shrink by half.",
     look: (run) => {
       if (run.steps.length < LONG) return null;
-      const name = "critic/score/mean";
       const range = run.max("critic/score/max", run.steps) - run.min("critic/score/min", run.steps);
-      const [from, to] = [run.mean(name, run.first), run.mean(name)];
+      const [from, to] = [run.mean(SCORE, run.first), run.mean(SCORE)];
       const success = compareSuccess(run);
       if (success === null || to - from < Math.max(0.02, 0.1 * range)) return null;
       const [short, long] = [run.mean("response_length/mean", run.first), run.mean("response_length/mean")];
       const ratio = long / Math.max(1, short);
       const fell = success.before - success.after > 0.05;
-      const stays = success.after - success.before < 0.02 && (ratio > 1.5 || ratio < 0.5);
+      const stays = success.after < 0.8 && success.after - success.before < 0.02 && (ratio > 1.5 || ratio < 0.5);
       if (!fell && !stays) return null;
       const lengths =
         ratio > 1.5 || ratio < 0.5 ? `, and answers go from ${short.toFixed(0)} to ${long.toFixed(0)} tokens` : "";

@@ -14,6 +14,7 @@ export interface RunContext {
 export const WINDOW = 5;
 /** A mean score that rises by this much since the beginning is learning. */
 const PROGRESS = 0.05;
+export const SCORE = "critic/score/mean";
 
 /** The metrics of a run as rules ask for them. */
 export class RunHistory {
@@ -61,6 +62,18 @@ export class RunHistory {
     return this.values(name, steps).reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
   }
 
+  /** Whether the mean reward is higher than it was. */
+  get isRising(): boolean {
+    return this.mean(SCORE) > this.mean(SCORE, this.first) + PROGRESS;
+  }
+
+  /** How far up the range of all rewards of the run a mean is: 0 to 1. */
+  place(score: number): number {
+    const low = this.min("critic/score/min", this.steps);
+    const high = this.max("critic/score/max", this.steps);
+    return high > low ? (score - low) / (high - low) : 0;
+  }
+
   /** Success of the validations, in order: accuracy where it is judged, else the reward. */
   get heldOut(): number[] {
     const read = (line: StepMetrics, kind: string) =>
@@ -81,14 +94,14 @@ export class RunHistory {
     const silent = recent.filter(isSilent).length;
     // One lucky conversation among hundreds does not make a run that learns.
     if (silent < recent.length - (recent.length >= WINDOW ? 1 : 0)) return null;
-    if (this.mean("critic/score/mean") > this.mean("critic/score/mean", this.first) + PROGRESS) return null;
+    if (this.isRising) return null;
     const [from, to] = [recent[0]!, recent.at(-1)!].map((step) => step["training/global_step"] ?? 0);
     const where = silent === recent.length ? `steps ${from} to ${to}` : `${silent} of steps ${from} to ${to}`;
     if (this.mean("rollout/kept") === 0) return `In ${where} no conversation was left to learn from`;
     const groups = recent.every((step) => "critic/rewards/frac_zero_std" in step)
       ? ", since those of each prompt were all given the same reward"
       : "";
-    const mean = this.mean("critic/score/mean").toFixed(3);
+    const mean = this.mean(SCORE).toFixed(3);
     return `In ${where} no conversation had an advantage${groups} (mean reward ${mean})`;
   }
 }
