@@ -2,9 +2,8 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { readDump } from "@cria/rollout";
-import { readMetricLines } from "../checkpoints/run-folder.js";
 import { isMapping } from "../config/raw-config.js";
-import type { StepMetrics } from "../step-metrics.js";
+import { readMetricLines } from "../step-metrics.js";
 import { findProblems } from "./find-problems.js";
 import type { Finding } from "./finding.js";
 
@@ -17,7 +16,7 @@ const FEWEST = 3;
  * @param folder a run folder of `cria train`. Others have no findings.
  */
 export async function diagnoseRun(folder: string): Promise<Finding[]> {
-  const metrics: StepMetrics[] = await readMetricLines(join(folder, "metrics.jsonl"));
+  const metrics = await readMetricLines(join(folder, "metrics.jsonl"));
   if (metrics.length === 0) return [];
   const config = await readConfig(folder);
   const dumps = findDumpFolder(folder, config);

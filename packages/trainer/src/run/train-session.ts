@@ -1,4 +1,5 @@
 import { type OpenedRun, openRun } from "../checkpoints/open-run.js";
+import { recordEnd } from "../checkpoints/run-end.js";
 import type { RunFolder } from "../checkpoints/run-folder.js";
 import { SavePoints } from "../checkpoints/save-points.js";
 import { nameWeights, saveWeights } from "../checkpoints/save-weights.js";
@@ -60,7 +61,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
       makeSay(report)(`nothing left to train: ${start} steps are done, and the config asks for ${total}`);
     const reporter = new WorkReporter(report, "train");
     reporter.update(start, total);
-    let taken: Pick<StepResult, "trajectories" | "advantages">;
+    let taken: StepResult;
     const steps = await runSteps({
       start,
       total,
@@ -135,7 +136,7 @@ interface Watchers {
   live: LiveTracker | null;
 }
 
-/** Opens the run folder and the trackers of a run, and tells the trackers how it ended. */
+/** Opens the run folder and the trackers of a run, and tells both how it ended. */
 async function withRun<T>(
   session: Session,
   { configFolder = process.cwd(), report, trackers: given = [], folder }: TrainSessionOptions,
@@ -144,21 +145,23 @@ async function withRun<T>(
   const say = makeSay(report);
   const run = folder ? { folder, resume: null, close: () => undefined } : await openRun(session.config, say);
   try {
-    await run.folder.writeOrigin(session.policy.engine.info.path, configFolder);
-    const resumedStep = run.resume?.step ?? null;
-    const trackers = await startTrackers(given, session.config, { folder: run.folder.path, resumedStep, warn: say });
-    const live = session.config.trainer.logger.includes("file") ? new LiveTracker(session.policy.engine) : null;
-    const writer = live && new LiveWriter(run.folder.path, live);
-    try {
-      const result = await work(run, { trackers, live });
-      await trackers.finish("finished");
-      return result;
-    } catch (error) {
-      await trackers.finish(session.signal?.aborted ? "interrupted" : "failed");
-      throw error;
-    } finally {
-      await writer?.close();
-    }
+    return await recordEnd(run.folder, session.signal, async () => {
+      await run.folder.writeOrigin(session.policy.engine.info.path, configFolder);
+      const resumedStep = run.resume?.step ?? null;
+      const trackers = await startTrackers(given, session.config, { folder: run.folder.path, resumedStep, warn: say });
+      const live = session.config.trainer.logger.includes("file") ? new LiveTracker(session.policy.engine) : null;
+      const writer = live && new LiveWriter(run.folder.path, live);
+      try {
+        const result = await work(run, { trackers, live });
+        await trackers.finish("finished");
+        return result;
+      } catch (error) {
+        await trackers.finish(session.signal?.aborted ? "interrupted" : "failed");
+        throw error;
+      } finally {
+        await writer?.close();
+      }
+    });
   } finally {
     run.close();
   }
