@@ -44,6 +44,7 @@ export async function trainBatch(
     metrics: {},
     lossTokens: totals.tokens,
     evaluatedTokens: 0,
+    paddingTokens: 0,
     microBatches: 0,
   };
   const plans = planMicroBatches(sequences, {
@@ -63,6 +64,7 @@ export async function trainBatch(
       result.loss += loss;
       for (const [name, value] of Object.entries(metrics)) result.metrics[name] = (result.metrics[name] ?? 0) + value;
       result.evaluatedTokens += shard.rows * shard.rowLength;
+      result.paddingTokens += shard.ends.reduce((count, end) => count + (end === 0 ? 1 : 0), 0);
       result.microBatches++;
     };
     if (options.compute) await computeElsewhere(native, shards, loss, options, take);
