@@ -3,6 +3,7 @@ import { defineCommand } from "citty";
 import { version } from "./assets/version.js";
 import { chatCommand, chatNotes } from "./commands/chat.js";
 import { checkEnvCommand } from "./commands/check-env.js";
+import { coachCommand } from "./commands/coach.js";
 import { configCommand } from "./commands/config.js";
 import { dataCommand } from "./commands/data.js";
 import { demoCommand } from "./commands/demo.js";
@@ -14,10 +15,12 @@ import { describeMostUsedKeys } from "./commands/most-used-keys.js";
 import { rescoreCommand, rescoreNotes } from "./commands/rescore.js";
 import { rolloutCommand } from "./commands/rollout.js";
 import { runProgram } from "./commands/run-program.js";
+import { runsCommand, runsNotes } from "./commands/runs.js";
 import { serveCommand, serveNotes } from "./commands/serve.js";
 import { sftCommand, sftNotes } from "./commands/sft.js";
 import { showCommand, showNotes } from "./commands/show.js";
 import { trainCommand } from "./commands/train.js";
+import { watchCommand, watchNotes } from "./commands/watch.js";
 import { connectAgents } from "./connect-agents.js";
 
 const main = defineCommand({
@@ -52,6 +55,9 @@ const main = defineCommand({
     (the same command again goes on from the newest checkpoint, after Ctrl-C, a crash or a power cut)
     cria show <run folder> --step 20 --worst 5       conversations: what was sampled, calls, errors, rewards part by part
     cria show <run folder> --filter 'reward<1 && tool_errors>0'
+    cria coach <run folder>                          what is wrong with it: evidence, and what to change
+    cria watch <run folder>                          on the whole screen while it trains: curves, groups, a conversation
+    cria runs                                        all runs; also compare A B, resume RUN, remove RUN
     cria rescore <run folder> --reward ./r.ts#score   judge its conversations again: another reward, a run of its own
 
   Use what was trained
@@ -80,6 +86,9 @@ training saves what is done first.
     data: dataCommand,
     rollout: rolloutCommand,
     show: showCommand,
+    coach: coachCommand,
+    watch: watchCommand,
+    runs: runsCommand,
     rescore: rescoreCommand,
     "check-env": checkEnvCommand,
     init: initCommand,
@@ -91,6 +100,8 @@ connectAgents();
 // What stands below a command's options in its help.
 await runProgram(main, {
   show: showNotes,
+  watch: watchNotes,
+  runs: runsNotes,
   rescore: rescoreNotes,
   train: describeMostUsedKeys(),
   sft: sftNotes,
