@@ -26,6 +26,7 @@ export type {
   ScoreResult,
   ScoreSequence,
   SpecialToken,
+  TokenCandidate,
   TrainOptions,
   TrainResult,
   TrainSequence,
