@@ -29,7 +29,9 @@ SampledToken Sampler::sample(const float * logits, int n_vocab, const GeneratePa
     RowStats stats;
     const int32_t token = draw(logits, n_vocab, params, index, stats);
     const float scale = scale_of(params);
-    SampledToken sampled{token, row_logprob(stats, logits[token], scale)};
+    SampledToken sampled{};
+    sampled.token = token;
+    sampled.logprob = row_logprob(stats, logits[token], scale);
     // Where a logit is not finite there is no order, and no result.
     if (params.top_logprobs > 0 && std::isfinite(sampled.logprob))
         sampled.top = find_likeliest(logits, n_vocab, size_t(params.top_logprobs), scale, stats);

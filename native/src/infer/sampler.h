@@ -21,7 +21,7 @@ struct SampledToken {
     int32_t token;
     float logprob;
     bool constrained = false;  // tokens with more than kTakenShare were forbidden
-    std::vector<Candidate> top{};  // the likeliest top_logprobs tokens by falling logprob, ties by id
+    std::vector<Candidate> top;  // the likeliest top_logprobs tokens by falling logprob, ties by id
 };
 
 // Scratch memory, reused from token to token.

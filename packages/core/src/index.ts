@@ -43,6 +43,7 @@ export type {
   Timeline,
   Trajectory,
   TrajectoryRewards,
+  TrajectorySampling,
   TrajectorySegment,
   TurnRecord,
 } from "./trajectory.js";

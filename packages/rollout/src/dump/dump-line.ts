@@ -89,6 +89,8 @@ export interface DumpLine {
   response_mask: number[];
   token_level_rewards: number[];
   rollout_logprobs: number[];
+  /** How its tokens were drawn; runs of earlier versions do not say it. */
+  sampling?: { seed: number; temperature: number; top_p: number; top_k: number; min_p: number };
   /** The whole text, template included. */
   spans: DumpSpan[];
   turns: DumpTurn[];

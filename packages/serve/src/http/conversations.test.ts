@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { type OpenFakeOptions, openFake, readEvents } from "../testing/open-fake.js";
+import { type OpenedFake, type OpenFakeOptions, openFake, readEvents } from "../testing/open-fake.js";
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

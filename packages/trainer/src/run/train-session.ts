@@ -1,3 +1,4 @@
+import type { CheckpointStore } from "../checkpoints/checkpoint-store.js";
 import { type OpenedRun, openRun } from "../checkpoints/open-run.js";
 import type { RunFolder } from "../checkpoints/run-folder.js";
 import { SavePoints } from "../checkpoints/save-points.js";
@@ -23,8 +24,10 @@ export interface TrainSessionOptions {
   report?: Report;
   /** Made beforehand, so that a missing key is found before the model is loaded; default: none. */
   trackers?: readonly Tracker[];
-  /** The caller's own folder, instead of the run folder that the config names: nothing is resumed, and no checkpoints are kept. */
+  /** The caller's own folder, instead of the run folder that the config names: nothing is resumed. */
   folder?: RunFolder;
+  /** Where the checkpoints of a folder of the caller's go; default: none are kept. */
+  checkpoints?: CheckpointStore;
   /** Whether the run is to end after the step that it takes. */
   isStopping?: () => boolean;
   /** After each step; the run waits for it. */
@@ -108,19 +111,21 @@ export async function trainSession(session: Session, options: TrainSessionOption
   });
 }
 
-/** A folder of the caller's has no checkpoints. */
+/** A folder of the caller's may have no checkpoints. */
 type Run = Pick<OpenedRun, "folder" | "resume"> & Partial<Pick<OpenedRun, "checkpoints">>;
 
 /** Opens the run folder and the trackers of a run, and tells the trackers how it ended. */
 async function withRun<T>(
   session: Session,
-  { configFolder = process.cwd(), report, trackers: given = [], folder }: TrainSessionOptions,
+  { configFolder = process.cwd(), report, trackers: given = [], folder, checkpoints }: TrainSessionOptions,
   work: (run: Run, trackers: Trackers) => Promise<T>,
 ): Promise<T> {
   const say = makeSay(report);
-  const run = folder ? { folder, resume: null, close: () => undefined } : await openRun(session.config, say);
+  const run = folder
+    ? { folder, checkpoints, resume: null, close: () => undefined }
+    : await openRun(session.config, say);
   try {
-    await run.folder.writeOrigin(session.policy.engine.info.path, configFolder);
+    await run.folder.writeOrigin(session.policy.engine.info, configFolder);
     const resumedStep = run.resume?.step ?? null;
     const trackers = await startTrackers(given, session.config, { folder: run.folder.path, resumedStep, warn: say });
     try {
