@@ -5,7 +5,9 @@ export {
   type TrainingState,
 } from "./checkpoints/checkpoint-store.js";
 export { checkRun, findCheckpoint, findRunPath, nameCommand, type OpenedRun, openRun } from "./checkpoints/open-run.js";
+export type { RunEnd } from "./checkpoints/run-end.js";
 export { RunFolder, type RunOrigin, writeAtomically, writeLines } from "./checkpoints/run-folder.js";
+export { isAlive, RunLock } from "./checkpoints/run-lock.js";
 export { applyOverride } from "./config/apply-override.js";
 export { checkConfig, listLeaves } from "./config/check-config.js";
 export { checkTrainPaths, listMissingTrainPaths } from "./config/check-train-paths.js";

@@ -58,6 +58,8 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     `data.seed=${options.seed}`,
     "trainer.val_before_train=false",
     `trainer.save_freq=${SAVE_FREQ}`,
+    // For those who look at it with `cria view`.
+    "trainer.rollout_data_detail=full",
     ...(options.overrides ?? []),
   ];
   if (options.steps !== null) overrides.push(`trainer.total_training_steps=${options.steps}`);
@@ -101,6 +103,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     const validated = dumpTrajectories(session.policy.engine, session.environment, after.sampled, {
       step: history.length,
       rows: session.valRows,
+      times: true,
     });
     await run.writeLines("validation/after.jsonl", validated);
     const scores = history.map((m) => m["reward/score/mean"] ?? 0);

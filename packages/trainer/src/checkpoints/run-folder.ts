@@ -16,7 +16,8 @@ export class RunFolder {
 
   /** Removes what an earlier run of the same name left. */
   async clear(): Promise<void> {
-    for (const name of ["metrics.jsonl", "rollouts", "validation", "checkpoints", "latest_checkpointed_iteration.txt"])
+    const names = ["metrics.jsonl", "rollouts", "validation", "end.json", "summary.json", "checkpoints"];
+    for (const name of [...names, "latest_checkpointed_iteration.txt"])
       await rm(join(this.path, name), { recursive: true, force: true });
   }
 

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -30,8 +30,10 @@ describe("the lock of a run folder", () => {
     const run = join(folder, "one");
     const lock = await RunLock.acquire(run);
     await expect(RunLock.acquire(run)).rejects.toThrow(new RegExp(`process ${process.pid} on .*one\\.run\\.lock`));
+    expect(RunLock.isHeld(run)).toBe(true);
     lock.release();
     lock.release();
+    expect(RunLock.isHeld(run)).toBe(false);
     (await RunLock.acquire(run)).release();
     expect(existsSync(`${run}.run.lock`)).toBe(false);
   });
@@ -47,7 +49,16 @@ describe("the lock of a run folder", () => {
     child.kill("SIGKILL");
     await once(child, "close");
     expect(existsSync(file)).toBe(true);
+    expect(RunLock.isHeld(run)).toBe(false);
     (await RunLock.acquire(run)).release();
+  });
+
+  it("is not held by a process of another machine, nor where nobody is named", () => {
+    const run = join(folder, "left");
+    writeFileSync(`${run}.run.lock`, `process ${process.ppid} on elsewhere`);
+    expect(RunLock.isHeld(run)).toBe(false);
+    writeFileSync(`${run}.run.lock`, "");
+    expect(RunLock.isHeld(run)).toBe(false);
   });
 
   it("never has two holders, however many want it at once", async () => {

@@ -33,9 +33,38 @@ export class RunLock {
     return new RunLock(release);
   }
 
+  /** Whether a process of this machine holds it. It only reads: a training that wants the lock just then gets it. */
+  static isHeld(folder: string): boolean {
+    const [, process = "", host] = /^process (\d+) on (.*)$/.exec(readHolder(`${folder}.run.lock`)) ?? [];
+    return host === hostname() && holdsLocks(Number(process));
+  }
+
   /** @throws DataError when another process holds it now. */
   static async check(folder: string): Promise<void> {
     if (existsSync(`${folder}.run.lock`)) (await RunLock.acquire(folder)).release();
+  }
+}
+
+/** A killed process leaves the file of its lock, and another process may have its number by now. */
+function holdsLocks(id: number): boolean {
+  if (!isAlive(id)) return false;
+  try {
+    return readFileSync("/proc/locks", "utf8")
+      .split("\n")
+      .some((line) => line.trim().split(/\s+/).includes(String(id)));
+  } catch {
+    // Linux alone has this file.
+    return true;
+  }
+}
+
+/** Whether a process of this number runs, whoever's it is. */
+export function isAlive(id: number): boolean {
+  try {
+    process.kill(id, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
 

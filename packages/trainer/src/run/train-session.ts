@@ -1,5 +1,6 @@
 import type { CheckpointStore } from "../checkpoints/checkpoint-store.js";
 import { type OpenedRun, openRun } from "../checkpoints/open-run.js";
+import { recordEnd } from "../checkpoints/run-end.js";
 import type { RunFolder } from "../checkpoints/run-folder.js";
 import { SavePoints } from "../checkpoints/save-points.js";
 import { nameWeights, saveWeights } from "../checkpoints/save-weights.js";
@@ -60,7 +61,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
       makeSay(report)(`nothing left to train: ${start} steps are done, and the config asks for ${total}`);
     const reporter = new WorkReporter(report, "train");
     reporter.update(start, total);
-    let taken: Pick<StepResult, "trajectories" | "advantages">;
+    let taken: StepResult;
     const steps = await runSteps({
       start,
       total,
@@ -114,7 +115,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
 /** A folder of the caller's may have no checkpoints. */
 type Run = Pick<OpenedRun, "folder" | "resume"> & Partial<Pick<OpenedRun, "checkpoints">>;
 
-/** Opens the run folder and the trackers of a run, and tells the trackers how it ended. */
+/** Opens the run folder and the trackers of a run, and tells both how it ended. */
 async function withRun<T>(
   session: Session,
   { configFolder = process.cwd(), report, trackers: given = [], folder, checkpoints }: TrainSessionOptions,
@@ -125,17 +126,19 @@ async function withRun<T>(
     ? { folder, checkpoints, resume: null, close: () => undefined }
     : await openRun(session.config, say);
   try {
-    await run.folder.writeOrigin(session.policy.engine.info, configFolder);
-    const resumedStep = run.resume?.step ?? null;
-    const trackers = await startTrackers(given, session.config, { folder: run.folder.path, resumedStep, warn: say });
-    try {
-      const result = await work(run, trackers);
-      await trackers.finish("finished");
-      return result;
-    } catch (error) {
-      await trackers.finish(session.signal?.aborted ? "interrupted" : "failed");
-      throw error;
-    }
+    return await recordEnd(run.folder, session.signal, async () => {
+      await run.folder.writeOrigin(session.policy.engine.info, configFolder);
+      const resumedStep = run.resume?.step ?? null;
+      const trackers = await startTrackers(given, session.config, { folder: run.folder.path, resumedStep, warn: say });
+      try {
+        const result = await work(run, trackers);
+        await trackers.finish("finished");
+        return result;
+      } catch (error) {
+        await trackers.finish(session.signal?.aborted ? "interrupted" : "failed");
+        throw error;
+      }
+    });
   } finally {
     run.close();
   }

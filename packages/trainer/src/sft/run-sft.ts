@@ -3,6 +3,7 @@ import { access, mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ConfigError } from "@cria/core";
 import { checkRun, type OpenedRun, openRun } from "../checkpoints/open-run.js";
+import { recordEnd } from "../checkpoints/run-end.js";
 import { resolvePath } from "../config/paths.js";
 import type { SftConfig } from "../config/sft-config.js";
 import { makeSay, type Report, WorkReporter } from "../events.js";
@@ -52,23 +53,25 @@ export async function runSft(config: SftConfig, folder: string, options: RunSftO
   try {
     const run = await openRun(config, say);
     try {
-      await run.folder.writeOrigin(session.engine.info, folder);
-      const trackers = await startTrackers(made, config, {
-        folder: run.folder.path,
-        resumedStep: run.resume?.step ?? null,
-        warn: say,
+      return await recordEnd(run.folder, signal, async () => {
+        await run.folder.writeOrigin(session.engine.info, folder);
+        const trackers = await startTrackers(made, config, {
+          folder: run.folder.path,
+          resumedStep: run.resume?.step ?? null,
+          warn: say,
+        });
+        try {
+          const result = await train(session, run, trackers, { report, signal, say });
+          await trackers.finish("finished");
+          if (output) await saveTo(session, output);
+          const { lora_rank } = config.model;
+          const own = run.folder.file(lora_rank > 0 ? "adapter.gguf" : "model.gguf");
+          return { path: run.folder.path, output: output ?? own, ...result };
+        } catch (error) {
+          await trackers.finish(signal?.aborted ? "interrupted" : "failed");
+          throw error;
+        }
       });
-      try {
-        const result = await train(session, run, trackers, { report, signal, say });
-        await trackers.finish("finished");
-        if (output) await saveTo(session, output);
-        const { lora_rank } = config.model;
-        const own = run.folder.file(lora_rank > 0 ? "adapter.gguf" : "model.gguf");
-        return { path: run.folder.path, output: output ?? own, ...result };
-      } catch (error) {
-        await trackers.finish(signal?.aborted ? "interrupted" : "failed");
-        throw error;
-      }
     } finally {
       await run.close();
     }

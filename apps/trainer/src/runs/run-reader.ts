@@ -1,0 +1,160 @@
+import { stat } from "node:fs/promises";
+import { basename, join, resolve } from "node:path";
+import type { LiveState, RunSummary } from "@cria/viewer/api";
+import { type FoundRun, findRuns } from "./find-runs.js";
+import { type DumpFile, listDumps } from "./list-dumps.js";
+import { type MetricRow, MetricsFile } from "./metrics-file.js";
+import { isObject, readSmallObject } from "./read-small-json.js";
+import { readLive, readStatus } from "./run-status.js";
+
+/** Points of the spark line. */
+const CURVE = 60;
+
+/** A run as its folder tells it: read again and again, each time only what is new. Whatever lies there, nothing is thrown. */
+export class RunReader {
+  readonly metrics: MetricsFile;
+  config: Record<string, unknown> | null = null;
+  dumps: DumpFile[] = [];
+  live: LiveState | null = null;
+  summary: RunSummary;
+  private configTime = -1;
+
+  constructor(readonly run: FoundRun) {
+    this.metrics = new MetricsFile(join(run.path, "metrics.jsonl"));
+    this.summary = { ...run, ...EMPTY };
+  }
+
+  /** Whether its folder is still there. */
+  async exists(): Promise<boolean> {
+    return (await stat(this.run.path).catch(() => null)) !== null;
+  }
+
+  /** Reads what is new. */
+  async refresh(): Promise<RunSummary> {
+    const { path } = this.run;
+    await this.metrics.refresh();
+    await this.readConfig();
+    this.dumps = await listDumps(path, this.config);
+    this.live = await readLive(path);
+    const results = await Promise.all(
+      ["summary.json", "rescore.json"].map((name) => readSmallObject(join(path, name))),
+    );
+    this.summary = await this.summarize({ ...results[0], ...results[1] });
+    return this.summary;
+  }
+
+  private async readConfig(): Promise<void> {
+    const file = join(this.run.path, "config.json");
+    const time = (await stat(file).catch(() => null))?.mtimeMs ?? -1;
+    if (time === this.configTime) return;
+    this.configTime = time;
+    this.config = await readSmallObject(file);
+  }
+
+  /** @param result what commands write at the end: `cria demo`, `cria rescore`. */
+  private async summarize(result: Record<string, unknown>): Promise<RunSummary> {
+    const { run, config, dumps, live } = this;
+    const { rows, modified } = this.metrics;
+    const step = Math.max(0, live?.step ?? 0, rows.at(-1)?.get("training/global_step") ?? 0);
+    const total = live?.total ?? readNumber(config, "trainer", "total_training_steps");
+    const { status, error } = await readStatus(run.path, {
+      live,
+      step,
+      total,
+      hasResults: rows.length > 0 || dumps.length > 0,
+      isWhole: Object.keys(result).length > 0 || (rows.length === 0 && dumps.every(({ kind }) => kind === "rollout")),
+    });
+    const origin = await readSmallObject(join(run.path, "run.json"));
+    const started = Date.parse(String(origin?.started));
+    const model =
+      config && (readString(config, "actor_rollout_ref", "model", "path") ?? readString(config, "model", "path"));
+    const held = rows.flatMap((row) => readHeldOut(row) ?? []);
+    const sum = (name: string) => rows.reduce((all, row) => all + (row.get(name) ?? 0), 0);
+    return {
+      ...run,
+      status,
+      step,
+      total,
+      startedAt: Number.isFinite(started) ? started : this.configTime < 0 ? null : this.configTime,
+      updatedAt: latest([modified, live?.at ?? null, ...dumps.map((dump) => dump.modified)]),
+      seconds: sum("perf/time_per_step") + sum("timing_s/testing") + sum("timing_s/save_checkpoint"),
+      tokens: sum("perf/total_num_tokens"),
+      model: model ? basename(model.replaceAll("\\", "/")) : null,
+      algorithm: readString(config, "algorithm", "adv_estimator"),
+      seed: readNumber(config, "actor_rollout_ref", "rollout", "seed") ?? readNumber(config, "data", "seed"),
+      before: held.length > 1 ? held[0]! : readNumber(result, "before", "sampled"),
+      after: held.at(-1) ?? readNumber(result, "after", "sampled"),
+      curve: shorten(rows.flatMap((row) => row.get("reward/score/mean") ?? [])),
+      trouble: this.findTrouble(error),
+    };
+  }
+
+  private findTrouble(error: string | null): string | null {
+    const { rows, damaged } = this.metrics;
+    const texts = [
+      error === null ? null : `it failed: ${error || "nobody said why"}`,
+      this.config === null && this.configTime >= 0 ? "config.json is damaged" : null,
+      damaged > 0 ? `${damaged} of ${rows.length + damaged} lines of metrics.jsonl are damaged` : null,
+    ].filter((text) => text !== null);
+    return texts.length > 0 ? texts.join("; ") : null;
+  }
+}
+
+/** What a run folder says of the run. Damaged, half written and old ones say it in `trouble`; nothing is thrown. */
+export async function readRun(run: FoundRun | string): Promise<RunSummary> {
+  if (typeof run !== "string") return new RunReader(run).refresh();
+  const [found] = (await findRuns([run])).filter(({ path }) => resolve(path) === resolve(run));
+  return new RunReader(found ?? { id: basename(resolve(run)), name: basename(resolve(run)), path: run }).refresh();
+}
+
+const EMPTY: Omit<RunSummary, keyof FoundRun> = {
+  status: "empty",
+  step: 0,
+  total: null,
+  startedAt: null,
+  updatedAt: null,
+  seconds: 0,
+  tokens: 0,
+  model: null,
+  algorithm: null,
+  seed: null,
+  before: null,
+  after: null,
+  curve: [],
+  trouble: null,
+};
+
+/** Held-out success of a line: the mean of its data sources; null where it has no validation. */
+function readHeldOut(row: MetricRow): number | null {
+  const values = [...row].flatMap(([name, value]) =>
+    /^val-core\/.*\/(acc|reward)\/mean@\d+$/.test(name) && value !== null ? value : [],
+  );
+  return values.length > 0 ? values.reduce((a, b) => a + b) / values.length : null;
+}
+
+function shorten(values: readonly number[]): number[] {
+  if (values.length <= CURVE) return [...values];
+  return Array.from({ length: CURVE }, (_, k) => {
+    const part = values.slice(Math.floor((k * values.length) / CURVE), Math.floor(((k + 1) * values.length) / CURVE));
+    return part.reduce((a, b) => a + b) / part.length;
+  });
+}
+
+function latest(times: readonly (number | null)[]): number | null {
+  return times.reduce<number | null>((last, time) => (time !== null && time > (last ?? 0) ? time : last), null);
+}
+
+/** A config may be damaged, older, or hold anything. */
+function read(value: unknown, keys: readonly string[]): unknown {
+  return keys.reduce<unknown>((within, key) => (isObject(within) ? within[key] : undefined), value);
+}
+
+function readNumber(value: unknown, ...keys: string[]): number | null {
+  const found = read(value, keys);
+  return typeof found === "number" && Number.isFinite(found) ? found : null;
+}
+
+function readString(value: unknown, ...keys: string[]): string | null {
+  const found = read(value, keys);
+  return typeof found === "string" ? found : null;
+}

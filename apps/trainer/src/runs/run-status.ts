@@ -1,0 +1,55 @@
+import { join, resolve } from "node:path";
+import { isAlive, RunLock } from "@cria/trainer";
+import type { LiveState, RunStatus } from "@cria/viewer/api";
+import { z } from "zod";
+import { readSmallJson } from "./read-small-json.js";
+
+const number = z.number();
+const liveStateSchema = z.object({
+  at: number,
+  process: number,
+  step: number,
+  total: number,
+  phase: z.enum(["loading", "rollout", "scoring", "training", "validation", "saving", "idle"]),
+  conversations: z.object({ done: number, generating: number, waitingForTools: number, total: number }),
+  tokensPerSecond: number,
+  seconds: z.object({ rollout: number, scoring: number, training: number, validation: number, other: number }),
+  waitingForTools: number,
+  eta: number.nullable(),
+});
+
+const endSchema = z.object({ status: z.enum(["ended", "failed", "interrupted"]), error: z.string().nullish() });
+
+/** Milliseconds after which nobody writes live.json any more; it is written about once a second. */
+const FRESH = 30_000;
+
+/** What a run does now; null when nothing trains it. */
+export async function readLive(path: string, now = Date.now()): Promise<LiveState | null> {
+  const { data } = liveStateSchema.safeParse(await readSmallJson(join(path, "live.json")));
+  return data && Math.abs(now - data.at) < FRESH && isAlive(data.process) ? data : null;
+}
+
+export interface StatusFacts {
+  live: LiveState | null;
+  step: number;
+  total: number | null;
+  /** Whether it wrote anything but its config. */
+  hasResults: boolean;
+  /** Whether it is of a command that writes its results at once, when it is done. */
+  isWhole: boolean;
+}
+
+/** Whether a run is under way, and else how it ended; `error` is what ended it. */
+export async function readStatus(
+  path: string,
+  { live, step, total, hasResults, isWhole }: StatusFacts,
+): Promise<{ status: RunStatus; error: string | null }> {
+  if (live || RunLock.isHeld(resolve(path))) return { status: "running", error: null };
+  const { data: end } = endSchema.safeParse(await readSmallJson(join(path, "end.json")));
+  if (end?.status === "failed") return { status: "failed", error: end.error ?? "" };
+  if (!hasResults) return { status: "empty", error: null };
+  if (end?.status === "ended" || isWhole) return { status: "ended", error: null };
+  // Runs of older versions do not say how they ended.
+  const isDone = end === undefined && total !== null && step >= total;
+  return { status: isDone ? "ended" : "stale", error: null };
+}
