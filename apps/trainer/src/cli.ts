@@ -11,6 +11,7 @@ import { evalCommand } from "./commands/eval.js";
 import { exportCommand } from "./commands/export.js";
 import { initCommand } from "./commands/init.js";
 import { describeMostUsedKeys } from "./commands/most-used-keys.js";
+import { replayCommand, replayNotes } from "./commands/replay.js";
 import { rescoreCommand, rescoreNotes } from "./commands/rescore.js";
 import { rolloutCommand } from "./commands/rollout.js";
 import { runProgram } from "./commands/run-program.js";
@@ -53,6 +54,7 @@ const main = defineCommand({
     cria show <run folder> --step 20 --worst 5       conversations: what was sampled, calls, errors, rewards part by part
     cria show <run folder> --filter 'reward<1 && tool_errors>0'
     cria rescore <run folder> --reward ./r.ts#score   judge its conversations again: another reward, a run of its own
+    cria replay <run folder> --step 20 --trajectory 3   a conversation again, to equal bits; --edit 57=the goes on otherwise
 
   Use what was trained
     cria chat <run folder>                           talk to it, tools included; also <model.gguf> or <adapter.gguf>
@@ -81,6 +83,7 @@ training saves what is done first.
     rollout: rolloutCommand,
     show: showCommand,
     rescore: rescoreCommand,
+    replay: replayCommand,
     "check-env": checkEnvCommand,
     init: initCommand,
   },
@@ -92,6 +95,7 @@ connectAgents();
 await runProgram(main, {
   show: showNotes,
   rescore: rescoreNotes,
+  replay: replayNotes,
   train: describeMostUsedKeys(),
   sft: sftNotes,
   chat: chatNotes,
