@@ -12,6 +12,7 @@ import { evalCommand } from "./commands/eval.js";
 import { exportCommand } from "./commands/export.js";
 import { initCommand } from "./commands/init.js";
 import { describeMostUsedKeys } from "./commands/most-used-keys.js";
+import { replayCommand, replayNotes } from "./commands/replay.js";
 import { rescoreCommand, rescoreNotes } from "./commands/rescore.js";
 import { rolloutCommand } from "./commands/rollout.js";
 import { runProgram } from "./commands/run-program.js";
@@ -59,6 +60,7 @@ const main = defineCommand({
     cria watch <run folder>                          on the whole screen while it trains: curves, groups, a conversation
     cria runs                                        all runs; also compare A B, resume RUN, remove RUN
     cria rescore <run folder> --reward ./r.ts#score   judge its conversations again: another reward, a run of its own
+    cria replay <run folder> --step 20 --trajectory 3   a conversation again, to equal bits; --edit 57=the goes on otherwise
 
   Use what was trained
     cria chat <run folder>                           talk to it, tools included; also <model.gguf> or <adapter.gguf>
@@ -90,6 +92,7 @@ training saves what is done first.
     watch: watchCommand,
     runs: runsCommand,
     rescore: rescoreCommand,
+    replay: replayCommand,
     "check-env": checkEnvCommand,
     init: initCommand,
   },
@@ -103,6 +106,7 @@ await runProgram(main, {
   watch: watchNotes,
   runs: runsNotes,
   rescore: rescoreNotes,
+  replay: replayNotes,
   train: describeMostUsedKeys(),
   sft: sftNotes,
   chat: chatNotes,

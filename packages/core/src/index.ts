@@ -28,6 +28,7 @@ export type {
   ScoreSequence,
   ShardGradient,
   SpecialToken,
+  TokenCandidate,
   TrainOptions,
   TrainResult,
   TrainSequence,
@@ -44,6 +45,7 @@ export type {
   Timeline,
   Trajectory,
   TrajectoryRewards,
+  TrajectorySampling,
   TrajectorySegment,
   TurnRecord,
 } from "./trajectory.js";
