@@ -113,8 +113,9 @@ function MessageHead(props: { message: ShownMessage; line: DumpLine }) {
         )}
       </For>
       <span class="soft small push">
-        <Show when={sampled() !== null}>{sampled()} tokens</Show>
-        <Show when={seconds() !== null}> · {formatSeconds(seconds()!)}</Show>
+        {[sampled() === null ? null : `${sampled()} tokens`, seconds() === null ? null : formatSeconds(seconds()!)]
+          .filter(Boolean)
+          .join(" · ")}
       </span>
     </header>
   );

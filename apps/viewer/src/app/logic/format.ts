@@ -1,4 +1,4 @@
-/** A number for people: at most four significant digits, thousands apart. "-" for null. */
+/** A number for people: at most four significant digits, thousands apart. A dash for null. */
 export function formatNumber(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   if (!Number.isFinite(value)) return String(value);
@@ -26,6 +26,7 @@ export function formatPercent(share: number | null): string {
 
 /** Seconds as 42 s, 3 min 20 s, 2 h 5 min. */
 export function formatSeconds(seconds: number): string {
+  if (seconds === 0) return "0 s";
   if (seconds < 0.001) return `${(seconds * 1e6).toFixed(0)} µs`;
   if (seconds < 1) return `${(seconds * 1000).toFixed(seconds < 0.1 ? 1 : 0)} ms`;
   if (seconds < 60) return `${Number(seconds.toPrecision(3))} s`;

@@ -1,6 +1,5 @@
-/** Control characters, those that turn the direction of writing, and those without width; not newline and tab. */
-const HIDDEN =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/gu;
+/** Control characters, those that turn the direction of writing, those without width, halves of characters; not newline and tab. */
+const HIDDEN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 export interface TextPart {
   text: string;

@@ -127,7 +127,7 @@ function Columns(props: { dump: string; detail: GroupDetail }) {
                   onClick={() => setReference(i())}
                   title="Compare the others with this one"
                 >
-                  {reference() === i() ? "compared with" : "compare"}
+                  {reference() === i() ? "reference" : "compare"}
                 </button>
               </header>
               <div class="inside">
@@ -142,7 +142,7 @@ function Columns(props: { dump: string; detail: GroupDetail }) {
                       classList={{ "part-same": part.same && reference() !== i(), "part-given": !part.sampled }}
                       class="part"
                     >
-                      <Said text={part.text} />
+                      <Said text={part.text.replace(/^\n/, "")} />
                     </div>
                   )}
                 </For>

@@ -73,7 +73,7 @@ function PromptList(props: { prompts: readonly PromptEntry[] }) {
     (i) => list.scrollToIndex(i, { align: "auto" }),
   );
   return (
-    <div class="scroller" ref={scroller} tabindex="0" role="region" aria-label="Prompts">
+    <section class="scroller" ref={scroller} tabindex="0" aria-label="Prompts">
       <ul
         class="tall prompt-rows"
         ref={(element) => createEffect(() => (element.style.height = `${list.getTotalSize()}px`))}
@@ -99,6 +99,6 @@ function PromptList(props: { prompts: readonly PromptEntry[] }) {
           )}
         </For>
       </ul>
-    </div>
+    </section>
   );
 }

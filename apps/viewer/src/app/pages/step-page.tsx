@@ -239,7 +239,7 @@ function GroupList(props: { dump: string; pages: GroupPages; count: number }) {
         <span class="number">Tokens</span>
         <span>Remarks</span>
       </div>
-      <div class="scroller" ref={scroller} tabindex="0" role="region" aria-label="Groups">
+      <section class="scroller" ref={scroller} tabindex="0" aria-label="Groups">
         <ul class="tall" ref={(element) => createEffect(() => (element.style.height = `${list.getTotalSize()}px`))}>
           <For each={list.getVirtualItems()}>
             {(row) => (
@@ -257,7 +257,7 @@ function GroupList(props: { dump: string; pages: GroupPages; count: number }) {
             )}
           </For>
         </ul>
-      </div>
+      </section>
     </>
   );
 }
@@ -269,7 +269,7 @@ function GroupRow(props: { dump: string; group: GroupEntry; pages: GroupPages; r
   const remarks = () =>
     [
       [count((entry) => entry.failed), "failed", "bad"],
-      [count((entry) => entry.toolErrors > 0), "tool errors", "warn"],
+      [count((entry) => entry.toolErrors > 0), "with tool errors", "warn"],
       [count((entry) => entry.finish === "length"), "cut", "warn"],
     ].filter(([number]) => number !== 0) as [number, string, string][];
   const tokens = () => {
@@ -292,9 +292,10 @@ function GroupRow(props: { dump: string; group: GroupEntry; pages: GroupPages; r
               classList={{ faded: !props.pages.isSelected(entry.line) }}
               href={address(["runs", id, "dumps", props.dump, "episodes", entry.line])}
               title={describeConversation(entry)}
-              aria-label={describeConversation(entry)}
               tabindex="-1"
-            />
+            >
+              <span class="visually-hidden">{describeConversation(entry)}</span>
+            </a>
           )}
         </For>
       </span>

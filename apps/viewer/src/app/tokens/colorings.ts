@@ -23,6 +23,8 @@ export interface ClipRegion {
 export interface Coloring {
   id: ColoringId;
   title: string;
+  /** For a button. */
+  short: string;
   key: string;
   /** Null: the dump does not say. */
   values: readonly (number | null)[] | null;
@@ -79,13 +81,14 @@ export function listColorings(given: Given): Coloring[] {
   const logprob = (
     id: ColoringId,
     key: string,
-    title: string,
+    short: string,
     values: Coloring["values"],
     about: string,
   ): Coloring => ({
     id,
     key,
-    title,
+    title: `Logprob: ${short}`,
+    short,
     values,
     about,
     look: (value) => heat(-value / 4.6),
@@ -94,14 +97,15 @@ export function listColorings(given: Given): Coloring[] {
   });
   const difference = old && rollout ? old.map((value, i) => minus(value, rollout[i]!)) : null;
   return [
-    logprob("rollout", "1", "Logprob: rollout", rollout, "By the sampler, as it was sampled."),
-    logprob("old", "2", "Logprob: old", old, old ? "Recomputed by the trainer before the update." : FULL),
-    logprob("ref", "3", "Logprob: reference", reference, reference ? "Without the adapter." : FULL),
-    logprob("now", "4", "Logprob: now", latest, latest ? "By the run's newest adapter." : "Asks the model."),
+    logprob("rollout", "1", "rollout", rollout, "By the sampler, as it was sampled."),
+    logprob("old", "2", "old", old, old ? "Recomputed by the trainer before the update." : FULL),
+    logprob("ref", "3", "reference", reference, reference ? "Without the adapter." : FULL),
+    logprob("now", "4", "now", latest, latest ? "By the run's newest adapter." : "Asks the model."),
     {
       id: "difference",
       key: "5",
       title: "Trainer − sampler",
+      short: "difference",
       values: difference,
       about: difference ? "Old less rollout: 0 where trainer and sampler agree." : FULL,
       look: (value) => (value < 0 ? cool(-value / 0.2) : heat(value / 0.2)),
@@ -116,6 +120,7 @@ export function listColorings(given: Given): Coloring[] {
       id: "entropy",
       key: "6",
       title: "Entropy",
+      short: "entropy",
       values: entropy,
       about: entropy ? "Of the whole distribution at the token, in nats." : FULL,
       look: (value) => heat(value / 3),
@@ -130,6 +135,7 @@ export function listColorings(given: Given): Coloring[] {
       id: "advantage",
       key: "7",
       title: "Advantage",
+      short: "advantage",
       values: advantages,
       about: advantages
         ? line.advantages
@@ -152,6 +158,7 @@ export function listColorings(given: Given): Coloring[] {
       id: "ratio",
       key: "8",
       title: "Ratio",
+      short: "ratio",
       values: ratio,
       about: ratio ? `exp(${top} − ${bottom}), clipped outside [${n(clip.low)}, ${n(clip.high)}].` : FULL,
       look: (value) => {
@@ -173,6 +180,7 @@ export function listColorings(given: Given): Coloring[] {
       id: "mask",
       key: "9",
       title: "Mask",
+      short: "mask",
       values: line.response_mask,
       about: "What the policy sampled and is trained on.",
       look: (value) => (value === 1 ? "mask-1" : ""),
@@ -189,6 +197,7 @@ export function listColorings(given: Given): Coloring[] {
       id: "reward",
       key: "0",
       title: "Placed reward",
+      short: "reward",
       values: line.token_level_rewards,
       about: "Where the reward lies.",
       look: (value) => (value === 0 ? "" : value < 0 ? `bad-${level(-value)}` : `good-${level(value)}`),

@@ -77,6 +77,11 @@ export function TokenLines(props: {
       later();
     });
     watcher.observe(scroller);
+    // Keys choose a token, too: the page binds them.
+    scroller.addEventListener("scroll", later, { passive: true });
+    sheet.addEventListener("mouseover", (event) => props.onHover(cellOf(event)));
+    sheet.addEventListener("mouseleave", () => props.onHover(-1));
+    sheet.addEventListener("click", (event) => props.onSelect(cellOf(event)));
     createEffect(
       on(
         () => [rows(), props.coloring] as const,
@@ -107,24 +112,17 @@ export function TokenLines(props: {
     });
   });
 
-  const cellOf = (event: Event) => {
-    const found = (event.target as HTMLElement).closest<HTMLElement>("[data-cell]");
-    return found ? Number(found.dataset["cell"]) : -1;
-  };
   return (
-    // Keys move the chosen token: the page binds them.
-    <div class="token-lines" ref={scroller} tabindex="0" role="region" aria-label="Tokens" onScroll={later}>
-      <div
-        class="token-sheet"
-        role="presentation"
-        ref={sheet}
-        onMouseOver={(event) => props.onHover(cellOf(event))}
-        onMouseLeave={() => props.onHover(-1)}
-        onClick={(event) => props.onSelect(cellOf(event))}
-        onKeyDown={() => {}}
-      />
-    </div>
+    <section class="token-lines" ref={scroller} tabindex="0" aria-label="Tokens">
+      <div class="token-sheet" ref={sheet} />
+    </section>
   );
+}
+
+/** Which cell an event is about; -1: none. */
+function cellOf(event: Event): number {
+  const found = (event.target as HTMLElement).closest<HTMLElement>("[data-cell]");
+  return found ? Number(found.dataset["cell"]) : -1;
 }
 
 function drawLine(

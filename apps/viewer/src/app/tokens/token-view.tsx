@@ -78,6 +78,7 @@ export function TokenView(props: { dump: string; detail: EpisodeDetail }) {
   return (
     <div class="tokens">
       <div class="token-colors" role="toolbar" aria-label="Colour tokens by">
+        <span class="soft">logprob</span>
         <For each={colorings()}>
           {(entry) => (
             <button
@@ -88,7 +89,7 @@ export function TokenView(props: { dump: string; detail: EpisodeDetail }) {
               title={entry.about}
               onClick={() => choose(entry)}
             >
-              <kbd>{entry.key}</kbd> {entry.title}
+              <kbd>{entry.key}</kbd> {entry.short}
             </button>
           )}
         </For>
@@ -157,9 +158,11 @@ function TokenNumbers(props: { cell: Cell; colorings: readonly Coloring[]; id: n
         <For each={props.colorings.filter((entry) => meanOf(entry, props.cell) !== null)}>
           {(entry) => (
             <>
-              <dt>{entry.title}</dt>
-              <dd>
+              <dt>
+                {entry.title}
                 <strong class="number">{formatNumber(meanOf(entry, props.cell))}</strong>
+              </dt>
+              <dd>
                 <Show when={single()}>
                   <code>{entry.explain(props.cell.token)}</code>
                 </Show>

@@ -34,7 +34,7 @@ export function Chart(props: {
       {
         width: Math.max(120, host.clientWidth),
         height: props.height ?? 220,
-        padding: [10, 12, 0, 0],
+        padding: [10, 20, 0, 0],
         scales: {
           x: { time: false },
           y: props.share ? { range: (_, low, high) => [Math.min(0, low), Math.max(1, high)] } : {},
@@ -93,7 +93,7 @@ function describeSeries(series: ChartSeries, colors: (name: string) => string): 
     value: (_, value) => (value === null ? "–" : formatNumber(value)),
   };
   if (!series.raw) return [line];
-  return [{ ...line, label: "", stroke: withAlpha(stroke, 0.28), width: 1, points: { show: false } }, line];
+  return [{ ...line, class: "raw-series", stroke: withAlpha(stroke, 0.28), width: 1, points: { show: false } }, line];
 }
 
 /** All curves on one x axis, each with gaps where it has no value. */
