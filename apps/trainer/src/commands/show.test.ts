@@ -49,7 +49,7 @@ function makeLine(more: Partial<DumpLine> = {}): DumpLine {
   ];
   const mask = spans.flatMap((span) => Array<number>(span.text.length).fill(span.mask));
   return {
-    format_version: 2,
+    format_version: 3,
     step: 1,
     uid: "where/0:7",
     sample: 0,

@@ -53,6 +53,8 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     `actor_rollout_ref.rollout.seed=${options.seed}`,
     `data.seed=${options.seed}`,
     "trainer.val_before_train=false",
+    // For those who look at it with `cria view`.
+    "trainer.rollout_data_detail=full",
     ...(options.overrides ?? []),
   ];
   if (options.steps !== null) overrides.push(`trainer.total_training_steps=${options.steps}`);
@@ -96,6 +98,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     const validated = dumpTrajectories(session.policy.engine, session.environment, after.sampled, {
       step: history.length,
       rows: session.valRows,
+      times: true,
     });
     await run.writeLines("validation/after.jsonl", validated);
     const scores = history.map((m) => m["reward/score/mean"] ?? 0);

@@ -7,6 +7,16 @@ import { toPlainData } from "../plain-data.js";
 import { countPromptMessages } from "../rewards/reward-request.js";
 import { describeJudgement, describeStepRewards } from "./describe-judgement.js";
 import { DUMP_FORMAT_VERSION, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
+import { TokenTexts } from "./token-texts.js";
+
+/** What training computed of a trajectory's tokens; null where it did not. Arrays are as long as `tokenIds`. */
+export interface TokenDetails {
+  oldLogprobs: ArrayLike<number> | null;
+  refLogprobs: ArrayLike<number> | null;
+  advantages: ArrayLike<number> | null;
+  /** In nats. */
+  entropy: ArrayLike<number> | null;
+}
 
 export interface DumpContext {
   /** Of the training; null: there is none. */
@@ -17,6 +27,8 @@ export interface DumpContext {
   detokenize: (tokenIds: Int32Array) => string;
   /** Mean advantage of each trajectory; null if nothing was learned from it. Default: null for all. */
   advantages?: readonly (number | null)[];
+  /** Of each trajectory; default: the lines say nothing of it. */
+  tokenDetails?: readonly TokenDetails[];
   /** Say when states and turns began and ended: no two runs agree in that. Default false. */
   times?: boolean;
 }
@@ -25,13 +37,15 @@ export interface DumpContext {
 export function describeTrajectories(trajectories: readonly Trajectory[], context: DumpContext): DumpLine[] {
   const rows = new Map(context.rows.map((row) => [row.uid, row]));
   const described = new Set<string>();
+  const texts = new TokenTexts(context.detokenize);
   return trajectories.map((trajectory, i) => {
     const row = rows.get(trajectory.uid);
     const schemas = trajectory.toolSchemas ?? (row === undefined ? [] : listToolSchemas(context.tools, row));
     const fresh = schemas.filter(({ function: { name } }) => !described.has(name));
     for (const schema of fresh) described.add(schema.function.name);
     return {
-      ...describeRecord(trajectory, context),
+      ...describeRecord(trajectory, context, texts),
+      ...describeDetails(context.tokenDetails?.[i]),
       // Without its folder: the same training on a copy of the data gives the same dump.
       place: row === undefined ? null : basename(row.place),
       ground_truth: toJson(row?.groundTruth),
@@ -47,6 +61,7 @@ export function describeTrajectories(trajectories: readonly Trajectory[], contex
 function describeRecord(
   trajectory: Trajectory,
   { step, detokenize, times = false }: DumpContext,
+  texts: TokenTexts,
 ): Omit<DumpLine, "place" | "ground_truth" | "prompt_messages" | "tools" | "tool_schemas" | "advantage"> {
   const { rewards, timeline } = trajectory;
   const turns = (timeline?.turns ?? []).map(
@@ -75,8 +90,8 @@ function describeRecord(
     token_ids: [...trajectory.tokenIds],
     response_mask: [...trajectory.responseMask],
     token_level_rewards: [...rewards.tokenLevel],
-    rollout_logprobs: [...trajectory.rolloutLogprobs].map((x) => Number(x.toFixed(6))),
-    spans: cutSpans(trajectory, turns, detokenize),
+    rollout_logprobs: round(trajectory.rolloutLogprobs),
+    spans: cutSpans(trajectory, turns, detokenize, texts),
     turns,
     turn_scores: describeStepRewards(trajectory.turnScores),
     tool_rewards: describeStepRewards(trajectory.toolRewards),
@@ -85,22 +100,42 @@ function describeRecord(
   };
 }
 
+function describeDetails(
+  details: TokenDetails | undefined,
+): Pick<DumpLine, "old_logprobs" | "ref_logprobs" | "advantages" | "entropy"> {
+  if (!details) return {};
+  const { oldLogprobs, refLogprobs, advantages, entropy } = details;
+  return {
+    old_logprobs: oldLogprobs && round(oldLogprobs),
+    ref_logprobs: refLogprobs && round(refLogprobs),
+    advantages: advantages && round(advantages),
+    entropy: entropy && round(entropy),
+  };
+}
+
+/** To six decimals. */
+function round(values: ArrayLike<number>): number[] {
+  return Array.from(values, (value) => Number(value.toFixed(6)));
+}
+
 /** The whole text, cut where the mask changes, where turns begin and end, and around their calls. */
 function cutSpans(
   { tokenIds, responseMask, promptLength, segments = [] }: Trajectory,
   turns: readonly DumpTurn[],
   detokenize: DumpContext["detokenize"],
+  texts: TokenTexts,
 ): DumpSpan[] {
   const cuts = new Set([0, promptLength, ...segments.map(({ start }) => start)]);
   for (const { start, end, tool_calls } of turns)
     for (const cut of [start, end, tool_calls?.start, tool_calls?.end]) if (cut !== undefined) cuts.add(cut);
   for (let t = 1; t < tokenIds.length; t++) if (responseMask[t] !== responseMask[t - 1]) cuts.add(t);
   const starts = [...cuts].filter((cut) => cut < tokenIds.length).sort((a, b) => a - b);
-  return starts.map((start, i) => ({
-    start,
-    mask: responseMask[start] === 1 ? 1 : 0,
-    text: detokenize(tokenIds.subarray(start, starts[i + 1] ?? tokenIds.length)),
-  }));
+  return starts.map((start, i) => {
+    const ids = tokenIds.subarray(start, starts[i + 1] ?? tokenIds.length);
+    const text = detokenize(ids);
+    const ends = texts.findEnds(ids, text);
+    return { start, mask: responseMask[start] === 1 ? 1 : 0, text, ...(ends ? { ends } : {}) };
+  });
 }
 
 /** Length of the prompt if the row is not known: the messages before the first of an assistant. */

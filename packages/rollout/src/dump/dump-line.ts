@@ -9,7 +9,7 @@ import type {
 } from "@cria/core";
 
 /** Version of the format that is written; docs/dump.md describes it. Lines without `format_version` are version 1. */
-export const DUMP_FORMAT_VERSION = 2;
+export const DUMP_FORMAT_VERSION = 3;
 
 /** A stretch of tokens with one mask, inside one turn, as text. */
 export interface DumpSpan {
@@ -18,6 +18,11 @@ export interface DumpSpan {
   /** 1 = sampled by the policy and trained on. */
   mask: 0 | 1;
   text: string;
+  /**
+   * Where the text of each of its tokens ends in `text`, in UTF-16 units; a character that several tokens make up is the last one's.
+   * Older versions lack it.
+   */
+  ends?: number[];
 }
 
 /** One turn after the prompt. Token indices count from the start of the prompt. */
@@ -29,7 +34,7 @@ export interface DumpTurn {
   tool_calls?: { count: number; start: number; end: number };
   /** For each message of a tools' turn: why the call gave no ordinary answer; null if it gave one. */
   failures?: (string | null)[];
-  /** Milliseconds since 1970; `cria rollout` writes them. */
+  /** Milliseconds since 1970; `cria rollout` and `trainer.rollout_data_detail: full` write them. */
   started_at?: number;
   ended_at?: number;
 }
@@ -89,6 +94,12 @@ export interface DumpLine {
   response_mask: number[];
   token_level_rewards: number[];
   rollout_logprobs: number[];
+  /** With `trainer.rollout_data_detail: full`; null where they were not computed. As long as `token_ids`, 0 where nothing was sampled. */
+  old_logprobs?: number[] | null;
+  ref_logprobs?: number[] | null;
+  advantages?: number[] | null;
+  /** In nats, of the distribution that the token was drawn from, by the trainer. */
+  entropy?: number[] | null;
   /** The whole text, template included. */
   spans: DumpSpan[];
   turns: DumpTurn[];
@@ -97,7 +108,7 @@ export interface DumpLine {
   metrics: Record<string, number>;
   /** What was said of the conversation before it was judged again (`cria rescore`). */
   before?: Pick<DumpLine, "reward" | "score" | "success" | "parts" | "extra" | "error">;
-  /** `cria rollout` writes them. */
+  /** Where turns have times. */
   loop_states?: { state: AgentState; at: number }[];
   request_states?: { state: RequestState; at: number }[];
 }

@@ -63,7 +63,7 @@ describe("a dump", () => {
       ["test/1", 1, 1, 3, 0],
     ]);
     for (const line of lines) {
-      expect(line).toMatchObject({ format_version: 2, data_source: "test", prompt_messages: 1, tools: ["search"] });
+      expect(line).toMatchObject({ format_version: 3, data_source: "test", prompt_messages: 1, tools: ["search"] });
       // Not the folder: a copy of the data gives the same dump.
       expect(line.place).toMatch(/^rows\.jsonl, line [12]$/);
       // JSON has neither integers of any size nor bytes.
@@ -90,9 +90,12 @@ describe("a dump", () => {
     for (const [i, line] of lines.entries()) {
       const { tokenIds, responseMask } = trajectories[i]!;
       expect(line.spans.map((span) => span.text).join("")).toBe(engine.detokenize(tokenIds));
-      line.spans.forEach(({ start, mask }, k) => {
+      line.spans.forEach(({ start, mask, text, ends }, k) => {
         const end = line.spans[k + 1]?.start ?? tokenIds.length;
         expect([...responseMask.subarray(start, end)]).toEqual(Array(end - start).fill(mask));
+        // The text of each token, by itself.
+        const texts = ends!.map((at, t) => text.slice(ends![t - 1] ?? 0, at));
+        expect(texts).toEqual([...tokenIds.subarray(start, end)].map((id) => engine.detokenize([id])));
       });
       expect(line.turns.map(({ role, failures }) => [role, failures])).toEqual([
         ["assistant", undefined],
@@ -105,6 +108,29 @@ describe("a dump", () => {
       expect(JSON.stringify(line)).not.toMatch(/_at"|"loop_states"/);
       expect(line.metrics).toMatchObject({ tool_errors: 1, "tool_errors/search": 1, "tool_answers/search": 2 });
     }
+  });
+
+  it("says what training computed of each token where it is told, and null where nothing was computed", async () => {
+    const { engine, trajectories } = await makeLines();
+    const context = { step: 1, rows: [], tools: new Map(), detokenize: (ids: Int32Array) => engine.detokenize(ids) };
+    const all = (value: number) => Float32Array.from(trajectories[0]!.tokenIds, () => value);
+    const tokenDetails = trajectories.map((_, i) => ({
+      oldLogprobs: i === 0 ? all(-0.1234567) : null,
+      refLogprobs: null,
+      advantages: i === 0 ? all(0.5) : null,
+      entropy: null,
+    }));
+    const lines = describeTrajectories(trajectories, { ...context, tokenDetails, times: true });
+    const { length } = trajectories[0]!.tokenIds;
+    expect(lines[0]).toMatchObject({
+      old_logprobs: Array(length).fill(-0.123457),
+      ref_logprobs: null,
+      advantages: Array(length).fill(0.5),
+      entropy: null,
+    });
+    expect(lines[1]).toMatchObject({ old_logprobs: null, advantages: null });
+    expect(lines[0]!.turns[0]!.started_at).toBeGreaterThan(0);
+    expect(describeTrajectories(trajectories, context)[0]).not.toHaveProperty("old_logprobs");
   });
 
   it("of conversations that failed has no reward, and of rows that are not known no truth", async () => {
@@ -138,7 +164,7 @@ describe("readDump", () => {
         const { metrics, ...old } = JSON.parse(given[i]!);
         expect(line).toMatchObject(old);
         expect(line).toMatchObject({
-          format_version: 2,
+          format_version: 3,
           step: null,
           ground_truth: null,
           parts: [],
@@ -149,6 +175,19 @@ describe("readDump", () => {
         expect(line.messages[line.prompt_messages - 1]!.role).not.toBe("assistant");
         expect(line.metrics).toEqual(metrics);
       });
+    }
+  });
+
+  it("reads dumps of version 2, of trainings and of cria rollout", async () => {
+    for (const [name, count] of [
+      ["version-2-train.jsonl", 4],
+      ["version-2-rollout.jsonl", 2],
+    ] as const) {
+      const file = join(fixtures, name);
+      const lines = await read(file);
+      expect(lines).toHaveLength(count);
+      const given = readFileSync(file, "utf8").trim().split("\n");
+      for (const [i, line] of lines.entries()) expect(line).toEqual({ ...JSON.parse(given[i]!), format_version: 3 });
     }
   });
 
@@ -178,7 +217,7 @@ describe("readDump", () => {
       ['{"messages":[{"role":"user"}],"token_ids":[],"response_mask":[]}\n', /messages without role or content/],
       ["[1]\n", /is no conversation/],
       ["7\n", /is no conversation/],
-      ['{"format_version":3}\n', /was written by a later version[\s\S]*received: 3/],
+      ['{"format_version":4}\n', /was written by a later version[\s\S]*received: 4/],
     ] as const) {
       writeFileSync(file, text);
       await expect(read(file)).rejects.toThrow(message);

@@ -1,4 +1,4 @@
-export { type DumpContext, describeTrajectories } from "./describe-trajectories.js";
+export { type DumpContext, describeTrajectories, type TokenDetails } from "./describe-trajectories.js";
 export { DUMP_FORMAT_VERSION, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
 export { type JudgeAgainOptions, type JudgedAgain, judgeAgain } from "./judge-again.js";
 export { makeTrainingMessages, type TrainingMessages, type TrainingMessagesOptions } from "./make-training-messages.js";

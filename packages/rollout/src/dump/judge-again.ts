@@ -72,6 +72,7 @@ function describeAgain(line: DumpLine, trajectory: Trajectory): DumpLine {
     ...line,
     ...describeJudgement(trajectory),
     advantage: null,
+    ...(line.advantages ? { advantages: null } : {}),
     response_mask: responseMask,
     token_level_rewards: [...trajectory.rewards.tokenLevel],
     rollout_logprobs: failed ? responseMask.map(() => 0) : hasLogprobs ? line.rollout_logprobs : [],

@@ -7,7 +7,7 @@ import { parseFilter } from "./parse-filter.js";
 fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1) });
 
 const line = {
-  format_version: 2,
+  format_version: 3,
   step: 20,
   uid: "math/0:7",
   sample: 2,

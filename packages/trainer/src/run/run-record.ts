@@ -69,12 +69,13 @@ export class RunRecord {
   /** Writes the conversations of a step, with the advantages that it learned from. */
   async dump(
     step: number,
-    { trajectories, advantages }: Pick<StepResult, "trajectories" | "advantages">,
+    { trajectories, advantages, tokenDetails }: Pick<StepResult, "trajectories" | "advantages" | "tokenDetails">,
   ): Promise<void> {
     const { session, folder } = this.parts;
-    const { logger, rollout_data_dir } = session.config.trainer;
+    const { logger, rollout_data_dir, rollout_data_detail } = session.config.trainer;
     if (!logger.includes("file") && !rollout_data_dir) return;
-    const options = { step, rows: session.trainRows, advantages };
+    const details = rollout_data_detail === "full" ? { tokenDetails, times: true } : {};
+    const options = { step, rows: session.trainRows, advantages, ...details };
     const lines = dumpTrajectories(session.policy.engine, session.environment, trajectories, options);
     await writeLines(join(rollout_data_dir ?? folder.file("rollouts"), `${step}.jsonl`), lines);
   }

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
+import type { DumpLine } from "@cria/rollout";
 import { afterAll, describe, expect, it } from "vitest";
 import { RunFolder } from "../checkpoints/run-folder.js";
 import type { Problem } from "../diagnose/find-problems.js";
@@ -182,6 +183,27 @@ describe("the end of a run", () => {
 });
 
 describe("where a run writes", () => {
+  it("rollout_data_detail: full says of each token what the step computed, and when turns were taken", async () => {
+    const session = await open({ total_training_steps: 1, rollout_data_detail: "full" });
+    const { path } = await trainSession(session);
+    const lines = readLines(join(path, "rollouts", "1.jsonl")) as unknown as DumpLine[];
+    const learned = lines.filter(({ advantage }) => advantage !== null && advantage !== 0);
+    expect(learned.length).toBeGreaterThan(0);
+    for (const { token_ids, response_mask, advantages, old_logprobs, entropy, ref_logprobs, ...line } of learned) {
+      expect(advantages).toHaveLength(token_ids.length);
+      for (const values of [advantages, old_logprobs, entropy])
+        expect(values!.map((value) => Number(value !== 0))).toEqual(response_mask);
+      expect(advantages!.at(-1)).toBeCloseTo(line.advantage!, 5);
+      // The same model computed both.
+      line.rollout_logprobs.forEach((value, t) => void expect(old_logprobs![t]).toBeCloseTo(value, 2));
+      expect(ref_logprobs).toBeNull();
+      expect(line.turns[0]!.started_at).toBeGreaterThan(0);
+    }
+    const [validated] = readLines(join(path, "validation", "1.jsonl")) as unknown as DumpLine[];
+    expect(validated).not.toHaveProperty("old_logprobs");
+    expect(validated!.turns[0]!.ended_at).toBeGreaterThan(0);
+  });
+
   it("a folder of the caller's has metrics and trajectories of each step and the adapter, but no checkpoints", async () => {
     const session = await open({ total_training_steps: 3, save_freq: 2, val_before_train: false });
     const folder = await RunFolder.create(join(session.folder, "out"));
@@ -190,7 +212,14 @@ describe("where a run writes", () => {
     expect(steps.map((m) => m["training/global_step"])).toEqual([1, 2, 3]);
     expect(steps.map((m) => "timing_s/save_checkpoint" in m)).toEqual([false, true, true]);
     expect(steps.map((m) => "val-core/test/reward/mean@1" in m)).toEqual([false, false, true]);
-    expect(readdirSync(path).sort()).toEqual(["adapter.gguf", "metrics.jsonl", "rollouts", "run.json", "validation"]);
+    expect(readdirSync(path).sort()).toEqual([
+      "adapter.gguf",
+      "end.json",
+      "metrics.jsonl",
+      "rollouts",
+      "run.json",
+      "validation",
+    ]);
     const trajectories = readLines(folder.file("rollouts", "3.jsonl"));
     expect(trajectories).toHaveLength(12);
     for (const t of trajectories) {

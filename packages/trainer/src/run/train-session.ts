@@ -58,7 +58,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
       makeSay(report)(`nothing left to train: ${start} steps are done, and the config asks for ${total}`);
     const reporter = new WorkReporter(report, "train");
     reporter.update(start, total);
-    let taken: Pick<StepResult, "trajectories" | "advantages">;
+    let taken: StepResult;
     const steps = await runSteps({
       start,
       total,

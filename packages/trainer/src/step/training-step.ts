@@ -7,7 +7,7 @@ import {
   resampleByScore,
 } from "@cria/algorithms";
 import { hashSeed, makeUniform, type Trajectory } from "@cria/core";
-import type { DatasetRow } from "@cria/rollout";
+import type { DatasetRow, TokenDetails } from "@cria/rollout";
 import { countSamples } from "../config/derived-values.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { makeBatch } from "../policy/batch.js";
@@ -51,6 +51,8 @@ export interface StepResult {
   trajectories: Trajectory[];
   /** Mean advantage over the sampled tokens of each trajectory; null if the step did not learn from it. */
   advantages: (number | null)[];
+  /** Of each trajectory's tokens: what was computed on the way. */
+  tokenDetails: TokenDetails[];
   metrics: StepMetrics;
 }
 
@@ -291,10 +293,17 @@ export async function runTrainingStep(
   });
   if (critic) metrics["critic/lr"] = criticLearningRate;
   const meanAdvantages: (number | null)[] = rollouts.trajectories.map(() => null);
+  const tokenDetails = rollouts.trajectories.map((_, original) => detailTokens(early.get(original), null));
   indices.forEach((original, i) => {
     meanAdvantages[original] = averageSampled(advantages[i]!, trajectories[i]!.responseMask);
+    tokenDetails[original] = detailTokens(scores.get(i), advantages[i]!);
   });
-  return { trajectories: rollouts.trajectories, advantages: meanAdvantages, metrics };
+  return { trajectories: rollouts.trajectories, advantages: meanAdvantages, tokenDetails, metrics };
+}
+
+function detailTokens(scores: TokenScores | undefined, advantages: Float32Array | null): TokenDetails {
+  const { oldLogprobs = null, refLogprobs = null, entropy = null } = scores ?? {};
+  return { oldLogprobs, refLogprobs, entropy, advantages };
 }
 
 function averageSampled(values: Float32Array, responseMask: Uint8Array): number | null {

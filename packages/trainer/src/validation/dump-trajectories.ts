@@ -2,7 +2,7 @@ import type { PolicyEngine, Trajectory } from "@cria/core";
 import { type DatasetRow, type DumpContext, type DumpLine, describeTrajectories } from "@cria/rollout";
 import type { Environment } from "../task/environment.js";
 
-export interface DumpOptions extends Pick<DumpContext, "advantages" | "times"> {
+export interface DumpOptions extends Pick<DumpContext, "advantages" | "tokenDetails" | "times"> {
   /** Of the training; null: there is none. */
   step: number | null;
   /** Among them those that the trajectories came from. */

@@ -13,7 +13,7 @@ export interface RunValidationOptions {
 
 /** Validates on `data.val_files` by `val_kwargs`; null when there are no such rows. */
 export async function runValidation(
-  parts: ValidationParts & { config: Pick<TrainConfig, "actor_rollout_ref"> },
+  parts: ValidationParts & { config: Pick<TrainConfig, "actor_rollout_ref" | "trainer"> },
   { step, file, report }: RunValidationOptions,
 ): Promise<Validation | null> {
   const { policy, environment, valRows } = parts;
@@ -35,6 +35,7 @@ export async function runValidation(
   const { success, failed, trajectories } = result;
   report?.({ type: "validated", step, success, loss: null, failed, conversations: trajectories.length });
   reporter.end();
-  await writeLines(file, dumpTrajectories(policy.engine, environment, trajectories, { step, rows: valRows }));
+  const times = parts.config.trainer.rollout_data_detail === "full";
+  await writeLines(file, dumpTrajectories(policy.engine, environment, trajectories, { step, rows: valRows, times }));
   return result;
 }

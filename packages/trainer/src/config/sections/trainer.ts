@@ -92,6 +92,12 @@ export const trainerSection = z.strictObject({
     .nullable()
     .default(null)
     .describe("Folder of training's conversations; null: rollouts/ of the run folder."),
+  rollout_data_detail: z
+    .enum(["tokens", "full"])
+    .default("tokens")
+    .describe(
+      "What dumps say of each token. tokens: its text and the sampler's logprob; full: also old and reference logprobs, advantages and entropy, and when turns began and ended, so that no two runs write equal dumps.",
+    ),
   validation_data_dir: z
     .string()
     .nullable()
