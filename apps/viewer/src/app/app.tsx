@@ -79,7 +79,7 @@ export function App() {
         <ErrorBoundary fallback={(error, reset) => <Crash error={error} reset={reset} />}>
           <Switch
             fallback={
-              <Empty title="There is no such page">
+              <Empty title="There is no such page" page>
                 <a href={address([])}>All runs</a>
               </Empty>
             }

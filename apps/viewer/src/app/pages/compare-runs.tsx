@@ -109,7 +109,7 @@ export function CompareRuns(props: { runs: readonly RunSummary[] }) {
                         Remove
                       </button>
                     </Show>
-                    <CopyJson value={() => series(metric)} label={`Copy the curves of ${metric} as JSON`} />
+                    <CopyJson value={() => series(metric)} of={`the curves of ${metric}`} />
                   </div>
                 </header>
                 <Show
@@ -152,7 +152,7 @@ function ConfigTable(props: { runs: readonly RunSummary[]; configs: readonly (Re
         <h2>Where their configs differ</h2>
         <span class="soft">{differences().length}</span>
         <div class="push">
-          <CopyJson value={differences} label="Copy the config differences as JSON" />
+          <CopyJson value={differences} of="the config differences" />
         </div>
       </div>
       <Show when={differences().length > 0} fallback={<p class="soft">Their configs are equal.</p>}>

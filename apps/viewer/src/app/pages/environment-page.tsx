@@ -137,7 +137,7 @@ function ToolCard(props: { tool: ToolDetail }) {
           </div>
           <Show
             when={props.tool.latency}
-            fallback={<p class="soft small">No times: trainings write them with format 3.</p>}
+            fallback={<p class="soft small">No times: trainer.rollout_data_detail: full writes them.</p>}
           >
             {(latency) => (
               <For

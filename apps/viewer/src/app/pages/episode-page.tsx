@@ -42,11 +42,13 @@ export function EpisodePage(props: { dump: string; line: number }) {
     { keys: "t t", does: "Tokens", run: () => show("tokens") },
     { keys: "i", does: "Timeline", run: () => show("timeline") },
     { keys: "b", does: "Branches", run: () => show("branches") },
-    { keys: "g g", does: "Its group", run: () => openGroup() },
+    { keys: "u", does: "Up: its group", run: () => openGroup() },
+    { keys: "Escape", does: "Up: its group", run: () => openGroup() },
   ]);
   const openGroup = () => {
     const group = load.data()?.group;
-    if (group) go(address(["runs", id, "dumps", props.dump, "groups", group.uid]));
+    if (group?.conversations.length === 1) go(address(["runs", id, "dumps", props.dump]));
+    else if (group) go(address(["runs", id, "dumps", props.dump, "groups", group.uid]));
   };
   const views = createMemo(() => {
     const all: (readonly [View, string])[] = [

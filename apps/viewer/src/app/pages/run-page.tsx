@@ -110,7 +110,7 @@ function Curves(props: { table: MetricTable }) {
           <header>
             <h2>Success by step</h2>
             <div class="push">
-              <CopyJson value={() => props.table} label="Copy all metrics as JSON" />
+              <CopyJson value={() => props.table} of="all metrics" />
             </div>
           </header>
           <Chart series={main()} axis="step" label="Success in training and held out, by step" height={250} share />
@@ -144,7 +144,7 @@ function Findings(props: { run: string; findings: readonly Finding[] }) {
       <div class="row">
         <h2>Coach</h2>
         <div class="push">
-          <CopyJson value={() => props.findings} label="Copy the findings as JSON" />
+          <CopyJson value={() => props.findings} of="the findings" />
         </div>
       </div>
       <Show
@@ -273,7 +273,7 @@ function Config(props: { config: Record<string, unknown> | null }) {
               onInput={(event) => setSearch(event.currentTarget.value)}
             />
             <div class="push">
-              <CopyJson value={() => props.config} label="Copy the config as JSON" />
+              <CopyJson value={() => props.config} of="the config" />
             </div>
           </div>
           <dl class="keys-values mono">

@@ -65,7 +65,7 @@ export function RunPages(props: { run: string }) {
           )}
         </For>
       </nav>
-      <Switch fallback={<Empty title="There is no such page" />}>
+      <Switch fallback={<Empty title="There is no such page" page />}>
         <Match when={section() === ""}>
           <RunPage />
         </Match>
@@ -77,7 +77,9 @@ export function RunPages(props: { run: string }) {
         </Match>
         <Match when={section() === "dumps" && path()[3]}>{(dump) => <StepPage dump={dump()} />}</Match>
         <Match when={section() === "dumps"}>
-          <Empty title="No conversations are written yet">They come with the first step.</Empty>
+          <Empty title="No conversations are written yet" page>
+            They come with the first step.
+          </Empty>
         </Match>
         <Match when={section() === "prompts" && path()[3]}>{(prompt) => <PromptPage prompt={prompt()} />}</Match>
         <Match when={section() === "prompts"}>

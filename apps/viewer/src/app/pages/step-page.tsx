@@ -175,7 +175,7 @@ function StepHead(props: { dump: string; pages: GroupPages }) {
         )}
       </Show>
       <div class="push">
-        <CopyJson value={() => groupsOf(props.pages)} label="Copy the groups that are loaded as JSON" />
+        <CopyJson value={() => groupsOf(props.pages)} of="the groups that are loaded" />
       </div>
     </div>
   );

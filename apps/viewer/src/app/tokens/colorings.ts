@@ -45,6 +45,7 @@ interface Given {
 }
 
 const FULL = "Not in this dump: trainer.rollout_data_detail: full writes it.";
+const NOT_COMPUTED = "This run did not compute it.";
 const SURPRISE = [
   ["heat-0", "certain"],
   ["heat-3", "p = 50%"],
@@ -98,8 +99,20 @@ export function listColorings(given: Given): Coloring[] {
   const difference = old && rollout ? old.map((value, i) => minus(value, rollout[i]!)) : null;
   return [
     logprob("rollout", "1", "rollout", rollout, "By the sampler, as it was sampled."),
-    logprob("old", "2", "old", old, old ? "Recomputed by the trainer before the update." : FULL),
-    logprob("ref", "3", "reference", reference, reference ? "Without the adapter." : FULL),
+    logprob(
+      "old",
+      "2",
+      "old",
+      old,
+      old ? "Recomputed by the trainer before the update." : line.old_logprobs === null ? NOT_COMPUTED : FULL,
+    ),
+    logprob(
+      "ref",
+      "3",
+      "reference",
+      reference,
+      reference ? "Without the adapter." : line.ref_logprobs === null ? NOT_COMPUTED : FULL,
+    ),
     logprob("now", "4", "now", latest, latest ? "By the run's newest adapter." : "Asks the model."),
     {
       id: "difference",
@@ -122,7 +135,11 @@ export function listColorings(given: Given): Coloring[] {
       title: "Entropy",
       short: "entropy",
       values: entropy,
-      about: entropy ? "Of the whole distribution at the token, in nats." : FULL,
+      about: entropy
+        ? "Of the distribution that the token was drawn from, in nats."
+        : line.entropy === null
+          ? NOT_COMPUTED
+          : FULL,
       look: (value) => heat(value / 3),
       explain: (t) => `entropy = ${n(entropy?.[t])} nats: as open as ${n(Math.exp(entropy?.[t] ?? 0))} equal choices`,
       legend: [

@@ -9,7 +9,7 @@ import { changeQuery, place } from "../router.js";
 import { Problem } from "../ui/loaded.js";
 import { AlternativesPanel } from "./alternatives.js";
 import { type Cell, cutCells } from "./cells.js";
-import { type Coloring, listColorings, readClip } from "./colorings.js";
+import { type Coloring, type ColoringId, listColorings, readClip } from "./colorings.js";
 import { createModelClient } from "./model-client.js";
 import { meanOf, TokenLines } from "./token-lines.js";
 
@@ -124,7 +124,14 @@ export function TokenView(props: { dump: string; detail: EpisodeDetail }) {
         />
         <aside class="token-side" aria-label="The token">
           <Show when={shown()} fallback={<p class="soft">Point at a token for its numbers, click it to keep it.</p>}>
-            {(cell) => <TokenNumbers cell={cell()} colorings={colorings()} id={line().token_ids[cell().token]!} />}
+            {(cell) => (
+              <TokenNumbers
+                cell={cell()}
+                colorings={colorings()}
+                first={coloring().id}
+                id={line().token_ids[cell().token]!}
+              />
+            )}
           </Show>
           <Show when={!isStatic && selected() >= 0 && cut().cells[selected()]}>
             {(cell) => (
@@ -142,8 +149,13 @@ export function TokenView(props: { dump: string; detail: EpisodeDetail }) {
   );
 }
 
-function TokenNumbers(props: { cell: Cell; colorings: readonly Coloring[]; id: number }) {
+function TokenNumbers(props: { cell: Cell; colorings: readonly Coloring[]; first: ColoringId; id: number }) {
   const single = () => props.cell.count === 1;
+  /** What the tokens are coloured by comes first. */
+  const known = () =>
+    props.colorings
+      .filter((entry) => meanOf(entry, props.cell) !== null)
+      .sort((a, b) => Number(b.id === props.first) - Number(a.id === props.first));
   return (
     <section aria-live="polite">
       <h2 class="token-title">
@@ -155,7 +167,7 @@ function TokenNumbers(props: { cell: Cell; colorings: readonly Coloring[]; id: n
           : `${props.cell.count} tokens from ${props.cell.token}: means`}
       </p>
       <dl class="formulas">
-        <For each={props.colorings.filter((entry) => meanOf(entry, props.cell) !== null)}>
+        <For each={known()}>
           {(entry) => (
             <>
               <dt>

@@ -21,7 +21,7 @@ export function Toast() {
 }
 
 /** Copies what a view shows, as JSON. */
-export function CopyJson(props: { value: () => unknown; label?: string }) {
+export function CopyJson(props: { value: () => unknown; of?: string }) {
   const copy = async () => {
     const text = JSON.stringify(props.value() ?? null, null, 2);
     try {
@@ -32,7 +32,7 @@ export function CopyJson(props: { value: () => unknown; label?: string }) {
     }
   };
   return (
-    <button type="button" class="plain" onClick={copy} aria-label={props.label ?? "Copy this view as JSON"}>
+    <button type="button" class="plain" onClick={copy} aria-label={`Copy JSON: ${props.of ?? "this view"}`}>
       Copy JSON
     </button>
   );

@@ -40,10 +40,13 @@ export function Bones() {
   );
 }
 
-export function Empty(props: { title: string; children?: JSX.Element }) {
+/** @param props.page it is all that the page has. */
+export function Empty(props: { title: string; children?: JSX.Element; page?: boolean }) {
   return (
     <div class="empty">
-      <strong>{props.title}</strong>
+      <Show when={props.page} fallback={<strong>{props.title}</strong>}>
+        <h1>{props.title}</h1>
+      </Show>
       <div>{props.children}</div>
     </div>
   );
