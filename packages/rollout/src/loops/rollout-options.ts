@@ -9,6 +9,7 @@ import type { MultiTurnOptions } from "./agent-loop.js";
 import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
 import type { OnFailure } from "./failures.js";
 import type { Truncation } from "./fit-prompt.js";
+import type { OnRequestState } from "./state-log.js";
 
 export interface RolloutOptions {
   tokenizer: DeltaTokenizer;
@@ -55,6 +56,8 @@ export interface RolloutOptions {
   tracer?: Tracer;
   /** Called with warnings, once for each kind. */
   onWarning?: (warning: string) => void;
+  /** Called with each state that a conversation enters, once more for one that is sampled again. */
+  onState?: OnRequestState;
   /** Called with each trajectory as soon as it is judged. */
   onTrajectory?: (trajectory: Trajectory) => void;
 }
