@@ -68,8 +68,9 @@ export class RolloutGroup {
   }
 
   async run(): Promise<Sample[]> {
-    // Queue for all places first, so that a group's samples run together and its prompt is still in the cache.
-    const places = Array.from({ length: this.options.n }, () => this.slots.acquire());
+    // Queue for all places first, so that a group's samples run together and its prompt is still in the cache. Conversations
+    // that may be held elsewhere need one only when they are held here.
+    const places = Array.from({ length: this.options.n }, () => (this.options.converse ? null : this.slots.acquire()));
     try {
       return await settleAll(places.map((place, sample) => this.runSample(place, sample)));
     } finally {
@@ -78,11 +79,11 @@ export class RolloutGroup {
     }
   }
 
-  private async runSample(place: Promise<void>, sample: number): Promise<Sample> {
+  private async runSample(place: Promise<void> | null, sample: number): Promise<Sample> {
     try {
       for (let attempt = 0; ; attempt++) {
         const trace = this.openTrace(sample, attempt);
-        const ended = await this.converse(attempt === 0 ? place : this.slots.acquire(), sample, attempt, trace);
+        const ended = await this.converse(attempt === 0 ? place : null, sample, attempt, trace);
         const mayRefill = this.options.onFailure === "refill" && attempt < MOST_REFILLS && !this.options.signal.aborted;
         if (mayRefill && hasFailed(ended)) {
           this.warnOfFailure(ended);
@@ -133,6 +134,25 @@ export class RolloutGroup {
   }
 
   private async converse(
+    place: Promise<void> | null,
+    sample: number,
+    attempt: number,
+    trace: EpisodeTrace | null,
+  ): Promise<UnjudgedTrajectory> {
+    const here = () => this.converseHere(place ?? this.slots.acquire(), sample, attempt, trace);
+    const { converse, step } = this.options;
+    try {
+      if (!converse) return await here();
+      const { uid, index } = this.row;
+      const work = { row: this.row, sample, step, sampling: this.chooseSampling(sample, attempt) };
+      return { ...(await converse(work, here)), uid, rowIndex: index, sampleIndex: sample };
+    } catch (error) {
+      this.rewards.leave();
+      throw error;
+    }
+  }
+
+  private async converseHere(
     place: Promise<void>,
     sample: number,
     attempt: number,
@@ -161,9 +181,6 @@ export class RolloutGroup {
         ...recordTrajectory(this.row, sample, output, request),
         sampling: { seed, temperature, topP, topK, minP },
       };
-    } catch (error) {
-      this.rewards.leave();
-      throw error;
     } finally {
       sequence?.dispose();
       this.slots.release();
@@ -273,7 +290,7 @@ export class RolloutGroup {
     const { factory, traits } = findLoop(row, options);
     try {
       const loop = factory({
-        engine: replay ? steerEngine(engine, replay) : engine,
+        engine: replay?.steer ? steerEngine(engine, replay.steer) : engine,
         tokenizer: options.tokenizer,
         tools: options.tools,
         interactions: options.interactions ?? null,
@@ -282,11 +299,11 @@ export class RolloutGroup {
         contextLength,
         agent: options.agent ?? defaultAgentOptions,
         policyVersion: options.step,
-        sequence: replay ? replay.steer(sequence) : sequence,
+        sequence: replay?.steer ? replay.steer(sequence) : sequence,
         promptIds: prompt.ids,
         promptIsWhole: prompt.isWhole,
         request,
-        ...(replay ? { answers: replay.answers } : {}),
+        ...(replay?.answers ? { answers: replay.answers } : {}),
         ...(trace?.scope ? { trace: trace.scope } : {}),
         signal,
         onWarning: options.onWarning,
@@ -308,7 +325,10 @@ export class RolloutGroup {
   }
 }
 
-function steerEngine(engine: PolicyEngine, { steer }: ConversationReplay): AgentLoopContext["engine"] {
+function steerEngine(
+  engine: PolicyEngine,
+  steer: NonNullable<ConversationReplay["steer"]>,
+): AgentLoopContext["engine"] {
   return {
     info: engine.info,
     tokenize: (text, given) => engine.tokenize(text, given),

@@ -5,19 +5,32 @@ import type { AgentOptions } from "../agents/agent-loop-options.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { RewardAggregator, RewardFunction, RewardManager } from "../rewards/index.js";
 import type { Tracer } from "../tracing/tracer.js";
-import type { AnswerSource, MultiTurnOptions } from "./agent-loop.js";
+import type { AnswerSource, MultiTurnOptions, SamplingParams } from "./agent-loop.js";
 import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
 import type { OnFailure } from "./failures.js";
 import type { Truncation } from "./fit-prompt.js";
+import type { UnjudgedTrajectory } from "./record-trajectory.js";
 import type { OnRequestState } from "./state-log.js";
 
-/** What a conversation that is held again is given of its record. Of built-in loops. */
+/** What a conversation is given of its record. What is left out is as in any conversation. */
 export interface ConversationReplay {
   /** The trajectory's. */
   seed: number;
-  answers: AnswerSource;
-  /** What its tokens are sampled in, made of each sequence that it begins with. */
-  steer: (sequence: PolicySequence) => PolicySequence;
+  /** Of built-in loops. */
+  answers?: AnswerSource;
+  /** What its tokens are sampled in, made of each sequence that it begins with. Of built-in loops. */
+  steer?: (sequence: PolicySequence) => PolicySequence;
+}
+
+/** A conversation that is to be held, by all that decides it beside weights and environment: a value. */
+export interface ConversationWork {
+  row: DatasetRow;
+  /** Which of the row's samples it is. */
+  sample: number;
+  /** Of the training. */
+  step: number;
+  /** With the seed of this conversation. */
+  sampling: SamplingParams;
 }
 
 export interface RolloutOptions {
@@ -60,7 +73,12 @@ export interface RolloutOptions {
   agentLoops?: Registry<AgentLoopEntry>;
   /** Reward functions by `data_source`, where `reward` is null; default: built-in and registered ones. */
   rewards?: Registry<RewardFunction>;
-  /** Conversations at once. Default: as many as fit into the KV cache. */
+  /**
+   * Holds a conversation somewhere, by `holdConversation`; `here` does so in this process. What comes of it is the same wherever
+   * that is, if weights and environment are. It is judged here. Default: `here`.
+   */
+  converse?: (work: ConversationWork, here: () => Promise<UnjudgedTrajectory>) => Promise<UnjudgedTrajectory>;
+  /** Conversations at once in this process. Default: as many as fit into the KV cache. */
   concurrency?: number;
   signal?: AbortSignal;
   /** Gets a trace of each episode; default: nobody does, at no cost. */

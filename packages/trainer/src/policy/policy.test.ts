@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { losses } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
+import { holdConversation } from "@cria/rollout";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { advantages } from "../step/advantages.js";
 import { rollOut } from "../step/roll-out.js";
@@ -161,6 +162,34 @@ describe("what was trained", () => {
     expect([wrong, `${wrong}.weights`].map((name) => existsSync(name))).toEqual([false, false]);
     await full.dispose();
   });
+});
+
+it("conversations held by another policy of the same weights have the same tokens and logprobs", async () => {
+  const worker = await loadPolicy(model, { ...common, lora: { rank: 4, alpha: 8 } });
+  const rows = await task.load();
+  const alone = await rollOut(policy, task, rows, { n: 3, step: 7 });
+  let count = 0;
+  const together = await rollOut(policy, task, rows, {
+    n: 3,
+    step: 7,
+    converse: async (work, here) => {
+      if (count++ % 3 === 2) return here();
+      return holdConversation(worker.engine, structuredClone(work), {
+        ...(await task.open(worker)),
+        tokenizer: worker.tokenizer,
+      });
+    },
+  });
+  expect(count).toBe(6);
+  const describeAll = (groups: typeof alone) =>
+    groups.trajectories.map(({ tokenIds, rolloutLogprobs, responseMask, reward }) => ({
+      tokenIds,
+      rolloutLogprobs,
+      responseMask,
+      reward,
+    }));
+  expect(describeAll(together)).toEqual(describeAll(alone));
+  await worker.dispose();
 });
 
 describe("the reference", () => {
