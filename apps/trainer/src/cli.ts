@@ -21,6 +21,7 @@ import { serveCommand, serveNotes } from "./commands/serve.js";
 import { sftCommand, sftNotes } from "./commands/sft.js";
 import { showCommand, showNotes } from "./commands/show.js";
 import { trainCommand } from "./commands/train.js";
+import { viewCommand, viewNotes } from "./commands/view.js";
 import { watchCommand, watchNotes } from "./commands/watch.js";
 import { connectAgents } from "./connect-agents.js";
 
@@ -56,6 +57,7 @@ const main = defineCommand({
     (the same command again goes on from the newest checkpoint, after Ctrl-C, a crash or a power cut)
     cria show <run folder> --step 20 --worst 5       conversations: what was sampled, calls, errors, rewards part by part
     cria show <run folder> --filter 'reward<1 && tool_errors>0'
+    cria view                                        look at runs in the browser: curves, groups, conversations, tokens, live
     cria coach <run folder>                          what is wrong with it: evidence, and what to change
     cria watch <run folder>                          on the whole screen while it trains: curves, groups, a conversation
     cria runs                                        all runs; also compare A B, resume RUN, remove RUN
@@ -88,6 +90,7 @@ training saves what is done first.
     data: dataCommand,
     rollout: rolloutCommand,
     show: showCommand,
+    view: viewCommand,
     coach: coachCommand,
     watch: watchCommand,
     runs: runsCommand,
@@ -103,6 +106,7 @@ connectAgents();
 // What stands below a command's options in its help.
 await runProgram(main, {
   show: showNotes,
+  view: viewNotes,
   watch: watchNotes,
   runs: runsNotes,
   rescore: rescoreNotes,
