@@ -34,7 +34,7 @@ const actions: Record<string, (paths: string[], given: Given, signal: AbortSigna
   async compare(paths, { json }) {
     const comparison = await compareRuns(takePaths("compare", paths, 2) as [string, string]);
     if (json) console.log(JSON.stringify(comparison));
-    else for (const line of drawComparison(comparison, findWidth())) console.log(line);
+    else console.log(drawComparison(comparison, findWidth()).join("\n"));
   },
   async resume(paths, { json }, signal) {
     const loaded = await loadRunConfig(takePaths("resume", paths, 1)[0]!);
@@ -73,7 +73,7 @@ async function list(folders: string[] | undefined, json: boolean): Promise<void>
   runs.sort((a, b) => (b.updatedAt ?? 0) - (a.updatedAt ?? 0));
   if (json) console.log(JSON.stringify(runs));
   else if (runs.length === 0) console.log(`no runs in ${(folders ?? ["runs"]).join(", ")}: cria train makes them`);
-  else for (const line of drawRuns(runs, findWidth())) console.log(line);
+  else console.log(drawRuns(runs, findWidth()).join("\n"));
 }
 
 function takePaths(action: string, paths: readonly string[], count: number): readonly string[] {

@@ -4,7 +4,7 @@ import { findRuns } from "../runs/find-runs.js";
 import { RunReader } from "../runs/run-reader.js";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintableLine } from "../terminal/printable-text.js";
-import { wrapText } from "../terminal/wrap-text.js";
+import { cutLeft, wrapText } from "../terminal/wrap-text.js";
 import { checkRunFolder } from "./check-run-folder.js";
 
 /** A metric of two runs, at the last line of each that has it. */
@@ -57,7 +57,7 @@ export function drawComparison({ runs, metrics, config }: RunComparison, width: 
   const format = (value: number | null) => (value === null ? "" : String(Number(value.toPrecision(4))));
   const share = (value: number | null) => (value === null ? "" : value.toFixed(3));
   const rows: [string, string, string][] = [
-    ["", ...(runs.map(({ path }) => makePrintableLine(path)) as [string, string])],
+    ["", ...(runs.map(({ path }) => cutLeft(makePrintableLine(path), Math.floor(width / 4))) as [string, string])],
     ["status", runs[0].status, runs[1].status],
     ["step", `${runs[0].step}`, `${runs[1].step}`],
     ["success before", share(runs[0].before), share(runs[1].before)],

@@ -2,7 +2,7 @@ import type { RunStatus, RunSummary } from "@cria/viewer/api";
 import { drawSparkline } from "../demo/draw-chart.js";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintableLine } from "../terminal/printable-text.js";
-import { wrapText } from "../terminal/wrap-text.js";
+import { cutLeft, wrapText } from "../terminal/wrap-text.js";
 
 const paint: Record<RunStatus, (text: string) => string> = {
   running: pc.cyan,
@@ -18,7 +18,7 @@ const EIGHT_HOURS = 8 * 3600;
 /** Runs as a table: status, steps, success before and after with its curve, age, model. */
 export function drawRuns(runs: readonly RunSummary[], width: number, now = Date.now()): string[] {
   const rows = runs.map((run) => [
-    makePrintableLine(run.path),
+    cutLeft(makePrintableLine(run.path), Math.max(12, width - 60)),
     run.status,
     run.total === null ? `${run.step}` : `${run.step}/${run.total}`,
     `${formatShare(run.before)} → ${formatShare(run.after)}`,

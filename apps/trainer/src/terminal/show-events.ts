@@ -89,13 +89,15 @@ function describeStep({ work, metrics, heldOut }: StepEvent, curve: number[]): s
   if (success !== undefined) curve.push(success);
   const calls = metrics["tool_call_counts/mean"] ?? 0;
   const drawn = process.stderr.isTTY && curve.length > 1 ? `${drawSparkline(curve.slice(-CURVE))} ` : "";
-  return [
-    `${drawn}reward ${show("critic/rewards/mean", 3)}`,
+  const facts = [
+    // Where they are one number, one is enough: terminals are narrow.
+    ...(metrics["critic/rewards/mean"] === success ? [] : [`reward ${show("critic/rewards/mean", 3)}`]),
     `success ${show("reward/score/mean", 2)}${last}`,
     ...(calls > 0 ? [`tools ${(100 * (1 - (metrics["agent_loop/tool_error_rate"] ?? 0))).toFixed(0)} %`] : []),
     speed,
     `grad ${(metrics["actor/grad_norm"] ?? 0).toFixed(2)}`,
-  ].join(" · ");
+  ];
+  return drawn + facts.join(" · ");
 }
 
 function describeValidation({ success, loss, failed, conversations }: ValidatedEvent): string {

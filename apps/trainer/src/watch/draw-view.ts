@@ -18,6 +18,7 @@ export interface DrawViewOptions {
   scroll: number;
 }
 
+const FINE = pc.green("the coach sees nothing wrong");
 const DOTS = "⠀⣀⣤⣶⣿";
 
 /** A screen full of a run: exactly `height` lines, none wider than `width`. */
@@ -34,7 +35,7 @@ export function drawView(view: RunView, { width, height, pane, scroll }: DrawVie
 }
 
 function drawHead({ summary, live }: RunView, width: number): string[] {
-  const { path, status, step, total, model, before, after } = summary;
+  const { path, status, step, total, model, before, after, trouble } = summary;
   const share = total ? Math.min(1, step / total) : 0;
   const filled = Math.round(share * 20);
   const bar = pc.cyan("█".repeat(filled)) + pc.dim("░".repeat(20 - filled));
@@ -46,7 +47,7 @@ function drawHead({ summary, live }: RunView, width: number): string[] {
         ...(live.conversations.waitingForTools > 0 ? [`${live.conversations.waitingForTools} wait for tools`] : []),
         `ETA ${live.eta === null ? "?" : formatSeconds(live.eta)}`,
       ]
-    : [status];
+    : [status, ...(trouble === null ? [] : [pc.red(makePrintableLine(trouble))])];
   const success = `success ${before?.toFixed(3) ?? "?"} → ${after?.toFixed(3) ?? "?"}`;
   return [
     `${pc.bold(makePrintableLine(path))}  ${pc.dim(makePrintableLine(model ?? ""))}`,
@@ -59,17 +60,16 @@ type DrawPane = (view: RunView, width: number, room: number) => string[];
 
 const bodies: Record<Pane, DrawPane> = {
   overview(view, width, room) {
-    const height = Math.max(3, Math.min(10, room - 10));
     const half = Math.floor((width - 2) / 2);
+    const height = Math.max(2, Math.min(8, room - 10));
     const left = drawCurve(view, ["reward/score/mean", "critic/score/mean"], "success in training", half, height);
     const right = drawCurve(view, ["actor/pg_loss", "train/loss"], "loss", half, height);
-    const curves = left.map((line, i) => `${line}  ${right[i] ?? ""}`);
+    const curves = left.map((line, i) => `${line}  ${right[i]}`);
     const [first] = view.findings;
-    const finding = first ? describeProblem(first, null, width) : pc.green("the coach sees nothing wrong");
-    const tools = drawToolLine(view);
+    const finding = first ? describeProblem(first, null, width).split("\n").slice(0, 3) : [FINE];
+    const end = [...drawSampleLine(view), ...drawToolLine(view), ...finding];
     const strips = drawStrips(view, width);
-    const used = curves.length + tools.length + 3;
-    return [...curves, ...strips.slice(0, Math.max(1, room - used - 3)), ...tools, ...finding.split("\n").slice(0, 3)];
+    return [...curves, ...strips.slice(0, Math.max(1, room - curves.length - end.length)), ...end];
   },
   groups: (view, width) => drawStrips(view, width),
   conversation({ newest }, width) {
@@ -101,7 +101,7 @@ const bodies: Record<Pane, DrawPane> = {
     ];
   },
   findings({ findings, summary }, width) {
-    if (findings.length === 0) return [pc.green("the coach sees nothing wrong")];
+    if (findings.length === 0) return [FINE];
     return findings.flatMap((finding) => [...describeProblem(finding, summary.path, width).split("\n"), ""]);
   },
 };
@@ -141,6 +141,16 @@ function drawStrips({ newest }: RunView, width: number): string[] {
     return `${pc.dim(name)} ${mean === null ? " none" : mean.toFixed(2).padStart(5)} ${rewards.slice(0, room).map(mark).join("")}`;
   });
   return [pc.bold(title), ...groups];
+}
+
+/** What the conversation to read said last, and what it got for it. */
+function drawSampleLine({ newest }: RunView): string[] {
+  if (!newest?.sample) return [];
+  const { messages, prompt_messages, reward } = newest.sample;
+  const said = messages.slice(prompt_messages).findLast(({ role }) => role === "assistant")?.content ?? "";
+  return [
+    `${pc.bold("worst")} (reward ${Number((reward ?? 0).toPrecision(3))}): ${makePrintableLine(said.slice(0, 400))}`,
+  ];
 }
 
 function drawToolLine({ rows, newest }: RunView): string[] {

@@ -69,7 +69,8 @@ export async function watchAsLines(
     const view = await reader.refresh();
     // A run that went on from an earlier step has fewer of them.
     if (view.rows.length < written) written = 0;
-    for (const row of view.rows.slice(written))
+    // Before the first step there is a line with nothing but its number, where nothing is held out.
+    for (const row of view.rows.slice(written).filter(({ size }) => size > 1))
       write(json ? JSON.stringify(Object.fromEntries(row)) : describeRow(row, view));
     written = view.rows.length;
     if (view.summary.status !== "running" || signal.aborted) return;
