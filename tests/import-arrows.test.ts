@@ -112,6 +112,7 @@ const floors = [
   "rewards",
   "trackers",
   "hub",
+  "live",
 ].concat([
   "checkpoints",
   "events",

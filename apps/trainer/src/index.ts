@@ -52,7 +52,6 @@ export type {
   OpenedRun,
   PartialConfig,
   PolicyScoreOptions,
-  Problem,
   ProblemEvent,
   ProgressEvent,
   Report,

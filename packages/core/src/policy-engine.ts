@@ -247,6 +247,8 @@ export interface TrainResult {
   lossTokens: number;
   /** Tokens that went through the network, padding and shared prefixes counted once. */
   evaluatedTokens: number;
+  /** Of these, what only fills up rows to a common length. */
+  paddingTokens: number;
   microBatches: number;
 }
 

@@ -1,4 +1,4 @@
-import type { Problem } from "./diagnose/find-problems.js";
+import type { Finding } from "./diagnose/finding.js";
 import type { StepMetrics } from "./step-metrics.js";
 
 /** Work that takes seconds to hours and can say how far it is. */
@@ -73,10 +73,10 @@ export interface NoticeEvent {
   text: string;
 }
 
-/** The run is seen to learn nothing; it comes once. */
+/** Something is wrong with the run; it comes once for each rule. */
 export interface ProblemEvent {
   type: "problem";
-  problem: Problem;
+  problem: Finding;
   /** The run folder. */
   runPath: string;
 }

@@ -28,7 +28,11 @@ export { type TrainConfig, trainConfigSchema } from "./config/train-config.js";
 export { listIgnoredKeys } from "./config/verl/ignored-keys.js";
 export { findRenamed, listRenamedKeys } from "./config/verl/renamed-keys.js";
 export { setAsideForeignKeys } from "./config/verl/set-aside-keys.js";
-export type { Problem } from "./diagnose/find-problems.js";
+export { diagnoseRun } from "./diagnose/diagnose-run.js";
+export { findProblems } from "./diagnose/find-problems.js";
+export type { Evidence, Finding, Severity } from "./diagnose/finding.js";
+export { describeRules } from "./diagnose/rules.js";
+export type { RunContext } from "./diagnose/run-history.js";
 export type {
   FilteredEvent,
   NoticeEvent,
@@ -48,6 +52,7 @@ export {
   fetchModel,
   fetchTrainAddresses,
 } from "./hub/fetch-addresses.js";
+export { type LivePhase, type LiveState, readLiveState } from "./live/live-state.js";
 export { type Batch, type BatchScores, type MakeBatchOptions, makeBatch } from "./policy/batch.js";
 export { Generation } from "./policy/generation.js";
 export { loadConfiguredModel } from "./policy/load-configured-model.js";

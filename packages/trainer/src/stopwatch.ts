@@ -3,7 +3,11 @@ export class Stopwatch {
   private readonly started = performance.now();
   private readonly spent: Record<string, number> = {};
 
+  /** @param onWork told of each piece of work as it begins. */
+  constructor(private readonly onWork?: (name: string) => void) {}
+
   async time<T>(name: string, work: () => Promise<T>): Promise<T> {
+    this.onWork?.(name);
     const start = performance.now();
     try {
       return await work();
@@ -13,6 +17,7 @@ export class Stopwatch {
   }
 
   timeSync<T>(name: string, work: () => T): T {
+    this.onWork?.(name);
     const start = performance.now();
     const result = work();
     this.add(name, start);

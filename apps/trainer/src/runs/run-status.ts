@@ -1,22 +1,8 @@
 import { join, resolve } from "node:path";
-import { isAlive, RunLock } from "@cria/trainer";
+import { RunLock, readLiveState } from "@cria/trainer";
 import type { LiveState, RunStatus } from "@cria/viewer/api";
 import { z } from "zod";
 import { readSmallJson } from "./read-small-json.js";
-
-const number = z.number();
-const liveStateSchema = z.object({
-  at: number,
-  process: number,
-  step: number,
-  total: number,
-  phase: z.enum(["loading", "rollout", "scoring", "training", "validation", "saving", "idle"]),
-  conversations: z.object({ done: number, generating: number, waitingForTools: number, total: number }),
-  tokensPerSecond: number,
-  seconds: z.object({ rollout: number, scoring: number, training: number, validation: number, other: number }),
-  waitingForTools: number,
-  eta: number.nullable(),
-});
 
 const endSchema = z.object({ status: z.enum(["ended", "failed", "interrupted"]), error: z.string().nullish() });
 
@@ -25,8 +11,8 @@ const FRESH = 30_000;
 
 /** What a run does now; null when nothing trains it. */
 export async function readLive(path: string, now = Date.now()): Promise<LiveState | null> {
-  const { data } = liveStateSchema.safeParse(await readSmallJson(join(path, "live.json")));
-  return data && Math.abs(now - data.at) < FRESH && isAlive(data.process) ? data : null;
+  const live = await readLiveState(path);
+  return live && Math.abs(now - live.at) < FRESH ? live : null;
 }
 
 export interface StatusFacts {

@@ -1,22 +1,31 @@
-import type { Problem } from "@cria/trainer";
+import type { Evidence, Finding, Severity } from "@cria/trainer";
 import { colors as pc } from "./colors.js";
+import { makePrintable } from "./printable-text.js";
 import { quoteWord } from "./quote-word.js";
 import { wrapParagraph } from "./wrap-text.js";
 
+const paint: Record<Severity, (text: string) => string> = { high: pc.red, medium: pc.yellow, low: pc.cyan };
+
 /**
- * A problem as a paragraph, with the command that shows a conversation that has it.
+ * A finding of the coach as a paragraph, with the command that shows a conversation that has it.
  * @param runPath null where the run keeps no conversations.
  */
 export function describeProblem(
-  { seen, cause, remedy, step, filter }: Problem,
+  { rule, severity, sentence, remedy, evidence }: Finding,
   runPath: string | null,
   width: number,
 ): string {
-  const lines = wrapParagraph(
-    `${pc.yellow("this run does not learn.")} ${seen}. Likely cause: ${cause}. ${remedy}.`,
-    width,
-  );
-  if (runPath === null) return lines.join("\n");
-  const words = ["cria", "show", runPath, "--step", `${step}`, ...(filter ? ["--filter", filter] : []), "--worst", "1"];
-  return [...lines, `  see one: ${words.map(quoteWord).join(" ")}`].join("\n");
+  // Names of tools and reward parts may be anybody's text.
+  const text = makePrintable(`${sentence} ${remedy}`);
+  const lines = wrapParagraph(`${paint[severity](`${severity} ${rule}:`)} ${text}`, width);
+  const [first] = evidence;
+  if (runPath === null || first === undefined) return lines.join("\n");
+  return [...lines, `  see one: ${describeEvidence(first, runPath)}`].join("\n");
+}
+
+/** The command that shows the worst of the conversations. */
+export function describeEvidence({ dump, filter }: Evidence, runPath: string): string {
+  const [, validation, step = dump] = /^(validation-)?(\d+)$/.exec(dump) ?? [];
+  const words = ["cria", "show", runPath, ...(validation ? ["--validation"] : []), "--step", step];
+  return [...words, ...(filter ? ["--filter", filter] : []), "--worst", "1"].map(quoteWord).join(" ");
 }

@@ -175,6 +175,7 @@ export class FakeEngine implements PolicyEngine, FakeHost {
       metrics: outputs.metrics ?? {},
       lossTokens: logprobs.length,
       evaluatedTokens: batch.reduce((sum, sequence) => sum + sequence.tokenIds.length, 0),
+      paddingTokens: 0,
       microBatches: 1,
     };
   }

@@ -50,6 +50,7 @@ export class FakeValueEngine implements ValueEngine {
       metrics: outputs.metrics ?? {},
       lossTokens: values.length,
       evaluatedTokens: batch.reduce((sum, sequence) => sum + sequence.tokenIds.length, 0),
+      paddingTokens: 0,
       microBatches: 1,
     };
   }

@@ -18,6 +18,8 @@ export interface PlannedMicroBatch {
    * tokens share one.
    */
   scores: Int32Array;
+  /** What only fills up its rows. */
+  paddingTokens: number;
 }
 
 export interface PlanOptions {
@@ -122,6 +124,7 @@ function buildMicroBatch(rows: PackedRow[], kept: readonly KeptSequence[], optio
     sequenceIndices: Int32Array.from(sequenceIndices),
     offsets: Int32Array.from(offsets),
     scores: Int32Array.from(scores),
+    paddingTokens: size - rows.reduce((sum, row) => sum + row.length, 0),
   };
 }
 

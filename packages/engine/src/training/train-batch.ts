@@ -41,6 +41,7 @@ export async function trainBatch(
     metrics: {},
     lossTokens: totals.tokens,
     evaluatedTokens: 0,
+    paddingTokens: 0,
     microBatches: 0,
   };
   const plans = planMicroBatches(sequences, {
@@ -67,6 +68,7 @@ export async function trainBatch(
       for (const [name, value] of Object.entries(outputs.metrics ?? {}))
         result.metrics[name] = (result.metrics[name] ?? 0) + value;
       result.evaluatedTokens += plan.native.rows * plan.native.rowLength;
+      result.paddingTokens += plan.paddingTokens;
       result.microBatches++;
     }
     if (optimizer && plans.length > 0) result.gradNorm = await takeStep(native, optimizer);

@@ -6,10 +6,13 @@ import { FilterMistake, type FilterToken, scanFilter } from "./scan-filter.js";
 /** Whether a conversation is wanted. */
 export type Filter = (line: DumpLine) => boolean;
 
+/** What reads a field, by its name, from what is known of a conversation. */
+export type BindField<T> = (name: string) => (item: T) => FilterValue;
+
 /** A value of each conversation: a field, or the same for all. */
-interface Operand {
+interface Operand<T> {
   type: FilterType | "null";
-  read: (line: DumpLine) => FilterValue;
+  read: (item: T) => FilterValue;
   start: number;
   end: number;
   /** As written. */
@@ -34,9 +37,18 @@ const DEEPEST = 200;
  * @throws ConfigError that points at the place of the mistake, and names the nearest field.
  */
 export function parseFilter(source: string, subject = "filter"): Filter {
+  return parseFilterOf(source, readField, subject);
+}
+
+/**
+ * The same for other things than lines of dumps: rows of an index, for example.
+ * @param bind is asked once for each field that the filter names.
+ * @throws ConfigError
+ */
+export function parseFilterOf<T>(source: string, bind: BindField<T>, subject = "filter"): (item: T) => boolean {
   try {
     if (source.length > LONGEST) throw new FilterMistake(`at most ${LONGEST} characters`, 0, 1);
-    return new FilterParser(source, scanFilter(source)).parse();
+    return new FilterParser(source, scanFilter(source), bind).parse();
   } catch (mistake) {
     if (!(mistake instanceof FilterMistake)) throw mistake;
     throw new ConfigError("is not a filter", {
@@ -48,6 +60,8 @@ export function parseFilter(source: string, subject = "filter"): Filter {
     });
   }
 }
+
+type Test<T> = (item: T) => boolean;
 
 /** Other languages' words for operators. */
 const operatorWords = new Map([
@@ -72,39 +86,40 @@ function pointAt(source: string, { start, end }: FilterMistake): string {
 }
 
 /** Recursive descent: or, and, not, comparison. */
-class FilterParser {
+class FilterParser<T> {
   private at = 0;
   private depth = 0;
 
   constructor(
     private readonly source: string,
     private readonly tokens: readonly FilterToken[],
+    private readonly bind: BindField<T>,
   ) {}
 
-  parse(): Filter {
+  parse(): Test<T> {
     const filter = this.parseOr();
     const rest = this.peek();
     if (rest.kind !== "end") throw this.miss("&&, || or the end", rest);
     return filter;
   }
 
-  private parseOr(): Filter {
+  private parseOr(): Test<T> {
     const parts = this.parseList("||", () => this.parseAnd());
     return parts.length === 1 ? parts[0]! : (line) => parts.some((part) => part(line));
   }
 
-  private parseAnd(): Filter {
+  private parseAnd(): Test<T> {
     const parts = this.parseList("&&", () => this.parseNot());
     return parts.length === 1 ? parts[0]! : (line) => parts.every((part) => part(line));
   }
 
-  private parseList(operator: string, parse: () => Filter): Filter[] {
+  private parseList(operator: string, parse: () => Test<T>): Test<T>[] {
     const parts = [parse()];
     while (this.take(operator)) parts.push(parse());
     return parts;
   }
 
-  private parseNot(): Filter {
+  private parseNot(): Test<T> {
     const token = this.peek();
     if (++this.depth > DEEPEST) throw this.miss(`at most ${DEEPEST} parentheses and ! inside each other`, token);
     try {
@@ -123,7 +138,7 @@ class FilterParser {
     }
   }
 
-  private parseComparison(): Filter {
+  private parseComparison(): Test<T> {
     const left = this.parseOperand();
     const operator = this.peek();
     const compare = comparisons.get(operator.text);
@@ -135,13 +150,13 @@ class FilterParser {
   }
 
   /** A field without a comparison: whether it is true. */
-  private readTruth({ type, read, start, end, text }: Operand): Filter {
+  private readTruth({ type, read, start, end, text }: Operand<T>): Test<T> {
     if (type === "boolean" || type === "any") return (line) => Boolean(read(line));
     const example = type === "number" ? `${text} > 0` : `${text} ~ "error"`;
     throw new FilterMistake(`a comparison, for example ${example}`, start, end);
   }
 
-  private parseOperand(): Operand {
+  private parseOperand(): Operand<T> {
     const token = this.peek();
     this.at++;
     const { start, end, text } = token;
@@ -155,7 +170,7 @@ class FilterParser {
     }
     if (text === "true" || text === "false") return { type: "boolean", read: () => text === "true", start, end, text };
     if (text === "null") return { type: "null", read: () => null, start, end, text };
-    return { ...findField(token), start, end, text };
+    return { type: findType(token), read: this.bind(text), start, end, text };
   }
 
   private peek(): FilterToken {
@@ -174,14 +189,22 @@ class FilterParser {
   }
 }
 
-function findField({ text, start, end }: FilterToken): Pick<Operand, "type" | "read"> {
+/** @param name of a field that there is. */
+function readField(name: string): (line: DumpLine) => FilterValue {
+  const field = filterFields.get(name);
+  if (field) return field.read;
+  const [family, ...rest] = name.split(".");
+  return (line) => filterFamilies.get(family!)!(line, rest.join("."));
+}
+
+/** @throws FilterMistake for a name that is no field. */
+function findType({ text, start, end }: FilterToken): FilterType {
   const field = filterFields.get(text);
-  if (field) return field;
-  const [family, ...rest] = text.split(".");
-  const read = filterFamilies.get(family!);
-  const name = rest.join(".");
-  if (read && name !== "") return { type: "any", read: (line) => read(line, name) };
-  if (read) throw new FilterMistake(`a name after it: ${family}.<name>`, start, end);
+  if (field) return field.type;
+  const [family, name = ""] = text.split(".");
+  const isFamily = filterFamilies.has(family!);
+  if (isFamily && name !== "") return "any";
+  if (isFamily) throw new FilterMistake(`a name after it: ${family}.<name>`, start, end);
   const operator = operatorWords.get(text.toLowerCase());
   if (operator) throw new FilterMistake(operator, start, end);
   const known = [...filterFields.keys(), ...[...filterFamilies.keys()].map((key) => `${key}.<name>`)];
@@ -211,9 +234,11 @@ const comparisons = new Map<string, (a: FilterValue, b: FilterValue) => boolean>
   ["!~", (text, part) => !contains(text, part)],
 ]);
 
+type Typed = Pick<Operand<never>, "type" | "text" | "start" | "end">;
+
 /** @throws FilterMistake when a comparison would never hold, or always. */
-function checkTypes(left: Operand, operator: FilterToken, right: Operand): void {
-  const describe = ({ type, text }: Operand) => `${text} is ${type === "text" ? "a text" : `a ${type}`}`;
+function checkTypes(left: Typed, operator: FilterToken, right: Typed): void {
+  const describe = ({ type, text }: Typed) => `${text} is ${type === "text" ? "a text" : `a ${type}`}`;
   if (operator.text.endsWith("~")) {
     if (right.type === "text" && (left.type === "text" || left.type === "any")) return;
     const wrong = left.type === "text" || left.type === "any" ? right : left;

@@ -21,7 +21,7 @@ export type { ConversationReplay, RolloutOptions } from "./rollout-options.js";
 export { type EndedRollouts, runRollouts, startRollouts } from "./run-rollouts.js";
 export type { ToolOutcome } from "./run-tool-call.js";
 export { Semaphore } from "./semaphore.js";
-export { createAgentLog, createRequestLog, StateLog } from "./state-log.js";
+export { createAgentLog, createRequestLog, type OnRequestState, StateLog } from "./state-log.js";
 export { takeTurn } from "./take-turn.js";
 export { ToolAgentLoop } from "./tool-agent-loop.js";
 export { listToolSchemas, selectTools, ToolSession } from "./tool-session.js";

@@ -47,11 +47,12 @@ type LoopMeasure = "generate_s" | "tool_s" | "interaction_s" | "prefill_tokens" 
 /**
  * Names in `Trajectory.metrics`. What tools and interactions return stands under their own names, added up over their
  * answers, and can hide no counter of the loop: `tool/<tool>/<metric>`, beside the number of answers, `tool_answers/<tool>`, and of
- * errors, `tool_errors/<tool>`.
+ * errors, `tool_errors/<tool>`, and the seconds that its calls took, `tool_s/<tool>`.
  */
 export type LoopMetric =
   | (typeof loopCounters)[number]
   | LoopMeasure
   | `tool_errors/${string}`
+  | `tool_s/${string}`
   | `${"tool" | "interaction"}_answers/${string}`
   | `${"tool" | "interaction"}/${string}/${string}`;

@@ -138,7 +138,7 @@ export class RolloutGroup {
     attempt: number,
     trace: EpisodeTrace | null,
   ): Promise<UnjudgedTrajectory> {
-    const request = createRequestLog();
+    const request = createRequestLog(this.options.onState);
     await place;
     let sequence: PolicySequence | undefined;
     try {

@@ -9,6 +9,7 @@ import type { AnswerSource, MultiTurnOptions } from "./agent-loop.js";
 import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
 import type { OnFailure } from "./failures.js";
 import type { Truncation } from "./fit-prompt.js";
+import type { OnRequestState } from "./state-log.js";
 
 /** What a conversation that is held again is given of its record. Of built-in loops. */
 export interface ConversationReplay {
@@ -66,6 +67,8 @@ export interface RolloutOptions {
   tracer?: Tracer;
   /** Called with warnings, once for each kind. */
   onWarning?: (warning: string) => void;
+  /** Called with each state that a conversation enters, once more for one that is sampled again. */
+  onState?: OnRequestState;
   /** Called with each trajectory as soon as it is judged. */
   onTrajectory?: (trajectory: Trajectory) => void;
 }

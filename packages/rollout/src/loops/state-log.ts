@@ -26,8 +26,11 @@ export class StateLog<State extends string> {
   constructor(
     private readonly edges: Edges<State>,
     initial: State,
+    /** Told of each state as it is entered; `before` is null for the first. */
+    private readonly onState?: (state: State, before: State | null) => void,
   ) {
     this.transitions = [{ state: initial, at: now() }];
+    onState?.(initial, null);
   }
 
   get state(): State {
@@ -45,7 +48,9 @@ export class StateLog<State extends string> {
         received: state,
       });
     }
+    const before = this.state;
     this.transitions.push({ state, at: now() });
+    this.onState?.(state, before);
   }
 }
 
@@ -53,8 +58,10 @@ export function createAgentLog(): StateLog<AgentState> {
   return new StateLog(agentEdges, "pending");
 }
 
-export function createRequestLog(): StateLog<RequestState> {
-  return new StateLog(requestEdges, "pending");
+export type OnRequestState = (state: RequestState, before: RequestState | null) => void;
+
+export function createRequestLog(onState?: OnRequestState): StateLog<RequestState> {
+  return new StateLog(requestEdges, "pending", onState);
 }
 
 /** Milliseconds since 1970 that never run backwards within a process. */

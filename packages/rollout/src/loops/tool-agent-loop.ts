@@ -272,7 +272,9 @@ export class ToolAgentLoop implements AgentLoop {
       const text = `error: only ${multiTurn.maxParallelCalls} calls at a time; this one was not run`;
       return { text, reward: 0, metrics: {} };
     }
+    const startedAt = now();
     const outcome = await traceTool(this.context.trace, call, () => tools.call(call));
+    if (this.context.tools.has(call.name)) this.addMetric(`tool_s/${call.name}`, (now() - startedAt) / 1000);
     // At once, before other conversations have their turns: hundreds of megabytes would wait in memory.
     const limits = {
       maxTokens: multiTurn.maxToolResponseLength,

@@ -2,6 +2,7 @@ import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 
 import { guardWrite, type ModelInfo, writeFileAtomically } from "@cria/core";
+import { readMetricLines, readStep } from "../step-metrics.js";
 import { describeMachine } from "./machine.js";
 import { describeModelFile, type ModelFile } from "./model-file.js";
 
@@ -38,10 +39,7 @@ export class RunFolder {
 
   /** The metrics of steps and validations that were written; none where there is no such file. */
   async readMetrics(): Promise<Record<string, number>[]> {
-    const lines = (await readFile(this.file("metrics.jsonl"), "utf8").catch(() => "")).split("\n");
-    return lines
-      .filter((line) => Number.isFinite(readStep(line)))
-      .map((line) => JSON.parse(line) as Record<string, number>);
+    return readMetricLines(this.file("metrics.jsonl"));
   }
 
   file(...parts: string[]): string {
@@ -111,15 +109,6 @@ export function writeLines(path: string, rows: readonly unknown[]): Promise<void
 /** Writes to a temporary name, syncs, renames: a reader never meets half a file. @throws DataError */
 export function writeAtomically(path: string, text: string): Promise<void> {
   return guardRunWrite(path, () => writeFileAtomically(path, text));
-}
-
-/** The step of a line of metrics; a line that a kill cut short belongs to none. */
-function readStep(line: string): number {
-  try {
-    return (JSON.parse(line) as Record<string, number>)["training/global_step"] ?? Number.POSITIVE_INFINITY;
-  } catch {
-    return Number.POSITIVE_INFINITY;
-  }
 }
 
 /** For what lies in a run folder: errors of the file system say what to do. @throws DataError */

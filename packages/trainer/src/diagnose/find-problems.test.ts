@@ -1,15 +1,53 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseFilter } from "@cria/rollout";
 import { describe, expect, it } from "vitest";
+import { listLeaves } from "../config/check-config.js";
+import { trainConfigSchema } from "../config/train-config.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { findProblems } from "./find-problems.js";
+import { describeRules, rules } from "./rules.js";
 
-const readRun = (name: string): StepMetrics[] =>
-  readFileSync(join(import.meta.dirname, "..", "..", "fixtures", "healthy-runs", `${name}.jsonl`), "utf8")
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line) as StepMetrics);
+const folder = join(import.meta.dirname, "..", "..", "fixtures", "runs");
+
+/** What fixtures/runs/record-runs.mjs wrote: a list, or a value that never changes, by metric. */
+interface RecordedRun {
+  config: unknown;
+  lines: number;
+  columns: Record<string, (number | null)[] | number>;
+}
+
+function readRun(kind: "healthy" | "ailing", name: string): { config: unknown; history: StepMetrics[] } {
+  const { config, lines, columns } = JSON.parse(
+    readFileSync(join(folder, kind, `${name}.json`), "utf8"),
+  ) as RecordedRun;
+  const history = Array.from({ length: lines }, (_, i) =>
+    Object.fromEntries(
+      Object.entries(columns).flatMap(([name, column]) => {
+        const value = typeof column === "number" ? column : column[i];
+        return value === null || value === undefined ? [] : [[name, value]];
+      }),
+    ),
+  );
+  return { config, history };
+}
+
+const list = (kind: "healthy" | "ailing") =>
+  readdirSync(join(folder, kind))
+    .map((file) => file.replace(/\.json$/, ""))
+    .sort();
+
+describe("runs that learn", () => {
+  it.each(list("healthy"))("nothing is said of %s at any step, nor of its end alone", (name) => {
+    const { config, history } = readRun("healthy", name);
+    expect(history.length).toBeGreaterThan(30);
+    const context = { hasTools: name !== "code-game", config, fewest: 3 };
+    for (let length = 1; length <= history.length; length++) {
+      expect(findProblems(history.slice(0, length), context), `the first ${length}`).toEqual([]);
+      expect(findProblems(history.slice(length - 1), context), `from ${length}`).toEqual([]);
+    }
+  });
+});
 
 /** A step in which no conversation has an advantage. */
 const silent = (step: number, more: StepMetrics = {}): StepMetrics => ({
@@ -26,96 +64,157 @@ const silent = (step: number, more: StepMetrics = {}): StepMetrics => ({
   ...more,
 });
 const makeRun = (more: StepMetrics = {}, steps = 5) => Array.from({ length: steps }, (_, i) => silent(i + 1, more));
-const options = { hasTools: true };
 const learning = { "critic/advantages/max": 1.5, "critic/rewards/frac_zero_std": 0.5 };
+const options = { hasTools: true };
 
-describe("rules about runs that cannot learn", () => {
-  // Both were trained with the committed examples and `trainer.test_freq=10`; see README.md beside the files.
-  it.each(["calculator", "code-game"])("say nothing of %s at any step, nor of its end alone", (name) => {
-    const history = readRun(name);
-    expect(history.length).toBeGreaterThan(30);
-    for (let length = 1; length <= history.length; length++)
-      for (const hasTools of [true, false]) {
-        expect(findProblems(history.slice(0, length), { hasTools, fewest: 3 })).toEqual([]);
-        expect(findProblems(history.slice(length - 1), { hasTools, fewest: 3 })).toEqual([]);
-      }
+/** What must be found first, what it says, and which conversations it shows. */
+const expected: [run: string, rule: string, sentence: RegExp, filter: string | null][] = [
+  ["bonus-alone", "bonus_alone", /judged 0 in all 15 steps, so that only tools/, "reward>0 && !success"],
+  [
+    "dead-tool",
+    "dead_tool",
+    /^92 % of the tool calls fail .* mostly in calculator, which takes too long/,
+    "tool_errors>0",
+  ],
+  ["entropy-collapse", "entropy_collapse", /^Entropy fell from 0\.\d+ to 0/, null],
+  [
+    "invalid-arguments",
+    "invalid_call",
+    /^99 % of the tool calls cannot be read/,
+    "invalid_calls>0 || invalid_arguments>0",
+  ],
+  ["judge-alone", "one_part", /come from style: rule is 0 for every conversation/, null],
+  [
+    "length-bonus",
+    "reward_hacking",
+    /held-out success falls: .* answers go from \d+ to \d+ tokens/,
+    "reward>0 && !success",
+  ],
+  ["lr-div-1000", "lr_low", /at a learning rate of 0\.0000015/, null],
+  [
+    "lr-x10",
+    "lr_high",
+    /fell from 0\.\d+ to 0\.0\d+, entropy went from .* the learning rate, 0\.015, is probably/,
+    null,
+  ],
+  ["lr-x100", "lr_high", /fell from 0\.\d+ to 0, .* 0\.15, is probably too high/, null],
+  ["lr-x100-epochs", "lr_high", /an update moved the policy by a KL of 0\.\d+/, null],
+  ["no-reward", "no_reward", /^In steps 4 to 8 no .* every conversation is given the same reward, 0\.$/, null],
+  ["same-reward", "same_reward", /every conversation is given the same reward, 1\.$/, null],
+  ["slow-tool", "slow_tool", /waits 0\.\d+ s for tools, mostly for calculator \(1\.5 s a call\)/, "tool_calls>0"],
+  ["template-mismatch", "tokenization", /^The tokens of 51 % /, "metrics.tokenization_mismatch>0"],
+  ["truncated", "truncated", /^In 4 of steps 11 to 15 .* likely because 41 % .* no token is left/, "truncated"],
+  ["turn-limit", "turn_limit", /no turn is left to answer it/, 'finish_reason == "tool_calls"'],
+  ["unknown-tool", "unknown_tool", /^94 % of the tool calls name a tool/, "unknown_tools>0"],
+];
+
+describe("runs that were made bad on purpose", () => {
+  it("are all looked at", () => {
+    expect(list("ailing")).toEqual(expected.map(([run]) => run).sort());
+  });
+
+  it.each(expected)("%s: %s", (name, rule, sentence, filter) => {
+    const { config, history } = readRun("ailing", name);
+    const [found] = findProblems(history, { hasTools: true, config });
+    const dump = String(history.at(-1)!["training/global_step"]);
+    expect(found).toMatchObject({ rule, sentence: expect.stringMatching(sentence), evidence: [{ dump, filter }] });
+    // One sentence each, and keys that exist.
+    for (const text of [found!.sentence, found!.remedy]) expect(text).toMatch(/^[^\n]*[^.]\.$/);
+    for (const key of found!.keys) expect(known, key).toContain(key);
+    if (filter !== null) expect(() => parseFilter(filter)).not.toThrow();
+  });
+});
+
+/** All keys of the config of `cria train`. */
+const known = listLeaves(trainConfigSchema);
+
+describe("rules that no run of the embedded policy breaks", () => {
+  it("the sampler's probabilities are not the training's", () => {
+    const { config, history } = readRun("healthy", "code-game");
+    const name = "training/rollout_probs_diff_mean";
+    const differing = history.map((step) => (name in step ? { ...step, [name]: 0.05 } : step));
+    expect(findProblems(differing, { hasTools: true, config })).toMatchObject([
+      { rule: "sampler_differs", sentence: expect.stringContaining("differ by 0.05 in the mean") },
+    ]);
+  });
+
+  it("much of what updates evaluate is padding", () => {
+    const { config, history } = readRun("healthy", "code-game");
+    const padded = history.map((step) => ({ ...step, "perf/padding_ratio": 0.3 }));
+    expect(findProblems(padded, { hasTools: true, config })).toMatchObject([
+      { rule: "padding", severity: "low", sentence: expect.stringMatching(/^30 % of the tokens that updates/) },
+    ]);
+  });
+
+  it("the KL to the reference, or that of the updates, is out of hand", () => {
+    const { config, history } = readRun("healthy", "code-game");
+    const far = history.map((step) => ({ ...step, "actor/kl_loss": 2.5, "actor/ppo_kl": 0.3 }));
+    expect(findProblems(far, { hasTools: true, config })).toMatchObject([
+      {
+        rule: "kl_high",
+        severity: "medium",
+        sentence: expect.stringMatching(/KL of 0\.3, and the KL to the reference is 2\.5 a token/),
+      },
+    ]);
   });
 
   it.each<[string, StepMetrics, RegExp, string | null]>([
-    [
-      "unknown_tool",
-      { "agent_loop/tool_unknown_tool/mean": 0.55 },
-      /^55 % of the tool calls name a tool/,
-      "unknown_tools>0",
-    ],
-    [
-      "invalid_call",
-      { "agent_loop/tool_invalid_call/mean": 0.3, "agent_loop/tool_invalid_arguments/mean": 0.2 },
-      /^50 % of the tool calls cannot be read/,
-      "invalid_calls>0 || invalid_arguments>0",
-    ],
-    [
-      "tool_error",
-      {
-        "agent_loop/tool_timeout/mean": 0.4,
-        "agent_loop/tool_errors/search/mean": 0.3,
-        "agent_loop/tool_errors/a/b/mean": 0.1,
-      },
-      /^40 % of the tool calls fail in the tool itself, mostly search/,
-      "tool_errors>0",
-    ],
-    ["environment", { "rollout/kept": 0, "rollout/failed_ratio": 1 }, /^100 % of the conversations fail/, "failed"],
-    ["truncated", { "response_length/clip_ratio": 0.4 }, /^40 % .* no token is left/, "truncated"],
-    ["turn_limit", { "response/turn_limit_ratio": 0.9 }, /^90 % .* no turn is left/, 'finish_reason == "tool_calls"'],
+    ["environment", { "rollout/kept": 0, "rollout/failed_ratio": 1 }, /100 % of the conversations fail/, "failed"],
     ["no_calls", { "tool_call_counts/mean": 0 }, /never calls a tool/, null],
-    ["no_reward", {}, /every conversation is given the same reward, 0$/, null],
     [
       "no_reward",
       { "critic/score/min": -1, "critic/score/mean": -0.5 },
       /no conversation is given a reward above 0/,
       null,
     ],
-    [
-      "same_reward",
-      { "critic/score/max": 1, "critic/score/min": 1, "critic/score/mean": 1 },
-      /the same reward, 1$/,
-      null,
-    ],
     ["no_spread", { "critic/score/max": 1, "critic/score/mean": 0.5 }, /too much alike/, null],
   ])("%s: %j", (rule, metrics, cause, filter) => {
     const [problem] = findProblems(makeRun(metrics), options);
-    expect(problem).toMatchObject({ rule, step: 5, filter, cause: expect.stringMatching(cause) });
-    expect(problem!.seen).toMatch(/^In steps 1 to 5 no conversation /);
-    if (filter !== null) expect(() => parseFilter(filter)).not.toThrow();
+    expect(problem).toMatchObject({ rule, severity: "high", evidence: [{ dump: "5", filter, conversations: [] }] });
+    expect(problem!.sentence).toMatch(/^In steps 1 to 5 no conversation .*; likely because /);
+    expect(problem!.sentence).toMatch(cause);
   });
+});
 
+describe("runs without a learning signal", () => {
   it("the cause that explains most comes first; the others follow", () => {
     const run = makeRun({ "agent_loop/tool_unknown_tool/mean": 0.2, "agent_loop/tool_invalid_call/mean": 0.6 });
-    expect(
-      findProblems(run, options)
-        .map(({ rule }) => rule)
-        .slice(0, 2),
-    ).toEqual(["invalid_call", "unknown_tool"]);
+    expect(findProblems(run, options).map(({ rule }) => rule)).toEqual(["invalid_call", "unknown_tool", "no_reward"]);
   });
 
-  it("wait for five steps, and for fewer where the run has no more", () => {
+  it("are judged after five steps, and after fewer where the run has no more", () => {
     expect(findProblems(makeRun({}, 4), options)).toEqual([]);
     expect(findProblems(makeRun({}, 4), { ...options, fewest: 3 })).toHaveLength(1);
     // A validation before training is no step.
     expect(findProblems([{ "training/global_step": 0, "val-core/x": 1 }, ...makeRun({}, 4)], options)).toEqual([]);
   });
 
-  it("a lucky conversation does not silence them, two do; nor does an estimator without groups confuse them", () => {
-    expect(findProblems([...makeRun({}, 4), silent(5, learning)], options)[0]!.seen).toMatch(/^In 4 of steps 1 to 5/);
+  it("a lucky conversation does not silence the rules, two do; nor does an estimator without groups confuse them", () => {
+    expect(findProblems([...makeRun({}, 4), silent(5, learning)], options)[0]!.sentence).toMatch(
+      /^In 4 of steps 1 to 5/,
+    );
     expect(findProblems([...makeRun({}, 3), silent(4, learning), silent(5, learning)], options)).toEqual([]);
     const { "critic/rewards/frac_zero_std": _, ...alone } = silent(1, learning);
     expect(findProblems(Array(5).fill(alone), options)).toEqual([]);
   });
 
-  it("say nothing of a run that has learned all there is", () => {
+  it("have learned all there is, perhaps", () => {
     const solved = { "critic/score/max": 1, "critic/score/min": 1, "critic/score/mean": 1, "reward/score/mean": 1 };
     const begin = Array.from({ length: 5 }, (_, i) => silent(i + 1, { ...learning, "critic/score/mean": 0.4 }));
     expect(findProblems([...begin, ...makeRun(solved)], options)).toEqual([]);
     expect(findProblems(makeRun(solved), options)).toHaveLength(1);
+  });
+});
+
+describe("the rules", () => {
+  it("have names of their own, and docs/coach.md has their table", () => {
+    expect(new Set(rules.map(({ name }) => name)).size).toBe(rules.length);
+    const text = readFileSync(join(import.meta.dirname, "../../../../docs/coach.md"), "utf8");
+    expect(text, `the table must be:\n${describeRules()}`).toContain(describeRules());
+  });
+
+  it("each of them speaks in a test", () => {
+    const here = readFileSync(import.meta.filename, "utf8");
+    for (const { name } of rules) expect(here, name).toMatch(new RegExp(`"${name}"`));
   });
 });

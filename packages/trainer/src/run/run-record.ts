@@ -1,8 +1,10 @@
 import { join } from "node:path";
 import type { RunFolder } from "../checkpoints/run-folder.js";
 import { writeLines } from "../checkpoints/run-folder.js";
-import { findProblems, type Problem } from "../diagnose/find-problems.js";
+import { findProblems } from "../diagnose/find-problems.js";
+import type { Finding } from "../diagnose/finding.js";
 import type { Report } from "../events.js";
+import type { LiveTracker } from "../live/live-tracker.js";
 import type { StepResult } from "../step/training-step.js";
 import type { StepMetrics } from "../step-metrics.js";
 import type { Generation } from "../trackers/generation.js";
@@ -25,6 +27,8 @@ export interface RunRecordParts {
   folder: RunFolder;
   trackers: Trackers;
   report?: Report;
+  /** Null: nobody looks on. */
+  live?: LiveTracker | null;
 }
 
 /** What a run measures: it goes to the run folder, the trackers and the report, and says at the end how far the run came. */
@@ -33,13 +37,15 @@ export class RunRecord {
   private readonly measurements: Measurements = { heldOut: [], training: [] };
   /** Conversations of the last validation, until its step is logged. */
   private generations: Generation[] | undefined;
-  private hasProblem = false;
+  /** Rules whose findings were reported. */
+  private readonly told = new Set<string>();
 
   constructor(private readonly parts: RunRecordParts) {}
 
   /** Takes in what a resumed run measured before: it may have learned all that there is. */
   async restore(): Promise<void> {
     this.history.push(...(await this.parts.folder.readMetrics()));
+    this.parts.live?.restore(this.history);
     this.measurements.training.push(...this.history.flatMap((metrics) => measureStep(metrics) ?? []));
     const first = await readFirstValidation(this.validationFolder);
     if (first) this.measurements.heldOut.push(first);
@@ -80,28 +86,29 @@ export class RunRecord {
     await writeLines(join(rollout_data_dir ?? folder.file("rollouts"), `${step}.jsonl`), lines);
   }
 
-  /** Logs the metrics of a training step, and reports the first problem that the run's metrics show. */
+  /** Logs the metrics of a training step, and reports the gravest problem that they show, once. */
   async add(step: number, metrics: StepMetrics): Promise<void> {
     await this.log(step, metrics);
-    this.history.push(metrics);
     const measured = measureStep(metrics);
     if (measured) this.measurements.training.push(measured);
-    const [problem] = this.hasProblem ? [] : this.findProblems();
-    if (!problem) return;
-    this.hasProblem = true;
+    // The gravest alone: what else is wrong often follows from it, and stands at the end.
+    const [problem] = this.findProblems();
+    if (!problem || this.told.has(problem.rule)) return;
+    this.told.add(problem.rule);
     this.parts.report?.({ type: "problem", problem, runPath: this.parts.folder.path });
   }
 
   /** Writes metrics to metrics.jsonl and to the trackers. */
   async log(step: number, metrics: StepMetrics): Promise<void> {
     const { session, folder, trackers } = this.parts;
+    this.history.push(metrics);
     if (session.config.trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);
     trackers.log(step, metrics, this.generations);
     this.generations = undefined;
   }
 
-  /** How far the run came, and why it does not learn. */
-  summarize(): { progress: RunProgress | null; problems: Problem[] } {
+  /** How far the run came, and what is wrong with it. */
+  summarize(): { progress: RunProgress | null; problems: Finding[] } {
     // At its end a short run has said all that it will.
     return { progress: compareEnds(this.measurements), problems: this.findProblems(3) };
   }
@@ -112,11 +119,12 @@ export class RunRecord {
   }
 
   private runValidation(step: number, name: string): Promise<Validation | null> {
-    const { session, report } = this.parts;
-    return runValidation(session, { step, file: join(this.validationFolder, name), report });
+    const { session, report, live } = this.parts;
+    return runValidation(session, { step, file: join(this.validationFolder, name), report, live });
   }
 
-  private findProblems(fewest?: number): Problem[] {
-    return findProblems(this.history, { hasTools: this.parts.session.environment.tools.size > 0, fewest });
+  private findProblems(fewest?: number): Finding[] {
+    const { environment, config } = this.parts.session;
+    return findProblems(this.history, { hasTools: environment.tools.size > 0, config, fewest });
   }
 }

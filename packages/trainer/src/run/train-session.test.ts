@@ -4,7 +4,7 @@ import { TinyModels } from "@cria/engine/testing";
 import type { DumpLine } from "@cria/rollout";
 import { afterAll, describe, expect, it } from "vitest";
 import { RunFolder } from "../checkpoints/run-folder.js";
-import type { Problem } from "../diagnose/find-problems.js";
+import type { Finding } from "../diagnose/finding.js";
 import { openTinySession, type TinySession } from "../testing/tiny-session.js";
 import type { TrackedStep, Tracker } from "../trackers/tracker.js";
 import { trainSession } from "./train-session.js";
@@ -34,7 +34,7 @@ const open = (trainer: Record<string, unknown>, signal?: AbortSignal) =>
 
 async function train(session: TinySession, tracker = new TestTracker()) {
   const said: string[] = [];
-  const told: Problem[] = [];
+  const told: Finding[] = [];
   const summary = await trainSession(session, {
     configFolder: session.folder,
     report: (event) => {
@@ -157,10 +157,12 @@ describe("the end of a run", () => {
       openTinySession(models, { reward: "return 0;", trainer: { total_training_steps: steps } });
     const { told, problems, path } = await train(await hopeless(8));
     // A random model never stops by itself, and would not learn to without a reward either.
-    expect(told).toMatchObject([{ rule: "truncated", step: 5, seen: expect.stringMatching(/^In steps 1 to 5 no/) }]);
+    expect(told).toMatchObject([
+      { rule: "truncated", sentence: expect.stringMatching(/^In steps 1 to 5 no/), evidence: [{ dump: "5" }] },
+    ]);
     expect(problems).toMatchObject([
-      { rule: "truncated", step: 8 },
-      { rule: "no_reward", step: 8 },
+      { rule: "truncated", evidence: [{ dump: "8", filter: "truncated" }] },
+      { rule: "no_reward", evidence: [{ dump: "8", filter: null }] },
     ]);
     // The step that it names has conversations to show.
     expect(existsSync(join(path, "rollouts", "5.jsonl"))).toBe(true);

@@ -5,6 +5,8 @@ import type { RunFolder } from "../checkpoints/run-folder.js";
 import { SavePoints } from "../checkpoints/save-points.js";
 import { nameWeights, saveWeights } from "../checkpoints/save-weights.js";
 import { makeSay, type Report, WorkReporter } from "../events.js";
+import { LiveTracker } from "../live/live-tracker.js";
+import { LiveWriter } from "../live/live-writer.js";
 import { countSteps } from "../step/learning-rate.js";
 import { runTrainingStep, type StepResult } from "../step/training-step.js";
 import type { StepMetrics } from "../step-metrics.js";
@@ -48,15 +50,16 @@ export async function trainSession(session: Session, options: TrainSessionOption
   const { config, policy, signal } = session;
   const { trainer } = config;
   if (trainer.val_only) return validateOnly(session, report);
-  return withRun(session, options, async ({ folder, checkpoints, resume }, trackers) => {
+  return withRun(session, options, async ({ folder, checkpoints, resume }, { trackers, live }) => {
     const total = countSteps(config, session.trainRows.length);
-    const record = new RunRecord({ session, folder, trackers, report });
+    const start = resume?.step ?? 0;
+    live?.begin(start, total);
+    const record = new RunRecord({ session, folder, trackers, report, live });
     const state = new RunState(session);
     if (resume) await record.restore();
     else if (trainer.val_before_train)
       await record.log(0, { "training/global_step": 0, ...(await validateBefore(session, record, total)) });
     const unvalidated = resume ? await state.restore(resume) : undefined;
-    const start = resume?.step ?? 0;
     if (resume && start >= total)
       makeSay(report)(`nothing left to train: ${start} steps are done, and the config asks for ${total}`);
     const reporter = new WorkReporter(report, "train");
@@ -73,14 +76,27 @@ export async function trainSession(session: Session, options: TrainSessionOption
         total,
         checkpoints,
         resume,
-        saveWeights: () => saveWeights(policy.engine, folder),
+        saveWeights: () => {
+          live?.enter("saving");
+          return saveWeights(policy.engine, folder);
+        },
       }),
       mark: (step) => state.mark(step),
       describe: (place) => state.describe(place),
       take: async (step) => {
         const { loader } = state;
         const rows = loader.next();
-        const take = () => runTrainingStep(session, { rows, step, epoch: loader.epoch, nextRows: () => loader.next() });
+        live?.startStep(step);
+        const take = () =>
+          runTrainingStep(session, {
+            rows,
+            step,
+            epoch: loader.epoch,
+            nextRows: () => loader.next(),
+            onTrajectory: live?.onTrajectory,
+            onState: live?.onState,
+            onWork: live?.onWork,
+          });
         const isProfiled = trainer.profile_steps?.includes(step);
         const result = await (isProfiled ? profileStep(folder.file("profiles", `${step}.cpuprofile`), take) : take());
         taken = result;
@@ -97,6 +113,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
       },
       record: async (step, metrics) => {
         await record.add(step, metrics);
+        live?.endStep();
         await afterStep?.(() => record.validateAsked(step));
       },
       unvalidated,
@@ -115,11 +132,18 @@ export async function trainSession(session: Session, options: TrainSessionOption
 /** A folder of the caller's may have no checkpoints. */
 type Run = Pick<OpenedRun, "folder" | "resume"> & Partial<Pick<OpenedRun, "checkpoints">>;
 
+/** Who is told of a run. */
+interface Watchers {
+  trackers: Trackers;
+  /** Null where nothing goes to files. */
+  live: LiveTracker | null;
+}
+
 /** Opens the run folder and the trackers of a run, and tells both how it ended. */
 async function withRun<T>(
   session: Session,
   { configFolder = process.cwd(), report, trackers: given = [], folder, checkpoints }: TrainSessionOptions,
-  work: (run: Run, trackers: Trackers) => Promise<T>,
+  work: (run: Run, watchers: Watchers) => Promise<T>,
 ): Promise<T> {
   const say = makeSay(report);
   const run = folder
@@ -130,13 +154,17 @@ async function withRun<T>(
       await run.folder.writeOrigin(session.policy.engine.info, configFolder);
       const resumedStep = run.resume?.step ?? null;
       const trackers = await startTrackers(given, session.config, { folder: run.folder.path, resumedStep, warn: say });
+      const live = session.config.trainer.logger.includes("file") ? new LiveTracker(session.policy.engine) : null;
+      const writer = live && new LiveWriter(run.folder.path, live);
       try {
-        const result = await work(run, trackers);
+        const result = await work(run, { trackers, live });
         await trackers.finish("finished");
         return result;
       } catch (error) {
         await trackers.finish(session.signal?.aborted ? "interrupted" : "failed");
         throw error;
+      } finally {
+        await writer?.close();
       }
     });
   } finally {

@@ -1,4 +1,4 @@
-import type { Problem } from "../diagnose/find-problems.js";
+import type { Finding } from "../diagnose/finding.js";
 import type { StepMetrics } from "../step-metrics.js";
 import type { RunProgress } from "../validation/measure-progress.js";
 
@@ -14,6 +14,6 @@ export interface TrainSummary {
   metrics: StepMetrics;
   /** Null where there is nothing to compare: one validation, or none and fewer than two steps. */
   progress: RunProgress | null;
-  /** Why the run does not learn, as far as its last steps tell; the likeliest cause first. Empty when it does. */
-  problems: Problem[];
+  /** What is wrong with the run, as far as its metrics tell; the gravest first. Empty when nothing is. */
+  problems: Finding[];
 }

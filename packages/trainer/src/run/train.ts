@@ -3,7 +3,7 @@ import type { DatasetRow } from "@cria/rollout";
 import { checkRun } from "../checkpoints/open-run.js";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
-import type { Problem } from "../diagnose/find-problems.js";
+import type { Finding } from "../diagnose/finding.js";
 import type { StepEvent } from "../events.js";
 import { fetchTrainAddresses } from "../hub/fetch-addresses.js";
 import { RunningStream } from "../running.js";
@@ -51,8 +51,8 @@ export interface TrainResult {
   folder: string;
   /** Of the last step, or of the validation with `val_only`. */
   metrics: StepMetrics;
-  /** Why the run does not learn; the likeliest cause first. Empty when it does. */
-  problems: Problem[];
+  /** What is wrong with the run; the gravest first. Empty when nothing is. */
+  problems: Finding[];
   /** Held-out rows that were validated on. */
   heldOutRows: number;
 }

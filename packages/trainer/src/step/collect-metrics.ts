@@ -6,7 +6,7 @@ import { countOnes } from "../policy/flat-tokens.js";
 import type { TokenScores } from "../policy/token-scores.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { type FailureCounts, makeFailureMetrics } from "./groups.js";
-import { averageLoopMetrics, countGroupsWithoutSpread } from "./loop-metrics.js";
+import { averageLoopMetrics, averageToolSeconds, countGroupsWithoutSpread } from "./loop-metrics.js";
 
 export interface MetricInputs {
   /** What the step learns from: nothing that failed. */
@@ -61,7 +61,8 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
     trajectories.map((t) => t.reward),
   );
   spread("critic/rewards", inputs.rewards);
-  Object.assign(metrics, averageRewardParts(trajectories), makeFailureMetrics(inputs.failures, trajectories.length));
+  Object.assign(metrics, averageRewardParts(trajectories), describeScoreParts(trajectories));
+  Object.assign(metrics, makeFailureMetrics(inputs.failures, trajectories.length));
   const withoutSpread = countGroupsWithoutSpread(
     trajectories.map((t) => t.uid),
     inputs.rewards,
@@ -125,6 +126,7 @@ export function collectMetrics(inputs: MetricInputs): StepMetrics {
       trajectories.map((t) => t.metrics[key] ?? 0),
     );
   }
+  Object.assign(metrics, averageToolSeconds(conversations));
   const totalTokens = conversations.reduce((sum, t) => sum + t.tokenIds.length, 0);
   const sum = (name: string) => conversations.reduce((total, t) => total + (t.metrics[name] ?? 0), 0);
   metrics["engine/decode_tokens"] = sum("decode_tokens");
@@ -167,6 +169,26 @@ function averageRewardParts(trajectories: readonly Trajectory[]): StepMetrics {
   );
 }
 
+/** Mean and spread of each part of the score, as weighted in it, where it has several. The spread is over all conversations. */
+function describeScoreParts(trajectories: readonly Trajectory[]): StepMetrics {
+  const values = new Map<string, number[]>();
+  for (const { rewards } of trajectories) {
+    if (rewards.parts.length < 2) continue;
+    for (const { name, value, weight } of rewards.parts) {
+      const list = values.get(name) ?? [];
+      list.push(weight * value);
+      values.set(name, list);
+    }
+  }
+  const metrics: StepMetrics = {};
+  for (const [name, list] of values) {
+    const average = mean(list);
+    metrics[`reward_part/${name}/mean`] = average;
+    metrics[`reward_part/${name}/std`] = Math.sqrt(mean(list.map((value) => (value - average) ** 2)));
+  }
+  return metrics;
+}
+
 /** Means over the updates of what the loss reported. */
 function addActorMetrics(
   metrics: StepMetrics,
@@ -183,6 +205,8 @@ function addActorMetrics(
     }
     if (actor.use_kl_loss) metrics["actor/kl_coef"] = actor.kl_loss_coef;
     metrics["actor/grad_norm"] = mean(updates.map((u) => u.gradNorm));
+    const sum = (key: "evaluatedTokens" | "paddingTokens") => updates.reduce((total, update) => total + update[key], 0);
+    metrics["perf/padding_ratio"] = sum("paddingTokens") / Math.max(1, sum("evaluatedTokens"));
   }
   // Before the update and over all that was evaluated, rather than the average over updates.
   const entropies: number[] = [];

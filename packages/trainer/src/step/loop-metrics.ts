@@ -16,6 +16,9 @@ const reportedElsewhere = new Set([
   "reward_failed",
 ]);
 
+/** Followed by the tool's name. */
+const TOOL_SECONDS = "tool_s/";
+
 /**
  * What agent loops, tools and interactions counted, by the names of docs/metrics.md: counters as means over the
  * conversations, zeros included; what a tool or an interaction returned as means over its answers.
@@ -27,12 +30,27 @@ export function averageLoopMetrics(trajectories: readonly Pick<Trajectory, "metr
   const averages: Record<string, number> = {};
   const answers = findAnswers(sums);
   for (const [name, sum] of sums) {
-    if (reportedElsewhere.has(name)) continue;
+    if (reportedElsewhere.has(name) || name.startsWith(TOOL_SECONDS)) continue;
     const owner = answers.find(({ prefix }) => name.startsWith(prefix));
     if (owner) averages[`${name}/mean`] = sum / owner.count;
     else averages[`agent_loop/${name}/mean`] = sum / Math.max(1, trajectories.length);
   }
   averages["agent_loop/tool_error_rate"] = sums.get("tool_errors")! / Math.max(1, sums.get("tool_calls")!);
+  return averages;
+}
+
+/** Seconds of a call, by tool: `timing_s/tool/<tool>`. */
+export function averageToolSeconds(trajectories: readonly Pick<Trajectory, "metrics">[]): Record<string, number> {
+  const sums = new Map<string, number>();
+  for (const { metrics } of trajectories)
+    for (const [name, value] of Object.entries(metrics)) sums.set(name, (sums.get(name) ?? 0) + value);
+  const averages: Record<string, number> = {};
+  for (const [name, seconds] of sums) {
+    if (!name.startsWith(TOOL_SECONDS)) continue;
+    const tool = name.slice(TOOL_SECONDS.length);
+    const calls = (sums.get(`tool_answers/${tool}`) ?? 0) + (sums.get(`tool_errors/${tool}`) ?? 0);
+    if (calls > 0) averages[`timing_s/tool/${tool}`] = seconds / calls;
+  }
   return averages;
 }
 

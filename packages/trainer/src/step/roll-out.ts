@@ -1,5 +1,11 @@
 import { DataError, hasFailed, type Trajectory } from "@cria/core";
-import { type DatasetRow, makeAllFailedError, startRollouts, type UnjudgedTrajectory } from "@cria/rollout";
+import {
+  type DatasetRow,
+  makeAllFailedError,
+  type OnRequestState,
+  startRollouts,
+  type UnjudgedTrajectory,
+} from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
 import { Running } from "../running.js";
 import { checkCount } from "../task/check-definition.js";
@@ -26,6 +32,8 @@ export interface RollOutOptions {
   name?: string;
   /** Ends the rollouts at once. */
   signal?: AbortSignal;
+  /** Called with each state that a conversation enters. */
+  onState?: OnRequestState;
   /** Called with each trajectory as soon as it is judged. */
   onTrajectory?: (trajectory: Trajectory) => void;
 }
@@ -73,6 +81,7 @@ export function rollOut(
       seed: options.seed ?? policy.seed,
       step,
       signal,
+      onState: options.onState,
       onTrajectory: options.onTrajectory,
     });
     signal?.throwIfAborted();

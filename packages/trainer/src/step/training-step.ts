@@ -7,7 +7,7 @@ import {
   resampleByScore,
 } from "@cria/algorithms";
 import { hashSeed, makeUniform, type Trajectory } from "@cria/core";
-import type { DatasetRow, TokenDetails } from "@cria/rollout";
+import type { DatasetRow, OnRequestState, TokenDetails } from "@cria/rollout";
 import { countSamples } from "../config/derived-values.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { makeBatch } from "../policy/batch.js";
@@ -65,6 +65,10 @@ export interface StepInputs {
   /** Hands out fresh prompts for dynamic sampling. */
   nextRows?: () => readonly DatasetRow[];
   onTrajectory?: (trajectory: Trajectory) => void;
+  /** Called with each state that a conversation enters. */
+  onState?: OnRequestState;
+  /** Called with each measured part of the step as it begins: `timing_s/<name>`. */
+  onWork?: (name: string) => void;
 }
 
 /**
@@ -73,14 +77,14 @@ export interface StepInputs {
  */
 export async function runTrainingStep(
   { config, registries, policy, environment, critic, klController, trainRows, signal }: StepParts,
-  { rows, step, epoch, nextRows, onTrajectory }: StepInputs,
+  { rows, step, epoch, nextRows, onTrajectory, onState, onWork }: StepInputs,
 ): Promise<StepResult> {
   const { algorithm, reward_model } = config;
   const { actor, rollout } = config.actor_rollout_ref;
   const { temperature, seed } = rollout;
   const { responseLength } = environment;
   const { bypass_mode: bypass } = algorithm.rollout_correction;
-  const clock = new Stopwatch();
+  const clock = new Stopwatch(onWork);
   const estimator = registries.advantageEstimators.get(algorithm.adv_estimator);
   const needs = new Set(estimator.needs);
   const isWarm = !critic || step > critic.warmup;
@@ -96,6 +100,7 @@ export async function runTrainingStep(
     seed,
     step,
     signal,
+    onState,
   };
   const collected = await collectRollouts(
     rows,

@@ -1,6 +1,7 @@
 import { writeLines } from "../checkpoints/run-folder.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { type Report, WorkReporter } from "../events.js";
+import type { LiveTracker } from "../live/live-tracker.js";
 import { dumpTrajectories } from "./dump-trajectories.js";
 import { type Validation, type ValidationParts, validate } from "./validate.js";
 
@@ -9,12 +10,13 @@ export interface RunValidationOptions {
   /** File for the conversations. */
   file: string;
   report?: Report;
+  live?: LiveTracker | null;
 }
 
 /** Validates on `data.val_files` by `val_kwargs`; null when there are no such rows. */
 export async function runValidation(
   parts: ValidationParts & { config: Pick<TrainConfig, "actor_rollout_ref" | "trainer"> },
-  { step, file, report }: RunValidationOptions,
+  { step, file, report, live }: RunValidationOptions,
 ): Promise<Validation | null> {
   const { policy, environment, valRows } = parts;
   if (valRows.length === 0) return null;
@@ -22,6 +24,7 @@ export async function runValidation(
   const reporter = new WorkReporter(report, "validate");
   const total = valRows.length * val_kwargs.n;
   reporter.update(0, total);
+  live?.enter("validation");
   let done = 0;
   const result = await validate(parts, {
     temperature: val_kwargs.do_sample ? val_kwargs.temperature : 0,
@@ -30,7 +33,11 @@ export async function runValidation(
     minP: val_kwargs.min_p,
     n: val_kwargs.n,
     step,
-    onTrajectory: () => reporter.update(++done, total),
+    onTrajectory: (trajectory) => {
+      live?.onTrajectory(trajectory);
+      reporter.update(++done, total);
+    },
+    onState: live?.onState,
   });
   const { success, failed, trajectories } = result;
   report?.({ type: "validated", step, success, loss: null, failed, conversations: trajectories.length });

@@ -1,5 +1,5 @@
 import { hasFailed, type Trajectory } from "@cria/core";
-import { type DatasetRow, makeAllFailedError } from "@cria/rollout";
+import { type DatasetRow, makeAllFailedError, type OnRequestState } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
 import { averageLoopMetrics } from "../step/loop-metrics.js";
 import { rollOut } from "../step/roll-out.js";
@@ -30,6 +30,8 @@ export interface ValidateOptions {
   /** Separates the random draws of validations. */
   step: number;
   onTrajectory?: (trajectory: Trajectory) => void;
+  /** Called with each state that a conversation enters. */
+  onState?: OnRequestState;
 }
 
 /** What a validation is of. */

@@ -1,0 +1,32 @@
+import { DumpIndex } from "./dump-index.js";
+
+/** Rows of all indexes that are kept: some 500 bytes each. */
+const MOST_ROWS = 400_000;
+
+/** The indexes of dumps that somebody looks at; those that nobody asked for of late are forgotten, and read again when asked for. */
+export class IndexStore {
+  private readonly indexes = new Map<string, DumpIndex>();
+
+  constructor(private readonly mostRows = MOST_ROWS) {}
+
+  /** The index of a dump, which may not have been brought up to date. */
+  get(file: string): DumpIndex {
+    const index = this.indexes.get(file) ?? new DumpIndex(file);
+    // The last one that was asked for stands last.
+    this.indexes.delete(file);
+    this.indexes.set(file, index);
+    this.forget(file);
+    return index;
+  }
+
+  private forget(kept: string): void {
+    let rows = 0;
+    for (const index of this.indexes.values()) rows += index.rows.length;
+    for (const [file, index] of this.indexes) {
+      if (rows <= this.mostRows) return;
+      if (file === kept || index.isBusy) continue;
+      rows -= index.rows.length;
+      this.indexes.delete(file);
+    }
+  }
+}

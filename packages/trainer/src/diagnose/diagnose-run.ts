@@ -1,0 +1,56 @@
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { readDump } from "@cria/rollout";
+import { isMapping } from "../config/raw-config.js";
+import { readMetricLines } from "../step-metrics.js";
+import { findProblems } from "./find-problems.js";
+import type { Finding } from "./finding.js";
+
+/** Steps after which a run that is asked about by its folder is judged: it may be over. */
+const FEWEST = 3;
+
+/**
+ * What is wrong with the run in a folder, the gravest first: of a running one as far as it has come. Files that are missing,
+ * damaged or half written count as far as they can be read; nothing is thrown.
+ * @param folder a run folder of `cria train`. Others have no findings.
+ */
+export async function diagnoseRun(folder: string): Promise<Finding[]> {
+  const metrics = await readMetricLines(join(folder, "metrics.jsonl"));
+  if (metrics.length === 0) return [];
+  const config = await readConfig(folder);
+  const dumps = findDumpFolder(folder, config);
+  const hasDump = (name: string) => existsSync(join(dumps, `${name}.jsonl`));
+  const hasTools =
+    metrics.some((step) => (step["tool_call_counts/max"] ?? 0) > 0) ||
+    (await offersTools(join(dumps, `${metrics.at(-1)!["training/global_step"]}.jsonl`)));
+  return findProblems(metrics, { hasTools, config, fewest: FEWEST }).map((finding) => ({
+    ...finding,
+    evidence: finding.evidence.filter(({ dump }) => hasDump(dump)),
+  }));
+}
+
+async function readConfig(folder: string): Promise<Record<string, unknown> | null> {
+  try {
+    const config: unknown = JSON.parse(await readFile(join(folder, "config.json"), "utf8"));
+    return isMapping(config) ? config : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The config may have put the conversations elsewhere. */
+function findDumpFolder(folder: string, config: Record<string, unknown> | null): string {
+  const trainer = isMapping(config?.trainer) ? config.trainer : {};
+  return typeof trainer.rollout_data_dir === "string" ? trainer.rollout_data_dir : join(folder, "rollouts");
+}
+
+/** Whether the first conversation of a dump has tools. */
+async function offersTools(file: string): Promise<boolean> {
+  try {
+    for await (const { tools } of readDump(file)) return tools.length > 0;
+  } catch {
+    // Missing or damaged: nothing is known.
+  }
+  return false;
+}

@@ -1,0 +1,85 @@
+import type { Rule } from "./rule.js";
+import type { RunHistory } from "./run-history.js";
+
+/** A sentence about a cause, with the symptom in front where the run learns nothing. */
+export function explain({ silence }: RunHistory, cause: string): string {
+  return silence === null ? cause[0]!.toUpperCase() + cause.slice(1) : `${silence}; likely because ${cause}`;
+}
+
+const EXAMPLES = "or show the policy some calls first (cria sft)";
+
+/** Why a run without a learning signal has none. None of them speaks of one that has. */
+export const noSignalRules: readonly Rule[] = [
+  {
+    name: "no_calls",
+    when: "Nothing is learned: no conversation calls a tool, and none is given a reward above 0.",
+    look: (run) => {
+      if (run.silence === null || !run.context.hasTools) return null;
+      if (run.mean("tool_call_counts/mean") > 0 || run.max("reward/score/mean") > 0) return null;
+      return {
+        severity: "high",
+        weight: 0.1,
+        sentence: explain(run, "the policy never calls a tool, and no conversation is given a reward above 0"),
+        remedy: `Say in the prompt that there are tools, check that multi_turn.format is how the model writes calls, ${EXAMPLES}`,
+        keys: ["actor_rollout_ref.rollout.multi_turn.format"],
+        filter: null,
+      };
+    },
+  },
+  {
+    name: "no_reward",
+    when: "Nothing is learned, and no conversation is given a reward above 0.",
+    look: (run) => {
+      const highest = run.max("critic/score/max");
+      if (run.silence === null || highest > 0 || !Number.isFinite(highest)) return null;
+      const isSame = highest === run.min("critic/score/min");
+      return {
+        severity: "high",
+        weight: 0.05,
+        sentence: explain(
+          run,
+          isSame
+            ? `every conversation is given the same reward, ${highest}`
+            : "no conversation is given a reward above 0",
+        ),
+        remedy:
+          "Look whether answers that deserve a reward get it; if none does, begin with easier rows, or with examples (cria sft)",
+        keys: ["custom_reward_function.path", "data.train_files"],
+        filter: null,
+      };
+    },
+  },
+  {
+    name: "same_reward",
+    when: "Nothing is learned, and all conversations are given the same reward above 0.",
+    look: (run) => {
+      const highest = run.max("critic/score/max");
+      if (run.silence === null || highest <= 0 || highest !== run.min("critic/score/min")) return null;
+      return {
+        severity: "high",
+        weight: 0.05,
+        sentence: explain(run, `every conversation is given the same reward, ${highest}`),
+        remedy: "Look whether the reward tells good answers from bad ones; if it does, take harder rows",
+        keys: ["custom_reward_function.path", "data.train_files"],
+        filter: null,
+      };
+    },
+  },
+  {
+    name: "no_spread",
+    when: "Nothing is learned: rewards differ from prompt to prompt, and never within one.",
+    look: (run) => {
+      const highest = run.max("critic/score/max");
+      if (run.silence === null || highest <= 0 || highest === run.min("critic/score/min")) return null;
+      return {
+        severity: "high",
+        weight: 0.04,
+        sentence: explain(run, "the conversations of each prompt are too much alike"),
+        remedy:
+          "Raise rollout.temperature or rollout.n, or take rows that the policy sometimes solves and sometimes does not",
+        keys: ["actor_rollout_ref.rollout.temperature", "actor_rollout_ref.rollout.n"],
+        filter: null,
+      };
+    },
+  },
+];

@@ -1,0 +1,35 @@
+import type { Severity } from "./finding.js";
+import type { RunHistory } from "./run-history.js";
+
+/** What a rule has to say of a run. */
+export interface Remark {
+  severity: Severity;
+  /** How much of the trouble it explains, 0 to 1: of findings of one severity the heaviest comes first. */
+  weight: number;
+  /** What is wrong, with numbers: a sentence without its full stop. */
+  sentence: string;
+  /** What to do: a sentence without its full stop. */
+  remedy: string;
+  keys: string[];
+  /** Which conversations show it, for `cria show`; null: the worst. */
+  filter: string | null;
+}
+
+/** Something that goes wrong in runs. */
+export interface Rule {
+  /** Stable: findings, docs and scripts name it. */
+  name: string;
+  /** When it speaks, for docs: a sentence. */
+  when: string;
+  look: (run: RunHistory) => Remark | null;
+}
+
+/** 0.256 as "26 %". */
+export function percent(share: number): string {
+  return `${(100 * Math.min(1, share)).toFixed(share < 0.1 ? 1 : 0)} %`;
+}
+
+/** A number with at most three digits that count. */
+export function shorten(value: number): string {
+  return String(Number(value.toPrecision(3)));
+}

@@ -1,0 +1,122 @@
+import type { StepMetrics } from "../step-metrics.js";
+
+/** What is known of a run beside its metrics. */
+export interface RunContext {
+  /** Whether conversations have tools. */
+  hasTools: boolean;
+  /** The resolved config, as `config.json` has it; rules that need a value of it are silent where it is missing. */
+  config?: unknown;
+  /** Steps that are needed before any rule speaks; default 5. */
+  fewest?: number;
+}
+
+/** Steps that are compared: the first and the last of a run. */
+export const WINDOW = 5;
+/** A mean score that rises by this much since the beginning is learning. */
+const PROGRESS = 0.05;
+export const SCORE = "critic/score/mean";
+
+/** The metrics of a run as rules ask for them. */
+export class RunHistory {
+  /** All steps, in order, without lines of validations alone. */
+  readonly steps: readonly StepMetrics[];
+  /** The last ones. */
+  readonly recent: readonly StepMetrics[];
+  /** The first ones. */
+  readonly first: readonly StepMetrics[];
+  /** The symptom of a run that has learned nothing lately, in words; null: it has. */
+  readonly silence: string | null;
+
+  constructor(
+    private readonly lines: readonly StepMetrics[],
+    readonly context: RunContext,
+  ) {
+    this.steps = lines.filter((metrics) => "rollout/kept" in metrics);
+    this.recent = this.steps.slice(-WINDOW);
+    this.first = this.steps.slice(0, WINDOW);
+    this.silence = this.describeSilence();
+  }
+
+  /** The last step whose conversations can be looked at; 0 before the first. */
+  get lastStep(): number {
+    return this.steps.at(-1)?.["training/global_step"] ?? 0;
+  }
+
+  /** The values of a metric in the steps that have it. */
+  values(name: string, steps = this.recent): number[] {
+    return steps.flatMap((step) => step[name] ?? []);
+  }
+
+  /** Mean of a metric over the steps that have it; 0 where none has. */
+  mean(name: string, steps = this.recent): number {
+    return average(this.values(name, steps)) ?? 0;
+  }
+
+  /** Its largest value; -Infinity where no step has it. */
+  max(name: string, steps = this.recent): number {
+    return this.values(name, steps).reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+  }
+
+  /** Its smallest value; Infinity where no step has it. */
+  min(name: string, steps = this.recent): number {
+    return this.values(name, steps).reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
+  }
+
+  /** Whether the mean reward is higher than it was. */
+  get isRising(): boolean {
+    return this.mean(SCORE) > this.mean(SCORE, this.first) + PROGRESS;
+  }
+
+  /** How far up the range of all rewards of the run a mean is: 0 to 1. */
+  place(score: number): number {
+    const low = this.min("critic/score/min", this.steps);
+    const high = this.max("critic/score/max", this.steps);
+    return high > low ? (score - low) / (high - low) : 0;
+  }
+
+  /** Success of the validations, in order: accuracy where it is judged, else the reward. */
+  get heldOut(): number[] {
+    const read = (line: StepMetrics, kind: string) =>
+      average(Object.entries(line).flatMap(([name, value]) => (isCore(name, kind) ? value : [])));
+    return this.lines.flatMap((line) => read(line, "acc") ?? read(line, "reward") ?? []);
+  }
+
+  /** A number of the config by its path; null where there is none. */
+  readConfig(path: string): number | null {
+    let node = this.context.config;
+    for (const part of path.split(".")) node = (node as Record<string, unknown> | null | undefined)?.[part];
+    return typeof node === "number" ? node : null;
+  }
+
+  private describeSilence(): string | null {
+    const { recent } = this;
+    if (recent.length === 0) return null;
+    const silent = recent.filter(isSilent).length;
+    // One lucky conversation among hundreds does not make a run that learns.
+    if (silent < recent.length - (recent.length >= WINDOW ? 1 : 0)) return null;
+    if (this.isRising) return null;
+    const [from, to] = [recent[0]!, recent.at(-1)!].map((step) => step["training/global_step"] ?? 0);
+    const where = silent === recent.length ? `steps ${from} to ${to}` : `${silent} of steps ${from} to ${to}`;
+    if (this.mean("rollout/kept") === 0) return `In ${where} no conversation was left to learn from`;
+    const groups = recent.every((step) => "critic/rewards/frac_zero_std" in step)
+      ? ", since those of each prompt were all given the same reward"
+      : "";
+    const mean = this.mean(SCORE).toFixed(3);
+    return `In ${where} no conversation had an advantage${groups} (mean reward ${mean})`;
+  }
+}
+
+/** Of a validation of one sample a prompt, or the mean over several. */
+function isCore(name: string, kind: string): boolean {
+  return /^val-(core|aux)\//.test(name) && new RegExp(`/${kind}/mean@\\d+$`).test(name);
+}
+
+/** Whether a step gave the policy nothing to learn from. */
+function isSilent(step: StepMetrics): boolean {
+  const highest = Math.max(Math.abs(step["critic/advantages/max"] ?? 0), Math.abs(step["critic/advantages/min"] ?? 0));
+  return highest < 1e-6;
+}
+
+export function average(values: readonly number[]): number | null {
+  return values.length > 0 ? values.reduce((a, b) => a + b, 0) / values.length : null;
+}

@@ -1,0 +1,158 @@
+import type { PolicyEngine, RequestState, Trajectory } from "@cria/core";
+import { LlamaModel } from "@cria/engine";
+import type { StepMetrics } from "../step-metrics.js";
+import type { LivePhase, LiveState } from "./live-state.js";
+
+/** Seconds over which the speed is measured. */
+const SPEED_SECONDS = 5;
+
+/** What each measured part of a step is. */
+const phases: Record<string, LivePhase> = {
+  gen: "rollout",
+  reward: "scoring",
+  old_log_prob: "scoring",
+  ref: "scoring",
+  values: "scoring",
+  adv: "training",
+  update_critic: "training",
+  update_actor: "training",
+};
+
+type Spent = LiveState["seconds"];
+
+/** Follows a training: it is told of phases and conversations, and says at any time what is going on. */
+export class LiveTracker {
+  private phase: LivePhase = "loading";
+  private step = 0;
+  private start = 0;
+  private total = 0;
+  private readonly spent: Spent = { rollout: 0, scoring: 0, training: 0, validation: 0, other: 0 };
+  private allWaiting = 0;
+  private conversations = { done: 0, generating: 0, waitingForTools: 0, total: 0 };
+  /** When seconds were last added up. */
+  private since: number;
+  /** When the first step of this process began, and how many are done since. */
+  private began: number | null = null;
+  private done = 0;
+  private samples: { at: number; tokens: number }[] = [];
+  /** Tokens of the conversations that are over, for engines that do not count. */
+  private sampledElsewhere = 0;
+
+  /** @param now milliseconds since 1970. */
+  constructor(
+    private readonly engine: PolicyEngine,
+    private readonly now: () => number = Date.now,
+  ) {
+    this.since = now();
+  }
+
+  /** @param start steps done by an earlier process. */
+  begin(start: number, total: number): void {
+    this.step = start;
+    this.start = start;
+    this.total = total;
+  }
+
+  /** Adds the seconds of an earlier process of the run, by its metrics. */
+  restore(history: readonly StepMetrics[]): void {
+    for (const metrics of history) {
+      for (const [name, phase] of Object.entries(phases))
+        this.spent[phase as keyof Spent] += metrics[`timing_s/${name}`] ?? 0;
+      this.spent.validation += metrics["timing_s/testing"] ?? 0;
+    }
+  }
+
+  enter(phase: LivePhase): void {
+    this.addUp();
+    if (phase === "validation" && this.phase !== "validation") this.resetConversations();
+    this.phase = phase;
+  }
+
+  /** A measured part of a step begins. */
+  readonly onWork = (name: string): void => {
+    const phase = phases[name];
+    if (phase && phase !== this.phase) this.enter(phase);
+  };
+
+  startStep(step: number): void {
+    this.began ??= this.now();
+    this.step = step;
+    this.enter("rollout");
+    this.resetConversations();
+  }
+
+  endStep(): void {
+    this.done++;
+  }
+
+  /** A conversation enters a state; `before` is null for a new one. */
+  readonly onState = (state: RequestState, before: RequestState | null): void => {
+    this.addUp();
+    this.count(before, -1);
+    this.count(state, 1);
+    if (before === null) this.conversations.total++;
+  };
+
+  /** A conversation is over. */
+  readonly onTrajectory = ({ metrics }: Pick<Trajectory, "metrics">): void => {
+    this.sampledElsewhere += metrics.decode_tokens ?? 0;
+  };
+
+  state(): LiveState {
+    this.addUp();
+    const at = this.now();
+    return {
+      at,
+      process: process.pid,
+      step: this.step,
+      total: this.total,
+      phase: this.phase,
+      conversations: { ...this.conversations },
+      tokensPerSecond: this.measureSpeed(at),
+      seconds: { ...this.spent },
+      waitingForTools: this.allWaiting,
+      eta: this.estimateRest(at),
+    };
+  }
+
+  private resetConversations(): void {
+    this.conversations = { done: 0, generating: 0, waitingForTools: 0, total: 0 };
+  }
+
+  private count(state: RequestState | null, change: 1 | -1): void {
+    const { conversations } = this;
+    const add = (name: keyof typeof conversations) => {
+      conversations[name] = Math.max(0, conversations[name] + change);
+    };
+    if (state === "running") add("generating");
+    else if (state === "tool_calling" || state === "interacting") add("waitingForTools");
+    else if (state === "completed" || state === "failed") add("done");
+  }
+
+  /** Adds the time since the last change to what it went into. */
+  private addUp(): void {
+    const now = this.now();
+    const passed = Math.max(0, now - this.since) / 1000;
+    this.since = now;
+    const { generating, waitingForTools } = this.conversations;
+    const isRolling = this.phase === "rollout" || this.phase === "validation";
+    if (isRolling && generating === 0 && waitingForTools > 0) this.allWaiting += passed;
+    const name = this.phase in this.spent ? (this.phase as keyof Spent) : "other";
+    this.spent[name] += passed;
+  }
+
+  private measureSpeed(at: number): number {
+    const tokens =
+      this.engine instanceof LlamaModel ? this.engine.schedulerStats().decodeTokens : this.sampledElsewhere;
+    this.samples.push({ at, tokens });
+    this.samples = this.samples.filter((sample) => at - sample.at <= 1000 * SPEED_SECONDS);
+    const first = this.samples[0]!;
+    return at > first.at ? (1000 * (tokens - first.tokens)) / (at - first.at) : 0;
+  }
+
+  private estimateRest(at: number): number | null {
+    if (this.began === null || this.done === 0) return null;
+    const each = (at - this.began) / 1000 / this.done;
+    return Math.max(0, each * (this.total - this.start - this.done));
+  }
+}
