@@ -36,6 +36,15 @@ export async function openReplay(path: string, options: OpenReplayOptions = {}):
   return new Replay({ path, config, origin: run.origin, weights });
 }
 
+/**
+ * Checks, without loading anything, that a run's model is there and is the one that it had.
+ * @throws DataError for a folder of no run; ConfigError "replay/no-model", "replay/other-model".
+ */
+export async function checkReplayModel(path: string): Promise<void> {
+  const run = readRun(path);
+  await checkModel(makeReplayConfig(run), run.origin);
+}
+
 /** The run's config, its paths absolute, its model where the run had it. */
 function makeReplayConfig({ raw, configFolder, origin, path }: SavedRun): TrainConfig {
   const made = structuredClone(raw);
