@@ -88,7 +88,7 @@ function Scrubber(props: { appearances: readonly Appearance[] }) {
   const current = () => all()[at()]!;
   return (
     <>
-      <section class="card inside scrub" aria-label="Steps in which it stands">
+      <section class="card scrub" aria-label="Steps in which it stands">
         <div class="scrub-marks">
           <For each={all()}>
             {(entry, i) => (
