@@ -19,11 +19,11 @@ describe("smoothing", () => {
 describe("differences of texts", () => {
   it("are what was removed and what was added, word by word", () => {
     expect(diffWords("the cat sat", "the big cat sits")).toEqual([
-      { kind: "same", text: "the " },
-      { kind: "added", text: "big " },
-      { kind: "same", text: "cat " },
-      { kind: "removed", text: "sat" },
-      { kind: "added", text: "sits" },
+      { kind: "same", text: "the" },
+      { kind: "added", text: " big" },
+      { kind: "same", text: " cat" },
+      { kind: "removed", text: " sat" },
+      { kind: "added", text: " sits" },
     ]);
   });
 
