@@ -1,7 +1,7 @@
 import { type Accessor, batch, createEffect, createSignal, on, onCleanup } from "solid-js";
 import { createStore, reconcile } from "solid-js/store";
 import type { GroupEntry, GroupPage } from "../../api/index.js";
-import { getJson, RequestError } from "./request.js";
+import { getJson, isStatic, RequestError } from "./request.js";
 
 const PAGE = 100;
 
@@ -19,13 +19,21 @@ export interface GroupPages {
   again: () => void;
 }
 
-/** @param address of groups from an offset on. */
-export function createGroupPages(address: (offset: number, limit: number) => string): GroupPages {
+/**
+ * @param address of groups from an offset on.
+ * @param arrange the order, where files have all groups and there is no server to sort them.
+ */
+export function createGroupPages(
+  address: (offset: number, limit: number) => string,
+  arrange: (groups: readonly GroupEntry[]) => GroupEntry[],
+): GroupPages {
   const [head, setHead] = createSignal<GroupPage>();
   const [groups, setGroups] = createStore<Record<number, GroupEntry>>({});
   const [selected, setSelected] = createSignal<ReadonlySet<number> | null>(null);
   const [error, setError] = createSignal<RequestError>();
   let asked = new Set<number>();
+  /** Something else is asked for: what was there goes when the answer comes. */
+  let isOther = false;
   let running = new AbortController();
   let sight: [first: number, last: number] = [0, 0];
 
@@ -34,6 +42,12 @@ export function createGroupPages(address: (offset: number, limit: number) => str
     asked.add(page);
     const controller = running;
     try {
+      if (isStatic) {
+        if (page > 0) return;
+        const whole = await getJson<GroupPage>(address(0, PAGE), controller.signal);
+        if (controller === running) take({ ...whole, groups: arrange(whole.groups) }, 0);
+        return;
+      }
       // Pages with many conversations come in parts.
       for (let offset = page * PAGE, end = offset + PAGE; offset < end; ) {
         const answer = await getJson<GroupPage>(address(offset, end - offset), controller.signal);
@@ -51,6 +65,11 @@ export function createGroupPages(address: (offset: number, limit: number) => str
   };
   const take = (answer: GroupPage, offset: number) => {
     batch(() => {
+      if (isOther) {
+        setGroups(reconcile({}));
+        setSelected(null);
+        isOther = false;
+      }
       const lines = answer.selected;
       setSelected((before) => lines && new Set([...(before ?? []), ...lines]));
       setGroups(Object.fromEntries(answer.groups.map((group, i) => [offset + i, group])));
@@ -73,13 +92,14 @@ export function createGroupPages(address: (offset: number, limit: number) => str
   };
   createEffect(
     on(
-      () => address(0, PAGE),
+      () => {
+        // What the order depends on is followed as what the address depends on.
+        if (isStatic) arrange([]);
+        return address(0, PAGE);
+      },
       () => {
         restart();
-        batch(() => {
-          setGroups(reconcile({}));
-          setSelected(null);
-        });
+        isOther = true;
         want(0, 0);
       },
     ),
