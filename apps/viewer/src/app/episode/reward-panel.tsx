@@ -7,7 +7,7 @@ import { address } from "../router.js";
 import { Said } from "../ui/text.js";
 
 /** Where a conversation's reward comes from, part by part, and what it was measured against. */
-export function RewardPanel(props: { detail: EpisodeDetail }) {
+export function RewardPanel(props: { dump: string; detail: EpisodeDetail }) {
   const { id } = useRun();
   const line = () => props.detail.line;
   const sum = () =>
@@ -81,7 +81,14 @@ export function RewardPanel(props: { detail: EpisodeDetail }) {
             <dd>{showControls(line().data_source)}</dd>
             <dt>Prompt</dt>
             <dd>
-              <a href={address(["runs", id, "prompts", line().uid])}>over the steps</a>
+              <a
+                href={address(["runs", id, "prompts", props.detail.group.prompt], {
+                  at: props.dump,
+                  sample: line().sample,
+                })}
+              >
+                over the steps
+              </a>
             </dd>
           </dl>
         </div>

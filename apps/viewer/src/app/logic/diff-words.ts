@@ -5,11 +5,13 @@ export interface DiffPart {
 
 /** Beyond this many words what differs is shown as one removal and one addition. */
 const MOST = 3000;
+/** A word with the space before it, or a character alone. */
+const WORD = /[^\S\n]?[\p{L}\p{N}]+|[\s\S]/gu;
 
 /** What must be changed in one text to get another, word by word (longest common subsequence, after equal ends are cut). */
 export function diffWords(before: string, after: string): DiffPart[] {
-  const a = before.match(/\s+|[\p{L}\p{N}]+|./gu) ?? [];
-  const b = after.match(/\s+|[\p{L}\p{N}]+|./gu) ?? [];
+  const a = before.match(WORD) ?? [];
+  const b = after.match(WORD) ?? [];
   let start = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start++;
   let end = 0;

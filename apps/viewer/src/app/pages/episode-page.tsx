@@ -135,7 +135,7 @@ export function EpisodePage(props: { dump: string; line: number }) {
               <Match when={true}>
                 <div class="episode">
                   <ChatView line={detail().line} schemas={detail().schemas} />
-                  <RewardPanel detail={detail()} />
+                  <RewardPanel dump={props.dump} detail={detail()} />
                 </div>
               </Match>
             </Switch>

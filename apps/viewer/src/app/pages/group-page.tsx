@@ -54,7 +54,9 @@ export function GroupPage(props: { dump: string; uid: string }) {
               <div>
                 <dt>elsewhere</dt>
                 <dd>
-                  <a href={address(["runs", id, "prompts", props.uid])}>over the steps</a>
+                  <a href={address(["runs", id, "prompts", detail().group.prompt], { at: props.dump })}>
+                    over the steps
+                  </a>
                 </dd>
               </div>
             </dl>

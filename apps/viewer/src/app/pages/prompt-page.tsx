@@ -88,31 +88,33 @@ function Scrubber(props: { appearances: readonly Appearance[] }) {
   const current = () => all()[at()]!;
   return (
     <>
-      <section class="card inside scrub" aria-label="Steps in which it stands">
-        <div class="scrub-marks">
-          <For each={all()}>
-            {(entry, i) => (
-              <button
-                type="button"
-                aria-current={at() === i() ? "step" : undefined}
-                aria-label={`${describe(entry)}: mean reward ${formatNumber(meanReward(entry))}`}
-                title={`${describe(entry)}: mean reward ${formatNumber(meanReward(entry))}`}
-                onClick={() => set(i())}
-              >
-                <i class={gradeReward(meanReward(entry))} ref={(bar) => setHeight(bar, () => meanReward(entry))} />
-              </button>
-            )}
-          </For>
+      <section class="card scrub" aria-label="Steps in which it stands">
+        <div class="scrub-track" ref={(track) => createEffect(() => (track.style.maxWidth = `${all().length * 64}px`))}>
+          <div class="scrub-marks">
+            <For each={all()}>
+              {(entry, i) => (
+                <button
+                  type="button"
+                  aria-current={at() === i() ? "step" : undefined}
+                  aria-label={`${describe(entry)}: mean reward ${formatNumber(meanReward(entry))}`}
+                  title={`${describe(entry)}: mean reward ${formatNumber(meanReward(entry))}`}
+                  onClick={() => set(i())}
+                >
+                  <i class={gradeReward(meanReward(entry))} ref={(bar) => setHeight(bar, () => meanReward(entry))} />
+                </button>
+              )}
+            </For>
+          </div>
+          <input
+            type="range"
+            min="0"
+            max={all().length - 1}
+            value={at()}
+            aria-label="Step"
+            aria-valuetext={describe(current())}
+            onInput={(event) => set(Number(event.currentTarget.value))}
+          />
         </div>
-        <input
-          type="range"
-          min="0"
-          max={all().length - 1}
-          value={at()}
-          aria-label="Step"
-          aria-valuetext={describe(current())}
-          onInput={(event) => set(Number(event.currentTarget.value))}
-        />
         <div class="row">
           <strong>{describe(current())}</strong>
           <span class="soft">

@@ -36,7 +36,7 @@ export function TokenLines(props: {
     const added = document.createDocumentFragment();
     for (let index = first; index <= last; index++) {
       if (drawn.has(index)) continue;
-      const element = drawLine(rows()[index]!, props.cells, props.coloring, props.selected);
+      const element = drawLine(rows()[index]!, rows()[index - 1], props.cells, props.coloring, props.selected);
       element.style.top = `${index * LINE}px`;
       drawn.set(index, element);
       added.append(element);
@@ -127,6 +127,7 @@ function cellOf(event: Event): number {
 
 function drawLine(
   pieces: readonly Piece[],
+  before: readonly Piece[] | undefined,
   cells: readonly Cell[],
   coloring: Coloring,
   selected: number,
@@ -135,7 +136,8 @@ function drawLine(
   line.className = "token-line";
   const number = document.createElement("span");
   number.className = "token-number";
-  number.textContent = String(cells[pieces[0]!.cell]!.token);
+  // What goes on from the line before has its number there.
+  if (before?.at(-1)?.cell !== pieces[0]!.cell) number.textContent = String(cells[pieces[0]!.cell]!.token);
   line.append(number);
   for (const { cell: index, text } of pieces) {
     const cell = cells[index]!;

@@ -1,5 +1,8 @@
 import { type JSX, Show } from "solid-js";
 
+/** The marks under the mistake, which stand below it in a terminal alone. */
+const MARKS = /\n[ ^]+$/;
+
 /** Filter (the language of `cria show --filter`) and search. Enter or a pause in typing takes them over. */
 export function FilterBox(props: {
   filter: string;
@@ -29,7 +32,7 @@ export function FilterBox(props: {
       {props.children}
       <Show when={props.problem}>
         <pre class="filter-problem bad" role="alert" id="filter-problem">
-          {props.problem}
+          {props.problem!.replace(MARKS, "")}
         </pre>
       </Show>
     </div>
