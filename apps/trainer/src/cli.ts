@@ -11,6 +11,7 @@ import { evalCommand } from "./commands/eval.js";
 import { exportCommand } from "./commands/export.js";
 import { initCommand } from "./commands/init.js";
 import { describeMostUsedKeys } from "./commands/most-used-keys.js";
+import { replayCommand, replayNotes } from "./commands/replay.js";
 import { rescoreCommand, rescoreNotes } from "./commands/rescore.js";
 import { rolloutCommand } from "./commands/rollout.js";
 import { runProgram } from "./commands/run-program.js";
@@ -55,6 +56,7 @@ const main = defineCommand({
     cria show <run folder> --filter 'reward<1 && tool_errors>0'
     cria view                                        look at runs in the browser: curves, groups, conversations, tokens, live
     cria rescore <run folder> --reward ./r.ts#score   judge its conversations again: another reward, a run of its own
+    cria replay <run folder> --step 20 --trajectory 3   a conversation again, to equal bits; --edit 57=the goes on otherwise
 
   Use what was trained
     cria chat <run folder>                           talk to it, tools included; also <model.gguf> or <adapter.gguf>
@@ -84,6 +86,7 @@ training saves what is done first.
     show: showCommand,
     view: viewCommand,
     rescore: rescoreCommand,
+    replay: replayCommand,
     "check-env": checkEnvCommand,
     init: initCommand,
   },
@@ -96,6 +99,7 @@ await runProgram(main, {
   show: showNotes,
   view: viewNotes,
   rescore: rescoreNotes,
+  replay: replayNotes,
   train: describeMostUsedKeys(),
   sft: sftNotes,
   chat: chatNotes,
