@@ -8,7 +8,8 @@ export interface PageOptions extends SelectOptions {
   sort: GroupSort;
   down: boolean;
   offset: number;
-  limit: number;
+  /** Null: all. */
+  limit: number | null;
 }
 
 export const groupSorts = ["order", "reward", "spread", "advantage", "length", "errors", "mismatch"] as const;
@@ -50,13 +51,7 @@ export async function listGroups(
   const all = [...groupRows(index).values()];
   const matching = lines === null ? all : all.filter(({ rows }) => rows.some(({ line }) => lines.has(line)));
   const ordered = sort === "order" && !down ? matching : matching.sort((a, b) => compare(a, b, sort, down));
-  const page: Group[] = [];
-  let entries = 0;
-  for (const group of ordered.slice(offset, offset + Math.min(limit, MOST_GROUPS))) {
-    entries += group.rows.length;
-    if (page.length > 0 && entries > MOST_ENTRIES) break;
-    page.push(group);
-  }
+  const page = limit === null ? ordered : takeEntries(ordered.slice(offset, offset + limit));
   return {
     groups: page.map(toGroupEntry),
     selected: lines && page.flatMap(({ rows }) => rows.flatMap(({ line }) => (lines.has(line) ? line : []))),
@@ -66,6 +61,16 @@ export async function listGroups(
     indexed: index.isBusy ? Math.min(index.indexed, index.size) : index.size,
     size: index.size,
   };
+}
+
+/** The first groups that have so many conversations together; at least one. */
+function takeEntries(groups: readonly Group[]): Group[] {
+  let entries = 0;
+  const end = groups.findIndex(({ rows }, i) => {
+    entries += rows.length;
+    return entries > MOST_ENTRIES && i > 0;
+  });
+  return groups.slice(0, end < 0 ? groups.length : end);
 }
 
 export function toGroupEntry({ uid, rows, keys }: Group): GroupEntry {
