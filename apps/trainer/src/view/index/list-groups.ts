@@ -1,6 +1,7 @@
 import type { GroupEntry, GroupPage, GroupSort } from "@cria/viewer/api";
 import type { DumpIndex } from "./dump-index.js";
 import { type IndexRow, toEntry } from "./index-row.js";
+import { makePromptId } from "./prompt-id.js";
 import { type SelectOptions, selectRows } from "./select-rows.js";
 
 export interface PageOptions extends SelectOptions {
@@ -76,6 +77,7 @@ export function toGroupEntry({ uid, rows, keys }: Group): GroupEntry {
   const [first] = rows;
   return {
     uid,
+    prompt: makePromptId(first!),
     place: first!.place,
     dataSource: first!.dataSource,
     title: first!.title,
