@@ -10,6 +10,8 @@ import { Environments } from "../answers/environment.js";
 import { answerEpisode, answerGroup, answerPage, findDump, refuseUnknown } from "../answers/open-dump.js";
 import { findPrompt, listPrompts } from "../answers/prompts.js";
 import { IndexStore } from "../index/index-store.js";
+import type { ModelKeeper } from "../model/model-keeper.js";
+import { addModelRoutes } from "../model/model-routes.js";
 import type { Asset } from "./assets.js";
 import type { RunCatalog } from "./catalog.js";
 import { EventStreams } from "./event-stream.js";
@@ -24,6 +26,8 @@ export interface ViewerOptions {
   host: string;
   /** Null on loopback. */
   token: string | null;
+  /** Loads models for questions about conversations; default: one of its own. */
+  keeper?: ModelKeeper;
 }
 
 export interface ViewerEnv {
@@ -34,10 +38,10 @@ export interface ViewerEnv {
 /** The viewer's server as a hono app. `close` ends what listens. */
 export interface ViewerApp {
   app: Hono<ViewerEnv>;
-  close: () => void;
+  close: () => Promise<void>;
 }
 
-export function createViewerApp({ catalog, assets, host, token }: ViewerOptions): ViewerApp {
+export function createViewerApp({ catalog, assets, host, token, keeper }: ViewerOptions): ViewerApp {
   const app = new Hono<ViewerEnv>();
   const store = new IndexStore();
   const environments = new Environments();
@@ -88,6 +92,17 @@ export function createViewerApp({ catalog, assets, host, token }: ViewerOptions)
       throw new RequestError(429, "are too many", { code: "view/busy", subject: "open pages", remedy: "close some" });
     return streams.answer(() => c.env?.outgoing?.destroy());
   });
+  const models = addModelRoutes(
+    app,
+    async (c) => {
+      const reader = await findRun(c);
+      const dump = findDump(reader, c.req.param("dump")!);
+      const { line } = await answerEpisode(store, dump, Number(c.req.param("line")));
+      const isValidation = dump.kind === "validation" || dump.kind === "asked";
+      return { path: reader.run.path, isRunning: reader.summary.status === "running", isValidation, line };
+    },
+    keeper,
+  );
   app.all("/api/*", (c) => {
     throw refuseUnknown(`${c.req.method} ${c.req.path}`, "an address of the API (docs/view.md)");
   });
@@ -102,7 +117,11 @@ export function createViewerApp({ catalog, assets, host, token }: ViewerOptions)
 
   app.notFound((c) => refuse(c, refuseUnknown(`${c.req.method} ${c.req.path}`, "GET")));
   app.onError((error, c) => refuse(c, error));
-  return { app, close: () => streams.close() };
+  const close = async () => {
+    streams.close();
+    await models.close();
+  };
+  return { app, close };
 }
 
 async function describeRun(reader: RunReader): Promise<RunDetail> {

@@ -51,10 +51,10 @@ export async function listenViewer({
   return {
     url: `http://${name}:${bound}/${token === null ? "" : `?token=${token}`}`,
     close: async () => {
-      close();
       catalog.close();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
+      await close();
       await closed;
     },
   };
