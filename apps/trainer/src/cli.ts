@@ -19,6 +19,7 @@ import { serveCommand, serveNotes } from "./commands/serve.js";
 import { sftCommand, sftNotes } from "./commands/sft.js";
 import { showCommand, showNotes } from "./commands/show.js";
 import { trainCommand } from "./commands/train.js";
+import { viewCommand, viewNotes } from "./commands/view.js";
 import { connectAgents } from "./connect-agents.js";
 
 const main = defineCommand({
@@ -53,6 +54,7 @@ const main = defineCommand({
     (the same command again goes on from the newest checkpoint, after Ctrl-C, a crash or a power cut)
     cria show <run folder> --step 20 --worst 5       conversations: what was sampled, calls, errors, rewards part by part
     cria show <run folder> --filter 'reward<1 && tool_errors>0'
+    cria view                                        look at runs in the browser: curves, groups, conversations, tokens, live
     cria rescore <run folder> --reward ./r.ts#score   judge its conversations again: another reward, a run of its own
     cria replay <run folder> --step 20 --trajectory 3   a conversation again, to equal bits; --edit 57=the goes on otherwise
 
@@ -82,6 +84,7 @@ training saves what is done first.
     data: dataCommand,
     rollout: rolloutCommand,
     show: showCommand,
+    view: viewCommand,
     rescore: rescoreCommand,
     replay: replayCommand,
     "check-env": checkEnvCommand,
@@ -94,6 +97,7 @@ connectAgents();
 // What stands below a command's options in its help.
 await runProgram(main, {
   show: showNotes,
+  view: viewNotes,
   rescore: rescoreNotes,
   replay: replayNotes,
   train: describeMostUsedKeys(),
