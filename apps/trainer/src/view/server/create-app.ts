@@ -10,7 +10,6 @@ import { Environments } from "../answers/environment.js";
 import { answerEpisode, answerGroup, answerPage, findDump, refuseUnknown } from "../answers/open-dump.js";
 import { findPrompt, listPrompts } from "../answers/prompts.js";
 import { IndexStore } from "../index/index-store.js";
-import type { ModelKeeper } from "../model/model-keeper.js";
 import { addModelRoutes } from "../model/model-routes.js";
 import type { Asset } from "./assets.js";
 import type { RunCatalog } from "./catalog.js";
@@ -26,8 +25,6 @@ export interface ViewerOptions {
   host: string;
   /** Null on loopback. */
   token: string | null;
-  /** Loads models for questions about conversations; default: one of its own. */
-  keeper?: ModelKeeper;
 }
 
 export interface ViewerEnv {
@@ -35,13 +32,13 @@ export interface ViewerEnv {
   Bindings: Partial<HttpBindings> | undefined;
 }
 
-/** The viewer's server as a hono app. `close` ends what listens. */
+/** The viewer's server as a hono app. `close` ends what listens, and frees the model that was asked. */
 export interface ViewerApp {
   app: Hono<ViewerEnv>;
   close: () => Promise<void>;
 }
 
-export function createViewerApp({ catalog, assets, host, token, keeper }: ViewerOptions): ViewerApp {
+export function createViewerApp({ catalog, assets, host, token }: ViewerOptions): ViewerApp {
   const app = new Hono<ViewerEnv>();
   const store = new IndexStore();
   const environments = new Environments();
@@ -87,22 +84,18 @@ export function createViewerApp({ catalog, assets, host, token, keeper }: Viewer
   app.get("/api/runs/:run/dumps/:dump/episodes/:line{\\d{1,9}}", async (c) =>
     c.json(await answerEpisode(store, await openDump(c), Number(c.req.param("line")))),
   );
+  const models = addModelRoutes(app, async (c) => {
+    const reader = await findRun(c);
+    const dump = findDump(reader, c.req.param("dump")!);
+    const { line } = await answerEpisode(store, dump, Number(c.req.param("line")));
+    const isValidation = dump.kind !== "training";
+    return { path: reader.run.path, isRunning: reader.summary.status === "running", isValidation, line };
+  });
   app.get("/api/events", (c) => {
     if (streams.isFull)
       throw new RequestError(429, "are too many", { code: "view/busy", subject: "open pages", remedy: "close some" });
     return streams.answer(() => c.env?.outgoing?.destroy());
   });
-  const models = addModelRoutes(
-    app,
-    async (c) => {
-      const reader = await findRun(c);
-      const dump = findDump(reader, c.req.param("dump")!);
-      const { line } = await answerEpisode(store, dump, Number(c.req.param("line")));
-      const isValidation = dump.kind === "validation" || dump.kind === "asked";
-      return { path: reader.run.path, isRunning: reader.summary.status === "running", isValidation, line };
-    },
-    keeper,
-  );
   app.all("/api/*", (c) => {
     throw refuseUnknown(`${c.req.method} ${c.req.path}`, "an address of the API (docs/view.md)");
   });
@@ -117,9 +110,9 @@ export function createViewerApp({ catalog, assets, host, token, keeper }: Viewer
 
   app.notFound((c) => refuse(c, refuseUnknown(`${c.req.method} ${c.req.path}`, "GET")));
   app.onError((error, c) => refuse(c, error));
-  const close = async () => {
+  const close = () => {
     streams.close();
-    await models.close();
+    return models.close();
   };
   return { app, close };
 }
