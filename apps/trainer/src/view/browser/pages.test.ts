@@ -2,11 +2,12 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import type { PromptEntry } from "@cria/viewer/api";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type ListeningViewer, listenViewer } from "../server/listen.js";
 import { makeMetrics, writeLive, writeRuns } from "./fixture-runs.js";
 import { expectAccessible, noBrowser, openBrowser, openPage } from "./open-browser.js";
-import { startViewer } from "./start-viewer.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-view-"));
 const assets = join(import.meta.dirname, "..", "..", "..", "..", "viewer", "dist", "assets");
@@ -28,7 +29,6 @@ const PAGES: Record<string, [address: string, shows: string]> = {
   "tokens of an old run": ["#/runs/old/dumps/1/episodes/0?view=tokens", "does not say where each token's text ends"],
   timeline: ["#/runs/healthy/dumps/2/episodes/5?view=timeline", "whole conversation"],
   prompts: ["#/runs/healthy/prompts", "What is 6 * 7? (1)"],
-  "a prompt over the steps": [`#/runs/healthy/prompts/${uid}`, "Compared with"],
   environment: ["#/runs/healthy/environment", "Evaluates an arithmetic expression."],
   live: ["#/runs/running/live", "1,234"],
   "no live run": ["#/runs/healthy/live", "Nothing runs now"],
@@ -37,10 +37,10 @@ const PAGES: Record<string, [address: string, shows: string]> = {
 
 describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () => {
   let browser: Browser;
-  let server: Awaited<ReturnType<typeof startViewer>>;
+  let server: ListeningViewer;
   beforeAll(async () => {
     writeRuns(folder);
-    server = await startViewer(folder);
+    server = await listenViewer({ folders: [folder], host: "127.0.0.1", port: 0 });
     browser = await openBrowser();
   }, 60_000);
   afterAll(async () => {
@@ -50,8 +50,8 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
   });
 
   const open = async (address: string, theme: "light" | "dark" = "light") => {
-    const watched = await openPage(browser, new URL(server.address).origin, theme);
-    await watched.page.goto(server.address + address);
+    const watched = await openPage(browser, new URL(server.url).origin, theme);
+    await watched.page.goto(server.url + address);
     return watched;
   };
   const shown = (page: Page, text: string) =>
@@ -59,8 +59,13 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
 
   it.each(["light", "dark"] as const)("every page, %s: no complaint of the console, none of axe", async (theme) => {
     const { page, complaints } = await open("#/", theme);
-    for (const [name, [address, text]] of Object.entries(PAGES)) {
-      await page.goto(server.address + address);
+    const prompts = await fetch(`${server.url}api/runs/healthy/prompts`);
+    const [{ id }] = (await prompts.json()) as [PromptEntry];
+    const all = { ...PAGES, "a prompt over the steps": [`#/runs/healthy/prompts/${id}`, "Compared with"] as const };
+    for (const [name, [address, text]] of Object.entries(all)) {
+      // It is written once a second.
+      writeLive(folder, {});
+      await page.goto(server.url + address);
       await shown(page, text).catch((error: Error) => {
         throw new Error(`${name}: ${error.message}`);
       });
@@ -126,24 +131,26 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
     await page.getByText("4 of 24 conversations, in 1 groups").waitFor();
     await page.getByRole("searchbox", { name: "Search in the text" }).fill("");
     await shown(page, "24 conversations in 6 groups");
+    // The tool fails twice in every third group.
     const first = page.locator(".group-row .title a").first();
-    const before = await first.textContent();
-    await page.getByRole("combobox", { name: "Sort groups by" }).selectOption("reward");
-    await expect.poll(() => first.textContent()).not.toBe(before);
+    await page.getByRole("combobox", { name: "Sort groups by" }).selectOption("errors");
+    await page.getByRole("button", { name: "Highest first" }).click();
+    await expect.poll(() => first.textContent()).toBe("What is 6 * 7? (2)");
     // The view has an address that another person opens.
     const { page: other } = await open(new URL(page.url()).hash);
-    await expect.poll(() => other.locator(".group-row .title a").first().textContent()).toBe(await first.textContent());
+    await expect.poll(() => other.locator(".group-row .title a").first().textContent()).toBe("What is 6 * 7? (2)");
     await page.context().close();
     await other.context().close();
   });
 
   it("what a training writes appears by itself", async () => {
+    writeLive(folder, {});
     const { page, complaints } = await open("#/runs/running/live");
     await shown(page, "1,234");
     writeLive(folder, { tokensPerSecond: 4321, phase: "training", step: 5 });
     await shown(page, "4,321");
     await shown(page, "training");
-    await page.goto(`${server.address}#/`);
+    await page.goto(`${server.url}#/`);
     const row = page.getByRole("row").filter({ hasText: "running" });
     await row.getByText("5 / 12").waitFor();
     appendFileSync(join(folder, "running", "metrics.jsonl"), `${JSON.stringify(makeMetrics(7, 0.05))}\n`);
@@ -157,17 +164,17 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
     await shown(page, "2 conversations in 1 groups");
     for (const view of ["chat", "tokens", "timeline"])
       for (const line of [0, 1]) {
-        await page.goto(`${server.address}#/runs/hostile/dumps/1/episodes/${line}?view=${view}`);
+        await page.goto(`${server.url}#/runs/hostile/dumps/1/episodes/${line}?view=${view}`);
         await page.getByRole("heading", { name: new RegExp(`sample ${line}`) }).waitFor();
         if (view === "chat" && line === 0) await shown(page, "␛");
         if (view === "chat" && line === 1) await shown(page, "characters are left");
       }
-    await page.goto(`${server.address}#/runs/hostile/environment`);
+    await page.goto(`${server.url}#/runs/hostile/environment`);
     await page.getByRole("heading", { name: "Environment" }).waitFor();
-    await page.goto(`${server.address}#/runs/hostile/prompts`);
+    await page.goto(`${server.url}#/runs/hostile/prompts`);
     await page.getByRole("listitem").filter({ hasText: "<script>" }).getByRole("link").click();
     await shown(page, "Sample 0");
-    await page.goto(`${server.address}#/runs/hostile/dumps/1`);
+    await page.goto(`${server.url}#/runs/hostile/dumps/1`);
     await page.locator(".group-row .title a").first().click();
     await shown(page, "shared tokens");
     expect(await page.evaluate("window.hurt")).toBeUndefined();
@@ -201,7 +208,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
       const step = (now) => {
         if (last !== undefined) frames.push(now - last);
         last = now;
-        list.scrollTop += 240;
+        list.scrollTop += 400;
         if (list.scrollTop + list.clientHeight < list.scrollHeight - 1 && frames.length < 400) requestAnimationFrame(step);
         else done(frames);
       };
@@ -209,8 +216,9 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
     })`;
     // Other programs on the machine may take a frame: the best of a few runs counts.
     const runs: { longest: number; median: number; frames: number }[] = [];
-    for (let i = 0; i < 5; i++) {
-      const frames = ((await page.evaluate(scroll)) as number[]).sort((a, b) => a - b);
+    for (let i = 0; i < 8; i++) {
+      // Times of frames are multiples of a 60th of a second, but for their last digits.
+      const frames = ((await page.evaluate(scroll)) as number[]).map((ms) => Math.round(ms)).sort((a, b) => a - b);
       runs.push({ longest: frames.at(-1)!, median: frames[frames.length >> 1]!, frames: frames.length });
       if (runs.at(-1)!.longest <= 50 && runs.at(-1)!.median <= 17) break;
     }

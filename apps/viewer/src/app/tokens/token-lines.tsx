@@ -4,6 +4,8 @@ import type { Coloring } from "./colorings.js";
 import { layOut, type Piece } from "./layout.js";
 
 const LINE = 23;
+/** Pixels beside the text: the numbers, and a line between tokens. */
+const MARGIN = 104;
 /** Lines that are drawn above and below those in sight. */
 const MORE = 6;
 
@@ -69,7 +71,7 @@ export function TokenLines(props: {
       sheet.append(probe);
       const width = probe.getBoundingClientRect().width / 100;
       probe.remove();
-      if (width > 0) setColumns(Math.max(20, Math.floor((scroller.clientWidth - 72) / width)));
+      if (width > 0) setColumns(Math.max(20, Math.floor((scroller.clientWidth - MARGIN) / width)));
     };
     measure();
     const watcher = new ResizeObserver(() => {
