@@ -30,6 +30,7 @@ function listOtherKernels() {
 const steps = [
   ["lint", bin("biome"), ["check", "."]],
   ["types", bin("tsc"), ["-p", "tsconfig.json"]],
+  ["types of the viewer", bin("tsc"), ["-p", "apps/viewer/tsconfig.json"]],
   ["tests", bin("vitest"), ["run", ...chosen]],
 ];
 if (chosen.length === 0) {

@@ -12,6 +12,7 @@ import { evalCommand } from "./commands/eval.js";
 import { exportCommand } from "./commands/export.js";
 import { initCommand } from "./commands/init.js";
 import { describeMostUsedKeys } from "./commands/most-used-keys.js";
+import { replayCommand, replayNotes } from "./commands/replay.js";
 import { rescoreCommand, rescoreNotes } from "./commands/rescore.js";
 import { rolloutCommand } from "./commands/rollout.js";
 import { runProgram } from "./commands/run-program.js";
@@ -20,6 +21,7 @@ import { serveCommand, serveNotes } from "./commands/serve.js";
 import { sftCommand, sftNotes } from "./commands/sft.js";
 import { showCommand, showNotes } from "./commands/show.js";
 import { trainCommand } from "./commands/train.js";
+import { viewCommand, viewNotes } from "./commands/view.js";
 import { watchCommand, watchNotes } from "./commands/watch.js";
 import { connectAgents } from "./connect-agents.js";
 
@@ -55,10 +57,12 @@ const main = defineCommand({
     (the same command again goes on from the newest checkpoint, after Ctrl-C, a crash or a power cut)
     cria show <run folder> --step 20 --worst 5       conversations: what was sampled, calls, errors, rewards part by part
     cria show <run folder> --filter 'reward<1 && tool_errors>0'
+    cria view                                        look at runs in the browser: curves, groups, conversations, tokens, live
     cria coach <run folder>                          what is wrong with it: evidence, and what to change
     cria watch <run folder>                          on the whole screen while it trains: curves, groups, a conversation
     cria runs                                        all runs; also compare A B, resume RUN, remove RUN
     cria rescore <run folder> --reward ./r.ts#score   judge its conversations again: another reward, a run of its own
+    cria replay <run folder> --step 20 --trajectory 3   a conversation again, to equal bits; --edit 57=the goes on otherwise
 
   Use what was trained
     cria chat <run folder>                           talk to it, tools included; also <model.gguf> or <adapter.gguf>
@@ -86,10 +90,12 @@ training saves what is done first.
     data: dataCommand,
     rollout: rolloutCommand,
     show: showCommand,
+    view: viewCommand,
     coach: coachCommand,
     watch: watchCommand,
     runs: runsCommand,
     rescore: rescoreCommand,
+    replay: replayCommand,
     "check-env": checkEnvCommand,
     init: initCommand,
   },
@@ -100,9 +106,11 @@ connectAgents();
 // What stands below a command's options in its help.
 await runProgram(main, {
   show: showNotes,
+  view: viewNotes,
   watch: watchNotes,
   runs: runsNotes,
   rescore: rescoreNotes,
+  replay: replayNotes,
   train: describeMostUsedKeys(),
   sft: sftNotes,
   chat: chatNotes,

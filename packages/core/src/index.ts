@@ -26,6 +26,7 @@ export type {
   ScoreResult,
   ScoreSequence,
   SpecialToken,
+  TokenCandidate,
   TrainOptions,
   TrainResult,
   TrainSequence,
@@ -42,6 +43,7 @@ export type {
   Timeline,
   Trajectory,
   TrajectoryRewards,
+  TrajectorySampling,
   TrajectorySegment,
   TurnRecord,
 } from "./trajectory.js";

@@ -87,6 +87,8 @@ export interface GenerateOptions extends SamplingOptions {
    * generation are allowed exactly where the text may end, and always end it. At most 256 KiB.
    */
   grammar?: string;
+  /** How many of the likeliest tokens to tell beside each sampled one; 0 (default) to 64. Changes nothing that is sampled. */
+  topLogprobs?: number;
   signal?: AbortSignal;
   /** Called with each newly sampled stretch of text, for streaming. */
   onText?: (text: string) => void;
@@ -104,6 +106,13 @@ export interface GenerateStats {
   decodeMs: number;
 }
 
+/** A token that could have been sampled. */
+export interface TokenCandidate {
+  id: number;
+  /** As the sampled token's: over the full vocabulary (with a grammar: what it allows), at the sampling temperature. */
+  logprob: number;
+}
+
 export interface GenerateResult {
   tokenIds: Int32Array;
   /** One for each of `tokenIds`: over the full vocabulary (with a grammar: what it allows), at the sampling temperature. */
@@ -113,7 +122,14 @@ export interface GenerateResult {
    * of the probability at the sampling temperature (greedy: 1). Where it is 0 the token is as if sampled freely.
    */
   constrained?: Uint8Array;
+  /**
+   * With `topLogprobs`, for each of `tokenIds` the likeliest tokens by falling logprob, ties by id: before `topK`, `topP` and
+   * `minP` choose, and fewer where a grammar allows fewer.
+   */
+  topLogprobs?: TokenCandidate[][];
   finishReason: "stop" | "length" | "aborted";
+  /** The one of `stopStrings` that ended the text; left out where none did. */
+  stopString?: string;
   /** The sampled text without the stop token or stop string. */
   text: string;
   stats: GenerateStats;

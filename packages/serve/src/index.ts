@@ -3,11 +3,13 @@ export {
   type Authenticate,
   authenticateByKey,
   checkExposure,
+  checkOrigin,
   isLoopback,
   type OriginRules,
 } from "./http/access.js";
 export { createApp } from "./http/create-app.js";
 export { Endpoint, type EndpointLimits, type EndpointOptions } from "./http/endpoint.js";
+export { EventSink, type EventSinkOptions } from "./http/event-sink.js";
 export { type Listening, type ListenOptions, listen } from "./http/listen.js";
 export { createFetch } from "./in-process/create-fetch.js";
 export type { LocalChat } from "./in-process/serve-chat.js";

@@ -61,6 +61,7 @@ export { type LoadPolicyOptions, loadPolicy } from "./policy/load-policy.js";
 export { type GenerateTextOptions, Policy } from "./policy/policy.js";
 export type { PolicyScoreOptions, TokenScores } from "./policy/token-scores.js";
 export type { UpdateOptions } from "./policy/update-policy.js";
+export * from "./replay/index.js";
 export type { OtherReward } from "./rescore/rescore-config.js";
 export { type RescoreOptions, type RescoreResult, rescoreRun } from "./rescore/rescore-run.js";
 export type { ChangedJudgement, Means, RescoreCounts } from "./rescore/summarize.js";

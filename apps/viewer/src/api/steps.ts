@@ -28,6 +28,8 @@ export interface ConversationEntry {
 /** Conversations of one prompt in one dump. */
 export interface GroupEntry {
   uid: string;
+  /** Id of its prompt: `/prompts/:prompt`. */
+  prompt: string;
   place: string | null;
   dataSource: string;
   /** First words of the question. */

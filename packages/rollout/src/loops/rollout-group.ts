@@ -14,13 +14,14 @@ import {
 } from "../rewards/index.js";
 import { describeError } from "../run-with-deadline.js";
 import { EpisodeTrace } from "../tracing/episode-trace.js";
+import type { AgentLoopContext, SamplingParams } from "./agent-loop.js";
 import { checkOutput } from "./check-output.js";
 import { type CompleteOutput, completeOutput } from "./complete-output.js";
 import { makeFailureError } from "./failures.js";
 import { fitPrompt } from "./fit-prompt.js";
 import { isFatal } from "./is-fatal.js";
 import { recordTrajectory, type UnjudgedTrajectory } from "./record-trajectory.js";
-import { findLoop, type RolloutOptions } from "./rollout-options.js";
+import { type ConversationReplay, findLoop, type RolloutOptions } from "./rollout-options.js";
 import type { Semaphore } from "./semaphore.js";
 import { createRequestLog } from "./state-log.js";
 import { takeTurn } from "./take-turn.js";
@@ -155,7 +156,11 @@ export class RolloutGroup {
       if (attempt > 0) output.metrics.refilled = attempt;
       if (prompt.isUnsplit) output.metrics.tokenization_unsplit = (output.metrics.tokenization_unsplit ?? 0) + 1;
       this.warnOfTokens(output);
-      return recordTrajectory(this.row, sample, output, request);
+      const { seed, temperature, topP, topK, minP } = this.chooseSampling(sample, attempt);
+      return {
+        ...recordTrajectory(this.row, sample, output, request),
+        sampling: { seed, temperature, topP, topK, minP },
+      };
     } catch (error) {
       this.rewards.leave();
       throw error;
@@ -243,6 +248,14 @@ export class RolloutGroup {
     }
   }
 
+  private chooseSampling(sample: number, attempt: number): SamplingParams {
+    const { temperature, topP, topK, minP = 0, stop = [], maxTokensPerTurn = null, seed, step } = this.options;
+    const draw = [seed, step, this.row.uid, sample];
+    const drawn = attempt === 0 ? hashSeed(...draw) : hashSeed(...draw, "attempt", attempt);
+    const own = this.options.replay?.(this.position).seed ?? drawn;
+    return { temperature, topP, topK, minP, stop, maxTokensPerTurn, seed: own };
+  }
+
   private async runLoop(
     sample: number,
     attempt: number,
@@ -252,16 +265,15 @@ export class RolloutGroup {
     request: ReturnType<typeof createRequestLog>,
   ): Promise<CompleteOutput> {
     const { row, options, engine } = this;
-    const { temperature, topP, topK, minP = 0, stop = [], maxTokensPerTurn = null, signal } = options;
-    const draw = [options.seed, options.step, row.uid, sample];
-    const seed = attempt === 0 ? hashSeed(...draw) : hashSeed(...draw, "attempt", attempt);
+    const { signal } = options;
+    const replay = options.replay?.(this.position);
     const name = row.agentName ?? options.defaultAgentLoop;
     const responseLength = Math.min(options.responseLength, engine.info.contextSize - prompt.ids.length);
     const contextLength = Math.min(options.maxPromptLength + options.responseLength, engine.info.contextSize);
     const { factory, traits } = findLoop(row, options);
     try {
       const loop = factory({
-        engine,
+        engine: replay ? steerEngine(engine, replay) : engine,
         tokenizer: options.tokenizer,
         tools: options.tools,
         interactions: options.interactions ?? null,
@@ -270,15 +282,16 @@ export class RolloutGroup {
         contextLength,
         agent: options.agent ?? defaultAgentOptions,
         policyVersion: options.step,
-        sequence,
+        sequence: replay ? replay.steer(sequence) : sequence,
         promptIds: prompt.ids,
         promptIsWhole: prompt.isWhole,
         request,
+        ...(replay ? { answers: replay.answers } : {}),
         ...(trace?.scope ? { trace: trace.scope } : {}),
         signal,
         onWarning: options.onWarning,
       });
-      const sampling = { temperature, topP, topK, minP, stop, maxTokensPerTurn, seed };
+      const sampling = this.chooseSampling(sample, attempt);
       const output = await loop.run(sampling, copyRow(row));
       const checked = checkOutput(output, {
         loop: name,
@@ -287,12 +300,21 @@ export class RolloutGroup {
         responseLength: traits.prompt ? responseLength : Number.POSITIVE_INFINITY,
         contextLength: traits.prompt ? engine.info.contextSize : contextLength,
       });
-      return await completeOutput(checked, row, engine, temperature);
+      return await completeOutput(checked, row, engine, sampling.temperature);
     } catch (error) {
       if (signal.aborted || isFatal(error)) throw error;
       return describeFailure(row, prompt.ids, error);
     }
   }
+}
+
+function steerEngine(engine: PolicyEngine, { steer }: ConversationReplay): AgentLoopContext["engine"] {
+  return {
+    info: engine.info,
+    tokenize: (text, given) => engine.tokenize(text, given),
+    detokenize: (ids, given) => engine.detokenize(ids, given),
+    createSequence: () => steer(engine.createSequence()),
+  };
 }
 
 /** The record of a conversation whose loop threw: its prompt, and why. */

@@ -1,15 +1,24 @@
-import type { Registry, Trajectory } from "@cria/core";
+import type { PolicySequence, Registry, Trajectory } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
 import type { AgentOptions } from "../agents/agent-loop-options.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { RewardAggregator, RewardFunction, RewardManager } from "../rewards/index.js";
 import type { Tracer } from "../tracing/tracer.js";
-import type { MultiTurnOptions } from "./agent-loop.js";
+import type { AnswerSource, MultiTurnOptions } from "./agent-loop.js";
 import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
 import type { OnFailure } from "./failures.js";
 import type { Truncation } from "./fit-prompt.js";
 import type { OnRequestState } from "./state-log.js";
+
+/** What a conversation that is held again is given of its record. Of built-in loops. */
+export interface ConversationReplay {
+  /** The trajectory's. */
+  seed: number;
+  answers: AnswerSource;
+  /** What its tokens are sampled in, made of each sequence that it begins with. */
+  steer: (sequence: PolicySequence) => PolicySequence;
+}
 
 export interface RolloutOptions {
   tokenizer: DeltaTokenizer;
@@ -27,6 +36,8 @@ export interface RolloutOptions {
   agent?: AgentOptions;
   /** Give the rendered prompt, as the model saw it, in `extraFields.full_prompt`. */
   returnFullPrompt?: boolean;
+  /** Holds a recorded conversation again, by the row's place among the rows, in the place of what is drawn for it. `n` is 1. */
+  replay?: (position: number) => ConversationReplay;
   /** Samples of each row. */
   n: number;
   temperature: number;

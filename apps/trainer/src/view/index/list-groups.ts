@@ -1,13 +1,15 @@
 import type { GroupEntry, GroupPage, GroupSort } from "@cria/viewer/api";
 import type { DumpIndex } from "./dump-index.js";
 import { type IndexRow, toEntry } from "./index-row.js";
+import { makePromptId } from "./prompt-id.js";
 import { type SelectOptions, selectRows } from "./select-rows.js";
 
 export interface PageOptions extends SelectOptions {
   sort: GroupSort;
   down: boolean;
   offset: number;
-  limit: number;
+  /** Null: all. */
+  limit: number | null;
 }
 
 export const groupSorts = ["order", "reward", "spread", "advantage", "length", "errors", "mismatch"] as const;
@@ -49,13 +51,7 @@ export async function listGroups(
   const all = [...groupRows(index).values()];
   const matching = lines === null ? all : all.filter(({ rows }) => rows.some(({ line }) => lines.has(line)));
   const ordered = sort === "order" && !down ? matching : matching.sort((a, b) => compare(a, b, sort, down));
-  const page: Group[] = [];
-  let entries = 0;
-  for (const group of ordered.slice(offset, offset + Math.min(limit, MOST_GROUPS))) {
-    entries += group.rows.length;
-    if (page.length > 0 && entries > MOST_ENTRIES) break;
-    page.push(group);
-  }
+  const page = limit === null ? ordered : takeEntries(ordered.slice(offset, offset + limit));
   return {
     groups: page.map(toGroupEntry),
     selected: lines && page.flatMap(({ rows }) => rows.flatMap(({ line }) => (lines.has(line) ? line : []))),
@@ -67,10 +63,21 @@ export async function listGroups(
   };
 }
 
+/** The first groups that have so many conversations together; at least one. */
+function takeEntries(groups: readonly Group[]): Group[] {
+  let entries = 0;
+  const end = groups.findIndex(({ rows }, i) => {
+    entries += rows.length;
+    return entries > MOST_ENTRIES && i > 0;
+  });
+  return groups.slice(0, end < 0 ? groups.length : end);
+}
+
 export function toGroupEntry({ uid, rows, keys }: Group): GroupEntry {
   const [first] = rows;
   return {
     uid,
+    prompt: makePromptId(first!),
     place: first!.place,
     dataSource: first!.dataSource,
     title: first!.title,

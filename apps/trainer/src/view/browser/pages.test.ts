@@ -1,0 +1,240 @@
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import type { PromptEntry } from "@cria/viewer/api";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type ListeningViewer, listenViewer } from "../server/listen.js";
+import { makeMetrics, writeLive, writeRuns } from "./fixture-runs.js";
+import { expectAccessible, noBrowser, openBrowser, openPage } from "./open-browser.js";
+
+const folder = mkdtempSync(join(tmpdir(), "cria-view-"));
+const assets = join(import.meta.dirname, "..", "..", "..", "..", "viewer", "dist", "assets");
+const uid = encodeURIComponent("calculator/0:1");
+
+/** Every page, and what stands on it once it is there. */
+const PAGES: Record<string, [address: string, shows: string]> = {
+  runs: ["#/", "healthy"],
+  "runs, compared": ["#/?runs=healthy,failed&smooth=0.5", "algorithm.adv_estimator"],
+  run: ["#/runs/healthy", "Success by step"],
+  "a run that failed": ["#/runs/failed", "the disk is full"],
+  "an empty run": ["#/runs/empty", "No step is written yet"],
+  "a damaged run": ["#/runs/damaged", "config.json is damaged"],
+  "an old run": ["#/runs/old/dumps/1", "1 conversations"],
+  step: ["#/runs/healthy/dumps/2", "24 conversations in 6 groups"],
+  group: [`#/runs/healthy/dumps/2/groups/${uid}`, "shared tokens"],
+  conversation: ["#/runs/healthy/dumps/2/episodes/5", "judged by"],
+  tokens: ["#/runs/healthy/dumps/2/episodes/5?view=tokens&color=ratio&token=13", "exp(old − rollout)"],
+  "tokens of an old run": ["#/runs/old/dumps/1/episodes/0?view=tokens", "does not say where each token's text ends"],
+  timeline: ["#/runs/healthy/dumps/2/episodes/5?view=timeline", "whole conversation"],
+  prompts: ["#/runs/healthy/prompts", "What is 6 * 7? (1)"],
+  environment: ["#/runs/healthy/environment", "Evaluates an arithmetic expression."],
+  live: ["#/runs/running/live", "1,234"],
+  "no live run": ["#/runs/healthy/live", "Nothing runs now"],
+  "what does not exist": ["#/runs/healthy/nothing", "no such page"],
+};
+
+describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () => {
+  let browser: Browser;
+  let server: ListeningViewer;
+  beforeAll(async () => {
+    writeRuns(folder);
+    server = await listenViewer({ folders: [folder], host: "127.0.0.1", port: 0 });
+    browser = await openBrowser();
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.close();
+    await server?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const open = async (address: string, theme: "light" | "dark" = "light") => {
+    const watched = await openPage(browser, new URL(server.url).origin, theme);
+    await watched.page.goto(server.url + address);
+    return watched;
+  };
+  const shown = (page: Page, text: string) =>
+    page.getByText(text).filter({ visible: true }).first().waitFor({ timeout: 10_000 });
+
+  it.each(["light", "dark"] as const)("every page, %s: no complaint of the console, none of axe", async (theme) => {
+    const { page, complaints } = await open("#/", theme);
+    const prompts = await fetch(`${server.url}api/runs/healthy/prompts`);
+    const [{ id }] = (await prompts.json()) as [PromptEntry];
+    const all = { ...PAGES, "a prompt over the steps": [`#/runs/healthy/prompts/${id}`, "Compared with"] as const };
+    for (const [name, [address, text]] of Object.entries(all)) {
+      // It is written once a second.
+      writeLive(folder, {});
+      await page.goto(server.url + address);
+      await shown(page, text).catch((error: Error) => {
+        throw new Error(`${name}: ${error.message}`);
+      });
+      await expectAccessible(page, `${name}, ${theme}`);
+      expect(complaints, name).toEqual([]);
+    }
+    await page.context().close();
+  });
+
+  it("from the runs to a token by keys alone", async () => {
+    const { page, complaints } = await open("#/");
+    await shown(page, "healthy");
+    await page.keyboard.press("/");
+    await page.keyboard.type("healthy");
+    await page.getByText("failed", { exact: true }).first().waitFor({ state: "detached" });
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await shown(page, "Success by step");
+    await page.keyboard.press("g");
+    await page.keyboard.press("s");
+    await shown(page, "24 conversations in 6 groups");
+    await page.keyboard.press("h");
+    await page.getByRole("heading", { name: "Step 2" }).waitFor();
+    for (const key of ["j", "j", "Enter"]) await page.keyboard.press(key);
+    await shown(page, "shared tokens");
+    for (const key of ["l", "l", "Enter"]) await page.keyboard.press(key);
+    await page.getByRole("heading", { name: /sample 1/ }).waitFor();
+    await page.keyboard.press("l");
+    await page.getByRole("heading", { name: /sample 2/ }).waitFor();
+    for (const key of ["t", "t", "8", "ArrowRight"]) await page.keyboard.press(key);
+    await page
+      .getByText(/^ratio = exp\(old − rollout\) = exp\(-\d.* − -\d.*\) = [\d.]+, (inside|outside) \[0\.8, 1\.2\]$/)
+      .waitFor();
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+    await page.getByText("Colour by: Entropy").waitFor();
+    await page.keyboard.press("Escape");
+    for (const [key, heading] of [
+      ["u", "What is 6 * 7? (1)"],
+      ["u", "Step 2"],
+      ["u", "healthy"],
+      ["u", "Runs"],
+    ] as const) {
+      await page.keyboard.press(key);
+      await page.getByRole("heading", { name: heading, exact: true }).waitFor();
+    }
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it("filters, searches and sorts a step; a mistake in the filter is explained", async () => {
+    const { page } = await open("#/runs/healthy/dumps/2");
+    await shown(page, "24 conversations in 6 groups");
+    const filter = page.getByRole("searchbox", { name: "Filter conversations" });
+    await filter.fill("reward < 1 && tool_errors > 0");
+    await page.getByText(/^\d of 24 conversations, in \d groups$/).waitFor();
+    expect(await page.locator(".dot.faded").count()).toBeGreaterThan(0);
+    await filter.fill("rewrd < 1");
+    await page.getByRole("alert").filter({ hasText: "perhaps reward" }).waitFor();
+    await filter.fill("");
+    await page.getByRole("searchbox", { name: "Search in the text" }).fill("(4)");
+    await page.getByText("4 of 24 conversations, in 1 groups").waitFor();
+    await page.getByRole("searchbox", { name: "Search in the text" }).fill("");
+    await shown(page, "24 conversations in 6 groups");
+    // The tool fails twice in every third group.
+    const first = page.locator(".group-row .title a").first();
+    await page.getByRole("combobox", { name: "Sort groups by" }).selectOption("errors");
+    await page.getByRole("button", { name: "Highest first" }).click();
+    await expect.poll(() => first.textContent()).toBe("What is 6 * 7? (2)");
+    // The view has an address that another person opens.
+    const { page: other } = await open(new URL(page.url()).hash);
+    await expect.poll(() => other.locator(".group-row .title a").first().textContent()).toBe("What is 6 * 7? (2)");
+    await page.context().close();
+    await other.context().close();
+  });
+
+  it("what a training writes appears by itself", async () => {
+    writeLive(folder, {});
+    const { page, complaints } = await open("#/runs/running/live");
+    await shown(page, "1,234");
+    writeLive(folder, { tokensPerSecond: 4321, phase: "training", step: 5 });
+    await shown(page, "4,321");
+    await shown(page, "training");
+    await page.goto(`${server.url}#/`);
+    const row = page.getByRole("row").filter({ hasText: "running" });
+    await row.getByText("5 / 12").waitFor();
+    appendFileSync(join(folder, "running", "metrics.jsonl"), `${JSON.stringify(makeMetrics(7, 0.05))}\n`);
+    await row.getByText("7 / 12").waitFor();
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it("hostile text is text: nothing runs, nothing is hidden, huge lines come in portions", async () => {
+    const { page, complaints } = await open("#/runs/hostile/dumps/1");
+    await shown(page, "2 conversations in 1 groups");
+    for (const view of ["chat", "tokens", "timeline"])
+      for (const line of [0, 1]) {
+        await page.goto(`${server.url}#/runs/hostile/dumps/1/episodes/${line}?view=${view}`);
+        await page.getByRole("heading", { name: new RegExp(`sample ${line}`) }).waitFor();
+        if (view === "chat" && line === 0) await shown(page, "␛");
+        if (view === "chat" && line === 1) await shown(page, "characters are left");
+      }
+    await page.goto(`${server.url}#/runs/hostile/environment`);
+    await page.getByRole("heading", { name: "Environment" }).waitFor();
+    await page.goto(`${server.url}#/runs/hostile/prompts`);
+    await page.getByRole("listitem").filter({ hasText: "<script>" }).getByRole("link").click();
+    await shown(page, "Sample 0");
+    await page.goto(`${server.url}#/runs/hostile/dumps/1`);
+    await page.locator(".group-row .title a").first().click();
+    await shown(page, "shared tokens");
+    expect(await page.evaluate("window.hurt")).toBeUndefined();
+    expect(await page.locator("#app img:not(.brand img)").count()).toBe(0);
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it("views are copied as JSON, the theme is switched and kept, other groups are a scroll away", async () => {
+    const { page } = await open("#/runs/many/dumps/1");
+    await shown(page, "6,000 conversations in 1,500 groups");
+    await page.getByRole("region", { name: "Groups" }).evaluate((list) => list.scrollTo({ top: 1e9 }));
+    await shown(page, "What is 6 * 7? (1499)");
+    await page.getByRole("button", { name: /JSON/ }).click();
+    const groups = JSON.parse((await page.evaluate("navigator.clipboard.readText()")) as string) as { uid: string }[];
+    expect(groups.map((group) => group.uid)).toContain("calculator/0:1499");
+    await page.getByRole("button", { name: "Use the dark theme" }).click();
+    await page.reload();
+    expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
+    await page.context().close();
+  });
+
+  it("32,000 tokens scroll with no frame over 50 ms and a median of at most 17 ms", async () => {
+    const { page } = await open("#/runs/long/dumps/1/episodes/0?view=tokens");
+    await page.locator(".token-line").first().waitFor();
+    const scroll = `new Promise((done) => {
+      const list = document.querySelector(".token-lines");
+      list.scrollTop = 0;
+      const frames = [];
+      let last;
+      const step = (now) => {
+        if (last !== undefined) frames.push(now - last);
+        last = now;
+        list.scrollTop += 400;
+        if (list.scrollTop + list.clientHeight < list.scrollHeight - 1 && frames.length < 400) requestAnimationFrame(step);
+        else done(frames);
+      };
+      requestAnimationFrame(step);
+    })`;
+    // Other programs on the machine may take a frame: the best of a few runs counts.
+    const runs: { longest: number; median: number; frames: number }[] = [];
+    for (let i = 0; i < 8; i++) {
+      // Times of frames are multiples of a 60th of a second, but for their last digits.
+      const frames = ((await page.evaluate(scroll)) as number[]).map((ms) => Math.round(ms)).sort((a, b) => a - b);
+      runs.push({ longest: frames.at(-1)!, median: frames[frames.length >> 1]!, frames: frames.length });
+      if (runs.at(-1)!.longest <= 50 && runs.at(-1)!.median <= 17) break;
+    }
+    const best = runs.reduce((a, b) => (a.longest < b.longest ? a : b));
+    expect(best.frames).toBeGreaterThan(100);
+    expect(best.longest, JSON.stringify(runs)).toBeLessThanOrEqual(50);
+    expect(best.median, JSON.stringify(runs)).toBeLessThanOrEqual(17);
+    await page.context().close();
+  });
+});
+
+it("the app is less than 200 kB of gzipped script, and its page holds neither script nor style", () => {
+  const scripts = readdirSync(assets).filter((name) => name.endsWith(".js"));
+  const size = scripts.reduce((sum, name) => sum + gzipSync(readFileSync(join(assets, name))).length, 0);
+  expect(size).toBeGreaterThan(10_000);
+  expect(size).toBeLessThan(200_000);
+  const html = readFileSync(join(assets, "..", "index.html"), "utf8");
+  expect(html).not.toMatch(/<style|style=|<script(?![^>]*src=)|\son\w+=/);
+});

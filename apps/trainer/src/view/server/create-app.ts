@@ -1,0 +1,154 @@
+import { CriaError } from "@cria/core";
+import { RequestError } from "@cria/serve";
+import { diagnoseRun } from "@cria/trainer";
+import type { ApiError, RunDetail } from "@cria/viewer/api";
+import type { HttpBindings } from "@hono/node-server";
+import { type Context, Hono } from "hono";
+import { makeMetricTable } from "../../runs/metrics-file.js";
+import type { RunReader } from "../../runs/run-reader.js";
+import { Environments } from "../answers/environment.js";
+import { answerEpisode, answerGroup, answerPage, findDump, refuseUnknown } from "../answers/open-dump.js";
+import { findPrompt, listPrompts } from "../answers/prompts.js";
+import { IndexStore } from "../index/index-store.js";
+import type { ModelKeeper } from "../model/model-keeper.js";
+import { addModelRoutes } from "../model/model-routes.js";
+import type { Asset } from "./assets.js";
+import type { RunCatalog } from "./catalog.js";
+import { EventStreams } from "./event-stream.js";
+import { readNumber, readPageOptions } from "./read-query.js";
+import { guard, safeHeaders } from "./viewer-access.js";
+
+export interface ViewerOptions {
+  catalog: RunCatalog;
+  /** Files of the web app by their paths. */
+  assets: ReadonlyMap<string, Asset>;
+  /** Address that the server listens on. */
+  host: string;
+  /** Null on loopback. */
+  token: string | null;
+  /** Loads models for questions about conversations; default: one of its own. */
+  keeper?: ModelKeeper;
+}
+
+export interface ViewerEnv {
+  /** Undefined where requests come without a server, in tests. */
+  Bindings: Partial<HttpBindings> | undefined;
+}
+
+/** The viewer's server as a hono app. `close` ends what listens. */
+export interface ViewerApp {
+  app: Hono<ViewerEnv>;
+  close: () => Promise<void>;
+}
+
+export function createViewerApp({ catalog, assets, host, token, keeper }: ViewerOptions): ViewerApp {
+  const app = new Hono<ViewerEnv>();
+  const store = new IndexStore();
+  const environments = new Environments();
+  const streams = new EventStreams(catalog);
+
+  app.use(async (c, next) => {
+    await next();
+    for (const [name, value] of Object.entries(safeHeaders)) c.res.headers.set(name, value);
+    if (!c.res.headers.has("cache-control")) c.res.headers.set("cache-control", "no-store");
+  });
+  app.use(guard(host, token));
+
+  const findRun = async (c: Context<ViewerEnv>): Promise<RunReader> => {
+    const id = c.req.param("run")!;
+    const reader = await catalog.find(id);
+    if (reader) return reader;
+    throw refuseUnknown(`run ${id}`, "a run, as GET /api/runs lists them");
+  };
+  const openDump = async (c: Context<ViewerEnv>) => findDump(await findRun(c), c.req.param("dump")!);
+
+  app.get("/api/runs", async (c) => c.json(await catalog.list()));
+  app.get("/api/runs/:run", async (c) => c.json(await describeRun(await findRun(c))));
+  app.get("/api/runs/:run/metrics", async (c) => c.json(makeMetricTable((await findRun(c)).metrics.rows)));
+  app.get("/api/runs/:run/live", async (c) => c.json((await findRun(c)).live));
+  app.get("/api/runs/:run/environment", async (c) => {
+    const [from, to] = [readNumber(c, "from", 0), readNumber(c, "to", Number.MAX_SAFE_INTEGER)];
+    return c.json(await environments.describe(await findRun(c), from, to, c.req.raw.signal));
+  });
+  app.get("/api/runs/:run/prompts", async (c) =>
+    c.json(await listPrompts(store, await findRun(c), c.req.query("search") ?? "", c.req.raw.signal)),
+  );
+  app.get("/api/runs/:run/prompts/:prompt", async (c) =>
+    c.json(await findPrompt(store, await findRun(c), c.req.param("prompt"), c.req.raw.signal)),
+  );
+  app.get("/api/runs/:run/dumps/:dump", async (c) => {
+    const { run, dump } = c.req.param();
+    const onIndexed = () => catalog.tell({ type: "dump", run, dump });
+    return c.json(await answerPage(store, await openDump(c), readPageOptions(c), onIndexed));
+  });
+  app.get("/api/runs/:run/dumps/:dump/groups/:uid", async (c) =>
+    c.json(await answerGroup(store, await openDump(c), c.req.param("uid"))),
+  );
+  app.get("/api/runs/:run/dumps/:dump/episodes/:line{\\d{1,9}}", async (c) =>
+    c.json(await answerEpisode(store, await openDump(c), Number(c.req.param("line")))),
+  );
+  app.get("/api/events", (c) => {
+    if (streams.isFull)
+      throw new RequestError(429, "are too many", { code: "view/busy", subject: "open pages", remedy: "close some" });
+    return streams.answer(() => c.env?.outgoing?.destroy());
+  });
+  const models = addModelRoutes(
+    app,
+    async (c) => {
+      const reader = await findRun(c);
+      const dump = findDump(reader, c.req.param("dump")!);
+      const { line } = await answerEpisode(store, dump, Number(c.req.param("line")));
+      const isValidation = dump.kind === "validation" || dump.kind === "asked";
+      return { path: reader.run.path, isRunning: reader.summary.status === "running", isValidation, line };
+    },
+    keeper,
+  );
+  app.all("/api/*", (c) => {
+    throw refuseUnknown(`${c.req.method} ${c.req.path}`, "an address of the API (docs/view.md)");
+  });
+
+  app.get("*", (c) => {
+    // The app itself finds what it shows behind the #.
+    const asset = assets.get(c.req.path.slice(1)) ?? (c.req.path === "/" ? assets.get("index.html") : undefined);
+    if (!asset) throw refuseUnknown(c.req.path, "a file of the viewer");
+    const kept = asset.isHashed ? "private, max-age=31536000, immutable" : "no-cache";
+    return c.body(asset.content, 200, { "content-type": asset.type, "cache-control": kept });
+  });
+
+  app.notFound((c) => refuse(c, refuseUnknown(`${c.req.method} ${c.req.path}`, "GET")));
+  app.onError((error, c) => refuse(c, error));
+  const close = async () => {
+    streams.close();
+    await models.close();
+  };
+  return { app, close };
+}
+
+async function describeRun(reader: RunReader): Promise<RunDetail> {
+  const { summary, config, dumps, live, run } = reader;
+  return {
+    summary,
+    config,
+    dumps: dumps.map(({ id, kind, step, size }) => ({ id, kind, step, size })),
+    findings: await diagnoseRun(run.path),
+    live,
+  };
+}
+
+function refuse(c: Context, error: unknown): Response {
+  const [status, answer] = describeError(error);
+  return c.json(answer, status as 400);
+}
+
+/** Errors that were made on purpose say what is wrong; of others only that a file is gone. */
+function describeError(error: unknown): [number, ApiError] {
+  const gone = (error as NodeJS.ErrnoException).code === "ENOENT";
+  if (gone) return [404, { error: { message: "The file is no longer there", remedy: "Open the run again." } }];
+  if (!(error instanceof CriaError)) return [500, { error: { message: "This failed in cria view", remedy: null } }];
+  const { subject, expected, received, remedy } = error;
+  // The first line says subject and summary; what follows is for terminals.
+  const [summary] = error.message.split("\n", 1);
+  const parts = [summary, expected && `expected ${expected}`, received && `received ${received}`];
+  const message = parts.filter(Boolean).join("; ") || String(subject);
+  return [error instanceof RequestError ? error.status : 400, { error: { message, remedy: remedy ?? null } }];
+}

@@ -1,0 +1,55 @@
+import { EventSink } from "@cria/serve";
+import type { ViewerEvent } from "@cria/viewer/api";
+import type { RunCatalog } from "./catalog.js";
+
+/** Bytes that wait for a reader that is slow, and how long it may take none. The app asks for all anew when it connects again. */
+const MOST_BYTES = 1 << 20;
+const STALL_MS = 30_000;
+const KEEP_ALIVE_MS = 15_000;
+/** Pages that listen at once. */
+const MOST_STREAMS = 64;
+
+/** Server-sent events of what happens to runs. */
+export class EventStreams {
+  private readonly open = new Set<() => void>();
+
+  constructor(private readonly catalog: RunCatalog) {}
+
+  get isFull(): boolean {
+    return this.open.size >= MOST_STREAMS;
+  }
+
+  /** @param hangUp ends the connection of a reader that is too slow. */
+  answer(hangUp: () => void): Response {
+    const end = () => {
+      stop();
+      this.open.delete(close);
+    };
+    const sink = new EventSink({
+      mostBytes: MOST_BYTES,
+      stallMs: STALL_MS,
+      keepAliveMs: KEEP_ALIVE_MS,
+      onCut: (reason) => {
+        end();
+        if (reason === "slow") hangUp();
+      },
+    });
+    const stop = this.catalog.listen((event: ViewerEvent) => sink.send([{ data: event as object }]));
+    const close = () => {
+      end();
+      sink.close();
+    };
+    this.open.add(close);
+    return new Response(sink.body, {
+      headers: {
+        "content-type": "text/event-stream; charset=utf-8",
+        "cache-control": "no-cache, no-transform",
+        "x-accel-buffering": "no",
+      },
+    });
+  }
+
+  close(): void {
+    for (const close of [...this.open]) close();
+  }
+}

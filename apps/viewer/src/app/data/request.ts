@@ -1,0 +1,85 @@
+import type { ApiError } from "../../api/index.js";
+
+/** What an address of the API answered instead of what was asked. */
+export class RequestError extends Error {
+  constructor(
+    message: string,
+    readonly remedy: string | null,
+    readonly status: number,
+    /** The server asks for `confirm: true`. */
+    readonly needsConfirm = false,
+  ) {
+    super(message);
+  }
+}
+
+/** The page stands in a folder that `cria view --static` wrote: files instead of a server. */
+export const isStatic = document.querySelector('meta[name="cria-static"]') !== null;
+
+type Params = Record<string, string | number | null | undefined>;
+
+/** The address of something in the API. Segments are encoded; empty parameters are left out. */
+export function apiAddress(path: readonly (string | number)[], params: Params = {}): string {
+  const segments = path.map((part) => encodeURIComponent(part)).join("/");
+  // A file's name is encoded once more, as its folder holds it.
+  if (isStatic) return new URL(`data/${segments.replaceAll("%", "%25")}.json`, document.baseURI).href;
+  const address = new URL(`api/${segments}`, document.baseURI);
+  address.hash = "";
+  for (const [key, value] of Object.entries(params))
+    if (value !== null && value !== undefined && value !== "") address.searchParams.set(key, String(value));
+  const token = new URLSearchParams(location.search).get("token");
+  if (token !== null) address.searchParams.set("token", token);
+  return address.href;
+}
+
+/** @throws RequestError, or an AbortError. */
+export async function getJson<T>(address: string, signal?: AbortSignal): Promise<T> {
+  const response = await send(address, { signal });
+  return (await response.json()) as T;
+}
+
+/** @throws RequestError, or an AbortError. */
+export async function postJson<T>(address: string, body: unknown, signal?: AbortSignal): Promise<T> {
+  return (await (await post(address, body, signal)).json()) as T;
+}
+
+/**
+ * Posts, and yields each line of the answer as JSON.
+ *
+ * @throws RequestError, or an AbortError.
+ */
+export async function* postForLines<T>(address: string, body: unknown, signal?: AbortSignal): AsyncGenerator<T> {
+  const response = await post(address, body, signal);
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    const lines = (rest + (value ?? "")).split("\n");
+    rest = done ? "" : lines.pop()!;
+    for (const line of lines) if (line.trim() !== "") yield JSON.parse(line) as T;
+    if (done) return;
+  }
+}
+
+function post(address: string, body: unknown, signal?: AbortSignal): Promise<Response> {
+  const headers = { "content-type": "application/json" };
+  return send(address, { method: "POST", headers, body: JSON.stringify(body), signal });
+}
+
+async function send(address: string, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(address, init);
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    throw new RequestError("cria view does not answer", "Start it again; this page goes on by itself.", 0);
+  }
+  if (response.ok) return response;
+  const { error } = (await response.json().catch(() => ({ error: undefined }))) as Partial<ApiError>;
+  throw new RequestError(
+    error?.message ?? (isStatic ? "This folder does not hold it" : `The server answered ${response.status}`),
+    error?.remedy ?? null,
+    response.status,
+    error?.needs === "confirm",
+  );
+}

@@ -1,0 +1,61 @@
+import { createSignal, onCleanup } from "solid-js";
+
+export interface KeyBinding {
+  /** `j`, `Enter`, `/`, or two in a row: `g r`. */
+  keys: string;
+  /** For the help. */
+  does: string;
+  run: () => void;
+}
+
+interface Scope {
+  title: string;
+  bindings: readonly KeyBinding[];
+}
+
+const [scopes, setScopes] = createSignal<readonly Scope[]>([]);
+let first: { key: string; at: number } | null = null;
+
+/** What is bound now, the innermost last. */
+export { scopes };
+
+/** Binds keys as long as the component that asks for it is there. The innermost one wins. */
+export function bindKeys(title: string, bindings: readonly KeyBinding[]): void {
+  const scope = { title, bindings };
+  setScopes((list) => [...list, scope]);
+  onCleanup(() => setScopes((list) => list.filter((entry) => entry !== scope)));
+}
+
+export function listenToKeys(): void {
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    const target = event.target as HTMLElement;
+    if (target.closest("dialog")) return;
+    if (isTyping(target)) {
+      if (event.key === "Escape") target.blur();
+      return;
+    }
+    // Enter and space belong to what has the focus.
+    if ((event.key === "Enter" || event.key === " ") && target.closest("a, button, summary, input, select")) return;
+    if (event.key.startsWith("Arrow") && target.closest("select, input, [role=slider]")) return;
+    const binding = find(event.key);
+    if (!binding) return;
+    event.preventDefault();
+    binding.run();
+  });
+}
+
+function find(key: string): KeyBinding | undefined {
+  const before = first && performance.now() - first.at < 1200 ? first.key : null;
+  first = null;
+  const all = scopes().flatMap((scope) => scope.bindings);
+  const two = before && all.findLast((binding) => binding.keys === `${before} ${key}`);
+  if (two) return two;
+  if (all.some((binding) => binding.keys.startsWith(`${key} `))) first = { key, at: performance.now() };
+  return all.findLast((binding) => binding.keys === key);
+}
+
+function isTyping(target: HTMLElement): boolean {
+  if (target.isContentEditable || target.tagName === "TEXTAREA") return true;
+  return target instanceof HTMLInputElement && !["checkbox", "radio", "range", "button"].includes(target.type);
+}

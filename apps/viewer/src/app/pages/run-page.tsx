@@ -1,0 +1,293 @@
+import { createMemo, createSignal, For, Show } from "solid-js";
+import type { Evidence, Finding, MetricTable, RunDetail } from "../../api/index.js";
+import { onChange } from "../data/events.js";
+import { createLoad } from "../data/load.js";
+import { apiAddress } from "../data/request.js";
+import { flatten } from "../logic/config-differences.js";
+import { formatAgo, formatBytes, formatCount, formatNumber, formatPercent, formatSeconds } from "../logic/format.js";
+import { chooseMainMetric, makeSeries } from "../logic/metrics.js";
+import { address, go } from "../router.js";
+import { Chart, type ChartSeries } from "../ui/chart.js";
+import { CopyJson } from "../ui/copy-json.js";
+import { createCursor } from "../ui/cursor.js";
+import { Empty, Loaded } from "../ui/loaded.js";
+import { StatusPill } from "../ui/pills.js";
+import { useRun } from "./run-pages.js";
+
+/** How one run went: its curves, what the coach says, its steps, its config. */
+export function RunPage() {
+  const { id, load } = useRun();
+  const metrics = createLoad<MetricTable>(() => apiAddress(["runs", id, "metrics"]));
+  onChange(() => id, ["metrics"], metrics.again);
+  return (
+    <div class="page">
+      <Loaded load={load}>
+        {(detail) => (
+          <div class="stack">
+            <Head detail={detail()} />
+            <Show when={detail().summary.trouble}>
+              {(trouble) => (
+                <p class="notice" role="status">
+                  {trouble()}
+                </p>
+              )}
+            </Show>
+            <Tiles detail={detail()} />
+            <Show when={metrics.data()}>{(table) => <Curves table={table()} />}</Show>
+            <Findings run={id} findings={detail().findings} />
+            <Steps run={id} detail={detail()} table={metrics.data()} />
+            <Config config={detail().config} />
+          </div>
+        )}
+      </Loaded>
+    </div>
+  );
+}
+
+function Head(props: { detail: RunDetail }) {
+  return (
+    <div class="page-head flush">
+      <h1>{props.detail.summary.name}</h1>
+      <StatusPill status={props.detail.summary.status} />
+      <span class="sub mono">{props.detail.summary.path}</span>
+      <div class="push">
+        <CopyJson value={() => props.detail} />
+      </div>
+    </div>
+  );
+}
+
+function Tiles(props: { detail: RunDetail }) {
+  const run = () => props.detail.summary;
+  const tiles = () =>
+    [
+      ["Success before", formatPercent(run().before)],
+      ["Success after", formatPercent(run().after)],
+      ["Step", run().total === null ? String(run().step) : `${run().step} / ${run().total}`],
+      ["Tokens", formatCount(run().tokens)],
+      ["Time", formatSeconds(run().seconds)],
+      ["Model", run().model ?? "–"],
+      ["Algorithm", run().algorithm ?? "–"],
+      ["Changed", formatAgo(run().updatedAt)],
+    ] as const;
+  return (
+    <dl class="tiles">
+      <For each={tiles()}>
+        {([name, value]) => (
+          <div>
+            <dt>{name}</dt>
+            <dd title={value}>{value}</dd>
+          </div>
+        )}
+      </For>
+    </dl>
+  );
+}
+
+/** What people look at first, where the run has it. */
+const SMALL = ["actor/entropy", "response_length/mean", "agent_loop/tool_error_rate", "critic/rewards/frac_zero_std"];
+
+function Curves(props: { table: MetricTable }) {
+  const names = () => Object.keys(props.table.columns);
+  const main = createMemo((): ChartSeries[] => {
+    const look = { axis: "step", smoothing: 0.6 } as const;
+    const held =
+      names().find((name) => /^val-core\/.*(success|acc).*mean/.test(name)) ??
+      names().find((name) => name.startsWith("val-core/"));
+    const training = chooseMainMetric(names());
+    const curves = [makeSeries(props.table, training, { ...look, label: `training: ${training}`, color: 1 })];
+    if (held)
+      curves.push(makeSeries(props.table, held, { ...look, smoothing: 0, label: `held out: ${held}`, color: 2 }));
+    return curves.filter((curve) => curve !== null);
+  });
+  return (
+    <Show
+      when={props.table.steps.length > 0}
+      fallback={<Empty title="No step is written yet">Curves come with the first one.</Empty>}
+    >
+      <section class="run-charts" aria-label="Curves">
+        <article class="card">
+          <header>
+            <h2>Success by step</h2>
+            <div class="push">
+              <CopyJson value={() => props.table} of="all metrics" />
+            </div>
+          </header>
+          <Chart series={main()} axis="step" label="Success in training and held out, by step" height={250} share />
+        </article>
+        <div class="small-charts">
+          <For each={SMALL.filter((name) => names().includes(name))}>
+            {(name) => {
+              const curves = createMemo(() => {
+                const made = makeSeries(props.table, name, { label: name, color: 3, axis: "step", smoothing: 0.5 });
+                return made ? [made] : [];
+              });
+              return (
+                <article class="card quiet-legend">
+                  <h3>{name}</h3>
+                  <Chart series={curves()} axis="step" label={`${name} by step`} height={96} />
+                </article>
+              );
+            }}
+          </For>
+        </div>
+      </section>
+    </Show>
+  );
+}
+
+const SEVERITY = { high: "bad", medium: "warn", low: "info" } as const;
+
+function Findings(props: { run: string; findings: readonly Finding[] }) {
+  return (
+    <section class="stack tight" aria-label="What the coach says">
+      <div class="row">
+        <h2>Coach</h2>
+        <div class="push">
+          <CopyJson value={() => props.findings} of="the findings" />
+        </div>
+      </div>
+      <Show
+        when={props.findings.length > 0}
+        fallback={<p class="soft">Nothing to remark: no rule about runs that do not learn applies.</p>}
+      >
+        <ul class="findings">
+          <For each={props.findings}>
+            {(finding) => (
+              <li class="card">
+                <span class={`pill ${SEVERITY[finding.severity]}`}>{finding.severity}</span>
+                <div>
+                  <p class="sentence">{finding.sentence}</p>
+                  <p class="soft">{finding.remedy}</p>
+                  <div class="row small">
+                    <For each={finding.keys}>{(key) => <code class="pill">{key}</code>}</For>
+                    <For each={finding.evidence}>
+                      {(evidence) => <EvidenceLink run={props.run} evidence={evidence} />}
+                    </For>
+                  </div>
+                </div>
+              </li>
+            )}
+          </For>
+        </ul>
+      </Show>
+    </section>
+  );
+}
+
+/** Leads to the conversations that show what was found. */
+function EvidenceLink(props: { run: string; evidence: Evidence }) {
+  const filter = () =>
+    props.evidence.filter ??
+    (props.evidence.conversations
+      .map(({ uid, sample }) => `uid == ${JSON.stringify(uid)} && sample == ${sample}`)
+      .join(" || ") ||
+      null);
+  return (
+    <a href={address(["runs", props.run, "dumps", props.evidence.dump], { filter: filter() })}>
+      See it in {/^\d/.test(props.evidence.dump) ? `step ${props.evidence.dump}` : props.evidence.dump}
+    </a>
+  );
+}
+
+function Steps(props: { run: string; detail: RunDetail; table: MetricTable | undefined }) {
+  const metric = createMemo(() => chooseMainMetric(Object.keys(props.table?.columns ?? {})));
+  const valueAt = (step: number | null) => {
+    const at = props.table?.steps.indexOf(step ?? -1) ?? -1;
+    return at < 0 ? null : (props.table!.columns[metric()]?.[at] ?? null);
+  };
+  const dumps = createMemo(() => [...props.detail.dumps].reverse());
+  const [all, setAll] = createSignal(false);
+  const shown = () => (all() ? dumps() : dumps().slice(0, 40));
+  const cards: HTMLAnchorElement[] = [];
+  const cursor = createCursor(
+    "Steps",
+    () => shown().length,
+    (i) => go(address(["runs", props.run, "dumps", shown()[i]!.id])),
+    (i) => cards[i]?.scrollIntoView({ block: "nearest" }),
+  );
+  return (
+    <section class="stack tight" aria-label="Steps">
+      <div class="row">
+        <h2>Conversations</h2>
+        <span class="soft">{dumps().length} files</span>
+      </div>
+      <Show
+        when={dumps().length > 0}
+        fallback={
+          <p class="soft">
+            No conversations are kept. <code>trainer.rollout_data_dir</code> says where they go.
+          </p>
+        }
+      >
+        <div class="step-cards">
+          <For each={shown()}>
+            {(dump, i) => (
+              <a
+                ref={(element) => (cards[i()] = element)}
+                classList={{ at: cursor.at() === i(), validation: dump.kind !== "training" }}
+                href={address(["runs", props.run, "dumps", dump.id])}
+              >
+                <strong>{dump.kind === "training" ? `step ${dump.step}` : dump.id}</strong>
+                <span class="soft">
+                  {dump.kind === "training" && valueAt(dump.step) !== null
+                    ? formatNumber(valueAt(dump.step))
+                    : formatBytes(dump.size)}
+                </span>
+              </a>
+            )}
+          </For>
+        </div>
+        <Show when={!all() && dumps().length > shown().length}>
+          <div>
+            <button type="button" onClick={() => setAll(true)}>
+              Show all {dumps().length}
+            </button>
+          </div>
+        </Show>
+      </Show>
+    </section>
+  );
+}
+
+function Config(props: { config: Record<string, unknown> | null }) {
+  const [search, setSearch] = createSignal("");
+  const entries = createMemo(() =>
+    [...flatten(props.config ?? {})].filter(([key, value]) =>
+      `${key} ${value}`.toLowerCase().includes(search().toLowerCase()),
+    ),
+  );
+  return (
+    <details class="card config">
+      <summary>
+        <h2>Config</h2>
+      </summary>
+      <Show when={props.config} fallback={<p class="inside soft">The run's config is missing or cannot be read.</p>}>
+        <div class="inside stack tight">
+          <div class="row">
+            <input
+              type="search"
+              data-filter
+              placeholder="Search keys and values  /"
+              aria-label="Search the config"
+              onInput={(event) => setSearch(event.currentTarget.value)}
+            />
+            <div class="push">
+              <CopyJson value={() => props.config} of="the config" />
+            </div>
+          </div>
+          <dl class="keys-values mono">
+            <For each={entries()}>
+              {([key, value]) => (
+                <>
+                  <dt>{key}</dt>
+                  <dd>{value}</dd>
+                </>
+              )}
+            </For>
+          </dl>
+        </div>
+      </Show>
+    </details>
+  );
+}

@@ -1,0 +1,97 @@
+import { createContext, For, Match, Show, Switch, useContext } from "solid-js";
+import type { RunDetail } from "../../api/index.js";
+import { onChange } from "../data/events.js";
+import { createLoad, type Load } from "../data/load.js";
+import { apiAddress } from "../data/request.js";
+import { bindKeys } from "../keys.js";
+import { address, go, place } from "../router.js";
+import { Empty } from "../ui/loaded.js";
+import { EnvironmentPage } from "./environment-page.js";
+import { EpisodePage } from "./episode-page.js";
+import { GroupPage } from "./group-page.js";
+import { LivePage } from "./live-page.js";
+import { PromptPage } from "./prompt-page.js";
+import { PromptsPage } from "./prompts-page.js";
+import { RunPage } from "./run-page.js";
+import { StepPage } from "./step-page.js";
+
+const RunContext = createContext<{ id: string; load: Load<RunDetail> }>();
+
+/** The run that the page is about: its id, and what the server says of it. */
+export function useRun(): { id: string; load: Load<RunDetail> } {
+  return useContext(RunContext)!;
+}
+
+/** The pages of one run, with the tabs between them. */
+export function RunPages(props: { run: string }) {
+  const id = props.run;
+  const load = createLoad<RunDetail>(() => apiAddress(["runs", id]));
+  onChange(() => id, ["run", "dump", "removed"], load.again);
+  const path = () => place().path;
+  const section = () => path()[2] ?? "";
+  const newest = () => load.data()?.dumps.findLast((dump) => dump.kind === "training") ?? load.data()?.dumps.at(-1);
+  const tabs = () => [
+    { title: "Overview", key: "o", section: "", to: address(["runs", id]) },
+    {
+      title: "Steps",
+      key: "s",
+      section: "dumps",
+      to: address(newest() ? ["runs", id, "dumps", newest()!.id] : ["runs", id, "dumps"]),
+    },
+    { title: "Prompts", key: "p", section: "prompts", to: address(["runs", id, "prompts"]) },
+    { title: "Environment", key: "e", section: "environment", to: address(["runs", id, "environment"]) },
+    { title: "Live", key: "l", section: "live", to: address(["runs", id, "live"]) },
+  ];
+  bindKeys(
+    "Run",
+    tabs().map(({ title, key }, i) => ({ keys: `g ${key}`, does: title, run: () => go(tabs()[i]!.to) })),
+  );
+
+  return (
+    <RunContext.Provider value={{ id, load }}>
+      <nav class="tabs" aria-label="Pages of the run">
+        <For each={tabs()}>
+          {(tab) => (
+            <a href={tab.to} aria-current={section() === tab.section ? "page" : undefined}>
+              {tab.title}
+              <Show when={tab.section === "live" && load.data()?.live}>
+                {" "}
+                <span class="pill accent">
+                  <span class="light beating" />
+                  now
+                </span>
+              </Show>
+            </a>
+          )}
+        </For>
+      </nav>
+      <Switch fallback={<Empty title="There is no such page" page />}>
+        <Match when={section() === ""}>
+          <RunPage />
+        </Match>
+        <Match when={section() === "dumps" && path()[4] === "groups" && path()[5]}>
+          <GroupPage dump={path()[3]!} uid={path()[5]!} />
+        </Match>
+        <Match when={section() === "dumps" && path()[4] === "episodes" && path()[5]}>
+          <EpisodePage dump={path()[3]!} line={Number(path()[5])} />
+        </Match>
+        <Match when={section() === "dumps" && path()[3]}>{(dump) => <StepPage dump={dump()} />}</Match>
+        <Match when={section() === "dumps"}>
+          <Empty title="No conversations are written yet" page>
+            They come with the first step.
+          </Empty>
+        </Match>
+        <Match when={section() === "prompts" && path()[3]}>{(prompt) => <PromptPage prompt={prompt()} />}</Match>
+        <Match when={section() === "prompts"}>
+          <PromptsPage />
+        </Match>
+        <Match when={section() === "environment"}>
+          <EnvironmentPage />
+        </Match>
+        <Match when={section() === "live"}>
+          <LivePage />
+        </Match>
+      </Switch>
+    </RunContext.Provider>
+  );
+}

@@ -1,0 +1,33 @@
+import type { DumpLine } from "@cria/rollout";
+
+/** A piece of text that can be pointed at: a token, or a span where the dump does not say where tokens end. */
+export interface Cell {
+  /** Index of its (first) token. */
+  token: number;
+  /** Tokens in it. */
+  count: number;
+  text: string;
+  sampled: boolean;
+}
+
+/** The whole text in cells. `exact`: each is one token. */
+export function cutCells(line: DumpLine): { cells: Cell[]; exact: boolean } {
+  const cells: Cell[] = [];
+  let exact = line.spans.length > 0;
+  line.spans.forEach((span, i) => {
+    const end = line.spans[i + 1]?.start ?? line.token_ids.length;
+    const count = end - span.start;
+    const ends = span.ends;
+    if (!ends || ends.length !== count) {
+      exact = false;
+      cells.push({ token: span.start, count, text: span.text, sampled: span.mask === 1 });
+      return;
+    }
+    let from = 0;
+    ends.forEach((to, k) => {
+      cells.push({ token: span.start + k, count: 1, text: span.text.slice(from, to), sampled: span.mask === 1 });
+      from = Math.max(from, to);
+    });
+  });
+  return { cells, exact };
+}

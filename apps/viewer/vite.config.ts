@@ -1,0 +1,17 @@
+import { defineConfig } from "vite";
+import solid from "vite-plugin-solid";
+
+export default defineConfig({
+  // Relative addresses: the app also runs from a static folder.
+  base: "./",
+  plugins: [solid()],
+  build: {
+    target: "es2022",
+    // With light-dark() for the two themes.
+    cssTarget: ["chrome123", "firefox120", "safari17.5"],
+    // Its script would stand in the page, which the content security policy forbids.
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+  },
+});
