@@ -104,6 +104,7 @@ const floors = [
   "index",
   "testing",
   "sft",
+  "replay",
   "rescore",
   "run",
   "validation",
