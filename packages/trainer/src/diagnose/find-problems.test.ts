@@ -8,9 +8,9 @@ import type { StepMetrics } from "../step-metrics.js";
 import { findProblems } from "./find-problems.js";
 import { describeRules, rules } from "./rules.js";
 
-const folder = join(import.meta.dirname, "..", "..", "fixtures", "runs");
+const folder = join(import.meta.dirname, "..", "..", "fixtures", "recorded-runs");
 
-/** What fixtures/runs/record-runs.mjs wrote: a list, or a value that never changes, by metric. */
+/** What fixtures/recorded-runs/record-runs.mjs wrote: a list, or a value that never changes, by metric. */
 interface RecordedRun {
   config: unknown;
   lines: number;
