@@ -4,6 +4,7 @@ export {
   restoreEngines,
   type TrainingState,
 } from "./checkpoints/checkpoint-store.js";
+export { type ConfigDifference, compareConfigs } from "./checkpoints/compare-configs.js";
 export { checkRun, findCheckpoint, findRunPath, nameCommand, type OpenedRun, openRun } from "./checkpoints/open-run.js";
 export type { RunEnd } from "./checkpoints/run-end.js";
 export { RunFolder, type RunOrigin, writeAtomically, writeLines } from "./checkpoints/run-folder.js";

@@ -198,6 +198,10 @@ describe("runs without a learning signal", () => {
     expect(findProblems(Array(5).fill(alone), options)).toEqual([]);
   });
 
+  it("have only been judged again, perhaps", () => {
+    expect(findProblems(makeRun({ "rescore/changed_ratio": 0 }), options)).toEqual([]);
+  });
+
   it("have learned all there is, perhaps", () => {
     const solved = { "critic/score/max": 1, "critic/score/min": 1, "critic/score/mean": 1, "reward/score/mean": 1 };
     const begin = Array.from({ length: 5 }, (_, i) => silent(i + 1, { ...learning, "critic/score/mean": 0.4 }));
