@@ -11,6 +11,7 @@ import { getModelFile } from "../models/index.js";
 import type { Measured, Row } from "../row.js";
 import { THREADS } from "../settings.js";
 import { type Load, runLoad, type Seen } from "./load.js";
+import { runOneConversation } from "./one-conversation.js";
 import { type Server, startOurs, startPeer } from "./servers.js";
 
 const ROUNDS = 5;
@@ -62,7 +63,7 @@ const cases: Case[] = [
 ];
 
 export async function run({ includes, log }: BenchmarkOptions): Promise<Measured> {
-  const rows: Row[] = [];
+  const rows: Row[] = await runOneConversation({ includes, log });
   for (const one of cases)
     for (const clients of CLIENTS) {
       const title = `${one.title}, ${clients} ${clients === 1 ? "client" : "clients"}`;

@@ -20,6 +20,10 @@ export interface Seen {
   tokens: number;
   /** Milliseconds to the first piece of text, of each request. */
   first: number[];
+  /** Tokens a second from the first piece of text to the end, of each request: of use where pieces come one by one. */
+  decode: number[];
+  /** Tokens before the answer that were evaluated, of each request. */
+  evaluated: number[];
 }
 
 interface Message {
@@ -29,7 +33,7 @@ interface Message {
 
 /** @param round makes its texts other than those of other rounds. */
 export async function runLoad(url: string, load: Load, round: number): Promise<Seen> {
-  const seen: Seen = { seconds: 0, requests: 0, tokens: 0, first: [] };
+  const seen: Seen = { seconds: 0, requests: 0, tokens: 0, first: [], decode: [], evaluated: [] };
   const started = performance.now();
   const runClient = async (client: number) => {
     for (let i = 0; i < load.conversations; i++) {
@@ -47,9 +51,15 @@ export async function runLoad(url: string, load: Load, round: number): Promise<S
   return seen;
 }
 
+interface Usage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  prompt_tokens_details?: { cached_tokens: number };
+}
+
 interface Chunk {
   choices: { delta: { content?: string | null } }[];
-  usage?: { completion_tokens: number } | null;
+  usage?: Usage | null;
   error?: { message: string };
 }
 
@@ -77,7 +87,7 @@ async function ask(
   let content = "";
   let rest = "";
   let first: number | null = null;
-  let tokens: number | null = null;
+  let used: Usage | null = null;
   for await (const text of response) {
     const lines = (rest + text).split("\n");
     rest = lines.pop()!;
@@ -88,13 +98,17 @@ async function ask(
       const piece = choices[0]?.delta.content ?? "";
       if (piece !== "") first ??= performance.now() - started;
       content += piece;
-      tokens = usage?.completion_tokens ?? tokens;
+      used = usage ?? used;
     }
   }
-  if (tokens === null) throw new Error(`${url} told no usage`);
+  if (used === null) throw new Error(`${url} told no usage`);
+  const ended = performance.now() - started;
+  first ??= ended;
   seen.requests++;
-  seen.tokens += tokens;
-  seen.first.push(first ?? performance.now() - started);
+  seen.tokens += used.completion_tokens;
+  seen.first.push(first);
+  seen.decode.push((1000 * (used.completion_tokens - 1)) / (ended - first));
+  seen.evaluated.push(used.prompt_tokens - (used.prompt_tokens_details?.cached_tokens ?? 0));
   return content;
 }
 

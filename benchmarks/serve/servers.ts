@@ -28,12 +28,17 @@ export interface Server {
 
 const START_MS = 120_000;
 
-/** `cria serve` with its defaults, of the sources that this process runs on. */
-export async function startOurs({ path, contextSize, parallel, threads }: ServerOptions): Promise<Server> {
+/** `cria serve` in this setting. */
+export function startOurs({ path, contextSize, parallel, threads }: ServerOptions): Promise<Server> {
+  return startCria(path, ["--ctx", contextSize, "--parallel", parallel, "--threads", threads]);
+}
+
+/** `cria serve` with its defaults and what is given besides, of the sources that this process runs on. */
+export async function startCria(path: string, given: readonly (string | number)[] = []): Promise<Server> {
   const cli = join(dirname(createRequire(import.meta.url).resolve("cria")), "cli.ts");
   const port = await findPort();
-  const args = ["serve", "--model", path, "--port", port, "--ctx", contextSize, "--parallel", parallel];
-  const child = spawn(process.execPath, [...process.execArgv, cli, ...args, "--threads", threads].map(String), {
+  const args = ["serve", "--model", path, "--port", port, ...given];
+  const child = spawn(process.execPath, [...process.execArgv, cli, ...args].map(String), {
     stdio: ["ignore", "ignore", "pipe"],
   });
   return waitFor("ours", child, port);

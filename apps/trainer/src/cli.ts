@@ -3,6 +3,7 @@ import { defineCommand } from "citty";
 import { version } from "./assets/version.js";
 import { chatCommand, chatNotes } from "./commands/chat.js";
 import { checkEnvCommand } from "./commands/check-env.js";
+import { coachCommand } from "./commands/coach.js";
 import { configCommand } from "./commands/config.js";
 import { dataCommand } from "./commands/data.js";
 import { demoCommand } from "./commands/demo.js";
@@ -11,14 +12,17 @@ import { evalCommand } from "./commands/eval.js";
 import { exportCommand } from "./commands/export.js";
 import { initCommand } from "./commands/init.js";
 import { describeMostUsedKeys } from "./commands/most-used-keys.js";
+import { replayCommand, replayNotes } from "./commands/replay.js";
 import { rescoreCommand, rescoreNotes } from "./commands/rescore.js";
 import { rolloutCommand } from "./commands/rollout.js";
 import { runProgram } from "./commands/run-program.js";
+import { runsCommand, runsNotes } from "./commands/runs.js";
 import { serveCommand, serveNotes } from "./commands/serve.js";
 import { sftCommand, sftNotes } from "./commands/sft.js";
 import { showCommand, showNotes } from "./commands/show.js";
 import { trainCommand } from "./commands/train.js";
 import { viewCommand, viewNotes } from "./commands/view.js";
+import { watchCommand, watchNotes } from "./commands/watch.js";
 import { connectAgents } from "./connect-agents.js";
 
 const main = defineCommand({
@@ -54,7 +58,11 @@ const main = defineCommand({
     cria show <run folder> --step 20 --worst 5       conversations: what was sampled, calls, errors, rewards part by part
     cria show <run folder> --filter 'reward<1 && tool_errors>0'
     cria view                                        look at runs in the browser: curves, groups, conversations, tokens, live
+    cria coach <run folder>                          what is wrong with it: evidence, and what to change
+    cria watch <run folder>                          on the whole screen while it trains: curves, groups, a conversation
+    cria runs                                        all runs; also compare A B, resume RUN, remove RUN
     cria rescore <run folder> --reward ./r.ts#score   judge its conversations again: another reward, a run of its own
+    cria replay <run folder> --step 20 --trajectory 3   a conversation again, to equal bits; --edit 57=the goes on otherwise
 
   Use what was trained
     cria chat <run folder>                           talk to it, tools included; also <model.gguf> or <adapter.gguf>
@@ -83,7 +91,11 @@ training saves what is done first.
     rollout: rolloutCommand,
     show: showCommand,
     view: viewCommand,
+    coach: coachCommand,
+    watch: watchCommand,
+    runs: runsCommand,
     rescore: rescoreCommand,
+    replay: replayCommand,
     "check-env": checkEnvCommand,
     init: initCommand,
   },
@@ -95,7 +107,10 @@ connectAgents();
 await runProgram(main, {
   show: showNotes,
   view: viewNotes,
+  watch: watchNotes,
+  runs: runsNotes,
   rescore: rescoreNotes,
+  replay: replayNotes,
   train: describeMostUsedKeys(),
   sft: sftNotes,
   chat: chatNotes,

@@ -40,6 +40,7 @@ struct GenerateParams {
     std::vector<int32_t> stop_tokens;
     std::vector<std::string> stop_strings;
     std::optional<std::string> grammar;  // GBNF
+    int top_logprobs = 0;  // how many of the likeliest tokens are told with each sampled one
 };
 
 enum class FinishReason { stop, length, aborted };
@@ -55,7 +56,11 @@ struct GenerateResult {
     std::vector<int32_t> token_ids;
     std::vector<float> logprobs;
     std::vector<uint8_t> constrained;  // with a grammar: 1 where it took probability away (kTakenShare, sampler.h)
+    // top_logprobs for each sampled token, by falling logprob; token -1 where the grammar allowed fewer.
+    std::vector<int32_t> top_tokens;
+    std::vector<float> top_logprobs;
     FinishReason finish_reason = FinishReason::stop;
+    std::optional<std::string> stop_string;  // the one that ended the text
     std::string text;
     GenerateStats stats;
     // Set when the request failed; the other fields then mean nothing.

@@ -61,7 +61,8 @@ class Trainer {
     // backward needs is kept until the next forward.
     void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy,
         std::vector<float> * sum_squares = nullptr);
-    // Adds the gradient of sum_i d_logprob[i] logprob[i] + d_entropy[i] entropy[i] to the accumulated gradients.
+    // Adds the gradient of sum_i d_logprob[i] logprob[i] + d_entropy[i] entropy[i] to the accumulated gradients. It is
+    // computed from zero and then added in F32: gradients that were computed apart add up to the same bits.
     // Throws Error("no-forward") unless forward(keep) came before.
     void backward(const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy);
     // Norm, clipping, AdamW; then the gradients are zero again. Weights change: cached KV is stale afterwards.
@@ -77,7 +78,7 @@ class Trainer {
     std::vector<TensorInfo> tensors() const;
     // Values as floats; `what`: "value", "gradient", "moment1", "moment2". Throws Error("unknown-tensor").
     std::vector<float> read_tensor(const std::string & name, const std::string & what) const;
-    // F32 tensors only; "moment1"/"moment2"/"value". For finite differences and for resuming.
+    // F32 tensors only. For finite differences, for resuming, and for gradients that were computed elsewhere.
     void write_tensor(const std::string & name, const std::string & what, const std::vector<float> & values);
     int64_t step_count() const;
     void set_step_count(int64_t count);

@@ -23,8 +23,13 @@ Napi::Value to_js(Napi::Env env, const GenerateResult & result, bool has_grammar
     object.Set("tokenIds", from_int32s(env, result.token_ids));
     object.Set("logprobs", from_floats(env, result.logprobs));
     if (has_grammar) object.Set("constrained", from_bytes(env, result.constrained));
+    if (!result.top_tokens.empty()) {
+        object.Set("topTokens", from_int32s(env, result.top_tokens));
+        object.Set("topLogprobs", from_floats(env, result.top_logprobs));
+    }
     object.Set("finishReason", finish_reason(result.finish_reason));
     object.Set("text", result.text);
+    if (result.stop_string) object.Set("stopString", *result.stop_string);
     object.Set("stats", stats);
     return object;
 }
@@ -40,6 +45,7 @@ GenerateParams read_generate_params(const Napi::Value & value) {
     params.seed = uint32_t(options.integer("seed", 0, 0, 0xffffffffll));
     params.stop_tokens = options.int32s("stopTokens");
     params.stop_strings = options.texts("stopStrings");
+    params.top_logprobs = int(options.integer("topLogprobs", 0, 0, 64));
     if (options.has("grammar")) params.grammar = options.text("grammar");
     return params;
 }

@@ -5,8 +5,6 @@
 #include <limits>
 #include <numeric>
 
-#include "math/softmax.h"
-
 namespace cria {
 
 namespace {
@@ -22,17 +20,33 @@ double uniform(uint32_t seed, uint64_t index) {
     return double(x >> 11) * 0x1.0p-53;
 }
 
+// Of the logits; greedy draws tell logprobs at temperature 1.
+float scale_of(const GenerateParams & params) { return params.temperature <= 0.0f ? 1.0f : 1.0f / params.temperature; }
+
 }  // namespace
 
 SampledToken Sampler::sample(const float * logits, int n_vocab, const GenerateParams & params, uint64_t index) {
+    RowStats stats;
+    const int32_t token = draw(logits, n_vocab, params, index, stats);
+    const float scale = scale_of(params);
+    SampledToken sampled{};
+    sampled.token = token;
+    sampled.logprob = row_logprob(stats, logits[token], scale);
+    // Where a logit is not finite there is no order, and no result.
+    if (params.top_logprobs > 0 && std::isfinite(sampled.logprob))
+        sampled.top = find_likeliest(logits, n_vocab, size_t(params.top_logprobs), scale, stats);
+    return sampled;
+}
+
+int32_t Sampler::draw(
+    const float * logits, int n_vocab, const GenerateParams & params, uint64_t index, RowStats & stats) {
     const bool greedy = params.temperature <= 0.0f;
-    const float scale = greedy ? 1.0f : 1.0f / params.temperature;
+    const float scale = scale_of(params);
     if (!greedy && params.top_k <= 0 && params.top_p >= 1.0f && params.min_p <= 0.0f) {
-        return sample_all(logits, n_vocab, scale, uniform(params.seed, index));
+        return draw_from_all(logits, n_vocab, scale, uniform(params.seed, index), stats);
     }
-    const RowStats stats = softmax_stats(logits, n_vocab, scale, false);
-    const auto finish = [&](int32_t token) { return SampledToken{token, row_logprob(stats, logits[token], scale)}; };
-    if (greedy) return finish(int32_t(std::max_element(logits, logits + n_vocab) - logits));
+    stats = softmax_stats(logits, n_vocab, scale, false);
+    if (greedy) return int32_t(std::max_element(logits, logits + n_vocab) - logits);
 
     probabilities_.resize(size_t(n_vocab));
     softmax_probabilities(logits, n_vocab, scale, stats, probabilities_.data());
@@ -72,9 +86,30 @@ SampledToken Sampler::sample(const float * logits, int n_vocab, const GeneratePa
     double sum = 0.0;
     for (const int32_t i : candidates_) {
         sum += double(probabilities_[size_t(i)]);
-        if (sum > u * mass) return finish(i);
+        if (sum > u * mass) return i;
     }
-    return finish(candidates_.back());
+    return candidates_.back();
+}
+
+// A heap of the best so far, the least likely of them on top.
+std::vector<Candidate> Sampler::find_likeliest(
+    const float * logits, int n_vocab, size_t count, float scale, const RowStats & stats) {
+    const auto likelier = [&](int32_t a, int32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; };
+    candidates_.clear();
+    for (int32_t i = 0; i < n_vocab; i++) {
+        if (candidates_.size() == count) {
+            if (logits[i] <= logits[candidates_.front()]) continue;
+            std::pop_heap(candidates_.begin(), candidates_.end(), likelier);
+            candidates_.pop_back();
+        }
+        candidates_.push_back(i);
+        std::push_heap(candidates_.begin(), candidates_.end(), likelier);
+    }
+    std::sort_heap(candidates_.begin(), candidates_.end(), likelier);
+    std::vector<Candidate> likeliest;
+    likeliest.reserve(candidates_.size());
+    for (const int32_t i : candidates_) likeliest.push_back({i, row_logprob(stats, logits[i], scale)});
+    return likeliest;
 }
 
 SampledToken Sampler::sample_allowed(const float * logits, int n_vocab, const GenerateParams & params, uint64_t index,
@@ -96,8 +131,15 @@ SampledToken Sampler::sample_allowed(const float * logits, int n_vocab, const Ge
         while (!(allowed[size_t(token) / 64] >> (token % 64) & 1));
     }
     sampled.token = token;
+    if (!sampled.top.empty()) {
+        allowed_tokens_.clear();
+        for (int32_t i = 0; i < n_vocab; i++) {
+            if (allowed[size_t(i) / 64] >> (i % 64) & 1) allowed_tokens_.push_back(i);
+        }
+        for (Candidate & candidate : sampled.top) candidate.token = allowed_tokens_[size_t(candidate.token)];
+    }
     if (n_forbidden == 0) return sampled;
-    const float scale = params.temperature <= 0.0f ? 1.0f : 1.0f / params.temperature;
+    const float scale = scale_of(params);
     const RowStats in = softmax_stats(allowed_.data(), int(n_allowed), scale, false);
     const RowStats out = softmax_stats(forbidden_.data(), int(n_forbidden), scale, false);
     // log of forbidden over allowed. NaN when a forbidden logit is: the logprob tells it as it does of allowed ones.
@@ -108,9 +150,9 @@ SampledToken Sampler::sample_allowed(const float * logits, int n_vocab, const Ge
 }
 
 // From the whole vocabulary: two passes over the logits, and one over the block that the token lies in.
-SampledToken Sampler::sample_all(const float * logits, int n_vocab, float scale, double u) {
+int32_t Sampler::draw_from_all(const float * logits, int n_vocab, float scale, double u, RowStats & stats) {
     block_sums_.resize(size_t((n_vocab + kSumBlock - 1) / kSumBlock));
-    const RowStats stats = softmax_block_sums(logits, n_vocab, scale, block_sums_.data());
+    stats = softmax_block_sums(logits, n_vocab, scale, block_sums_.data());
     double left = u * std::accumulate(block_sums_.begin(), block_sums_.end(), 0.0);
     size_t block = 0;
     while (block + 1 < block_sums_.size() && left >= double(block_sums_[block])) left -= double(block_sums_[block++]);
@@ -125,8 +167,7 @@ SampledToken Sampler::sample_all(const float * logits, int n_vocab, float scale,
         left -= double(weights[i]);
         if (left < 0.0) break;
     }
-    const int32_t token = begin + chosen;
-    return {token, row_logprob(stats, logits[token], scale)};
+    return begin + chosen;
 }
 
 }  // namespace cria

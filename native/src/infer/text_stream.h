@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,12 @@ class TextStream {
         const size_t from = text_.size() >= longest_ ? text_.size() - longest_ + (longest_ > 0 ? 1 : 0) : 0;
         text_ += piece;
         size_t cut = std::string::npos;
-        for (const auto & stop : stops_) cut = stop.empty() ? cut : std::min(cut, text_.find(stop, from));
+        for (const auto & stop : stops_) {
+            const size_t found = stop.empty() ? std::string::npos : text_.find(stop, from);
+            if (found >= cut) continue;
+            cut = found;
+            stop_ = stop;
+        }
         if (cut == std::string::npos) return false;
         text_.resize(cut);
         return true;
@@ -47,6 +53,8 @@ class TextStream {
     }
 
     const std::string & text() const { return text_; }
+    // The stop string that ended the text, if one did.
+    const std::optional<std::string> & stop() const { return stop_; }
 
    private:
     // The largest end <= `end` that does not cut a UTF-8 character.
@@ -63,6 +71,7 @@ class TextStream {
     std::vector<std::string> stops_;
     size_t longest_ = 0;
     std::string text_;
+    std::optional<std::string> stop_;
     size_t shown_ = 0;
 };
 

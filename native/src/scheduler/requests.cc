@@ -60,6 +60,11 @@ void Requests::accept(const std::shared_ptr<Sequence> & sequence, const Drawn & 
     sequence->tokens.push_back(sampled.token);
     result.token_ids.push_back(sampled.token);
     result.logprobs.push_back(sampled.logprob);
+    for (int i = 0; i < request.params.top_logprobs; i++) {
+        const bool exists = size_t(i) < sampled.top.size();
+        result.top_tokens.push_back(exists ? sampled.top[size_t(i)].token : -1);
+        result.top_logprobs.push_back(exists ? sampled.top[size_t(i)].logprob : 0.0f);
+    }
     totals_.decode_tokens++;
     const auto & stops = request.params.stop_tokens;
     bool stopped = std::find(stops.begin(), stops.end(), sampled.token) != stops.end();
@@ -129,6 +134,7 @@ void Requests::finish(const std::shared_ptr<Sequence> & sequence, FinishReason r
     GenerateResult & result = request.result;
     result.finish_reason = reason;
     result.text = request.stream.text();
+    result.stop_string = request.stream.stop();
     result.stats.decode_tokens = int(result.token_ids.size());
     const auto milliseconds = [](Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
     const auto now = Clock::now();

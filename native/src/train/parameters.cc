@@ -104,8 +104,38 @@ const Parameter * ParameterSet::find(const std::string & name) const {
     return nullptr;
 }
 
-void ParameterSet::zero_gradients(Compute &) {
+void ParameterSet::clear_gradients() {
     for (const auto & p : parameters_) ggml_backend_tensor_memset(p.gradient, 0, 0, ggml_nbytes(p.gradient));
+}
+
+void ParameterSet::zero_gradients() {
+    clear_gradients();
+    has_gradients_ = false;
+}
+
+void ParameterSet::begin_micro_batch(Compute & compute) {
+    if (!has_gradients_) return;
+    if (!sums_pool_) {
+        auto pool = std::make_unique<TensorPool>(parameters_.size());
+        sums_.clear();
+        for (const auto & p : parameters_)
+            sums_.push_back(pool->add(GGML_TYPE_F32, {p.gradient->ne, p.gradient->ne + GGML_MAX_DIMS}));
+        pool->allocate(compute, "sums of gradients");
+        sums_pool_ = std::move(pool);
+    }
+    Graph graph(compute, parameters_.size() * 3 + 16);
+    for (size_t i = 0; i < parameters_.size(); i++) graph.write(graph.ref(parameters_[i].gradient), sums_[i]);
+    graph.run(compute.make_allocator().get());
+    clear_gradients();
+}
+
+void ParameterSet::end_micro_batch(Compute & compute) {
+    if (has_gradients_) {
+        Graph graph(compute, parameters_.size() * 3 + 16);
+        for (size_t i = 0; i < parameters_.size(); i++) graph.accumulate(graph.ref(sums_[i]), parameters_[i].gradient);
+        graph.run(compute.make_allocator().get());
+    }
+    has_gradients_ = true;
 }
 
 double ParameterSet::gradient_norm(Compute & compute) const {
@@ -136,7 +166,7 @@ StepResult ParameterSet::step(const AdamW & options, Compute & compute) {
     StepResult result;
     result.grad_norm = gradient_norm(compute);
     if (!std::isfinite(result.grad_norm)) {
-        zero_gradients(compute);
+        zero_gradients();
         return result;
     }
     // torch.nn.utils.clip_grad_norm_: the coefficient is max_norm / (norm + 1e-6), at most 1.
@@ -166,7 +196,7 @@ StepResult ParameterSet::step(const AdamW & options, Compute & compute) {
     }
     const AllocatorPtr allocator = compute.make_allocator();
     graph.run(allocator.get());
-    zero_gradients(compute);
+    zero_gradients();
     result.stepped = true;
     return result;
 }

@@ -50,7 +50,13 @@ class ParameterSet {
     const Linear * value_head() const { return value_head_.weight ? &value_head_ : nullptr; }
     ggml_tensor * d_token_embd() const { return d_token_embd_; }
 
-    void zero_gradients(Compute & compute);
+    void zero_gradients();
+    // Around a micro-batch's gradient: it starts from zero and is then added to those before it, so that it has the
+    // same bits wherever it is computed. Between the two the gradients are the micro-batch's alone.
+    void begin_micro_batch(Compute & compute);
+    void end_micro_batch(Compute & compute);
+    // The gradients were written from outside: the next micro-batch is added to them.
+    void expect_gradients() { has_gradients_ = true; }
     StepResult step(const AdamW & options, Compute & compute);
     std::atomic<int64_t> step_count{0};  // read from any thread, also during a step
 
@@ -59,11 +65,16 @@ class ParameterSet {
     Linear make_linear(const Model & model, ggml_tensor * weight, ggml_tensor * bias) const;
     Norm make_norm(ggml_tensor * weight) const;
     double gradient_norm(Compute & compute) const;
+    void clear_gradients();
 
     std::vector<Parameter> parameters_;
     std::unordered_map<const ggml_tensor *, size_t> index_;
     std::unique_ptr<TensorPool> own_values_;  // tensors that the model does not have
     std::unique_ptr<TensorPool> pool_;
+    // The gradients of the micro-batches before, while another one is computed: made for the second one.
+    std::unique_ptr<TensorPool> sums_pool_;
+    std::vector<ggml_tensor *> sums_;
+    bool has_gradients_ = false;
     std::vector<LayerParameters> layers_;
     Linear output_, value_head_{nullptr};
     Norm output_norm_;

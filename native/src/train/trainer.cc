@@ -296,6 +296,7 @@ struct Trainer::Impl {
         require(d_logprobs.size() == session.targets.size() && d_entropy.size() == session.targets.size(),
             "needs one gradient per scored token");
         session.kept = false;
+        parameters.begin_micro_batch(compute);
         if (options.value_head) {
             value_head.backward(compute, session.picked, session.d_picked, d_logprobs);
         } else {
@@ -325,6 +326,7 @@ struct Trainer::Impl {
             g.accumulate(ggml_get_rows_back(g.ctx(), g.ref(session.dy), g.ref(session.tokens), g.ref(d_embd)), d_embd);
             g.run(scratch.get());
         }
+        parameters.end_micro_batch(compute);
     }
 
     // Whether anything reads the gradient that reaches the first layer's input.
@@ -378,7 +380,7 @@ StepResult Trainer::step(const AdamW & options) {
     return impl_->parameters.step(options, impl_->compute);
 }
 
-void Trainer::zero_gradients() { impl_->parameters.zero_gradients(impl_->compute); }
+void Trainer::zero_gradients() { impl_->parameters.zero_gradients(); }
 
 bool Trainer::attends_blockwise() const { return is_blockwise(impl_->compute, impl_->arch); }
 
@@ -422,6 +424,7 @@ void Trainer::write_tensor(const std::string & name, const std::string & what, c
     }
     const Locked lock(impl_->model->compute_mutex());
     ggml_backend_tensor_set(t, values.data(), 0, values.size() * sizeof(float));
+    if (what == "gradient") impl_->parameters.expect_gradients();
 }
 
 int64_t Trainer::step_count() const { return impl_->parameters.step_count; }

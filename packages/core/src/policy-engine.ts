@@ -87,6 +87,8 @@ export interface GenerateOptions extends SamplingOptions {
    * generation are allowed exactly where the text may end, and always end it. At most 256 KiB.
    */
   grammar?: string;
+  /** How many of the likeliest tokens to tell beside each sampled one; 0 (default) to 64. Changes nothing that is sampled. */
+  topLogprobs?: number;
   signal?: AbortSignal;
   /** Called with each newly sampled stretch of text, for streaming. */
   onText?: (text: string) => void;
@@ -104,6 +106,13 @@ export interface GenerateStats {
   decodeMs: number;
 }
 
+/** A token that could have been sampled. */
+export interface TokenCandidate {
+  id: number;
+  /** As the sampled token's: over the full vocabulary (with a grammar: what it allows), at the sampling temperature. */
+  logprob: number;
+}
+
 export interface GenerateResult {
   tokenIds: Int32Array;
   /** One for each of `tokenIds`: over the full vocabulary (with a grammar: what it allows), at the sampling temperature. */
@@ -113,7 +122,14 @@ export interface GenerateResult {
    * of the probability at the sampling temperature (greedy: 1). Where it is 0 the token is as if sampled freely.
    */
   constrained?: Uint8Array;
+  /**
+   * With `topLogprobs`, for each of `tokenIds` the likeliest tokens by falling logprob, ties by id: before `topK`, `topP` and
+   * `minP` choose, and fewer where a grammar allows fewer.
+   */
+  topLogprobs?: TokenCandidate[][];
   finishReason: "stop" | "length" | "aborted";
+  /** The one of `stopStrings` that ended the text; left out where none did. */
+  stopString?: string;
   /** The sampled text without the stop token or stop string. */
   text: string;
   stats: GenerateStats;
@@ -213,11 +229,47 @@ export interface OptimizerOptions {
   maxGradNorm?: number;
 }
 
+/**
+ * A micro-batch of a training batch, as a value: what it holds does not depend on weights, so that it can be computed anywhere.
+ * Rows of equal length, each a tree of tokens, depth first; arrays of tokens are `rows * rowLength` long.
+ */
+export interface GradientShard {
+  rows: number;
+  rowLength: number;
+  tokens: Int32Array;
+  positions: Int32Array;
+  /** Up to which place in the row, exclusive, tokens continue each token. 0 for padding. */
+  ends: Int32Array;
+  /** Of each score: the place that predicts it, and the token that is scored. */
+  sources: Int32Array;
+  targets: Int32Array;
+  /** Logits are divided by this. */
+  temperature: number;
+  /** Of each token of `inputs`, its score: sequences that begin alike share scores. */
+  scores: Int32Array;
+  /** What the loss sees, but for what the weights decide. */
+  inputs: Omit<LossInputs, "logprobs" | "entropy">;
+}
+
+/** What a shard adds to the batch. */
+export interface ShardGradient {
+  /** By all trained tensors, one behind the other in the order of the engine's list. */
+  gradient: Float32Array;
+  /** As the loss gave them. */
+  loss: number;
+  metrics: Record<string, number>;
+}
+
 export interface TrainOptions {
   /** Logits are divided by this. Default 1. */
   temperature?: number;
   /** Most tokens (padding included) of one micro-batch. Default: chosen by the memory budget. */
   microBatchTokens?: number;
+  /**
+   * Computes a micro-batch somewhere; `here` does so in this engine, one after the other. All are asked for at once; their
+   * gradients are added in the order of the plan, so that the bits are those of one engine. Default: `here`.
+   */
+  compute?: (shard: GradientShard, here: () => Promise<ShardGradient>) => Promise<ShardGradient>;
   signal?: AbortSignal;
 }
 
@@ -263,6 +315,12 @@ export interface PolicyEngine {
     optimizer: OptimizerOptions | null,
     options?: TrainOptions,
   ): Promise<TrainResult>;
+  /** The gradient of a shard that another engine of the same weights planned; nothing is accumulated. Absent: it cannot. */
+  computeGradient?(
+    shard: GradientShard,
+    loss: LossFunction,
+    options?: { signal?: AbortSignal },
+  ): Promise<ShardGradient>;
   /** Forgets every KV entry, as after a weight update; `train` does it after each step. */
   flushCache(): Promise<void>;
   /** Writes the LoRA adapter as a GGUF that stock llama.cpp loads. */

@@ -95,6 +95,17 @@ export interface TrajectorySegment {
   messages: ChatMessage[];
 }
 
+/** How a conversation's tokens were drawn: with its prompt, the weights and the answers of others it decides every token. */
+export interface TrajectorySampling {
+  /** Each turn derives its own from it. */
+  seed: number;
+  /** 0: greedy. */
+  temperature: number;
+  topP: number;
+  topK: number;
+  minP: number;
+}
+
 /** The immutable record of one rollout. Per-token arrays are as long as `tokenIds` (prompt and response). */
 export interface Trajectory {
   /** Row of the dataset that it came from. */
@@ -134,6 +145,7 @@ export interface Trajectory {
   reward: number;
   rewards: TrajectoryRewards;
   metrics: Record<string, number>;
+  sampling?: TrajectorySampling;
   /** What the reward function returned beside the score, and what the agent loop added: ragged, free-form. */
   extraFields: Record<string, unknown>;
   timeline?: Timeline;

@@ -1,4 +1,5 @@
 import type {
+  GradientShard,
   LossFunction,
   ModelInfo,
   OptimizerOptions,
@@ -6,6 +7,7 @@ import type {
   ScoreOptions,
   ScoreResult,
   ScoreSequence,
+  ShardGradient,
   SpecialToken,
   TrainOptions,
   TrainResult,
@@ -15,6 +17,7 @@ import { JobQueue } from "./job-queue.js";
 import { LlamaSequence } from "./llama-sequence.js";
 import { callNative, callNativeSync } from "./native.js";
 import type { NativeModel, SchedulerStats, TensorInfo, TensorPart } from "./native-types.js";
+import { computeShard } from "./training/gradient-shards.js";
 import { scoreSequences } from "./training/score-sequences.js";
 import { trainBatch } from "./training/train-batch.js";
 
@@ -68,6 +71,18 @@ export class LlamaModel implements PolicyEngine {
     options: TrainOptions = {},
   ): Promise<TrainResult> {
     return this.jobs.run(() => trainBatch(this.native, this.info, batch, loss, optimizer, options));
+  }
+
+  /** Gradients that were accumulated here without a step are thrown away. */
+  computeGradient(
+    shard: GradientShard,
+    loss: LossFunction,
+    { signal }: { signal?: AbortSignal } = {},
+  ): Promise<ShardGradient> {
+    return this.jobs.run(() => {
+      signal?.throwIfAborted();
+      return computeShard(this.native, shard, loss);
+    });
   }
 
   /** Throws away gradients that were accumulated without a step. */

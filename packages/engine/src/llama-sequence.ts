@@ -1,4 +1,10 @@
-import { EngineError, type GenerateOptions, type GenerateResult, type PolicySequence } from "@cria/core";
+import {
+  EngineError,
+  type GenerateOptions,
+  type GenerateResult,
+  type PolicySequence,
+  type TokenCandidate,
+} from "@cria/core";
 import { callNative, callNativeSync } from "./native.js";
 import type { NativeGenerateParams, NativeModel } from "./native-types.js";
 
@@ -35,6 +41,7 @@ export class LlamaSequence implements PolicySequence {
       stopTokens: Int32Array.from(options.stopTokens ?? this.endTokens),
       stopStrings: [...(options.stopStrings ?? [])],
       grammar: options.grammar,
+      topLogprobs: options.topLogprobs ?? 0,
     };
     if (!(params.maxTokens >= 1)) {
       throw new EngineError("has a wrong value", {
@@ -57,6 +64,7 @@ export class LlamaSequence implements PolicySequence {
       seed: 0,
       stopTokens: new Int32Array(0),
       stopStrings: [],
+      topLogprobs: 0,
     };
     await this.run(deltaTokenIds, params, options.signal, undefined);
   }
@@ -102,9 +110,10 @@ export class LlamaSequence implements PolicySequence {
       if (signal?.aborted) abort();
       signal?.addEventListener("abort", abort, { once: true });
       try {
-        const result = await promise;
+        const { topTokens, topLogprobs, ...result } = await promise;
         this.count += delta.length + result.tokenIds.length;
-        return result;
+        if (params.topLogprobs === 0) return result;
+        return { ...result, topLogprobs: listCandidates(params.topLogprobs, topTokens, topLogprobs) };
       } catch (error) {
         // What was appended and sampled before a failure stays.
         if (!this.disposed) this.count = this.native.sequenceTokens(this.id).length;
@@ -125,4 +134,16 @@ export class LlamaSequence implements PolicySequence {
       remedy: "create a new sequence, or fork before disposing",
     });
   }
+}
+
+/** @param count of the candidates beside each sampled token; those without a token (-1) are left out. */
+function listCandidates(
+  count: number,
+  tokens: Int32Array = new Int32Array(0),
+  logprobs: Float32Array = new Float32Array(0),
+): TokenCandidate[][] {
+  return Array.from({ length: tokens.length / count }, (_, t) => {
+    const ids = [...tokens.subarray(t * count, (t + 1) * count)].filter((id) => id >= 0);
+    return ids.map((id, i) => ({ id, logprob: logprobs[t * count + i]! }));
+  });
 }

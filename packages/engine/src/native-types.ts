@@ -86,6 +86,13 @@ export interface NativeGenerateParams {
   stopTokens: Int32Array;
   stopStrings: string[];
   grammar?: string;
+  topLogprobs: number;
+}
+
+export interface NativeGenerateResult extends Omit<GenerateResult, "topLogprobs"> {
+  /** Where `topLogprobs` was asked for: so many for each sampled token, -1 where a grammar allowed fewer. */
+  topTokens?: Int32Array;
+  topLogprobs?: Float32Array;
 }
 
 /** Rows of equal length, each a tree of tokens; see native/include/cria/trainer.h. Arrays are rows * rowLength long. */
@@ -172,7 +179,7 @@ export interface NativeModel {
     delta: Int32Array,
     params: NativeGenerateParams,
     onText?: (text: string) => void,
-  ): { request: number; promise: Promise<GenerateResult> };
+  ): { request: number; promise: Promise<NativeGenerateResult> };
   abort(request: number): void;
   flush(): Promise<void>;
   schedulerStats(): SchedulerStats;

@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { LossFunction, TrainSequence } from "@cria/core";
+import type { LossFunction, ShardGradient, TrainOptions, TrainSequence } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
 import type { LlamaModel, LoadModelOptions } from "./index.js";
 import { loadModel } from "./index.js";
@@ -72,6 +72,104 @@ describe("gradients do not depend on how the batch is computed", () => {
       expect(compare(reference, gradients)).toBeLessThan(1e-5);
     }
     expect(counts.size).toBe(3);
+  });
+
+  const kinds: [string, TinyModelOptions, Omit<LoadModelOptions, "path">][] = [
+    ["full, tied", { tied: true }, { trainable: "full" }],
+    ["full, untied", { tied: false }, { trainable: "full" }],
+    ["LoRA", {}, { lora: { rank: 4, alpha: 8 } }],
+  ];
+  it.each(kinds)("%s: micro-batches computed apart add up to the same bits", async (_, shape, options) => {
+    const model = await models.load(shape, options);
+    // Rows of equal length, in the order of their first tokens: a micro-batch each.
+    const length = 161;
+    const batch = makeBatch(5).map((_, i): TrainSequence => {
+      const normal = makeNormals(10 + i);
+      const tokenIds = Array.from({ length }, (_, t) => (t === 0 ? i : Math.abs(Math.floor(normal() * 997)) % 256));
+      return {
+        tokenIds,
+        lossMask: tokenIds.map((_, t) => (t > 0 ? 1 : 0)),
+        columns: { weights: tokenIds.map(() => normal()), entropyWeights: tokenIds.map(() => 0.2 * normal()) },
+      };
+    });
+    const sums = new Map<string, Float32Array>();
+    for (const sequence of batch) {
+      await model.train([sequence], weightedLogprobs, null);
+      for (const [name, gradient] of await readGradients(model)) {
+        const sum = sums.get(name);
+        if (sum)
+          gradient.forEach((value, i) => {
+            sum[i] = sum[i]! + value;
+          });
+        else sums.set(name, gradient);
+      }
+      await model.zeroGradients();
+    }
+    const { microBatches } = await model.train(batch, weightedLogprobs, null, { microBatchTokens: length });
+    expect(microBatches).toBe(batch.length);
+    for (const [name, gradient] of await readGradients(model)) expect(gradient, name).toEqual(sums.get(name));
+    // And so do those that come from elsewhere: the next micro-batch is added to them.
+    const [last] = batch.slice(-1);
+    await model.zeroGradients();
+    await model.train(batch.slice(0, -1), weightedLogprobs, null, { microBatchTokens: length });
+    const before = await readGradients(model);
+    await model.zeroGradients();
+    for (const [name, gradient] of before) await model.writeTensor(name, gradient, "gradient");
+    await model.train([last!], weightedLogprobs, null);
+    for (const [name, gradient] of await readGradients(model)) expect(gradient, name).toEqual(sums.get(name));
+    await model.zeroGradients();
+  });
+
+  it.each(kinds)(
+    "%s: other engines of the same weights give the same step, in whatever order",
+    async (_, shape, options) => {
+      const batch = makeBatch(12);
+      const step = { learningRate: 1e-2, maxGradNorm: 1 };
+      const train = async (compute?: TrainOptions["compute"]) => {
+        const model = await models.load(shape, options);
+        // What was accumulated before stays part of the step.
+        await model.train(batch.slice(0, 2), weightedLogprobs, null);
+        const result = await model.train(batch, weightedLogprobs, step, { microBatchTokens: 40, compute });
+        const weights = new Map<string, Float32Array>();
+        for (const { name } of model.listTensors().filter((t) => t.trainable)) {
+          weights.set(name, await model.readTensor(name));
+        }
+        return { result, weights };
+      };
+      const alone = await train();
+      expect(alone.result.microBatches).toBeGreaterThan(4);
+      const others = [await models.load(shape, options), await models.load(shape, options)];
+      let last: Promise<unknown> = Promise.resolve();
+      let asked = 0;
+      const together = await train((shard, here) => {
+        // The first one asked for is the last one done.
+        const [turn, before] = [asked++, last];
+        const work = () =>
+          turn % 3 === 2 ? here() : others[turn % 3]!.computeGradient(structuredClone(shard), weightedLogprobs);
+        const found =
+          turn === 0 ? new Promise((resolve) => setImmediate(resolve)).then(() => last).then(work) : before.then(work);
+        if (turn > 0) last = found;
+        return found;
+      });
+      expect(asked).toBe(alone.result.microBatches);
+      expect(together).toEqual(alone);
+    },
+  );
+
+  it("a gradient of another model, and a failure elsewhere, leave the weights as they were", async () => {
+    const model = await models.load({}, { lora: { rank: 4, alpha: 8 } });
+    const batch = makeBatch(6);
+    const train = (compute: TrainOptions["compute"]) =>
+      model.train(batch, weightedLogprobs, { learningRate: 1 }, { microBatchTokens: 40, compute });
+    const [before] = await model.score([{ tokenIds: [1, 2, 3] }]);
+    await expect(train(async () => ({ gradient: new Float32Array(3), loss: 0, metrics: {} }))).rejects.toThrow(
+      /gradient of a micro-batch: is of another model/,
+    );
+    let asked = 0;
+    const lose = (here: () => Promise<ShardGradient>) => (asked++ === 1 ? Promise.reject(new Error("lost")) : here());
+    await expect(train((_, here) => lose(here))).rejects.toThrow("lost");
+    expect((await model.score([{ tokenIds: [1, 2, 3] }]))[0]).toEqual(before);
+    for (const gradient of (await readGradients(model)).values()) expect(gradient.every((x) => x === 0)).toBe(true);
   });
 
   // Where products round activations, a last bit can tip one.

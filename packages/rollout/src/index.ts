@@ -24,6 +24,7 @@ export * from "./filter/index.js";
 export { fitPrompt, type Truncation } from "./loops/fit-prompt.js";
 export * from "./loops/index.js";
 export { describeData, toPlainData } from "./plain-data.js";
+export * from "./replay/index.js";
 export {
   averageExtras,
   type BatchRewardFunction,

@@ -11,7 +11,8 @@ export type WorkName =
   | "validate"
   | "train"
   | "sft"
-  | "rescore";
+  | "rescore"
+  | "replay";
 
 /** How far a piece of work is. The first event of a piece has what was done before it began; the last has `isEnd`. */
 export interface ProgressEvent {

@@ -4,6 +4,7 @@ export {
   restoreEngines,
   type TrainingState,
 } from "./checkpoints/checkpoint-store.js";
+export { type ConfigDifference, compareConfigs } from "./checkpoints/compare-configs.js";
 export { checkRun, findCheckpoint, findRunPath, nameCommand, type OpenedRun, openRun } from "./checkpoints/open-run.js";
 export type { RunEnd } from "./checkpoints/run-end.js";
 export { RunFolder, type RunOrigin, writeAtomically, writeLines } from "./checkpoints/run-folder.js";
@@ -59,7 +60,8 @@ export { loadConfiguredModel } from "./policy/load-configured-model.js";
 export { type LoadPolicyOptions, loadPolicy } from "./policy/load-policy.js";
 export { type GenerateTextOptions, Policy } from "./policy/policy.js";
 export type { PolicyScoreOptions, TokenScores } from "./policy/token-scores.js";
-export type { UpdateOptions } from "./policy/update-policy.js";
+export { computePolicyGradient, type GradientWork, type UpdateOptions } from "./policy/update-policy.js";
+export * from "./replay/index.js";
 export type { OtherReward } from "./rescore/rescore-config.js";
 export { type RescoreOptions, type RescoreResult, rescoreRun } from "./rescore/rescore-run.js";
 export type { ChangedJudgement, Means, RescoreCounts } from "./rescore/summarize.js";

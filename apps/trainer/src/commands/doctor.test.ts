@@ -182,6 +182,6 @@ describe("the estimate", () => {
       "test",
     );
     const adapter = estimateMemory(shape, config).find(({ name }) => name.startsWith("adapter"))!;
-    expect(adapter.bytes).toBe(16 * info.trainableParameterCount);
+    expect(adapter.bytes).toBe(20 * info.trainableParameterCount);
   });
 });

@@ -1,11 +1,14 @@
 import { ConfigError } from "@cria/core";
 import { filterFields, parseFilter } from "@cria/rollout";
+import { diagnoseRun } from "@cria/trainer";
 import { defineCommand } from "citty";
 import { drawConversation, drawLegend } from "../show/draw-conversation.js";
 import { type FindDumpsOptions, findDumps } from "../show/find-dumps.js";
 import { type Selection, selectConversations } from "../show/select-conversations.js";
 import { colors as pc } from "../terminal/colors.js";
+import { describeProblem } from "../terminal/describe-problem.js";
 import { makePrintableLine } from "../terminal/printable-text.js";
+import { quoteWord } from "../terminal/quote-word.js";
 import { findWidth } from "../terminal/wrap-text.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
@@ -59,12 +62,14 @@ export const showCommand = defineCommand({
         worst: worst !== undefined,
       });
       if (given.json) console.log(JSON.stringify(describeSelection(selection)));
-      else
+      else {
         print(
           selection,
           files.map(({ file }) => file),
           given.raw === true,
         );
+        await printCoach(String(given.run));
+      }
     }),
 });
 
@@ -97,6 +102,14 @@ function print(selection: Selection, files: readonly string[], raw: boolean): vo
   if (conversations.length === 0) console.log("no conversation is like that");
   else if (matched > conversations.length)
     console.log(pc.dim(`${conversations.length} of ${matched} shown: --limit ${matched} shows all of them`));
+}
+
+/** Of a run folder: what is wrong with it, the gravest alone. */
+async function printCoach(run: string): Promise<void> {
+  const [first, ...others] = await diagnoseRun(run);
+  if (!first) return;
+  console.log(`\n${describeProblem(first, run, findWidth())}`);
+  if (others.length > 0) console.log(pc.dim(`${others.length} more: cria coach ${quoteWord(run)}`));
 }
 
 function readStep(text: string): number | "all" {

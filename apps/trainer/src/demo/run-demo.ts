@@ -1,5 +1,6 @@
 import type { Trajectory } from "@cria/core";
 import {
+  CheckpointStore,
   countSteps,
   dumpTrajectories,
   loadConfig,
@@ -30,6 +31,9 @@ export interface DemoOptions {
   signal?: AbortSignal;
 }
 
+/** Steps between checkpoints. */
+const SAVE_FREQ = 5;
+
 interface Success {
   sampled: number;
   greedy: number;
@@ -53,6 +57,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
     `actor_rollout_ref.rollout.seed=${options.seed}`,
     `data.seed=${options.seed}`,
     "trainer.val_before_train=false",
+    `trainer.save_freq=${SAVE_FREQ}`,
     // For those who look at it with `cria view`.
     "trainer.rollout_data_detail=full",
     ...(options.overrides ?? []),
@@ -122,7 +127,11 @@ async function trainPolicy(session: Session, folder: RunFolder, configFolder: st
       `reward ${m["critic/rewards/mean"]?.toFixed(2)} · success ${m["reward/score/mean"]?.toFixed(2)} · ${formatCount(m["perf/throughput"]!)} tok/s`,
     );
   };
-  const { steps } = await trainSession({ ...session, valRows: [] }, { folder, configFolder, report });
+  const { steps } = await trainSession(
+    { ...session, valRows: [] },
+    // For replays: `cria replay runs/demo --step 30` trains a few steps again at most.
+    { folder, checkpoints: new CheckpointStore(folder.path), configFolder, report },
+  );
   progress.finish();
   return steps;
 }

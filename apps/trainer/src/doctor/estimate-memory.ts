@@ -78,6 +78,8 @@ export function estimateMemory(model: ModelShape, config: TrainConfig): MemoryIt
   const perToken = 3 * embedding + 4 * headSize * heads + 6 * headSize * kvHeads + 3 * feedForward + heads;
   const rows = actor.ppo_max_token_len ?? chooseMicroBatchTokens(model);
   const chunk = Math.max(16, Math.floor(LOGITS_CHUNK / (4 * vocabulary)));
+  // Gradients of a micro-batch, and of those before it; two moments; the adapter itself.
+  const copies = lora ? 5 : 4;
   const decoded = Math.max(512, rollout.max_num_seqs);
   const items: MemoryItem[] = [
     {
@@ -94,8 +96,8 @@ export function estimateMemory(model: ModelShape, config: TrainConfig): MemoryIt
     },
     {
       name: lora ? "adapter, gradients, moments" : "gradients, moments",
-      bytes: (lora ? 4 : 3) * 4 * trained,
-      detail: `${format(trained)} trained parameters x ${lora ? 4 : 3}, F32`,
+      bytes: copies * 4 * trained,
+      detail: `${format(trained)} trained parameters x ${copies}, F32`,
       key: lora ? "actor_rollout_ref.model.lora_rank" : "actor_rollout_ref.model.lora_rank (above 0: LoRA)",
     },
     {
@@ -119,10 +121,9 @@ export function estimateMemory(model: ModelShape, config: TrainConfig): MemoryIt
     { name: "process", bytes: PROCESS, detail: "Node and llama.cpp's libraries", key: null },
   ];
   if (config.algorithm.adv_estimator === "gae") {
-    const criticTrained = lora ? 4 * trained : 3 * trained;
     items.push({
       name: "critic",
-      bytes: model.fileBytes + 4 * criticTrained + perToken * rows * 4 * Math.min(2, layers),
+      bytes: model.fileBytes + copies * 4 * trained + perToken * rows * 4 * Math.min(2, layers),
       detail: "a second copy of the model with what trains in it",
       key: "algorithm.adv_estimator (others need no critic)",
     });

@@ -1,13 +1,16 @@
 import { join } from "node:path";
 import type { TrainResult } from "@cria/trainer";
+import { drawBar, drawSparkline } from "../demo/draw-chart.js";
+import { readRun } from "../runs/run-reader.js";
+import { findWorstFailure } from "../show/find-worst-failure.js";
 import { colors as pc } from "./colors.js";
 import { describeProblem } from "./describe-problem.js";
 import { quoteWord } from "./quote-word.js";
-import { findWidth } from "./wrap-text.js";
+import { findWidth, wrapText } from "./wrap-text.js";
 
 export interface PrintTrainingOptions {
-  /** The config's file and its overrides, as they were typed. */
-  config: readonly string[];
+  /** The config's file and its overrides, as they were typed; null: there is no such file. */
+  config: readonly string[] | null;
   /** Whether its conversations are in files. */
   dumped: boolean;
 }
@@ -24,11 +27,9 @@ export function describeTraining({ folder, metrics, progress, problems }: TrainR
   };
 }
 
-/** The end of a training: where everything is, before and after, why it did not learn if it did not, what to do next. */
-export function printTraining(
-  { folder: path, progress, problems, adapter, model, heldOutRows }: TrainResult,
-  { config, dumped }: PrintTrainingOptions,
-): void {
+/** The end of a training: where everything is, before and after, its curve, what is wrong, the worst conversation, what to do next. */
+export async function printTraining(result: TrainResult, { config, dumped }: PrintTrainingOptions): Promise<void> {
+  const { folder: path, progress, problems, adapter, model, heldOutRows, metrics } = result;
   console.log(`run folder: ${path}`);
   if (progress) {
     const { measured, before, after } = progress;
@@ -36,20 +37,54 @@ export function printTraining(
     const name = measured === "held_out" ? "held-out success" : "success in training";
     const change = `${before.success.toFixed(3)} at step ${before.step} → ${after.success.toFixed(3)} at step ${after.step}`;
     console.log(`${pc.bold(name)}: ${colour(change)}`);
+    if (process.stdout.isTTY) for (const line of drawEnds(before.success, after.success)) console.log(line);
   }
+  const summary = dumped ? await readRun(path) : null;
+  if (summary && summary.curve.length > 1) console.log(`${pc.bold("in training")}: ${drawSparkline(summary.curve)}`);
   if (problems[0]) console.log(describeProblem(problems[0], dumped ? path : null, findWidth()));
-  // What only trainings look at would hide the command.
-  const evaluated = config.filter((word) => !word.startsWith("trainer."));
+  const step = metrics["training/global_step"] ?? null;
+  const worst = dumped && step !== null ? await findWorstFailure(path, step) : null;
+  if (worst) console.log(wrapText(`${pc.bold("worst of the last step")}: ${worst.text}`, findWidth())[0]);
   const weights = adapter ?? model;
-  const show: [string[], string] = [["show", path, "--worst", "3"], "conversations of the last step, the worst first"];
-  const evaluate: [string[], string] = [["eval", ...evaluated, "--checkpoint", path], "held-out success"];
+  const place = worst ? ["--step", `${worst.step}`] : [];
   const next: [string[], string][] = [
-    ...(dumped ? [show] : []),
+    ...(dumped
+      ? [
+          view(path),
+          [["show", path, ...place, "--worst", "3"], "conversations of the last step, the worst first"] as Next,
+        ]
+      : []),
+    ...(worst
+      ? [[["replay", path, ...place, "--trajectory", `${worst.index}`], "that one again, token by token"] as Next]
+      : []),
     [["chat", path], "talk to it"],
-    ...(heldOutRows > 0 ? [evaluate] : []),
+    ...(config && heldOutRows > 0
+      ? // What only trainings look at would hide the command.
+        [
+          [
+            ["eval", ...config.filter((word) => !word.startsWith("trainer.")), "--checkpoint", path],
+            "held-out success",
+          ] as Next,
+        ]
+      : []),
     [["export", "--run", path, "--merged", join(path, "merged.gguf")], `the whole model; trained weights: ${weights}`],
   ];
   console.log(pc.bold("next"));
   for (const [words, what] of next)
     console.log(`  ${["cria", ...words.map(quoteWord)].join(" ")}\n    ${pc.dim(what)}`);
+}
+
+type Next = [string[], string];
+
+const view = (path: string): Next => [
+  ["view", path],
+  "all of it in the browser: curves, groups, conversations, tokens",
+];
+
+/** Two bars: before and after. */
+function drawEnds(before: number, after: number): string[] {
+  return [
+    `  before ${pc.red(drawBar(before))} ${before.toFixed(3)}`,
+    `  after  ${pc.green(drawBar(after))} ${after.toFixed(3)}`,
+  ];
 }

@@ -1,4 +1,5 @@
 import type { ProgressEvent, Report, RunEvent, StepEvent, ValidatedEvent, WorkName } from "@cria/trainer";
+import { drawSparkline } from "../demo/draw-chart.js";
 import { colors as pc } from "./colors.js";
 import { describeProblem } from "./describe-problem.js";
 import { formatBytes } from "./format-bytes.js";
@@ -29,12 +30,14 @@ export function showEvents({ silent = false, dumped = true }: ShowEventsOptions 
     bars.set(event.work, bar);
     updateBar(bar, event);
   };
+  /** Success of the steps so far. */
+  const curve: number[] = [];
   return (event: RunEvent) => {
     switch (event.type) {
       case "progress":
         return onProgress(event);
       case "step":
-        return bars.get(event.work)?.progress.update(event.step, describeStep(event), event.total);
+        return bars.get(event.work)?.progress.update(event.step, describeStep(event, curve), event.total);
       case "validated":
         return end("validate", describeValidation(event));
       case "filtered":
@@ -73,17 +76,28 @@ function updateBar({ progress, first, started }: Bar, { work, done, total, unit,
   progress.update(done, note, total);
 }
 
-function describeStep({ work, metrics, heldOut }: StepEvent): string {
+/** The last so many steps of the curve are drawn, on a terminal. */
+const CURVE = 12;
+
+/** @param curve success of the steps before; that of this one is added. */
+function describeStep({ work, metrics, heldOut }: StepEvent, curve: number[]): string {
   const show = (name: string, digits: number) => metrics[name]?.toFixed(digits) ?? "none";
   const speed = `${formatCount(metrics["perf/throughput"]!)} tok/s`;
   if (work === "sft") return `loss ${show("train/loss", 4)} (average ${show("train/loss_average", 4)}) · ${speed}`;
   const last = heldOut === null ? "" : ` (held out ${heldOut.toFixed(2)})`;
-  return [
-    `reward ${show("critic/rewards/mean", 3)}`,
+  const success = metrics["reward/score/mean"];
+  if (success !== undefined) curve.push(success);
+  const calls = metrics["tool_call_counts/mean"] ?? 0;
+  const drawn = process.stderr.isTTY && curve.length > 1 ? `${drawSparkline(curve.slice(-CURVE))} ` : "";
+  const facts = [
+    // Where they are one number, one is enough: terminals are narrow.
+    ...(metrics["critic/rewards/mean"] === success ? [] : [`reward ${show("critic/rewards/mean", 3)}`]),
     `success ${show("reward/score/mean", 2)}${last}`,
+    ...(calls > 0 ? [`tools ${(100 * (1 - (metrics["agent_loop/tool_error_rate"] ?? 0))).toFixed(0)} %`] : []),
     speed,
     `grad ${(metrics["actor/grad_norm"] ?? 0).toFixed(2)}`,
-  ].join(" · ");
+  ];
+  return drawn + facts.join(" · ");
 }
 
 function describeValidation({ success, loss, failed, conversations }: ValidatedEvent): string {

@@ -14,3 +14,8 @@ export function wrapParagraph(text: string, width: number): string[] {
 export function wrapText(text: string, width: number): string[] {
   return wrapAnsi(text, Math.max(10, width), { hard: true, trim: false }).split("\n");
 }
+
+/** The end of a long path says more than its beginning. */
+export function cutLeft(text: string, width: number): string {
+  return text.length > width ? `…${text.slice(1 - width)}` : text;
+}

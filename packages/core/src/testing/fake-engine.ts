@@ -8,6 +8,7 @@ import type {
   ScoreResult,
   ScoreSequence,
   SpecialToken,
+  TokenCandidate,
   TrainOptions,
   TrainResult,
   TrainSequence,
@@ -97,6 +98,15 @@ export class FakeEngine implements PolicyEngine, FakeHost {
   logprobAt(tokenIds: ArrayLike<number>, at: number): number {
     if (at === 0) return 0;
     return -Math.fround((1 + ((tokenIds[at]! * 31 + tokenIds[at - 1]! * 17) % 97)) / 99);
+  }
+
+  /** What may follow, by falling logprob, ties by id. */
+  listLikeliest(tokenIds: readonly number[], count: number): TokenCandidate[] {
+    const all = Array.from({ length: this.info.vocabSize }, (_, id) => ({
+      id,
+      logprob: this.logprobAt([...tokenIds, id], tokenIds.length),
+    }));
+    return all.sort((a, b) => b.logprob - a.logprob || a.id - b.id).slice(0, count);
   }
 
   latencyOf(context: FakeContext): number {

@@ -1,4 +1,4 @@
-import type { GenerateOptions, ModelInfo } from "../policy-engine.js";
+import type { GenerateOptions, ModelInfo, TokenCandidate } from "../policy-engine.js";
 import type { FakeTokenizer } from "./fake-tokenizer.js";
 
 /** What the script of a fake model sees when it has to speak. */
@@ -41,5 +41,6 @@ export interface FakeHost {
   readonly options: FakeEngineOptions;
   readonly counts: Record<"created" | "disposed" | "requests" | "inFlight" | "mostInFlight" | "prefillTokens", number>;
   logprobAt(tokenIds: ArrayLike<number>, at: number): number;
+  listLikeliest(tokenIds: readonly number[], count: number): TokenCandidate[];
   latencyOf(context: FakeContext): number;
 }

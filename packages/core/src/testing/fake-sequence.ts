@@ -47,7 +47,7 @@ export class FakeSequence implements PolicySequence {
       const tokens = [...tokenizer.tokenize(said.text)];
       if (said.end && !aborted) tokens.push(this.engine.info.eosToken!);
       const sampled = aborted
-        ? { tokens: [], text: "", finishReason: "aborted" as const }
+        ? { tokens: [], text: "", finishReason: "aborted" as const, stopString: undefined }
         : this.stop(tokens, options, said.end);
       const start = this.ids.length;
       for (const id of sampled.tokens) this.ids.push(id);
@@ -58,7 +58,15 @@ export class FakeSequence implements PolicySequence {
         logprobs: Float32Array.from(sampled.tokens, (_, i) => this.engine.logprobAt(this.ids, start + i)),
         // The script is trusted to speak as the grammar wants: nothing says what its words would have been without.
         ...(options.grammar === undefined ? {} : { constrained: new Uint8Array(sampled.tokens.length) }),
+        ...(options.topLogprobs
+          ? {
+              topLogprobs: sampled.tokens.map((_, i) =>
+                this.engine.listLikeliest(this.ids.slice(0, start + i), options.topLogprobs!),
+              ),
+            }
+          : {}),
         finishReason: sampled.finishReason,
+        ...(sampled.stopString === undefined ? {} : { stopString: sampled.stopString }),
         text: sampled.text,
         stats: { ...stats, decodeTokens: sampled.tokens.length, queueMs: 0, prefillMs: 0, decodeMs: 0 },
       };
@@ -91,7 +99,7 @@ export class FakeSequence implements PolicySequence {
     tokens: readonly number[],
     options: GenerateOptions,
     ended: boolean,
-  ): Pick<GenerateResult, "finishReason" | "text"> & { tokens: number[] } {
+  ): Pick<GenerateResult, "finishReason" | "text" | "stopString"> & { tokens: number[] } {
     const { tokenizer, info } = this.engine;
     const stopTokens = options.stopTokens ?? info.endOfGenerationTokens;
     const kept: number[] = [];
@@ -103,8 +111,9 @@ export class FakeSequence implements PolicySequence {
       kept.push(id);
       if (!options.stopStrings?.length) continue;
       const text = tokenizer.detokenize(kept);
-      const stop = options.stopStrings.find((s) => text.endsWith(s));
-      if (stop !== undefined) return { tokens: kept, text: text.slice(0, -stop.length), finishReason: "stop" };
+      const stopString = options.stopStrings.find((s) => text.endsWith(s));
+      if (stopString !== undefined)
+        return { tokens: kept, text: text.slice(0, -stopString.length), finishReason: "stop", stopString };
     }
     return { tokens: kept, text: tokenizer.detokenize(kept), finishReason: ended ? "stop" : "length" };
   }

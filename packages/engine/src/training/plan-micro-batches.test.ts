@@ -170,7 +170,9 @@ describe("micro-batches", () => {
     const order = [...plan!.sequenceIndices];
     const scores = order.map((index) => [0, 1, index === 1 ? 3 : 2]);
     expect([...plan!.scores]).toEqual(scores.flat());
-    expect([...spreadScores(plan!, Float32Array.of(10, 20, 30, 40))]).toEqual(scores.flat().map((s) => 10 * s + 10));
-    expect([...sumGradients(plan!, new Float32Array(9).fill(1))]).toEqual([3, 3, 2, 1]);
+    expect([...spreadScores(plan!.scores, Float32Array.of(10, 20, 30, 40))]).toEqual(
+      scores.flat().map((s) => 10 * s + 10),
+    );
+    expect([...sumGradients(plan!.scores, 4, new Float32Array(9).fill(1))]).toEqual([3, 3, 2, 1]);
   });
 });

@@ -18,8 +18,6 @@ export interface PlannedMicroBatch {
    * tokens share one.
    */
   scores: Int32Array;
-  /** What only fills up its rows. */
-  paddingTokens: number;
 }
 
 export interface PlanOptions {
@@ -124,19 +122,18 @@ function buildMicroBatch(rows: PackedRow[], kept: readonly KeptSequence[], optio
     sequenceIndices: Int32Array.from(sequenceIndices),
     offsets: Int32Array.from(offsets),
     scores: Int32Array.from(scores),
-    paddingTokens: size - rows.reduce((sum, row) => sum + row.length, 0),
   };
 }
 
 /** What the addon found for each of its scores, for each scored token of the sequences. */
-export function spreadScores(plan: PlannedMicroBatch, values: Float32Array): Float32Array {
-  return Float32Array.from(plan.scores, (score) => values[score]!);
+export function spreadScores(scores: Int32Array, values: Float32Array): Float32Array {
+  return Float32Array.from(scores, (score) => values[score]!);
 }
 
-/** The gradient by each of the addon's scores: the sum over the tokens that share it. */
-export function sumGradients(plan: PlannedMicroBatch, gradients: ArrayLike<number>): Float32Array {
-  const sums = new Float32Array(plan.native.targets.length);
-  plan.scores.forEach((score, i) => {
+/** The gradient by each of the addon's `count` scores: the sum over the tokens that share it. */
+export function sumGradients(scores: Int32Array, count: number, gradients: ArrayLike<number>): Float32Array {
+  const sums = new Float32Array(count);
+  scores.forEach((score, i) => {
     sums[score]! += gradients[i]!;
   });
   return sums;

@@ -36,9 +36,9 @@ export async function scoreSequences(
     options.signal?.throwIfAborted();
     const withSquares = options.sumPiSquared ?? false;
     const found = await callNative(() => native.forward(plan.native, false, withSquares));
-    const logprobs = spreadScores(plan, found.logprobs);
-    const entropy = spreadScores(plan, found.entropy);
-    const sumSquares = found.sumSquares && spreadScores(plan, found.sumSquares);
+    const logprobs = spreadScores(plan.scores, found.logprobs);
+    const entropy = spreadScores(plan.scores, found.entropy);
+    const sumSquares = found.sumSquares && spreadScores(plan.scores, found.sumSquares);
     plan.sequenceIndices.forEach((index, i) => {
       const { scored } = inputs[index]!;
       const base = plan.offsets[i]!;

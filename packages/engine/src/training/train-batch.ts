@@ -1,19 +1,22 @@
 import {
   EngineError,
+  type GradientShard,
   type LossFunction,
   type LossInputs,
-  type LossOutputs,
   type ModelInfo,
   type OptimizerOptions,
+  type ShardGradient,
   type TrainOptions,
   type TrainResult,
   type TrainSequence,
 } from "@cria/core";
+import { JobQueue } from "../job-queue.js";
 import { callNative, callNativeSync } from "../native.js";
-import type { NativeModel, NativeScores } from "../native-types.js";
+import type { NativeModel } from "../native-types.js";
 import { checkLength, checkTemperature, checkTokens } from "./check-batch.js";
+import { computeShard, GradientSum, makeShard, runShard } from "./gradient-shards.js";
 import { chooseMicroBatchTokens, estimateCost } from "./micro-batch-size.js";
-import { type PlannedMicroBatch, planMicroBatches, spreadScores, sumGradients } from "./plan-micro-batches.js";
+import { type PlannedMicroBatch, planMicroBatches } from "./plan-micro-batches.js";
 
 interface CheckedSequence {
   tokenIds: Int32Array;
@@ -56,21 +59,20 @@ export async function trainBatch(
   const abort = () => native.abortTraining();
   options.signal?.addEventListener("abort", abort, { once: true });
   try {
-    for (const plan of plans) {
-      options.signal?.throwIfAborted();
-      const scores = await callNative(() => native.forward(plan.native, true));
-      const outputs = loss(makeLossInputs(plan, scores, sequences, totals));
-      checkOutputs(outputs, plan.scores.length);
-      const dLogprobs = sumGradients(plan, outputs.dLogprobs);
-      const dEntropy = sumGradients(plan, outputs.dEntropy ?? new Float32Array(plan.scores.length));
-      await callNative(() => native.backward(dLogprobs, dEntropy));
-      result.loss += outputs.loss;
-      for (const [name, value] of Object.entries(outputs.metrics ?? {}))
-        result.metrics[name] = (result.metrics[name] ?? 0) + value;
-      result.evaluatedTokens += plan.native.rows * plan.native.rowLength;
-      result.paddingTokens += plan.paddingTokens;
+    const shards = plans.map((plan) => makeShard(plan, makeLossInputs(plan, sequences, totals)));
+    const take = (shard: GradientShard, { loss, metrics }: Pick<ShardGradient, "loss" | "metrics">) => {
+      result.loss += loss;
+      for (const [name, value] of Object.entries(metrics)) result.metrics[name] = (result.metrics[name] ?? 0) + value;
+      result.evaluatedTokens += shard.rows * shard.rowLength;
+      result.paddingTokens += shard.ends.reduce((count, end) => count + (end === 0 ? 1 : 0), 0);
       result.microBatches++;
-    }
+    };
+    if (options.compute) await computeElsewhere(native, shards, loss, options, take);
+    else
+      for (const shard of shards) {
+        options.signal?.throwIfAborted();
+        take(shard, await runShard(native, shard, loss));
+      }
     if (optimizer && plans.length > 0) result.gradNorm = await takeStep(native, optimizer);
   } catch (error) {
     // Half a gradient must not leak into the next step.
@@ -128,10 +130,9 @@ function checkSequence(sequence: TrainSequence, info: ModelInfo, index: number):
 
 function makeLossInputs(
   plan: PlannedMicroBatch,
-  scores: NativeScores,
   sequences: readonly CheckedSequence[],
   totals: LossInputs["totals"],
-): LossInputs {
+): GradientShard["inputs"] {
   const columns: Record<string, Float32Array> = {};
   plan.sequenceIndices.forEach((index, i) => {
     const { scored, columns: source } = sequences[index]!;
@@ -141,17 +142,41 @@ function makeLossInputs(
       for (let k = 0; k < scored.length; k++) columns[name][base + k] = values[scored[k]!]!;
     }
   });
-  return {
-    sequenceIndices: plan.sequenceIndices,
-    offsets: plan.offsets,
-    logprobs: spreadScores(plan, scores.logprobs),
-    entropy: spreadScores(plan, scores.entropy),
-    columns,
-    totals,
-  };
+  return { sequenceIndices: plan.sequenceIndices, offsets: plan.offsets, columns, totals };
 }
 
-function checkOutputs(outputs: LossOutputs, count: number): void {
-  checkLength(outputs.dLogprobs.length, count, "loss: dLogprobs");
-  if (outputs.dEntropy) checkLength(outputs.dEntropy.length, count, "loss: dEntropy");
+/** Asks for all shards at once and adds their gradients in order. */
+async function computeElsewhere(
+  native: NativeModel,
+  shards: readonly GradientShard[],
+  loss: LossFunction,
+  { compute, signal }: TrainOptions,
+  take: (shard: GradientShard, found: ShardGradient) => void,
+): Promise<void> {
+  const sum = await GradientSum.open(native);
+  const here = new JobQueue();
+  const asked = shards.map((shard) => {
+    const found = compute!(shard, () =>
+      here.run(async () => {
+        signal?.throwIfAborted();
+        return computeShard(native, shard, loss);
+      }),
+    );
+    // It is awaited below, perhaps after another one has failed.
+    found.catch(() => undefined);
+    return found;
+  });
+  try {
+    for (const [i, shard] of shards.entries()) {
+      const found = await asked[i]!;
+      signal?.throwIfAborted();
+      sum.add(found);
+      take(shard, found);
+    }
+  } catch (error) {
+    // Nothing may use the addon behind the back of who comes next.
+    await Promise.allSettled(asked);
+    throw error;
+  }
+  await sum.write();
 }

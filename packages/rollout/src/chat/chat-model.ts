@@ -1,4 +1,4 @@
-import type { ChatMessage, JsonSchema, ToolCall, ToolSchema } from "@cria/core";
+import type { ChatMessage, JsonSchema, TokenCandidate, ToolCall, ToolSchema } from "@cria/core";
 
 /** What an answer must look like. JSON is enforced by a grammar: what is sampled can be parsed. */
 export type ResponseFormat =
@@ -37,6 +37,8 @@ export interface ChatRequest {
   /** Texts that end the answer; they are cut from it. */
   stop?: readonly string[];
   sampling?: ChatSampling;
+  /** How many of the likeliest tokens to tell beside each sampled one; 0 (default) to 64. Changes nothing that is sampled. */
+  topLogprobs?: number;
   /** Tells equal requests apart that want answers of their own; without it one that waits for the answer of another gets that. */
   choice?: number;
 }
@@ -80,6 +82,10 @@ export interface ChatAnswer {
   logprobs: Float32Array;
   /** Only with a grammar: 1 where it took probability away. As long as `tokenIds`. */
   constrained?: Uint8Array;
+  /** Where they were asked for: the likeliest tokens, by falling logprob, for each of `tokenIds`. */
+  topLogprobs?: TokenCandidate[][];
+  /** The text that ended the answer and was cut from it; left out where none did. */
+  stopString?: string;
   usage: ChatUsage;
   /** Updates that the policy had seen when the call began. */
   policyVersion: number;

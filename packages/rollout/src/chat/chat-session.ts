@@ -240,9 +240,9 @@ export class ChatSession implements ChatModel {
 
   /** What is asked for beside the messages. */
   private nameQuestion(request: ChatRequest): string {
-    const { toolChoice = "auto", responseFormat, maxTokens, stop, choice } = request;
+    const { toolChoice = "auto", responseFormat, maxTokens, stop, choice, topLogprobs } = request;
     const sampling = this.options.enforceSampling ? undefined : request.sampling;
-    const asked = { toolChoice, responseFormat, maxTokens, stop, choice, sampling };
+    const asked = { toolChoice, responseFormat, maxTokens, stop, choice, sampling, topLogprobs };
     return JSON.stringify(asked) === '{"toolChoice":"auto"}' ? "" : hashValue(asked);
   }
 
@@ -335,6 +335,7 @@ export class ChatSession implements ChatModel {
         ...sampling,
         ...(stopStrings.length > 0 ? { stopStrings } : {}),
         ...(grammar === null ? {} : { grammar }),
+        ...(request.topLogprobs ? { topLogprobs: request.topLogprobs } : {}),
         signal,
         onText: (text) => stream.push(text),
       };
@@ -379,7 +380,7 @@ export class ChatSession implements ChatModel {
 
   private describeSaid(
     message: Said["message"],
-    { finishReason, tokenIds, logprobs, constrained }: GenerateResult,
+    { finishReason, tokenIds, logprobs, constrained, topLogprobs, stopString }: GenerateResult,
     stamps: Pick<Said, "policyVersion" | "startedAt">,
   ): Said {
     return {
@@ -388,6 +389,8 @@ export class ChatSession implements ChatModel {
       tokenIds,
       logprobs,
       ...(constrained ? { constrained } : {}),
+      ...(topLogprobs ? { topLogprobs } : {}),
+      ...(stopString === undefined ? {} : { stopString }),
       ended: this.options.engine.info.endOfGenerationTokens.includes(tokenIds.at(-1)!),
       ...stamps,
       endedAt: now(),
@@ -395,7 +398,7 @@ export class ChatSession implements ChatModel {
   }
 
   private describe({ id, parent, said }: AnswerNode, { stats }: GenerateResult): ChatAnswer {
-    const { message, finishReason, tokenIds, logprobs, constrained, policyVersion } = said!;
+    const { message, finishReason, tokenIds, logprobs, constrained, topLogprobs, stopString, policyVersion } = said!;
     const promptTokenIds = joinTokens(parent);
     return {
       node: id,
@@ -406,6 +409,8 @@ export class ChatSession implements ChatModel {
       tokenIds,
       logprobs,
       ...(constrained ? { constrained } : {}),
+      ...(topLogprobs ? { topLogprobs } : {}),
+      ...(stopString === undefined ? {} : { stopString }),
       usage: {
         promptTokens: promptTokenIds.length,
         completionTokens: tokenIds.length,

@@ -1,4 +1,4 @@
-import type { ChatMessage, PolicySequence, ToolSchema } from "@cria/core";
+import type { ChatMessage, PolicySequence, TokenCandidate, ToolSchema } from "@cria/core";
 import type { ChatAnswerMessage } from "./chat-model.js";
 import { hashValue, haveSameIds, keyOfMessage, keyOfTools } from "./message-key.js";
 
@@ -37,6 +37,8 @@ export interface Said {
   tokenIds: Int32Array;
   logprobs: Float32Array;
   constrained?: Uint8Array;
+  topLogprobs?: TokenCandidate[][];
+  stopString?: string;
   /** Whether the last token ends the turn. */
   ended: boolean;
   policyVersion: number;

@@ -63,7 +63,7 @@ function describeRecord(
   { step, detokenize, times = false }: DumpContext,
   texts: TokenTexts,
 ): Omit<DumpLine, "place" | "ground_truth" | "prompt_messages" | "tools" | "tool_schemas" | "advantage"> {
-  const { rewards, timeline } = trajectory;
+  const { rewards, timeline, sampling } = trajectory;
   const turns = (timeline?.turns ?? []).map(
     ({ role, start, end, toolCalls, failures, startedAt, endedAt }): DumpTurn => ({
       role,
@@ -90,7 +90,19 @@ function describeRecord(
     token_ids: [...trajectory.tokenIds],
     response_mask: [...trajectory.responseMask],
     token_level_rewards: [...rewards.tokenLevel],
-    rollout_logprobs: round(trajectory.rolloutLogprobs),
+    // Nine digits tell any two 32-bit floats apart.
+    rollout_logprobs: [...trajectory.rolloutLogprobs].map((x) => Number(x.toPrecision(9))),
+    ...(sampling
+      ? {
+          sampling: {
+            seed: sampling.seed,
+            temperature: sampling.temperature,
+            top_p: sampling.topP,
+            top_k: sampling.topK,
+            min_p: sampling.minP,
+          },
+        }
+      : {}),
     spans: cutSpans(trajectory, turns, detokenize, texts),
     turns,
     turn_scores: describeStepRewards(trajectory.turnScores),

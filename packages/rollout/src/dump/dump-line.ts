@@ -94,6 +94,8 @@ export interface DumpLine {
   response_mask: number[];
   token_level_rewards: number[];
   rollout_logprobs: number[];
+  /** How its tokens were drawn; runs of earlier versions do not say it. */
+  sampling?: { seed: number; temperature: number; top_p: number; top_k: number; min_p: number };
   /** With `trainer.rollout_data_detail: full`; null where they were not computed. As long as `token_ids`, 0 where nothing was sampled. */
   old_logprobs?: number[] | null;
   ref_logprobs?: number[] | null;

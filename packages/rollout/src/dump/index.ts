@@ -3,3 +3,4 @@ export { DUMP_FORMAT_VERSION, type DumpLine, type DumpSpan, type DumpTurn } from
 export { type JudgeAgainOptions, type JudgedAgain, judgeAgain } from "./judge-again.js";
 export { makeTrainingMessages, type TrainingMessages, type TrainingMessagesOptions } from "./make-training-messages.js";
 export { parseDumpLine, readDump } from "./read-dump.js";
+export { isOfRow, restoreRow } from "./restore-trajectory.js";

@@ -11,7 +11,7 @@ import type {
   TurnRecord,
 } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import type { BaseInteraction, BaseTool, ToolParser } from "@cria/tools";
+import type { BaseInteraction, BaseTool, ParsedToolCall, ToolParser } from "@cria/tools";
 import type { AgentOptions } from "../agents/agent-loop-options.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { TraceScope } from "../tracing/tracer.js";
@@ -73,6 +73,30 @@ export interface SamplingParams {
   seed: number;
 }
 
+/** What follows an assistant's turn: what others say, or why nobody does. */
+export type NextTurn =
+  | { role: "tool" | "user"; messages: ChatMessage[]; startedAt: number; failures?: TurnRecord["failures"] }
+  | FinishReason;
+
+/** An assistant's turn that is over. */
+export interface SaidTurn {
+  /** From 1. */
+  number: number;
+  text: string;
+  /** None: an interaction answers, or nobody. */
+  calls: readonly ParsedToolCall[];
+  /** Whether somebody would answer: there are calls and turns are left, or an interaction is due. */
+  isAwaited: boolean;
+}
+
+/** Answers in the place of tools and interaction, or beside them, as where a recorded conversation is held again. */
+export interface AnswerSource {
+  /** Whether tools and interaction take part: else they are not created, asked or scored. */
+  readonly isLive: boolean;
+  /** @param live asks tools or the interaction; not to be called for an awaited turn unless `isLive`. */
+  follow(turn: SaidTurn, live: () => Promise<NextTurn>): Promise<NextTurn>;
+}
+
 /** What an agent loop works with. */
 export interface AgentLoopContext {
   engine: Pick<PolicyEngine, "tokenize" | "detokenize" | "info" | "createSequence">;
@@ -85,6 +109,8 @@ export interface AgentLoopContext {
   responseLength: number;
   /** Most tokens of a whole conversation, its prompt included. */
   contextLength: number;
+  /** Who answers instead of tools and interaction; left out: they do. */
+  answers?: AnswerSource;
   /** For agents that call the policy by themselves. */
   agent: AgentOptions;
   /** Updates that the policy has seen. */

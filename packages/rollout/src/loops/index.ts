@@ -4,17 +4,21 @@ export {
   type AgentLoopFactory,
   type AgentLoopOutput,
   type AgentLoopTraits,
+  type AnswerSource,
   defaultMultiTurn,
   type MultiTurnOptions,
+  type NextTurn,
+  type SaidTurn,
   type SamplingParams,
 } from "./agent-loop.js";
 export { type AgentLoopEntry, agentLoops, registerAgentLoop } from "./agent-loops.js";
 export { makeAllFailedError, type OnFailure } from "./failures.js";
+export { type ConversationEnvironment, holdConversation } from "./hold-conversation.js";
 export { selectInteraction } from "./interaction-session.js";
 export { type AgentLoopConfigEntry, loadAgentLoops } from "./load-agent-loops.js";
 export { loopCounters } from "./loop-counters.js";
 export type { UnjudgedTrajectory } from "./record-trajectory.js";
-export type { RolloutOptions } from "./rollout-options.js";
+export type { ConversationReplay, ConversationWork, RolloutOptions } from "./rollout-options.js";
 export { type EndedRollouts, runRollouts, startRollouts } from "./run-rollouts.js";
 export type { ToolOutcome } from "./run-tool-call.js";
 export { Semaphore } from "./semaphore.js";

@@ -14,13 +14,14 @@ import {
 } from "../rewards/index.js";
 import { describeError } from "../run-with-deadline.js";
 import { EpisodeTrace } from "../tracing/episode-trace.js";
+import type { AgentLoopContext, SamplingParams } from "./agent-loop.js";
 import { checkOutput } from "./check-output.js";
 import { type CompleteOutput, completeOutput } from "./complete-output.js";
 import { makeFailureError } from "./failures.js";
 import { fitPrompt } from "./fit-prompt.js";
 import { isFatal } from "./is-fatal.js";
 import { recordTrajectory, type UnjudgedTrajectory } from "./record-trajectory.js";
-import { findLoop, type RolloutOptions } from "./rollout-options.js";
+import { type ConversationReplay, findLoop, type RolloutOptions } from "./rollout-options.js";
 import type { Semaphore } from "./semaphore.js";
 import { createRequestLog } from "./state-log.js";
 import { takeTurn } from "./take-turn.js";
@@ -67,8 +68,9 @@ export class RolloutGroup {
   }
 
   async run(): Promise<Sample[]> {
-    // Queue for all places first, so that a group's samples run together and its prompt is still in the cache.
-    const places = Array.from({ length: this.options.n }, () => this.slots.acquire());
+    // Queue for all places first, so that a group's samples run together and its prompt is still in the cache. Conversations
+    // that may be held elsewhere need one only when they are held here.
+    const places = Array.from({ length: this.options.n }, () => (this.options.converse ? null : this.slots.acquire()));
     try {
       return await settleAll(places.map((place, sample) => this.runSample(place, sample)));
     } finally {
@@ -77,11 +79,11 @@ export class RolloutGroup {
     }
   }
 
-  private async runSample(place: Promise<void>, sample: number): Promise<Sample> {
+  private async runSample(place: Promise<void> | null, sample: number): Promise<Sample> {
     try {
       for (let attempt = 0; ; attempt++) {
         const trace = this.openTrace(sample, attempt);
-        const ended = await this.converse(attempt === 0 ? place : this.slots.acquire(), sample, attempt, trace);
+        const ended = await this.converse(attempt === 0 ? place : null, sample, attempt, trace);
         const mayRefill = this.options.onFailure === "refill" && attempt < MOST_REFILLS && !this.options.signal.aborted;
         if (mayRefill && hasFailed(ended)) {
           this.warnOfFailure(ended);
@@ -132,6 +134,25 @@ export class RolloutGroup {
   }
 
   private async converse(
+    place: Promise<void> | null,
+    sample: number,
+    attempt: number,
+    trace: EpisodeTrace | null,
+  ): Promise<UnjudgedTrajectory> {
+    const here = () => this.converseHere(place ?? this.slots.acquire(), sample, attempt, trace);
+    const { converse, step } = this.options;
+    try {
+      if (!converse) return await here();
+      const { uid, index } = this.row;
+      const work = { row: this.row, sample, step, sampling: this.chooseSampling(sample, attempt) };
+      return { ...(await converse(work, here)), uid, rowIndex: index, sampleIndex: sample };
+    } catch (error) {
+      this.rewards.leave();
+      throw error;
+    }
+  }
+
+  private async converseHere(
     place: Promise<void>,
     sample: number,
     attempt: number,
@@ -155,10 +176,11 @@ export class RolloutGroup {
       if (attempt > 0) output.metrics.refilled = attempt;
       if (prompt.isUnsplit) output.metrics.tokenization_unsplit = (output.metrics.tokenization_unsplit ?? 0) + 1;
       this.warnOfTokens(output);
-      return recordTrajectory(this.row, sample, output, request);
-    } catch (error) {
-      this.rewards.leave();
-      throw error;
+      const { seed, temperature, topP, topK, minP } = this.chooseSampling(sample, attempt);
+      return {
+        ...recordTrajectory(this.row, sample, output, request),
+        sampling: { seed, temperature, topP, topK, minP },
+      };
     } finally {
       sequence?.dispose();
       this.slots.release();
@@ -243,6 +265,14 @@ export class RolloutGroup {
     }
   }
 
+  private chooseSampling(sample: number, attempt: number): SamplingParams {
+    const { temperature, topP, topK, minP = 0, stop = [], maxTokensPerTurn = null, seed, step } = this.options;
+    const draw = [seed, step, this.row.uid, sample];
+    const drawn = attempt === 0 ? hashSeed(...draw) : hashSeed(...draw, "attempt", attempt);
+    const own = this.options.replay?.(this.position).seed ?? drawn;
+    return { temperature, topP, topK, minP, stop, maxTokensPerTurn, seed: own };
+  }
+
   private async runLoop(
     sample: number,
     attempt: number,
@@ -252,16 +282,15 @@ export class RolloutGroup {
     request: ReturnType<typeof createRequestLog>,
   ): Promise<CompleteOutput> {
     const { row, options, engine } = this;
-    const { temperature, topP, topK, minP = 0, stop = [], maxTokensPerTurn = null, signal } = options;
-    const draw = [options.seed, options.step, row.uid, sample];
-    const seed = attempt === 0 ? hashSeed(...draw) : hashSeed(...draw, "attempt", attempt);
+    const { signal } = options;
+    const replay = options.replay?.(this.position);
     const name = row.agentName ?? options.defaultAgentLoop;
     const responseLength = Math.min(options.responseLength, engine.info.contextSize - prompt.ids.length);
     const contextLength = Math.min(options.maxPromptLength + options.responseLength, engine.info.contextSize);
     const { factory, traits } = findLoop(row, options);
     try {
       const loop = factory({
-        engine,
+        engine: replay?.steer ? steerEngine(engine, replay.steer) : engine,
         tokenizer: options.tokenizer,
         tools: options.tools,
         interactions: options.interactions ?? null,
@@ -270,15 +299,16 @@ export class RolloutGroup {
         contextLength,
         agent: options.agent ?? defaultAgentOptions,
         policyVersion: options.step,
-        sequence,
+        sequence: replay?.steer ? replay.steer(sequence) : sequence,
         promptIds: prompt.ids,
         promptIsWhole: prompt.isWhole,
         request,
+        ...(replay?.answers ? { answers: replay.answers } : {}),
         ...(trace?.scope ? { trace: trace.scope } : {}),
         signal,
         onWarning: options.onWarning,
       });
-      const sampling = { temperature, topP, topK, minP, stop, maxTokensPerTurn, seed };
+      const sampling = this.chooseSampling(sample, attempt);
       const output = await loop.run(sampling, copyRow(row));
       const checked = checkOutput(output, {
         loop: name,
@@ -287,12 +317,24 @@ export class RolloutGroup {
         responseLength: traits.prompt ? responseLength : Number.POSITIVE_INFINITY,
         contextLength: traits.prompt ? engine.info.contextSize : contextLength,
       });
-      return await completeOutput(checked, row, engine, temperature);
+      return await completeOutput(checked, row, engine, sampling.temperature);
     } catch (error) {
       if (signal.aborted || isFatal(error)) throw error;
       return describeFailure(row, prompt.ids, error);
     }
   }
+}
+
+function steerEngine(
+  engine: PolicyEngine,
+  steer: NonNullable<ConversationReplay["steer"]>,
+): AgentLoopContext["engine"] {
+  return {
+    info: engine.info,
+    tokenize: (text, given) => engine.tokenize(text, given),
+    detokenize: (ids, given) => engine.detokenize(ids, given),
+    createSequence: () => steer(engine.createSequence()),
+  };
 }
 
 /** The record of a conversation whose loop threw: its prompt, and why. */

@@ -1,15 +1,37 @@
-import type { Registry, Trajectory } from "@cria/core";
+import type { PolicySequence, Registry, Trajectory } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
 import type { AgentOptions } from "../agents/agent-loop-options.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { RewardAggregator, RewardFunction, RewardManager } from "../rewards/index.js";
 import type { Tracer } from "../tracing/tracer.js";
-import type { MultiTurnOptions } from "./agent-loop.js";
+import type { AnswerSource, MultiTurnOptions, SamplingParams } from "./agent-loop.js";
 import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
 import type { OnFailure } from "./failures.js";
 import type { Truncation } from "./fit-prompt.js";
+import type { UnjudgedTrajectory } from "./record-trajectory.js";
 import type { OnRequestState } from "./state-log.js";
+
+/** What a conversation is given of its record. What is left out is as in any conversation. */
+export interface ConversationReplay {
+  /** The trajectory's. */
+  seed: number;
+  /** Of built-in loops. */
+  answers?: AnswerSource;
+  /** What its tokens are sampled in, made of each sequence that it begins with. Of built-in loops. */
+  steer?: (sequence: PolicySequence) => PolicySequence;
+}
+
+/** A conversation that is to be held, by all that decides it beside weights and environment: a value. */
+export interface ConversationWork {
+  row: DatasetRow;
+  /** Which of the row's samples it is. */
+  sample: number;
+  /** Of the training. */
+  step: number;
+  /** With the seed of this conversation. */
+  sampling: SamplingParams;
+}
 
 export interface RolloutOptions {
   tokenizer: DeltaTokenizer;
@@ -27,6 +49,8 @@ export interface RolloutOptions {
   agent?: AgentOptions;
   /** Give the rendered prompt, as the model saw it, in `extraFields.full_prompt`. */
   returnFullPrompt?: boolean;
+  /** Holds a recorded conversation again, by the row's place among the rows, in the place of what is drawn for it. `n` is 1. */
+  replay?: (position: number) => ConversationReplay;
   /** Samples of each row. */
   n: number;
   temperature: number;
@@ -49,7 +73,12 @@ export interface RolloutOptions {
   agentLoops?: Registry<AgentLoopEntry>;
   /** Reward functions by `data_source`, where `reward` is null; default: built-in and registered ones. */
   rewards?: Registry<RewardFunction>;
-  /** Conversations at once. Default: as many as fit into the KV cache. */
+  /**
+   * Holds a conversation somewhere, by `holdConversation`; `here` does so in this process. What comes of it is the same wherever
+   * that is, if weights and environment are. It is judged here. Default: `here`.
+   */
+  converse?: (work: ConversationWork, here: () => Promise<UnjudgedTrajectory>) => Promise<UnjudgedTrajectory>;
+  /** Conversations at once in this process. Default: as many as fit into the KV cache. */
   concurrency?: number;
   signal?: AbortSignal;
   /** Gets a trace of each episode; default: nobody does, at no cost. */

@@ -5,7 +5,6 @@ import type {
   GenerateResult,
   PolicySequence,
   ToolSchema,
-  TurnRecord,
 } from "@cria/core";
 import { hashSeed } from "@cria/core";
 import { checkConversation, InferenceConversation } from "@cria/tokenizer-delta";
@@ -13,7 +12,7 @@ import { type ParsedToolCall, type ParsedTurn, resolveToolParser, type ToolParse
 import type { DatasetRow } from "../data/dataset-row.js";
 import { describeError } from "../run-with-deadline.js";
 import { traceChat, traceTool } from "../tracing/trace-work.js";
-import type { AgentLoop, AgentLoopContext, AgentLoopOutput, SamplingParams } from "./agent-loop.js";
+import type { AgentLoop, AgentLoopContext, AgentLoopOutput, NextTurn, SamplingParams } from "./agent-loop.js";
 import { findCallTokens } from "./find-call-tokens.js";
 import { findOpening } from "./find-opening.js";
 import { InteractionSession, selectInteraction } from "./interaction-session.js";
@@ -27,11 +26,6 @@ import { listToolSchemas, ToolSession } from "./tool-session.js";
 import { type EarnedReward, TrajectoryBuilder } from "./trajectory-builder.js";
 import { exceedsTokens, type TextCodec, truncateText } from "./truncate-text.js";
 import { findTurnForm, nameId, structureTurn, type TurnForm } from "./turn-form.js";
-
-/** Whose turn follows an assistant's, and what it says; or why there is none. */
-type NextTurn =
-  | { role: "tool" | "user"; messages: ChatMessage[]; startedAt: number; failures?: TurnRecord["failures"] }
-  | FinishReason;
 
 /**
  * How an assistant's turn ended: with its end-of-turn token; with a stop string, `stopped`; at `max_tokens_per_turn`, `cut`;
@@ -94,9 +88,10 @@ export class ToolAgentLoop implements AgentLoop {
     let scores: Pick<AgentLoopOutput, "toolScore" | "interactionScore" | "scoreError"> = { toolScore: null };
     let error: string | undefined;
     try {
-      await Promise.all([tools.create(), this.interaction?.start()]);
+      const isLive = context.answers?.isLive ?? true;
+      if (isLive) await Promise.all([tools.create(), this.interaction?.start()]);
       finishReason = await this.converse(sampling, tools);
-      scores = await this.collectScores(tools);
+      if (isLive) scores = await this.collectScores(tools);
     } catch (cause) {
       if (!signal?.aborted) {
         if (isFatal(cause)) throw cause;
@@ -156,13 +151,22 @@ export class ToolAgentLoop implements AgentLoop {
       if (this.builder.remaining <= 0) return "length";
       const { end, calls } = await this.generate(delta, sampling);
       if (end === "length" || end === "aborted") return end;
-      const next =
-        calls.length > 0 ? await this.runCalls(calls, tools) : await this.interact(end === "cut" ? "length" : "stop");
+      const next = await this.follow(calls, () =>
+        calls.length > 0 ? this.runCalls(calls, tools) : this.interact(end === "cut" ? "length" : "stop"),
+      );
       if (typeof next === "string") return next;
       const observed = this.observe(next, end === "ended");
       if (observed === null) return "length";
       delta = observed;
     }
+  }
+
+  private follow(calls: readonly ParsedToolCall[], live: () => Promise<NextTurn>): Promise<NextTurn> {
+    const { answers } = this.context;
+    if (!answers) return live();
+    const isAwaited = calls.length > 0 ? this.hasTurnsLeft() : (this.interaction?.isDue(this.assistantTurns) ?? false);
+    const text = this.messages.at(-1)!.content;
+    return answers.follow({ number: this.assistantTurns, text, calls, isAwaited }, live);
   }
 
   private async generate(

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { type OpenFakeOptions, openFake, readEvents } from "../testing/open-fake.js";
+import { type OpenedFake, type OpenFakeOptions, openFake, readEvents } from "../testing/open-fake.js";
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -238,6 +238,63 @@ describe("responses", () => {
     expect(last.output[0].content[0].text).toMatch(/^hi #\d+$/);
     const { status } = await post("/v1/responses", { previous_response_id: last.id, input: "again" });
     expect(status).toBe(200);
+  });
+});
+
+describe("top_logprobs", () => {
+  type Entry = { token: string; logprob: number; top_logprobs: { token: string; logprob: number; bytes: number[] }[] };
+  const check = (entries: Entry[], engine: OpenedFake["engine"]) => {
+    expect(entries.length).toBeGreaterThan(2);
+    for (const { top_logprobs } of entries) {
+      expect(top_logprobs).toHaveLength(3);
+      expect(top_logprobs.map(({ logprob }) => logprob)).toEqual(
+        top_logprobs.map(({ logprob }) => logprob).sort((a, b) => b - a),
+      );
+    }
+    // The engine's words for the second token, from what comes before it.
+    const [first] = entries;
+    const [before] = engine.tokenize(first!.token);
+    const expected = engine.listLikeliest([before!], 3).map(({ id, logprob }) => [engine.detokenize([id]), logprob]);
+    expect(entries[1]!.top_logprobs.map(({ token, logprob }) => [token, logprob])).toEqual(expected);
+  };
+  const messages = [{ role: "user", content: "hi" }];
+
+  it("are told by each endpoint, streamed or not", async () => {
+    const { engine, post, url } = await open();
+    const wanted = { logprobs: true, top_logprobs: 3 };
+    const chat = await post("/v1/chat/completions", { messages, ...wanted });
+    check(chat.body.choices[0].logprobs.content, engine);
+    const response = await post("/v1/responses", {
+      input: "hi",
+      top_logprobs: 3,
+      include: ["message.output_text.logprobs"],
+    });
+    check(response.body.output[0].content[0].logprobs, engine);
+    const message = await post("/v1/messages", { max_tokens: 50, messages, ...wanted });
+    check(message.body.logprobs.content, engine);
+    const streamed = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      body: JSON.stringify({ messages, stream: true, ...wanted }),
+    });
+    const chunks = readEvents(await streamed.text()).flatMap(({ choices = [] }) => choices);
+    check(
+      chunks.flatMap(({ logprobs }) => logprobs?.content ?? []),
+      engine,
+    );
+  });
+
+  it("of completions are mappings, the sampled token among them", async () => {
+    const { engine, post } = await open({ engine: { reply: () => "abc" } });
+    const { body } = await post("/v1/completions", { prompt: "x", max_tokens: 9, logprobs: 2 });
+    const { tokens, token_logprobs, top_logprobs } = body.choices[0].logprobs;
+    const likeliest = engine.listLikeliest([...engine.tokenize("x")], 2);
+    expect(top_logprobs[0]).toEqual({
+      [tokens[0]]: token_logprobs[0],
+      ...Object.fromEntries(likeliest.map(({ id, logprob }) => [engine.detokenize([id]), logprob])),
+    });
+    expect(top_logprobs).toHaveLength(tokens.length);
+    const { body: plain } = await post("/v1/completions", { prompt: "x", max_tokens: 9, logprobs: 0 });
+    expect(plain.choices[0].logprobs.top_logprobs).toBeNull();
   });
 });
 

@@ -2,8 +2,8 @@ import { createApp } from "../http/create-app.js";
 import { Endpoint } from "../http/endpoint.js";
 import { type LocalChat, serveChat } from "./serve-chat.js";
 
-/** No client in this process is cut off: it may read as slowly as it likes. */
-const patience = { streamBytes: Number.MAX_SAFE_INTEGER, stallMs: 2 ** 31 - 1 };
+/** No client in this process is cut off: it may read as slowly as it likes. Writes to it cost nothing. */
+const patience = { streamBytes: Number.MAX_SAFE_INTEGER, stallMs: 2 ** 31 - 1, paceMs: 0 };
 
 /**
  * A `fetch` that answers requests by a chat of this process, as `cria serve` would over HTTP: what stands before the path does

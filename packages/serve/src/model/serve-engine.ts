@@ -117,6 +117,7 @@ async function completeText(
       seed: chooseSeed(chosen, request),
       maxTokens: Math.min(room, request.maxTokens),
       stopStrings: [...stop, ...(request.stop ?? [])],
+      ...(request.topLogprobs ? { topLogprobs: request.topLogprobs } : {}),
       signal,
       onText,
     });
@@ -127,6 +128,7 @@ async function completeText(
       promptTokenIds,
       tokenIds: result.tokenIds,
       logprobs: result.logprobs,
+      ...(result.topLogprobs ? { topLogprobs: result.topLogprobs } : {}),
       usage: {
         promptTokens: promptTokenIds.length,
         completionTokens: result.tokenIds.length,

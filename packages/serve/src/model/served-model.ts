@@ -1,3 +1,4 @@
+import type { TokenCandidate } from "@cria/core";
 import type { ChatModel, ChatRequest, ChatSampling, ChatUsage } from "@cria/rollout";
 import type { SpelledToken } from "../protocol/protocol.js";
 
@@ -8,6 +9,8 @@ export interface TextRequest {
   maxTokens: number;
   stop?: readonly string[];
   sampling: ChatSampling;
+  /** How many of the likeliest tokens to tell beside each sampled one; default 0. */
+  topLogprobs?: number;
   /** Which of several answers to the same prompt; each draws with a seed of its own. */
   sibling: number;
 }
@@ -21,6 +24,8 @@ export interface TextAnswer {
   tokenIds: Int32Array;
   /** One for each of `tokenIds`. */
   logprobs: Float32Array;
+  /** Where they were asked for: the likeliest tokens, by falling logprob, for each of `tokenIds`. */
+  topLogprobs?: TokenCandidate[][];
   usage: ChatUsage;
   sibling: number;
 }

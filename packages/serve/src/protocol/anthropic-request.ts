@@ -11,7 +11,9 @@ import {
   readSampling,
   readStop,
   readToolChoice,
+  readTopLogprobs,
   samplingFields,
+  topLogprobsField,
 } from "./shared-fields.js";
 
 const bodySchema = z.object({
@@ -28,6 +30,7 @@ const bodySchema = z.object({
   output_format: z.unknown().optional(),
   output_config: z.looseObject({ format: z.unknown().optional() }).nullish(),
   logprobs: z.boolean().nullish(),
+  top_logprobs: topLogprobsField,
   return_token_ids: z.boolean().nullish(),
   ...samplingFields,
 });
@@ -63,6 +66,7 @@ export function readMessagesBody(body: unknown): AnthropicCall {
       maxTokens: given.max_tokens ?? undefined,
       stop: readStop(given.stop_sequences),
       sampling: readSampling(given),
+      topLogprobs: readTopLogprobs(given.top_logprobs, given.logprobs === true),
     },
     n: 1,
     stream: given.stream === true,

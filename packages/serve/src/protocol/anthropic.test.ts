@@ -127,6 +127,19 @@ describe("an answer", () => {
     });
   });
 
+  it("names the client's own text that ended it, streamed or not", () => {
+    const call = read({ stop_sequences: ["END"] });
+    const ended = makeAnswer({ content: "so" }, { stopString: "END" });
+    const told = { stop_reason: "stop_sequence", stop_sequence: "END" };
+    expect(anthropicMessages.answer(call, [ended], testContext)).toMatchObject(told);
+    expect(anthropicMessages.stream(call, testContext).end([ended]).at(-2)!.data).toMatchObject({ delta: told });
+    const byServer = makeAnswer({ content: "so" }, { stopString: "###" });
+    expect(anthropicMessages.answer(call, [byServer], testContext)).toMatchObject({
+      stop_reason: "end_turn",
+      stop_sequence: null,
+    });
+  });
+
   it("has arguments that are no mapping as text, which comes back as it was", () => {
     const broken = { ...weatherCall, function: { name: "weather", arguments: "{oops" } };
     const { content } = anthropicMessages.answer(read(), [makeAnswer({ tool_calls: [broken] })], testContext) as {

@@ -10,14 +10,21 @@ export const anthropicMessages: Protocol<AnthropicCall> = {
   answer: (call, [answer], context) => ({
     ...writeHead(context),
     content: writeContent(answer!, call.thinking),
-    stop_reason: STOP_REASONS[answer!.finishReason],
-    stop_sequence: null,
+    ...writeStop(call, answer!),
     usage: writeUsage(answer!),
     ...writeTokens(call, answer!, context),
   }),
   stream: (call, context) => new MessageStream(call, context),
   error: writeAnthropicError,
 };
+
+/** Why it ended; of texts that end an answer those of the request are told, not the server's own. */
+function writeStop({ request }: AnthropicCall, { finishReason, stopString }: ChatAnswer) {
+  const isAsked = finishReason === "stop" && stopString !== undefined && (request.stop ?? []).includes(stopString);
+  return isAsked
+    ? { stop_reason: "stop_sequence", stop_sequence: stopString }
+    : { stop_reason: STOP_REASONS[finishReason], stop_sequence: null };
+}
 
 const STOP_REASONS = { stop: "end_turn", length: "max_tokens", tool_calls: "tool_use" } as const;
 
@@ -117,7 +124,7 @@ class MessageStream implements AnswerStream {
   }
 
   end([answer]: readonly ChatAnswer[]): ServerEvent[] {
-    const { message, finishReason } = answer!;
+    const { message } = answer!;
     // A message has a block at least, as it has where it is not streamed.
     const empty = this.index < 0 && !message.tool_calls ? this.openBlock("text", { type: "text", text: "" }) : [];
     return [
@@ -125,7 +132,7 @@ class MessageStream implements AnswerStream {
       ...this.close(),
       name({
         type: "message_delta",
-        delta: { stop_reason: STOP_REASONS[finishReason], stop_sequence: null },
+        delta: writeStop(this.call, answer!),
         usage: writeUsage(answer!),
         ...writeTokens(this.call, answer!, this.context),
       }),

@@ -12,8 +12,10 @@ import {
   readSampling,
   readStop,
   readToolChoice,
+  readTopLogprobs,
   samplingFields,
   stopField,
+  topLogprobsField,
 } from "./shared-fields.js";
 
 const callSchema = z.object({
@@ -48,6 +50,7 @@ const bodySchema = z.object({
   stream: z.boolean().nullish(),
   stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
   logprobs: z.boolean().nullish(),
+  top_logprobs: topLogprobsField,
   return_token_ids: z.boolean().nullish(),
   ...samplingFields,
 });
@@ -73,6 +76,7 @@ export function readChatBody(body: unknown): OpenAiChatCall {
       maxTokens: given.max_completion_tokens ?? given.max_tokens ?? undefined,
       stop: readStop(given.stop),
       sampling,
+      topLogprobs: readTopLogprobs(given.top_logprobs, given.logprobs === true),
     },
     n: given.n ?? 1,
     stream: given.stream === true,

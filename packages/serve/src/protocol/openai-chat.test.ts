@@ -200,6 +200,13 @@ describe("an answer", () => {
   });
 });
 
+it("takes candidates with logprobs alone, at most 20", () => {
+  expect(read({ logprobs: true, top_logprobs: 20 }).request.topLogprobs).toBe(20);
+  expect(read({ logprobs: true, top_logprobs: 0 }).request.topLogprobs).toBeUndefined();
+  expect(() => read({ top_logprobs: 2 })).toThrow(/top_logprobs/);
+  expect(() => read({ logprobs: true, top_logprobs: 21 })).toThrow(/top_logprobs/);
+});
+
 describe("a stream", () => {
   it("has the role first, then pieces, then why it ended, the usage, and [DONE]", () => {
     const call = read({

@@ -1,3 +1,4 @@
+import type { TokenCandidate } from "@cria/core";
 import { z } from "zod";
 import type { TextAnswer, TextRequest } from "../model/served-model.js";
 import type { RequestError } from "../request-error.js";
@@ -5,7 +6,7 @@ import { refuseField } from "../request-error.js";
 import { writeOpenAiError } from "./openai-errors.js";
 import type { AnswerContext, ServerEvent, TokenWishes } from "./protocol.js";
 import { readFields } from "./read-fields.js";
-import { MOST_CHOICES, readSampling, readStop, samplingFields, stopField } from "./shared-fields.js";
+import { MOST_CHOICES, readSampling, readStop, samplingFields, stopField, topLogprobsField } from "./shared-fields.js";
 
 /** Most prompts of one request. */
 const MOST_PROMPTS = 256;
@@ -35,7 +36,7 @@ const bodySchema = z.object({
   n: z.number().int().min(1).max(MOST_CHOICES).nullish(),
   stream: z.boolean().nullish(),
   stream_options: z.object({ include_usage: z.boolean().nullish() }).nullish(),
-  logprobs: z.union([z.number().int().min(0), z.boolean()]).nullish(),
+  logprobs: z.union([topLogprobsField, z.boolean()]),
   return_token_ids: z.boolean().nullish(),
   ...samplingFields,
 });
@@ -66,6 +67,7 @@ export function readCompletionsBody(body: unknown): CompletionsCall {
       maxTokens: given.max_tokens ?? DEFAULT_MAX_TOKENS,
       stop: readStop(given.stop),
       sampling,
+      topLogprobs: typeof given.logprobs === "number" ? given.logprobs : 0,
       sibling,
     })),
   );
@@ -152,7 +154,21 @@ function writeLogprobs(answer: TextAnswer, context: AnswerContext) {
     at += text.length;
     return offset;
   });
-  return { tokens, token_logprobs: [...answer.logprobs], top_logprobs: null, text_offset };
+  const top_logprobs = answer.topLogprobs?.map((candidates, i) =>
+    nameCandidates([{ id: answer.tokenIds[i]!, logprob: answer.logprobs[i]! }, ...candidates], context),
+  );
+  return { tokens, token_logprobs: [...answer.logprobs], top_logprobs: top_logprobs ?? null, text_offset };
+}
+
+/** Logprobs by text, the sampled token among them; of tokens that look alike (parts of characters) the likeliest. */
+function nameCandidates(candidates: readonly TokenCandidate[], context: AnswerContext): Record<string, number> {
+  const spelled = context.spell(candidates.map(({ id }) => id));
+  const named = new Map<string, number>();
+  candidates.forEach(({ logprob }, i) => {
+    const { text } = spelled[i]!;
+    named.set(text, Math.max(logprob, named.get(text) ?? Number.NEGATIVE_INFINITY));
+  });
+  return Object.fromEntries(named);
 }
 
 function writeUsage(answers: readonly TextAnswer[]) {

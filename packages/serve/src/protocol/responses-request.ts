@@ -10,7 +10,9 @@ import {
   readFunction,
   readSampling,
   readToolChoice,
+  readTopLogprobs,
   samplingFields,
+  topLogprobsField,
 } from "./shared-fields.js";
 
 const itemSchema = z.looseObject({ type: z.string().nullish() });
@@ -30,6 +32,7 @@ const bodySchema = z.object({
   metadata: z.record(z.string(), z.unknown()).nullish(),
   return_token_ids: z.boolean().nullish(),
   logprobs: z.boolean().nullish(),
+  top_logprobs: topLogprobsField,
   ...samplingFields,
 });
 
@@ -41,6 +44,7 @@ export interface ResponsesEcho {
   previous_response_id: string | null;
   temperature: number | null;
   top_p: number | null;
+  top_logprobs: number;
   tools: object[];
   tool_choice: unknown;
   text: object;
@@ -83,6 +87,7 @@ export function readResponsesBody(body: unknown, lookUp: ResponsesLookUp): Respo
       "send the whole conversation as input",
     );
   const history = [...before, ...readInput(given.input, lookUp)];
+  const logprobs = given.logprobs === true || (given.include ?? []).includes("message.output_text.logprobs");
   const system: ChatMessage[] = given.instructions ? [{ role: "system", content: given.instructions }] : [];
   return {
     request: {
@@ -92,14 +97,12 @@ export function readResponsesBody(body: unknown, lookUp: ResponsesLookUp): Respo
       responseFormat: readFormat(given.text?.format, "text.format"),
       maxTokens: given.max_output_tokens ?? undefined,
       sampling: readSampling(given),
+      topLogprobs: readTopLogprobs(given.top_logprobs, logprobs),
     },
     history,
     n: 1,
     stream: given.stream === true,
-    wishes: {
-      ids: given.return_token_ids === true,
-      logprobs: given.logprobs === true || (given.include ?? []).includes("message.output_text.logprobs"),
-    },
+    wishes: { ids: given.return_token_ids === true, logprobs },
     echo: {
       instructions: given.instructions ?? null,
       max_output_tokens: given.max_output_tokens ?? null,
@@ -107,6 +110,7 @@ export function readResponsesBody(body: unknown, lookUp: ResponsesLookUp): Respo
       previous_response_id: previous,
       temperature: given.temperature ?? null,
       top_p: given.top_p ?? null,
+      top_logprobs: given.top_logprobs ?? 0,
       tools: given.tools ?? [],
       tool_choice: given.tool_choice ?? "auto",
       text: given.text ?? { format: { type: "text" } },

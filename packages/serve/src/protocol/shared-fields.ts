@@ -18,6 +18,18 @@ export const samplingFields = {
   seed: z.number().int().nullish(),
 };
 
+/** Most candidates that are told beside each sampled token. */
+const MOST_TOP_LOGPROBS = 20;
+
+export const topLogprobsField = z.number().int().min(0).max(MOST_TOP_LOGPROBS).nullish();
+
+/** @throws RequestError 400 where candidates are asked for without logprobs. */
+export function readTopLogprobs(top: number | null | undefined, logprobs: boolean): number | undefined {
+  if (!top) return undefined;
+  if (!logprobs) throw refuseField("top_logprobs", "logprobs to be asked for too", "top_logprobs alone");
+  return top;
+}
+
 export const stopField = z.union([z.string(), z.array(z.string()).max(MOST_STOPS)]).nullish();
 
 interface SamplingValues {

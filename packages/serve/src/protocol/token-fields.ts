@@ -1,3 +1,4 @@
+import type { TokenCandidate } from "@cria/core";
 import type { ChatAnswer } from "@cria/rollout";
 import type { AnswerContext, TokenWishes } from "./protocol.js";
 
@@ -20,15 +21,21 @@ export function listPromptTokens(answer: ChatAnswer, wishes: TokenWishes) {
   return wishes.ids ? { prompt_token_ids: [...answer.promptTokenIds] } : {};
 }
 
-/** One entry for each sampled token, the stop token included. No other candidate than the sampled one is known. */
+/** One entry for each sampled token, the stop token included, with the candidates that were asked for. */
 export function listLogprobs(answer: ChatAnswer, context: AnswerContext) {
-  const spelled = context.spell(answer.tokenIds);
-  return spelled.map(({ text, bytes }, i) => ({
-    token: text,
-    logprob: answer.logprobs[i]!,
-    bytes: bytes && [...bytes],
-    top_logprobs: [],
+  const sampled = Array.from(answer.tokenIds, (id, i) => ({ id, logprob: answer.logprobs[i]! }));
+  return writeCandidates(sampled, context).map((entry, i) => ({
+    ...entry,
+    top_logprobs: writeCandidates(answer.topLogprobs?.[i] ?? [], context),
   }));
+}
+
+function writeCandidates(candidates: readonly TokenCandidate[], context: AnswerContext) {
+  const spelled = context.spell(candidates.map(({ id }) => id));
+  return candidates.map(({ logprob }, i) => {
+    const { text, bytes } = spelled[i]!;
+    return { token: text, logprob, bytes: bytes && [...bytes] };
+  });
 }
 
 export function joinUsage(answers: readonly ChatAnswer[]) {

@@ -1,9 +1,10 @@
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 
-import { guardWrite, writeFileAtomically } from "@cria/core";
+import { guardWrite, type ModelInfo, writeFileAtomically } from "@cria/core";
 import { readMetricLines, readStep } from "../step-metrics.js";
 import { describeMachine } from "./machine.js";
+import { describeModelFile, type ModelFile } from "./model-file.js";
 
 /** Where a run writes: resolved config, metrics, trajectories, adapters. */
 export class RunFolder {
@@ -16,7 +17,8 @@ export class RunFolder {
 
   /** Removes what an earlier run of the same name left. */
   async clear(): Promise<void> {
-    for (const name of ["metrics.jsonl", "rollouts", "validation", "end.json", "summary.json"])
+    const names = ["metrics.jsonl", "rollouts", "validation", "end.json", "summary.json", "checkpoints"];
+    for (const name of [...names, "latest_checkpointed_iteration.txt"])
       await rm(join(this.path, name), { recursive: true, force: true });
   }
 
@@ -53,9 +55,14 @@ export class RunFolder {
     await this.writeJson("config.json", { ...config, machine: describeMachine() });
   }
 
-  async writeOrigin(model: string, configFolder: string): Promise<void> {
+  /** @param model info of the engine that trains it. */
+  async writeOrigin(model: Pick<ModelInfo, "path" | "device">, configFolder: string): Promise<void> {
+    const path = resolve(model.path);
+    const file = await describeModelFile(path).catch(() => undefined);
     const origin: RunOrigin = {
-      model: resolve(model),
+      model: path,
+      ...(file ? { model_file: file } : {}),
+      device: model.device,
       config_folder: resolve(configFolder),
       started: new Date().toISOString(),
     };
@@ -85,6 +92,10 @@ export class RunFolder {
 export interface RunOrigin {
   /** The model's GGUF. */
   model: string;
+  /** What tells it from another file. */
+  model_file?: ModelFile;
+  /** What computed: "cpu" or "cuda". */
+  device?: string;
   /** Where relative paths of the config start. */
   config_folder: string;
   started: string;

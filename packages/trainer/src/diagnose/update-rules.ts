@@ -79,7 +79,7 @@ export const updateRules: readonly Rule[] = [
   },
   {
     name: "entropy_collapse",
-    when: "Entropy is at most a tenth of what it was, most groups are all alike, and the mean reward is below eight tenths of its range.",
+    when: "Entropy is at most a fifth of what it was, eight in ten groups are all alike, and the mean reward is below eight tenths of its range.",
     look: (run) => {
       if (run.steps.length < 10) return null;
       const [before, after] = [run.mean("actor/entropy", run.first), run.mean("actor/entropy")];
@@ -88,7 +88,7 @@ export const updateRules: readonly Rule[] = [
       // A group that is all alike has no entropy measured: then its last value stands.
       const measured = run.values("actor/entropy", run.steps).at(-1);
       const last = run.values("actor/entropy").length > 0 ? after : (measured ?? before);
-      if (before <= 0 || last > 0.1 * before || alike < 0.6 || run.place(score) > 0.8) return null;
+      if (before <= 0 || last > 0.2 * before || alike < 0.8 || run.place(score) > 0.8) return null;
       return {
         severity: "high",
         weight: 0.8,

@@ -1,14 +1,16 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { losses } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
+import { holdConversation } from "@cria/rollout";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { advantages } from "../step/advantages.js";
 import { rollOut } from "../step/roll-out.js";
 import { defineTask } from "../task/task.js";
 import { loadPolicy } from "./load-policy.js";
 import type { Policy } from "./policy.js";
+import { computePolicyGradient, type UpdateOptions } from "./update-policy.js";
 
 const models = new TinyModels();
 let model: string;
@@ -31,9 +33,9 @@ const task = defineTask({
 });
 
 /** One update that changes what the policy says. */
-async function teach(taught: Policy): Promise<void> {
+async function teach(taught: Policy, more: Partial<UpdateOptions> = {}): Promise<void> {
   const groups = await rollOut(taught, task, await task.load(), { n: 4 });
-  await taught.train(groups.toBatch(advantages.grpo(groups)), losses.ppo(), { learningRate: 1e-2 });
+  await taught.train(groups.toBatch(advantages.grpo(groups)), losses.ppo(), { learningRate: 1e-2, ...more });
 }
 
 const failureOf = (work: PromiseLike<unknown>) =>
@@ -123,6 +125,30 @@ describe("what was trained", () => {
     await whole.dispose();
   });
 
+  it.each([{ lora: { rank: 4, alpha: 8 } }, { lora: null }])(
+    "is the same wherever its gradients were computed: $lora",
+    async (kind) => {
+      const [alone, together, worker] = await Promise.all(
+        [0, 1, 2].map(() => loadPolicy(model, { ...common, ...kind })),
+      );
+      const names = { alone: join(models.folder, "alone.gguf"), together: join(models.folder, "together.gguf") };
+      const small = { microBatchTokens: 64 };
+      await teach(alone!, small);
+      await alone!.save(names.alone);
+      let count = 0;
+      await teach(together!, {
+        ...small,
+        // What travels is a value.
+        compute: (work, here) =>
+          count++ % 2 === 0 ? computePolicyGradient(worker!.engine, structuredClone(work)) : here(),
+      });
+      await together!.save(names.together);
+      expect(count).toBeGreaterThan(1);
+      expect(readFileSync(names.together).equals(readFileSync(names.alone))).toBe(true);
+      for (const policy of [alone!, together!, worker!]) await policy.dispose();
+    },
+  );
+
   it("is exported with full training too; a type that there is not leaves nothing behind", async () => {
     const full = await loadPolicy(model, { ...common, lora: null });
     await teach(full);
@@ -136,6 +162,34 @@ describe("what was trained", () => {
     expect([wrong, `${wrong}.weights`].map((name) => existsSync(name))).toEqual([false, false]);
     await full.dispose();
   });
+});
+
+it("conversations held by another policy of the same weights have the same tokens and logprobs", async () => {
+  const worker = await loadPolicy(model, { ...common, lora: { rank: 4, alpha: 8 } });
+  const rows = await task.load();
+  const alone = await rollOut(policy, task, rows, { n: 3, step: 7 });
+  let count = 0;
+  const together = await rollOut(policy, task, rows, {
+    n: 3,
+    step: 7,
+    converse: async (work, here) => {
+      if (count++ % 3 === 2) return here();
+      return holdConversation(worker.engine, structuredClone(work), {
+        ...(await task.open(worker)),
+        tokenizer: worker.tokenizer,
+      });
+    },
+  });
+  expect(count).toBe(6);
+  const describeAll = (groups: typeof alone) =>
+    groups.trajectories.map(({ tokenIds, rolloutLogprobs, responseMask, reward }) => ({
+      tokenIds,
+      rolloutLogprobs,
+      responseMask,
+      reward,
+    }));
+  expect(describeAll(together)).toEqual(describeAll(alone));
+  await worker.dispose();
 });
 
 describe("the reference", () => {

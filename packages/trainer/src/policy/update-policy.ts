@@ -7,10 +7,14 @@ import {
   preparePolicyLoss,
 } from "@cria/algorithms";
 import {
+  EngineError,
+  type GradientShard,
   hashSeed,
+  type LossInputs,
   makeUniform,
   type OptimizerOptions,
   type PolicyEngine,
+  type ShardGradient,
   type TrainResult,
   type TrainSequence,
 } from "@cria/core";
@@ -38,6 +42,37 @@ export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
   isOnPolicy?: boolean;
   /** Where names in the loss are looked up; default: built-in and registered algorithms. */
   algorithms?: Algorithms;
+  /**
+   * Computes a micro-batch somewhere, by `computePolicyGradient`; `here` does so in this process. The bits are the same wherever
+   * that is, if the weights are. Default: `here`.
+   */
+  compute?: (work: GradientWork, here: () => Promise<ShardGradient>) => Promise<ShardGradient>;
+}
+
+/** A micro-batch of an update with all that its gradient depends on beside the weights: a value. */
+export interface GradientWork {
+  shard: GradientShard;
+  loss: PolicyLossOptions;
+  /** Of the mini-batch, trajectories without a gradient included. */
+  totals: LossInputs["totals"];
+}
+
+/** The gradient of a micro-batch by the weights of this engine. */
+export function computePolicyGradient(
+  engine: PolicyEngine,
+  { shard, loss, totals }: GradientWork,
+  { algorithms = defaultAlgorithms, signal }: { algorithms?: Algorithms; signal?: AbortSignal } = {},
+): Promise<ShardGradient> {
+  if (!engine.computeGradient) {
+    throw new EngineError("computes no gradients for others", {
+      code: "engine/not-supported",
+      subject: engine.info.path,
+      expected: "an engine with computeGradient, such as loadModel gives",
+      received: "one without",
+    });
+  }
+  const compute = composePolicyLoss(loss, algorithms);
+  return engine.computeGradient(shard, (inputs) => compute({ ...inputs, totals }), { signal });
 }
 
 /** Defaults of an update. */
@@ -84,7 +119,7 @@ export async function updatePolicy(
         tokens: tokens.reduce((sum, count) => sum + count, 0),
         sequences: tokens.filter((count) => count > 0).length,
       };
-      const { learningRate, betas, weightDecay, maxGradNorm } = options;
+      const { learningRate, betas, weightDecay, maxGradNorm, compute: elsewhere } = options;
       results.push(
         await policy.engine.train(
           sequences,
@@ -96,7 +131,11 @@ export async function updatePolicy(
             maxGradNorm: maxGradNorm ?? grad_clip,
           },
           // No signal: an update that has begun is always finished.
-          { temperature, microBatchTokens },
+          {
+            temperature,
+            microBatchTokens,
+            ...(elsewhere ? { compute: (shard, here) => elsewhere({ shard, loss: lossOptions, totals }, here) } : {}),
+          },
         ),
       );
     }

@@ -1,3 +1,4 @@
+import type { CheckpointStore } from "../checkpoints/checkpoint-store.js";
 import { type OpenedRun, openRun } from "../checkpoints/open-run.js";
 import { recordEnd } from "../checkpoints/run-end.js";
 import type { RunFolder } from "../checkpoints/run-folder.js";
@@ -26,8 +27,10 @@ export interface TrainSessionOptions {
   report?: Report;
   /** Made beforehand, so that a missing key is found before the model is loaded; default: none. */
   trackers?: readonly Tracker[];
-  /** The caller's own folder, instead of the run folder that the config names: nothing is resumed, and no checkpoints are kept. */
+  /** The caller's own folder, instead of the run folder that the config names: nothing is resumed. */
   folder?: RunFolder;
+  /** Where the checkpoints of a folder of the caller's go; default: none are kept. */
+  checkpoints?: CheckpointStore;
   /** Whether the run is to end after the step that it takes. */
   isStopping?: () => boolean;
   /** After each step; the run waits for it. */
@@ -126,7 +129,7 @@ export async function trainSession(session: Session, options: TrainSessionOption
   });
 }
 
-/** A folder of the caller's has no checkpoints. */
+/** A folder of the caller's may have no checkpoints. */
 type Run = Pick<OpenedRun, "folder" | "resume"> & Partial<Pick<OpenedRun, "checkpoints">>;
 
 /** Who is told of a run. */
@@ -139,14 +142,16 @@ interface Watchers {
 /** Opens the run folder and the trackers of a run, and tells both how it ended. */
 async function withRun<T>(
   session: Session,
-  { configFolder = process.cwd(), report, trackers: given = [], folder }: TrainSessionOptions,
+  { configFolder = process.cwd(), report, trackers: given = [], folder, checkpoints }: TrainSessionOptions,
   work: (run: Run, watchers: Watchers) => Promise<T>,
 ): Promise<T> {
   const say = makeSay(report);
-  const run = folder ? { folder, resume: null, close: () => undefined } : await openRun(session.config, say);
+  const run = folder
+    ? { folder, checkpoints, resume: null, close: () => undefined }
+    : await openRun(session.config, say);
   try {
     return await recordEnd(run.folder, session.signal, async () => {
-      await run.folder.writeOrigin(session.policy.engine.info.path, configFolder);
+      await run.folder.writeOrigin(session.policy.engine.info, configFolder);
       const resumedStep = run.resume?.step ?? null;
       const trackers = await startTrackers(given, session.config, { folder: run.folder.path, resumedStep, warn: say });
       const live = session.config.trainer.logger.includes("file") ? new LiveTracker(session.policy.engine) : null;

@@ -3,6 +3,7 @@ import {
   type DatasetRow,
   makeAllFailedError,
   type OnRequestState,
+  type RolloutOptions,
   startRollouts,
   type UnjudgedTrajectory,
 } from "@cria/rollout";
@@ -36,6 +37,8 @@ export interface RollOutOptions {
   onState?: OnRequestState;
   /** Called with each trajectory as soon as it is judged. */
   onTrajectory?: (trajectory: Trajectory) => void;
+  /** Holds a conversation somewhere, by `holdConversation`; `here` does so in this process. Default: `here`. */
+  converse?: RolloutOptions["converse"];
 }
 
 /** Rollouts that are running. Await them for their groups; that throws ToolError when every conversation failed. */
@@ -83,6 +86,7 @@ export function rollOut(
       signal,
       onState: options.onState,
       onTrajectory: options.onTrajectory,
+      converse: options.converse,
     });
     signal?.throwIfAborted();
     return { ...ended, responseLength: opened.responseLength };

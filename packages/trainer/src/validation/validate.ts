@@ -44,7 +44,7 @@ export interface ValidationParts {
 }
 
 /** Validations draw the same for every training seed, so that runs can be compared. */
-const SEED = 42;
+export const VALIDATION_SEED = 42;
 
 /** Rolls out the held-out rows. Success is the score alone, without step rewards and shaping. */
 export async function validate(
@@ -55,7 +55,7 @@ export async function validate(
   const { trajectories: judged } = rollOut(policy, environment, valRows, {
     ...options,
     n: options.n ?? 1,
-    seed: SEED,
+    seed: VALIDATION_SEED,
     signal,
   });
   const trajectories = await judged;

@@ -302,7 +302,13 @@ describe("a viewer that listens", () => {
 
   it("tells of runs as they come, grow and go", async () => {
     const folder = writeRun("live/e");
-    const viewer = await listenViewer({ folders: [join(root, "live")], host: "127.0.0.1", port: 0, assets, everyMs: 20 });
+    const viewer = await listenViewer({
+      folders: [join(root, "live")],
+      host: "127.0.0.1",
+      port: 0,
+      assets,
+      everyMs: 20,
+    });
     closers.push(viewer.close);
     const { headers, until } = await follow(viewer.url);
     expect(headers["content-type"]).toContain("text/event-stream");

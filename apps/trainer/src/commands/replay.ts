@@ -1,0 +1,150 @@
+import { ConfigError } from "@cria/core";
+import { type DumpLine, readDump } from "@cria/rollout";
+import { checkArgument, openReplay, type Replay, type ReplayResult } from "@cria/trainer";
+import { defineCommand } from "citty";
+import { readEdit, readNumber, resolveReplacement, type TokenEdit } from "../replay/read-replay-args.js";
+import { drawConversation, drawLegend } from "../show/draw-conversation.js";
+import { findDumps } from "../show/find-dumps.js";
+import { colors as pc } from "../terminal/colors.js";
+import { makePrintableLine } from "../terminal/printable-text.js";
+import { showEvents } from "../terminal/show-events.js";
+import { findWidth } from "../terminal/wrap-text.js";
+import { commonArgs, runCommand } from "./run-command.js";
+
+const args = {
+  run: { type: "positional", description: "A run folder of cria train or cria demo", required: true },
+  step: { type: "string", description: "The step (default: the newest)" },
+  trajectory: {
+    type: "string",
+    description:
+      "Which conversation: its line in the step's dump, from 0, or <uid>#<sample> (default: all of the step)",
+  },
+  validation: { type: "boolean", description: "Of the step's validation instead of its training" },
+  until: { type: "string", description: "Only tokens before this index" },
+  edit: { type: "string", description: "Put another token there and go on: 57=<text, or the id of a token>" },
+  seed: { type: "string", description: "Of what is drawn after --edit (default: it follows from the conversation)" },
+  "live-tools": {
+    type: "boolean",
+    description: "With --edit: tools and interaction really run, and the reward is computed",
+  },
+  ...commonArgs,
+} as const;
+
+/** Stands below the options in the help. */
+export const replayNotes = `EXAMPLES
+
+  cria replay runs/demo --step 30 --trajectory 5           again, to equal token ids and logprobs
+  cria replay runs/demo --step 30                          all conversations of the step
+  cria replay runs/demo --step 30 --trajectory 'calculator/0:12#3' --edit 140=7 --live-tools
+                                                           with token 140 changed, as it goes on then
+
+The weights are those that the policy had: of the checkpoint before the step, with the steps between trained again. What users and
+tools said is read from the dump. With --edit recorded answers hold as long as the calls are those of the record; after another call
+--live-tools is needed. "57=7" puts token 7, 57="7" the text. The exit code is 1 where a conversation comes out otherwise.`;
+
+export const replayCommand = defineCommand({
+  meta: { name: "replay", description: "Hold a recorded conversation again, to equal bits, or with a token changed" },
+  args,
+  run: ({ args: given }) =>
+    runCommand(given, async (signal) => {
+      const run = checkArgument("<run>", String(given.run));
+      const validation = given.validation === true;
+      const edit = given.edit === undefined ? undefined : readEdit(given.edit);
+      const until = given.until === undefined ? undefined : readNumber("--until", given.until);
+      const seed = given.seed === undefined ? undefined : readNumber("--seed", given.seed) >>> 0;
+      checkTogether({ edit, trajectory: given.trajectory, until, seed, live: given["live-tools"] });
+      const step = given.step === undefined ? undefined : readNumber("--step", given.step);
+      const [dump] = findDumps(run, { step, validation });
+      const lines = await readLines(dump!.file, given.trajectory);
+      const replay = await openReplay(run, { report: showEvents({ silent: given.json }), signal });
+      try {
+        const options = { validation, signal };
+        if (edit)
+          await goOn(replay, lines[0]!, edit, { ...options, seed, liveTools: given["live-tools"], json: given.json });
+        else report(replay, await replay.replay(lines, { ...options, until }), given.json);
+      } finally {
+        await replay.close();
+      }
+    }),
+});
+
+interface Given {
+  edit: TokenEdit | undefined;
+  trajectory: string | undefined;
+  until: number | undefined;
+  seed: number | undefined;
+  live: boolean | undefined;
+}
+
+function checkTogether({ edit, trajectory, until, seed, live }: Given): void {
+  const refuse = (subject: string, expected: string, received: string) =>
+    new ConfigError("does not fit", { code: "config/bad-argument", subject, expected, received });
+  if (edit && trajectory === undefined) throw refuse("--edit", "one conversation: --trajectory", "all of the step");
+  if (edit && until !== undefined) throw refuse("--until", "a replay without --edit", "--edit");
+  if (!edit && live) throw refuse("--live-tools", "--edit beside it", "a replay of what was recorded");
+  if (!edit && seed !== undefined) throw refuse("--seed", "--edit beside it", "a replay, which draws as it did before");
+}
+
+/** @param name a line's number, or `<uid>#<sample>`; undefined: all. @throws ConfigError when there is none. */
+async function readLines(file: string, name: string | undefined): Promise<DumpLine[]> {
+  const found: DumpLine[] = [];
+  let number = 0;
+  for await (const line of readDump(file)) {
+    if (name === undefined || name === String(number) || name === `${line.uid}#${line.sample}`) found.push(line);
+    number++;
+  }
+  if (found.length > 0) return found;
+  throw new ConfigError("is no conversation of this step", {
+    code: "config/bad-argument",
+    subject: "--trajectory",
+    expected: `0 to ${number - 1}, or <uid>#<sample> as cria show names them`,
+    received: name ?? "none",
+  });
+}
+
+function report(replay: Replay, results: readonly ReplayResult[], json: boolean | undefined): void {
+  const other = results.filter(({ equal }) => !equal);
+  if (other.length > 0) process.exitCode = 1;
+  if (json) {
+    const counts = { equal: results.length - other.length, of: results.length, trained_steps: replay.trainedSteps };
+    console.log(JSON.stringify({ ...counts, conversations: results }));
+    return;
+  }
+  const sum = (pick: (result: ReplayResult) => number) => results.reduce((total, result) => total + pick(result), 0);
+  const tokens = `${sum(({ tokens }) => tokens)} tokens, ${sum(({ sampled }) => sampled)} of them sampled`;
+  const text = `${results.length - other.length} of ${results.length} conversations are equal, ids and logprobs`;
+  console.log(`${other.length === 0 ? pc.green(text) : pc.red(text)} (${tokens})`);
+  for (const result of other.slice(0, 5)) console.log(`  ${describeDifference(result, replay)}`);
+}
+
+function describeDifference({ uid, sample, difference }: ReplayResult, { engine }: Replay): string {
+  const { token, recorded, replayed } = difference!;
+  const show = (side: typeof recorded) =>
+    side === null ? "nothing" : `${JSON.stringify(engine.detokenize([side.id]))} (${side.id}, logprob ${side.logprob})`;
+  return makePrintableLine(`${uid}#${sample}, token ${token}: recorded ${show(recorded)}, now ${show(replayed)}`);
+}
+
+async function goOn(
+  replay: Replay,
+  line: DumpLine,
+  { token, replacement }: TokenEdit,
+  options: { validation: boolean; seed?: number; liveTools?: boolean; json?: boolean; signal: AbortSignal },
+): Promise<void> {
+  const { json, ...given } = options;
+  const id = resolveReplacement(replacement, replay);
+  const onOtherAnswer = (recorded: string, live: string) =>
+    process.stderr.write(
+      `warning: a tool answered otherwise than it did, and the record counts\n  ${makePrintableLine(recorded)}\n  ${makePrintableLine(live)}\n`,
+    );
+  const { line: changed } = await replay.fork(line, token, { ...given, replacement: id, onOtherAnswer });
+  if (json) {
+    console.log(JSON.stringify({ token, replacement: id, trained_steps: replay.trainedSteps, conversation: changed }));
+    return;
+  }
+  const show = (token: number) => makePrintableLine(JSON.stringify(replay.engine.detokenize([token])));
+  console.log(`${pc.bold(`token ${token}`)}: ${show(line.token_ids[token]!)} was changed to ${show(id)}`);
+  console.log(drawLegend());
+  const shown = { line: changed, file: "", group: [], schemas: line.tool_schemas };
+  for (const text of drawConversation(shown, { width: findWidth() })) console.log(text);
+  if (!given.liveTools) console.log(pc.dim("no reward: it is computed with --live-tools"));
+}

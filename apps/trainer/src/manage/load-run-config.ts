@@ -1,0 +1,45 @@
+import { existsSync, readFileSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { DataError, readOrThrow } from "@cria/core";
+import {
+  checkConfig,
+  type LoadedConfig,
+  nameCommand,
+  type RunOrigin,
+  type TrainConfig,
+  trainConfigSchema,
+} from "@cria/trainer";
+import { checkRunFolder } from "./check-run-folder.js";
+
+/**
+ * What `cria train` needs to go on with a run where its newest checkpoint is: the config that it began with, writing to where the
+ * folder lies now.
+ * @throws DataError for folders that are no run of `cria train`, or whose files cannot be read.
+ */
+export async function loadRunConfig(path: string): Promise<LoadedConfig<TrainConfig>> {
+  await checkRunFolder(path);
+  const file = join(path, "config.json");
+  const { machine: _, ...values } = readJson(file) as Record<string, unknown>;
+  if (nameCommand(values) !== "cria train") {
+    throw new DataError("cannot be resumed", {
+      code: "data/other-command",
+      subject: path,
+      expected: "a run of cria train",
+      received: nameCommand(values) ?? "another folder",
+      remedy: "give the command that began it once more: it goes on from its newest checkpoint",
+    });
+  }
+  const config = checkConfig(trainConfigSchema, values, file);
+  const origin = existsSync(join(path, "run.json")) ? (readJson(join(path, "run.json")) as RunOrigin) : null;
+  const run = resolve(path);
+  config.trainer.experiment_name = basename(run);
+  config.trainer.project_name = basename(dirname(run));
+  config.trainer.default_local_dir = dirname(dirname(run));
+  config.trainer.resume_mode = "auto";
+  config.trainer.resume_from_path = null;
+  return { values: config, folder: origin?.config_folder ?? process.cwd(), typed: new Set(), file, warnings: [] };
+}
+
+function readJson(file: string): unknown {
+  return readOrThrow(() => JSON.parse(readFileSync(file, "utf8")), DataError, { subject: file, expected: "JSON" });
+}

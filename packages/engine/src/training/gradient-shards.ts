@@ -1,0 +1,118 @@
+import { EngineError, type GradientShard, type LossFunction, type LossOutputs, type ShardGradient } from "@cria/core";
+import { callNative, callNativeSync } from "../native.js";
+import type { NativeModel } from "../native-types.js";
+import { checkLength, checkTemperature } from "./check-batch.js";
+import { type PlannedMicroBatch, spreadScores, sumGradients } from "./plan-micro-batches.js";
+
+/** Forward, loss, backward: the gradient is added to those that the addon has. */
+export async function runShard(
+  native: NativeModel,
+  shard: GradientShard,
+  loss: LossFunction,
+): Promise<Required<Pick<LossOutputs, "loss" | "metrics">>> {
+  const { scores, inputs, ...microBatch } = shard;
+  const found = await callNative(() => native.forward({ ...microBatch, adapter: true }, true));
+  const outputs = loss({
+    ...inputs,
+    logprobs: spreadScores(scores, found.logprobs),
+    entropy: spreadScores(scores, found.entropy),
+  });
+  checkLength(outputs.dLogprobs.length, scores.length, "loss: dLogprobs");
+  if (outputs.dEntropy) checkLength(outputs.dEntropy.length, scores.length, "loss: dEntropy");
+  const count = shard.targets.length;
+  const dLogprobs = sumGradients(scores, count, outputs.dLogprobs);
+  const dEntropy = sumGradients(scores, count, outputs.dEntropy ?? new Float32Array(scores.length));
+  await callNative(() => native.backward(dLogprobs, dEntropy));
+  return { loss: outputs.loss, metrics: outputs.metrics ?? {} };
+}
+
+/** The same alone: the addon's gradients are thrown away before and after. */
+export async function computeShard(
+  native: NativeModel,
+  shard: GradientShard,
+  loss: LossFunction,
+): Promise<ShardGradient> {
+  checkShard(shard);
+  await callNative(() => native.zeroGradients());
+  try {
+    const { loss: value, metrics } = await runShard(native, shard, loss);
+    return { gradient: await readGradient(native), loss: value, metrics };
+  } finally {
+    await native.zeroGradients().catch(() => undefined);
+  }
+}
+
+/** Adds gradients in the order in which they come, in F32, as the addon does, to those that the addon has. */
+export class GradientSum {
+  private constructor(
+    private readonly native: NativeModel,
+    private readonly sum: Float32Array,
+  ) {}
+
+  static async open(native: NativeModel): Promise<GradientSum> {
+    return new GradientSum(native, await readGradient(native));
+  }
+
+  /** @throws EngineError when it is not a gradient of this engine's tensors. */
+  add({ gradient }: ShardGradient): void {
+    const { sum } = this;
+    if (gradient.length !== sum.length) {
+      throw new EngineError("is of another model", {
+        code: "engine/bad-gradient",
+        subject: "gradient of a micro-batch",
+        expected: `${sum.length} values, one for each trained weight`,
+        received: `${gradient.length}`,
+      });
+    }
+    for (let i = 0; i < sum.length; i++) sum[i]! += gradient[i]!;
+  }
+
+  /** Hands the sum to the addon. */
+  async write(): Promise<void> {
+    let start = 0;
+    for (const { name, size } of listTrained(this.native)) {
+      const values = this.sum.subarray(start, start + size);
+      await callNative(() => this.native.writeTensor(name, "gradient", values));
+      start += size;
+    }
+  }
+}
+
+/** A planned micro-batch with what the loss sees of it. */
+export function makeShard(plan: PlannedMicroBatch, inputs: GradientShard["inputs"]): GradientShard {
+  const { adapter: _, ...microBatch } = plan.native;
+  return { ...microBatch, scores: plan.scores, inputs };
+}
+
+async function readGradient(native: NativeModel): Promise<Float32Array> {
+  const tensors = listTrained(native);
+  const gradient = new Float32Array(tensors.reduce((sum, { size }) => sum + size, 0));
+  let start = 0;
+  for (const { name, size } of tensors) {
+    gradient.set(await callNative(() => native.readTensor(name, "gradient")), start);
+    start += size;
+  }
+  return gradient;
+}
+
+function listTrained(native: NativeModel): { name: string; size: number }[] {
+  return callNativeSync(() => native.tensors())
+    .filter(({ trainable }) => trainable)
+    .map(({ name, shape }) => ({ name, size: shape.reduce((product, axis) => product * axis, 1) }));
+}
+
+/** What came from elsewhere; the addon checks the tokens themselves. */
+function checkShard({ inputs, scores, targets, temperature }: GradientShard): void {
+  checkTemperature(temperature);
+  if (scores.every((score) => score >= 0 && score < targets.length)) {
+    for (const [name, column] of Object.entries(inputs.columns))
+      checkLength(column.length, scores.length, `column ${name}`);
+    return;
+  }
+  throw new EngineError("has a token without a score", {
+    code: "engine/bad-batch",
+    subject: "gradient shard",
+    expected: `scores from 0 to ${targets.length - 1}`,
+    received: `${scores.find((score) => score < 0 || score >= targets.length)}`,
+  });
+}

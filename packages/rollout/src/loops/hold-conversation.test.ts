@@ -1,0 +1,75 @@
+import { hasFailed } from "@cria/core";
+import type { FakeContext } from "@cria/core/testing";
+import { describe, expect, it } from "vitest";
+import { makeFakeRollout, makeRow } from "../testing/fake-rollout.js";
+import { holdConversation } from "./hold-conversation.js";
+import type { ConversationWork, RolloutOptions } from "./rollout-options.js";
+import { runRollouts } from "./run-rollouts.js";
+
+const rows = [0, 1, 2].map((index) => makeRow({ prompt: [{ role: "user", content: `question ${index}` }] }, index));
+const tell = {
+  reply: ({ options }: FakeContext) => `heard ${options.seed}`,
+  reward: (_: string, text: string) => text.length,
+};
+
+/** What decides the training: no times, nor who evaluated a prompt. */
+const describeAll = (trajectories: Awaited<ReturnType<typeof runRollouts>>) =>
+  trajectories.map(
+    ({ timeline: _, metrics: { generate_s: __, prefill_tokens: ___, reused_tokens: ____, ...metrics }, ...rest }) => ({
+      ...rest,
+      metrics,
+    }),
+  );
+
+describe("conversations held elsewhere", () => {
+  it("are those of one process, in the order of rows and samples, and are judged here", async () => {
+    const here = makeFakeRollout({ ...tell, n: 3 });
+    const worker = makeFakeRollout({ ...tell, reward: () => 100 });
+    const asked: ConversationWork[] = [];
+    const converse: RolloutOptions["converse"] = async (work, local) => {
+      asked.push(work);
+      // The last one asked for comes back first; every third is held here.
+      await new Promise((resolve) => setTimeout(resolve, 9 - asked.length));
+      return asked.length % 3 === 0 ? local() : holdConversation(worker.engine, structuredClone(work), worker.options);
+    };
+    const alone = await here.run(rows);
+    const together = await runRollouts(here.engine, rows, { ...here.options, converse });
+    expect(asked.map(({ row, sample }) => [row.index, sample])).toEqual(
+      rows.flatMap(({ index }) => [0, 1, 2].map((sample) => [index, sample])),
+    );
+    expect(new Set(asked.map(({ sampling }) => sampling.seed)).size).toBe(9);
+    expect(describeAll(together)).toEqual(describeAll(alone));
+    expect(together.every(({ reward }) => reward > 0 && reward < 100)).toBe(true);
+  });
+
+  it("that fail elsewhere are records of that, sampled again where the run says so", async () => {
+    const broken = makeFakeRollout(tell);
+    let asked = 0;
+    const fail: RolloutOptions["converse"] = async (_, here) => {
+      const ended = await here();
+      return asked++ === 0 ? { ...ended, finishReason: "aborted", error: "the tool is down" } : ended;
+    };
+    const [dropped] = await runRollouts(broken.engine, [rows[0]!], {
+      ...broken.options,
+      converse: fail,
+      onFailure: "drop",
+    });
+    expect(hasFailed(dropped!)).toBe(true);
+    expect(dropped!.error).toBe("the tool is down");
+    asked = 0;
+    const [refilled] = await runRollouts(broken.engine, [rows[0]!], {
+      ...broken.options,
+      converse: fail,
+      onFailure: "refill",
+    });
+    expect(hasFailed(refilled!)).toBe(false);
+    expect(asked).toBe(2);
+  });
+
+  it("end the rollouts when they cannot be held at all", async () => {
+    const { engine, options } = makeFakeRollout({ ...tell, n: 2 });
+    const converse = () => Promise.reject(new Error("no worker is left"));
+    await expect(runRollouts(engine, rows, { ...options, converse })).rejects.toThrow("no worker is left");
+    expect(engine.counts.created).toBe(engine.counts.disposed);
+  });
+});

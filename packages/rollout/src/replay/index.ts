@@ -1,0 +1,2 @@
+export { RecordedAnswers, type RecordedAnswersOptions } from "./recorded-answers.js";
+export { type Change, Steering } from "./steered-sequence.js";

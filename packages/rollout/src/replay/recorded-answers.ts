@@ -1,0 +1,136 @@
+import { type ChatMessage, ConfigError } from "@cria/core";
+import type { ParsedToolCall } from "@cria/tools";
+import type { DumpLine } from "../dump/dump-line.js";
+import type { AnswerSource, NextTurn, SaidTurn } from "../loops/agent-loop.js";
+import { now } from "../loops/state-log.js";
+
+export interface RecordedAnswersOptions {
+  /** Reads the calls of an assistant's turn. */
+  readCalls: (text: string) => readonly ParsedToolCall[];
+  /**
+   * Whether tools and interaction really run. Turns before `changedTurn` then run for what they leave behind, and what was recorded
+   * is said; from there on it is what they say. Default: they do not, and what was recorded holds as long as the calls are equal.
+   */
+  isLive?: boolean;
+  /** The assistant's turn (from 1) that may differ; default: none. */
+  changedTurn?: number;
+  /** What happens where nothing was recorded that could be said now: "fail" (default), or the conversation ends as aborted. */
+  onOtherTurn?: "fail" | "abort";
+  /** Called with what others say from the changed turn on. */
+  onMessage?: (message: ChatMessage) => void;
+  /** Called where a live answer is another one than was recorded. */
+  onOtherAnswer?: (recorded: string, live: string) => void;
+}
+
+/** An assistant's turn of the record, and what was said after it. */
+interface RecordedTurn {
+  text: string;
+  answers: ChatMessage[];
+}
+
+/** What tools and users said in a recorded conversation, said again. */
+export class RecordedAnswers implements AnswerSource {
+  private readonly turns: RecordedTurn[];
+  private isTextEqual = true;
+
+  constructor(
+    private readonly line: DumpLine,
+    private readonly options: RecordedAnswersOptions,
+  ) {
+    this.turns = listTurns(line);
+  }
+
+  get isLive(): boolean {
+    return this.options.isLive ?? false;
+  }
+
+  /** @throws ConfigError "replay/needs-live-tools" where nothing was recorded that could be said now. */
+  async follow(turn: SaidTurn, live: () => Promise<NextTurn>): Promise<NextTurn> {
+    const recorded = this.turns[turn.number - 1];
+    if (recorded?.text !== turn.text) this.isTextEqual = false;
+    const next = await (this.isLive ? this.followLive(turn, recorded, live) : this.followRecord(turn, recorded, live));
+    const { changedTurn = Number.POSITIVE_INFINITY, onMessage } = this.options;
+    if (typeof next !== "string" && turn.number >= changedTurn)
+      for (const message of next.messages) onMessage?.(message);
+    return next;
+  }
+
+  private async followLive(
+    { number }: SaidTurn,
+    recorded: RecordedTurn | undefined,
+    live: () => Promise<NextTurn>,
+  ): Promise<NextTurn> {
+    const next = await live();
+    const isBefore = number < (this.options.changedTurn ?? Number.POSITIVE_INFINITY);
+    if (typeof next === "string" || !isBefore || !recorded || recorded.answers.length !== next.messages.length)
+      return next;
+    recorded.answers.forEach(({ content }, i) => {
+      const said = next.messages[i]!.content;
+      if (said !== content) this.options.onOtherAnswer?.(content, said);
+    });
+    return { ...next, messages: recorded.answers };
+  }
+
+  private async followRecord(
+    turn: SaidTurn,
+    recorded: RecordedTurn | undefined,
+    live: () => Promise<NextTurn>,
+  ): Promise<NextTurn> {
+    // It ends by itself: nobody is asked.
+    if (!turn.isAwaited) return live();
+    if (!recorded || !this.isSame(turn, recorded)) {
+      if (this.options.onOtherTurn === "abort") return "aborted";
+      throw this.makeNeedsLiveTools(turn, recorded);
+    }
+    const { answers } = recorded;
+    // What was said after it did not fit, or ended the conversation.
+    if (answers.length === 0) return this.line.finish_reason;
+    const role = answers[0]!.role === "tool" ? "tool" : "user";
+    return {
+      role,
+      messages: answers,
+      startedAt: now(),
+      ...(role === "tool" ? { failures: this.failuresOf(turn) } : {}),
+    };
+  }
+
+  private isSame({ text, calls }: SaidTurn, recorded: RecordedTurn): boolean {
+    // An interaction reads the whole conversation.
+    if (calls.length === 0) return this.isTextEqual && text === recorded.text;
+    return nameCalls(calls) === nameCalls(this.options.readCalls(recorded.text).slice(0, calls.length));
+  }
+
+  private failuresOf({ number }: SaidTurn): (string | null)[] | undefined {
+    const spoken = this.line.turns.filter(({ role }) => role === "assistant");
+    const at = this.line.turns.indexOf(spoken[number - 1]!);
+    return at < 0 ? undefined : this.line.turns[at + 1]?.failures;
+  }
+
+  private makeNeedsLiveTools({ number, calls, text }: SaidTurn, recorded: RecordedTurn | undefined): ConfigError {
+    const before = recorded ? this.options.readCalls(recorded.text) : [];
+    return new ConfigError("says something to which no answer was recorded", {
+      code: "replay/needs-live-tools",
+      subject: `turn ${number} of the assistant`,
+      expected: describe(before, recorded?.text) ?? "the end of the conversation",
+      received: describe(calls, text),
+      remedy: "let its tools and interaction really run: --live-tools",
+    });
+  }
+}
+
+function describe(calls: readonly ParsedToolCall[], text: string | undefined): string | undefined {
+  return (calls.length > 0 ? nameCalls(calls) : text)?.slice(0, 300);
+}
+
+function nameCalls(calls: readonly ParsedToolCall[]): string {
+  return calls.map(({ name, arguments: given, error }) => error ?? `${name}(${JSON.stringify(given)})`).join(", ");
+}
+
+function listTurns({ messages, prompt_messages }: DumpLine): RecordedTurn[] {
+  const turns: RecordedTurn[] = [];
+  for (const message of messages.slice(prompt_messages)) {
+    if (message.role === "assistant") turns.push({ text: message.content, answers: [] });
+    else turns.at(-1)?.answers.push(message);
+  }
+  return turns;
+}

@@ -1,0 +1,201 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { FakeEngine } from "@cria/core/testing";
+import { TinyModels } from "@cria/engine/testing";
+import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
+import { trainSession } from "../run/train-session.js";
+import { openTinySession } from "../testing/tiny-session.js";
+import { formatLiveState, type LiveState, readLiveState } from "./live-state.js";
+import { LiveTracker } from "./live-tracker.js";
+import { LiveWriter } from "./live-writer.js";
+
+const models = new TinyModels();
+const work = mkdtempSync(join(tmpdir(), "cria-live-"));
+afterAll(async () => {
+  rmSync(work, { recursive: true, force: true });
+  await models.cleanUp();
+});
+afterEach(() => void vi.useRealTimers());
+
+/** A tracker whose clock a test turns. */
+function makeTracker() {
+  const clock = { now: 1_000_000 };
+  const tracker = new LiveTracker(new FakeEngine({ reply: () => "" }), () => clock.now);
+  tracker.begin(0, 4);
+  const pass = (seconds: number) => {
+    clock.now += 1000 * seconds;
+  };
+  return { tracker, pass };
+}
+
+describe("the tracker", () => {
+  it("counts conversations by what they do, and the seconds in which all wait for tools", () => {
+    const { tracker, pass } = makeTracker();
+    tracker.startStep(1);
+    for (let i = 0; i < 3; i++) tracker.onState("pending", null);
+    tracker.onState("running", "pending");
+    tracker.onState("running", "pending");
+    pass(2);
+    tracker.onState("tool_calling", "running");
+    expect(tracker.state().conversations).toEqual({ done: 0, generating: 1, waitingForTools: 1, total: 3 });
+    pass(3);
+    tracker.onState("completed", "running");
+    pass(5);
+    tracker.onState("running", "tool_calling");
+    pass(1);
+    tracker.onState("failed", "running");
+    expect(tracker.state()).toMatchObject({
+      step: 1,
+      total: 4,
+      conversations: { done: 2, generating: 0, waitingForTools: 0, total: 3 },
+      waitingForTools: 5,
+      seconds: { rollout: 11 },
+    });
+    tracker.startStep(2);
+    expect(tracker.state().conversations.total).toBe(0);
+  });
+
+  it("adds seconds up by phase, those of an earlier process too, and knows when the last step will be done", () => {
+    const { tracker, pass } = makeTracker();
+    tracker.restore([{ "timing_s/gen": 7, "timing_s/update_actor": 2, "timing_s/testing": 1 }]);
+    pass(4);
+    expect(tracker.state()).toMatchObject({ phase: "loading", eta: null, seconds: { other: 4 } });
+    tracker.startStep(1);
+    pass(3);
+    tracker.onWork("old_log_prob");
+    pass(1);
+    tracker.onWork("update_actor");
+    pass(2);
+    tracker.enter("validation");
+    pass(4);
+    tracker.endStep();
+    expect(tracker.state()).toMatchObject({
+      phase: "validation",
+      seconds: { rollout: 10, scoring: 1, training: 4, validation: 5, other: 4 },
+      eta: 30,
+    });
+  });
+
+  it("says how many tokens were sampled a second, over the last five", () => {
+    const { tracker, pass } = makeTracker();
+    tracker.state();
+    pass(2);
+    tracker.onTrajectory({ metrics: { decode_tokens: 100 } });
+    expect(tracker.state().tokensPerSecond).toBe(50);
+    pass(10);
+    expect(tracker.state().tokensPerSecond).toBe(0);
+  });
+});
+
+const state: LiveState = {
+  at: 5,
+  process: process.pid,
+  step: 2,
+  total: 9,
+  phase: "rollout",
+  conversations: { done: 1, generating: 2, waitingForTools: 3, total: 6 },
+  tokensPerSecond: 12.5,
+  seconds: { rollout: 1, scoring: 2, training: 3, validation: 4, other: 5 },
+  waitingForTools: 0.5,
+  eta: null,
+};
+
+describe("live.json", () => {
+  it("has snake_case and a version, and is read as it was written", async () => {
+    const text = formatLiveState(state);
+    expect(JSON.parse(text)).toMatchObject({
+      format_version: 1,
+      conversations: { waiting_for_tools: 3 },
+      tokens_per_second: 12.5,
+      waiting_for_tools: 0.5,
+    });
+    writeFileSync(join(work, "live.json"), text);
+    expect(await readLiveState(work)).toEqual(state);
+  });
+
+  it("is nothing where it is missing, damaged, of another version, or of a process that is gone", async () => {
+    const folder = join(work, "other");
+    mkdirSync(folder);
+    expect(await readLiveState(folder)).toBeNull();
+    for (const text of [
+      "{",
+      "{}",
+      formatLiveState(state).replace(":1,", ":2,"),
+      formatLiveState({ ...state, process: 2 ** 30 }),
+    ]) {
+      writeFileSync(join(folder, "live.json"), text);
+      expect(await readLiveState(folder), text).toBeNull();
+    }
+  });
+
+  it("is written at once and every second, and taken away at the end; what cannot be written is dropped", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    const folder = join(work, "written");
+    mkdirSync(folder);
+    let step = 0;
+    const writer = new LiveWriter(folder, { state: () => ({ ...state, step: ++step }) });
+    const wait = async (expected: number) =>
+      vi.waitFor(async () => expect((await readLiveState(folder))?.step).toBe(expected));
+    await wait(1);
+    vi.advanceTimersByTime(1000);
+    await wait(2);
+    await writer.close();
+    expect(readdirSync(folder)).toEqual([]);
+    const lost = new LiveWriter(join(work, "missing"), { state: () => state });
+    const broken = new LiveWriter(folder, {
+      state: () => {
+        throw new Error("broken");
+      },
+    });
+    await lost.close();
+    await broken.close();
+    expect(existsSync(join(work, "missing"))).toBe(false);
+  });
+});
+
+describe("a training", () => {
+  it("tells its steps and conversations while it runs, and leaves nothing behind", async () => {
+    const session = await openTinySession(models, { trainer: { total_training_steps: 2 } });
+    const seen: (LiveState | null)[] = [];
+    const { path } = await trainSession(session, {
+      configFolder: session.folder,
+      afterStep: async () => {
+        const folder = join(session.config.trainer.default_local_dir, "cria", "default");
+        seen.push(
+          await vi.waitFor(async () => {
+            const live = await readLiveState(folder);
+            expect(live?.step).toBe(seen.length + 1);
+            return live;
+          }, 5000),
+        );
+      },
+    });
+    expect(seen.map((live) => live?.conversations)).toEqual(
+      [1, 2].map(() => ({ done: 12, generating: 0, waitingForTools: 0, total: 12 })),
+    );
+    expect(seen[1]!.seconds.training).toBeGreaterThan(0);
+    expect(existsSync(join(path, "live.json"))).toBe(false);
+  });
+
+  it("without a logger of files tells nothing, and a failed one leaves nothing", async () => {
+    const quiet = await openTinySession(models, { trainer: { total_training_steps: 1, logger: ["console"] } });
+    let files: string[] = [];
+    const { path } = await trainSession(quiet, {
+      configFolder: quiet.folder,
+      afterStep: async () => {
+        files = readdirSync(join(quiet.config.trainer.default_local_dir, "cria", "default"));
+      },
+    });
+    expect(files.length).toBeGreaterThan(0);
+    expect(files).not.toContain("live.json");
+    expect(readFileSync(join(path, "config.json"), "utf8")).toContain("console");
+    const failing = await openTinySession(models, { trainer: { total_training_steps: 1 } });
+    const broken = async () => {
+      throw new Error("broken");
+    };
+    await expect(trainSession(failing, { configFolder: failing.folder, afterStep: broken })).rejects.toThrow("broken");
+    const left = readdirSync(join(failing.config.trainer.default_local_dir, "cria", "default"));
+    expect(left.filter((name) => name.startsWith("live.json"))).toEqual([]);
+  });
+});

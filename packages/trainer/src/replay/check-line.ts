@@ -1,0 +1,66 @@
+import { type DatasetRow, type DumpLine, restoreRow } from "@cria/rollout";
+import { refuseReplay } from "./check-run.js";
+
+/** Loops whose every answer a dump has. */
+const REPLAYED_LOOPS = ["tool_agent", "single_turn_agent"];
+
+/** Name of a conversation in errors. */
+export function nameLine({ uid, sample, step }: DumpLine): string {
+  return `sample ${sample} of ${uid}${step === null ? "" : `, step ${step}`}`;
+}
+
+/** @throws ConfigError where a dumped conversation does not say enough to be held again, or code outside held it. */
+export function checkLineReplays(line: DumpLine, defaultLoop: string, row: DatasetRow | undefined): void {
+  const subject = nameLine(line);
+  const loop = row?.agentName ?? defaultLoop;
+  if (line.segments || !REPLAYED_LOOPS.includes(loop)) {
+    throw refuseReplay("own-loop", "was held by code of its own", {
+      subject,
+      expected: `a conversation of ${REPLAYED_LOOPS.join(" or ")}`,
+      received: `${loop}: what its code said and did between the calls of the policy was not recorded`,
+      remedy: "run the agent again",
+    });
+  }
+  if (line.error !== null || line.finish_reason === "aborted") {
+    throw refuseReplay("failed", "failed, and has no end to come to", {
+      subject,
+      expected: "a conversation that came to its end",
+      received: line.error ?? "it was aborted",
+    });
+  }
+  const missing = listMissing(line);
+  if (missing.length > 0) {
+    throw refuseReplay("not-recorded", "lacks what a replay needs", {
+      subject,
+      expected: "step, token ids, a logprob for each, and turns",
+      received: `none of ${missing.join(", ")}`,
+      remedy: "train again with this version, or replay a conversation of a later step",
+    });
+  }
+}
+
+function listMissing({ step, token_ids, rollout_logprobs, turns }: DumpLine): string[] {
+  return [
+    ...(step === null ? ["step"] : []),
+    ...(token_ids.length === 0 ? ["token_ids"] : []),
+    ...(rollout_logprobs.length !== token_ids.length ? ["rollout_logprobs"] : []),
+    ...(turns.length === 0 ? ["turns"] : []),
+  ];
+}
+
+/** @throws ConfigError where the data no longer has the row, and its tools or interaction may be told by it. */
+export function findRow(
+  line: DumpLine,
+  rows: ReadonlyMap<string, DatasetRow>,
+  isOfRow: (row: DatasetRow) => boolean,
+): DatasetRow {
+  const row = rows.get(line.uid);
+  if (row && isOfRow(row)) return row;
+  if (line.tools.length === 0 && line.turns.every(({ role }) => role === "assistant")) return restoreRow(line);
+  throw refuseReplay("no-row", "is of a row that the data no longer has", {
+    subject: nameLine(line),
+    expected: `row ${line.place ?? line.uid}`,
+    received: row ? "a row of that name with another question or answer" : "no such row",
+    remedy: "put the data back; a run that a program trained is opened by it: openReplay(folder, { task, valRows })",
+  });
+}

@@ -1,0 +1,80 @@
+import type { Trajectory, TrajectorySampling } from "@cria/core";
+import {
+  type Change,
+  type ConversationReplay,
+  type DatasetRow,
+  type DumpLine,
+  listToolSchemas,
+  RecordedAnswers,
+  type RecordedAnswersOptions,
+  Steering,
+  startRollouts,
+  type UnjudgedTrajectory,
+} from "@cria/rollout";
+import { resolveToolParser } from "@cria/tools";
+import type { Session } from "../run/session.js";
+import type { Environment } from "../task/environment.js";
+
+/** A recorded conversation that is to be held again. */
+export interface HeldAgain {
+  line: DumpLine;
+  row: DatasetRow;
+  /** Where it leaves the record; null: nowhere. */
+  change: Change | null;
+  answers: Omit<RecordedAnswersOptions, "readCalls">;
+}
+
+export interface HoldOptions {
+  /** That of all of them; each has a seed of its own. */
+  sampling: Omit<TrajectorySampling, "seed">;
+  seeds: readonly number[];
+  step: number;
+  /** Whether rewards are computed. */
+  isJudged: boolean;
+  signal?: AbortSignal;
+}
+
+/** Holds recorded conversations again with the policy as it is. @throws what ends a rollout; the signal's reason. */
+export async function holdAgain(
+  { policy, environment }: Pick<Session, "policy" | "environment">,
+  held: readonly HeldAgain[],
+  { sampling, seeds, step, isJudged, signal }: HoldOptions,
+): Promise<{ ended: UnjudgedTrajectory[]; judged: Trajectory[] }> {
+  const replays = held.map((each, i) => makeReplay({ policy, environment }, each, seeds[i]!));
+  const { conversations, finish } = await startRollouts(
+    policy.engine,
+    held.map(({ row }) => row),
+    {
+      ...environment,
+      // What a text became was checked when it was recorded, and only the first finding would be new.
+      multiTurn: { ...environment.multiTurn, tokenizationSanityCheckMode: "disable" },
+      ...(isJudged ? {} : { reward: () => 0, aggregate: undefined }),
+      onFailure: "drop",
+      onWarning: undefined,
+      tokenizer: policy.tokenizer,
+      n: 1,
+      ...sampling,
+      // Each has its own.
+      seed: 0,
+      step,
+      signal,
+      replay: (position) => replays[position]!,
+    },
+  );
+  signal?.throwIfAborted();
+  const judged = await finish();
+  signal?.throwIfAborted();
+  return { ended: conversations, judged };
+}
+
+function makeReplay(
+  { policy, environment }: { policy: Session["policy"]; environment: Environment },
+  { line, row, change, answers }: HeldAgain,
+  seed: number,
+): ConversationReplay {
+  const schemas = listToolSchemas(environment.tools, row);
+  const parse = resolveToolParser(environment.multiTurn.format);
+  const readCalls = (text: string) => (schemas.length > 0 ? parse(text, schemas).calls : []);
+  const { steer } = new Steering(policy.engine, change);
+  return { seed, steer, answers: new RecordedAnswers(line, { ...answers, readCalls }) };
+}

@@ -1,0 +1,303 @@
+import { hashSeed, listPaths, type TokenCandidate, type TrajectorySampling } from "@cria/core";
+import { type Change, type DatasetRow, type DumpLine, isOfRow, Semaphore } from "@cria/rollout";
+import type { RunOrigin } from "../checkpoints/run-folder.js";
+import type { TrainConfig } from "../config/train-config.js";
+import type { Session } from "../run/session.js";
+import { dumpTrajectories } from "../validation/dump-trajectories.js";
+import { checkLineReplays, findRow, nameLine } from "./check-line.js";
+import { checkDeterministic, checkMachine, refuseReplay } from "./check-run.js";
+import { compareReplay, type ReplayResult } from "./compare.js";
+import { holdAgain } from "./hold-again.js";
+import { readSampling } from "./read-sampling.js";
+import type { RunWeights } from "./run-weights.js";
+
+/** Where a conversation is from. */
+export interface ReplayPlace {
+  /** Whether from a validation, which is made after its step, and not from the training. */
+  validation?: boolean;
+  signal?: AbortSignal;
+}
+
+export interface ReplayOptions extends ReplayPlace {
+  /** Tokens before this index only; default: all. */
+  until?: number;
+}
+
+export interface ForkOptions extends ReplayPlace {
+  /** The token to put there; left out: it is sampled. */
+  replacement?: number;
+  /** Of what is drawn from there on, 32-bit; default: it follows from the conversation's and the token. */
+  seed?: number;
+  /** Whether tools and interaction really run, and the reward is computed. Default: recorded answers, while the calls are equal. */
+  liveTools?: boolean;
+  /** Called with what is said from that token on: the policy's words as they come, those of others whole. */
+  onText?: (role: "assistant" | "tool" | "user", text: string) => void;
+  /** Called where somebody answers otherwise than in the record, before that token; the record's answer is what counts. */
+  onOtherAnswer?: (recorded: string, live: string) => void;
+}
+
+/** A conversation as it went on. */
+export interface ForkResult {
+  /** Without live tools it has no reward, score and success. */
+  line: DumpLine;
+  /** Tokens before this index are the record's. */
+  token: number;
+}
+
+export interface ReplayParts {
+  path: string;
+  config: TrainConfig;
+  origin: RunOrigin | null;
+  weights: RunWeights;
+}
+
+/** A run that is open for replays. Its calls wait for each other, for there is one copy of the weights. */
+export class Replay {
+  /** Steps that were trained again, for all calls so far. */
+  trainedSteps = 0;
+  private readonly turn = new Semaphore(1);
+
+  constructor(private readonly parts: ReplayParts) {}
+
+  /** The engine's, for texts of tokens. */
+  get engine(): Pick<Session["policy"]["engine"], "detokenize" | "info"> {
+    return this.session.policy.engine;
+  }
+
+  /** A text as tokens, as it would stand in a conversation. */
+  tokenize(text: string): Int32Array {
+    return this.session.policy.tokenizer.tokenizePlain(text);
+  }
+
+  /**
+   * Holds recorded conversations again, with the weights that the policy had and the recorded answers of others, and compares every
+   * token. Those of one step are held together.
+   * @returns a result for each, in their order.
+   * @throws ConfigError "replay/..." for a conversation that cannot be replayed, or a wrong token; the signal's reason.
+   */
+  replay(lines: readonly DumpLine[], options: ReplayOptions = {}): Promise<ReplayResult[]> {
+    const { validation = false, until, signal } = options;
+    return this.inTurn(async () => {
+      const results: ReplayResult[] = [];
+      const batches = new Map<string, number[]>();
+      lines.forEach((line, i) => {
+        const { seed: _, ...sampling } = readSampling(line, this.parts.config, validation);
+        const key = JSON.stringify([line.step, sampling]);
+        batches.set(key, [...(batches.get(key) ?? []), i]);
+      });
+      for (const indices of batches.values()) {
+        const batch = indices.map((i) => lines[i]!);
+        const rows = await this.prepare(batch, options);
+        const held = batch.map((line, k) => {
+          const change = until === undefined ? null : stopAt(line, until);
+          return { line, row: rows[k]!, change, answers: { onOtherTurn: "abort" as const } };
+        });
+        const { seeds, sampling } = this.readDraws(batch, validation);
+        const step = batch[0]!.step!;
+        const { ended } = await holdAgain(this.session, held, { sampling, seeds, step, isJudged: false, signal });
+        indices.forEach((i, k) => {
+          results[i] = compareReplay(lines[i]!, ended[k]!, until);
+        });
+      }
+      return results;
+    });
+  }
+
+  /**
+   * Holds a conversation again up to a token, and lets it go on from there.
+   * @param token index of a token that the policy sampled.
+   * @throws ConfigError "replay/..." as `replay`, also "replay/needs-live-tools" where the policy calls a tool that it did not call in
+   * the record; the signal's reason.
+   */
+  fork(line: DumpLine, token: number, options: ForkOptions = {}): Promise<ForkResult> {
+    const { validation = false, replacement, liveTools = false, onText, onOtherAnswer, signal } = options;
+    return this.inTurn(async () => {
+      const [row] = await this.prepare([line], options);
+      const { seeds, sampling } = this.readDraws([line], validation);
+      const { turn, keep } = findPlace(line, token);
+      this.checkToken(replacement);
+      const change: Change = {
+        turn,
+        keep,
+        next: replacement ?? null,
+        seed: options.seed ?? hashSeed(seeds[0]!, "fork", token),
+        onText: (text) => onText?.("assistant", text),
+      };
+      const answers = {
+        isLive: liveTools,
+        changedTurn: turn,
+        onMessage: ({ role, content }: { role: string; content: string }) =>
+          onText?.(role === "tool" ? "tool" : "user", content),
+        onOtherAnswer,
+      };
+      const held = [{ line, row: row!, change, answers }];
+      const step = line.step!;
+      const { judged } = await holdAgain(this.session, held, { sampling, seeds, step, isJudged: liveTools, signal });
+      const trajectory = judged[0]!;
+      checkPrefix(line, trajectory.tokenIds, token);
+      const { engine } = this.session.policy;
+      if (replacement !== undefined && trajectory.responseMask[token] === 1) {
+        // It was not sampled: its logprob is the trainer's.
+        const temperature = sampling.temperature || 1;
+        const [scores] = await engine.score([{ tokenIds: trajectory.tokenIds, from: token }], { temperature, signal });
+        trajectory.rolloutLogprobs[token] = scores!.logprobs[token]!;
+      }
+      const [made] = dumpTrajectories(engine, this.session.environment, [trajectory], { step, rows: [row!] });
+      return { line: liveTools ? made! : { ...made!, reward: null, score: null, success: null, parts: [] }, token };
+    });
+  }
+
+  /** What could have stood in the place of a token, the likeliest first, with the weights that the policy had. */
+  alternatives(
+    line: DumpLine,
+    token: number,
+    { count = 10, validation = false, signal }: ReplayPlace & { count?: number } = {},
+  ): Promise<(TokenCandidate & { text: string })[]> {
+    return this.inTurn(async () => {
+      await this.goTo(line, validation, signal);
+      const { engine } = this.session.policy;
+      const path = listPaths({ tokenIds: line.token_ids, segments: line.segments }).find(({ indices }) =>
+        indices.includes(token),
+      );
+      const place = path?.indices.indexOf(token) ?? -1;
+      if (place < 1) throw refuseToken(line, token, "a token with others before it");
+      const { temperature } = readSampling(line, this.parts.config, validation);
+      const sequence = engine.createSequence();
+      try {
+        const prefix = Array.from(path!.indices.subarray(0, place), (t) => line.token_ids[t]!);
+        const options = { maxTokens: 1, temperature, seed: 0, topLogprobs: count, signal };
+        const { topLogprobs } = await sequence.generate(prefix, options);
+        signal?.throwIfAborted();
+        return topLogprobs![0]!.map(({ id, logprob }) => ({ id, logprob, text: engine.detokenize([id]) }));
+      } finally {
+        sequence.dispose();
+      }
+    });
+  }
+
+  /**
+   * Logprobs of a conversation by the newest weights that the run saved, at the temperature that it was sampled at; 0 where nothing
+   * was sampled. `step`: that of the weights.
+   */
+  scoreNow(
+    line: DumpLine,
+    { validation = false, signal }: ReplayPlace = {},
+  ): Promise<{ step: number; logprobs: number[] }> {
+    return this.inTurn(async () => {
+      const step = (await this.parts.weights.listSaved())[0] ?? 0;
+      this.trainedSteps += await this.parts.weights.goTo(step, signal);
+      const { temperature } = readSampling(line, this.parts.config, validation);
+      const paths = listPaths({ tokenIds: line.token_ids, segments: line.segments });
+      const scores = await this.session.policy.engine.score(
+        paths.map(({ indices, own }) => ({
+          tokenIds: indices.map((t) => line.token_ids[t]!),
+          from: Math.max(1, own),
+        })),
+        { temperature: temperature || 1, signal },
+      );
+      const logprobs = line.token_ids.map(() => 0);
+      paths.forEach(({ indices, own }, p) => {
+        for (let k = own; k < indices.length; k++) {
+          const t = indices[k]!;
+          if (line.response_mask[t] === 1) logprobs[t] = scores[p]!.logprobs[k]!;
+        }
+      });
+      return { step, logprobs };
+    });
+  }
+
+  /** Frees the model, after the call under way. */
+  close(): Promise<void> {
+    return this.inTurn(() => this.parts.weights.close());
+  }
+
+  private get session(): Session {
+    return this.parts.weights.session;
+  }
+
+  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
+    await this.turn.acquire();
+    try {
+      return await work();
+    } finally {
+      this.turn.release();
+    }
+  }
+
+  /** Checks conversations of one step, and goes to its weights. @returns their rows. */
+  private async prepare(
+    lines: readonly DumpLine[],
+    { validation = false, signal }: ReplayPlace,
+  ): Promise<DatasetRow[]> {
+    const { path, config, origin, weights } = this.parts;
+    checkDeterministic(path, config);
+    const { defaultAgentLoop } = this.session.environment;
+    const given = validation ? this.session.valRows : this.session.trainRows;
+    const rows = new Map(given.map((row) => [row.uid, row]));
+    for (const line of lines) checkLineReplays(line, defaultAgentLoop, rows.get(line.uid));
+    const found = lines.map((line) => findRow(line, rows, (row) => isOfRow(line, row)));
+    const { device } = this.engine.info;
+    await checkMachine(path, lines[0]!.step!, { store: weights.store, device, origin });
+    await this.goTo(lines[0]!, validation, signal);
+    return found;
+  }
+
+  private async goTo(line: DumpLine, validation: boolean, signal: AbortSignal | undefined): Promise<void> {
+    if (line.step === null) checkLineReplays(line, "tool_agent", undefined);
+    this.trainedSteps += await this.parts.weights.goTo(Math.max(0, line.step! - (validation ? 0 : 1)), signal);
+  }
+
+  private readDraws(lines: readonly DumpLine[], validation: boolean) {
+    const all: TrajectorySampling[] = lines.map((line) => readSampling(line, this.parts.config, validation));
+    const { seed: _, ...sampling } = all[0]!;
+    return { sampling, seeds: all.map(({ seed }) => seed) };
+  }
+
+  private checkToken(token: number | undefined): void {
+    const { vocabSize } = this.engine.info;
+    if (token === undefined || (Number.isInteger(token) && token >= 0 && token < vocabSize)) return;
+    throw refuseReplay("bad-token", "is no token of the model", {
+      subject: "the token to put there",
+      expected: `0 to ${vocabSize - 1}`,
+      received: String(token),
+    });
+  }
+}
+
+/** The assistant's turn that a token lies in, from 1, and how many of its tokens come before. @throws ConfigError */
+function findPlace(line: DumpLine, token: number): { turn: number; keep: number } {
+  const said = line.turns.filter(({ role }) => role === "assistant");
+  const at = said.findIndex(({ start, end }) => token >= start && token < end);
+  if (at >= 0) return { turn: at + 1, keep: token - said[at]!.start };
+  const spans = said.map(({ start, end }) => `${start} to ${end - 1}`).join(", ");
+  throw refuseToken(line, token, `one that the policy sampled: ${spans}`);
+}
+
+/** The conversation ends before a token: at once where others speak there. */
+function stopAt(line: DumpLine, until: number): Change | null {
+  if (!(Number.isInteger(until) && until >= 1)) throw refuseToken(line, until, "a whole number of at least 1");
+  const said = line.turns.filter(({ role }) => role === "assistant");
+  const at = said.findIndex(({ end }) => end > until);
+  if (at < 0) return null;
+  return { turn: at + 1, keep: Math.max(0, until - said[at]!.start), next: "stop", seed: 0 };
+}
+
+function checkPrefix(line: DumpLine, tokenIds: ArrayLike<number>, token: number): void {
+  let same = 0;
+  while (same < token && line.token_ids[same] === tokenIds[same]) same++;
+  if (same === token) return;
+  throw refuseReplay("differs", "does not come out as it was recorded", {
+    subject: nameLine(line),
+    expected: `token ${line.token_ids[same]} at ${same}`,
+    received: same < tokenIds.length ? `token ${tokenIds[same]}` : "the end of the conversation",
+    remedy: "cria replay without --edit shows whether the run can be replayed",
+  });
+}
+
+function refuseToken(line: DumpLine, token: number, expected: string) {
+  return refuseReplay("bad-token", "is none that can be asked for", {
+    subject: `token ${token} of ${nameLine(line)}`,
+    expected: `${expected} (it has ${line.token_ids.length})`,
+    received: String(token),
+  });
+}

@@ -1,0 +1,118 @@
+import { DataError } from "@cria/core";
+import { type Checkpoint, CheckpointStore, readCheckpoint } from "../checkpoints/checkpoint-store.js";
+import { makeSay, type Report, WorkReporter } from "../events.js";
+import { RunState } from "../run/run-state.js";
+import type { Session } from "../run/session.js";
+import { runTrainingStep } from "../step/training-step.js";
+
+/** A session of the run, and where its training stands. */
+interface Opened {
+  session: Session;
+  state: RunState;
+  /** Steps done; null: a step was interrupted, and nothing is known. */
+  at: number | null;
+}
+
+/** A run's policy, with the weights of any of its steps: from the checkpoint before it, the steps between trained again. */
+export class RunWeights {
+  readonly store: CheckpointStore;
+
+  private constructor(
+    private opened: Opened,
+    /** Opens a session whose weights are those of the start. */
+    private readonly open: () => Promise<Session>,
+    path: string,
+    private readonly report: Report | undefined,
+  ) {
+    this.store = new CheckpointStore(path);
+  }
+
+  static async open(path: string, open: () => Promise<Session>, report?: Report): Promise<RunWeights> {
+    return new RunWeights(begin(await open()), open, path, report);
+  }
+
+  get session(): Session {
+    return this.opened.session;
+  }
+
+  /** Steps whose weights were saved, the newest first. */
+  listSaved(): Promise<number[]> {
+    return this.store.list();
+  }
+
+  /**
+   * Goes to the weights that a step left; 0: those of the start.
+   * @returns how many steps were trained for that.
+   * @throws the signal's reason; what training throws.
+   */
+  async goTo(step: number, signal?: AbortSignal): Promise<number> {
+    const checkpoint = await this.findCheckpoint(step);
+    const { at } = this.opened;
+    const isOnTheWay = at !== null && at <= step && at >= (checkpoint?.step ?? 0);
+    if (!isOnTheWay) await this.goBack(checkpoint);
+    return this.train(step, signal);
+  }
+
+  async close(): Promise<void> {
+    await this.opened.session.dispose();
+  }
+
+  /** The newest whole checkpoint that is not after a step. */
+  private async findCheckpoint(step: number): Promise<Checkpoint | null> {
+    for (const saved of (await this.store.list()).filter((each) => each <= step)) {
+      try {
+        return await readCheckpoint(this.store.folderOf(saved));
+      } catch (error) {
+        if (!(error instanceof DataError)) throw error;
+        makeSay(this.report)(`a damaged checkpoint is passed over\n  ${error.message}`);
+      }
+    }
+    return null;
+  }
+
+  private async goBack(checkpoint: Checkpoint | null): Promise<void> {
+    if (!checkpoint) {
+      await this.opened.session.dispose();
+      this.opened = begin(await this.open());
+      return;
+    }
+    const { state, session } = this.opened;
+    this.opened.at = null;
+    await state.restore(checkpoint);
+    await session.policy.engine.flushCache();
+    this.opened.at = checkpoint.step;
+  }
+
+  private async train(last: number, signal: AbortSignal | undefined): Promise<number> {
+    const { opened } = this;
+    const first = opened.at!;
+    if (first === last) return 0;
+    const count = last - first;
+    const from = first === 0 ? "the start" : `the weights after step ${first}`;
+    const what = count === 1 ? `step ${last}` : `steps ${first + 1} to ${last}`;
+    makeSay(this.report)(`training ${what} again, from ${from}`);
+    const reporter = new WorkReporter(this.report, "replay");
+    reporter.update(0, count);
+    try {
+      for (let step = first + 1; step <= last; step++) {
+        signal?.throwIfAborted();
+        const { loader } = opened.state;
+        opened.at = null;
+        const rows = loader.next();
+        await runTrainingStep(
+          { ...opened.session, signal },
+          { rows, step, epoch: loader.epoch, nextRows: () => loader.next() },
+        );
+        opened.at = step;
+        reporter.update(step - first, count);
+      }
+    } finally {
+      reporter.end();
+    }
+    return count;
+  }
+}
+
+function begin(session: Session): Opened {
+  return { session, state: new RunState(session), at: 0 };
+}
