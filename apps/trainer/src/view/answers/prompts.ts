@@ -1,10 +1,10 @@
-import { createHash } from "node:crypto";
 import type { PromptDetail, PromptEntry } from "@cria/viewer/api";
 import type { DumpFile } from "../../runs/list-dumps.js";
 import type { RunReader } from "../../runs/run-reader.js";
 import type { DumpIndex } from "../index/dump-index.js";
 import type { IndexRow } from "../index/index-row.js";
 import type { IndexStore } from "../index/index-store.js";
+import { makePromptId } from "../index/prompt-id.js";
 import { refuseUnknown } from "./open-dump.js";
 
 /** Prompts of a list. */
@@ -76,7 +76,6 @@ async function collectPrompts(
   return prompts;
 }
 
-/** A row of training and one of validation may share their uid: their files tell them apart. */
 function groupByPrompt(index: DumpIndex): Map<string, IndexRow[]> {
   const known = kept.get(index);
   if (known?.version === index.version) return known.prompts;
@@ -84,7 +83,7 @@ function groupByPrompt(index: DumpIndex): Map<string, IndexRow[]> {
   const prompts = new Map<string, IndexRow[]>();
   for (const row of index.rows) {
     const name = JSON.stringify([row.uid, row.place, row.dataSource]);
-    const id = ids.get(name) ?? createHash("sha256").update(name).digest("hex").slice(0, 16);
+    const id = ids.get(name) ?? makePromptId(row);
     ids.set(name, id);
     const rows = prompts.get(id);
     if (rows) rows.push(row);

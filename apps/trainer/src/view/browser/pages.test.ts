@@ -104,6 +104,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
     await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
     await page.getByText("Colour by: Entropy").waitFor();
     await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
     for (const [key, heading] of [
       ["u", "What is 6 * 7? (1)"],
       ["u", "Step 2"],
@@ -147,7 +148,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
     writeLive(folder, {});
     const { page, complaints } = await open("#/runs/running/live");
     await shown(page, "1,234");
-    writeLive(folder, { tokensPerSecond: 4321, phase: "training", step: 5 });
+    writeLive(folder, { tokens_per_second: 4321, phase: "training", step: 5 });
     await shown(page, "4,321");
     await shown(page, "training");
     await page.goto(`${server.url}#/`);
