@@ -135,7 +135,7 @@ function describePlace(path: readonly string[]): { title: string; to: string }[]
   if (section !== "dumps") crumbs.push({ title: TITLES[section] ?? section, to: address(["runs", run, section]) });
   if (!entry) return crumbs;
   crumbs.push({
-    title: section === "dumps" && /^\d/.test(entry) ? `step ${entry}` : entry,
+    title: section === "prompts" ? "one prompt" : /^\d/.test(entry) ? `step ${entry}` : entry,
     to: address(["runs", run, section, entry]),
   });
   if (part && last)

@@ -1,7 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DUMP_FORMAT_VERSION, type DumpLine } from "@cria/rollout";
-import type { LiveState } from "@cria/viewer/api";
 
 /** What a model may write to hurt who looks at it: markup, a terminal's commands, characters that turn text around. */
 export const HOSTILE =
@@ -60,17 +59,18 @@ export function writeRuns(folder: string): void {
 }
 
 /** What the run that is under way does now; its process is this one. */
-export function writeLive(folder: string, given: Partial<LiveState>): void {
-  const live: LiveState = {
+export function writeLive(folder: string, given: { step?: number; phase?: string; tokens_per_second?: number }): void {
+  const live = {
+    format_version: 1,
     at: Date.now(),
     process: process.pid,
     step: 4,
     total: 12,
     phase: "rollout",
-    conversations: { done: 3, generating: 4, waitingForTools: 1, total: 10 },
-    tokensPerSecond: 1234,
+    conversations: { done: 3, generating: 4, waiting_for_tools: 1, total: 10 },
+    tokens_per_second: 1234,
     seconds: { rollout: 50, scoring: 5, training: 30, validation: 4, other: 1 },
-    waitingForTools: 2,
+    waiting_for_tools: 2,
     eta: 77,
     ...given,
   };

@@ -1,11 +1,14 @@
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, extname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { PromptEntry } from "@cria/viewer/api";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ListeningViewer, listenViewer } from "../server/listen.js";
+import { writeStatic } from "../write-static.js";
 import { makeMetrics, writeLive, writeRuns } from "./fixture-runs.js";
 import { expectAccessible, noBrowser, openBrowser, openPage } from "./open-browser.js";
 
@@ -104,6 +107,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
     await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
     await page.getByText("Colour by: Entropy").waitFor();
     await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
     for (const [key, heading] of [
       ["u", "What is 6 * 7? (1)"],
       ["u", "Step 2"],
@@ -147,7 +151,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
     writeLive(folder, {});
     const { page, complaints } = await open("#/runs/running/live");
     await shown(page, "1,234");
-    writeLive(folder, { tokensPerSecond: 4321, phase: "training", step: 5 });
+    writeLive(folder, { tokens_per_second: 4321, phase: "training", step: 5 });
     await shown(page, "4,321");
     await shown(page, "training");
     await page.goto(`${server.url}#/`);
@@ -195,6 +199,79 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
     await page.reload();
     expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
     await page.context().close();
+  });
+
+  it("asks before it uses a live run's model, shows alternatives, and goes on from one of them", async () => {
+    const { page } = await open("#/runs/running/dumps/2/episodes/5?view=tokens&token=13");
+    const bodies: unknown[] = [];
+    const answers: Record<string, string> = {
+      alternatives: JSON.stringify({ token: 13, choices: [{ id: 7, text: "<b>\n", logprob: Math.log(0.25) }] }),
+      fork: [
+        { type: "loading" },
+        { type: "text", role: "assistant", text: "I call " },
+        { type: "text", role: "assistant", text: "<i>it</i>" },
+        { type: "end", reward: 0.5, success: true, finish: "stop", tokens: 9 },
+      ]
+        .map((event) => `${JSON.stringify(event)}\n`)
+        .join(""),
+    };
+    await page.route(/episodes\/5\/(alternatives|fork)$/, (route) => {
+      const body = route.request().postDataJSON() as { confirm?: boolean };
+      bodies.push(body);
+      const error = { message: "The run trains now", remedy: null, needs: "confirm" };
+      if (!body.confirm) return route.fulfill({ status: 409, json: { error } });
+      return route.fulfill({ body: answers[route.request().url().split("/").at(-1)!]! });
+    });
+    await page.getByRole("button", { name: "Alternatives" }).click();
+    await page.getByRole("button", { name: "Leave it alone" }).click();
+    await shown(page, "Not asked");
+    await page.getByRole("button", { name: "Alternatives" }).click();
+    await page.getByRole("button", { name: "Use its model" }).click();
+    await shown(page, "25%");
+    await expectAccessible(page, "alternatives");
+    await page.getByRole("button", { name: "Fork here with <b>⏎" }).click();
+    await shown(page, "I call <i>it</i>");
+    await shown(page, "stop, 9 tokens");
+    expect(bodies).toEqual([
+      { token: 13, count: 10 },
+      { token: 13, count: 10 },
+      { token: 13, count: 10, confirm: true },
+      { token: 13, replacement: 7, confirm: true },
+    ]);
+    await page.context().close();
+  });
+
+  it("a folder that cria view --static wrote shows the same from any web server", async () => {
+    const out = join(folder, "..", `${basename(folder)}-static`);
+    await writeStatic({ folders: [join(folder, "healthy")], out });
+    const types: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
+    const files = createServer((request, response) => {
+      const path = decodeURIComponent(new URL(request.url!, "http://x").pathname);
+      const file = join(out, path === "/" ? "index.html" : path);
+      const found = existsSync(file);
+      response.writeHead(found ? 200 : 404, { "content-type": types[extname(file)] ?? "application/octet-stream" });
+      response.end(found ? readFileSync(file) : "");
+    });
+    await new Promise<void>((resolve) => files.listen(0, "127.0.0.1", resolve));
+    try {
+      const origin = `http://127.0.0.1:${(files.address() as AddressInfo).port}`;
+      const { page, complaints } = await openPage(browser, origin, "light");
+      await page.goto(`${origin}/#/`);
+      await page.getByRole("link", { name: "healthy" }).click();
+      await shown(page, "Success by step");
+      await page.goto(`${origin}/#/runs/healthy/dumps/2?sort=errors&down=1`);
+      await expect.poll(() => page.locator(".group-row .title a").first().textContent()).toBe("What is 6 * 7? (2)");
+      await page.locator(".group-row .title a").first().click();
+      await shown(page, "shared tokens");
+      await page.goto(`${origin}/#/runs/healthy/dumps/2/episodes/5?view=tokens`);
+      await page.locator(".token-line").first().waitFor();
+      expect(complaints).toEqual([]);
+      await page.context().close();
+    } finally {
+      files.closeAllConnections();
+      files.close();
+      rmSync(out, { recursive: true, force: true });
+    }
   });
 
   it("32,000 tokens scroll with no frame over 50 ms and a median of at most 17 ms", async () => {

@@ -21,6 +21,7 @@ export function formatCount(value: number): string {
 
 export function formatPercent(share: number | null): string {
   if (share === null) return "–";
+  if (share > 0 && share < 0.001) return `${Number((share * 100).toPrecision(1))}%`;
   return `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)}%`;
 }
 

@@ -1,5 +1,5 @@
 import { createEffect, createMemo, For, Show } from "solid-js";
-import type { ArgumentHistogram, EnvironmentDetail, ToolDetail } from "../../api/index.js";
+import type { ArgumentHistogram, EnvironmentDetail, MetricTable, ToolDetail } from "../../api/index.js";
 import { onChange } from "../data/events.js";
 import { createLoad } from "../data/load.js";
 import { apiAddress, isStatic } from "../data/request.js";
@@ -86,8 +86,15 @@ function StepField(props: {
 /** Calls that reached no tool. */
 function Faults(props: { detail: EnvironmentDetail }) {
   const { id, load } = useRun();
-  const newest = () => load.data()?.dumps.findLast((dump) => dump.kind === "training")?.id;
-  const link = (filter: string) => (newest() ? address(["runs", id, "dumps", newest()!], { filter }) : undefined);
+  const metrics = createLoad<MetricTable>(() => apiAddress(["runs", id, "metrics"]));
+  /** To those of the last step in which it happened. */
+  const link = (counter: string, filter: string) => {
+    const counts = metrics.data()?.columns[`agent_loop/${counter}/mean`] ?? [];
+    const step = metrics.data()?.steps[counts.findLastIndex((count) => count !== null && count > 0)];
+    const trained = (load.data()?.dumps ?? []).filter((dump) => dump.kind === "training");
+    const dump = trained.find((entry) => entry.step === step) ?? trained.at(-1);
+    return dump && address(["runs", id, "dumps", dump.id], { filter });
+  };
   return (
     <Show when={props.detail.unknown.length > 0 || props.detail.invalid > 0}>
       <section class="card" aria-label="Calls that reached no tool">
@@ -101,14 +108,15 @@ function Faults(props: { detail: EnvironmentDetail }) {
                 <span class="pill bad">unknown tool</span>
                 <code>{showControls(tool.name)}</code>
                 <span class="soft">called {tool.calls} times</span>
-                <a href={link("unknown_tools > 0")}>see them</a>
+                <a href={link("tool_unknown_tool", "unknown_tools > 0")}>see them</a>
               </li>
             )}
           </For>
           <Show when={props.detail.invalid > 0}>
             <li class="row">
               <span class="pill warn">unreadable</span>
-              {props.detail.invalid} calls could not be read <a href={link("invalid_calls > 0")}>see them</a>
+              {props.detail.invalid} calls could not be read{" "}
+              <a href={link("tool_invalid_call", "invalid_calls > 0")}>see them</a>
             </li>
           </Show>
         </ul>
@@ -178,7 +186,10 @@ function ArgumentBars(props: { histogram: ArgumentHistogram }) {
 }
 
 function Bars(props: { title: string; bins: readonly { label: string; count: number }[] }) {
-  const most = createMemo(() => Math.max(1, ...props.bins.map(({ count }) => count)));
+  // What is no value of its own, such as "1000 others", would make all bars short.
+  const most = createMemo(() =>
+    Math.max(1, ...props.bins.filter(({ label }) => !isRest(label)).map(({ count }) => count)),
+  );
   return (
     <section>
       <h3>{props.title}</h3>
@@ -190,7 +201,10 @@ function Bars(props: { title: string; bins: readonly { label: string; count: num
                 {showControls(bin.label)}
               </span>
               <span class="bar-track">
-                <i ref={(bar) => createEffect(() => (bar.style.width = `${(bin.count / most()) * 100}%`))} />
+                <i
+                  classList={{ rest: isRest(bin.label) }}
+                  ref={(bar) => createEffect(() => (bar.style.width = `${Math.min(1, bin.count / most()) * 100}%`))}
+                />
               </span>
               <span class="number">{bin.count.toLocaleString("en")}</span>
             </>
@@ -199,6 +213,10 @@ function Bars(props: { title: string; bins: readonly { label: string; count: num
       </div>
     </section>
   );
+}
+
+function isRest(label: string): boolean {
+  return /\bothers?$/.test(label);
 }
 
 function describeSteps(steps: readonly number[]): string {

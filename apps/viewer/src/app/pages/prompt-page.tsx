@@ -120,7 +120,7 @@ function Scrubber(props: { appearances: readonly Appearance[] }) {
           <span class="soft">
             {at() + 1} of {all().length}
           </span>
-          <div class="dots push">
+          <div class="dots">
             <For each={current().conversations}>
               {(entry) => (
                 <button

@@ -4,7 +4,7 @@ import { onChange } from "../data/events.js";
 import { createLoad } from "../data/load.js";
 import { apiAddress } from "../data/request.js";
 import { flatten } from "../logic/config-differences.js";
-import { formatAgo, formatBytes, formatCount, formatNumber, formatPercent, formatSeconds } from "../logic/format.js";
+import { formatAgo, formatBytes, formatCount, formatPercent, formatSeconds } from "../logic/format.js";
 import { chooseMainMetric, makeSeries } from "../logic/metrics.js";
 import { address, go } from "../router.js";
 import { Chart, type ChartSeries } from "../ui/chart.js";
@@ -228,10 +228,10 @@ function Steps(props: { run: string; detail: RunDetail; table: MetricTable | und
                 classList={{ at: cursor.at() === i(), validation: dump.kind !== "training" }}
                 href={address(["runs", props.run, "dumps", dump.id])}
               >
-                <strong>{dump.kind === "training" ? `step ${dump.step}` : dump.id}</strong>
+                <strong>{dump.kind === "training" ? dump.step : dump.id}</strong>
                 <span class="soft">
                   {dump.kind === "training" && valueAt(dump.step) !== null
-                    ? formatNumber(valueAt(dump.step))
+                    ? valueAt(dump.step)!.toPrecision(3)
                     : formatBytes(dump.size)}
                 </span>
               </a>

@@ -4,8 +4,8 @@ import type { Coloring } from "./colorings.js";
 import { layOut, type Piece } from "./layout.js";
 
 const LINE = 23;
-/** Pixels beside the text: the numbers, and a line between tokens. */
-const MARGIN = 104;
+/** Pixels beside the text: the numbers. */
+const MARGIN = 76;
 /** Lines that are drawn above and below those in sight. */
 const MORE = 6;
 

@@ -106,7 +106,7 @@ function joinSeries(series: readonly ChartSeries[]): uPlot.AlignedData {
 }
 
 function formatX(value: number, axis: ChartAxis): string {
-  if (axis === "time") return formatSeconds(value);
+  if (axis === "time") return value < 60 ? `${formatNumber(value)} s` : formatSeconds(value);
   return axis === "tokens" ? formatCount(value) : formatNumber(value);
 }
 
