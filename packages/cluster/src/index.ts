@@ -28,3 +28,4 @@ export type { NatsServers } from "./nats/connect-nats.js";
 export type { NatsBounds } from "./nats/create-streams.js";
 export type { Role } from "./nats/names.js";
 export { type NatsBusOptions, openNatsBus } from "./nats/open-nats-bus.js";
+export { describeNatsServer, listPermissions, type NatsServerConfig } from "./nats/server-config.js";

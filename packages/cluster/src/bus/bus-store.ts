@@ -63,16 +63,22 @@ export interface BusStore {
   close(): Promise<void>;
 }
 
-/** Reads, changes and writes a record until nobody wrote in between. @param change gives the new text, or undefined to leave it. */
+/**
+ * Reads, changes and writes a record until nobody wrote in between.
+ * @param change gives the new text, or undefined to leave it.
+ * @returns its answer, and the revision that it is about; 0: there is no record.
+ */
 export async function changeRecord<T>(
   records: Records,
   key: string,
   change: (text: string | undefined) => { text?: string; answer: T },
-): Promise<T> {
+): Promise<{ answer: T; revision: number }> {
   for (;;) {
     const entry = await records.get(key);
     const { text, answer } = change(entry?.text);
-    if (text === undefined) return answer;
-    if ((await records.set(key, text, entry?.revision ?? 0)) !== undefined) return answer;
+    const before = entry?.revision ?? 0;
+    if (text === undefined) return { answer, revision: before };
+    const revision = await records.set(key, text, before);
+    if (revision !== undefined) return { answer, revision };
   }
 }

@@ -176,8 +176,8 @@ export class BusWorker implements Worker {
   }
 
   /** Counts the try before it begins, so that a job which kills its worker is counted too. @returns which try it is. */
-  #begin(message: JobMessage): Promise<number | "settled" | "declined"> {
-    return changeRecord<number | "settled" | "declined">(this.#store.jobs, message.id, (text) => {
+  async #begin(message: JobMessage): Promise<number | "settled" | "declined"> {
+    const { answer } = await changeRecord<number | "settled" | "declined">(this.#store.jobs, message.id, (text) => {
       if (text === undefined) return { answer: "settled" };
       const record = readJobRecord(message.id, text);
       if (record.status !== "open") return { answer: "settled" };
@@ -187,6 +187,7 @@ export class BusWorker implements Worker {
       const tries = [...record.tries, { worker: this.id }];
       return { text: JSON.stringify({ ...record, tries }), answer: tries.length };
     });
+    return answer;
   }
 
   async #isSettled(id: string): Promise<boolean> {
@@ -225,8 +226,8 @@ export class BusWorker implements Worker {
   }
 
   /** Stores what came of a job. @returns whether nothing is left to do. */
-  #finish(message: JobMessage, outcome: Exclude<Outcome, { is: "settled" }>): Promise<boolean> {
-    return changeRecord(this.#store.jobs, message.id, (text) => {
+  async #finish(message: JobMessage, outcome: Exclude<Outcome, { is: "settled" }>): Promise<boolean> {
+    const { answer } = await changeRecord<boolean>(this.#store.jobs, message.id, (text) => {
       if (text === undefined) return { answer: true };
       const record = readJobRecord(message.id, text);
       if (record.status === "done") return this.#compare(record, outcome);
@@ -234,6 +235,7 @@ export class BusWorker implements Worker {
       const next = this.#addOutcome(record, message, outcome);
       return { text: JSON.stringify(next), answer: next.status !== "open" };
     });
+    return answer;
   }
 
   /** A second result: the same changes nothing, another is noted. */

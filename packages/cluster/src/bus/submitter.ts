@@ -1,6 +1,6 @@
 import { ClusterError } from "@cria/core";
 import { z } from "zod";
-import { type BusStore, changeRecord } from "./bus-store.js";
+import { type BusStore, changeRecord, type RecordEntry } from "./bus-store.js";
 import type { Directory } from "./directory.js";
 import type { BusOptions, BusStats, JobKind, JobKindName, JobResult, SubmitOptions } from "./job-bus.js";
 import { PROTOCOL } from "./job-bus.js";
@@ -28,6 +28,8 @@ interface Pending {
   settle(outcome: { result: JobResult<unknown> } | { error: unknown }): void;
   settled: boolean;
   record?: JobRecord;
+  /** That of `record`; what is older says nothing new. */
+  revision: number;
 }
 
 /** The coordinator's side: queues jobs, watches their records, settles their promises. */
@@ -85,6 +87,7 @@ export class Submitter {
       message,
       promise,
       settled: false,
+      revision: 0,
       settle: (outcome) => {
         if (pending.settled) return;
         pending.settled = true;
@@ -121,7 +124,7 @@ export class Submitter {
   /** Opens the job's record and queues the job, unless its result is there. */
   async #enqueue(pending: Pending, text: string): Promise<void> {
     const { id, kind } = pending.message;
-    const record = await changeRecord(this.#store.jobs, id, (found) => {
+    const { answer: record, revision } = await changeRecord(this.#store.jobs, id, (found) => {
       const before = found === undefined ? undefined : readOrUndefined(id, found);
       if (before?.status === "open") return { answer: before };
       if (before?.status === "done" && !("error" in this.#readResult(pending, before))) return { answer: before };
@@ -130,7 +133,7 @@ export class Submitter {
     });
     if (record.status === "open" && !pending.settled) await this.#store.queue.put(kind, id, Buffer.from(text));
     if (pending.settled) await this.#withdraw(pending.message);
-    else this.#apply(pending, record);
+    else this.#apply(pending, record, revision);
   }
 
   #readResult(pending: Pending, record: JobRecord): { result: JobResult<unknown> } | { error: ClusterError } {
@@ -152,7 +155,9 @@ export class Submitter {
   }
 
   /** Takes what a record says of a job that is waited for. */
-  #apply(pending: Pending, record: JobRecord): void {
+  #apply(pending: Pending, record: JobRecord, revision: number): void {
+    if (revision <= pending.revision) return;
+    pending.revision = revision;
     const { kind, id, maxTries } = pending.message;
     const before = pending.record;
     this.stats.retries += Math.max(0, record.tries.length - Math.max(1, before?.tries.length ?? 1));
@@ -191,23 +196,23 @@ export class Submitter {
           if (Object.keys(pending.record?.declined ?? {}).length > 0) this.#checkDeclined(pending);
         }
       }, this.#stop.signal);
-      await jobs.watch("now", (id, entry) => this.#onChange(id, entry?.text), this.#stop.signal);
+      await jobs.watch("now", (id, entry) => this.#onChange(id, entry), this.#stop.signal);
     })();
     return this.#listening;
   }
 
-  #onChange(id: string, text: string | undefined): void {
+  #onChange(id: string, entry: RecordEntry | undefined): void {
     const pending = this.#pending.get(id);
     const reported = this.#remembered.get(id);
-    if (text === undefined || (!pending && reported === undefined)) return;
+    if (entry === undefined || (!pending && reported === undefined)) return;
     try {
-      const record = readJobRecord(id, text);
+      const record = readJobRecord(id, entry.text);
       for (const { worker } of record.conflicts.slice(pending?.record?.conflicts.length ?? reported ?? 0)) {
         this.stats.conflicts++;
         this.#report(conflictError(id, worker, record));
       }
       if (reported !== undefined) this.#remembered.set(id, record.conflicts.length);
-      if (pending) this.#apply(pending, record);
+      if (pending) this.#apply(pending, record, entry.revision);
     } catch (error) {
       this.#report(error as ClusterError);
     }

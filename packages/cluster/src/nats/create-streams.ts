@@ -1,7 +1,10 @@
+import { ClusterError } from "@cria/core";
 import {
   AckPolicy,
   type ConsumerConfig,
   DiscardPolicy,
+  JetStreamApiCodes,
+  JetStreamApiError,
   type JetStreamManager,
   RetentionPolicy,
   StorageType,
@@ -104,13 +107,22 @@ type StreamDescription = Partial<StreamConfig> & { name: string };
 
 async function ensureStream(manager: JetStreamManager, config: StreamDescription): Promise<void> {
   try {
-    await manager.streams.info(config.name);
+    const there = await manager.streams.info(config.name).catch((error) => {
+      if (error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound) return undefined;
+      throw error;
+    });
+    await (there ? manager.streams.update(config.name, config) : manager.streams.add(config));
   } catch (error) {
-    if ((error as { code?: number }).code !== 10059) throw error;
-    await manager.streams.add(config);
-    return;
+    if (!(error instanceof JetStreamApiError) || !error.message.includes("insufficient storage")) throw error;
+    throw new ClusterError("does not fit on the server", {
+      code: "cluster/storage",
+      subject: `the stream ${config.name}`,
+      expected: `${config.max_bytes} bytes of the server's storage, beside the other streams`,
+      received: error.message,
+      remedy: "raise the server's max_file_store, or lower the bus's bounds",
+      cause: error,
+    });
   }
-  await manager.streams.update(config.name, config);
 }
 
 async function ensureConsumer(

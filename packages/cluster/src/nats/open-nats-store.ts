@@ -28,6 +28,8 @@ export interface NatsStoreOptions extends NatsServers {
 }
 
 const KEY = "bus";
+/** A request that a dying server swallowed is asked again after this. */
+const REQUEST_MS = 5_000;
 const milliseconds = z.number().positive();
 const agreement = z.object({
   protocol: z.literal(PROTOCOL),
@@ -44,8 +46,8 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore
   const end = new AbortController();
   const listeners = new Set<() => void>();
   try {
-    const client = jetstream(connection, { timeout: 10_000 });
-    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: 10_000 });
+    const client = jetstream(connection, { timeout: REQUEST_MS });
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: REQUEST_MS });
     const keyValues = new Kvm(client);
     const open = async (name: string) => new NatsRecords(await keyValues.open(name), end.signal);
     const control = await open(names.control);

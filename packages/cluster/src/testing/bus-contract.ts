@@ -202,7 +202,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       expect(await result).toMatchObject({ value: { answer: 2 }, worker: "quick", tries: 2 });
       gate.open();
       await waitFor(() => expect(problems).toMatchObject([{ code: "cluster/conflict" }]));
-      expect(problems[0]!.message).toMatch(/of worker quick, which is taken[^]*another of worker slow/);
+      expect(problems[0]!.message).toMatch(/of worker quick, which is taken[\s\S]*another of worker slow/);
       expect(coordinator.stats.conflicts).toBe(1);
       expect(await coordinator.submit(rollout, { row: 1 })).toMatchObject({ worker: "quick" });
     });
