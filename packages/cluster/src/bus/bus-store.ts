@@ -1,3 +1,5 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { ClusterError } from "@cria/core";
 import type { Blobs, BusTimes, JobKindName } from "./job-bus.js";
 
 /** A message that a worker took from the queue. Unless it is acknowledged it comes back after `ackWaitMs`. */
@@ -81,4 +83,26 @@ export async function changeRecord<T>(
     const revision = await records.set(key, text, before);
     if (revision !== undefined) return { answer, revision };
   }
+}
+
+/**
+ * Asks again while the server is away. What the bus itself says is final, and so is what a role may not do.
+ * @param isOver asked after each failure: whether to give up.
+ */
+export async function persist<T>(store: BusStore, ask: () => Promise<T>, isOver: () => boolean): Promise<T> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      const final = error instanceof ClusterError || /permission/i.test(String(error));
+      if (final || store.closed.aborted || isOver()) throw error;
+      await delay(200);
+    }
+  }
+}
+
+/** For `persist`: over after so many milliseconds. */
+export function limitTo(milliseconds: number): () => boolean {
+  const end = performance.now() + milliseconds;
+  return () => performance.now() > end;
 }

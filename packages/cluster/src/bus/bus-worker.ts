@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ClusterError } from "@cria/core";
 import { z } from "zod";
-import { type BusStore, changeRecord, type Delivery } from "./bus-store.js";
+import { type BusStore, changeRecord, type Delivery, limitTo, persist } from "./bus-store.js";
 import { writePresence } from "./directory.js";
 import type { JobHandler, Worker, WorkerInfo, WorkerOptions } from "./job-bus.js";
 import {
@@ -97,14 +97,19 @@ export class BusWorker implements Worker {
   /** One slot: one job after another. Never rejects. */
   async #takeJobs(handler: JobHandler): Promise<void> {
     const { queue, closed } = this.#store;
+    let failing = false;
     while (!this.#leaving.signal.aborted && !closed.aborted) {
       try {
         const delivery = await queue.pull(handler.kind.name, this.#leaving.signal);
+        failing = false;
         if (delivery) await this.#take(handler, delivery);
       } catch (cause) {
         if (closed.aborted) return;
-        this.#report(new ClusterError("could not take a job", { ...problem(this.id, cause), code: "cluster/worker" }));
-        await delay(200);
+        // Once an outage, not once a request.
+        if (!failing)
+          this.#report(new ClusterError("cannot take jobs", { ...problem(this.id, cause), code: "cluster/worker" }));
+        failing = true;
+        await delay(500);
       }
     }
   }
@@ -266,17 +271,8 @@ export class BusWorker implements Worker {
     }
   }
 
-  /** Tries again while the server is away. Errors of ours are final. */
-  async #persist<T>(write: () => Promise<T>): Promise<T> {
-    const end = performance.now() + 4 * this.#store.times.ackWaitMs;
-    for (;;) {
-      try {
-        return await write();
-      } catch (error) {
-        if (error instanceof ClusterError || this.#store.closed.aborted || performance.now() > end) throw error;
-        await delay(200);
-      }
-    }
+  #persist<T>(write: () => Promise<T>): Promise<T> {
+    return persist(this.#store, write, limitTo(4 * this.#store.times.ackWaitMs));
   }
 }
 

@@ -1,3 +1,4 @@
+import type { ClusterError } from "@cria/core";
 import { z } from "zod";
 import type { BusStore } from "./bus-store.js";
 import { jobKindNames, PROTOCOL, type WorkerInfo } from "./job-bus.js";
@@ -24,14 +25,14 @@ export const writePresence = (info: WorkerInfo): string => JSON.stringify({ prot
 /** Who is there, by what workers write about themselves and when that was heard here: clocks of others are not asked. */
 export class Directory {
   readonly #store: BusStore;
-  readonly #report: (problem: Error) => void;
+  readonly #report: (problem: ClusterError) => void;
   readonly #seen = new Map<string, { info: WorkerInfo; at: number }>();
   readonly #listeners = new Set<() => void>();
   #ready?: Promise<void>;
 
-  constructor(store: BusStore, report: (problem: Error) => void) {
+  constructor(store: BusStore, report: (problem: ClusterError) => void) {
     this.#store = store;
-    this.#report = report as (problem: Error) => void;
+    this.#report = report;
   }
 
   async list(): Promise<WorkerInfo[]> {
@@ -51,16 +52,19 @@ export class Directory {
   }
 
   #start(): Promise<void> {
-    this.#ready ??= this.#follow();
+    this.#ready ??= this.#follow().catch((error) => {
+      this.#ready = undefined;
+      throw error;
+    });
     return this.#ready;
   }
 
   async #follow(): Promise<void> {
     const { workers, closed, times } = this.#store;
+    await workers.watch("all", (key, entry) => this.#onChange(key, entry?.text), closed);
     const timer = setInterval(() => this.#dropSilent(), times.presenceMs / 4);
     timer.unref();
     closed.addEventListener("abort", () => clearInterval(timer), { once: true });
-    await workers.watch("all", (key, entry) => this.#onChange(key, entry?.text), closed);
   }
 
   #onChange(key: string, text: string | undefined): void {
@@ -72,7 +76,7 @@ export class Directory {
         this.#seen.set(key, { info: info as WorkerInfo, at: performance.now() });
       } catch (problem) {
         this.#seen.delete(key);
-        this.#report(problem as Error);
+        this.#report(problem as ClusterError);
       }
     }
     this.#tell();

@@ -1,4 +1,5 @@
-import type { BusStore } from "./bus-store.js";
+import { setTimeout as delay } from "node:timers/promises";
+import { type BusStore, limitTo, persist } from "./bus-store.js";
 import { BusWorker } from "./bus-worker.js";
 import { Directory } from "./directory.js";
 import type { BusOptions, JobBus } from "./job-bus.js";
@@ -6,12 +7,18 @@ import { acquireLease, type HeldLease } from "./lease.js";
 import { publishPolicy, readPolicy, watchPolicy } from "./policy-pointer.js";
 import { Submitter } from "./submitter.js";
 
+/** How long calls wait for a server that is away, and `close` for what ends well. */
+const AWAY_MS = 120_000;
+const CLOSE_MS = 10_000;
+
 /** A bus over a store: everything but how messages, records and blobs are kept. */
 export function openBus(store: BusStore, { maxOutstanding = 1024, onProblem = () => {} }: BusOptions = {}): JobBus {
-  const directory = new Directory(store, onProblem as (problem: Error) => void);
+  const directory = new Directory(store, onProblem);
   const submitter = new Submitter(store, directory, { maxOutstanding, onProblem });
   const workers = new Set<BusWorker>();
   const leases = new Set<HeldLease>();
+
+  const ask = <T>(call: () => Promise<T>) => persist(store, call, limitTo(AWAY_MS));
 
   return {
     submit: (kind, payload, options) => submitter.submit(kind, payload, options),
@@ -21,13 +28,22 @@ export function openBus(store: BusStore, { maxOutstanding = 1024, onProblem = ()
       workers.add(worker);
       return worker;
     },
-    blobs: store.blobs,
-    readPolicy: () => readPolicy(store),
-    publishPolicy: (policy, seen) => publishPolicy(store, policy, seen),
+    blobs: {
+      put: (bytes) => ask(() => store.blobs.put(bytes)),
+      get: (sha) => ask(() => store.blobs.get(sha)),
+      has: (sha) => ask(() => store.blobs.has(sha)),
+      delete: (sha) => ask(() => store.blobs.delete(sha)),
+    },
+    readPolicy: () => ask(() => readPolicy(store)),
+    publishPolicy: (policy, seen) => ask(() => publishPolicy(store, policy, seen)),
     watchPolicy: (onPolicy, signal) => watchPolicy(store, onPolicy, signal, onProblem),
     listWorkers: () => directory.list(),
     async watchWorkers(onWorkers, signal) {
-      const tell = () => void directory.list().then((list) => signal.aborted || onWorkers(list));
+      const tell = () =>
+        void directory.list().then(
+          (list) => signal.aborted || onWorkers(list),
+          () => {},
+        );
       await directory.watch(tell, signal);
       tell();
     },
@@ -39,9 +55,12 @@ export function openBus(store: BusStore, { maxOutstanding = 1024, onProblem = ()
     },
     stats: submitter.stats,
     async close() {
-      await submitter.close();
-      await Promise.all([...workers].map((worker) => worker.close()));
-      await Promise.all([...leases].map((lease) => lease.release()));
+      const leave = async () => {
+        await submitter.close();
+        await Promise.all([...workers].map((worker) => worker.close()));
+        await Promise.all([...leases].map((lease) => lease.release()));
+      };
+      await Promise.race([leave(), delay(CLOSE_MS, undefined, { ref: false })]);
       await store.close();
     },
   };

@@ -34,6 +34,9 @@ export async function publishPolicy(
   const revision = await store.control.set(KEY, JSON.stringify(checked), seen?.revision ?? 0);
   if (revision !== undefined) return { version, adapter, revision };
   const newest = await readPolicy(store);
+  // An answer that was lost on the way hides that the pointer is ours.
+  const { revision: before = 0 } = seen ?? {};
+  if (newest && newest.revision > before && newest.version === version && newest.adapter === adapter) return newest;
   throw new ClusterError("was replaced by another coordinator", {
     code: "cluster/stale-policy",
     subject: "the policy",

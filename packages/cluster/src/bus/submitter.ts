@@ -1,6 +1,6 @@
 import { ClusterError } from "@cria/core";
 import { z } from "zod";
-import { type BusStore, changeRecord, type RecordEntry } from "./bus-store.js";
+import { type BusStore, changeRecord, persist, type RecordEntry } from "./bus-store.js";
 import type { Directory } from "./directory.js";
 import type { BusOptions, BusStats, JobKind, JobKindName, JobResult, SubmitOptions } from "./job-bus.js";
 import { PROTOCOL } from "./job-bus.js";
@@ -27,6 +27,7 @@ interface Pending {
   promise: Promise<JobResult<unknown>>;
   settle(outcome: { result: JobResult<unknown> } | { error: unknown }): void;
   settled: boolean;
+  withdrawn?: Promise<void>;
   record?: JobRecord;
   /** That of `record`; what is older says nothing new. */
   revision: number;
@@ -101,7 +102,7 @@ export class Submitter {
         } else {
           this.stats.failed++;
           reject(outcome.error);
-          this.#withdraw(message).catch((cause) => this.#report(withdrawError(message, cause)));
+          pending.withdrawn = this.#withdraw(message).catch((cause) => this.#report(withdrawError(message, cause)));
         }
       },
     };
@@ -117,8 +118,9 @@ export class Submitter {
     if (!(await this.#slots.take(settled.signal))) return;
     const release = () => this.#slots.release();
     pending.promise.then(release, release);
-    await this.#listen();
-    await this.#enqueue(pending, text);
+    const isOver = () => pending.settled;
+    await persist(this.#store, () => this.#listen(), isOver);
+    await persist(this.#store, () => this.#enqueue(pending, text), isOver);
   }
 
   /** Opens the job's record and queues the job, unless its result is there. */
@@ -184,21 +186,25 @@ export class Submitter {
 
   /** Begins to watch, once. Changes that a lost connection hid are found by looking at each outstanding job again. */
   #listen(): Promise<void> {
-    this.#listening ??= (async () => {
-      const { jobs, onReconnect, times } = this.#store;
-      const sweep = () => void this.#sweep().catch(() => {});
-      onReconnect.call(this.#store, sweep);
-      const timer = setInterval(sweep, times.ackWaitMs);
-      timer.unref();
-      this.#stop.signal.addEventListener("abort", () => clearInterval(timer));
-      await this.#directory.watch(() => {
-        for (const pending of this.#pending.values()) {
-          if (Object.keys(pending.record?.declined ?? {}).length > 0) this.#checkDeclined(pending);
-        }
-      }, this.#stop.signal);
-      await jobs.watch("now", (id, entry) => this.#onChange(id, entry), this.#stop.signal);
-    })();
+    this.#listening ??= this.#begin().catch((error) => {
+      this.#listening = undefined;
+      throw error;
+    });
     return this.#listening;
+  }
+
+  async #begin(): Promise<void> {
+    await this.#directory.watch(() => {
+      for (const pending of this.#pending.values()) {
+        if (Object.keys(pending.record?.declined ?? {}).length > 0) this.#checkDeclined(pending);
+      }
+    }, this.#stop.signal);
+    await this.#store.jobs.watch("now", (id, entry) => this.#onChange(id, entry), this.#stop.signal);
+    const sweep = () => void this.#sweep().catch(() => {});
+    this.#store.onReconnect(sweep);
+    const timer = setInterval(sweep, this.#store.times.ackWaitMs);
+    timer.unref();
+    this.#stop.signal.addEventListener("abort", () => clearInterval(timer), { once: true });
   }
 
   #onChange(id: string, entry: RecordEntry | undefined): void {
@@ -247,7 +253,7 @@ export class Submitter {
     this.#stop.abort();
     const open = [...this.#pending.values()];
     for (const pending of open) pending.settle({ error: closedError(pending.message.kind) });
-    await Promise.allSettled(open.map(({ message }) => this.#withdraw(message)));
+    await Promise.all(open.map(({ withdrawn }) => withdrawn));
   }
 }
 

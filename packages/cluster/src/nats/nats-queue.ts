@@ -58,9 +58,9 @@ export class NatsQueue implements JobQueue {
       for await (const message of pull) {
         return {
           data: message.data,
-          ack: () => message.ack(),
-          retry: (delayMs) => message.nak(delayMs),
-          working: () => message.working(),
+          ack: () => quietly(() => message.ack()),
+          retry: (delayMs) => quietly(() => message.nak(delayMs)),
+          working: () => quietly(() => message.working()),
         };
       }
       return undefined;
@@ -83,4 +83,11 @@ export class NatsQueue implements JobQueue {
     this.#consumers.set(kind, opened);
     return opened;
   }
+}
+
+/** On a closed connection nothing can be said: the job will be given to another. */
+function quietly(say: () => void): void {
+  try {
+    say();
+  } catch {}
 }

@@ -86,6 +86,6 @@ export class NatsRecords implements Records {
   async #isEmpty(changes: unknown, include: "all" | "now"): Promise<boolean> {
     if (include === "now") return true;
     const { _data } = changes as { _data?: { info(cached: boolean): Promise<{ num_pending: number }> } };
-    return (await _data?.info(true))?.num_pending === 0;
+    return ((await _data?.info(true))?.num_pending ?? 0) === 0;
   }
 }

@@ -46,9 +46,13 @@ describeWithNats("a server that is killed and started again", () => {
     await vi.waitFor(() => expect(begun).toHaveLength(2), { timeout: 20_000 });
     await server.kill();
     release();
+    const during = coordinator.submit(rollout, { row: 5 });
+    const blob = coordinator.blobs.put(new Uint8Array(1000));
     await server.start();
+    expect((await during).value.answer).toBe(10);
+    expect(await coordinator.blobs.has(await blob)).toBe(true);
     expect((await Promise.all(results)).map(({ value }) => value.answer)).toEqual([2, 4, 6, 8]);
-    expect(begun.sort()).toEqual([1, 2, 3, 4]);
+    expect(begun.sort()).toEqual([1, 2, 3, 4, 5]);
     await coordinator.publishPolicy({ version: 1, adapter: null }, policy);
     await vi.waitFor(() => expect(seen.at(-1)).toBe(1), { timeout: 20_000 });
     expect(uncaught).not.toHaveBeenCalled();
