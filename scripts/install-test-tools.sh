@@ -10,6 +10,7 @@ clang-format-19 clang-format-19
 clang-tidy-19 clang-tidy-19
 aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 objdump binutils
+nats-server nats-server
 "
 missing=()
 while read -r program package; do

@@ -12,12 +12,13 @@ describe("a bus in this process", () => {
     };
   });
 
-  it("does 2,000 jobs in far less time than one rollout takes each", async () => {
+  it("does thousands of jobs, more than may be outstanding", async () => {
     const bus = openLocalBus();
     await join(bus, "here", double, 8);
-    const start = performance.now();
-    await Promise.all(Array.from({ length: 2_000 }, (_, row) => bus.submit(rollout, { row })));
-    expect((performance.now() - start) / 2_000).toBeLessThan(5);
+    const rows = Array.from({ length: 2_000 }, (_, row) => row);
+    const results = await Promise.all(rows.map((row) => bus.submit(rollout, { row })));
+    expect(results.map(({ value }) => value.answer)).toEqual(rows.map((row) => 2 * row));
+    expect(bus.stats).toMatchObject({ done: 2_000, retries: 0, outstanding: 0 });
     await bus.close();
   });
 

@@ -30,6 +30,13 @@ export function connectLocally(hub: LocalHub): BusStore {
   const checkOpen = () => {
     if (closed.aborted) throw new ClusterError("is closed", { code: "cluster/closed", subject: "the local bus" });
   };
+  // One signal for both, made once for each that asks: pulls come by the thousand.
+  const combined = new WeakMap<AbortSignal, AbortSignal>();
+  const orClosed = (signal: AbortSignal): AbortSignal => {
+    const known = combined.get(signal) ?? AbortSignal.any([signal, closed]);
+    combined.set(signal, known);
+    return known;
+  };
   const connectRecords = (records: LocalRecords): Records => ({
     async get(key) {
       checkOpen();
@@ -45,7 +52,7 @@ export function connectLocally(hub: LocalHub): BusStore {
     },
     async watch(from, onChange, signal) {
       checkOpen();
-      return records.watch(from, onChange, AbortSignal.any([signal, closed]));
+      return records.watch(from, onChange, orClosed(signal));
     },
   });
   const queue: JobQueue = {
@@ -59,7 +66,7 @@ export function connectLocally(hub: LocalHub): BusStore {
     },
     async pull(kind, signal) {
       checkOpen();
-      const delivery = await hub.queue.pull(kind, AbortSignal.any([signal, closed]));
+      const delivery = await hub.queue.pull(kind, orClosed(signal));
       if (!delivery) return undefined;
       const alive = (say: () => void) => () => void (closed.aborted || say());
       return {
