@@ -1,9 +1,9 @@
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Objm } from "@nats-io/obj";
 import { connect } from "@nats-io/transport-node";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import type { BusTimes } from "../bus/job-bus.js";
-import { describeBus, quickTimes } from "../testing/bus-contract.js";
+import { describeBus, quickTimes, rollout } from "../testing/bus-contract.js";
 import { smallBounds as bounds, describeWithNats, NatsServer } from "../testing/nats-server.js";
 import { openNatsBus } from "./open-nats-bus.js";
 import { openNatsStore } from "./open-nats-store.js";
@@ -63,15 +63,36 @@ describeWithNats("a bus over NATS", () => {
     await expect(large).rejects.toMatchObject({ code: "cluster/storage", subject: "the stream OBJ_large-blobs" });
   });
 
+  it("keeps the times of its first coordinator", async () => {
+    const first = await openNatsStore({ ...options("agreed"), role: "coordinator" });
+    const times = { ...quickTimes, ackWaitMs: 9_000 };
+    const second = await openNatsStore({ ...options("agreed", times), role: "coordinator" });
+    expect(second.times).toEqual(quickTimes);
+    await Promise.all([first.close(), second.close()]);
+  });
+
+  it("says that its queue is full", async () => {
+    const bus = await openNatsBus({ ...options("full"), role: "coordinator", bounds: { ...bounds, jobBytes: 2_000 } });
+    const rows = Array.from({ length: 20 }, (_, row) => row);
+    const results = Promise.allSettled(rows.map((row) => bus.submit(rollout, { row })));
+    await vi.waitFor(() => expect(bus.stats.failed).toBeGreaterThan(5), { timeout: 20_000 });
+    expect(bus.stats.outstanding).toBeGreaterThan(1);
+    await bus.close();
+    const codes = new Set((await results).map((each) => (each as PromiseRejectedResult).reason.code));
+    expect([...codes].sort()).toEqual(["cluster/closed", "cluster/queue-full"]);
+  });
+
   it("refuses a bus of another version, and names both", async () => {
     const store = await openNatsStore({ ...options("newer"), role: "coordinator" });
     await store.control.set("bus", JSON.stringify({ protocol: 2 }));
-    const older = openNatsBus({ ...options("newer"), role: "worker" });
-    await expect(older).rejects.toMatchObject({
-      code: "cluster/protocol",
-      expected: "protocol 1",
-      received: "protocol 2",
-    });
+    for (const role of ["worker", "coordinator"] as const) {
+      const older = openNatsBus({ ...options("newer"), role });
+      await expect(older).rejects.toMatchObject({
+        code: "cluster/protocol",
+        expected: "protocol 1",
+        received: "protocol 2",
+      });
+    }
     await store.close();
   });
 });

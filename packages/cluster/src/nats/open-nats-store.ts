@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ClusterError } from "@cria/core";
-import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { JetStreamApiCodes, JetStreamApiError, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { Objm } from "@nats-io/obj";
 import { z } from "zod";
@@ -21,7 +21,7 @@ export interface NatsStoreOptions extends NatsServers {
   prefix?: string;
   /** Milliseconds that a worker waits for a coordinator to create the streams. Default: 60,000. */
   waitMs?: number;
-  /** Given by coordinators; the first one's hold. */
+  /** Given by coordinators; those of the first hold as long as the bus is kept on the server. */
   times?: Partial<BusTimes>;
   /** Given by coordinators. */
   bounds?: Partial<NatsBounds>;
@@ -53,11 +53,13 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore
     const control = await open(names.control);
 
     if (role === "coordinator") {
-      const times = { ...defaultTimes, ...options.times };
+      const there = await control.get(KEY).catch(ignoreMissingStream);
+      const agreed = there && readMessage(`the bus ${prefix}`, agreement, there.text);
+      const times = agreed?.times ?? { ...defaultTimes, ...options.times };
       const bounds = { ...defaultBounds, ...options.bounds };
       await createStreams(manager, names, times, bounds);
       const text = JSON.stringify({ protocol: PROTOCOL, times, oneBlobBytes: bounds.oneBlobBytes });
-      await control.set(KEY, text, 0);
+      if (!agreed) await control.set(KEY, text, 0);
     }
     const { times, oneBlobBytes } = await readAgreement(control, prefix, role === "coordinator" ? 0 : waitMs);
     const queue = new NatsQueue(client, manager, names);
@@ -115,6 +117,10 @@ async function readAgreement(control: NatsRecords, prefix: string, waitMs: numbe
     }
     await delay(Math.min(500, waitMs));
   }
+}
+
+function ignoreMissingStream(error: unknown): undefined {
+  if (!(error instanceof JetStreamApiError) || error.code !== JetStreamApiCodes.StreamNotFound) throw error;
 }
 
 const prefixError = (prefix: string) =>

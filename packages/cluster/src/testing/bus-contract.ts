@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import type { BusStore } from "../bus/bus-store.js";
 import type { BusOptions, BusTimes, JobBus, JobHandler, JobKind, PublishedPolicy } from "../bus/job-bus.js";
-import { jobId } from "../bus/job-record.js";
+import { hashText, jobId, toCanonicalJson } from "../bus/job-record.js";
 import { openBus } from "../bus/open-bus.js";
 
 /** How a kind of bus is tried: one world of machines a test. */
@@ -254,6 +254,28 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       const error = await failure(coordinator.submit(rollout, { row: 1 }, { maxTries: 1 }));
       expect(error).toMatchObject({ code: "cluster/given-up" });
       expect(error.received).toContain("an invalid value");
+    });
+
+    it("are not believed: a result with an invalid value or another hash is refused, and replaced by the next", async () => {
+      const { store } = await connect();
+      const id = jobId("rollout", { row: 1 });
+      const stored = (value: unknown, hash: string) => {
+        const result = { value, meta: null, hash, worker: "liar" };
+        return JSON.stringify({ protocol: 1, status: "done", tries: [], declined: {}, conflicts: [], result });
+      };
+      for (const text of [
+        stored({ answer: "two" }, hashText(toCanonicalJson({ answer: "two" }))),
+        stored({ answer: 3 }, hashText(toCanonicalJson({ answer: 2 }))),
+      ]) {
+        const result = failure(coordinator.submit(rollout, { row: 1 }));
+        await waitFor(async () => expect((await store.jobs.get(id))?.text).toContain('"open"'));
+        await store.jobs.set(id, text);
+        const error = await result;
+        expect(error).toMatchObject({ code: "cluster/invalid-result" });
+        expect(error.received).toContain("liar");
+      }
+      await join((await connect()).bus, "honest", double);
+      expect(await coordinator.submit(rollout, { row: 1 })).toMatchObject({ value: { answer: 2 }, worker: "honest" });
     });
 
     it("of another version of the protocol are left alone, and both versions named", async () => {
