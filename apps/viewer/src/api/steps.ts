@@ -48,7 +48,7 @@ export type GroupSort = "order" | "reward" | "spread" | "advantage" | "length" |
  */
 export interface GroupPage {
   groups: GroupEntry[];
-  /** Lines (of conversations) that filter and search select; null: all. */
+  /** Lines (of the page's conversations) that filter and search select; null: all. */
   selected: number[] | null;
   matchedGroups: number;
   matched: number;

@@ -8,7 +8,7 @@ import { scanLines } from "../index/scan-lines.js";
 import { ToolStatistics } from "./tool-statistics.js";
 
 /** Dumps whose counts are kept, those of which were asked for last. */
-const MOST_KEPT = 500;
+const MOST_KEPT = 5000;
 
 /** What tools did in the conversations of dumps: each dump is read once, and again when it has changed. */
 export class Environments {

@@ -60,6 +60,7 @@ describe("the index of a dump", () => {
       groups: [
         {
           uid: "a/0",
+          prompt: expect.stringMatching(/^[0-9a-f]{16}$/),
           place: "train.jsonl, line 1",
           dataSource: "sums",
           title: "What is 1 + 1?",

@@ -133,6 +133,8 @@ describe("the viewer's server", () => {
       ["train.jsonl, line 0", 2],
       ["val.jsonl, line 0", 1],
     ]);
+    // Groups lead to it.
+    expect(page.groups[0]!.prompt).toBe(prompts[0]!.id);
     const prompt = await get<PromptDetail>(`runs/p~e/prompts/${prompts[0]!.id}`);
     expect(prompt.appearances).toMatchObject([
       {
