@@ -11,6 +11,7 @@ clang-tidy-19 clang-tidy-19
 aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 objdump binutils
 chromium chromium
+nats-server nats-server
 "
 missing=()
 while read -r program package; do

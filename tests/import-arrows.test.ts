@@ -25,6 +25,7 @@ const arrows: Record<string, string[]> = {
     "@cria/algorithms",
     "@cria/rollout",
   ],
+  "packages/cluster": ["@cria/core", "@cria/rollout", "@cria/trainer"],
   "apps/trainer": [
     "@cria/core",
     "@cria/hub",
@@ -104,6 +105,7 @@ const floors = [
   "index",
   "testing",
   "sft",
+  "replay",
   "rescore",
   "run",
   "validation",

@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { defineConfig } from "tsup";
 import { writeReferenceFiles } from "../../packages/trainer/src/config/reference/reference-files.js";
@@ -22,5 +22,8 @@ export default defineConfig(() => {
   writeReferenceFiles(".");
   const builds = publishedBuild({ index: "src/index.ts" }, { programs: { cli: "src/cli.ts" } });
   for (const path of ASSETS) copyAsset(path);
+  // The viewer's web app, which its own build makes first.
+  const viewer = join("..", "viewer", "dist");
+  if (existsSync(viewer)) cpSync(viewer, join("dist", "viewer"), { recursive: true });
   return builds;
 });

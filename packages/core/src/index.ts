@@ -1,4 +1,5 @@
 export { describeIssue, describeSchema, findSchema, formatValue, withoutLibraryTexts } from "./describe-schema.js";
+export { ClusterError } from "./errors/cluster-error.js";
 export { ConfigError } from "./errors/config-error.js";
 export { CriaError, type ErrorDetails } from "./errors/cria-error.js";
 export { DataError } from "./errors/data-error.js";

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { TinyModels } from "@cria/engine/testing";
 import { type Finding, RunLock } from "@cria/trainer";
 import { writeTinyRun } from "@cria/trainer/testing";
-import type { RunSummary } from "@cria/viewer/api";
 import { runCommand as runCitty } from "citty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { removeRun } from "../manage/remove-run.js";
@@ -109,8 +108,8 @@ describe("cria runs", () => {
     expect(await run("runs", folder)).toBe(0);
     expect(output.stdout).toMatch(/cria\/default +ended +4\/4 .*▁▁▁▁/);
     expect(await run("runs", folder, "--json")).toBe(0);
-    expect(JSON.parse(output.stdout) as RunSummary[]).toMatchObject([
-      { path: trained, status: "ended", step: 4, total: 4 },
+    expect(JSON.parse(output.stdout)).toMatchObject([
+      { path: trained, status: "ended", step: 4, total: 4, updated_at: expect.any(Number) },
     ]);
     const empty = join(work, "nothing");
     mkdirSync(empty);

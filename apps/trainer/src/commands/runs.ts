@@ -1,5 +1,6 @@
 import { ConfigError } from "@cria/core";
 import { checkTrainPaths } from "@cria/trainer";
+import type { RunSummary } from "@cria/viewer/api";
 import { defineCommand } from "citty";
 import { compareRuns, drawComparison } from "../manage/compare-runs.js";
 import { drawRuns } from "../manage/draw-runs.js";
@@ -33,7 +34,7 @@ export const runsNotes = `EXAMPLES
 const actions: Record<string, (paths: string[], given: Given, signal: AbortSignal) => Promise<void>> = {
   async compare(paths, { json }) {
     const comparison = await compareRuns(takePaths("compare", paths, 2) as [string, string]);
-    if (json) console.log(JSON.stringify(comparison));
+    if (json) console.log(JSON.stringify({ ...comparison, runs: comparison.runs.map(describeRun) }));
     else console.log(drawComparison(comparison, findWidth()).join("\n"));
   },
   async resume(paths, { json }, signal) {
@@ -71,9 +72,14 @@ export const runsCommand = defineCommand({
 async function list(folders: string[] | undefined, json: boolean): Promise<void> {
   const runs = await Promise.all((await findRuns(folders)).map((run) => readRun(run)));
   runs.sort((a, b) => (b.updatedAt ?? 0) - (a.updatedAt ?? 0));
-  if (json) console.log(JSON.stringify(runs));
+  if (json) console.log(JSON.stringify(runs.map(describeRun)));
   else if (runs.length === 0) console.log(`no runs in ${(folders ?? ["runs"]).join(", ")}: cria train makes them`);
   else console.log(drawRuns(runs, findWidth()).join("\n"));
+}
+
+/** For programs: as keys are written in files. */
+function describeRun({ startedAt, updatedAt, ...same }: RunSummary): object {
+  return { ...same, started_at: startedAt, updated_at: updatedAt };
 }
 
 function takePaths(action: string, paths: readonly string[], count: number): readonly string[] {

@@ -30,5 +30,7 @@ export const watchCommand = defineCommand({
       const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true && !given.json;
       if (isTerminal) await watchOnScreen(folder, { input: process.stdin, output: process.stdout, signal });
       else await watchAsLines(folder, (line) => console.log(line), { json: given.json === true, signal });
+      // So that the exit code says what ended it.
+      signal.throwIfAborted();
     }),
 });

@@ -41,7 +41,9 @@ export async function printTraining(result: TrainResult, { config, dumped }: Pri
   }
   const summary = dumped ? await readRun(path) : null;
   if (summary && summary.curve.length > 1) console.log(`${pc.bold("in training")}: ${drawSparkline(summary.curve)}`);
-  if (problems[0]) console.log(describeProblem(problems[0], dumped ? path : null, findWidth()));
+  const [gravest, ...others] = problems;
+  if (gravest) console.log(describeProblem(gravest, dumped ? path : null, findWidth()));
+  if (others.length > 0 && dumped) console.log(pc.dim(`${others.length} more: cria coach ${quoteWord(path)}`));
   const step = metrics["training/global_step"] ?? null;
   const worst = dumped && step !== null ? await findWorstFailure(path, step) : null;
   if (worst) console.log(wrapText(`${pc.bold("worst of the last step")}: ${worst.text}`, findWidth())[0]);

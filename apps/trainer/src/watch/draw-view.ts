@@ -42,10 +42,10 @@ function drawHead({ summary, live }: RunView, width: number): string[] {
   const facts = live
     ? [
         live.phase,
+        `ETA ${live.eta === null ? "?" : formatSeconds(live.eta)}`,
         `${formatCount(live.tokensPerSecond)} tok/s`,
         `${live.conversations.done}/${live.conversations.total} conversations`,
         ...(live.conversations.waitingForTools > 0 ? [`${live.conversations.waitingForTools} wait for tools`] : []),
-        `ETA ${live.eta === null ? "?" : formatSeconds(live.eta)}`,
       ]
     : [status, ...(trouble === null ? [] : [pc.red(makePrintableLine(trouble))])];
   const success = `success ${before?.toFixed(3) ?? "?"} → ${after?.toFixed(3) ?? "?"}`;

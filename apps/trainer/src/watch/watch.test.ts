@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { stripVTControlCharacters } from "node:util";
+import type { LiveState } from "@cria/viewer/api";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { drawView, panes } from "./draw-view.js";
 import { ViewReader } from "./read-view.js";
@@ -200,4 +201,25 @@ describe("cria watch without a terminal", () => {
     await watchAsLines(folder, (line) => lines.push(line), { json: true, signal });
     expect(lines.map((line) => JSON.parse(line)["training/global_step"])).toEqual([1, 2, 3]);
   });
+});
+
+it("a run that is running has its phase, speed, conversations and the time that is left", async () => {
+  const folder = writeRun(5);
+  const live: LiveState = {
+    at: Date.now(),
+    process: process.pid,
+    step: 6,
+    total: 9,
+    phase: "rollout",
+    conversations: { done: 3, generating: 4, waitingForTools: 5, total: 12 },
+    tokensPerSecond: 1234,
+    seconds: { rollout: 1, scoring: 0, training: 0, validation: 0, other: 0 },
+    waitingForTools: 0,
+    eta: 75,
+  };
+  const view = { ...(await new ViewReader(folder).refresh()), live };
+  const [, line] = drawView(view, { width: 100, height: 24, pane: "overview", scroll: 0 }).map(
+    stripVTControlCharacters,
+  );
+  expect(line).toContain("rollout · ETA 1m15s · 1.2k tok/s · 3/12 conversations · 5 wait for tools");
 });

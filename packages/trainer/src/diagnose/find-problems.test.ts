@@ -8,9 +8,9 @@ import type { StepMetrics } from "../step-metrics.js";
 import { findProblems } from "./find-problems.js";
 import { describeRules, rules } from "./rules.js";
 
-const folder = join(import.meta.dirname, "..", "..", "fixtures", "runs");
+const folder = join(import.meta.dirname, "..", "..", "fixtures", "recorded-runs");
 
-/** What fixtures/runs/record-runs.mjs wrote: a list, or a value that never changes, by metric. */
+/** What fixtures/recorded-runs/record-runs.mjs wrote: a list, or a value that never changes, by metric. */
 interface RecordedRun {
   config: unknown;
   lines: number;
@@ -196,6 +196,10 @@ describe("runs without a learning signal", () => {
     expect(findProblems([...makeRun({}, 3), silent(4, learning), silent(5, learning)], options)).toEqual([]);
     const { "critic/rewards/frac_zero_std": _, ...alone } = silent(1, learning);
     expect(findProblems(Array(5).fill(alone), options)).toEqual([]);
+  });
+
+  it("have only been judged again, perhaps", () => {
+    expect(findProblems(makeRun({ "rescore/changed_ratio": 0 }), options)).toEqual([]);
   });
 
   it("have learned all there is, perhaps", () => {

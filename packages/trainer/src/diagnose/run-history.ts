@@ -31,7 +31,8 @@ export class RunHistory {
     private readonly lines: readonly StepMetrics[],
     readonly context: RunContext,
   ) {
-    this.steps = lines.filter((metrics) => "rollout/kept" in metrics);
+    // A run of cria rescore is judged anew and learns nothing, which is no fault of it.
+    this.steps = lines.filter((metrics) => "rollout/kept" in metrics && !("rescore/changed_ratio" in metrics));
     this.recent = this.steps.slice(-WINDOW);
     this.first = this.steps.slice(0, WINDOW);
     this.silence = this.describeSilence();

@@ -61,6 +61,6 @@ export function findRow(
     subject: nameLine(line),
     expected: `row ${line.place ?? line.uid}`,
     received: row ? "a row of that name with another question or answer" : "no such row",
-    remedy: "put the data back; a run that a program trained is opened by it: openReplay(folder, { task, valRows })",
+    remedy: "put the data back; a run that a program trained is opened by it: openReplay(folder, { train: options })",
   });
 }

@@ -1,21 +1,20 @@
 import { resolve } from "node:path";
-import type { DatasetRow } from "@cria/rollout";
 import { checkConfig } from "../config/check-config.js";
 import { resolveAllPaths } from "../config/paths.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import type { Report } from "../events.js";
 import { readRun, type SavedRun } from "../rescore/read-run.js";
+import { makeConfig } from "../run/make-config.js";
 import { openSession, type SessionOptions } from "../run/session.js";
+import { loadHeldOut, makeAgentTask } from "../run/train.js";
+import type { TrainOptions } from "../run/train-options.js";
 import { checkModel } from "./check-run.js";
 import { Replay } from "./replay.js";
 import { RunWeights } from "./run-weights.js";
 
 export interface OpenReplayOptions {
-  /** What the program that trained the run gave in memory: its task, and its held-out rows. */
-  task?: SessionOptions["task"];
-  valRows?: readonly DatasetRow[];
-  /** A ready engine instead of the run's model, for tests. */
-  engine?: SessionOptions["engine"];
+  /** What the program gave to `train`, where it trained the run with values in memory: task, held-out rows, loss. */
+  train?: TrainOptions;
   report?: Report;
   signal?: AbortSignal;
 }
@@ -26,14 +25,22 @@ export interface OpenReplayOptions {
  * @param path the run folder.
  * @throws DataError when it is none; ConfigError "replay/..." for a run that cannot be replayed; what opening a session throws.
  */
-export async function openReplay(path: string, options: OpenReplayOptions = {}): Promise<Replay> {
+export async function openReplay(path: string, { train, report, signal }: OpenReplayOptions = {}): Promise<Replay> {
   const run = readRun(path);
   const config = makeReplayConfig(run);
   await checkModel(config, run.origin);
-  const { report, ...given } = options;
-  const open = () => openSession(config, run.configFolder, { ...given, report });
+  const open = async () => {
+    const inMemory = train && (await readInMemory(train, config, run.configFolder));
+    return openSession(config, run.configFolder, { ...inMemory, report, signal });
+  };
   const weights = await RunWeights.open(resolve(path), open, report);
   return new Replay({ path, config, origin: run.origin, weights });
+}
+
+async function readInMemory(given: TrainOptions, config: TrainConfig, folder: string): Promise<SessionOptions> {
+  const options = makeAgentTask(given);
+  const { registries, findsToolFormat } = makeConfig(options);
+  return { task: options.task, valRows: await loadHeldOut(options, config, folder), registries, findsToolFormat };
 }
 
 /**

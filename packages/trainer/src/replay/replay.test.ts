@@ -3,12 +3,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type DumpLine, readDump } from "@cria/rollout";
+import { tool } from "@cria/tools";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
 import { loadConfig } from "../config/load-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import type { RunEvent } from "../events.js";
 import { openSession } from "../run/session.js";
+import { train } from "../run/train.js";
+import type { TrainOptions } from "../run/train-options.js";
 import { trainSession } from "../run/train-session.js";
+import { defineTask } from "../task/task.js";
 import { openReplay } from "./open-replay.js";
 import type { Replay } from "./replay.js";
 
@@ -20,7 +25,7 @@ const events: RunEvent[] = [];
 let replay: Replay;
 
 /** A run of the demo's kind, stopped after its third step and resumed. */
-async function train(stopAfter: number): Promise<void> {
+async function trainUntil(stopAfter: number): Promise<void> {
   const overrides = [
     "data.train_batch_size=4",
     "data.val_max_samples=6",
@@ -63,8 +68,8 @@ function copyRun(name: string, file: string, change: (json: any) => void): strin
 const takeNotices = () => events.splice(0).flatMap((event) => (event.type === "notice" ? event.text : []));
 
 beforeAll(async () => {
-  await train(3);
-  await train(STEPS);
+  await trainUntil(3);
+  await trainUntil(STEPS);
   replay = await openReplay(path, { report: (event) => events.push(event) });
 }, 60_000);
 afterAll(async () => {
@@ -273,4 +278,41 @@ describe("a replay is refused", () => {
     });
     await expect(openReplay(gone)).rejects.toMatchObject({ code: "replay/no-model" });
   });
+});
+
+it("of a run that a program trained takes what the program gave", async () => {
+  const add = tool({
+    name: "calculator",
+    description: "Computes.",
+    inputSchema: z.object({ expression: z.string() }),
+    execute: ({ expression }) => String(expression.split("+").reduce((a, b) => a + Number(b), 0)),
+  });
+  const rows = Array.from({ length: 4 }, (_, i) => ({
+    question: `There are ${i + 20} marbles in a box and 7 marbles in a bag. How many marbles in total?`,
+  }));
+  const given: TrainOptions = {
+    model: fileURLToPath(new URL("../../../../models/cria-tiny.gguf", import.meta.url)),
+    task: defineTask({
+      rows,
+      tools: [add],
+      reward: ({ answer }) => answer.length,
+      maxTurns: 3,
+      maxPromptLength: 120,
+      maxResponseLength: 128,
+    }),
+    n: 2,
+    steps: 2,
+    batchSize: 4,
+    threads: 1,
+    folder,
+    name: "program",
+  };
+  const { folder: made } = await train(given);
+  const opened = await openReplay(made, { train: given });
+  const lines: DumpLine[] = [];
+  for await (const line of readDump(join(made, "rollouts", "2.jsonl"))) lines.push(line);
+  expect((await opened.replay(lines)).every(({ equal }) => equal)).toBe(true);
+  expect(opened.trainedSteps).toBe(1);
+  expect(lines.some(({ turns }) => turns.some(({ role }) => role === "tool"))).toBe(true);
+  await opened.close();
 });

@@ -87,11 +87,12 @@ export class Replay {
       });
       for (const indices of batches.values()) {
         const batch = indices.map((i) => lines[i]!);
-        const rows = await this.prepare(batch, options);
+        const rows = await this.check(batch, validation);
         const held = batch.map((line, k) => {
           const change = until === undefined ? null : stopAt(line, until);
           return { line, row: rows[k]!, change, answers: { onOtherTurn: "abort" as const } };
         });
+        await this.goTo(batch[0]!, validation, signal);
         const { seeds, sampling } = this.readDraws(batch, validation);
         const step = batch[0]!.step!;
         const { ended } = await holdAgain(this.session, held, { sampling, seeds, step, isJudged: false, signal });
@@ -112,10 +113,11 @@ export class Replay {
   fork(line: DumpLine, token: number, options: ForkOptions = {}): Promise<ForkResult> {
     const { validation = false, replacement, liveTools = false, onText, onOtherAnswer, signal } = options;
     return this.inTurn(async () => {
-      const [row] = await this.prepare([line], options);
-      const { seeds, sampling } = this.readDraws([line], validation);
+      const [row] = await this.check([line], validation);
       const { turn, keep } = findPlace(line, token);
       this.checkToken(replacement);
+      await this.goTo(line, validation, signal);
+      const { seeds, sampling } = this.readDraws([line], validation);
       const change: Change = {
         turn,
         keep,
@@ -154,13 +156,13 @@ export class Replay {
     { count = 10, validation = false, signal }: ReplayPlace & { count?: number } = {},
   ): Promise<(TokenCandidate & { text: string })[]> {
     return this.inTurn(async () => {
-      await this.goTo(line, validation, signal);
-      const { engine } = this.session.policy;
       const path = listPaths({ tokenIds: line.token_ids, segments: line.segments }).find(({ indices }) =>
         indices.includes(token),
       );
       const place = path?.indices.indexOf(token) ?? -1;
       if (place < 1) throw refuseToken(line, token, "a token with others before it");
+      await this.goTo(line, validation, signal);
+      const { engine } = this.session.policy;
       const { temperature } = readSampling(line, this.parts.config, validation);
       const sequence = engine.createSequence();
       try {
@@ -224,11 +226,8 @@ export class Replay {
     }
   }
 
-  /** Checks conversations of one step, and goes to its weights. @returns their rows. */
-  private async prepare(
-    lines: readonly DumpLine[],
-    { validation = false, signal }: ReplayPlace,
-  ): Promise<DatasetRow[]> {
+  /** Rows of conversations of one step, before anything is trained again. @throws ConfigError where one cannot be replayed. */
+  private async check(lines: readonly DumpLine[], validation: boolean): Promise<DatasetRow[]> {
     const { path, config, origin, weights } = this.parts;
     checkDeterministic(path, config);
     const { defaultAgentLoop } = this.session.environment;
@@ -238,7 +237,6 @@ export class Replay {
     const found = lines.map((line) => findRow(line, rows, (row) => isOfRow(line, row)));
     const { device } = this.engine.info;
     await checkMachine(path, lines[0]!.step!, { store: weights.store, device, origin });
-    await this.goTo(lines[0]!, validation, signal);
     return found;
   }
 

@@ -150,7 +150,7 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
 }
 
 /** Held-out rows that the task makes, or that lie in memory; undefined: those of the config, as it says. */
-async function loadHeldOut(
+export async function loadHeldOut(
   { task, validation }: TrainOptions,
   { data }: TrainConfig,
   folder: string,
@@ -190,7 +190,7 @@ interface AgentTask<Item extends object | string> {
 }
 
 /** `rows` and `agent` as the task that they are. @throws ConfigError for one without the other, or beside a task. */
-function makeAgentTask({ rows, agent, task, ...options }: TrainOptions): TrainOptions {
+export function makeAgentTask({ rows, agent, task, ...options }: TrainOptions): TrainOptions {
   if (rows === undefined && agent === undefined) return { task, ...options };
   if (task === undefined && rows !== undefined && agent !== undefined)
     return { task: new Task({ rows, agent }), ...options };

@@ -8,6 +8,8 @@ import type { Alternatives, ForkEvent, NowLogprobs } from "@cria/viewer/api";
 import { Hono } from "hono";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { demoConfigPath } from "../../assets/embedded-policy.js";
+import { RunCatalog } from "../server/catalog.js";
+import { createViewerApp } from "../server/create-app.js";
 import { ModelKeeper } from "./model-keeper.js";
 import { type AskedEpisode, addModelRoutes, type ModelRoutes } from "./model-routes.js";
 
@@ -132,6 +134,32 @@ describe("questions to a model", () => {
     const large = await ask("now", { text: "x".repeat(1 << 17) });
     expect([400, 413]).toContain(large.status);
   });
+});
+
+it("are answered by the viewer's server", async () => {
+  const catalog = new RunCatalog([folder]);
+  const viewer = createViewerApp({ catalog, assets: new Map(), host: "127.0.0.1", token: null });
+  const get = (address: string, init?: RequestInit) =>
+    viewer.app.request(`http://127.0.0.1${address}`, { ...init, headers: { host: "127.0.0.1" } });
+  try {
+    const [run] = (await (await get("/api/runs")).json()) as { id: string }[];
+    const address = `/api/runs/${run!.id}/dumps/2/episodes/0`;
+    const token = lines[0]!.response_mask.indexOf(1);
+    const post = (name: string, body: object) =>
+      get(`${address}/${name}`, { method: "POST", body: JSON.stringify(body) });
+    const answer = await post("alternatives", { token, count: 3 });
+    expect([answer.status, ((await answer.json()) as Alternatives).choices.length]).toEqual([200, 3]);
+    const wrong = await post("alternatives", { token: 0 });
+    expect([wrong.status, await wrong.json()]).toMatchObject([
+      400,
+      { error: { message: expect.stringContaining("token 0") } },
+    ]);
+    const unknown = await get(`/api/runs/${run!.id}/dumps/9/episodes/0/now`, { method: "POST" });
+    expect(unknown.status).toBe(404);
+  } finally {
+    await viewer.close();
+    catalog.close();
+  }
 });
 
 describe("a model that is kept", () => {

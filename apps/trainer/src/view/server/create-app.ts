@@ -10,6 +10,7 @@ import { Environments } from "../answers/environment.js";
 import { answerEpisode, answerGroup, answerPage, findDump, refuseUnknown } from "../answers/open-dump.js";
 import { findPrompt, listPrompts } from "../answers/prompts.js";
 import { IndexStore } from "../index/index-store.js";
+import { addModelRoutes } from "../model/model-routes.js";
 import type { Asset } from "./assets.js";
 import type { RunCatalog } from "./catalog.js";
 import { EventStreams } from "./event-stream.js";
@@ -31,10 +32,10 @@ export interface ViewerEnv {
   Bindings: Partial<HttpBindings> | undefined;
 }
 
-/** The viewer's server as a hono app. `close` ends what listens. */
+/** The viewer's server as a hono app. `close` ends what listens, and frees the model that was asked. */
 export interface ViewerApp {
   app: Hono<ViewerEnv>;
-  close: () => void;
+  close: () => Promise<void>;
 }
 
 export function createViewerApp({ catalog, assets, host, token }: ViewerOptions): ViewerApp {
@@ -83,6 +84,13 @@ export function createViewerApp({ catalog, assets, host, token }: ViewerOptions)
   app.get("/api/runs/:run/dumps/:dump/episodes/:line{\\d{1,9}}", async (c) =>
     c.json(await answerEpisode(store, await openDump(c), Number(c.req.param("line")))),
   );
+  const models = addModelRoutes(app, async (c) => {
+    const reader = await findRun(c);
+    const dump = findDump(reader, c.req.param("dump")!);
+    const { line } = await answerEpisode(store, dump, Number(c.req.param("line")));
+    const isValidation = dump.kind !== "training";
+    return { path: reader.run.path, isRunning: reader.summary.status === "running", isValidation, line };
+  });
   app.get("/api/events", (c) => {
     if (streams.isFull)
       throw new RequestError(429, "are too many", { code: "view/busy", subject: "open pages", remedy: "close some" });
@@ -102,7 +110,11 @@ export function createViewerApp({ catalog, assets, host, token }: ViewerOptions)
 
   app.notFound((c) => refuse(c, refuseUnknown(`${c.req.method} ${c.req.path}`, "GET")));
   app.onError((error, c) => refuse(c, error));
-  return { app, close: () => streams.close() };
+  const close = () => {
+    streams.close();
+    return models.close();
+  };
+  return { app, close };
 }
 
 async function describeRun(reader: RunReader): Promise<RunDetail> {

@@ -51,11 +51,11 @@ export async function listenViewer({
   return {
     url: `http://${name}:${bound}/${token === null ? "" : `?token=${token}`}`,
     close: async () => {
-      close();
+      const freed = close();
       catalog.close();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
-      await closed;
+      await Promise.all([closed, freed]);
     },
   };
 }

@@ -3,6 +3,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type {
+  ApiError,
   EnvironmentDetail,
   EpisodeDetail,
   GroupDetail,
@@ -192,6 +193,17 @@ describe("the viewer's server", () => {
       expect(error.message).toMatch(message);
     }
     expect((await ask("/api/runs", {}, { method: "DELETE" })).status).toBe(404);
+  });
+
+  it("says why there is no model to ask", async () => {
+    writeRun("no-model/e");
+    const { ask } = open([join(root, "no-model")]);
+    const post = (path: string) => ask(`/api/runs/e/dumps/${path}`, {}, { method: "POST", body: '{"token":2}' });
+    const response = await post("1/episodes/0/alternatives");
+    expect(response.status).toBe(404);
+    expect(((await response.json()) as ApiError).error.message).toMatch(/is not at hand/);
+    expect((await post("1/episodes/77/alternatives")).status).toBe(404);
+    expect((await post("9/episodes/0/alternatives")).status).toBe(404);
   });
 
   it("gives the app's files alone, and headers under which text of models does nothing", async () => {

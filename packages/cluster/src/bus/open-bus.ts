@@ -1,0 +1,67 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type BusStore, limitTo, persist } from "./bus-store.js";
+import { BusWorker } from "./bus-worker.js";
+import { Directory } from "./directory.js";
+import type { BusOptions, JobBus } from "./job-bus.js";
+import { acquireLease, type HeldLease } from "./lease.js";
+import { publishPolicy, readPolicy, watchPolicy } from "./policy-pointer.js";
+import { Submitter } from "./submitter.js";
+
+/** How long calls wait for a server that is away, and `close` for what ends well. */
+const AWAY_MS = 120_000;
+const CLOSE_MS = 10_000;
+
+/** A bus over a store: everything but how messages, records and blobs are kept. */
+export function openBus(store: BusStore, { maxOutstanding = 1024, onProblem = () => {} }: BusOptions = {}): JobBus {
+  const directory = new Directory(store, onProblem);
+  const submitter = new Submitter(store, directory, { maxOutstanding, onProblem });
+  const workers = new Set<BusWorker>();
+  const leases = new Set<HeldLease>();
+
+  const ask = <T>(call: () => Promise<T>) => persist(store, call, limitTo(AWAY_MS));
+
+  return {
+    submit: (kind, payload, options) => submitter.submit(kind, payload, options),
+    async work(options) {
+      const worker = new BusWorker(store, options, onProblem);
+      await worker.start();
+      workers.add(worker);
+      return worker;
+    },
+    blobs: {
+      put: (bytes) => ask(() => store.blobs.put(bytes)),
+      get: (sha) => ask(() => store.blobs.get(sha)),
+      has: (sha) => ask(() => store.blobs.has(sha)),
+      delete: (sha) => ask(() => store.blobs.delete(sha)),
+    },
+    readPolicy: () => ask(() => readPolicy(store)),
+    publishPolicy: (policy, seen) => ask(() => publishPolicy(store, policy, seen)),
+    watchPolicy: (onPolicy, signal) => watchPolicy(store, onPolicy, signal, onProblem),
+    listWorkers: () => directory.list(),
+    async watchWorkers(onWorkers, signal) {
+      const tell = () =>
+        void directory.list().then(
+          (list) => signal.aborted || onWorkers(list),
+          () => {},
+        );
+      await directory.watch(tell, signal);
+      tell();
+    },
+    async acquireLease(holder, signal) {
+      const signals = signal ? [signal, store.closed] : [store.closed];
+      const lease = await acquireLease(store, holder, AbortSignal.any(signals));
+      leases.add(lease);
+      return lease;
+    },
+    stats: submitter.stats,
+    async close() {
+      const leave = async () => {
+        await submitter.close();
+        await Promise.all([...workers].map((worker) => worker.close()));
+        await Promise.all([...leases].map((lease) => lease.release()));
+      };
+      await Promise.race([leave(), delay(CLOSE_MS, undefined, { ref: false })]);
+      await store.close();
+    },
+  };
+}

@@ -1,0 +1,67 @@
+import { ClusterError } from "@cria/core";
+import { z } from "zod";
+import type { BusStore, RecordEntry } from "./bus-store.js";
+import { type PolicyPointer, PROTOCOL, type PublishedPolicy } from "./job-bus.js";
+import { readMessage } from "./job-record.js";
+
+const KEY = "policy";
+const schema = z.object({
+  protocol: z.literal(PROTOCOL),
+  version: z.int().min(0),
+  adapter: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .nullable(),
+});
+
+function readEntry({ text, revision }: RecordEntry): PublishedPolicy {
+  const { version, adapter } = readMessage("the policy", schema, text);
+  return { version, adapter, revision };
+}
+
+export async function readPolicy({ control }: BusStore): Promise<PublishedPolicy | undefined> {
+  const entry = await control.get(KEY);
+  return entry && readEntry(entry);
+}
+
+export async function publishPolicy(
+  store: BusStore,
+  policy: PolicyPointer,
+  seen: PublishedPolicy | undefined,
+): Promise<PublishedPolicy> {
+  const { version, adapter } = policy;
+  const checked = readMessage("the policy", schema, JSON.stringify({ protocol: PROTOCOL, version, adapter }));
+  const revision = await store.control.set(KEY, JSON.stringify(checked), seen?.revision ?? 0);
+  if (revision !== undefined) return { version, adapter, revision };
+  const newest = await readPolicy(store);
+  // An answer that was lost on the way hides that the pointer is ours.
+  const { revision: before = 0 } = seen ?? {};
+  if (newest && newest.revision > before && newest.version === version && newest.adapter === adapter) return newest;
+  throw new ClusterError("was replaced by another coordinator", {
+    code: "cluster/stale-policy",
+    subject: "the policy",
+    expected: seen ? `version ${seen.version} as the newest` : "no policy yet",
+    received: newest ? `version ${newest.version}` : "none",
+    remedy: "stop: only the holder of the lease may publish",
+  });
+}
+
+export async function watchPolicy(
+  store: BusStore,
+  onPolicy: (policy: PublishedPolicy) => void,
+  signal: AbortSignal,
+  report: (problem: ClusterError) => void,
+): Promise<void> {
+  let newest = 0;
+  const take = (entry: RecordEntry | undefined) => {
+    if (entry === undefined || entry.revision <= newest || signal.aborted) return;
+    newest = entry.revision;
+    try {
+      onPolicy(readEntry(entry));
+    } catch (problem) {
+      report(problem as ClusterError);
+    }
+  };
+  store.onReconnect(() => void store.control.get(KEY).then(take, () => {}));
+  await store.control.watch("all", (key, entry) => key === KEY && take(entry), signal);
+}

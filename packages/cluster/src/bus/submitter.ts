@@ -1,0 +1,356 @@
+import { ClusterError } from "@cria/core";
+import { z } from "zod";
+import { type BusStore, changeRecord, persist, type RecordEntry } from "./bus-store.js";
+import type { Directory } from "./directory.js";
+import type { BusOptions, BusStats, JobKind, JobKindName, JobResult, SubmitOptions } from "./job-bus.js";
+import { PROTOCOL } from "./job-bus.js";
+import {
+  boundText,
+  cleanText,
+  hashText,
+  type JobMessage,
+  type JobRecord,
+  jobId,
+  jobName,
+  openRecord,
+  readJobRecord,
+  toCanonicalJson,
+} from "./job-record.js";
+import { Slots } from "./slots.js";
+
+/** How many settled jobs are remembered, to report a second result that comes late. */
+const REMEMBERED = 10_000;
+
+interface Pending {
+  kind: JobKind;
+  message: JobMessage;
+  promise: Promise<JobResult<unknown>>;
+  settle(outcome: { result: JobResult<unknown> } | { error: unknown }): void;
+  settled: boolean;
+  withdrawn?: Promise<void>;
+  record?: JobRecord;
+  /** That of `record`; what is older says nothing new. */
+  revision: number;
+}
+
+/** The coordinator's side: queues jobs, watches their records, settles their promises. */
+export class Submitter {
+  readonly stats: BusStats = {
+    submitted: 0,
+    done: 0,
+    failed: 0,
+    outstanding: 0,
+    waiting: 0,
+    retries: 0,
+    conflicts: 0,
+  };
+  readonly #store: BusStore;
+  readonly #directory: Directory;
+  readonly #report: (problem: ClusterError) => void;
+  readonly #slots: Slots;
+  readonly #pending = new Map<string, Pending>();
+  /** Ids with the number of conflicts that were reported. */
+  readonly #remembered = new Map<string, number>();
+  readonly #stop = new AbortController();
+  #listening?: Promise<void>;
+
+  constructor(store: BusStore, directory: Directory, options: Required<BusOptions>) {
+    this.#store = store;
+    this.#directory = directory;
+    this.#report = options.onProblem;
+    this.#slots = new Slots(options.maxOutstanding, this.stats);
+  }
+
+  async submit<Payload, Value>(
+    kind: JobKind<Payload, Value>,
+    payload: Payload,
+    options: SubmitOptions = {},
+  ): Promise<JobResult<Value>> {
+    options.signal?.throwIfAborted();
+    if (this.#stop.signal.aborted) throw closedError(kind.name);
+    const { message, text } = writeMessage(kind, payload, options);
+    const known = this.#pending.get(message.id);
+    if (known) return known.promise as Promise<JobResult<Value>>;
+    const pending = this.#add(kind as JobKind, message, options);
+    this.stats.submitted++;
+    // Whatever goes wrong on the way settles the promise too.
+    this.#start(pending, text).catch((error) => pending.settle({ error }));
+    return pending.promise as Promise<JobResult<Value>>;
+  }
+
+  #add(kind: JobKind, message: JobMessage, { signal, deadlineMs }: SubmitOptions): Pending {
+    const { promise, resolve, reject } = makeResolvers<JobResult<unknown>>();
+    const abort = () => pending.settle({ error: signal!.reason });
+    const expire = () => pending.settle({ error: deadlineError(kind.name, message.id, deadlineMs!, pending.record) });
+    const timer = deadlineMs === undefined ? undefined : setTimeout(expire, deadlineMs);
+    const pending: Pending = {
+      kind,
+      message,
+      promise,
+      settled: false,
+      revision: 0,
+      settle: (outcome) => {
+        if (pending.settled) return;
+        pending.settled = true;
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", abort);
+        this.#pending.delete(message.id);
+        this.#remember(message.id, pending.record?.conflicts.length ?? 0);
+        if ("result" in outcome) {
+          this.stats.done++;
+          resolve(outcome.result);
+        } else {
+          this.stats.failed++;
+          reject(outcome.error);
+          pending.withdrawn = this.#withdraw(message).catch((cause) => this.#report(withdrawError(message, cause)));
+        }
+      },
+    };
+    signal?.addEventListener("abort", abort);
+    this.#pending.set(message.id, pending);
+    return pending;
+  }
+
+  async #start(pending: Pending, text: string): Promise<void> {
+    const settled = new AbortController();
+    const stop = () => settled.abort();
+    pending.promise.then(stop, stop);
+    if (!(await this.#slots.take(settled.signal))) return;
+    const release = () => this.#slots.release();
+    pending.promise.then(release, release);
+    const isOver = () => pending.settled;
+    await persist(this.#store, () => this.#listen(), isOver);
+    await persist(this.#store, () => this.#enqueue(pending, text), isOver);
+  }
+
+  /** Opens the job's record and queues the job, unless its result is there. */
+  async #enqueue(pending: Pending, text: string): Promise<void> {
+    const { id, kind } = pending.message;
+    const { answer: record, revision } = await changeRecord(this.#store.jobs, id, (found) => {
+      const before = found === undefined ? undefined : readOrUndefined(id, found);
+      if (before?.status === "open") return { answer: before };
+      if (before?.status === "done" && !("error" in this.#readResult(pending, before))) return { answer: before };
+      const opened = openRecord();
+      return { text: JSON.stringify(opened), answer: opened };
+    });
+    if (record.status === "open" && !pending.settled) await this.#store.queue.put(kind, id, Buffer.from(text));
+    if (pending.settled) await this.#withdraw(pending.message);
+    else this.#apply(pending, record, revision);
+  }
+
+  #readResult(pending: Pending, record: JobRecord): { result: JobResult<unknown> } | { error: ClusterError } {
+    const { id, kind } = pending.message;
+    const { value, meta, hash, worker } = record.result!;
+    const fail = (received: string) => ({
+      error: new ClusterError("has an invalid result", {
+        code: "cluster/invalid-result",
+        subject: jobName(kind, id),
+        expected: "the kind's value, with its hash",
+        received: `from worker ${worker}: ${received}`,
+        remedy: "check the versions on that worker",
+      }),
+    });
+    const parsed = pending.kind.value.safeParse(value);
+    if (!parsed.success) return fail(cleanText(z.prettifyError(parsed.error)));
+    if (hashText(toCanonicalJson(value)) !== hash) return fail("another hash");
+    return { result: { value: parsed.data, meta, hash, worker, tries: record.tries.length } };
+  }
+
+  /** Takes what a record says of a job that is waited for. */
+  #apply(pending: Pending, record: JobRecord, revision: number): void {
+    if (revision <= pending.revision) return;
+    pending.revision = revision;
+    const { kind, id, maxTries } = pending.message;
+    const before = pending.record;
+    this.stats.retries += Math.max(0, record.tries.length - Math.max(1, before?.tries.length ?? 1));
+    pending.record = record;
+    if (record.status === "done" && record.result) pending.settle(this.#readResult(pending, record));
+    else if (record.status === "given-up") pending.settle({ error: givenUpError(kind, id, maxTries, record) });
+    else if (record.status === "withdrawn") pending.settle({ error: withdrawnError(kind, id) });
+    else if (Object.keys(record.declined).length > 0) this.#checkDeclined(pending);
+  }
+
+  #checkDeclined(pending: Pending): void {
+    const { kind, id } = pending.message;
+    const declined = pending.record?.declined ?? {};
+    // The list is whole only once the directory has heard of all.
+    this.#directory.list().then(
+      (workers) => {
+        const able = workers.filter((worker) => (worker.slots[kind] ?? 0) > 0);
+        if (able.length === 0 || !able.every((worker) => Object.hasOwn(declined, worker.id))) return;
+        pending.settle({ error: declinedError(kind, id, declined) });
+      },
+      () => {},
+    );
+  }
+
+  /** Begins to watch, once. Changes that a lost connection hid are found by looking at each outstanding job again. */
+  #listen(): Promise<void> {
+    this.#listening ??= this.#begin().catch((error) => {
+      this.#listening = undefined;
+      throw error;
+    });
+    return this.#listening;
+  }
+
+  async #begin(): Promise<void> {
+    await this.#directory.watch(() => {
+      for (const pending of this.#pending.values()) {
+        if (Object.keys(pending.record?.declined ?? {}).length > 0) this.#checkDeclined(pending);
+      }
+    }, this.#stop.signal);
+    await this.#store.jobs.watch("now", (id, entry) => this.#onChange(id, entry), this.#stop.signal);
+    const sweep = () => void this.#sweep().catch(() => {});
+    this.#store.onReconnect(sweep);
+    const timer = setInterval(sweep, this.#store.times.ackWaitMs);
+    timer.unref();
+    this.#stop.signal.addEventListener("abort", () => clearInterval(timer), { once: true });
+  }
+
+  #onChange(id: string, entry: RecordEntry | undefined): void {
+    const pending = this.#pending.get(id);
+    const reported = this.#remembered.get(id);
+    if (entry === undefined || (!pending && reported === undefined)) return;
+    try {
+      const record = readJobRecord(id, entry.text);
+      for (const { worker } of record.conflicts.slice(pending?.record?.conflicts.length ?? reported ?? 0)) {
+        this.stats.conflicts++;
+        this.#report(conflictError(id, worker, record));
+      }
+      if (reported !== undefined) this.#remembered.set(id, record.conflicts.length);
+      if (pending) this.#apply(pending, record, entry.revision);
+    } catch (error) {
+      this.#report(error as ClusterError);
+    }
+  }
+
+  /** Looks at each outstanding job, and queues it again where the queue lost it. */
+  async #sweep(): Promise<void> {
+    for (const pending of [...this.#pending.values()]) {
+      if (!pending.record) continue; // Still on its way into the queue.
+      await this.#enqueue(pending, JSON.stringify(pending.message));
+    }
+  }
+
+  async #withdraw({ id, kind }: JobMessage): Promise<void> {
+    if (this.#store.closed.aborted) return;
+    await changeRecord(this.#store.jobs, id, (found) => {
+      const record = found === undefined ? undefined : readOrUndefined(id, found);
+      if (record?.status !== "open") return { answer: undefined };
+      return { text: JSON.stringify({ ...record, status: "withdrawn" }), answer: undefined };
+    });
+    await this.#store.queue.remove(kind, id);
+  }
+
+  #remember(id: string, conflicts: number): void {
+    this.#remembered.delete(id);
+    this.#remembered.set(id, conflicts);
+    if (this.#remembered.size > REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value!);
+  }
+
+  /** Rejects what is pending and withdraws it. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    const open = [...this.#pending.values()];
+    for (const pending of open) pending.settle({ error: closedError(pending.message.kind) });
+    await Promise.all(open.map(({ withdrawn }) => withdrawn));
+  }
+}
+
+function makeResolvers<T>() {
+  let resolve!: (value: T) => void;
+  let reject!: (error: unknown) => void;
+  const promise = new Promise<T>((onValue, onError) => {
+    resolve = onValue;
+    reject = onError;
+  });
+  return { promise, resolve, reject };
+}
+
+function writeMessage(kind: JobKind<never, unknown> | JobKind, payload: unknown, options: SubmitOptions) {
+  const parsed = (kind as JobKind).payload.safeParse(payload);
+  const fail = (received: string, cause?: unknown) =>
+    new ClusterError("has an invalid payload", {
+      code: "cluster/invalid-payload",
+      subject: `a job ${kind.name}`,
+      received,
+      cause,
+    });
+  if (!parsed.success) throw fail(cleanText(z.prettifyError(parsed.error)));
+  let id: string;
+  try {
+    id = jobId(kind.name, payload);
+  } catch (cause) {
+    throw fail((cause as Error).message, cause);
+  }
+  const { maxTries = 3, trace = {} } = options;
+  const message: JobMessage = { protocol: PROTOCOL, id, kind: kind.name, payload, maxTries, trace };
+  return { message, text: boundText(jobName(kind.name, id), JSON.stringify(message)) };
+}
+
+function readOrUndefined(id: string, text: string): JobRecord | undefined {
+  try {
+    return readJobRecord(id, text);
+  } catch {
+    return undefined;
+  }
+}
+
+const closedError = (kind: JobKindName) =>
+  new ClusterError("the bus is closed", { code: "cluster/closed", subject: `a job ${kind}` });
+
+const withdrawnError = (kind: JobKindName, id: string) =>
+  new ClusterError("was withdrawn by another who submitted it", {
+    code: "cluster/withdrawn",
+    subject: jobName(kind, id),
+  });
+
+const withdrawError = ({ kind, id }: JobMessage, cause: unknown) =>
+  new ClusterError("could not be withdrawn", {
+    code: "cluster/not-withdrawn",
+    subject: jobName(kind, id),
+    received: String(cause),
+    cause,
+  });
+
+function givenUpError(kind: JobKindName, id: string, maxTries: number, record: JobRecord): ClusterError {
+  const last = record.tries.at(-1);
+  return new ClusterError(`was given up after ${record.tries.length} tries`, {
+    code: "cluster/given-up",
+    subject: jobName(kind, id),
+    expected: `a result within ${maxTries} tries`,
+    received: `from worker ${last?.worker}: ${last?.reason ?? "lost while it ran"}`,
+  });
+}
+
+function declinedError(kind: JobKindName, id: string, declined: Record<string, string>): ClusterError {
+  const reasons = Object.entries(declined).sort(([left], [right]) => (left < right ? -1 : 1));
+  return new ClusterError("was declined by every worker", {
+    code: "cluster/declined",
+    subject: jobName(kind, id),
+    received: reasons
+      .slice(0, 10)
+      .map(([worker, reason]) => `${worker}: ${reason}`)
+      .join("; "),
+    remedy: "start a worker that has what the job needs",
+  });
+}
+
+function deadlineError(kind: JobKindName, id: string, deadlineMs: number, record: JobRecord | undefined): ClusterError {
+  const last = record?.tries.at(-1);
+  return new ClusterError("is past its deadline", {
+    code: "cluster/deadline",
+    subject: jobName(kind, id),
+    expected: `a result within ${deadlineMs} ms`,
+    received: last ? `begun by worker ${last.worker}, no result` : "begun by no worker",
+  });
+}
+
+const conflictError = (id: string, worker: string, record: JobRecord) =>
+  new ClusterError("has a second result with another hash", {
+    code: "cluster/conflict",
+    subject: `job ${id.slice(0, 12)}`,
+    expected: `${record.result?.hash.slice(0, 12)} of worker ${record.result?.worker}, which is taken`,
+    received: `another of worker ${worker}, which is not`,
+    remedy: "look whether both workers have the same class",
+  });

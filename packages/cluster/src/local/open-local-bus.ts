@@ -1,0 +1,13 @@
+import type { BusOptions, JobBus } from "../bus/job-bus.js";
+import { openBus } from "../bus/open-bus.js";
+import { connectLocally, LocalHub } from "./local-store.js";
+
+export interface LocalBusOptions extends BusOptions {
+  /** What is shared: buses over one hub see each other as machines would. Default: a hub of its own. */
+  hub?: LocalHub;
+}
+
+/** A bus inside this process: no server, nothing on disk. */
+export function openLocalBus({ hub = new LocalHub(), ...options }: LocalBusOptions = {}): JobBus {
+  return openBus(connectLocally(hub), options);
+}

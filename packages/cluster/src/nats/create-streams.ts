@@ -1,0 +1,140 @@
+import { ClusterError } from "@cria/core";
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  DiscardPolicy,
+  JetStreamApiCodes,
+  JetStreamApiError,
+  type JetStreamManager,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from "@nats-io/jetstream";
+import { nanos } from "@nats-io/transport-node";
+import { type BusTimes, jobKindNames, MAX_MESSAGE_BYTES } from "../bus/job-bus.js";
+import type { StreamNames } from "./names.js";
+
+/** What the server keeps at most, on disk. Beyond it the oldest blobs, records and results vanish; new jobs are refused. */
+export interface NatsBounds {
+  /** Bytes of blobs. Default: 20 GiB. */
+  blobBytes: number;
+  /** Bytes of one blob. Default: 1 GiB. */
+  oneBlobBytes: number;
+  /** Bytes of results and of what else is known of jobs. Default: 1 GiB. */
+  recordBytes: number;
+  /** Bytes of queued jobs. Default: 1 GiB. */
+  jobBytes: number;
+  /** Hours until jobs, records and blobs vanish. Default: 24. */
+  hours: number;
+  /** Copies in a cluster of servers: 1, 3 or 5. Default: 1. */
+  replicas: number;
+}
+
+export const defaultBounds: NatsBounds = {
+  blobBytes: 20 * 2 ** 30,
+  oneBlobBytes: 2 ** 30,
+  recordBytes: 2 ** 30,
+  jobBytes: 2 ** 30,
+  hours: 24,
+  replicas: 1,
+};
+
+const SMALL = 16 * 2 ** 20;
+const HEADERS = 4096;
+
+/** Creates what is missing, and gives what is there these bounds. */
+export async function createStreams(
+  manager: JetStreamManager,
+  names: StreamNames,
+  times: BusTimes,
+  bounds: NatsBounds,
+): Promise<void> {
+  const maxAge = nanos(bounds.hours * 3_600_000);
+  const common = { storage: StorageType.File, num_replicas: bounds.replicas, retention: RetentionPolicy.Limits };
+  // A bucket as NATS's key-value stores are laid out, but that the oldest vanish when it is full.
+  const bucket = (name: string, maxBytes: number, age: number): StreamDescription => ({
+    ...common,
+    name: `KV_${name}`,
+    subjects: [`$KV.${name}.>`],
+    max_msgs_per_subject: 1,
+    max_bytes: maxBytes,
+    max_age: age,
+    max_msg_size: 2 * MAX_MESSAGE_BYTES,
+    discard: DiscardPolicy.Old,
+    allow_rollup_hdrs: true,
+    deny_delete: true,
+  });
+  await ensureStream(manager, {
+    ...common,
+    name: names.jobs,
+    subjects: [`${names.jobSubject}.>`],
+    retention: RetentionPolicy.Workqueue,
+    // A job that is queued or in hand is not queued again.
+    max_msgs_per_subject: 1,
+    discard: DiscardPolicy.New,
+    discard_new_per_subject: true,
+    max_bytes: bounds.jobBytes,
+    max_age: maxAge,
+    max_msg_size: MAX_MESSAGE_BYTES + HEADERS,
+  });
+  await ensureStream(manager, bucket(names.records, bounds.recordBytes, maxAge));
+  await ensureStream(manager, bucket(names.workers, SMALL, nanos(times.presenceMs)));
+  await ensureStream(manager, bucket(names.control, SMALL, 0));
+  await ensureStream(manager, {
+    ...common,
+    name: `OBJ_${names.blobs}`,
+    subjects: [`$O.${names.blobs}.C.>`, `$O.${names.blobs}.M.>`],
+    max_bytes: bounds.blobBytes,
+    max_age: maxAge,
+    discard: DiscardPolicy.Old,
+    allow_rollup_hdrs: true,
+  });
+  for (const kind of jobKindNames) {
+    await ensureConsumer(manager, names.jobs, {
+      durable_name: kind,
+      filter_subject: `${names.jobSubject}.${kind}.*`,
+      ack_policy: AckPolicy.Explicit,
+      ack_wait: nanos(times.ackWaitMs),
+      // The job's record counts its tries: a decline is delivered again, and is none.
+      max_deliver: -1,
+      max_ack_pending: 100_000,
+      max_waiting: 20_000,
+    });
+  }
+}
+
+type StreamDescription = Partial<StreamConfig> & { name: string };
+
+async function ensureStream(manager: JetStreamManager, config: StreamDescription): Promise<void> {
+  try {
+    const there = await manager.streams.info(config.name).catch((error) => {
+      if (error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound) return undefined;
+      throw error;
+    });
+    await (there ? manager.streams.update(config.name, config) : manager.streams.add(config));
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError) || !error.message.includes("insufficient storage")) throw error;
+    throw new ClusterError("does not fit on the server", {
+      code: "cluster/storage",
+      subject: `the stream ${config.name}`,
+      expected: `${config.max_bytes} bytes of the server's storage, beside the other streams`,
+      received: error.message,
+      remedy: "raise the server's max_file_store, or lower the bus's bounds",
+      cause: error,
+    });
+  }
+}
+
+async function ensureConsumer(
+  manager: JetStreamManager,
+  stream: string,
+  config: Partial<ConsumerConfig> & { durable_name: string },
+): Promise<void> {
+  try {
+    await manager.consumers.info(stream, config.durable_name);
+  } catch {
+    await manager.consumers.add(stream, config);
+    return;
+  }
+  await manager.consumers.update(stream, config.durable_name, config);
+}

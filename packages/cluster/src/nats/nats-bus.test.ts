@@ -1,0 +1,98 @@
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { Objm } from "@nats-io/obj";
+import { connect } from "@nats-io/transport-node";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import type { BusTimes } from "../bus/job-bus.js";
+import { describeBus, quickTimes, rollout } from "../testing/bus-contract.js";
+import { smallBounds as bounds, describeWithNats, NatsServer } from "../testing/nats-server.js";
+import { openNatsBus } from "./open-nats-bus.js";
+import { openNatsStore } from "./open-nats-store.js";
+
+describeWithNats("a bus over NATS", () => {
+  let server: NatsServer;
+  let worlds = 0;
+  beforeAll(async () => {
+    server = new NatsServer();
+    await server.start();
+  });
+  afterAll(() => server.dispose());
+
+  const options = (prefix: string, times: BusTimes = quickTimes) => ({ servers: server.url, prefix, times, bounds });
+
+  describeBus((times) => {
+    const prefix = `world-${++worlds}`;
+    let connections = 0;
+    return {
+      connect: () => openNatsStore({ ...options(prefix, times), role: connections++ === 0 ? "coordinator" : "worker" }),
+      async damage(sha) {
+        const connection = await connect({ servers: server.url });
+        const objects = await new Objm(jetstream(connection)).open(`${prefix}-blobs`);
+        await objects.putBlob({ name: sha }, new Uint8Array(1000).fill(8));
+        await connection.close();
+      },
+    };
+  });
+
+  it("drops the oldest blobs beyond its bound on disk, and says that they are missing", async () => {
+    const bus = await openNatsBus({
+      ...options("bounded"),
+      role: "coordinator",
+      bounds: { ...bounds, blobBytes: 3_000_000 },
+    });
+    const first = await bus.blobs.put(new Uint8Array(1_500_000).fill(1));
+    const second = await bus.blobs.put(new Uint8Array(2_000_000).fill(2));
+    await expect(bus.blobs.get(first)).rejects.toMatchObject({ code: "cluster/blob-missing" });
+    expect((await bus.blobs.get(second)).length).toBe(2_000_000);
+    await expect(bus.blobs.put(new Uint8Array(50_000_001))).rejects.toMatchObject({ code: "cluster/blob-size" });
+    const connection = await connect({ servers: server.url });
+    const { state } = await (await jetstreamManager(connection)).streams.info("OBJ_bounded-blobs");
+    expect(state.bytes).toBeLessThanOrEqual(3_000_000);
+    await connection.close();
+    await bus.close();
+  });
+
+  it("says that no coordinator was there, and that no server was", async () => {
+    const lonely = openNatsBus({ ...options("lonely"), role: "worker", waitMs: 100 });
+    await expect(lonely).rejects.toMatchObject({ code: "cluster/no-bus" });
+    const nowhere = openNatsBus({ servers: "nats://127.0.0.1:1", role: "worker" });
+    await expect(nowhere).rejects.toMatchObject({ code: "cluster/unreachable" });
+  });
+
+  it("says which bound does not fit on the server", async () => {
+    const large = openNatsBus({ ...options("large"), role: "coordinator", bounds: { ...bounds, blobBytes: 2 ** 60 } });
+    await expect(large).rejects.toMatchObject({ code: "cluster/storage", subject: "the stream OBJ_large-blobs" });
+  });
+
+  it("keeps the times of its first coordinator", async () => {
+    const first = await openNatsStore({ ...options("agreed"), role: "coordinator" });
+    const times = { ...quickTimes, ackWaitMs: 9_000 };
+    const second = await openNatsStore({ ...options("agreed", times), role: "coordinator" });
+    expect(second.times).toEqual(quickTimes);
+    await Promise.all([first.close(), second.close()]);
+  });
+
+  it("says that its queue is full", async () => {
+    const bus = await openNatsBus({ ...options("full"), role: "coordinator", bounds: { ...bounds, jobBytes: 2_000 } });
+    const rows = Array.from({ length: 20 }, (_, row) => row);
+    const results = Promise.allSettled(rows.map((row) => bus.submit(rollout, { row })));
+    await vi.waitFor(() => expect(bus.stats.failed).toBeGreaterThan(5), { timeout: 20_000 });
+    expect(bus.stats.outstanding).toBeGreaterThan(1);
+    await bus.close();
+    const codes = new Set((await results).map((each) => (each as PromiseRejectedResult).reason.code));
+    expect([...codes].sort()).toEqual(["cluster/closed", "cluster/queue-full"]);
+  });
+
+  it("refuses a bus of another version, and names both", async () => {
+    const store = await openNatsStore({ ...options("newer"), role: "coordinator" });
+    await store.control.set("bus", JSON.stringify({ protocol: 2 }));
+    for (const role of ["worker", "coordinator"] as const) {
+      const older = openNatsBus({ ...options("newer"), role });
+      await expect(older).rejects.toMatchObject({
+        code: "cluster/protocol",
+        expected: "protocol 1",
+        received: "protocol 2",
+      });
+    }
+    await store.close();
+  });
+});

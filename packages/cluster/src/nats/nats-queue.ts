@@ -1,0 +1,93 @@
+import { ClusterError } from "@cria/core";
+import type { Consumer, ConsumerMessages, JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
+import type { Delivery, JobQueue } from "../bus/bus-store.js";
+import type { JobKindName } from "../bus/job-bus.js";
+import type { StreamNames } from "./names.js";
+
+/** Milliseconds that one request for a job stands; below 5 s the client may end the process over a late heartbeat. */
+const PULL_MS = 30_000;
+
+/** Jobs in a work queue of JetStream: one subject a job, one durable consumer a kind. */
+export class NatsQueue implements JobQueue {
+  readonly #client: JetStreamClient;
+  readonly #manager: JetStreamManager;
+  readonly #names: StreamNames;
+  readonly #consumers = new Map<JobKindName, Promise<Consumer>>();
+  readonly #pulls = new Set<ConsumerMessages>();
+
+  constructor(client: JetStreamClient, manager: JetStreamManager, names: StreamNames) {
+    this.#client = client;
+    this.#manager = manager;
+    this.#names = names;
+  }
+
+  #subject(kind: JobKindName, id: string): string {
+    return `${this.#names.jobSubject}.${kind}.${id}`;
+  }
+
+  async put(kind: JobKindName, id: string, data: Uint8Array): Promise<void> {
+    try {
+      await this.#client.publish(this.#subject(kind, id), data);
+    } catch (error) {
+      const { message } = error as Error;
+      if (message.includes("maximum messages per subject")) return;
+      if (!message.includes("maximum bytes")) throw error;
+      throw new ClusterError("is full", {
+        code: "cluster/queue-full",
+        subject: "the queue of jobs",
+        received: message,
+        remedy: "start workers, submit fewer jobs at once, or raise the bound jobBytes",
+        cause: error,
+      });
+    }
+  }
+
+  async remove(kind: JobKindName, id: string): Promise<void> {
+    await this.#manager.streams.purge(this.#names.jobs, { filter: this.#subject(kind, id) });
+  }
+
+  async pull(kind: JobKindName, signal: AbortSignal): Promise<Delivery | undefined> {
+    if (signal.aborted) return undefined;
+    const consumer = await this.#open(kind);
+    const pull = await consumer.fetch({ max_messages: 1, expires: PULL_MS });
+    const stop = () => pull.stop();
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    this.#pulls.add(pull);
+    try {
+      for await (const message of pull) {
+        return {
+          data: message.data,
+          ack: () => quietly(() => message.ack()),
+          retry: (delayMs) => quietly(() => message.nak(delayMs)),
+          working: () => quietly(() => message.working()),
+        };
+      }
+      return undefined;
+    } finally {
+      this.#pulls.delete(pull);
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** Ends the requests that stand: a server that was started anew does not know them. */
+  renew(): void {
+    for (const pull of this.#pulls) pull.stop();
+  }
+
+  #open(kind: JobKindName): Promise<Consumer> {
+    const known = this.#consumers.get(kind);
+    if (known) return known;
+    const opened = this.#client.consumers.get(this.#names.jobs, kind);
+    opened.catch(() => this.#consumers.delete(kind));
+    this.#consumers.set(kind, opened);
+    return opened;
+  }
+}
+
+/** On a closed connection nothing can be said: the job will be given to another. */
+function quietly(say: () => void): void {
+  try {
+    say();
+  } catch {}
+}

@@ -1,0 +1,116 @@
+import { ClusterError } from "@cria/core";
+import { inboxOf, nameStreams, type Role, roles } from "./names.js";
+
+export interface NatsServerConfig {
+  /** Public nkeys (`U...`) by role, as `nk -inkey FILE -pubout` prints them. */
+  users: Record<Role, readonly string[]>;
+  /** Where the server keeps streams. */
+  storeDir: string;
+  /** Bytes that all streams may take on disk. */
+  maxFileBytes: number;
+  /** PEM files of the server. */
+  tls: { certFile: string; keyFile: string };
+  /** Default: "cria". */
+  prefix?: string;
+}
+
+/** What every client of JetStream asks: its account's limits, and whether it keeps up. */
+const common = ["$JS.API.INFO", "$JS.FC.>"];
+
+/** What each role may send. Answers come to its own inbox, and nothing else does. */
+export function listPermissions(role: Role, prefix = "cria"): string[] {
+  const { jobs, jobSubject, records, workers, control, blobs } = nameStreams(prefix);
+  const [recordsStream, workersStream, controlStream] = [records, workers, control].map((name) => `KV_${name}`);
+  const blobsStream = `OBJ_${blobs}`;
+  const read = (stream: string) => [`$JS.API.STREAM.MSG.GET.${stream}`];
+  const watch = (stream: string) => [
+    `$JS.API.CONSUMER.CREATE.${stream}.>`,
+    `$JS.API.CONSUMER.DELETE.${stream}.*`,
+    `$JS.API.CONSUMER.INFO.${stream}.*`,
+  ];
+  switch (role) {
+    case "coordinator": {
+      const streams = [jobs, recordsStream!, workersStream!, controlStream!, blobsStream];
+      const manage = (stream: string) => [
+        ...["INFO", "CREATE", "UPDATE", "PURGE", "MSG.GET"].map((verb) => `$JS.API.STREAM.${verb}.${stream}`),
+        ...watch(stream),
+      ];
+      return [
+        ...streams.flatMap(manage),
+        `$JS.API.CONSUMER.DURABLE.CREATE.${jobs}.*`,
+        `$JS.API.CONSUMER.MSG.NEXT.${jobs}.*`,
+        `$JS.ACK.${jobs}.>`,
+        ...common,
+        `${jobSubject}.>`,
+        ...[records, workers, control].map((name) => `$KV.${name}.>`),
+        `$O.${blobs}.>`,
+      ];
+    }
+    case "worker":
+      return [
+        `$JS.API.CONSUMER.INFO.${jobs}.*`,
+        `$JS.API.CONSUMER.MSG.NEXT.${jobs}.*`,
+        `$JS.ACK.${jobs}.>`,
+        ...common,
+        ...[recordsStream!, controlStream!, blobsStream].flatMap(read),
+        ...watch(controlStream!),
+        ...watch(blobsStream),
+        `$JS.API.STREAM.INFO.${blobsStream}`,
+        `$KV.${records}.>`,
+        `$KV.${workers}.>`,
+        `$O.${blobs}.>`,
+      ];
+    case "observer":
+      return [...common, ...[workersStream!, controlStream!].flatMap((stream) => [...read(stream), ...watch(stream)])];
+  }
+}
+
+const quote = (text: string): string => JSON.stringify(text);
+
+/**
+ * The configuration of a nats-server for one bus: TLS, a user for each nkey, and what each may do. Who is not named gets in
+ * nowhere. @throws ClusterError "cluster/invalid-nkey" for what is no public nkey of a user.
+ */
+export function describeNatsServer({ users, storeDir, maxFileBytes, tls, prefix }: NatsServerConfig): string {
+  const blocks = roles.flatMap((role) => {
+    const permissions = listPermissions(role, prefix).map((subject) => `          ${quote(subject)}`);
+    return users[role].map((nkey) => {
+      if (!/^U[A-Z2-7]{55}$/.test(nkey)) throw nkeyError(role);
+      return [
+        `    { # ${role}`,
+        `      nkey: ${nkey}`,
+        "      permissions: {",
+        "        publish: { allow: [",
+        ...permissions,
+        "        ] }",
+        `        subscribe: { allow: [${quote(`${inboxOf(role)}.>`)}] }`,
+        "      }",
+        "    }",
+      ].join("\n");
+    });
+  });
+  return `max_payload: 1MB
+jetstream {
+  store_dir: ${quote(storeDir)}
+  max_file_store: ${maxFileBytes}
+}
+tls {
+  cert_file: ${quote(tls.certFile)}
+  key_file: ${quote(tls.keyFile)}
+}
+authorization {
+  users: [
+${blocks.join("\n")}
+  ]
+}
+`;
+}
+
+// The text itself stays out: it may be a seed.
+const nkeyError = (role: Role) =>
+  new ClusterError("is no public nkey of a user", {
+    code: "cluster/invalid-nkey",
+    subject: `the nkey of a ${role}`,
+    expected: "56 letters and digits that begin with U",
+    remedy: "print it with: nk -inkey FILE -pubout",
+  });

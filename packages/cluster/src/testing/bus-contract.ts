@@ -1,0 +1,399 @@
+import type { ClusterError } from "@cria/core";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { z } from "zod";
+import type { BusStore } from "../bus/bus-store.js";
+import type { BusOptions, BusTimes, JobBus, JobHandler, JobKind, PublishedPolicy } from "../bus/job-bus.js";
+import { hashText, jobId, toCanonicalJson } from "../bus/job-record.js";
+import { openBus } from "../bus/open-bus.js";
+
+/** How a kind of bus is tried: one world of machines a test. */
+export interface BusWorld {
+  /** One machine's connection; the first is a coordinator's. */
+  connect(): Promise<BusStore>;
+  /** Changes bytes of a stored blob behind the bus's back. */
+  damage(sha: string): Promise<void>;
+}
+
+export const quickTimes: BusTimes = { ackWaitMs: 1_500, presenceMs: 1_500, leaseMs: 900 };
+
+export const rollout: JobKind<{ row: number }, { answer: number }> = {
+  name: "rollout",
+  payload: z.object({ row: z.int() }),
+  value: z.object({ answer: z.number() }),
+};
+type Handler = JobHandler<{ row: number }, { answer: number }>;
+
+/** Doubles a row. */
+export const double: Handler["run"] = async ({ row }) => ({ value: { answer: 2 * row } });
+/** Waits until the job is taken away. */
+export const hang: Handler["run"] = (_, { signal }) =>
+  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+
+export const join = (bus: JobBus, id: string, run: Handler["run"], slots = 1) =>
+  bus.work({ id, class: "test", versions: { cria: "0.1.0" }, jobs: [{ kind: rollout, slots, run }] });
+
+const waitFor = <T>(check: () => T | Promise<T>) => vi.waitFor(check, { timeout: 20_000, interval: 20 });
+const failure = (promise: Promise<unknown>) =>
+  promise.then(
+    () => expect.fail("it was not rejected"),
+    (error) => error as ClusterError,
+  );
+
+function makeGate() {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open, opened };
+}
+
+/** What every bus does. @param openWorld makes a world without jobs; with other times than `quickTimes` where a test asks. */
+export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
+  let world: BusWorld;
+  let stores: BusStore[];
+  let buses: JobBus[];
+  let problems: ClusterError[];
+  let coordinator: JobBus;
+
+  const connect = async (options: BusOptions = {}) => {
+    const store = await world.connect();
+    const bus = openBus(store, { onProblem: (problem) => problems.push(problem), ...options });
+    stores.push(store);
+    buses.push(bus);
+    return { bus, store };
+  };
+  const begin = async (times: Partial<BusTimes> = {}) => {
+    world = openWorld({ ...quickTimes, ...times });
+    stores = [];
+    buses = [];
+    problems = [];
+    ({ bus: coordinator } = await connect());
+  };
+  beforeEach(() => begin());
+  afterEach(async () => {
+    await Promise.all(buses.map((bus) => bus.close()));
+  });
+
+  describe("jobs", () => {
+    it("are done once each, by whoever is free", async () => {
+      const done: number[] = [];
+      for (const id of ["a", "b", "c"]) {
+        await join(
+          (await connect()).bus,
+          id,
+          async ({ row }) => {
+            done.push(row);
+            return { value: { answer: 2 * row }, meta: { by: id } };
+          },
+          2,
+        );
+      }
+      const rows = Array.from({ length: 30 }, (_, row) => row);
+      const results = await Promise.all(rows.map((row) => coordinator.submit(rollout, { row })));
+      expect(results.map(({ value }) => value.answer)).toEqual(rows.map((row) => 2 * row));
+      expect(results.every(({ tries, worker, meta }) => tries === 1 && (meta as { by: string }).by === worker)).toBe(
+        true,
+      );
+      expect(done.sort((left, right) => left - right)).toEqual(rows);
+      expect(coordinator.stats).toMatchObject({ submitted: 30, done: 30, failed: 0, outstanding: 0, waiting: 0 });
+      expect(problems).toEqual([]);
+    });
+
+    it("of a worker that died are done by another", async () => {
+      const dying = await connect();
+      const begun = vi.fn(hang);
+      await join(dying.bus, "dying", begun, 2);
+      const results = [1, 2].map((row) => coordinator.submit(rollout, { row }));
+      await waitFor(() => expect(begun).toHaveBeenCalledTimes(2));
+      await dying.store.close();
+      await join((await connect()).bus, "next", double);
+      expect(await Promise.all(results)).toMatchObject([
+        { value: { answer: 2 }, tries: 2, worker: "next" },
+        { value: { answer: 4 }, tries: 2, worker: "next" },
+      ]);
+      expect(coordinator.stats.retries).toBe(2);
+    });
+
+    it("may take longer than the wait for an acknowledgement", async () => {
+      const begun = vi.fn<Handler["run"]>(async () => {
+        await new Promise((resolve) => setTimeout(resolve, 2 * quickTimes.ackWaitMs));
+        return { value: { answer: 7 } };
+      });
+      for (const id of ["a", "b"]) await join((await connect()).bus, id, begun);
+      expect(await coordinator.submit(rollout, { row: 1 })).toMatchObject({ value: { answer: 7 }, tries: 1 });
+      expect(begun).toHaveBeenCalledTimes(1);
+    });
+
+    it("that fail are given up with the last reason, and can be submitted again", async () => {
+      let tries = 0;
+      const worker = await join((await connect()).bus, "clumsy", async () => {
+        throw new Error(`no luck ${++tries}`);
+      });
+      const error = await failure(coordinator.submit(rollout, { row: 1 }, { maxTries: 2 }));
+      expect(error).toMatchObject({ code: "cluster/given-up", received: "from worker clumsy: no luck 2" });
+      expect(error.subject).toBe(`job rollout ${jobId("rollout", { row: 1 }).slice(0, 12)}`);
+      await worker.drain();
+      await join((await connect()).bus, "able", double);
+      expect(await coordinator.submit(rollout, { row: 1 })).toMatchObject({ value: { answer: 2 }, tries: 1 });
+    });
+
+    it("that kill their worker are given up", async () => {
+      const dying = await connect();
+      const begun = vi.fn(hang);
+      await join(dying.bus, "dying", begun);
+      const result = failure(coordinator.submit(rollout, { row: 1 }, { maxTries: 1 }));
+      await waitFor(() => expect(begun).toHaveBeenCalled());
+      await dying.store.close();
+      await join((await connect()).bus, "next", double);
+      expect(await result).toMatchObject({
+        code: "cluster/given-up",
+        received: "from worker dying: lost while it ran",
+      });
+    });
+
+    it("that a worker declines are left to others, and its tries are not counted", async () => {
+      await join((await connect()).bus, "picky", async (_, { decline }) => decline("no such environment"));
+      await join((await connect()).bus, "able", double);
+      const results = await Promise.all([1, 2, 3].map((row) => coordinator.submit(rollout, { row }, { maxTries: 1 })));
+      expect(results).toMatchObject([1, 2, 3].map((row) => ({ value: { answer: 2 * row }, worker: "able", tries: 1 })));
+    });
+
+    it("that all workers decline are rejected with their reasons", async () => {
+      for (const id of ["one", "two"])
+        await join((await connect()).bus, id, async (_, { decline }) => decline(`${id} lacks\u001b[31m it`));
+      const error = await failure(coordinator.submit(rollout, { row: 1 }));
+      expect(error).toMatchObject({
+        code: "cluster/declined",
+        received: "one: one lacks [31m it; two: two lacks [31m it",
+      });
+    });
+
+    it("that are submitted twice are one job, and their result stays", async () => {
+      const begun = vi.fn(double);
+      const worker = await join((await connect()).bus, "a", begun);
+      const twice = [coordinator.submit(rollout, { row: 1 }), coordinator.submit(rollout, { row: 1 })];
+      const [first, second] = await Promise.all(twice);
+      expect(first).toBe(second);
+      await worker.drain();
+      const other = (await connect()).bus;
+      expect(await other.submit(rollout, { row: 1 })).toEqual(first);
+      expect(begun).toHaveBeenCalledTimes(1);
+    });
+
+    it("keep their first result; another that comes later is reported", async () => {
+      await Promise.all(buses.map((bus) => bus.close()));
+      await begin({ ackWaitMs: 60_000 });
+      const gate = makeGate();
+      const slow = vi.fn<Handler["run"]>(async () => {
+        await gate.opened;
+        return { value: { answer: -1 } };
+      });
+      const { bus } = await connect();
+      await join(bus, "slow", slow);
+      const result = coordinator.submit(rollout, { row: 1 });
+      await waitFor(() => expect(slow).toHaveBeenCalled());
+      // As if the queue had lost sight of the worker.
+      const id = jobId("rollout", { row: 1 });
+      const message = { protocol: 1, id, kind: "rollout", payload: { row: 1 }, maxTries: 3, trace: {} };
+      const { queue } = stores[0]!;
+      await queue.remove("rollout", id);
+      await join((await connect()).bus, "quick", double);
+      await queue.put("rollout", id, Buffer.from(JSON.stringify(message)));
+      expect(await result).toMatchObject({ value: { answer: 2 }, worker: "quick", tries: 2 });
+      gate.open();
+      await waitFor(() => expect(problems).toMatchObject([{ code: "cluster/conflict" }]));
+      expect(problems[0]!.message).toMatch(/of worker quick, which is taken[\s\S]*another of worker slow/);
+      expect(coordinator.stats.conflicts).toBe(1);
+      expect(await coordinator.submit(rollout, { row: 1 })).toMatchObject({ worker: "quick" });
+    });
+
+    it("wait where too many are outstanding", async () => {
+      const { bus } = await connect({ maxOutstanding: 2 });
+      const abort = new AbortController();
+      const results = [1, 2, 3, 4].map((row) => bus.submit(rollout, { row }));
+      const fifth = failure(bus.submit(rollout, { row: 5 }, { signal: abort.signal }));
+      await waitFor(() => expect(bus.stats).toMatchObject({ outstanding: 2, waiting: 3 }));
+      abort.abort(new Error("not any more"));
+      expect((await fifth).message).toBe("not any more");
+      await join((await connect()).bus, "a", double);
+      expect((await Promise.all(results)).map(({ value }) => value.answer)).toEqual([2, 4, 6, 8]);
+      await waitFor(() => expect(bus.stats).toMatchObject({ outstanding: 0, waiting: 0, done: 4, failed: 1 }));
+    });
+
+    it("are withdrawn by a signal and by their deadline, from the queue and from who does them", async () => {
+      const abort = new AbortController();
+      const queued = failure(coordinator.submit(rollout, { row: 1 }, { signal: abort.signal }));
+      await waitFor(() => expect(coordinator.stats.outstanding).toBe(1));
+      abort.abort(new Error("changed my mind"));
+      expect((await queued).message).toBe("changed my mind");
+
+      const rows: number[] = [];
+      let told = "";
+      await join((await connect()).bus, "a", async ({ row }, context) => {
+        rows.push(row);
+        if (row === 3) return { value: { answer: 6 } };
+        return hang({ row }, context).finally(() => {
+          told = "it is over";
+        });
+      });
+      const late = failure(coordinator.submit(rollout, { row: 2 }, { deadlineMs: 1_000 }));
+      expect(await late).toMatchObject({ code: "cluster/deadline", received: "begun by worker a, no result" });
+      await waitFor(() => expect(told).toBe("it is over"));
+      expect(await coordinator.submit(rollout, { row: 3 })).toMatchObject({ value: { answer: 6 } });
+      expect(rows).toEqual([2, 3]);
+    });
+
+    it("are checked on both ends", async () => {
+      expect(await failure(coordinator.submit(rollout, { row: 1.5 }))).toMatchObject({
+        code: "cluster/invalid-payload",
+      });
+      const wide = { ...rollout, payload: z.object({ row: z.int(), text: z.string() }) };
+      const long = coordinator.submit(wide, { row: 1, text: "x".repeat(600_000) });
+      expect(await failure(long)).toMatchObject({ code: "cluster/message-size" });
+      await join((await connect()).bus, "wrong", async () => ({ value: { answer: "two" as unknown as number } }));
+      const error = await failure(coordinator.submit(rollout, { row: 1 }, { maxTries: 1 }));
+      expect(error).toMatchObject({ code: "cluster/given-up" });
+      expect(error.received).toContain("an invalid value");
+    });
+
+    it("are not believed: a result with an invalid value or another hash is refused, and replaced by the next", async () => {
+      const { store } = await connect();
+      const id = jobId("rollout", { row: 1 });
+      const stored = (value: unknown, hash: string) => {
+        const result = { value, meta: null, hash, worker: "liar" };
+        return JSON.stringify({ protocol: 1, status: "done", tries: [], declined: {}, conflicts: [], result });
+      };
+      for (const text of [
+        stored({ answer: "two" }, hashText(toCanonicalJson({ answer: "two" }))),
+        stored({ answer: 3 }, hashText(toCanonicalJson({ answer: 2 }))),
+      ]) {
+        const result = failure(coordinator.submit(rollout, { row: 1 }));
+        await waitFor(async () => expect((await store.jobs.get(id))?.text).toContain('"open"'));
+        await store.jobs.set(id, text);
+        const error = await result;
+        expect(error).toMatchObject({ code: "cluster/invalid-result" });
+        expect(error.received).toContain("liar");
+      }
+      await join((await connect()).bus, "honest", double);
+      expect(await coordinator.submit(rollout, { row: 1 })).toMatchObject({ value: { answer: 2 }, worker: "honest" });
+    });
+
+    it("of another version of the protocol are left alone, and both versions named", async () => {
+      const { store } = await connect();
+      const begun = vi.fn(double);
+      await join((await connect()).bus, "a", begun);
+      const message = { protocol: 2, id: "f".repeat(64), kind: "rollout", payload: { row: 1 } };
+      await store.queue.put("rollout", message.id, Buffer.from(JSON.stringify(message)));
+      await waitFor(() => expect(problems.length).toBeGreaterThan(0));
+      expect(problems[0]).toMatchObject({ code: "cluster/protocol", expected: "protocol 1", received: "protocol 2" });
+      expect(begun).not.toHaveBeenCalled();
+    });
+  });
+
+  describe("workers", () => {
+    it("are listed with what they do, and vanish when they leave or die", async () => {
+      const seen: string[][] = [];
+      const watching = new AbortController();
+      await coordinator.watchWorkers((list) => seen.push(list.map(({ id }) => id)), watching.signal);
+      const first = await join((await connect()).bus, "first", double, 3);
+      const dying = await connect();
+      await join(dying.bus, "second", hang);
+      await waitFor(() => expect(seen.at(-1)).toEqual(["first", "second"]));
+      expect((await coordinator.listWorkers())[0]).toMatchObject({ class: "test", slots: { rollout: 3 }, done: 0 });
+      await first.drain();
+      await waitFor(() => expect(seen.at(-1)).toEqual(["second"]));
+      await dying.store.close();
+      await waitFor(() => expect(seen.at(-1)).toEqual([]));
+      watching.abort();
+    });
+
+    it("that drain end their job and take no other", async () => {
+      const gate = makeGate();
+      const begun = vi.fn<Handler["run"]>(async ({ row }) => {
+        await gate.opened;
+        return { value: { answer: row } };
+      });
+      const worker = await join((await connect()).bus, "leaving", begun);
+      const first = coordinator.submit(rollout, { row: 1 });
+      await waitFor(() => expect(begun).toHaveBeenCalledTimes(1));
+      const second = coordinator.submit(rollout, { row: 2 });
+      const drained = worker.drain();
+      gate.open();
+      await drained;
+      expect(await first).toMatchObject({ worker: "leaving", tries: 1 });
+      await join((await connect()).bus, "next", double);
+      expect(await second).toMatchObject({ worker: "next", tries: 1 });
+      expect(begun).toHaveBeenCalledTimes(1);
+    });
+
+    it("that close give their job back at once, uncounted", async () => {
+      const begun = vi.fn(hang);
+      const worker = await join((await connect()).bus, "leaving", begun);
+      const result = coordinator.submit(rollout, { row: 1 }, { maxTries: 1 });
+      await waitFor(() => expect(begun).toHaveBeenCalled());
+      await worker.close();
+      await join((await connect()).bus, "next", double);
+      expect(await result).toMatchObject({ worker: "next", tries: 1 });
+    });
+  });
+
+  describe("blobs", () => {
+    it("of 36 MB come back with their hash", async () => {
+      const bytes = new Uint8Array(36_700_000).map((_, index) => (index * 2654435761) >>> 13);
+      const sha = await coordinator.blobs.put(bytes);
+      const { bus } = await connect();
+      expect(await bus.blobs.has(sha)).toBe(true);
+      expect(Buffer.compare(await bus.blobs.get(sha), bytes)).toBe(0);
+      await coordinator.blobs.delete(sha);
+      expect(await failure(bus.blobs.get(sha))).toMatchObject({ code: "cluster/blob-missing" });
+    });
+
+    it("that were damaged are refused", async () => {
+      const bytes = new Uint8Array(1000).fill(7);
+      const sha = await coordinator.blobs.put(bytes);
+      await world.damage(sha);
+      expect(await failure(coordinator.blobs.get(sha))).toMatchObject({ code: "cluster/blob-damaged" });
+      expect(await coordinator.blobs.put(bytes)).toBe(sha);
+      expect(Buffer.compare(await coordinator.blobs.get(sha), bytes)).toBe(0);
+    });
+  });
+
+  describe("the policy", () => {
+    it("is replaced only by who saw the newest, and watched", async () => {
+      const { bus } = await connect();
+      const seen: PublishedPolicy[] = [];
+      const watching = new AbortController();
+      await bus.watchPolicy((policy) => seen.push(policy), watching.signal);
+      const first = await coordinator.publishPolicy({ version: 0, adapter: null });
+      const second = await coordinator.publishPolicy({ version: 1, adapter: "a".repeat(64) }, first);
+      const stale = await failure(bus.publishPolicy({ version: 1, adapter: "b".repeat(64) }, first));
+      expect(stale).toMatchObject({ code: "cluster/stale-policy" });
+      expect(await failure(bus.publishPolicy({ version: 9, adapter: null }))).toMatchObject({ received: "version 1" });
+      expect(await bus.readPolicy()).toEqual(second);
+      await waitFor(() => expect(seen.at(-1)).toEqual(second));
+      watching.abort();
+    });
+  });
+
+  describe("the lease", () => {
+    it("passes to a standby when its holder dies, and at once when it is released", async () => {
+      const dying = await connect();
+      const first = await dying.bus.acquireLease("first");
+      expect(first.term).toBe(1);
+      const standby = (await connect()).bus.acquireLease("second");
+      // Held for longer than it lasts without renewal.
+      const early = await Promise.race([
+        standby,
+        new Promise((resolve) => setTimeout(resolve, 2 * quickTimes.leaseMs)),
+      ]);
+      expect(early).toBeUndefined();
+      expect(first.signal.aborted).toBe(false);
+      await dying.store.close();
+      const second = await standby;
+      expect(second).toMatchObject({ holder: "second", term: 2 });
+      expect(first.signal.aborted).toBe(true);
+      await second.release();
+      expect(await coordinator.acquireLease("third")).toMatchObject({ term: 3 });
+    });
+  });
+}
