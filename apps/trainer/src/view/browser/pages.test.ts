@@ -291,18 +291,26 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
       };
       requestAnimationFrame(step);
     })`;
-    // Other programs on the machine may take a frame: the best of a few runs counts.
-    const runs: { longest: number; median: number; frames: number }[] = [];
-    for (let i = 0; i < 8; i++) {
+    const runs: { longest: number; median: number }[] = [];
+    for (let i = 0; i < 4; i++) {
       // Times of frames are multiples of a 60th of a second, but for their last digits.
-      const frames = ((await page.evaluate(scroll)) as number[]).map((ms) => Math.round(ms)).sort((a, b) => a - b);
-      runs.push({ longest: frames.at(-1)!, median: frames[frames.length >> 1]!, frames: frames.length });
+      const frames = ((await page.evaluate(scroll)) as number[]).map((ms) => Math.round(ms)).sort((x, y) => x - y);
+      expect(frames.length).toBeGreaterThan(100);
+      runs.push({ longest: frames.at(-1)!, median: frames[frames.length >> 1]! });
       if (runs.at(-1)!.longest <= 50 && runs.at(-1)!.median <= 17) break;
     }
-    const best = runs.reduce((a, b) => (a.longest < b.longest ? a : b));
-    expect(best.frames).toBeGreaterThan(100);
-    expect(best.longest, JSON.stringify(runs)).toBeLessThanOrEqual(50);
-    expect(best.median, JSON.stringify(runs)).toBeLessThanOrEqual(17);
+    const { longest, median } = runs.at(-1)!;
+    if (longest > 50 || median > 17) {
+      // On a machine that is busy with other programs frames are late whatever the page does: what it computes in them counts.
+      await browser.startTracing(page, { categories: ["toplevel"] });
+      const count = ((await page.evaluate(scroll)) as number[]).length;
+      const tasks = readMainTasks(await browser.stopTracing());
+      expect(tasks.length, "tasks of the page").toBeGreaterThan(count);
+      const sum = tasks.reduce((all, ms) => all + ms, 0);
+      const said = `${JSON.stringify(runs)}; computed ${(sum / count).toFixed(1)} ms a frame`;
+      expect(Math.max(...tasks), said).toBeLessThanOrEqual(50);
+      expect(sum / count, said).toBeLessThanOrEqual(17);
+    }
     await page.context().close();
   });
 });
@@ -315,3 +323,20 @@ it("the app is less than 200 kB of gzipped script, and its page holds neither sc
   const html = readFileSync(join(assets, "..", "index.html"), "utf8");
   expect(html).not.toMatch(/<style|style=|<script(?![^>]*src=)|\son\w+=/);
 });
+
+/** Milliseconds of the processor that the busiest thread's tasks took: the page's own. */
+function readMainTasks(trace: Buffer): number[] {
+  const { traceEvents } = JSON.parse(trace.toString()) as {
+    traceEvents: { name: string; pid: number; tid: number; tdur?: number; args?: { name?: string } }[];
+  };
+  const main = traceEvents.filter(({ name, args }) => name === "thread_name" && args?.name === "CrRendererMain");
+  const threads = main.map(({ pid, tid }) =>
+    traceEvents.flatMap((event) =>
+      event.pid === pid && event.tid === tid && event.name.endsWith("::RunTask") && event.tdur !== undefined
+        ? event.tdur / 1000
+        : [],
+    ),
+  );
+  const sum = (tasks: number[]) => tasks.reduce((all, ms) => all + ms, 0);
+  return threads.reduce((a, b) => (sum(b) > sum(a) ? b : a), []);
+}

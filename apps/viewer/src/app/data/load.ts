@@ -16,9 +16,12 @@ export function createLoad<T>(address: Accessor<string | null>): Load<T> {
   const [error, setError] = createSignal<RequestError>();
   const [loading, setLoading] = createSignal(false);
   let running: AbortController | undefined;
+  let isStale = false;
 
   const ask = async () => {
     running?.abort();
+    running = undefined;
+    isStale = false;
     const from = address();
     if (from === null) return;
     const controller = new AbortController();
@@ -34,7 +37,14 @@ export function createLoad<T>(address: Accessor<string | null>): Load<T> {
       setData(undefined);
       setError(problem instanceof RequestError ? problem : new RequestError(String(problem), null, 0));
     }
+    running = undefined;
     setLoading(false);
+    if (isStale) void ask();
+  };
+  /** What is asked already is waited for: news that come faster than answers must not keep them away. */
+  const again = () => {
+    if (running) isStale = true;
+    else void ask();
   };
   createEffect(
     on(address, (now, before) => {
@@ -43,6 +53,10 @@ export function createLoad<T>(address: Accessor<string | null>): Load<T> {
       void ask();
     }),
   );
-  onCleanup(() => running?.abort());
-  return { data, error, loading, again: () => void ask() };
+  onCleanup(() => {
+    const last = running;
+    running = undefined;
+    last?.abort();
+  });
+  return { data, error, loading, again };
 }

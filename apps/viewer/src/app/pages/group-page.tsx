@@ -97,10 +97,7 @@ function Columns(props: { dump: string; detail: GroupDetail }) {
     <Show when={lines().length > 0} fallback={<p class="soft">No conversation of this prompt can be read.</p>}>
       <details class="fold">
         <summary>
-          {shared()} shared tokens{" "}
-          <span class="soft">
-            {shared() >= lines()[0]!.prompt_length ? "(the prompt and more)" : "(of the prompt)"}
-          </span>
+          {shared()} shared tokens <span class="soft">{describeShared(shared(), lines()[0]!.prompt_length)}</span>
         </summary>
         <Said text={readPrefix(lines()[0]!, shared())} class="soft" />
       </details>
@@ -155,6 +152,11 @@ function Columns(props: { dump: string; detail: GroupDetail }) {
       </section>
     </Show>
   );
+}
+
+function describeShared(tokens: number, prompt: number): string {
+  if (tokens === prompt) return "(the prompt)";
+  return tokens > prompt ? "(the prompt and more)" : "(of the prompt)";
 }
 
 function describeDifference(tokens: readonly number[], others: readonly number[]): string {
