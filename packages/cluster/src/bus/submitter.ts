@@ -2,7 +2,7 @@ import { ClusterError } from "@cria/core";
 import { z } from "zod";
 import { type BusStore, changeRecord, persist, type RecordEntry } from "./bus-store.js";
 import type { Directory } from "./directory.js";
-import type { BusOptions, BusStats, JobKind, JobKindName, JobResult, SubmitOptions } from "./job-bus.js";
+import type { BusOptions, BusStats, JobKind, JobResult, SubmitOptions } from "./job-bus.js";
 import { PROTOCOL } from "./job-bus.js";
 import {
   closedError,
