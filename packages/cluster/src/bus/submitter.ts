@@ -2,8 +2,17 @@ import { ClusterError } from "@cria/core";
 import { z } from "zod";
 import { type BusStore, changeRecord, persist, type RecordEntry } from "./bus-store.js";
 import type { Directory } from "./directory.js";
-import type { BusOptions, BusStats, JobKind, JobKindName, JobResult, SubmitOptions } from "./job-bus.js";
+import type { BusOptions, BusStats, JobKind, JobResult, SubmitOptions } from "./job-bus.js";
 import { PROTOCOL } from "./job-bus.js";
+import {
+  closedError,
+  conflictError,
+  deadlineError,
+  declinedError,
+  givenUpError,
+  withdrawError,
+  withdrawnError,
+} from "./job-errors.js";
 import {
   boundText,
   cleanText,
@@ -295,62 +304,3 @@ function readOrUndefined(id: string, text: string): JobRecord | undefined {
     return undefined;
   }
 }
-
-const closedError = (kind: JobKindName) =>
-  new ClusterError("the bus is closed", { code: "cluster/closed", subject: `a job ${kind}` });
-
-const withdrawnError = (kind: JobKindName, id: string) =>
-  new ClusterError("was withdrawn by another who submitted it", {
-    code: "cluster/withdrawn",
-    subject: jobName(kind, id),
-  });
-
-const withdrawError = ({ kind, id }: JobMessage, cause: unknown) =>
-  new ClusterError("could not be withdrawn", {
-    code: "cluster/not-withdrawn",
-    subject: jobName(kind, id),
-    received: String(cause),
-    cause,
-  });
-
-function givenUpError(kind: JobKindName, id: string, maxTries: number, record: JobRecord): ClusterError {
-  const last = record.tries.at(-1);
-  return new ClusterError(`was given up after ${record.tries.length} tries`, {
-    code: "cluster/given-up",
-    subject: jobName(kind, id),
-    expected: `a result within ${maxTries} tries`,
-    received: `from worker ${last?.worker}: ${last?.reason ?? "lost while it ran"}`,
-  });
-}
-
-function declinedError(kind: JobKindName, id: string, declined: Record<string, string>): ClusterError {
-  const reasons = Object.entries(declined).sort(([left], [right]) => (left < right ? -1 : 1));
-  return new ClusterError("was declined by every worker", {
-    code: "cluster/declined",
-    subject: jobName(kind, id),
-    received: reasons
-      .slice(0, 10)
-      .map(([worker, reason]) => `${worker}: ${reason}`)
-      .join("; "),
-    remedy: "start a worker that has what the job needs",
-  });
-}
-
-function deadlineError(kind: JobKindName, id: string, deadlineMs: number, record: JobRecord | undefined): ClusterError {
-  const last = record?.tries.at(-1);
-  return new ClusterError("is past its deadline", {
-    code: "cluster/deadline",
-    subject: jobName(kind, id),
-    expected: `a result within ${deadlineMs} ms`,
-    received: last ? `begun by worker ${last.worker}, no result` : "begun by no worker",
-  });
-}
-
-const conflictError = (id: string, worker: string, record: JobRecord) =>
-  new ClusterError("has a second result with another hash", {
-    code: "cluster/conflict",
-    subject: `job ${id.slice(0, 12)}`,
-    expected: `${record.result?.hash.slice(0, 12)} of worker ${record.result?.worker}, which is taken`,
-    received: `another of worker ${worker}, which is not`,
-    remedy: "look whether both workers have the same class",
-  });

@@ -22,7 +22,7 @@ export interface NatsBounds {
   oneBlobBytes: number;
   /** Bytes of results and of what else is known of jobs. Default: 1 GiB. */
   recordBytes: number;
-  /** Bytes of queued jobs. Default: 1 GiB. */
+  /** Bytes of queued jobs, whose number is bounded as if each were of the largest size. Default: 1 GiB, for 2,032 jobs. */
   jobBytes: number;
   /** Hours until jobs, records and blobs vanish. Default: 24. */
   hours: number;
@@ -74,6 +74,8 @@ export async function createStreams(
     discard: DiscardPolicy.New,
     discard_new_per_subject: true,
     max_bytes: bounds.jobBytes,
+    // At its bound of bytes the server drops the oldest small messages after all; this bound is met first, and refuses.
+    max_msgs: Math.max(1, Math.floor(bounds.jobBytes / (MAX_MESSAGE_BYTES + HEADERS))),
     max_age: maxAge,
     max_msg_size: MAX_MESSAGE_BYTES + HEADERS,
   });

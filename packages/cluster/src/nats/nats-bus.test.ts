@@ -72,11 +72,15 @@ describeWithNats("a bus over NATS", () => {
   });
 
   it("says that its queue is full", async () => {
-    const bus = await openNatsBus({ ...options("full"), role: "coordinator", bounds: { ...bounds, jobBytes: 2_000 } });
+    const bus = await openNatsBus({
+      ...options("full"),
+      role: "coordinator",
+      bounds: { ...bounds, jobBytes: 2_000_000 },
+    });
     const rows = Array.from({ length: 20 }, (_, row) => row);
     const results = Promise.allSettled(rows.map((row) => bus.submit(rollout, { row })));
-    await vi.waitFor(() => expect(bus.stats.failed).toBeGreaterThan(5), { timeout: 20_000 });
-    expect(bus.stats.outstanding).toBeGreaterThan(1);
+    await vi.waitFor(() => expect(bus.stats.failed).toBe(17), { timeout: 20_000 });
+    expect(bus.stats.outstanding).toBe(3);
     await bus.close();
     const codes = new Set((await results).map((each) => (each as PromiseRejectedResult).reason.code));
     expect([...codes].sort()).toEqual(["cluster/closed", "cluster/queue-full"]);

@@ -31,7 +31,7 @@ export class NatsQueue implements JobQueue {
     } catch (error) {
       const { message } = error as Error;
       if (message.includes("maximum messages per subject")) return;
-      if (!message.includes("maximum bytes")) throw error;
+      if (!/maximum (bytes|messages) exceeded/.test(message)) throw error;
       throw new ClusterError("is full", {
         code: "cluster/queue-full",
         subject: "the queue of jobs",

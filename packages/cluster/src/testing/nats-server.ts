@@ -13,7 +13,7 @@ export const smallBounds: NatsBounds = {
   blobBytes: 60_000_000,
   oneBlobBytes: 50_000_000,
   recordBytes: 10_000_000,
-  jobBytes: 10_000_000,
+  jobBytes: 100_000_000,
   hours: 1,
   replicas: 1,
 };
