@@ -21,8 +21,14 @@ interface Tool {
   calls: number;
   failures: Map<string, number>;
   times: number[];
-  /** Of each argument: how often each value came. */
-  arguments: Map<string, Map<string | number, number>>;
+  arguments: Map<string, Argument>;
+}
+
+interface Argument {
+  /** Calls that gave it. */
+  given: number;
+  /** How often a value came, for as many values as are counted apart. */
+  values: Map<string | number, number>;
 }
 
 /** What tools did, counted over conversations as they are read. */
@@ -74,10 +80,8 @@ export class ToolStatistics {
     tool.calls++;
     if (failure !== null) tool.failures.set(failure, (tool.failures.get(failure) ?? 0) + 1);
     for (const [key, value] of Object.entries(args ?? {})) {
-      const counts = tool.arguments.get(key) ?? new Map<string | number, number>();
-      if (tool.arguments.size < MOST_ARGUMENTS) tool.arguments.set(key, counts);
       const shown = typeof value === "number" && Number.isFinite(value) ? value : describe(value);
-      if (counts.size < MOST_VALUES || counts.has(shown)) counts.set(shown, (counts.get(shown) ?? 0) + 1);
+      addArgument(tool, key, { given: 1, values: new Map([[shown, 1]]) });
     }
   }
 
@@ -93,11 +97,7 @@ export class ToolStatistics {
       tool.calls += theirs.calls;
       addCounts(tool.failures, theirs.failures);
       tool.times.push(...theirs.times.slice(0, MOST_TIMES - tool.times.length));
-      for (const [key, counts] of theirs.arguments) {
-        const own = tool.arguments.get(key) ?? new Map<string | number, number>();
-        addCounts(own, counts);
-        if (tool.arguments.size < MOST_ARGUMENTS) tool.arguments.set(key, own);
-      }
+      for (const [key, argument] of theirs.arguments) addArgument(tool, key, argument);
     }
   }
 
@@ -191,31 +191,37 @@ function describeTool(name: string, tool: Tool): ToolDetail {
     calls: tool.calls,
     failures: Object.fromEntries(tool.failures),
     latency: times.length > 0 ? { median: at(0.5), p95: at(0.95), longest: times.at(-1)! } : null,
-    arguments: [...tool.arguments].map(([key, counts]) => describeArgument(key, counts, tool.calls)),
+    arguments: [...tool.arguments].map(([key, argument]) => describeArgument(key, argument, tool.calls)),
   };
 }
 
-function describeArgument(
-  name: string,
-  counts: ReadonlyMap<string | number, number>,
-  calls: number,
-): ArgumentHistogram {
-  const given = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  const numbers = [...counts].filter((entry): entry is [number, number] => typeof entry[0] === "number");
-  const isNumeric = numbers.length === counts.size && counts.size > MOST_BARS;
+function addArgument({ arguments: known }: Tool, name: string, { given, values }: Argument): void {
+  const own = known.get(name) ?? { given: 0, values: new Map() };
+  if (known.size < MOST_ARGUMENTS) known.set(name, own);
+  own.given += given;
+  addCounts(own.values, values);
+}
+
+function describeArgument(name: string, { given, values }: Argument, calls: number): ArgumentHistogram {
+  const numbers = [...values].filter((entry): entry is [number, number] => typeof entry[0] === "number");
+  const isNumeric = numbers.length === values.size && values.size > MOST_BARS;
   const bins = isNumeric
     ? binNumbers(numbers)
-    : rank([...counts].map(([value, count]) => ({ label: String(value), count })));
+    : rank(
+        [...values].map(([value, count]) => ({ label: String(value), count })),
+        given,
+      );
   return { name, bins, missing: Math.max(0, calls - given) };
 }
 
-/** The most frequent values, and the others together. */
-function rank(bars: { label: string; count: number }[]): { label: string; count: number }[] {
+/** The most frequent values, and all others together: of `given`, those too that were not counted apart. */
+function rank(bars: { label: string; count: number }[], given: number): { label: string; count: number }[] {
   const sorted = bars.sort((a, b) => b.count - a.count);
   if (sorted.length <= MOST_BARS) return sorted;
-  const others = sorted.slice(MOST_BARS - 1);
-  const count = others.reduce((sum, bar) => sum + bar.count, 0);
-  return [...sorted.slice(0, MOST_BARS - 1), { label: `${others.length} others`, count }];
+  const shown = sorted.slice(0, MOST_BARS - 1);
+  const more = sorted.length >= MOST_VALUES ? " and more" : "";
+  const count = given - shown.reduce((sum, bar) => sum + bar.count, 0);
+  return [...shown, { label: `${sorted.length - shown.length}${more} others`, count }];
 }
 
 function binNumbers(numbers: readonly (readonly [number, number])[]): { label: string; count: number }[] {
