@@ -229,6 +229,10 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
     await page.getByRole("button", { name: "Use its model" }).click();
     await shown(page, "25%");
     await expectAccessible(page, "alternatives");
+    // Another colour asks for nothing anew.
+    await page.keyboard.press("7");
+    await page.getByText("Of each token.").waitFor();
+    await shown(page, "25%");
     await page.getByRole("button", { name: "Fork here with <b>⏎" }).click();
     await shown(page, "I call <i>it</i>");
     await shown(page, "stop, 9 tokens");

@@ -97,7 +97,8 @@ export function createGroupPages(
         if (isStatic) arrange([]);
         return address(0, PAGE);
       },
-      () => {
+      (now, before) => {
+        if (now === before && !isStatic) return;
         restart();
         isOther = true;
         want(0, 0);

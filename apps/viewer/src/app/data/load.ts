@@ -1,4 +1,4 @@
-import { type Accessor, createEffect, createSignal, on, onCleanup } from "solid-js";
+import { type Accessor, createEffect, createMemo, createSignal, on, onCleanup } from "solid-js";
 import { getJson, RequestError } from "./request.js";
 
 /** Something that is asked of the API. While it is asked again, what was there stays. */
@@ -11,7 +11,9 @@ export interface Load<T> {
 }
 
 /** Asks for what lies at an address, and again whenever the address changes. Null: nothing is asked. */
-export function createLoad<T>(address: Accessor<string | null>): Load<T> {
+export function createLoad<T>(getAddress: Accessor<string | null>): Load<T> {
+  // The place in the app changes more often than what is asked for.
+  const address = createMemo(getAddress);
   const [data, setData] = createSignal<T>();
   const [error, setError] = createSignal<RequestError>();
   const [loading, setLoading] = createSignal(false);
