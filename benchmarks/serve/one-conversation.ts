@@ -27,17 +27,17 @@ const cases: Case[] = [
   {
     title: "SmolLM2-135M shape, Q8_0",
     getPath: (log) => getModelFile("smollm2-135m", "Q8_0", log),
-    maxTokens: 96,
+    maxTokens: 192,
   },
   {
     title: "Qwen2.5-0.5B shape, Q8_0",
     getPath: (log) => getModelFile("qwen2.5-0.5b", "Q8_0", log),
-    maxTokens: 48,
+    maxTokens: 96,
   },
   {
     title: "Qwen2.5-0.5B shape, Q4_K_M",
     getPath: (log) => getModelFile("qwen2.5-0.5b", "Q4_K_M", log),
-    maxTokens: 48,
+    maxTokens: 96,
   },
 ];
 

@@ -28,7 +28,7 @@ const KEEP_ALIVE = ": keep-alive\n\n";
 export class EventSink {
   readonly body: ReadableStream<Uint8Array>;
   private controller!: ReadableStreamDefaultController<Uint8Array>;
-  private waiting: Uint8Array[] = [];
+  private waiting: string[] = [];
   private bytes = 0;
   private state: "open" | "closing" | "ended" = "open";
   /** Whether the client asks for more than there is. */
@@ -74,9 +74,8 @@ export class EventSink {
 
   private write(text: string): void {
     if (this.state !== "open") return;
-    const chunk = encoder.encode(text);
-    this.waiting.push(chunk);
-    this.bytes += chunk.byteLength;
+    this.waiting.push(text);
+    this.bytes += Buffer.byteLength(text);
     if (this.wanted) this.flush();
     else if (this.bytes > this.options.mostBytes) this.cut("slow");
     else this.watch();
@@ -85,7 +84,7 @@ export class EventSink {
   private flush(): void {
     if (this.bytes > 0 && this.wanted && this.pace === undefined) {
       this.wanted = false;
-      const all = Buffer.concat(this.waiting, this.bytes);
+      const all = encoder.encode(this.waiting.join(""));
       this.waiting = [];
       this.bytes = 0;
       clearTimeout(this.stall);
