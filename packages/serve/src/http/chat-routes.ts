@@ -1,4 +1,4 @@
-import type { ChatAnswer } from "@cria/rollout";
+import type { ChatAnswer, ChatEvent } from "@cria/rollout";
 import type { Context, Hono } from "hono";
 import { routePath } from "hono/route";
 import { nameCall } from "../model/retry-memory.js";
@@ -14,6 +14,7 @@ import type { Endpoint } from "./endpoint.js";
 import { receiveJson } from "./receive-json.js";
 import type { ServeEnv } from "./serve-env.js";
 import { streamEvents } from "./stream-events.js";
+import { TextPace } from "./text-pace.js";
 
 type Serving = Context<ServeEnv>;
 
@@ -100,7 +101,17 @@ async function respond<Call extends ChatCall>(
       end: (answers) => writer.end(answers),
       fail: (error) => writer.fail(error),
     },
-    work: (send, signal) => ask({ signal, onEvent: (choice, event) => send(writer.add(choice, event)) }),
+    work: async (send, signal) => {
+      const pace = new TextPace(endpoint.limits.paceMs);
+      const tell = (choice: number, event: ChatEvent) => send(writer.add(choice, event));
+      const onEvent = (choice: number, event: ChatEvent) => {
+        if (event.type === "tool_call") {
+          pace.flush();
+          tell(choice, event);
+        } else pace.add(`${choice} ${event.type}`, event.text, (text) => tell(choice, { ...event, text }));
+      };
+      return ask({ signal, onEvent }).finally(() => pace.flush());
+    },
     signal: c.req.raw.signal,
     hangUp: () => c.env?.outgoing?.destroy(),
     onBegin: () => endpoint.metrics.countFirstEvent(route, seconds()),

@@ -25,7 +25,7 @@ export interface EndpointLimits {
   stallMs: number;
   /** Milliseconds between signs of life in a stream; default 15 000. */
   keepAliveMs: number;
-  /** Milliseconds between writes of a stream, after its first text; default 30. */
+  /** Milliseconds whose text a stream sends together, after its first pieces; default 50. */
   paceMs: number;
   /** Milliseconds after which a stream begins although nothing was sampled yet; default 5000. */
   beginMs: number;
@@ -73,7 +73,7 @@ export class Endpoint {
       streamBytes: 1_000_000,
       stallMs: 30_000,
       keepAliveMs: 15_000,
-      paceMs: 30,
+      paceMs: 50,
       beginMs: 5000,
       sessions: 4096,
       anonymousTokens: 2 ** 21,

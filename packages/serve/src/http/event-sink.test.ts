@@ -3,7 +3,7 @@ import { EventSink, type EventSinkOptions } from "./event-sink.js";
 
 function makeSink(options: Partial<EventSinkOptions> = {}) {
   const onCut = vi.fn();
-  const sink = new EventSink({ mostBytes: 1000, stallMs: 60_000, keepAliveMs: 60_000, paceMs: 0, onCut, ...options });
+  const sink = new EventSink({ mostBytes: 1000, stallMs: 60_000, keepAliveMs: 60_000, onCut, ...options });
   return { sink, onCut };
 }
 
@@ -29,33 +29,6 @@ describe("EventSink", () => {
     }
     sink.close();
     expect(await text).toBe("data: one\n\ndata: two\n\n");
-  });
-
-  it("writes the first events at once, and then what came within its pace together", async () => {
-    const { sink } = makeSink({ paceMs: 60_000 });
-    const reader = sink.body.getReader();
-    const read = async () => new TextDecoder().decode((await reader.read()).value);
-    for (const word of ["role", "first", "second"]) {
-      sink.send([{ data: word }]);
-      expect(await read()).toBe(`data: ${word}\n\n`);
-    }
-    const later = read();
-    sink.send([{ data: "third" }]);
-    sink.send([{ data: "fourth" }]);
-    // Its end waits for no pace.
-    sink.close();
-    expect(await later).toBe("data: third\n\ndata: fourth\n\n");
-    expect((await reader.read()).done).toBe(true);
-  });
-
-  it("writes what waits when its pace is over", async () => {
-    const { sink } = makeSink({ paceMs: 5 });
-    const reader = sink.body.getReader();
-    for (const word of ["role", "first", "second", "third"]) {
-      sink.send([{ data: word }]);
-      await reader.read();
-    }
-    await reader.cancel();
   });
 
   it("cuts off a client for which too much waits", async () => {

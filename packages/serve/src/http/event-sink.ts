@@ -7,18 +7,11 @@ export interface EventSinkOptions {
   stallMs: number;
   /** Milliseconds between comments that keep the connection alive while there is nothing to send. */
   keepAliveMs: number;
-  /**
-   * Milliseconds between writes at least, after the first few: a write costs as much as a small model's token, and nobody sees
-   * which of two words came first within a screen's frame. 0: each event is written at once.
-   */
-  paceMs: number;
   /** The client is too slow, or has gone: nothing more will be sent. Called at most once. */
   onCut: (reason: "slow" | "gone") => void;
 }
 
 const encoder = new TextEncoder();
-/** Writes before any pace: what comes first is what people wait for. */
-const UNPACED_WRITES = 3;
 const KEEP_ALIVE = ": keep-alive\n\n";
 
 /**
@@ -28,14 +21,12 @@ const KEEP_ALIVE = ": keep-alive\n\n";
 export class EventSink {
   readonly body: ReadableStream<Uint8Array>;
   private controller!: ReadableStreamDefaultController<Uint8Array>;
-  private waiting: string[] = [];
+  private waiting: Uint8Array[] = [];
   private bytes = 0;
   private state: "open" | "closing" | "ended" = "open";
   /** Whether the client asks for more than there is. */
   private wanted = false;
   private stall: NodeJS.Timeout | undefined;
-  private pace: NodeJS.Timeout | undefined;
-  private writes = 0;
   private readonly keepAlive: NodeJS.Timeout;
 
   constructor(private readonly options: EventSinkOptions) {
@@ -68,29 +59,28 @@ export class EventSink {
     if (this.state !== "open") return;
     this.state = "closing";
     clearInterval(this.keepAlive);
-    this.endPace();
     this.flush();
   }
 
   private write(text: string): void {
     if (this.state !== "open") return;
-    this.waiting.push(text);
-    this.bytes += Buffer.byteLength(text);
+    const chunk = encoder.encode(text);
+    this.waiting.push(chunk);
+    this.bytes += chunk.byteLength;
     if (this.wanted) this.flush();
     else if (this.bytes > this.options.mostBytes) this.cut("slow");
     else this.watch();
   }
 
   private flush(): void {
-    if (this.bytes > 0 && this.wanted && this.pace === undefined) {
+    if (this.bytes > 0 && this.wanted) {
       this.wanted = false;
-      const all = encoder.encode(this.waiting.join(""));
+      const all = Buffer.concat(this.waiting, this.bytes);
       this.waiting = [];
       this.bytes = 0;
       clearTimeout(this.stall);
       this.stall = undefined;
       this.controller.enqueue(all);
-      if (++this.writes >= UNPACED_WRITES && this.options.paceMs > 0 && this.state === "open") this.startPace();
     }
     if (this.state !== "closing") return;
     if (this.bytes > 0) this.watch();
@@ -98,18 +88,6 @@ export class EventSink {
       this.state = "ended";
       this.controller.close();
     }
-  }
-
-  private startPace(): void {
-    this.pace = setTimeout(() => {
-      this.endPace();
-      this.flush();
-    }, this.options.paceMs);
-  }
-
-  private endPace(): void {
-    clearTimeout(this.pace);
-    this.pace = undefined;
   }
 
   private watch(): void {
@@ -121,7 +99,6 @@ export class EventSink {
     this.state = "ended";
     clearTimeout(this.stall);
     clearInterval(this.keepAlive);
-    this.endPace();
     this.waiting = [];
     this.bytes = 0;
     if (reason === "slow") this.controller.close();

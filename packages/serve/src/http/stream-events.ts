@@ -44,7 +44,6 @@ export async function streamEvents<Answers>(options: StreamOptions<Answers>): Pr
     mostBytes: limits.streamBytes,
     stallMs: limits.stallMs,
     keepAliveMs: limits.keepAliveMs,
-    paceMs: limits.paceMs,
     onCut: (reason) => {
       metrics.countCut(reason);
       controller.abort(new Error(`the client of a stream is ${reason}`));

@@ -11,6 +11,7 @@ import { linkSignals } from "./link-signals.js";
 import { receiveJson } from "./receive-json.js";
 import type { ServeEnv } from "./serve-env.js";
 import { streamEvents } from "./stream-events.js";
+import { TextPace } from "./text-pace.js";
 
 /** `POST /v1/completions`: text in, text out; no session records it. */
 export function addTextRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void {
@@ -25,7 +26,12 @@ export function addTextRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void {
     return streamEvents<TextAnswer[]>({
       endpoint,
       parts: { begin: () => [], end: (answers) => writer.end(answers), fail: (error) => writer.fail(error) },
-      work: (send, signal) => completeAll(endpoint, call, signal, (index, text) => send(writer.add(index, text))),
+      work: async (send, signal) => {
+        const pace = new TextPace(endpoint.limits.paceMs);
+        const tell = (index: number, text: string) =>
+          pace.add(String(index), text, (all) => send(writer.add(index, all)));
+        return completeAll(endpoint, call, signal, tell).finally(() => pace.flush());
+      },
       signal: c.req.raw.signal,
       hangUp: () => c.env?.outgoing?.destroy(),
       onBegin: () => undefined,

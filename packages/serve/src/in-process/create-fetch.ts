@@ -2,7 +2,7 @@ import { createApp } from "../http/create-app.js";
 import { Endpoint } from "../http/endpoint.js";
 import { type LocalChat, serveChat } from "./serve-chat.js";
 
-/** No client in this process is cut off: it may read as slowly as it likes. Writes to it cost nothing. */
+/** No client in this process is cut off: it may read as slowly as it likes; and events cost it little. */
 const patience = { streamBytes: Number.MAX_SAFE_INTEGER, stallMs: 2 ** 31 - 1, paceMs: 0 };
 
 /**

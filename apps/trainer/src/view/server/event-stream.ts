@@ -29,7 +29,6 @@ export class EventStreams {
       mostBytes: MOST_BYTES,
       stallMs: STALL_MS,
       keepAliveMs: KEEP_ALIVE_MS,
-      paceMs: 0,
       onCut: (reason) => {
         end();
         if (reason === "slow") hangUp();
