@@ -187,7 +187,11 @@ function report(summary: DemoSummary, scores: readonly number[], sampled: readon
     `\n${pc.bold("time")} ${formatSeconds(seconds.total)}: rollout ${seconds.rollout.toFixed(1)} s (${formatCount(tokens_per_second.rollout)} tok/s), training ${seconds.train.toFixed(1)} s (${formatCount(tokens_per_second.train)} tok/s), evaluation ${seconds.eval.toFixed(1)} s`,
   );
   console.log(`${pc.bold("run folder")} ${folder}: summary.json, metrics.jsonl, rollouts/, adapter.gguf, success.svg`);
-  console.log(
-    `${pc.bold("next")} npx cria init my-task: an environment of your own, with a tool, an interaction and rows to change`,
-  );
+  console.log(pc.bold("next"));
+  const next = {
+    "npx cria view": "why a conversation failed: curves, groups, conversations and tokens in the browser",
+    "npx cria show runs/demo --worst 1": "the same in the terminal",
+    "npx cria init my-task": "an environment of your own, with a tool, an interaction and rows to change",
+  };
+  for (const [command, what] of Object.entries(next)) console.log(`  ${command.padEnd(36)}${what}`);
 }
