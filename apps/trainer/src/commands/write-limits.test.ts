@@ -19,7 +19,10 @@ function run(limitKb: number | "unlimited", ...args: string[]) {
 
 /** One error that names the file, tells the reason and what to do; no stack. */
 function expectRefusal(stderr: string, file: RegExp) {
-  const lines = stderr.trim().split("\n");
+  const all = stderr.trim().split("\n");
+  expect(all.filter((line) => line.startsWith("error ")).length).toBe(1);
+  // The coach may have spoken of the steps before.
+  const lines = all.slice(all.findIndex((line) => line.startsWith("error ")));
   expect(lines[0]).toMatch(new RegExp(`^error .*${file.source}.*: cannot (be written|write it)`));
   expect(stderr).toMatch(/EFBIG|File too large/);
   expect(lines.at(-1)).toMatch(/^ {2}try: raise the limit of file sizes \(ulimit -f unlimited\), or /);
