@@ -1,8 +1,9 @@
 // Whether every file of native/src compiles with another compiler, without a warning: CMake's own flags for each file, but
 // syntax and warnings only, nothing is built.
 //
-//   node scripts/check-compilers.mjs clang++ [clang++-19 aarch64-linux-gnu-g++ ...]
+//   node scripts/check-compilers.mjs [--only cpu,math] clang++ [clang++-19 aarch64-linux-gnu-g++ ...]
 //
+// With --only the files of these folders of native/src alone.
 // Prints a line for each compiler. The exit code is 1 when one warns, 2 when one is not installed.
 import { execFile, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -10,7 +11,7 @@ import { createRequire } from "node:module";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { parseArgs, promisify } from "node:util";
 import { findLibrary, findPrebuiltBins, nativeRoot, unpackLlamaSource } from "../native/scripts/llama-paths.mjs";
 
 const run = promisify(execFile);
@@ -45,11 +46,12 @@ export async function listCommands(compiler, folder) {
 }
 
 /** Files checked, and what the compiler said of each that is not right. */
-export async function checkCompiler(compiler) {
+export async function checkCompiler(compiler, only = null) {
   const folder = mkdtempSync(join(tmpdir(), "cria-compiler-"));
   const problems = [];
   try {
-    const commands = await listCommands(compiler, folder);
+    const all = await listCommands(compiler, folder);
+    const commands = only ? all.filter(({ file }) => only.some((name) => file.includes(`/src/${name}/`))) : all;
     const waiting = [...commands];
     const work = async () => {
       for (let next = waiting.pop(); next; next = waiting.pop()) {
@@ -68,17 +70,18 @@ export async function checkCompiler(compiler) {
 }
 
 async function main() {
-  for (const compiler of process.argv.slice(2)) await report(compiler);
+  const { values, positionals } = parseArgs({ allowPositionals: true, options: { only: { type: "string" } } });
+  for (const compiler of positionals) await report(compiler, values.only?.split(","));
 }
 
-async function report(compiler) {
+async function report(compiler, only) {
   const { status, stdout } = spawnSync(compiler, ["--version"], { encoding: "utf8" });
   if (status !== 0) {
     console.error(`${compiler} is not installed; run: scripts/install-test-tools.sh`);
     process.exitCode ||= 2;
     return;
   }
-  const { files, problems } = await checkCompiler(compiler);
+  const { files, problems } = await checkCompiler(compiler, only);
   console.log(`${stdout.split("\n")[0]}: ${files} files, ${problems.length} with errors or warnings`);
   for (const problem of problems) console.log(problem);
   if (problems.length > 0) process.exitCode = 1;

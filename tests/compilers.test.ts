@@ -7,20 +7,24 @@ import { describe, expect, it } from "vitest";
 // Beside the compiler that built the addon: the oldest clang that is promised, and the one for arm64 Linux. Syntax and
 // warnings only. Installed by scripts/install-test-tools.sh; without them a machine of one's own skips this, CI does not.
 const script = join(import.meta.dirname, "..", "scripts", "check-compilers.mjs");
-const compilers = ["clang++", "aarch64-linux-gnu-g++"];
+const compilers: Record<string, string[]> = {
+  "clang++": [],
+  // What depends on the processor; scripts/nightly/arm64.mjs builds the rest too.
+  "aarch64-linux-gnu-g++": ["--only", "cpu,math,infer"],
+};
 const isThere = (compiler: string) => spawnSync(compiler, ["--version"]).status === 0;
 
 describe("native/src compiles without a warning", () => {
-  for (const compiler of compilers) {
+  for (const [compiler, options] of Object.entries(compilers)) {
     const skipped = !process.env.CI && !isThere(compiler);
     const title = skipped ? `${compiler}: not installed, see scripts/install-test-tools.sh` : compiler;
     // Some 20 s of one core, and minutes where others want it. Not synchronously: vitest must be answered meanwhile.
     it.skipIf(skipped)(title, { timeout: 600_000 }, async () => {
-      const { stdout, stderr } = await promisify(execFile)(process.execPath, [script, compiler]).catch(
+      const { stdout, stderr } = await promisify(execFile)(process.execPath, [script, ...options, compiler]).catch(
         (error) => error,
       );
       expect(stderr).toBe("");
-      expect(stdout).toMatch(/: [3-9]\d files, 0 with errors or warnings\n$/);
+      expect(stdout).toMatch(/: [1-9]\d files, 0 with errors or warnings\n$/);
     });
   }
 });
