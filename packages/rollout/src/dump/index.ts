@@ -1,5 +1,6 @@
 export { type DumpContext, describeTrajectories, type TokenDetails } from "./describe-trajectories.js";
 export { DUMP_FORMAT_VERSION, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
+export { findMismatch } from "./find-mismatch.js";
 export { type JudgeAgainOptions, type JudgedAgain, judgeAgain } from "./judge-again.js";
 export { makeTrainingMessages, type TrainingMessages, type TrainingMessagesOptions } from "./make-training-messages.js";
 export { parseDumpLine, readDump } from "./read-dump.js";

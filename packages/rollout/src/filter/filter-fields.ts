@@ -1,4 +1,5 @@
 import type { DumpLine } from "../dump/dump-line.js";
+import { findMismatch } from "../dump/find-mismatch.js";
 
 /** Type of a field. "any": it differs between conversations. A conversation may lack a field of any type: null. */
 export type FilterType = "number" | "boolean" | "text" | "any";
@@ -46,6 +47,11 @@ export const filterFields: ReadonlyMap<string, FilterField> = new Map<string, Fi
       type: "number",
       meaning: "calls that do not fit the tool's schema",
       read: count("tool_invalid_arguments"),
+    },
+    mismatch: {
+      type: "number",
+      meaning: "largest difference of a token's probability by sampler and trainer, where the dump says it",
+      read: findMismatch,
     },
     truncated: {
       type: "boolean",

@@ -58,6 +58,16 @@ function refuse(source: string): string {
 }
 
 describe("filters", () => {
+  it("know how far sampler and trainer disagree, where the dump says it", () => {
+    const detailed = {
+      ...line,
+      rollout_logprobs: line.token_ids.map(() => Math.log(0.5)),
+      old_logprobs: line.token_ids.map((_, t) => Math.log(t === 4 ? 0.4 : 0.5)),
+    };
+    expect(["mismatch > 0.09", "mismatch > 0.11"].map((filter) => holds(filter, detailed))).toEqual([true, false]);
+    expect(holds("mismatch == null")).toBe(true);
+  });
+
   it.each([
     "reward<1",
     "reward<1 && tool_errors>0",

@@ -1,4 +1,4 @@
-import { type DumpLine, type FilterValue, filterFields } from "@cria/rollout";
+import { type DumpLine, type FilterValue, filterFields, findMismatch } from "@cria/rollout";
 import type { ConversationEntry } from "@cria/viewer/api";
 
 /** What the index knows of a line of a dump. */
@@ -84,6 +84,7 @@ const readers: Record<string, (row: IndexRow) => FilterValue> = {
   unknown_tools: (row) => row.unknownTools,
   invalid_calls: (row) => row.invalidCalls,
   invalid_arguments: (row) => row.invalidArguments,
+  mismatch: (row) => row.mismatch,
   truncated: (row) => row.finish === "length",
   failed: (row) => row.failed,
   finish_reason: (row) => row.finish,
@@ -104,15 +105,6 @@ function makeTitle({ messages, prompt_messages }: DumpLine): string {
   const prompt = messages.slice(0, Math.max(1, toNumber(prompt_messages) ?? 1));
   const message = prompt.findLast(({ role }) => role === "user") ?? prompt.at(-1);
   return cut((message?.content ?? "").slice(0, 4 * LONGEST_TITLE).replace(/\s+/g, " "), LONGEST_TITLE).trim();
-}
-
-/** Largest difference of a token's probability by sampler and trainer; null where the dump does not say. */
-function findMismatch({ old_logprobs: old, rollout_logprobs: sampled, response_mask }: DumpLine): number | null {
-  if (!Array.isArray(old) || !Array.isArray(sampled) || sampled.length !== old.length) return null;
-  let largest = 0;
-  for (let t = 0; t < old.length; t++)
-    if (response_mask[t] === 1) largest = Math.max(largest, Math.abs(Math.exp(old[t]!) - Math.exp(sampled[t]!)));
-  return Number.isFinite(largest) ? Number(largest.toPrecision(4)) : null;
 }
 
 /** A dump may hold anything, above all a damaged one. */
