@@ -33,6 +33,7 @@ const presentations: Record<string, Presentation> = {
   "multi-turn": { title: "Multi-turn", shows: ["sampled tokens"] },
   train: { title: "Train", shows: ["tokens per second", "peak resident", "memory added"] },
   step: { title: "Step", shows: ["steps per second", "share of everything else"] },
+  serve: { title: "Serve" },
   tokenize: { title: "Tokenize", shows: ["microseconds per delta", "growth"] },
   algorithms: { formatTable: formatAlgorithms, drawFigure: drawAlgorithms },
 };
@@ -82,7 +83,8 @@ function renderMachine(reports: readonly Report[]): string {
     const report = reports.find((one) => one.name === name);
     return report && title ? [`#### ${title}\n\n${renderTable(report)}`] : [];
   });
-  return [`### ${machine.kind}`, describeHardware(machine), renderHeadline(reports), ...sections].join("\n\n");
+  const parts = [`### ${machine.kind}`, describeHardware(machine), renderHeadline(reports), ...sections];
+  return parts.filter((part) => part !== "").join("\n\n");
 }
 
 function describeHardware({ cpu, threads, cores, memory, gpu }: Machine): string {
