@@ -1,5 +1,6 @@
+import { average } from "./average.js";
 import { type Rule, shorten } from "./rule.js";
-import { average, type RunHistory, SCORE } from "./run-history.js";
+import { type RunHistory, SCORE } from "./run-history.js";
 
 /** Steps before trends are judged. */
 const LONG = 15;
@@ -16,9 +17,7 @@ function compareSuccess(run: RunHistory): { before: number; after: number; where
 
 /** Mean and spread, over the whole run, of each part that scores are made of. */
 function describeParts(run: RunHistory): { name: string; spread: number; mean: number }[] {
-  const names = new Set(run.steps.flatMap((step) => Object.keys(step)));
-  const parts = [...names].flatMap((name) => /^reward_part\/(.+)\/std$/s.exec(name)?.[1] ?? []);
-  return parts
+  return run.parts
     .filter((name) => name !== "overlong")
     .map((name) => ({
       name,

@@ -1,4 +1,6 @@
 import type { StepMetrics } from "../step-metrics.js";
+import { average } from "./average.js";
+import { readFacts } from "./line-facts.js";
 
 /** What is known of a run beside its metrics. */
 export interface RunContext {
@@ -77,9 +79,12 @@ export class RunHistory {
 
   /** Success of the validations, in order: accuracy where it is judged, else the reward. */
   get heldOut(): number[] {
-    const read = (line: StepMetrics, kind: string) =>
-      average(Object.entries(line).flatMap(([name, value]) => (isCore(name, kind) ? value : [])));
-    return this.lines.flatMap((line) => read(line, "acc") ?? read(line, "reward") ?? []);
+    return this.lines.flatMap((line) => readFacts(line).heldOut ?? []);
+  }
+
+  /** Names of the parts that scores are made of, in any step. */
+  get parts(): string[] {
+    return [...new Set(this.steps.flatMap((step) => readFacts(step).parts))];
   }
 
   /** A number of the config by its path; null where there is none. */
@@ -107,17 +112,8 @@ export class RunHistory {
   }
 }
 
-/** Of a validation of one sample a prompt, or the mean over several. */
-function isCore(name: string, kind: string): boolean {
-  return /^val-(core|aux)\//.test(name) && new RegExp(`/${kind}/mean@\\d+$`).test(name);
-}
-
 /** Whether a step gave the policy nothing to learn from. */
 function isSilent(step: StepMetrics): boolean {
   const highest = Math.max(Math.abs(step["critic/advantages/max"] ?? 0), Math.abs(step["critic/advantages/min"] ?? 0));
   return highest < 1e-6;
-}
-
-export function average(values: readonly number[]): number | null {
-  return values.length > 0 ? values.reduce((a, b) => a + b, 0) / values.length : null;
 }
