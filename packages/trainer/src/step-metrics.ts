@@ -8,7 +8,7 @@ export async function readMetricLines(file: string): Promise<StepMetrics[]> {
   const lines = (await readFile(file, "utf8").catch(() => "")).split("\n");
   return lines.flatMap((line) => {
     const metrics = parseLine(line);
-    return metrics && Number.isFinite(stepOf(metrics)) ? metrics : [];
+    return metrics && Number.isFinite(stepOf(metrics)) ? [metrics] : [];
   });
 }
 
