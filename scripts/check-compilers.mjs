@@ -1,12 +1,14 @@
 // Whether every file of native/src compiles with another compiler, without a warning: CMake's own flags for each file, but
 // syntax and warnings only, nothing is built.
 //
-//   node scripts/check-compilers.mjs [--only cpu,math] clang++ [clang++-19 aarch64-linux-gnu-g++ ...]
+//   node scripts/check-compilers.mjs [--only cpu,math] [--new] [--record] clang++ [clang++-19 aarch64-linux-gnu-g++ ...]
 //
-// With --only the files of these folders of native/src alone.
+// With --only the files of these folders of native/src alone. --record notes in tests/compiled-sources.json that all is well: the
+// SHA-256 of all that a compiler reads, by compiler and version. With --new what stands there is not compiled again.
 // Prints a line for each compiler. The exit code is 1 when one warns, 2 when one is not installed.
 import { execFile, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
@@ -69,22 +71,48 @@ export async function checkCompiler(compiler, only = null) {
   }
 }
 
-async function main() {
-  const { values, positionals } = parseArgs({ allowPositionals: true, options: { only: { type: "string" } } });
-  for (const compiler of positionals) await report(compiler, values.only?.split(","));
+const recordFile = join(dirname(dirname(fileURLToPath(import.meta.url))), "tests", "compiled-sources.json");
+const readRecord = () => JSON.parse(readFileSync(recordFile, "utf8"));
+
+/** SHA-256 of all that the compiler reads but the system's own headers: sources, flags, and the releases of what they include. */
+export function hashSources() {
+  const hash = createHash("sha256");
+  const folders = ["include", "kernels", "src"].flatMap((folder) =>
+    readdirSync(join(nativeRoot, folder), { recursive: true }).map((file) => join(folder, file)),
+  );
+  for (const file of [...folders, "CMakeLists.txt", "package.json"].sort()) {
+    const path = join(nativeRoot, file);
+    if (statSync(path).isFile()) hash.update(`\0${file}\0`).update(readFileSync(path));
+  }
+  return hash.digest("hex");
 }
 
-async function report(compiler, only) {
+async function main() {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { only: { type: "string" }, new: { type: "boolean" }, record: { type: "boolean" } },
+  });
+  for (const compiler of positionals) await report(compiler, values);
+}
+
+async function report(compiler, { only, new: skipsKnown, record }) {
   const { status, stdout } = spawnSync(compiler, ["--version"], { encoding: "utf8" });
   if (status !== 0) {
     console.error(`${compiler} is not installed; run: scripts/install-test-tools.sh`);
     process.exitCode ||= 2;
     return;
   }
-  const { files, problems } = await checkCompiler(compiler, only);
-  console.log(`${stdout.split("\n")[0]}: ${files} files, ${problems.length} with errors or warnings`);
+  const version = stdout.split("\n")[0];
+  const key = only ? `${version}, ${only}` : version;
+  if (skipsKnown && readRecord()[key] === hashSources()) {
+    console.log(`${version}: nothing new since it compiled without a warning`);
+    return;
+  }
+  const { files, problems } = await checkCompiler(compiler, only?.split(","));
+  console.log(`${version}: ${files} files, ${problems.length} with errors or warnings`);
   for (const problem of problems) console.log(problem);
   if (problems.length > 0) process.exitCode = 1;
+  else if (record) writeFileSync(recordFile, `${JSON.stringify({ ...readRecord(), [key]: hashSources() }, null, 2)}\n`);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await main();
