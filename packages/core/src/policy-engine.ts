@@ -167,7 +167,29 @@ export interface ScoreOptions {
   entropy?: boolean;
   /** Also return the sum of the squared probabilities of each distribution. */
   sumPiSquared?: boolean;
+  /**
+   * Computes a micro-batch somewhere; `here` does so in this engine, one after the other. All are asked for at once. Default:
+   * `here`.
+   */
+  compute?: (shard: ScoreShard, here: () => Promise<ShardScores>) => Promise<ShardScores>;
   signal?: AbortSignal;
+}
+
+/** A micro-batch of sequences that are scored. */
+export interface ScoreShard extends MicroBatchShard {
+  /** false: with the adapter off. */
+  adapter: boolean;
+  /** Whether the sums of the squared probabilities are wanted. */
+  squares: boolean;
+}
+
+/** What scores are made of: a value for each of the shard's targets. */
+export interface ShardScores {
+  logprobs: Float32Array;
+  /** In nats. */
+  entropy: Float32Array;
+  /** Sums of the squared probabilities; null where they are not wanted. */
+  squares: Float32Array | null;
 }
 
 export interface ScoreResult {
@@ -230,10 +252,10 @@ export interface OptimizerOptions {
 }
 
 /**
- * A micro-batch of a training batch, as a value: what it holds does not depend on weights, so that it can be computed anywhere.
- * Rows of equal length, each a tree of tokens, depth first; arrays of tokens are `rows * rowLength` long.
+ * A micro-batch, as a value: what it holds does not depend on weights, so that it can be computed anywhere. Rows of equal length, each
+ * a tree of tokens, depth first; arrays of tokens are `rows * rowLength` long.
  */
-export interface GradientShard {
+export interface MicroBatchShard {
   rows: number;
   rowLength: number;
   tokens: Int32Array;
@@ -245,6 +267,10 @@ export interface GradientShard {
   targets: Int32Array;
   /** Logits are divided by this. */
   temperature: number;
+}
+
+/** A micro-batch of a training batch. */
+export interface GradientShard extends MicroBatchShard {
   /** Of each token of `inputs`, its score: sequences that begin alike share scores. */
   scores: Int32Array;
   /** What the loss sees, but for what the weights decide. */
@@ -315,6 +341,8 @@ export interface PolicyEngine {
     optimizer: OptimizerOptions | null,
     options?: TrainOptions,
   ): Promise<TrainResult>;
+  /** The scores of a shard that another engine of the same weights planned. Absent: it cannot. */
+  computeScores?(shard: ScoreShard, options?: { signal?: AbortSignal }): Promise<ShardScores>;
   /** The gradient of a shard that another engine of the same weights planned; nothing is accumulated. Absent: it cannot. */
   computeGradient?(
     shard: GradientShard,

@@ -7,7 +7,9 @@ import type {
   ScoreOptions,
   ScoreResult,
   ScoreSequence,
+  ScoreShard,
   ShardGradient,
+  ShardScores,
   SpecialToken,
   TrainOptions,
   TrainResult,
@@ -18,7 +20,7 @@ import { LlamaSequence } from "./llama-sequence.js";
 import { callNative, callNativeSync } from "./native.js";
 import type { NativeModel, SchedulerStats, TensorInfo, TensorPart } from "./native-types.js";
 import { computeShard } from "./training/gradient-shards.js";
-import { scoreSequences } from "./training/score-sequences.js";
+import { computeScores, scoreSequences } from "./training/score-sequences.js";
 import { trainBatch } from "./training/train-batch.js";
 
 /** A model on llama.cpp: the engine that generates and trains over one copy of the weights. Made by `loadModel`. */
@@ -62,6 +64,10 @@ export class LlamaModel implements PolicyEngine {
 
   score(sequences: readonly ScoreSequence[], options: ScoreOptions = {}): Promise<ScoreResult[]> {
     return this.jobs.run(() => scoreSequences(this.native, this.info, sequences, options));
+  }
+
+  computeScores(shard: ScoreShard, { signal }: { signal?: AbortSignal } = {}): Promise<ShardScores> {
+    return this.jobs.run(() => computeScores(this.native, shard, signal));
   }
 
   train(

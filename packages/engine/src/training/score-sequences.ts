@@ -1,4 +1,5 @@
-import type { ModelInfo, ScoreOptions, ScoreResult, ScoreSequence } from "@cria/core";
+import type { ModelInfo, ScoreOptions, ScoreResult, ScoreSequence, ScoreShard, ShardScores } from "@cria/core";
+import { JobQueue } from "../job-queue.js";
 import { callNative, callNativeSync } from "../native.js";
 import type { NativeModel } from "../native-types.js";
 import { checkTemperature, checkTokens } from "./check-batch.js";
@@ -32,22 +33,58 @@ export async function scoreSequences(
     temperature: checkTemperature(options.temperature),
     adapter: options.adapter ?? true,
   });
-  for (const plan of plans) {
-    options.signal?.throwIfAborted();
-    const withSquares = options.sumPiSquared ?? false;
-    const found = await callNative(() => native.forward(plan.native, false, withSquares));
-    const logprobs = spreadScores(plan.scores, found.logprobs);
-    const entropy = spreadScores(plan.scores, found.entropy);
-    const sumSquares = found.sumSquares && spreadScores(plan.scores, found.sumSquares);
+  const shards = plans.map((plan) => ({ ...plan.native, squares: options.sumPiSquared ?? false }));
+  const found = await (options.compute
+    ? computeElsewhere(native, shards, options)
+    : computeHere(native, shards, options.signal));
+  for (const [k, plan] of plans.entries()) {
+    const logprobs = spreadScores(plan.scores, found[k]!.logprobs);
+    const entropy = spreadScores(plan.scores, found[k]!.entropy);
+    const squares = found[k]!.squares && spreadScores(plan.scores, found[k]!.squares);
     plan.sequenceIndices.forEach((index, i) => {
       const { scored } = inputs[index]!;
       const base = plan.offsets[i]!;
       for (let k = 0; k < scored.length; k++) {
         results[index]!.logprobs[scored[k]!] = logprobs[base + k]!;
         if (options.entropy) results[index]!.entropy![scored[k]!] = entropy[base + k]!;
-        if (sumSquares) results[index]!.sumPiSquared![scored[k]!] = sumSquares[base + k]!;
+        if (squares) results[index]!.sumPiSquared![scored[k]!] = squares[base + k]!;
       }
     });
   }
   return results;
+}
+
+/** The scores of one micro-batch. */
+export async function computeScores(
+  native: NativeModel,
+  { squares, ...microBatch }: ScoreShard,
+  signal?: AbortSignal,
+): Promise<ShardScores> {
+  signal?.throwIfAborted();
+  checkTemperature(microBatch.temperature);
+  const { logprobs, entropy, sumSquares } = await callNative(() => native.forward(microBatch, false, squares));
+  return { logprobs, entropy, squares: sumSquares ?? null };
+}
+
+async function computeHere(
+  native: NativeModel,
+  shards: readonly ScoreShard[],
+  signal: AbortSignal | undefined,
+): Promise<ShardScores[]> {
+  const found: ShardScores[] = [];
+  for (const shard of shards) found.push(await computeScores(native, shard, signal));
+  return found;
+}
+
+/** Asks for all at once; those that come back here take turns. */
+async function computeElsewhere(
+  native: NativeModel,
+  shards: readonly ScoreShard[],
+  { compute, signal }: ScoreOptions,
+): Promise<ShardScores[]> {
+  const here = new JobQueue();
+  const asked = shards.map((shard) => compute!(shard, () => here.run(() => computeScores(native, shard, signal))));
+  // Nothing may use the addon behind the back of who comes next.
+  await Promise.allSettled(asked);
+  return Promise.all(asked);
 }
