@@ -1,4 +1,4 @@
-import { hasFailed } from "@cria/core";
+import { hasFailed, ToolError } from "@cria/core";
 import type { FakeContext } from "@cria/core/testing";
 import { describe, expect, it } from "vitest";
 import { makeFakeRollout, makeRow } from "../testing/fake-rollout.js";
@@ -64,6 +64,23 @@ describe("conversations held elsewhere", () => {
     });
     expect(hasFailed(refilled!)).toBe(false);
     expect(asked).toBe(2);
+  });
+
+  it("takes a conversation that was lost elsewhere for a failed one", async () => {
+    const states: string[] = [];
+    const { engine, options } = makeFakeRollout({ ...tell, n: 2 });
+    const lost = new ToolError("was given up", { code: "tool/given-up", subject: "a conversation" });
+    const ended = await runRollouts(engine, rows, {
+      ...options,
+      converse: ({ row, sample }, here) => (row === rows[0] && sample === 1 ? Promise.reject(lost) : here()),
+      onState: (state) => states.push(state),
+    });
+    const failed = ended.filter(({ error }) => error !== undefined);
+    expect(failed).toMatchObject([
+      { uid: rows[0]!.uid, sampleIndex: 1, error: expect.stringContaining("was given up") },
+    ]);
+    expect(states.filter((state) => state === "failed")).toHaveLength(1);
+    expect(ended).toHaveLength(2 * rows.length);
   });
 
   it("end the rollouts when they cannot be held at all", async () => {

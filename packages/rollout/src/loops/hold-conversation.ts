@@ -1,4 +1,5 @@
 import type { PolicyEngine } from "@cria/core";
+import type { AnswerSource } from "./agent-loop.js";
 import type { UnjudgedTrajectory } from "./record-trajectory.js";
 import type { ConversationWork, RolloutOptions } from "./rollout-options.js";
 import { startRollouts } from "./run-rollouts.js";
@@ -7,7 +8,10 @@ import { startRollouts } from "./run-rollouts.js";
 export type ConversationEnvironment = Omit<
   RolloutOptions,
   "n" | "step" | "seed" | "temperature" | "topP" | "topK" | "minP" | "converse" | "replay" | "onTrajectory"
->;
+> & {
+  /** Answers in the place of tools and interaction; default: theirs. */
+  answers?: AnswerSource;
+};
 
 /**
  * Holds a conversation for a rollout of another process: what `RolloutOptions.converse` asks for. It is not judged here.
@@ -16,7 +20,7 @@ export type ConversationEnvironment = Omit<
 export async function holdConversation(
   engine: PolicyEngine,
   { row, sample, step, sampling }: ConversationWork,
-  environment: ConversationEnvironment,
+  { answers, ...environment }: ConversationEnvironment,
 ): Promise<UnjudgedTrajectory> {
   const { seed, temperature, topP, topK, minP, stop, maxTokensPerTurn } = sampling;
   const { conversations } = await startRollouts(engine, [row], {
@@ -29,7 +33,7 @@ export async function holdConversation(
     step,
     seed: 0,
     ...{ temperature, topP, topK, minP, stop, maxTokensPerTurn },
-    replay: () => ({ seed }),
+    replay: () => ({ seed, answers }),
   });
   environment.signal?.throwIfAborted();
   return { ...conversations[0]!, sampleIndex: sample };

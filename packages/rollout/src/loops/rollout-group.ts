@@ -1,4 +1,4 @@
-import { hasFailed, hashSeed, type PolicyEngine, type PolicySequence, type Trajectory } from "@cria/core";
+import { hasFailed, hashSeed, type PolicyEngine, type PolicySequence, ToolError, type Trajectory } from "@cria/core";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
 import { resolveToolParser } from "@cria/tools";
 import { defaultAgentOptions } from "../agents/agent-loop-options.js";
@@ -115,10 +115,10 @@ export class RolloutGroup {
 
   private openTrace(sample: number, attempt: number): EpisodeTrace | null {
     const { row, options, engine } = this;
-    const { tracer, step } = options;
+    const { tracer, parent, step } = options;
     if (!tracer) return null;
     const loop = row.agentName ?? options.defaultAgentLoop;
-    return new EpisodeTrace(tracer, { row, sample, step, attempt, loop, modelPath: engine.info.path });
+    return new EpisodeTrace(tracer, { row, sample, step, attempt, loop, modelPath: engine.info.path, parent });
   }
 
   /** The sample's final trajectory. @throws ToolError when it failed and failures are errors. */
@@ -139,17 +139,38 @@ export class RolloutGroup {
     attempt: number,
     trace: EpisodeTrace | null,
   ): Promise<UnjudgedTrajectory> {
-    const here = () => this.converseHere(place ?? this.slots.acquire(), sample, attempt, trace);
+    let isHere = false;
+    const here = () => {
+      isHere = true;
+      return this.converseHere(place ?? this.slots.acquire(), sample, attempt, trace);
+    };
     const { converse, step } = this.options;
     try {
       if (!converse) return await here();
       const { uid, index } = this.row;
       const work = { row: this.row, sample, step, sampling: this.chooseSampling(sample, attempt) };
-      return { ...(await converse(work, here)), uid, rowIndex: index, sampleIndex: sample };
+      const give = () => converse(work, here, trace?.carry() ?? {});
+      const ended = await (trace ? trace.run(give) : give()).catch((error) => this.recordLoss(error, sample));
+      if (!isHere) this.noteElsewhere(ended);
+      return { ...ended, uid, rowIndex: index, sampleIndex: sample };
     } catch (error) {
       this.rewards.leave();
       throw error;
     }
+  }
+
+  /** Counts a conversation of which only the end is known. */
+  private noteElsewhere(ended: UnjudgedTrajectory): void {
+    const request = createRequestLog(this.options.onState);
+    request.enter("running");
+    request.enter(hasFailed(ended) ? "failed" : "completed");
+  }
+
+  /** A conversation that was lost elsewhere is a failed one, whatever it was about to say. */
+  private recordLoss(error: unknown, sample: number): UnjudgedTrajectory {
+    if (this.options.signal.aborted || !(error instanceof ToolError)) throw error;
+    const output = describeFailure(this.row, new Int32Array(0), error);
+    return recordTrajectory(this.row, sample, output, createRequestLog());
   }
 
   private async converseHere(

@@ -4,7 +4,7 @@ import type { BaseInteraction, BaseTool } from "@cria/tools";
 import type { AgentOptions } from "../agents/agent-loop-options.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { RewardAggregator, RewardFunction, RewardManager } from "../rewards/index.js";
-import type { Tracer } from "../tracing/tracer.js";
+import type { TraceCarrier, Tracer } from "../tracing/tracer.js";
 import type { AnswerSource, MultiTurnOptions, SamplingParams } from "./agent-loop.js";
 import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
 import type { OnFailure } from "./failures.js";
@@ -77,12 +77,19 @@ export interface RolloutOptions {
    * Holds a conversation somewhere, by `holdConversation`; `here` does so in this process. What comes of it is the same wherever
    * that is, if weights and environment are. It is judged here. Default: `here`.
    */
-  converse?: (work: ConversationWork, here: () => Promise<UnjudgedTrajectory>) => Promise<UnjudgedTrajectory>;
+  converse?: (
+    work: ConversationWork,
+    here: () => Promise<UnjudgedTrajectory>,
+    /** The conversation's trace, for whoever holds it: `parent` there. Empty without one. */
+    trace: TraceCarrier,
+  ) => Promise<UnjudgedTrajectory>;
   /** Conversations at once in this process. Default: as many as fit into the KV cache. */
   concurrency?: number;
   signal?: AbortSignal;
   /** Gets a trace of each episode; default: nobody does, at no cost. */
   tracer?: Tracer;
+  /** The span of another process that the episodes belong to. Default: each is a trace of its own. */
+  parent?: TraceCarrier;
   /** Called with warnings, once for each kind. */
   onWarning?: (warning: string) => void;
   /** Called with each state that a conversation enters, once more for one that is sampled again. */

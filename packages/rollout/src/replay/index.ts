@@ -1,2 +1,2 @@
-export { RecordedAnswers, type RecordedAnswersOptions } from "./recorded-answers.js";
+export { type AnswerRecord, makeReadCalls, RecordedAnswers, type RecordedAnswersOptions } from "./recorded-answers.js";
 export { type Change, Steering } from "./steered-sequence.js";

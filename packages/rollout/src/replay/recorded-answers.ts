@@ -1,8 +1,11 @@
 import { type ChatMessage, ConfigError } from "@cria/core";
-import type { ParsedToolCall } from "@cria/tools";
+import { type ParsedToolCall, resolveToolParser } from "@cria/tools";
+import type { DatasetRow } from "../data/dataset-row.js";
 import type { DumpLine } from "../dump/dump-line.js";
 import type { AnswerSource, NextTurn, SaidTurn } from "../loops/agent-loop.js";
+import type { RolloutOptions } from "../loops/rollout-options.js";
 import { now } from "../loops/state-log.js";
+import { listToolSchemas } from "../loops/tool-session.js";
 
 export interface RecordedAnswersOptions {
   /** Reads the calls of an assistant's turn. */
@@ -22,6 +25,19 @@ export interface RecordedAnswersOptions {
   onOtherAnswer?: (recorded: string, live: string) => void;
 }
 
+/** What is needed of a record: a dump's line has it, and so has a conversation that just ended. */
+export type AnswerRecord = Pick<DumpLine, "messages" | "prompt_messages" | "finish_reason" | "turns">;
+
+/** Reads the calls of an assistant's turn as a conversation of this row does. */
+export function makeReadCalls(
+  { tools, multiTurn }: Pick<RolloutOptions, "tools" | "multiTurn">,
+  row: DatasetRow,
+): RecordedAnswersOptions["readCalls"] {
+  const schemas = listToolSchemas(tools, row);
+  const parse = resolveToolParser(multiTurn.format);
+  return (text) => (schemas.length > 0 ? parse(text, schemas).calls : []);
+}
+
 /** An assistant's turn of the record, and what was said after it. */
 interface RecordedTurn {
   text: string;
@@ -34,7 +50,7 @@ export class RecordedAnswers implements AnswerSource {
   private isTextEqual = true;
 
   constructor(
-    private readonly line: DumpLine,
+    private readonly line: AnswerRecord,
     private readonly options: RecordedAnswersOptions,
   ) {
     this.turns = listTurns(line);
@@ -126,7 +142,7 @@ function nameCalls(calls: readonly ParsedToolCall[]): string {
   return calls.map(({ name, arguments: given, error }) => error ?? `${name}(${JSON.stringify(given)})`).join(", ");
 }
 
-function listTurns({ messages, prompt_messages }: DumpLine): RecordedTurn[] {
+function listTurns({ messages, prompt_messages }: AnswerRecord): RecordedTurn[] {
   const turns: RecordedTurn[] = [];
   for (const message of messages.slice(prompt_messages)) {
     if (message.role === "assistant") turns.push({ text: message.content, answers: [] });

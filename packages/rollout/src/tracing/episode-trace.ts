@@ -2,7 +2,7 @@ import { hasFailed, type Trajectory } from "@cria/core";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { UnjudgedTrajectory } from "../loops/record-trajectory.js";
 import { failSpan, nameModel, PROVIDER } from "./trace-work.js";
-import type { Tracer, TraceScope } from "./tracer.js";
+import type { TraceCarrier, Tracer, TraceScope } from "./tracer.js";
 
 export interface TracedEpisode {
   row: DatasetRow;
@@ -13,6 +13,8 @@ export interface TracedEpisode {
   /** Of the agent loop. */
   loop: string;
   modelPath: string;
+  /** The span of another process that it belongs to; left out: it is a trace of its own. */
+  parent?: TraceCarrier;
 }
 
 /** The trace of one episode: its root is a span `invoke_agent`, which lasts as long as the conversation. */
@@ -27,9 +29,10 @@ export class EpisodeTrace {
     private readonly episode: TracedEpisode,
   ) {}
 
-  /** Runs the conversation. When it throws, the trace has ended. */
+  /** Runs the conversation, or a part of it. When it throws, the trace has ended. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     const { tracer } = this;
+    if (this.scope) return tracer.within(this.scope.span, work);
     const scope = this.begin();
     this.scope = scope;
     try {
@@ -40,6 +43,11 @@ export class EpisodeTrace {
     } finally {
       this.endedAt = Date.now();
     }
+  }
+
+  /** What lets another process hold the conversation in this trace. While it runs. */
+  carry(): TraceCarrier {
+    return this.scope ? this.tracer.carry(this.scope.span) : {};
   }
 
   /** Ends the root with what became of the episode, or with the error that ended the run instead. */
@@ -93,7 +101,7 @@ export class EpisodeTrace {
         "cria.sample": sample,
         "cria.step": step,
       },
-      null,
+      this.episode.parent ?? null,
     );
     return { tracer: this.tracer, span, conversation };
   }

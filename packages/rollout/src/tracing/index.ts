@@ -1,2 +1,2 @@
 export { openTracer } from "./open-tracer.js";
-export type { SpanAttributes, SpanValue, Tracer, TraceScope, TraceSpan } from "./tracer.js";
+export type { SpanAttributes, SpanValue, TraceCarrier, Tracer, TraceScope, TraceSpan } from "./tracer.js";

@@ -1,6 +1,6 @@
 import { ConfigError } from "@cria/core";
 import type { Attributes, Span } from "@opentelemetry/api";
-import type { SpanAttributes, Tracer, TraceSpan } from "./tracer.js";
+import type { SpanAttributes, TraceCarrier, Tracer, TraceSpan } from "./tracer.js";
 
 /**
  * A tracer that gives spans to OpenTelemetry, that is, to whatever SDK the program has registered: without one nobody gets them.
@@ -16,12 +16,14 @@ export async function openTracer(): Promise<Tracer> {
       cause,
     });
   });
-  const { context, SpanStatusCode, trace } = api;
+  const { context, propagation, ROOT_CONTEXT, SpanStatusCode, trace } = api;
   const tracer = trace.getTracer("cria");
   const spans = new WeakMap<TraceSpan, Span>();
-  const below = (parent: TraceSpan | null) => {
-    const span = parent && spans.get(parent);
-    return span ? trace.setSpan(context.active(), span) : context.active();
+  const below = (parent: TraceSpan | TraceCarrier | null) => {
+    const span = parent && spans.get(parent as TraceSpan);
+    if (span) return trace.setSpan(context.active(), span);
+    const isCarrier = parent !== null && !("end" in parent);
+    return isCarrier ? propagation.extract(ROOT_CONTEXT, parent) : context.active();
   };
   const wrap = (span: Span): TraceSpan => ({
     set: (attributes) => void quietly(() => span.setAttributes(toAttributes(attributes))),
@@ -42,6 +44,11 @@ export async function openTracer(): Promise<Tracer> {
       return wrapped;
     },
     within: (span, work) => context.with(below(span), work),
+    carry: (span) => {
+      const carrier: Record<string, string> = {};
+      quietly(() => propagation.inject(below(span), carrier));
+      return carrier;
+    },
   };
 }
 

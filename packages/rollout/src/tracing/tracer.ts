@@ -12,12 +12,17 @@ export interface TraceSpan {
   end(at?: number): void;
 }
 
+/** A span of another process, as the headers of W3C Trace Context (traceparent, tracestate). */
+export type TraceCarrier = Readonly<Record<string, string>>;
+
 /** Where spans go. No method throws, except for what `work` throws. */
 export interface Tracer {
-  /** @param parent null: the span begins a trace. */
-  start(name: string, attributes: SpanAttributes, parent: TraceSpan | null): TraceSpan;
+  /** @param parent null: the span begins a trace, or goes on one of another process. */
+  start(name: string, attributes: SpanAttributes, parent: TraceSpan | TraceCarrier | null): TraceSpan;
   /** Calls `work` so that spans which others begin in it, an agent's HTTP client for example, belong to this one. */
   within<T>(span: TraceSpan, work: () => T): T;
+  /** What lets another process go on the trace below this span. Empty where nobody takes spans. */
+  carry(span: TraceSpan): TraceCarrier;
 }
 
 /** A span that is under way, and whoever begins further ones below it. */
