@@ -9,6 +9,15 @@ export { checkRun, findCheckpoint, findRunPath, nameCommand, type OpenedRun, ope
 export type { RunEnd } from "./checkpoints/run-end.js";
 export { RunFolder, type RunOrigin, writeAtomically, writeLines } from "./checkpoints/run-folder.js";
 export { isAlive, RunLock } from "./checkpoints/run-lock.js";
+export { type OpenedConversations, openConversations, openLosses } from "./cluster/open-participant.js";
+export type {
+  CoordinatedRun,
+  Coordination,
+  Leadership,
+  SharedCheckpoint,
+  StoredCheckpoint,
+  TrainingBus,
+} from "./cluster/training-bus.js";
 export { applyOverride } from "./config/apply-override.js";
 export { checkConfig, listLeaves } from "./config/check-config.js";
 export { checkTrainPaths, listMissingTrainPaths } from "./config/check-train-paths.js";
@@ -53,6 +62,7 @@ export {
   fetchModel,
   fetchTrainAddresses,
 } from "./hub/fetch-addresses.js";
+export { type ClusterView, clusterViewSchema } from "./live/cluster-view.js";
 export { type LivePhase, type LiveState, readLiveState } from "./live/live-state.js";
 export { type Batch, type BatchScores, type MakeBatchOptions, makeBatch } from "./policy/batch.js";
 export { Generation } from "./policy/generation.js";

@@ -110,6 +110,15 @@ export class CheckpointStore {
     };
   }
 
+  /** Takes a whole checkpoint of another machine, a folder on this disk, as that of a step. @throws DataError */
+  async adopt(step: number, folder: string): Promise<void> {
+    await guardRunWrite(this.path, async () => {
+      await mkdir(this.path, { recursive: true });
+      await syncFolder(folder);
+    });
+    await this.commit(step, folder);
+  }
+
   private async commit(step: number, temporary: string): Promise<void> {
     const target = this.folderOf(step);
     await guardRunWrite(target, async () => {

@@ -185,11 +185,12 @@ function isValidated({ data }: Checkpoint): boolean {
 }
 
 /** Whether a folder holds something of a run that must not be lost. */
-function hasRun(path: string): boolean {
+export function hasRun(path: string): boolean {
   return ["metrics.jsonl", "checkpoints", "adapter.gguf", "model.gguf"].some((name) => existsSync(join(path, name)));
 }
 
-async function moveAside(path: string): Promise<string> {
+/** Renames a run folder to `<name>.old-<i>`, which it returns. @throws DataError */
+export async function moveAside(path: string): Promise<string> {
   for (let i = 1; ; i++) {
     const target = `${path}.old-${i}`;
     if (existsSync(target)) continue;

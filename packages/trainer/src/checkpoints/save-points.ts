@@ -14,6 +14,8 @@ export interface SavePointOptions {
   checkpoints?: CheckpointStore;
   resume?: Checkpoint | null;
   saveWeights: () => Promise<unknown>;
+  /** After each checkpoint that is committed; the run waits for it. */
+  share?: (step: number) => Promise<void>;
 }
 
 /** Decides after which steps a run is saved, and saves it: weights for use, and the state to go on from. */
@@ -50,6 +52,9 @@ export class SavePoints {
         commit: async () => {
           await pending.commit();
           this.newest = state.step;
+          const committed = performance.now();
+          await this.options.share?.(state.step);
+          this.secondsOfLast += (performance.now() - committed) / 1000;
         },
         discard: pending.discard,
       }

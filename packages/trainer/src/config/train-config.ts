@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { actorSection } from "./sections/actor.js";
 import { algorithmSection } from "./sections/algorithm.js";
+import { clusterSection } from "./sections/cluster.js";
 import { criticSection } from "./sections/critic.js";
 import { dataSection } from "./sections/data.js";
 import { modelSection } from "./sections/model.js";
@@ -24,6 +25,7 @@ export const trainConfigSchema = z.strictObject({
   reward_model: rewardModelSection.prefault({}),
   custom_reward_function: customRewardSection.prefault({}),
   trainer: trainerSection.prefault({}),
+  cluster: clusterSection.prefault({}),
 });
 
 export type TrainConfig = z.infer<typeof trainConfigSchema>;

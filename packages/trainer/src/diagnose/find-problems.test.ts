@@ -158,6 +158,48 @@ describe("rules that no run of the embedded policy breaks", () => {
     ]);
   });
 
+  it("a worker's results are not what its class computes, however long ago", () => {
+    const { config, history } = readRun("healthy", "code-game");
+    const audited = history.map((step, i) => ({
+      ...step,
+      "cluster/workers": 3,
+      "cluster/audits": 2,
+      "cluster/audits_failed": i === 3 ? 1 : 0,
+    }));
+    const [found, ...others] = findProblems(audited, { hasTools: true, config });
+    expect(others).toEqual([]);
+    const said = audited.filter((step) => "rollout/kept" in step).length;
+    expect(found).toMatchObject({ rule: "audit_failed", severity: "high" });
+    expect(found!.sentence).toContain(`1 of ${2 * said} audits failed`);
+    for (const key of found!.keys) expect(known, key).toContain(key);
+    const passed = audited.map((step) => ({ ...step, "cluster/audits_failed": 0 }));
+    expect(findProblems(passed, { hasTools: true, config })).toEqual([]);
+  });
+
+  it("jobs are begun again in most steps; now and then, or of very many, is nothing", () => {
+    const { config, history } = readRun("healthy", "code-game");
+    const find = (again: (step: number) => number, jobs = 100) => {
+      const lines = history.map((step, i) => ({
+        ...step,
+        "cluster/jobs_elsewhere": jobs,
+        "cluster/redelivered": again(i),
+      }));
+      return findProblems(lines, { hasTools: true, config });
+    };
+    const last = history.length - 1;
+    const [found, ...others] = find((i) => (i === last ? 0 : 10));
+    expect(others).toEqual([]);
+    expect(found).toMatchObject({
+      rule: "redelivered",
+      severity: "medium",
+      sentence: expect.stringMatching(/^In steps \d+ to \d+ jobs were begun again, 8\.0 % of those that workers did/),
+    });
+    for (const key of found!.keys) expect(known, key).toContain(key);
+    expect(find((i) => (i > last - 2 ? 0 : 10))).toEqual([]);
+    expect(find(() => 1)).toEqual([]);
+    expect(find(() => 0)).toEqual([]);
+  });
+
   it.each<[string, StepMetrics, RegExp, string | null]>([
     ["environment", { "rollout/kept": 0, "rollout/failed_ratio": 1 }, /100 % of the conversations fail/, "failed"],
     ["no_calls", { "tool_call_counts/mean": 0 }, /never calls a tool/, null],

@@ -1,3 +1,4 @@
+import { clusterRules } from "./cluster-rules.js";
 import { conversationRules } from "./conversation-rules.js";
 import { engineRules } from "./engine-rules.js";
 import { noSignalRules } from "./no-signal-rules.js";
@@ -12,6 +13,7 @@ export const rules: readonly Rule[] = [
   ...rewardRules,
   ...updateRules,
   ...engineRules,
+  ...clusterRules,
 ];
 
 /** The rules as a table in Markdown. */

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { isAlive } from "../checkpoints/run-lock.js";
+import { type ClusterView, clusterViewSchema } from "./cluster-view.js";
 
 /** File of a run folder that says what a running training does now. It is there while it runs, and after a kill. */
 export const LIVE_FILE = "live.json";
@@ -28,6 +29,8 @@ export interface LiveState {
   waitingForTools: number;
   /** Seconds until the last step; null before the first is done. */
   eta: number | null;
+  /** Null: all is done in one process. */
+  cluster: ClusterView | null;
 }
 
 const seconds = z.number().nonnegative();
@@ -50,6 +53,7 @@ const liveFileSchema = z.object({
   }),
   waiting_for_tools: seconds,
   eta: seconds.nullable(),
+  cluster: clusterViewSchema.nullable().default(null),
 });
 
 /** The state as it stands in the file. */

@@ -1,6 +1,7 @@
 import type { PolicyEngine, RequestState, Trajectory } from "@cria/core";
 import { LlamaModel } from "@cria/engine";
 import type { StepMetrics } from "../step-metrics.js";
+import type { ClusterView } from "./cluster-view.js";
 import type { LivePhase, LiveState } from "./live-state.js";
 
 /** Seconds over which the speed is measured. */
@@ -42,6 +43,8 @@ export class LiveTracker {
   constructor(
     private readonly engine: PolicyEngine,
     private readonly now: () => number = Date.now,
+    /** What the machines do that share the work; null: there is one. */
+    private readonly viewCluster?: () => ClusterView,
   ) {
     this.since = now();
   }
@@ -112,6 +115,7 @@ export class LiveTracker {
       seconds: { ...this.spent },
       waitingForTools: this.allWaiting,
       eta: this.estimateRest(at),
+      cluster: this.viewCluster?.() ?? null,
     };
   }
 

@@ -99,6 +99,32 @@ const state: LiveState = {
   seconds: { rollout: 1, scoring: 2, training: 3, validation: 4, other: 5 },
   waitingForTools: 0.5,
   eta: null,
+  cluster: {
+    bus: "nats://host:4222",
+    coordinator: "desk/4711",
+    term: 2,
+    class: "5f0e",
+    policy: { version: 3, bytes: 1000, seconds: 0.1 },
+    workers: [
+      {
+        id: "rack-1",
+        host: "rack",
+        class: "5f0e",
+        state: "ready",
+        reason: null,
+        slots: { rollout: 4, score: 1, gradient: 1 },
+        doing: { rollout: 3, score: 0, gradient: 0 },
+        done: { rollout: 10, score: 2, gradient: 5 },
+        failed: 1,
+        declined: 0,
+        rate: 12.5,
+        audits: { passed: 1, failed: 0 },
+      },
+    ],
+    here: { rollout: 2, score: 1, gradient: 3 },
+    jobs: { outstanding: 4, waiting: 0, redelivered: 1, abandoned: 0, conflicts: 0 },
+    traffic: { policy: 2000, gradients: 5000, jobs: 100 },
+  },
 };
 
 describe("live.json", () => {

@@ -70,7 +70,7 @@ export class Policy {
   /** Logprobs of sequences; those of tokens before the first that counts (`from`, or where the loss mask begins) are 0. */
   async score(
     sequences: readonly { tokenIds: ArrayLike<number>; from?: number; lossMask?: ArrayLike<number> }[],
-    { reference = false, temperature, signal, entropy, sumPiSquared }: PolicyScoreOptions = {},
+    { reference = false, temperature, signal, entropy, sumPiSquared, compute }: PolicyScoreOptions = {},
   ): Promise<TokenScores[]> {
     if (sequences.length === 0) return [];
     const ranges = sequences.map(({ tokenIds, from, lossMask }) => ({
@@ -78,8 +78,8 @@ export class Policy {
       from: from ?? (lossMask ? Array.prototype.indexOf.call(lossMask, 1) : undefined),
     }));
     const more = { ...(entropy ? { entropy } : {}), ...(sumPiSquared ? { sumPiSquared } : {}) };
-    const old = await this.engine.score(ranges, { temperature, signal, ...more });
-    const ref = reference ? await this.scoreReference(ranges, { temperature, signal }) : null;
+    const old = await this.engine.score(ranges, { temperature, signal, ...(compute ? { compute } : {}), ...more });
+    const ref = reference ? await this.scoreReference(ranges, { temperature, signal, compute }) : null;
     return old.map((scores, i) => ({
       oldLogprobs: scores.logprobs,
       entropy: scores.entropy,
@@ -91,9 +91,10 @@ export class Policy {
   /** Logprobs by the reference policy: this one before any training. @throws ConfigError when there is none. */
   async scoreReference(
     sequences: readonly { tokenIds: ArrayLike<number>; from?: number }[],
-    options: { temperature?: number; signal?: AbortSignal } = {},
+    { temperature, signal, compute }: Pick<PolicyScoreOptions, "temperature" | "signal" | "compute"> = {},
   ): Promise<Float32Array[]> {
-    if (!this.reference) {
+    const { reference } = this;
+    if (!reference) {
       throw new ConfigError("has no reference policy", {
         code: "config/no-reference",
         subject: this.engine.info.path,
@@ -102,7 +103,9 @@ export class Policy {
         remedy: 'loadPolicy(path, { lora: null, reference: true }), or a loss without "kl"',
       });
     }
-    const scores = await this.reference.score(sequences, { ...options, adapter: false });
+    // A model of its own is here alone.
+    const elsewhere = compute && reference === this.engine ? { compute } : {};
+    const scores = await reference.score(sequences, { temperature, signal, adapter: false, ...elsewhere });
     return scores.map(({ logprobs }) => logprobs);
   }
 

@@ -1,3 +1,5 @@
+import type { ScoreOptions } from "@cria/core";
+
 /** What an update needs to know of a trajectory's tokens; arrays as long as `tokenIds`, 0 where nothing was scored. */
 export interface TokenScores {
   /** By the training graph, so that the ratio is exactly 1 before the first update; with bypass_mode by the sampler. */
@@ -18,6 +20,11 @@ export interface PolicyScoreOptions {
   /** Also score by the reference policy. */
   reference?: boolean;
   signal?: AbortSignal;
+  /**
+   * Computes a micro-batch of the scores somewhere, by `engine.computeScores`; `here` does so in this process. The bits are the same
+   * wherever that is, if the weights are. Default: `here`.
+   */
+  compute?: ScoreOptions["compute"];
 }
 
 /** Gives the scores of sequences; those of tokens before the first that counts are 0. */

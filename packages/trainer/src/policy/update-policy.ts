@@ -42,6 +42,8 @@ export interface UpdateOptions extends Omit<OptimizerOptions, "epsilon"> {
   isOnPolicy?: boolean;
   /** Where names in the loss are looked up; default: built-in and registered algorithms. */
   algorithms?: Algorithms;
+  /** Called before each optimizer step, while the engine is free. */
+  beforeStep?: () => Promise<void>;
   /**
    * Computes a micro-batch somewhere, by `computePolicyGradient`; `here` does so in this process. The bits are the same wherever
    * that is, if the weights are. Default: `here`.
@@ -120,6 +122,7 @@ export async function updatePolicy(
         sequences: tokens.filter((count) => count > 0).length,
       };
       const { learningRate, betas, weightDecay, maxGradNorm, compute: elsewhere } = options;
+      await options.beforeStep?.();
       results.push(
         await policy.engine.train(
           sequences,

@@ -4,14 +4,13 @@ import {
   type ConversationReplay,
   type DatasetRow,
   type DumpLine,
-  listToolSchemas,
+  makeReadCalls,
   RecordedAnswers,
   type RecordedAnswersOptions,
   Steering,
   startRollouts,
   type UnjudgedTrajectory,
 } from "@cria/rollout";
-import { resolveToolParser } from "@cria/tools";
 import type { Session } from "../run/session.js";
 import type { Environment } from "../task/environment.js";
 
@@ -72,9 +71,7 @@ function makeReplay(
   { line, row, change, answers }: HeldAgain,
   seed: number,
 ): ConversationReplay {
-  const schemas = listToolSchemas(environment.tools, row);
-  const parse = resolveToolParser(environment.multiTurn.format);
-  const readCalls = (text: string) => (schemas.length > 0 ? parse(text, schemas).calls : []);
+  const readCalls = makeReadCalls(environment, row);
   const { steer } = new Steering(policy.engine, change);
   return { seed, steer, answers: new RecordedAnswers(line, { ...answers, readCalls }) };
 }

@@ -2,6 +2,7 @@ import { KlController } from "@cria/algorithms";
 import type { PolicyEngine } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import type { TrainingBus } from "../cluster/training-bus.js";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Report } from "../events.js";
@@ -39,6 +40,8 @@ export interface SessionOptions {
   registries?: ReturnType<typeof openRegistries>;
   /** Whether tool calls are read as the model's chat template prints them, whatever the config says; default false. */
   findsToolFormat?: boolean;
+  /** Machines that share the work; default: this process does it alone. */
+  bus?: TrainingBus;
   /** A ready engine instead of the config's model, for tests. */
   engine?: PolicyEngine;
   signal?: AbortSignal;
@@ -54,7 +57,7 @@ export function openSession(config: TrainConfig, folder: string, options: Sessio
 async function openParts(
   config: TrainConfig,
   folder: string,
-  { task, valRows, signal, report, ...options }: SessionOptions,
+  { task, valRows, bus, signal, report, ...options }: SessionOptions,
   open: Disposables,
 ): Promise<Session> {
   const { data } = config;
@@ -83,7 +86,7 @@ async function openParts(
   if (options.findsToolFormat) fitToolFormat(environment, policy);
   const critic = await openCritic(config, folder, registries);
   open.add(() => critic?.engine.dispose());
-  return {
+  const session: Session = {
     config,
     registries,
     policy,
@@ -93,9 +96,16 @@ async function openParts(
     klController: new KlController(makeKlControllerOptions(config.algorithm)),
     trainRows: rows.train,
     valRows: rows.val,
+    coordination: null,
     signal,
     dispose: () => open.dispose(),
   };
+  if (bus) {
+    const coordination = await bus.coordinate({ ...session, configFolder: folder, task, report });
+    open.add(() => coordination.close());
+    session.coordination = coordination;
+  }
+  return session;
 }
 
 async function openReference(config: TrainConfig, engine: PolicyEngine, path: string): Promise<PolicyEngine | null> {

@@ -1,5 +1,6 @@
 import type { AdvantageEstimator, PolicyLossOptions } from "@cria/algorithms";
 import type { z } from "zod";
+import type { TrainingBus } from "../cluster/training-bus.js";
 import type { TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import type { Report } from "../events.js";
 import type { Task } from "../task/task.js";
@@ -77,6 +78,11 @@ export interface TrainOptions {
   threads?: number;
   /** "auto" (default), "cpu" or "cuda". */
   device?: TrainConfig["trainer"]["device"];
+  /**
+   * Machines that share the work: `await openNatsBus({ servers, role: "coordinator" })`. The result is that of one machine, bit for
+   * bit. Default: this process does all of it.
+   */
+  bus?: TrainingBus;
   /** Ends the run at once, in the middle of a step; what was done is saved. `await` then throws TrainingInterrupted. */
   signal?: AbortSignal;
   /** Told of all that happens, in order. What it throws ends the training. */

@@ -4,6 +4,7 @@ import { recordEnd } from "../checkpoints/run-end.js";
 import type { RunFolder } from "../checkpoints/run-folder.js";
 import { SavePoints } from "../checkpoints/save-points.js";
 import { nameWeights, saveWeights } from "../checkpoints/save-weights.js";
+import { shareCheckpoint } from "../cluster/share-checkpoint.js";
 import { makeSay, type Report, WorkReporter } from "../events.js";
 import { LiveTracker } from "../live/live-tracker.js";
 import { LiveWriter } from "../live/live-writer.js";
@@ -60,8 +61,11 @@ export async function trainSession(session: Session, options: TrainSessionOption
     else if (trainer.val_before_train)
       await record.log(0, { "training/global_step": 0, ...(await validateBefore(session, record, total)) });
     const unvalidated = resume ? await state.restore(resume) : undefined;
-    if (resume && start >= total)
+    if (resume && start >= total) {
       makeSay(report)(`nothing left to train: ${start} steps are done, and the config asks for ${total}`);
+      // With a checkpoint of another machine the folder has none, or those of an earlier step.
+      await saveWeights(policy.engine, folder);
+    }
     const reporter = new WorkReporter(report, "train");
     reporter.update(start, total);
     let taken: StepResult;
@@ -80,6 +84,8 @@ export async function trainSession(session: Session, options: TrainSessionOption
           live?.enter("saving");
           return saveWeights(policy.engine, folder);
         },
+        // A folder of the caller's is nobody's to go on with.
+        share: options.folder ? undefined : (step) => shareCheckpoint(session, { folder, step, report }),
       }),
       mark: (step) => state.mark(step),
       describe: (place) => state.describe(place),
@@ -154,7 +160,9 @@ async function withRun<T>(
       await run.folder.writeOrigin(session.policy.engine.info, configFolder);
       const resumedStep = run.resume?.step ?? null;
       const trackers = await startTrackers(given, session.config, { folder: run.folder.path, resumedStep, warn: say });
-      const live = session.config.trainer.logger.includes("file") ? new LiveTracker(session.policy.engine) : null;
+      const live = session.config.trainer.logger.includes("file")
+        ? new LiveTracker(session.policy.engine, Date.now, session.coordination?.view)
+        : null;
       const writer = live && new LiveWriter(run.folder.path, live);
       try {
         const result = await work(run, { trackers, live });

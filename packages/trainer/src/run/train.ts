@@ -1,6 +1,8 @@
 import { ConfigError } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
 import { checkRun } from "../checkpoints/open-run.js";
+import { fetchCheckpoint } from "../cluster/fetch-checkpoint.js";
+import { takeLead } from "../cluster/take-lead.js";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Finding } from "../diagnose/finding.js";
@@ -112,7 +114,7 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
 
   private async run(given: TrainOptions): Promise<TrainResult> {
     const options = makeAgentTask(given);
-    const { task, signal, configFolder = process.cwd() } = options;
+    const { task, bus, configFolder = process.cwd() } = options;
     const { config, registries, findsToolFormat } = makeConfig(options);
     const report: TrainOptions["report"] = (event) => {
       if (event.type === "step") this.add(describeStep(event));
@@ -120,17 +122,25 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
     };
     const own = (options.trackers ?? []).filter((tracker) => typeof tracker !== "string");
     const trackers = [...makeTrackers(config), ...own];
-    await fetchTrainAddresses(config, { report, signal });
-    if (!config.trainer.val_only) await checkRun(config);
-    const session = await openSession(config, configFolder, {
-      task,
-      valRows: await loadHeldOut(options, config, configFolder),
-      registries,
-      findsToolFormat,
-      signal,
-      report,
-    });
+    await fetchTrainAddresses(config, { report, signal: options.signal });
+    // The newest checkpoint is that of whoever had the lead before.
+    const lead = await takeLead(bus, { signal: options.signal, report });
+    const { signal } = lead;
+    let session: Session | undefined;
     try {
+      if (!config.trainer.val_only) {
+        await fetchCheckpoint(bus, config, { signal, report });
+        await checkRun(config);
+      }
+      session = await openSession(config, configFolder, {
+        task,
+        valRows: await loadHeldOut(options, config, configFolder),
+        registries,
+        findsToolFormat,
+        bus,
+        signal,
+        report,
+      });
       const overlong = await findOverlongPrompts(session, configFolder, report);
       if (overlong !== null) report({ type: "warning", text: overlong });
       const summary = await trainSession(session, {
@@ -144,7 +154,8 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
       });
       return describeResult(session, summary);
     } finally {
-      await session.dispose();
+      await session?.dispose();
+      await lead.end();
     }
   }
 }

@@ -5,6 +5,9 @@ import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
 import type { TokenScores } from "../policy/token-scores.js";
 import { makeRolloutCorrectionOptions } from "./algorithm-options.js";
 
+/** Metric of a conversation that another machine held, whose bits are not those of this one. */
+export const OTHER_CLASS = "other_class";
+
 /** Of the trajectories that were evaluated, by index. */
 export interface CorrectedRollouts {
   /** The response masks without what was rejected. */
@@ -17,7 +20,8 @@ export interface CorrectedRollouts {
 /**
  * Corrects for the difference between the sampler's logprobs and the training graph's, over all evaluated trajectories:
  * importance weights and rejections. With bypass_mode nothing is corrected here, because the sampler would be compared
- * with itself; the loss then corrects, with the policy at that moment.
+ * with itself; the loss then corrects, with the policy at that moment. Conversations of machines whose bits are others are
+ * weighed in any case: by token, at most 2.
  */
 export function correctRollouts(
   trajectories: readonly Trajectory[],
@@ -37,11 +41,26 @@ export function correctRollouts(
     },
     bypass_mode ? defaultRolloutCorrection : makeRolloutCorrectionOptions(algorithm),
   );
+  const isForeign = indices.map((i) => (trajectories[i]!.metrics[OTHER_CLASS] ?? 0) > 0);
   const cut = <T>(slice: (from: number, to: number) => T) =>
     new Map(indices.map((index, k) => [index, slice(offsets[k]!, offsets[k + 1]!)]));
   return {
     lossMasks: cut((from, to) => lossMask.subarray(from, to)),
-    weights: weights && cut((from, to) => weights.subarray(from, to)),
+    weights: weights
+      ? cut((from, to) => weights.subarray(from, to))
+      : isForeign.includes(true) && !bypass_mode
+        ? new Map(indices.map((i, k) => [i, weigh(trajectories[i]!, scores.get(i)!, isForeign[k]!)]))
+        : null,
     metrics: bypass_mode ? {} : metrics,
   };
+}
+
+/** Most that a token of another sampler weighs, as in truncated importance sampling. */
+const MOST_WEIGHT = 2;
+
+/** How much likelier the policy makes each token than the sampler that drew it; 1 for those of its own class of bits. */
+function weigh({ rolloutLogprobs, responseMask }: Trajectory, { oldLogprobs }: TokenScores, isForeign: boolean) {
+  return Float32Array.from(responseMask, (bit, t) =>
+    bit && isForeign ? Math.min(MOST_WEIGHT, Math.exp(oldLogprobs[t]! - rolloutLogprobs[t]!)) : 1,
+  );
 }

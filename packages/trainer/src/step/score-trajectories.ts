@@ -1,7 +1,7 @@
 import type { Trajectory } from "@cria/core";
 import { evaluatePaths } from "../policy/paths.js";
 import type { Policy } from "../policy/policy.js";
-import type { TokenScores } from "../policy/token-scores.js";
+import type { PolicyScoreOptions, TokenScores } from "../policy/token-scores.js";
 import type { Stopwatch } from "../stopwatch.js";
 
 export interface ScoreTrajectoriesOptions {
@@ -12,6 +12,8 @@ export interface ScoreTrajectoriesOptions {
   sumPiSquared: boolean;
   reference: boolean;
   signal?: AbortSignal;
+  /** Where scores are computed; default: in this process. */
+  compute?: PolicyScoreOptions["compute"];
 }
 
 /** Adds the scores of the trajectories at `indices` that `scores` does not have yet. */
@@ -23,7 +25,7 @@ export async function scoreTrajectories(
   >[],
   indices: readonly number[],
   scores: Map<number, TokenScores>,
-  { temperature, bypass, sumPiSquared, reference, signal }: ScoreTrajectoriesOptions,
+  { temperature, bypass, sumPiSquared, reference, signal, compute }: ScoreTrajectoriesOptions,
   clock: Stopwatch,
 ): Promise<void> {
   const missing = indices.filter((i) => !scores.has(i));
@@ -34,13 +36,13 @@ export async function scoreTrajectories(
   const scored = bypass
     ? null
     : await clock.time("old_log_prob", () =>
-        policy.score(sequences, { temperature, signal, entropy: true, sumPiSquared }),
+        policy.score(sequences, { temperature, signal, entropy: true, sumPiSquared, compute }),
       );
   const old = scored ? join(scored.map(({ oldLogprobs }) => oldLogprobs)) : null;
   const entropy = scored && joinAll(scored.map((scores) => scores.entropy));
   const squares = scored && joinAll(scored.map((scores) => scores.sumPiSquared));
   const ref = reference
-    ? join(await clock.time("ref", () => policy.scoreReference(sequences, { temperature, signal })))
+    ? join(await clock.time("ref", () => policy.scoreReference(sequences, { temperature, signal, compute })))
     : null;
   missing.forEach((index, k) => {
     scores.set(index, {

@@ -8,6 +8,7 @@ import {
 } from "@cria/algorithms";
 import { hashSeed, makeUniform, type Trajectory } from "@cria/core";
 import type { DatasetRow, OnRequestState, TokenDetails } from "@cria/rollout";
+import type { Coordination } from "../cluster/training-bus.js";
 import { countSamples } from "../config/derived-values.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { makeBatch } from "../policy/batch.js";
@@ -43,6 +44,8 @@ export interface StepParts {
   klController: KlController;
   /** Rows to train on: with the config they say how many steps there are. */
   trainRows: readonly DatasetRow[];
+  /** Hands out what can be done elsewhere; null: all is done in this process. */
+  coordination: Coordination | null;
   signal?: AbortSignal;
 }
 
@@ -76,7 +79,7 @@ export interface StepInputs {
  * @throws ToolError when every conversation failed; the signal's reason when it aborts before the update.
  */
 export async function runTrainingStep(
-  { config, registries, policy, environment, critic, klController, trainRows, signal }: StepParts,
+  { config, registries, policy, environment, critic, klController, trainRows, coordination, signal }: StepParts,
   { rows, step, epoch, nextRows, onTrajectory, onState, onWork }: StepInputs,
 ): Promise<StepResult> {
   const { algorithm, reward_model } = config;
@@ -101,7 +104,9 @@ export async function runTrainingStep(
     step,
     signal,
     onState,
+    converse: coordination?.converse,
   };
+  await coordination?.publish();
   const collected = await collectRollouts(
     rows,
     {
@@ -126,6 +131,7 @@ export async function runTrainingStep(
     sumPiSquared: needs.has("sumPiSquared"),
     reference: policy.reference !== null,
     signal,
+    compute: coordination?.score,
   };
   const early = new Map<number, TokenScores>();
   if (collected.isJudging && isWarm) {
@@ -271,6 +277,8 @@ export async function runTrainingStep(
             microBatchTokens: actor.ppo_max_token_len ?? undefined,
             isOnPolicy: !bypass,
             algorithms: registries,
+            beforeStep: coordination?.publish,
+            compute: coordination?.compute,
           }),
         )
       : [];
@@ -296,6 +304,7 @@ export async function runTrainingStep(
     epoch,
     config,
   });
+  Object.assign(metrics, coordination?.takeMetrics());
   if (critic) metrics["critic/lr"] = criticLearningRate;
   const meanAdvantages: (number | null)[] = rollouts.trajectories.map(() => null);
   const tokenDetails = rollouts.trajectories.map((_, original) => detailTokens(early.get(original), null));

@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { type DatasetRow, openTracer } from "@cria/rollout";
+import { type DatasetRow, makeRewardManager, openTracer, type RewardManager } from "@cria/rollout";
 import { type BaseInteraction, disposeTools, loadToolConfig, type OpenedTools, openTools } from "@cria/tools";
 import { checkConfig } from "../config/check-config.js";
 import { readContextSize } from "../config/derived-values.js";
@@ -25,6 +25,8 @@ export interface OpenEnvironmentOptions {
   rows: readonly DatasetRow[];
   /** What it gives in memory overrides what the config names. */
   task?: TaskDefinition<object>;
+  /** Whether rewards and judges are opened. Default true; false: conversations are judged elsewhere, and here by nobody. */
+  judges?: boolean;
   report?: Report;
 }
 
@@ -51,7 +53,7 @@ export function openEnvironment(
 async function openParts(
   config: TrainConfig,
   folder: string,
-  { registries, rows, task, report }: OpenEnvironmentOptions,
+  { registries, rows, task, judges = true, report }: OpenEnvironmentOptions,
   open: Disposables,
 ): Promise<Omit<OpenedEnvironment, "dispose">> {
   const { data } = config;
@@ -63,16 +65,18 @@ async function openParts(
   const { tools, dispose: disposeOpened } = await openConfiguredTools(config, folder, registries, task);
   open.add(disposeOpened);
   const interactions = await openInteractions(config, folder, registries, task, open);
-  const rules = await openRewards(config, folder, {
-    responseLength,
-    rows,
-    tools,
-    interactions,
-    defaultAgentLoop: rollout.agent.default_agent_loop,
-    registries,
-    reward: typeof task?.reward === "function" ? toRewardFunction(task.reward) : undefined,
-  });
-  const judgedRewards = await openJudgedRewards(config, folder, rules);
+  const openRules = () =>
+    openRewards(config, folder, {
+      responseLength,
+      rows,
+      tools,
+      interactions,
+      defaultAgentLoop: rollout.agent.default_agent_loop,
+      registries,
+      reward: typeof task?.reward === "function" ? toRewardFunction(task.reward) : undefined,
+    });
+  const rules = judges ? await openRules() : judgedElsewhere;
+  const judgedRewards = judges ? await openJudgedRewards(config, folder, rules) : null;
   open.add(() => judgedRewards?.dispose());
   const tracer = config.trainer.tracing === "otel" ? await openTracer() : undefined;
   return {
@@ -187,6 +191,9 @@ async function openInteractions(
   open.add(() => disposeTools(interactions?.values() ?? []));
   return interactions;
 }
+
+/** In the place of rewards that another process gives. */
+const judgedElsewhere: RewardManager = makeRewardManager("naive", { reward: () => 0 });
 
 /** Reports each kind of warning once in a run, however many batches have it. */
 function reportOnce(report: Report | undefined): (warning: string) => void {

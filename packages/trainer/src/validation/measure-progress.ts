@@ -1,6 +1,6 @@
-import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { readDump } from "@cria/rollout";
+import { findFirstValidation } from "../checkpoints/first-validation.js";
 import type { StepMetrics } from "../step-metrics.js";
 
 /** How good the policy was at a step. */
@@ -46,13 +46,12 @@ export function measureStep(metrics: StepMetrics): Measurement | null {
  * read: a run goes on without it.
  */
 export async function readFirstValidation(folder: string): Promise<Measurement | null> {
-  const names = existsSync(folder) ? readdirSync(folder) : [];
-  const steps = names.filter((name) => /^\d+\.jsonl$/.test(name)).map((name) => Number.parseInt(name, 10));
-  if (steps.length === 0) return null;
-  const step = Math.min(...steps);
+  const name = findFirstValidation(folder);
+  if (name === null) return null;
+  const step = Number.parseInt(name, 10);
   const scores: number[] = [];
   try {
-    for await (const { score } of readDump(join(folder, `${step}.jsonl`))) if (score !== null) scores.push(score);
+    for await (const { score } of readDump(join(folder, name))) if (score !== null) scores.push(score);
   } catch {
     return null;
   }

@@ -1,5 +1,6 @@
 import { hasFailed, type Trajectory } from "@cria/core";
 import { type DatasetRow, makeAllFailedError, type OnRequestState } from "@cria/rollout";
+import type { Coordination } from "../cluster/training-bus.js";
 import type { Policy } from "../policy/policy.js";
 import { averageLoopMetrics } from "../step/loop-metrics.js";
 import { rollOut } from "../step/roll-out.js";
@@ -40,6 +41,8 @@ export interface ValidationParts {
   environment: Environment;
   /** Held-out rows. */
   valRows: readonly DatasetRow[];
+  /** Hands out conversations; null: all are held in this process. */
+  coordination: Coordination | null;
   signal?: AbortSignal;
 }
 
@@ -48,15 +51,17 @@ export const VALIDATION_SEED = 42;
 
 /** Rolls out the held-out rows. Success is the score alone, without step rewards and shaping. */
 export async function validate(
-  { policy, environment, valRows, signal }: ValidationParts,
+  { policy, environment, valRows, coordination, signal }: ValidationParts,
   options: ValidateOptions,
 ): Promise<Validation> {
   const started = performance.now();
+  await coordination?.publish();
   const { trajectories: judged } = rollOut(policy, environment, valRows, {
     ...options,
     n: options.n ?? 1,
     seed: VALIDATION_SEED,
     signal,
+    converse: coordination?.converse,
   });
   const trajectories = await judged;
   const scores = trajectories.flatMap(({ rewards }) => rewards.score ?? []);
