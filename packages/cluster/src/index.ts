@@ -3,6 +3,7 @@ export {
   type BusOptions,
   type BusStats,
   type BusTimes,
+  type CheckpointPointer,
   defaultTimes,
   type JobBus,
   type JobContext,
@@ -22,6 +23,7 @@ export {
   type WorkerOptions,
 } from "./bus/job-bus.js";
 export { hashBytes, jobId } from "./bus/job-record.js";
+export type { ClusterBus } from "./cluster-bus.js";
 export { LocalHub } from "./local/local-store.js";
 export { type LocalBusOptions, openLocalBus } from "./local/open-local-bus.js";
 export type { NatsServers } from "./nats/connect-nats.js";
@@ -29,3 +31,9 @@ export type { NatsBounds } from "./nats/create-streams.js";
 export type { Role } from "./nats/names.js";
 export { type NatsBusOptions, openNatsBus } from "./nats/open-nats-bus.js";
 export { describeNatsServer, listPermissions, type NatsServerConfig } from "./nats/server-config.js";
+export {
+  type RunningWorker,
+  type StartWorkerOptions,
+  startWorker,
+  type WorkerStatus,
+} from "./worker/start-worker.js";

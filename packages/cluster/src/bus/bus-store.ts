@@ -48,7 +48,10 @@ export interface Records {
   ): Promise<void>;
 }
 
-/** What a bus is made of: a queue, records, blobs. `closed` is aborted when it is closed; calls then reject. */
+/**
+ * What a bus is made of: a queue, records, blobs. `closed` is aborted when it is closed; calls then reject.
+ * Its reason is a ClusterError when nobody here asked for it.
+ */
 export interface BusStore {
   times: BusTimes;
   queue: JobQueue;
@@ -56,7 +59,7 @@ export interface BusStore {
   jobs: Records;
   /** One record a worker. They vanish `presenceMs` after they were written. */
   workers: Records;
-  /** Policy and lease, which only coordinators write. */
+  /** Policy, lease and newest checkpoints, which only coordinators write. */
   control: Records;
   blobs: Blobs;
   /** Calls when a lost connection is there again: changes may have been missed. */
@@ -94,6 +97,8 @@ export async function persist<T>(store: BusStore, ask: () => Promise<T>, isOver:
     try {
       return await ask();
     } catch (error) {
+      // Who was shut out learns that, and not what its connection says about being closed.
+      if (store.closed.reason instanceof ClusterError) throw store.closed.reason;
       const final = error instanceof ClusterError || /permission/i.test(String(error));
       if (final || store.closed.aborted || isOver()) throw error;
       await delay(200);

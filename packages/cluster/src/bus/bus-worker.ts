@@ -1,8 +1,10 @@
+import { setMaxListeners } from "node:events";
+import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { ClusterError } from "@cria/core";
 import { z } from "zod";
 import { type BusStore, changeRecord, type Delivery, limitTo, persist } from "./bus-store.js";
-import { writePresence } from "./directory.js";
+import { MOST_LACKS, writePresence } from "./directory.js";
 import type { JobHandler, Worker, WorkerInfo, WorkerOptions } from "./job-bus.js";
 import {
   boundText,
@@ -45,12 +47,15 @@ export class BusWorker implements Worker {
   /** @throws ClusterError "cluster/invalid-worker". */
   constructor(store: BusStore, options: WorkerOptions, report: (problem: ClusterError) => void) {
     checkOptions(options);
+    // Every slot and every job listens.
+    setMaxListeners(0, this.#leaving.signal, this.#releasing.signal, store.closed);
     this.id = options.id;
     this.#store = store;
     this.#jobs = options.jobs;
     this.#report = report;
     this.#info = {
       id: options.id,
+      host: cleanText(hostname()).slice(0, 200),
       class: options.class,
       versions: options.versions,
       slots: Object.fromEntries(options.jobs.map(({ kind, slots }) => [kind.name, slots])),
@@ -59,6 +64,7 @@ export class BusWorker implements Worker {
       failed: 0,
       declined: 0,
       draining: false,
+      lacks: (options.lacks ?? []).slice(0, MOST_LACKS).map(cleanText),
     };
   }
 
@@ -205,6 +211,9 @@ export class BusWorker implements Worker {
     const decline = (reason: string): never => {
       throw new Declined(cleanText(reason));
     };
+    const giveBack = (): never => {
+      throw new Released();
+    };
     const aborted = new Promise<never>((_, reject) => {
       if (signal.aborted) reject(signal.reason);
       signal.addEventListener("abort", () => reject(signal.reason), { once: true });
@@ -214,7 +223,7 @@ export class BusWorker implements Worker {
       const payload = handler.kind.payload.safeParse(message.payload);
       if (!payload.success)
         throw new Declined(`the payload is not known here: ${cleanText(z.prettifyError(payload.error))}`);
-      const running = handler.run(payload.data, { id, attempt, trace, signal, decline });
+      const running = handler.run(payload.data, { id, attempt, trace, signal, decline, giveBack });
       running.catch(() => {});
       const { value, meta = null } = await Promise.race([running, aborted]);
       const parsed = handler.kind.value.safeParse(value);
@@ -225,6 +234,7 @@ export class BusWorker implements Worker {
       return { is: "done", value, meta, hash: hashText(text) };
     } catch (error) {
       if (error instanceof Declined) return { is: "declined", reason: error.message };
+      if (error instanceof Released) return { is: "released" };
       if (signal.aborted) return { is: signal.reason instanceof Settled ? "settled" : "released" };
       return { is: "failed", reason: cleanText(error instanceof Error ? error.message : String(error)) };
     }
@@ -291,8 +301,8 @@ function checkOptions({ id, jobs }: WorkerOptions): void {
       received,
     });
   if (!workerId.safeParse(id).success) throw fail(`the id ${JSON.stringify(id)}`, "1 to 64 letters, digits, - and _");
-  if (new Set(jobs.map(({ kind }) => kind.name)).size < Math.max(1, jobs.length))
-    throw fail(`the kinds ${jobs.map(({ kind }) => kind.name).join(", ") || "none"}`, "one or more kinds, each once");
+  if (new Set(jobs.map(({ kind }) => kind.name)).size < jobs.length)
+    throw fail(`the kinds ${jobs.map(({ kind }) => kind.name).join(", ")}`, "each kind once");
   const wrong = jobs.find(({ slots }) => !Number.isInteger(slots) || slots < 1);
   if (wrong) throw fail(`${wrong.slots} slots for ${wrong.kind.name}`, "a whole number, at least 1");
 }

@@ -4,11 +4,16 @@ import type { BusStore } from "./bus-store.js";
 import { jobKindNames, PROTOCOL, type WorkerInfo } from "./job-bus.js";
 import { cleanText, readMessage, workerId } from "./job-record.js";
 
+/** Texts in which a worker says what it lacks. */
+export const MOST_LACKS = 20;
+
 const count = z.int().min(0);
 const word = z.string().max(200).transform(cleanText);
 const schema = z.object({
   protocol: z.literal(PROTOCOL),
   id: workerId,
+  // Workers of older versions do not say it.
+  host: word.default("unknown"),
   class: word,
   versions: z.record(word, word),
   slots: z.partialRecord(z.enum(jobKindNames), count),
@@ -17,6 +22,7 @@ const schema = z.object({
   failed: count,
   declined: count,
   draining: z.boolean(),
+  lacks: z.array(z.string().max(500).transform(cleanText)).max(MOST_LACKS).default([]),
 });
 
 /** What a worker writes about itself. */

@@ -35,7 +35,7 @@ export interface SubmitOptions {
   /** How many times the job may be begun, 1 to 100; declines and jobs given back are not counted. Default: 3. */
   maxTries?: number;
   /** Travels with the job and is no part of it: the context of a trace. */
-  trace?: Record<string, string>;
+  trace?: Readonly<Record<string, string>>;
 }
 
 /** What a job's function may ask and tell while it runs. */
@@ -49,6 +49,8 @@ export interface JobContext {
   signal: AbortSignal;
   /** Leaves the job to other workers; this one does not get it again. Throws. @param reason one sentence for the submitter. */
   decline(reason: string): never;
+  /** Gives the job back, so that any worker begins it anew; this try is not counted. Throws. */
+  giveBack(): never;
 }
 
 export interface JobHandler<Payload = unknown, Value = unknown> {
@@ -66,8 +68,11 @@ export interface WorkerOptions {
   class: string;
   /** What is installed, by package: for people and for the coordinator. */
   versions: Record<string, string>;
+  /** None: it is only seen. */
   // biome-ignore lint/suspicious/noExplicitAny: each handler has its own payload.
   jobs: JobHandler<any, any>[];
+  /** Why it does not do all that it could, for people: at most 20 texts of 500 characters arrive. */
+  lacks?: readonly string[];
 }
 
 export interface Worker {
@@ -81,6 +86,8 @@ export interface Worker {
 /** A worker as others see it. */
 export interface WorkerInfo {
   id: string;
+  /** The name of its machine, at most 200 characters; "unknown" for a worker that does not say. */
+  host: string;
   class: string;
   versions: Record<string, string>;
   /** By kind. A kind that is missing is not done. */
@@ -91,19 +98,35 @@ export interface WorkerInfo {
   failed: number;
   declined: number;
   draining: boolean;
+  /** Why it does not do all that it could, for people. */
+  lacks: string[];
 }
 
 /** Which policy workers roll out with. */
 export interface PolicyPointer {
+  /** SHA-256 of the training's description, packed, in hex: the blob that workers read first. */
+  run: string;
   /** Grows with each update; 0 or more. */
   version: number;
-  /** SHA-256 of the adapter's file, in hex, or null for the base model. */
-  adapter: string | null;
+  /** SHA-256 of the trained tensors' bytes, in hex. */
+  weights: string;
 }
 
 /** A pointer and its place in time: whoever replaces it must have seen it. */
 export interface PublishedPolicy extends PolicyPointer {
   revision: number;
+}
+
+/** The newest checkpoint of a run, which lies in blobs. */
+export interface CheckpointPointer {
+  /** Any text that names the run. */
+  run: string;
+  /** Of the lease that it was written under; 0 or more. */
+  term: number;
+  /** Training steps done; 0 or more. */
+  step: number;
+  /** SHA-256 of the blob that lists its files, in hex. */
+  manifest: string;
 }
 
 /** The right to be the coordinator. */
@@ -180,6 +203,19 @@ export interface JobBus {
   /** Calls `onPolicy` with the policy that is there, and with each that comes, newest last; some in between may be left out. */
   watchPolicy(onPolicy: (policy: PublishedPolicy) => void, signal: AbortSignal): Promise<void>;
 
+  /**
+   * The newest checkpoint of a run, or undefined. From now on holders of earlier terms cannot replace it.
+   * @param term of the caller's lease.
+   * @throws ClusterError "cluster/stale-checkpoint" when a later holder of the lease wrote it.
+   */
+  takeCheckpoint(run: string, term: number): Promise<CheckpointPointer | undefined>;
+  /**
+   * Names a run's newest checkpoint.
+   * @returns the one that it replaces.
+   * @throws ClusterError "cluster/stale-checkpoint" when a later holder of the lease wrote that.
+   */
+  nameCheckpoint(pointer: CheckpointPointer): Promise<CheckpointPointer | undefined>;
+
   /** Who is there: registered, not left, and heard of within `presenceMs`. By id. */
   listWorkers(): Promise<WorkerInfo[]>;
   /** Calls `onWorkers` with the list now and whenever it changes. */
@@ -193,6 +229,11 @@ export interface JobBus {
   acquireLease(holder: string, signal?: AbortSignal): Promise<Lease>;
 
   readonly stats: Readonly<BusStats>;
+  /**
+   * Aborted when the bus is closed: by `close`, or by a server that shut this user out (its key was revoked, its JWT ended); the
+   * reason is then a ClusterError "cluster/shut-out". A server that is away closes nothing.
+   */
+  readonly closed: AbortSignal;
   /** Rejects what was submitted, closes workers and leases, and disconnects. Never rejects. */
   close(): Promise<void>;
 }

@@ -70,6 +70,11 @@ export class HeldLease implements Lease {
     this.#renewedAt = acquiredAt;
     this.#timer = setInterval(() => this.#tick(), store.times.leaseMs / 6);
     this.#timer.unref();
+    const onClosed = () => this.#lose("the bus is closed");
+    store.closed.addEventListener("abort", onClosed, { once: true });
+    this.#lost.signal.addEventListener("abort", () => store.closed.removeEventListener("abort", onClosed), {
+      once: true,
+    });
   }
 
   get holder(): string {

@@ -1,6 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { ClusterError } from "@cria/core";
 import { type BusStore, limitTo, persist } from "./bus-store.js";
 import { BusWorker } from "./bus-worker.js";
+import { nameCheckpoint, takeCheckpoint } from "./checkpoint-pointer.js";
 import { Directory } from "./directory.js";
 import type { BusOptions, JobBus } from "./job-bus.js";
 import { acquireLease, type HeldLease } from "./lease.js";
@@ -17,6 +19,16 @@ export function openBus(store: BusStore, { maxOutstanding = 1024, onProblem = ()
   const submitter = new Submitter(store, directory, { maxOutstanding, onProblem });
   const workers = new Set<BusWorker>();
   const leases = new Set<HeldLease>();
+
+  // Nobody asked for it: what waits for results would wait for ever.
+  const onClosed = () => {
+    const { reason } = store.closed;
+    if (!(reason instanceof ClusterError)) return;
+    onProblem(reason);
+    void submitter.close(reason);
+  };
+  if (store.closed.aborted) onClosed();
+  store.closed.addEventListener("abort", onClosed, { once: true });
 
   const ask = <T>(call: () => Promise<T>) => persist(store, call, limitTo(AWAY_MS));
 
@@ -37,6 +49,8 @@ export function openBus(store: BusStore, { maxOutstanding = 1024, onProblem = ()
     readPolicy: () => ask(() => readPolicy(store)),
     publishPolicy: (policy, seen) => ask(() => publishPolicy(store, policy, seen)),
     watchPolicy: (onPolicy, signal) => watchPolicy(store, onPolicy, signal, onProblem),
+    takeCheckpoint: (run, term) => ask(() => takeCheckpoint(store, run, term)),
+    nameCheckpoint: (pointer) => ask(() => nameCheckpoint(store, pointer)),
     listWorkers: () => directory.list(),
     async watchWorkers(onWorkers, signal) {
       const tell = () =>
@@ -54,6 +68,7 @@ export function openBus(store: BusStore, { maxOutstanding = 1024, onProblem = ()
       return lease;
     },
     stats: submitter.stats,
+    closed: store.closed,
     async close() {
       const leave = async () => {
         await submitter.close();

@@ -5,18 +5,17 @@ import { type PolicyPointer, PROTOCOL, type PublishedPolicy } from "./job-bus.js
 import { readMessage } from "./job-record.js";
 
 const KEY = "policy";
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const schema = z.object({
   protocol: z.literal(PROTOCOL),
+  run: sha256,
   version: z.int().min(0),
-  adapter: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .nullable(),
+  weights: sha256,
 });
 
 function readEntry({ text, revision }: RecordEntry): PublishedPolicy {
-  const { version, adapter } = readMessage("the policy", schema, text);
-  return { version, adapter, revision };
+  const { run, version, weights } = readMessage("the policy", schema, text);
+  return { run, version, weights, revision };
 }
 
 export async function readPolicy({ control }: BusStore): Promise<PublishedPolicy | undefined> {
@@ -29,14 +28,15 @@ export async function publishPolicy(
   policy: PolicyPointer,
   seen: PublishedPolicy | undefined,
 ): Promise<PublishedPolicy> {
-  const { version, adapter } = policy;
-  const checked = readMessage("the policy", schema, JSON.stringify({ protocol: PROTOCOL, version, adapter }));
+  const { run, version, weights } = policy;
+  const checked = readMessage("the policy", schema, JSON.stringify({ protocol: PROTOCOL, run, version, weights }));
   const revision = await store.control.set(KEY, JSON.stringify(checked), seen?.revision ?? 0);
-  if (revision !== undefined) return { version, adapter, revision };
+  if (revision !== undefined) return { run, version, weights, revision };
   const newest = await readPolicy(store);
   // An answer that was lost on the way hides that the pointer is ours.
   const { revision: before = 0 } = seen ?? {};
-  if (newest && newest.revision > before && newest.version === version && newest.adapter === adapter) return newest;
+  const isOurs = newest?.run === run && newest.version === version && newest.weights === weights;
+  if (newest && newest.revision > before && isOurs) return newest;
   throw new ClusterError("was replaced by another coordinator", {
     code: "cluster/stale-policy",
     subject: "the policy",

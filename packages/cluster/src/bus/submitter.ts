@@ -3,7 +3,6 @@ import { z } from "zod";
 import { type BusStore, changeRecord, persist, type RecordEntry } from "./bus-store.js";
 import type { Directory } from "./directory.js";
 import type { BusOptions, BusStats, JobKind, JobResult, SubmitOptions } from "./job-bus.js";
-import { PROTOCOL } from "./job-bus.js";
 import {
   closedError,
   conflictError,
@@ -14,21 +13,22 @@ import {
   withdrawnError,
 } from "./job-errors.js";
 import {
-  boundText,
   cleanText,
   hashText,
   type JobMessage,
   type JobRecord,
-  jobId,
   jobName,
   openRecord,
   readJobRecord,
   toCanonicalJson,
 } from "./job-record.js";
 import { Slots } from "./slots.js";
+import { writeMessage } from "./write-message.js";
 
 /** How many settled jobs are remembered, to report a second result that comes late. */
 const REMEMBERED = 10_000;
+/** How many outstanding jobs are looked at at once. */
+const SWEEP_WIDTH = 32;
 
 interface Pending {
   kind: JobKind;
@@ -62,6 +62,7 @@ export class Submitter {
   readonly #remembered = new Map<string, number>();
   readonly #stop = new AbortController();
   #listening?: Promise<void>;
+  #sweeping?: Promise<void>;
 
   constructor(store: BusStore, directory: Directory, options: Required<BusOptions>) {
     this.#store = store;
@@ -233,12 +234,23 @@ export class Submitter {
     }
   }
 
-  /** Looks at each outstanding job, and queues it again where the queue lost it. */
-  async #sweep(): Promise<void> {
-    for (const pending of [...this.#pending.values()]) {
-      if (!pending.record) continue; // Still on its way into the queue.
-      await this.#enqueue(pending, JSON.stringify(pending.message));
-    }
+  /** Looks at each outstanding job, and queues it again where the queue lost it. One sweep at a time. */
+  #sweep(): Promise<void> {
+    this.#sweeping ??= this.#lookAgain().finally(() => {
+      this.#sweeping = undefined;
+    });
+    return this.#sweeping;
+  }
+
+  async #lookAgain(): Promise<void> {
+    // Those without a record are still on their way into the queue.
+    const rest = [...this.#pending.values()].filter(({ record }) => record !== undefined);
+    const look = async () => {
+      for (let pending = rest.pop(); pending; pending = rest.pop())
+        await this.#enqueue(pending, JSON.stringify(pending.message));
+    };
+    // Over a slow line one after the other would take minutes.
+    await Promise.all(Array.from({ length: SWEEP_WIDTH }, look));
   }
 
   async #withdraw({ id, kind }: JobMessage): Promise<void> {
@@ -257,11 +269,11 @@ export class Submitter {
     if (this.#remembered.size > REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value!);
   }
 
-  /** Rejects what is pending and withdraws it. */
-  async close(): Promise<void> {
+  /** Rejects what is pending, and withdraws it where the bus can still be reached. @param reason why, unless it was asked for. */
+  async close(reason?: ClusterError): Promise<void> {
     this.#stop.abort();
     const open = [...this.#pending.values()];
-    for (const pending of open) pending.settle({ error: closedError(pending.message.kind) });
+    for (const pending of open) pending.settle({ error: reason ?? closedError(pending.message.kind) });
     await Promise.all(open.map(({ withdrawn }) => withdrawn));
   }
 }
@@ -274,27 +286,6 @@ function makeResolvers<T>() {
     reject = onError;
   });
   return { promise, resolve, reject };
-}
-
-function writeMessage(kind: JobKind<never, unknown> | JobKind, payload: unknown, options: SubmitOptions) {
-  const parsed = (kind as JobKind).payload.safeParse(payload);
-  const fail = (received: string, cause?: unknown) =>
-    new ClusterError("has an invalid payload", {
-      code: "cluster/invalid-payload",
-      subject: `a job ${kind.name}`,
-      received,
-      cause,
-    });
-  if (!parsed.success) throw fail(cleanText(z.prettifyError(parsed.error)));
-  let id: string;
-  try {
-    id = jobId(kind.name, payload);
-  } catch (cause) {
-    throw fail((cause as Error).message, cause);
-  }
-  const { maxTries = 3, trace = {} } = options;
-  const message: JobMessage = { protocol: PROTOCOL, id, kind: kind.name, payload, maxTries, trace };
-  return { message, text: boundText(jobName(kind.name, id), JSON.stringify(message)) };
 }
 
 function readOrUndefined(id: string, text: string): JobRecord | undefined {

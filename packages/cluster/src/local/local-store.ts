@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { ClusterError } from "@cria/core";
 import type { BusStore, JobQueue, Records } from "../bus/bus-store.js";
 import { type BusTimes, defaultTimes } from "../bus/job-bus.js";
@@ -34,7 +35,11 @@ export function connectLocally(hub: LocalHub): BusStore {
   const combined = new WeakMap<AbortSignal, AbortSignal>();
   const orClosed = (signal: AbortSignal): AbortSignal => {
     const known = combined.get(signal) ?? AbortSignal.any([signal, closed]);
+    // Every slot listens.
+    setMaxListeners(0, known);
     combined.set(signal, known);
+    // Each slot of a worker listens.
+    setMaxListeners(0, known);
     return known;
   };
   const connectRecords = (records: LocalRecords): Records => ({

@@ -1,5 +1,6 @@
-import type { BusOptions, JobBus } from "../bus/job-bus.js";
+import type { BusOptions } from "../bus/job-bus.js";
 import { openBus } from "../bus/open-bus.js";
+import { type ClusterBus, toClusterBus } from "../cluster-bus.js";
 import { connectLocally, LocalHub } from "./local-store.js";
 
 export interface LocalBusOptions extends BusOptions {
@@ -8,6 +9,6 @@ export interface LocalBusOptions extends BusOptions {
 }
 
 /** A bus inside this process: no server, nothing on disk. */
-export function openLocalBus({ hub = new LocalHub(), ...options }: LocalBusOptions = {}): JobBus {
-  return openBus(connectLocally(hub), options);
+export function openLocalBus({ hub = new LocalHub(), ...options }: LocalBusOptions = {}): ClusterBus {
+  return toClusterBus(openBus(connectLocally(hub), options), "in process");
 }

@@ -1,4 +1,6 @@
 import { readFile } from "node:fs/promises";
+import { isIP } from "node:net";
+import { type ConnectionOptions, checkServerIdentity } from "node:tls";
 import { ClusterError, ConfigError, readOrThrow } from "@cria/core";
 import {
   type Authenticator,
@@ -24,9 +26,14 @@ export interface NatsServers {
   /** A certificate of this client, PEM, where the server asks for one. */
   certFile?: string;
   keyFile?: string;
+  /** Milliseconds that connecting may take. Default: 10,000. */
+  connectMs?: number;
 }
 
-/** @throws ConfigError "config/unreadable"; ClusterError "cluster/unreachable", or "cluster/refused" for wrong credentials. */
+/**
+ * @throws ConfigError "config/unreadable"; ClusterError "cluster/unreachable", "cluster/refused" for wrong credentials, or "cluster/tls" for
+ * certificates.
+ */
 export async function connectNats(options: NatsServers, role: Role, name: string): Promise<NatsConnection> {
   const { credsFile, nkeyFile } = options;
   const authenticators: Authenticator[] = [];
@@ -36,34 +43,49 @@ export async function connectNats(options: NatsServers, role: Role, name: string
     authenticators.push(nkeyAuthenticator(new TextEncoder().encode(text.trim())));
   }
   const tls = await readTls(options);
-  const servers = [options.servers].flat();
   try {
     return await connect({
-      servers,
+      servers: [options.servers].flat(),
       name,
       inboxPrefix: inboxOf(role),
       maxReconnectAttempts: -1,
       reconnectTimeWait: 250,
       reconnectJitter: 100,
-      pingInterval: 20_000,
-      timeout: 10_000,
+      reconnectJitterTLS: 500,
+      // A line that was cut without a word is given up within 15 s.
+      pingInterval: 5_000,
+      timeout: options.connectMs ?? 10_000,
       ...(authenticators.length > 0 && { authenticator: authenticators }),
       ...(tls && { tls }),
     });
   } catch (cause) {
-    const text = cleanText(cause instanceof Error ? cause.message : String(cause));
-    const refused = /authori[sz]ation|authentication|permission/i.test(text);
-    throw new ClusterError(refused ? "refuses these credentials" : "cannot be reached", {
-      code: refused ? "cluster/refused" : "cluster/unreachable",
-      subject: servers.map(hideSecret).join(", "),
-      received: text,
-      remedy: refused ? "name the file of a user that the server knows" : "look whether nats-server runs there",
-      cause,
-    });
+    throw connectError(options.servers, cause);
   }
 }
 
-const hideSecret = (server: string): string => server.replace(/\/\/[^@/]*@/, "//");
+function connectError(servers: NatsServers["servers"], cause: unknown): ClusterError {
+  const received = cleanText(cause instanceof Error ? cause.message : String(cause));
+  const fail = (summary: string, code: string, remedy: string) =>
+    new ClusterError(summary, { code, subject: nameServers(servers), received, remedy, cause });
+  if (/authori[sz]ation|authentication|permission/i.test(received))
+    return fail("refuses these credentials", "cluster/refused", "name the file of a user that the server knows");
+  if (/certificate|\btls\b|\bssl\b/i.test(received))
+    return fail(
+      "cannot be trusted, or does not trust this client",
+      "cluster/tls",
+      "name the authority of the server's certificate, and this client's certificate where the server asks for one",
+    );
+  // A server that asks for a client's certificate just hangs up.
+  const also = received === "timeout" ? ", and whether it asks for a client's certificate" : "";
+  return fail("cannot be reached", "cluster/unreachable", `look whether nats-server runs there${also}`);
+}
+
+/** How servers are called in errors: without what may be a secret. */
+export const nameServers = (servers: NatsServers["servers"]): string =>
+  [servers]
+    .flat()
+    .map((server) => server.replace(/\/\/[^@/]*@/, "//"))
+    .join(", ");
 
 const readSecret = (file: string, what: string): Promise<Uint8Array> =>
   readOrThrow(() => readFile(file), ConfigError, { subject: file, expected: `a file with ${what}` });
@@ -76,6 +98,27 @@ async function readTls({ caFile, certFile, keyFile, servers }: NatsServers): Pro
     key: await read(keyFile, "a certificate's key, PEM"),
   };
   const given = Object.entries(parts).filter(([, text]) => text !== undefined);
-  if (given.length > 0) return Object.fromEntries(given);
-  return [servers].flat().some((server) => server.startsWith("tls://")) ? {} : undefined;
+  if (given.length === 0 && ![servers].flat().some((server) => server.startsWith("tls://"))) return undefined;
+  const options: ConnectionOptions = { ...Object.fromEntries(given), checkServerIdentity: expectServer(servers) };
+  return options as TlsOptions;
+}
+
+/**
+ * Whose certificate a server must show. The client names no host to Node when it dials an IP address, and Node then expects
+ * "localhost": one of the addresses is expected instead.
+ */
+export function expectServer(servers: NatsServers["servers"]): typeof checkServerIdentity {
+  const hosts = [servers].flat().map(readHost);
+  const addresses = hosts.filter((host) => isIP(host) > 0);
+  return (dialled, certificate) => {
+    if (dialled !== "localhost" || addresses.length === 0) return checkServerIdentity(dialled, certificate);
+    const expected = hosts.includes("localhost") ? [...addresses, "localhost"] : addresses;
+    const errors = expected.map((host) => checkServerIdentity(host, certificate));
+    return errors.includes(undefined) ? undefined : errors[0];
+  };
+}
+
+function readHost(server: string): string {
+  const { hostname } = new URL(server.includes("://") ? server : `nats://${server}`);
+  return hostname.replace(/^\[|\]$/g, "");
 }

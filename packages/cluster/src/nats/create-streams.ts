@@ -16,7 +16,7 @@ import type { StreamNames } from "./names.js";
 
 /** What the server keeps at most, on disk. Beyond it the oldest blobs, records and results vanish; new jobs are refused. */
 export interface NatsBounds {
-  /** Bytes of blobs. Default: 20 GiB. */
+  /** Bytes of blobs; where the server has no room for them, the half, and so on down to 1 GiB. Default: 20 GiB. */
   blobBytes: number;
   /** Bytes of one blob. Default: 1 GiB. */
   oneBlobBytes: number;
@@ -82,7 +82,7 @@ export async function createStreams(
   await ensureStream(manager, bucket(names.records, bounds.recordBytes, maxAge));
   await ensureStream(manager, bucket(names.workers, SMALL, nanos(times.presenceMs)));
   await ensureStream(manager, bucket(names.control, SMALL, 0));
-  await ensureStream(manager, {
+  await ensureLargest(manager, {
     ...common,
     name: `OBJ_${names.blobs}`,
     subjects: [`$O.${names.blobs}.C.>`, `$O.${names.blobs}.M.>`],
@@ -106,6 +106,23 @@ export async function createStreams(
 }
 
 type StreamDescription = Partial<StreamConfig> & { name: string };
+
+const LEAST_BLOB_BYTES = 2 ** 30;
+
+/** A stream as large as the server has room for: a laptop's disk may be nearly full. */
+async function ensureLargest(
+  manager: JetStreamManager,
+  config: StreamDescription & { max_bytes: number },
+): Promise<void> {
+  for (let bytes = config.max_bytes; ; bytes = Math.floor(bytes / 2)) {
+    try {
+      return await ensureStream(manager, { ...config, max_bytes: bytes });
+    } catch (error) {
+      const isFull = error instanceof ClusterError && error.code === "cluster/storage";
+      if (!isFull || bytes / 2 < LEAST_BLOB_BYTES) throw error;
+    }
+  }
+}
 
 async function ensureStream(manager: JetStreamManager, config: StreamDescription): Promise<void> {
   try {

@@ -1,90 +1,155 @@
-import type { JetStreamManager } from "@nats-io/jetstream";
+import { createHash } from "node:crypto";
+import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import type { ObjectInfo, ObjectStore } from "@nats-io/obj";
+import { headers, type NatsConnection, nuid } from "@nats-io/transport-node";
 import { checkBlobSize, damagedBlob, missingBlob } from "../bus/blob-errors.js";
 import type { Blobs } from "../bus/job-bus.js";
 import { hashBytes } from "../bus/job-record.js";
+import { BlobChunks, type ChunkPlace } from "./blob-chunks.js";
 
 /** Longest wait for a blob: this, and a second for each of so many bytes. */
 const GET_MS = 60_000;
 const BYTES_PER_SECOND = 500_000;
+const CHUNK_BYTES = 128 * 1024;
 
-/** Blobs in an object store, named by their SHA-256. */
+export interface NatsBlobsOptions {
+  connection: NatsConnection;
+  client: JetStreamClient;
+  manager: JetStreamManager;
+  /** Looks up and deletes; it would write and read too, but hashes in JavaScript and sends one chunk at a time. */
+  store: ObjectStore;
+  bucket: string;
+  /** Most bytes of a blob. */
+  most: number;
+  /** Ends what is being read. */
+  closed: AbortSignal;
+}
+
+/** Blobs in an object store of NATS, in its own format, named by their SHA-256. */
 export class NatsBlobs implements Blobs {
-  readonly #store: ObjectStore;
-  readonly #manager: JetStreamManager;
-  readonly #bucket: string;
-  readonly #most: number;
+  readonly #options: NatsBlobsOptions;
+  readonly #chunks: BlobChunks;
 
-  constructor(store: ObjectStore, manager: JetStreamManager, bucket: string, most: number) {
-    this.#store = store;
-    this.#manager = manager;
-    this.#bucket = bucket;
-    this.#most = most;
+  constructor(options: NatsBlobsOptions) {
+    this.#options = options;
+    this.#chunks = new BlobChunks(options.client);
   }
 
   async put(bytes: Uint8Array): Promise<string> {
+    const { store, most } = this.#options;
     const sha = hashBytes(bytes);
-    checkBlobSize(sha, bytes.length, this.#most);
-    const there = await this.#find(sha);
-    const digest = `SHA-256=${Buffer.from(sha, "hex").toString("base64url")}`;
-    if (there?.size === bytes.length && there.digest.replace(/=+$/, "") === digest) return sha;
-    await this.#store.putBlob({ name: sha }, bytes);
+    checkBlobSize(sha, bytes.length, most);
+    const old = await store.info(sha);
+    const isThere = old?.size === bytes.length && trimDigest(old.digest) === trimDigest(digestOf(sha));
+    if (isThere && (await this.#isWhole(old))) return sha;
+    await this.#write(sha, bytes);
+    // The new one is what readers see from here on, whether or not this role may delete the old chunks.
+    if (old) await this.#purge(this.#place(old.nuid));
     return sha;
   }
 
   async get(sha: string): Promise<Uint8Array> {
-    const info = await this.#find(sha);
-    if (!info) throw missingBlob(sha);
-    checkBlobSize(sha, info.size, this.#most);
-    const bytes = await this.#read(sha, info.size);
-    const found = hashBytes(bytes);
-    if (found !== sha) throw damagedBlob(sha, `SHA-256 ${found}`);
-    return bytes;
+    const info = await this.#options.store.info(sha);
+    if (!info || info.deleted) throw missingBlob(sha);
+    checkBlobSize(sha, info.size, this.#options.most);
+    return this.#read(sha, info);
   }
 
   async has(sha: string): Promise<boolean> {
-    return (await this.#find(sha)) !== undefined;
+    const info = await this.#options.store.info(sha);
+    return info !== null && (await this.#isWhole(info));
   }
 
   async delete(sha: string): Promise<void> {
-    if (await this.has(sha)) await this.#store.delete(sha);
+    if (await this.has(sha)) await this.#options.store.delete(sha);
   }
 
-  /** A blob of which nothing was dropped. */
-  async #find(sha: string): Promise<ObjectInfo | undefined> {
-    const info = await this.#store.info(sha);
-    if (!info || info.deleted) return undefined;
-    const subject = `$O.${this.#bucket}.C.${info.nuid}`;
-    const { state } = await this.#manager.streams.info(`OBJ_${this.#bucket}`, { subjects_filter: subject });
-    return (state.subjects?.[subject] ?? 0) === info.chunks ? info : undefined;
+  /** Begins reads anew where they are, over a connection that was lost and is there again. */
+  renew(): void {
+    this.#chunks.renew();
+  }
+
+  #place(id: string): ChunkPlace {
+    const { bucket } = this.#options;
+    return { stream: `OBJ_${bucket}`, subject: `$O.${bucket}.C.${id}` };
+  }
+
+  /** Whether nothing of it was dropped. */
+  async #isWhole(info: ObjectInfo): Promise<boolean> {
+    if (info.deleted) return false;
+    const { stream, subject } = this.#place(info.nuid);
+    const { state } = await this.#options.manager.streams.info(stream, { subjects_filter: subject });
+    return (state.subjects?.[subject] ?? 0) === info.chunks;
+  }
+
+  async #purge({ stream, subject }: ChunkPlace): Promise<void> {
+    await this.#options.manager.streams.purge(stream, { filter: subject }).catch(() => {});
+  }
+
+  /** Sends the chunks, and then says that they are there. */
+  async #write(sha: string, bytes: Uint8Array): Promise<void> {
+    const { connection, client, bucket } = this.#options;
+    const id = nuid.next();
+    const place = this.#place(id);
+    const chunkBytes = Math.min(CHUNK_BYTES, connection.info?.max_payload ?? CHUNK_BYTES);
+    try {
+      const chunks = await this.#chunks.write(place, bytes, chunkBytes);
+      const rollup = headers();
+      rollup.set("Nats-Rollup", "sub");
+      const info = {
+        name: sha,
+        description: "",
+        options: { max_chunk_size: chunkBytes },
+        bucket,
+        nuid: id,
+        size: bytes.length,
+        chunks,
+        mtime: new Date().toISOString(),
+        digest: digestOf(sha),
+        deleted: false,
+      };
+      await client.publish(`$O.${bucket}.M.${toPaddedBase64Url(sha)}`, JSON.stringify(info), { headers: rollup });
+    } catch (error) {
+      // Another try has other chunks, and need not wait until a lost connection is there again.
+      void this.#purge(place);
+      throw error;
+    }
   }
 
   /** Reads no more than was announced, whatever is sent. */
-  async #read(sha: string, size: number): Promise<Uint8Array> {
-    const object = await this.#store.get(sha);
-    if (!object) throw missingBlob(sha);
-    object.error.catch(() => {});
+  async #read(sha: string, { nuid: id, size, chunks }: ObjectInfo): Promise<Uint8Array> {
+    const { closed } = this.#options;
     const bytes = new Uint8Array(size);
+    const hash = createHash("sha256");
     let length = 0;
-    const limit = AbortSignal.timeout(GET_MS + (1000 * size) / BYTES_PER_SECOND);
-    const late = new Promise<never>((_, reject) =>
-      limit.addEventListener("abort", () => reject(new Error("it did not arrive in time"))),
-    );
-    late.catch(() => {});
-    const reader = object.data.getReader();
+    const take = (chunk: Uint8Array) => {
+      if (length + chunk.length > size) throw damagedBlob(sha, `more than ${size} bytes`);
+      bytes.set(chunk, length);
+      hash.update(chunk);
+      length += chunk.length;
+    };
+    const end = new AbortController();
+    const onClosed = () => end.abort(closed.reason);
+    if (closed.aborted) onClosed();
+    closed.addEventListener("abort", onClosed);
+    const onLate = () => end.abort(damagedBlob(sha, "it did not arrive in time"));
+    const timer = setTimeout(onLate, GET_MS + Math.ceil((1000 * size) / BYTES_PER_SECOND));
     try {
-      for (;;) {
-        const { done, value } = await Promise.race([reader.read(), late]);
-        if (done) break;
-        if (length + value.length > size) throw new Error(`more than ${size} bytes`);
-        bytes.set(value, length);
-        length += value.length;
-      }
-      if (length < size) throw new Error(`${length} of ${size} bytes`);
-    } catch (cause) {
-      reader.cancel().catch(() => {});
-      throw damagedBlob(sha, (cause as Error).message.split("\n")[0]!, cause);
+      if (!(await this.#chunks.read(this.#place(id), chunks, take, end.signal))) throw missingBlob(sha);
+    } finally {
+      clearTimeout(timer);
+      closed.removeEventListener("abort", onClosed);
     }
+    if (length < size) throw damagedBlob(sha, `${length} of ${size} bytes`);
+    const found = hash.digest("hex");
+    if (found !== sha) throw damagedBlob(sha, `SHA-256 ${found}`);
     return bytes;
   }
 }
+
+/** As the object store writes it. */
+const toPaddedBase64Url = (text: string | Uint8Array): string =>
+  Buffer.from(text).toString("base64").replaceAll("+", "-").replaceAll("/", "_");
+const digestOf = (sha: string): string => `SHA-256=${toPaddedBase64Url(Buffer.from(sha, "hex"))}`;
+/** Some clients write no padding. */
+const trimDigest = (digest: string): string => digest.replace(/=+$/, "");

@@ -58,9 +58,32 @@ describeWithNats("a bus over NATS", () => {
     await expect(nowhere).rejects.toMatchObject({ code: "cluster/unreachable" });
   });
 
-  it("says which bound does not fit on the server", async () => {
-    const large = openNatsBus({ ...options("large"), role: "coordinator", bounds: { ...bounds, blobBytes: 2 ** 60 } });
-    await expect(large).rejects.toMatchObject({ code: "cluster/storage", subject: "the stream OBJ_large-blobs" });
+  it("says that an account has no JetStream", async () => {
+    const plain = new NatsServer();
+    await plain.start("accounts { A: { users: [{ user: a }] } }\nno_auth_user: a");
+    for (const role of ["coordinator", "observer"] as const) {
+      const bus = openNatsBus({ servers: plain.url, role, waitMs: 0 });
+      await expect(bus).rejects.toMatchObject({ code: "cluster/no-jetstream", subject: "the bus cria" });
+    }
+    await plain.dispose();
+  });
+
+  it("keeps as many blobs as the server has room for, and says which other bound does not fit", async () => {
+    const small = new NatsServer();
+    await small.start("jetstream { store_dir: store, max_file_store: 1500000000 }");
+    const open = (changed: object) =>
+      openNatsBus({ servers: small.url, role: "coordinator", times: quickTimes, bounds: { ...bounds, ...changed } });
+    await expect(open({ recordBytes: 2 ** 40 })).rejects.toMatchObject({
+      code: "cluster/storage",
+      subject: "the stream KV_cria-records",
+    });
+    const bus = await open({ blobBytes: 2 ** 60 });
+    const connection = await connect({ servers: small.url });
+    const { config } = await (await jetstreamManager(connection)).streams.info("OBJ_cria-blobs");
+    expect(config.max_bytes).toBe(2 ** 30);
+    await connection.close();
+    await bus.close();
+    await small.dispose();
   });
 
   it("keeps the times of its first coordinator", async () => {

@@ -1,11 +1,19 @@
 import { ClusterError } from "@cria/core";
-import type { Consumer, ConsumerMessages, JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
+import {
+  type Consumer,
+  type ConsumerMessages,
+  JetStreamApiError,
+  type JetStreamClient,
+  type JetStreamManager,
+} from "@nats-io/jetstream";
 import type { Delivery, JobQueue } from "../bus/bus-store.js";
 import type { JobKindName } from "../bus/job-bus.js";
 import type { StreamNames } from "./names.js";
 
 /** Milliseconds that one request for a job stands; below 5 s the client may end the process over a late heartbeat. */
 const PULL_MS = 30_000;
+/** JetStream's codes for a message that it cannot delete because it is not there. */
+const NO_SUCH_MESSAGE = [10043, 10057];
 
 /** Jobs in a work queue of JetStream: one subject a job, one durable consumer a kind. */
 export class NatsQueue implements JobQueue {
@@ -42,8 +50,17 @@ export class NatsQueue implements JobQueue {
     }
   }
 
+  /** By its place: a server of 2.9 that purges one subject passes over all jobs that wait, and gives them to nobody. */
   async remove(kind: JobKindName, id: string): Promise<void> {
-    await this.#manager.streams.purge(this.#names.jobs, { filter: this.#subject(kind, id) });
+    const { streams } = this.#manager;
+    const queued = await streams.getMessage(this.#names.jobs, { last_by_subj: this.#subject(kind, id) });
+    if (!queued) return;
+    try {
+      await streams.deleteMessage(this.#names.jobs, queued.seq, false);
+    } catch (error) {
+      // Its worker acknowledged it in between.
+      if (!(error instanceof JetStreamApiError) || !NO_SUCH_MESSAGE.includes(error.code)) throw error;
+    }
   }
 
   async pull(kind: JobKindName, signal: AbortSignal): Promise<Delivery | undefined> {

@@ -41,7 +41,8 @@ describeWithNats("a server that is killed and started again", () => {
     );
     const seen: number[] = [];
     await coordinator.watchPolicy(({ version }) => seen.push(version), new AbortController().signal);
-    const policy = await coordinator.publishPolicy({ version: 0, adapter: null });
+    const run = "f".repeat(64);
+    const policy = await coordinator.publishPolicy({ run, version: 0, weights: "a".repeat(64) });
     const results = [1, 2, 3, 4].map((row) => coordinator.submit(rollout, { row }));
     await vi.waitFor(() => expect(begun).toHaveLength(2), { timeout: 20_000 });
     await server.kill();
@@ -53,7 +54,7 @@ describeWithNats("a server that is killed and started again", () => {
     expect(await coordinator.blobs.has(await blob)).toBe(true);
     expect((await Promise.all(results)).map(({ value }) => value.answer)).toEqual([2, 4, 6, 8]);
     expect(begun.sort()).toEqual([1, 2, 3, 4, 5]);
-    await coordinator.publishPolicy({ version: 1, adapter: null }, policy);
+    await coordinator.publishPolicy({ run, version: 1, weights: "b".repeat(64) }, policy);
     await vi.waitFor(() => expect(seen.at(-1)).toBe(1), { timeout: 20_000 });
     expect(uncaught).not.toHaveBeenCalled();
     process.off("unhandledRejection", uncaught);

@@ -6,9 +6,10 @@ import { Objm } from "@nats-io/obj";
 import { z } from "zod";
 import type { BusStore } from "../bus/bus-store.js";
 import { type BusTimes, defaultTimes, PROTOCOL } from "../bus/job-bus.js";
-import { readMessage } from "../bus/job-record.js";
-import { connectNats, type NatsServers } from "./connect-nats.js";
+import { cleanText, readMessage } from "../bus/job-record.js";
+import { connectNats, type NatsServers, nameServers } from "./connect-nats.js";
 import { createStreams, defaultBounds, type NatsBounds } from "./create-streams.js";
+import { missingBusError } from "./missing-bus.js";
 import { nameStreams, type Role } from "./names.js";
 import { NatsBlobs } from "./nats-blobs.js";
 import { NatsQueue } from "./nats-queue.js";
@@ -37,7 +38,7 @@ const agreement = z.object({
   oneBlobBytes: z.number().positive(),
 });
 
-/** @throws what `connectNats` throws; ClusterError "cluster/no-bus" after `waitMs`, or "cluster/protocol" for another version. */
+/** @throws what `connectNats` throws; ClusterError "cluster/no-bus" after `waitMs`, "cluster/no-jetstream", "cluster/refused", or "cluster/protocol" for another version. */
 export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore> {
   const { role, prefix = "cria", waitMs = 60_000 } = options;
   if (!/^[A-Za-z0-9-]{1,64}$/.test(prefix)) throw prefixError(prefix);
@@ -53,7 +54,12 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore
     const control = await open(names.control);
 
     if (role === "coordinator") {
-      const there = await control.get(KEY).catch(ignoreMissingStream);
+      const there = await control
+        .get(KEY)
+        .catch(ignoreMissingStream)
+        .catch((cause) => {
+          throw missingBusError(prefix, cause);
+        });
       const agreed = there && readMessage(`the bus ${prefix}`, agreement, there.text);
       const times = agreed?.times ?? { ...defaultTimes, ...options.times };
       const bounds = { ...defaultBounds, ...options.bounds };
@@ -63,16 +69,26 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore
     }
     const { times, oneBlobBytes } = await readAgreement(control, prefix, role === "coordinator" ? 0 : waitMs);
     const queue = new NatsQueue(client, manager, names);
-    const objects = await new Objm(client).open(names.blobs, false);
+    const store = await new Objm(client).open(names.blobs, false);
+    const blobs = new NatsBlobs({
+      connection,
+      client,
+      manager,
+      store,
+      bucket: names.blobs,
+      most: oneBlobBytes,
+      closed: end.signal,
+    });
 
     void (async () => {
       for await (const status of connection.status()) {
         if (status.type !== "reconnect") continue;
         queue.renew();
+        blobs.renew();
         for (const listener of listeners) listener();
       }
     })().catch(() => {});
-    void connection.closed().then(() => end.abort());
+    void connection.closed().then((error) => end.abort(error && shutOutError(options.servers, error)));
 
     return {
       times,
@@ -80,7 +96,7 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore
       jobs: await open(names.records),
       workers: await open(names.workers),
       control,
-      blobs: new NatsBlobs(objects, manager, names.blobs, oneBlobBytes),
+      blobs,
       onReconnect: (listener) => void listeners.add(listener),
       closed: end.signal,
       async close() {
@@ -106,18 +122,19 @@ async function readAgreement(control: NatsRecords, prefix: string, waitMs: numbe
       return undefined;
     });
     if (entry) return readMessage(`the bus ${prefix}`, agreement, entry.text);
-    if (performance.now() >= end) {
-      throw new ClusterError("is not there", {
-        code: "cluster/no-bus",
-        subject: `the bus ${prefix}`,
-        expected: "what a coordinator created",
-        received: cause instanceof Error ? cause.message : "nothing",
-        remedy: "start the coordinator, and give both the same prefix",
-      });
-    }
+    if (performance.now() >= end) throw missingBusError(prefix, cause);
     await delay(Math.min(500, waitMs));
   }
 }
+
+const shutOutError = (servers: NatsServers["servers"], cause: Error) =>
+  new ClusterError("shut this connection out", {
+    code: "cluster/shut-out",
+    subject: nameServers(servers),
+    received: cleanText(cause.message),
+    remedy: "ask whoever runs the server: the key was revoked, or its JWT ended",
+    cause,
+  });
 
 function ignoreMissingStream(error: unknown): undefined {
   if (!(error instanceof JetStreamApiError) || error.code !== JetStreamApiCodes.StreamNotFound) throw error;

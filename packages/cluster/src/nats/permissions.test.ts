@@ -73,7 +73,7 @@ describeWithNats("a server with TLS and a role for each key", () => {
       return double(payload, context);
     });
     expect(await coordinator.submit(rollout, { row: 4 })).toMatchObject({ value: { answer: 8 }, tries: 1 });
-    const policy = await coordinator.publishPolicy({ version: 1, adapter: blob });
+    const policy = await coordinator.publishPolicy({ run: blob, version: 1, weights: blob });
     await vi.waitFor(() => expect(versions).toEqual([1]), { timeout: 20_000 });
     expect((await observer.listWorkers()).map(({ id }) => id)).toEqual(["a"]);
     expect(await observer.readPolicy()).toEqual(policy);
@@ -81,7 +81,10 @@ describeWithNats("a server with TLS and a role for each key", () => {
     await lease.release();
 
     // But it publishes no policy, takes no lease, and submits no job; an observer writes nothing at all.
-    await expect(worker.publishPolicy({ version: 2, adapter: null }, policy)).rejects.toThrow(/permission/i);
+    await expect(worker.publishPolicy({ run: blob, version: 2, weights: blob }, policy)).rejects.toThrow(/permission/i);
+    const checkpoint = { run: "p/e", term: 1, step: 1, manifest: blob };
+    await coordinator.nameCheckpoint(checkpoint);
+    await expect(worker.nameCheckpoint({ ...checkpoint, term: 2 })).rejects.toThrow(/permission/i);
     const hurry = AbortSignal.timeout(1_000);
     await expect(worker.acquireLease("thief", hurry)).rejects.toMatchObject({
       name: expect.stringMatching(/Abort|Timeout/),
@@ -119,7 +122,9 @@ describeWithNats("a server with TLS and a role for each key", () => {
     const { caFile, servers } = reach("worker");
     await expect(openNatsBus({ servers, caFile, role: "observer" })).rejects.toMatchObject({ code: "cluster/refused" });
     const untrusted = openNatsBus({ servers, nkeyFile: place("worker.nk"), role: "worker" });
-    await expect(untrusted).rejects.toMatchObject({ code: "cluster/unreachable" });
+    await expect(untrusted).rejects.toMatchObject({ code: "cluster/tls" });
+    const elsewhere = openNatsBus({ ...reach("observer"), role: "observer", prefix: "other", waitMs: 0 });
+    await expect(elsewhere).rejects.toMatchObject({ code: "cluster/refused", subject: "the bus other" });
     const missing = openNatsBus({ servers, nkeyFile: place("none.nk"), role: "worker" });
     await expect(missing).rejects.toMatchObject({ code: "config/unreadable" });
   });

@@ -8,8 +8,8 @@ export interface NatsServerConfig {
   storeDir: string;
   /** Bytes that all streams may take on disk. */
   maxFileBytes: number;
-  /** PEM files of the server. */
-  tls: { certFile: string; keyFile: string };
+  /** PEM files of the server. With `clientCaFile` every client must show a certificate of that authority, besides its key. */
+  tls: { certFile: string; keyFile: string; clientCaFile?: string };
   /** Default: "cria". */
   prefix?: string;
 }
@@ -32,7 +32,9 @@ export function listPermissions(role: Role, prefix = "cria"): string[] {
     case "coordinator": {
       const streams = [jobs, recordsStream!, workersStream!, controlStream!, blobsStream];
       const manage = (stream: string) => [
-        ...["INFO", "CREATE", "UPDATE", "PURGE", "MSG.GET"].map((verb) => `$JS.API.STREAM.${verb}.${stream}`),
+        ...["INFO", "CREATE", "UPDATE", "PURGE", "MSG.GET", "MSG.DELETE"].map(
+          (verb) => `$JS.API.STREAM.${verb}.${stream}`,
+        ),
         ...watch(stream),
       ];
       return [
@@ -97,7 +99,7 @@ jetstream {
 tls {
   cert_file: ${quote(tls.certFile)}
   key_file: ${quote(tls.keyFile)}
-}
+${tls.clientCaFile ? `  ca_file: ${quote(tls.clientCaFile)}\n  verify: true\n` : ""}}
 authorization {
   users: [
 ${blocks.join("\n")}

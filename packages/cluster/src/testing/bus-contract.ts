@@ -1,10 +1,12 @@
-import type { ClusterError } from "@cria/core";
+import { hostname } from "node:os";
+import { ClusterError } from "@cria/core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import type { BusStore } from "../bus/bus-store.js";
-import type { BusOptions, BusTimes, JobBus, JobHandler, JobKind, PublishedPolicy } from "../bus/job-bus.js";
+import type { BusOptions, BusTimes, JobBus, PublishedPolicy } from "../bus/job-bus.js";
 import { hashText, jobId, toCanonicalJson } from "../bus/job-record.js";
 import { openBus } from "../bus/open-bus.js";
+import { double, type Handler, hang, join, quickTimes, rollout } from "./test-jobs.js";
 
 /** How a kind of bus is tried: one world of machines a test. */
 export interface BusWorld {
@@ -14,23 +16,7 @@ export interface BusWorld {
   damage(sha: string): Promise<void>;
 }
 
-export const quickTimes: BusTimes = { ackWaitMs: 1_500, presenceMs: 1_500, leaseMs: 900 };
-
-export const rollout: JobKind<{ row: number }, { answer: number }> = {
-  name: "rollout",
-  payload: z.object({ row: z.int() }),
-  value: z.object({ answer: z.number() }),
-};
-type Handler = JobHandler<{ row: number }, { answer: number }>;
-
-/** Doubles a row. */
-export const double: Handler["run"] = async ({ row }) => ({ value: { answer: 2 * row } });
-/** Waits until the job is taken away. */
-export const hang: Handler["run"] = (_, { signal }) =>
-  new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-
-export const join = (bus: JobBus, id: string, run: Handler["run"], slots = 1) =>
-  bus.work({ id, class: "test", versions: { cria: "0.1.0" }, jobs: [{ kind: rollout, slots, run }] });
+export { double, hang, join, quickTimes, rollout };
 
 const waitFor = <T>(check: () => T | Promise<T>) => vi.waitFor(check, { timeout: 20_000, interval: 20 });
 const failure = (promise: Promise<unknown>) =>
@@ -158,6 +144,16 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       expect(results).toMatchObject([1, 2, 3].map((row) => ({ value: { answer: 2 * row }, worker: "able", tries: 1 })));
     });
 
+    it("that a worker gives back are begun anew, and its tries are not counted", async () => {
+      let begun = 0;
+      await join((await connect()).bus, "a", async ({ row }, { giveBack }) =>
+        begun++ < 2 ? giveBack() : { value: { answer: row } },
+      );
+      const result = await coordinator.submit(rollout, { row: 1 }, { maxTries: 1 });
+      expect(result).toMatchObject({ value: { answer: 1 }, tries: 1 });
+      expect(begun).toBe(3);
+    });
+
     it("that all workers decline are rejected with their reasons", async () => {
       for (const id of ["one", "two"])
         await join((await connect()).bus, id, async (_, { decline }) => decline(`${id} lacks\u001b[31m it`));
@@ -243,6 +239,24 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       expect(rows).toEqual([2, 3]);
     });
 
+    it("that wait stay in the queue when another is withdrawn", async () => {
+      const abort = new AbortController();
+      const signals = [1, 2, 3, 4, 5].map((row) => (row === 3 ? abort.signal : undefined));
+      const results = signals.map((signal, index) => coordinator.submit(rollout, { row: index + 1 }, { signal }));
+      const third = failure(results[2]!);
+      const { store } = await connect();
+      const isOpen = async () => expect(await store.jobs.get(jobId("rollout", { row: 5 }))).toBeDefined();
+      await waitFor(isOpen);
+      abort.abort(new Error("changed my mind"));
+      expect((await third).message).toBe("changed my mind");
+      const isWithdrawn = async () =>
+        expect((await store.jobs.get(jobId("rollout", { row: 3 })))?.text).toContain('"withdrawn"');
+      await waitFor(isWithdrawn);
+      await join((await connect()).bus, "a", double);
+      const others = await Promise.all(results.filter((_, index) => index !== 2));
+      expect(others.map(({ value }) => value.answer)).toEqual([2, 4, 8, 10]);
+    });
+
     it("are checked on both ends", async () => {
       expect(await failure(coordinator.submit(rollout, { row: 1.5 }))).toMatchObject({
         code: "cluster/invalid-payload",
@@ -299,12 +313,45 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       const dying = await connect();
       await join(dying.bus, "second", hang);
       await waitFor(() => expect(seen.at(-1)).toEqual(["first", "second"]));
-      expect((await coordinator.listWorkers())[0]).toMatchObject({ class: "test", slots: { rollout: 3 }, done: 0 });
+      expect((await coordinator.listWorkers())[0]).toMatchObject({
+        host: hostname(),
+        class: "test",
+        slots: { rollout: 3 },
+        done: 0,
+      });
       await first.drain();
       await waitFor(() => expect(seen.at(-1)).toEqual(["second"]));
       await dying.store.close();
       await waitFor(() => expect(seen.at(-1)).toEqual([]));
       watching.abort();
+    });
+
+    it("say where they are in texts that are cleaned; older ones do not say it, and are listed too", async () => {
+      const { store } = await connect();
+      const record = { protocol: 1, class: "test", versions: {}, slots: {}, doing: [], draining: false };
+      const write = (id: string, more: object) =>
+        store.workers.set(id, JSON.stringify({ ...record, id, done: 0, failed: 0, declined: 0, ...more }));
+      await write("loud", { host: "box\u001b[31m" });
+      await write("old", {});
+      await write("vast", { host: "x".repeat(201) });
+      await waitFor(async () =>
+        expect(await coordinator.listWorkers()).toMatchObject([
+          { id: "loud", host: "box [31m" },
+          { id: "old", host: "unknown" },
+        ]),
+      );
+      await waitFor(() => expect(problems).toMatchObject([{ code: "cluster/invalid-message" }]));
+    });
+
+    it("that do nothing are seen, with what they lack", async () => {
+      const { bus } = await connect();
+      const lacks = ["the model\u001b[31m", ...Array.from({ length: 30 }, () => "x".repeat(1000))];
+      const worker = await bus.work({ id: "idle", class: "", versions: {}, jobs: [], lacks });
+      await waitFor(async () => expect(await coordinator.listWorkers()).toMatchObject([{ id: "idle", slots: {} }]));
+      const [seen] = await coordinator.listWorkers();
+      expect(seen!.lacks).toHaveLength(20);
+      expect(seen!.lacks!.slice(0, 2)).toEqual(["the model [31m", "x".repeat(500)]);
+      await worker.drain();
     });
 
     it("that drain end their job and take no other", async () => {
@@ -337,9 +384,31 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
     });
   });
 
+  it("that is shut out rejects what waits, loses its lease, and says why", async () => {
+    const store = await world.connect();
+    stores.push(store);
+    const shut = new AbortController();
+    const bus = openBus(
+      { ...store, closed: AbortSignal.any([store.closed, shut.signal]) },
+      { onProblem: (problem) => problems.push(problem), maxOutstanding: 1 },
+    );
+    buses.push(bus);
+    const lease = await bus.acquireLease("me");
+    const waiting = [1, 2].map((row) => failure(bus.submit(rollout, { row })));
+    await waitFor(() => expect(bus.stats).toMatchObject({ outstanding: 1, waiting: 1 }));
+    const reason = new ClusterError("shut this connection out", { code: "cluster/shut-out", subject: "the server" });
+    shut.abort(reason);
+    expect(bus.closed.reason).toBe(reason);
+    for (const error of await Promise.all(waiting)) expect(error).toBe(reason);
+    expect(lease.signal.aborted).toBe(true);
+    expect(problems).toEqual([reason]);
+    expect(await failure(bus.blobs.get("a".repeat(64)))).toBe(reason);
+    expect(await failure(bus.submit(rollout, { row: 3 }))).toMatchObject({ code: "cluster/closed" });
+  });
+
   describe("blobs", () => {
     it("of 36 MB come back with their hash", async () => {
-      const bytes = new Uint8Array(36_700_000).map((_, index) => (index * 2654435761) >>> 13);
+      const bytes = new Uint8Array(36_700_001).map((_, index) => (index * 2654435761) >>> 13);
       const sha = await coordinator.blobs.put(bytes);
       const { bus } = await connect();
       expect(await bus.blobs.has(sha)).toBe(true);
@@ -349,7 +418,7 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
     });
 
     it("that were damaged are refused", async () => {
-      const bytes = new Uint8Array(1000).fill(7);
+      const bytes = new Uint8Array(1001).fill(7);
       const sha = await coordinator.blobs.put(bytes);
       await world.damage(sha);
       expect(await failure(coordinator.blobs.get(sha))).toMatchObject({ code: "cluster/blob-damaged" });
@@ -364,14 +433,53 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       const seen: PublishedPolicy[] = [];
       const watching = new AbortController();
       await bus.watchPolicy((policy) => seen.push(policy), watching.signal);
-      const first = await coordinator.publishPolicy({ version: 0, adapter: null });
-      const second = await coordinator.publishPolicy({ version: 1, adapter: "a".repeat(64) }, first);
-      const stale = await failure(bus.publishPolicy({ version: 1, adapter: "b".repeat(64) }, first));
+      const sha = (digit: string) => digit.repeat(64);
+      const run = sha("f");
+      const first = await coordinator.publishPolicy({ run, version: 0, weights: sha("a") });
+      const second = await coordinator.publishPolicy({ run, version: 1, weights: sha("b") }, first);
+      const stale = await failure(bus.publishPolicy({ run, version: 1, weights: sha("c") }, first));
       expect(stale).toMatchObject({ code: "cluster/stale-policy" });
-      expect(await failure(bus.publishPolicy({ version: 9, adapter: null }))).toMatchObject({ received: "version 1" });
+      // Another training, with the same version and weights, is another policy.
+      const elsewhere = await failure(bus.publishPolicy({ ...second, run: sha("e") }, first));
+      expect(elsewhere).toMatchObject({ code: "cluster/stale-policy" });
+      expect(await failure(bus.publishPolicy({ run, version: 9, weights: sha("a") }))).toMatchObject({
+        received: "version 1",
+      });
       expect(await bus.readPolicy()).toEqual(second);
       await waitFor(() => expect(seen.at(-1)).toEqual(second));
       watching.abort();
+    });
+  });
+
+  describe("the newest checkpoint", () => {
+    const manifest = (digit: string) => digit.repeat(64);
+    // Whatever people call their runs.
+    const run = "a project/ein Läuf *.>";
+
+    it("of each run is what was named last, and who names it learns what it replaces", async () => {
+      const { bus } = await connect();
+      const first = { run, term: 1, step: 1, manifest: manifest("a") };
+      const second = { run, term: 1, step: 2, manifest: manifest("b") };
+      expect(await bus.takeCheckpoint(run, 1)).toBeUndefined();
+      expect(await coordinator.nameCheckpoint(first)).toBeUndefined();
+      expect(await coordinator.nameCheckpoint(second)).toEqual(first);
+      expect(await bus.takeCheckpoint(run, 1)).toEqual(second);
+      expect(await bus.takeCheckpoint("another", 1)).toBeUndefined();
+      const invalid = coordinator.nameCheckpoint({ ...second, manifest: "../b" });
+      expect(await failure(invalid)).toMatchObject({ code: "cluster/invalid-message" });
+    });
+
+    it("is not replaced by who had the lease before", async () => {
+      const { bus } = await connect();
+      const old = { run, term: 1, step: 1, manifest: manifest("a") };
+      await coordinator.nameCheckpoint(old);
+      const taken = { ...old, term: 2 };
+      expect(await bus.takeCheckpoint(run, 2)).toEqual(taken);
+      const late = await failure(coordinator.nameCheckpoint({ ...old, step: 9 }));
+      expect(late).toMatchObject({ code: "cluster/stale-checkpoint", received: "term 2, step 1" });
+      expect(await failure(coordinator.takeCheckpoint(run, 1))).toMatchObject({ code: "cluster/stale-checkpoint" });
+      // A run that begins anew has fewer steps.
+      expect(await bus.nameCheckpoint({ ...taken, step: 0 })).toEqual(taken);
     });
   });
 

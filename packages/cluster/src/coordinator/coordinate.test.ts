@@ -1,0 +1,320 @@
+import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { makeTinyModel } from "@cria/engine/testing";
+import { defineTask, type RunEvent, type TrainOptions, train } from "@cria/trainer";
+import { context, propagation, trace } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { W3CTraceContextPropagator } from "@opentelemetry/core";
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import type { JobBus, JobKindName } from "../bus/job-bus.js";
+import { type JobPayload, type JobValue, payloadSchema } from "../jobs/job-kinds.js";
+import { receive, send } from "../jobs/packed.js";
+import { LocalHub } from "../local/local-store.js";
+import { openLocalBus } from "../local/open-local-bus.js";
+import { type StartWorkerOptions, startWorker } from "../worker/start-worker.js";
+
+/** A random policy of a few thousand weights, and prompts with a reward that it can learn. */
+const STEPS = 2;
+const prompts = ["a", "bb", "ccc", "dddd"];
+let folder: string;
+let plain: string;
+let events: RunEvent[] = [];
+
+const config = (overrides: object = {}) => ({
+  actor_rollout_ref: {
+    model: { path: "model.gguf", lora_rank: 4 },
+    actor: { optim: { lr: 1e-2 }, ppo_mini_batch_size: 1, ppo_max_token_len: 128 },
+    rollout: { n: 4, prompt_length: 48, response_length: 8, max_num_seqs: 8, seed: 1 },
+  },
+  data: { train_files: "rows.jsonl", train_batch_size: 2, max_prompt_length: 48, max_response_length: 8 },
+  custom_reward_function: { path: "reward.mjs" },
+  trainer: { threads: 1, total_training_steps: STEPS, default_local_dir: folder, save_freq: 1 },
+  cluster: { audit: 0, take_part: false, ...overrides },
+});
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "cria-coordinate-"));
+  await makeTinyModel(join(folder, "model.gguf"), { seed: 5, embeddingScale: 0.25 });
+  const rows = prompts.map((content, index) => ({
+    data_source: "test",
+    prompt: [{ role: "user", content }],
+    reward_model: { style: "rule", ground_truth: content },
+    extra_info: { index },
+  }));
+  writeFileSync(join(folder, "rows.jsonl"), rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+  writeFileSync(
+    join(folder, "reward.mjs"),
+    "export const computeScore = (source, text) => [...text].filter((c) => c.charCodeAt(0) < 128).length / Math.max(1, [...text].length);\n",
+  );
+  plain = (await trainIt("plain")).sha;
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+beforeEach(() => {
+  events = [];
+});
+
+let runs = 0;
+async function trainIt(
+  name: string,
+  {
+    overrides,
+    tracing = "off",
+    ...options
+  }: Partial<TrainOptions> & { overrides?: object; tracing?: "off" | "otel" } = {},
+) {
+  const given = config(overrides);
+  const result = await train({
+    config: { ...given, trainer: { ...given.trainer, tracing } },
+    configFolder: folder,
+    name: `${name}-${runs++}`,
+    report: (event) => events.push(event),
+    ...options,
+  });
+  const metrics: Record<string, number>[] = events.flatMap((event) => (event.type === "step" ? [event.metrics] : []));
+  const sum = (metric: string) => metrics.reduce((total, line) => total + (line[metric] ?? 0), 0);
+  return { sha: createHash("sha256").update(readFileSync(result.adapter!)).digest("hex"), result, sum };
+}
+
+/** Coordinator and workers in this process, as machines on one bus. */
+async function withWorkers<T>(
+  workers: (StartWorkerOptions & { change?: (bus: JobBus) => JobBus })[],
+  work: (bus: ReturnType<typeof openLocalBus>) => Promise<T>,
+): Promise<T> {
+  const hub = new LocalHub({ ackWaitMs: 2000, presenceMs: 2000 });
+  const coordinator = openLocalBus({ hub });
+  const started = workers.map(({ change = (bus) => bus, ...options }) =>
+    startWorker(change(openLocalBus({ hub })), { folder, threads: 1, ...options }),
+  );
+  try {
+    return await work(coordinator);
+  } finally {
+    await Promise.all((await Promise.all(started)).map((worker) => worker.close()));
+    await coordinator.close();
+  }
+}
+
+/** A worker that changes what comes of its jobs. */
+function cheat(kind: JobKindName, change: (result: never) => unknown) {
+  return (bus: JobBus): JobBus => ({
+    ...bus,
+    work: (options) =>
+      bus.work({
+        ...options,
+        jobs: options.jobs.map((handler) =>
+          handler.kind.name !== kind
+            ? handler
+            : {
+                ...handler,
+                run: async (payload: JobPayload, context) => {
+                  const { value, meta } = (await handler.run(payloadSchema.parse(payload), context)) as {
+                    value: JobValue;
+                    meta: unknown;
+                  };
+                  const result = await receive(bus, value.result, z.unknown(), "own result");
+                  return { value: { result: await send(bus, change(result as never)) }, meta };
+                },
+              },
+        ),
+      }),
+  });
+}
+
+const warnings = () => events.flatMap((event) => (event.type === "warning" ? [event.text] : []));
+
+describe("a training with workers", () => {
+  it("trains the adapter of one machine, bit for bit, with one worker and with two", async () => {
+    await withWorkers([{ id: "one" }], async (bus) => {
+      const { sha, sum } = await trainIt("one", { bus, overrides: { wait_for_workers: 1 } });
+      expect(sha).toBe(plain);
+      expect(sum("cluster/jobs_here")).toBe(0);
+      // 8 conversations, and scores and gradients besides, in each step.
+      expect(sum("cluster/jobs_elsewhere")).toBeGreaterThan(STEPS * 8 + STEPS * 2);
+      expect(sum("cluster/policy_bytes")).toBeGreaterThan(0);
+      const notices = events.flatMap((event) => (event.type === "notice" ? [event.text] : []));
+      expect(notices).toContainEqual(expect.stringMatching(/^worker one on .+ helps: rollout, score, gradient$/));
+      const documented = readFileSync(join(import.meta.dirname, "../../../../docs/metrics.md"), "utf8");
+      const names = events.flatMap((event) => (event.type === "step" ? Object.keys(event.metrics) : []));
+      const ours = names.filter((name) => name.startsWith("cluster/"));
+      expect(ours.length).toBeGreaterThan(10);
+      for (const name of ours) expect(documented).toMatch(new RegExp(`cluster/(\\{[a-z_,]*)?${name.slice(8)}[,}\`]`));
+    });
+    await withWorkers([{ id: "one" }, { id: "two" }], async (bus) => {
+      const { sha, sum } = await trainIt("two", { bus, overrides: { wait_for_workers: 2, take_part: true } });
+      expect(sha).toBe(plain);
+      expect(sum("cluster/jobs_here")).toBeGreaterThan(0);
+      expect(sum("cluster/jobs_elsewhere")).toBeGreaterThan(0);
+    });
+  });
+
+  it("does all of it alone where nobody comes", async () => {
+    await withWorkers([], async (bus) => {
+      const { sha, sum } = await trainIt("nobody", { bus });
+      expect(sha).toBe(plain);
+      expect(sum("cluster/jobs_elsewhere")).toBe(0);
+    });
+  });
+
+  it("takes a task in memory, which its worker has as well", async () => {
+    const task = defineTask({
+      rows: prompts.map((question) => ({ question })),
+      name: "letters",
+      reward: ({ text }) => text.length,
+      maxResponseLength: 8,
+    });
+    const options = { task, model: join(folder, "model.gguf"), lora: { rank: 4 }, steps: 1, batchSize: 2, n: 4 };
+    const own = { ...options, config: { trainer: { threads: 1, default_local_dir: folder } } };
+    const alone = await trainIt("alone", own);
+    await withWorkers([{ id: "one", tasks: [task] }], async (bus) => {
+      const cluster = { audit: 1, take_part: false, wait_for_workers: 1 };
+      const shared = await trainIt("shared", { ...own, config: { ...own.config, cluster }, bus });
+      expect(shared.sha).toBe(alone.sha);
+      expect(shared.sum("cluster/jobs_here")).toBe(0);
+      expect(shared.sum("cluster/audits_failed")).toBe(0);
+      expect(shared.sum("cluster/audits")).toBeGreaterThan(8);
+    });
+  });
+
+  it("makes one trace of an episode, from the coordinator to the turns at the worker", async () => {
+    const exporter = new InMemorySpanExporter();
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+    trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
+    try {
+      await withWorkers([{ id: "one" }], (bus) =>
+        trainIt("traced", { bus, steps: 1, overrides: { wait_for_workers: 1 }, tracing: "otel" }),
+      );
+    } finally {
+      for (const api of [trace, propagation, context]) api.disable();
+    }
+    const spans = exporter.getFinishedSpans();
+    const find = (id: string | undefined) => spans.find((span) => span.spanContext().spanId === id);
+    const turns = spans.filter(({ name }) => name.startsWith("chat"));
+    expect(turns).toHaveLength(8);
+    for (const turn of turns) {
+      const held = find(turn.parentSpanContext?.spanId);
+      const root = find(held?.parentSpanContext?.spanId);
+      expect([held, root].map((span) => span?.name.split(" ")[0])).toEqual(["invoke_agent", "invoke_agent"]);
+      expect(root?.parentSpanContext).toBeUndefined();
+      expect(root?.attributes).toHaveProperty("cria.reward");
+      expect(new Set([turn, held!, root!].map((span) => span.spanContext().traceId)).size).toBe(1);
+    }
+  });
+
+  const cheats: [string, JobKindName, (result: never) => unknown][] = [
+    [
+      "edits one token",
+      "rollout",
+      (held: { tokenIds: Int32Array; promptLength: number }) => {
+        const tokenIds = Int32Array.from(held.tokenIds);
+        tokenIds[held.promptLength] = (tokenIds[held.promptLength]! + 1) % 32;
+        return { ...held, tokenIds };
+      },
+    ],
+    [
+      "has slightly other logprobs, as another quantization has",
+      "rollout",
+      (held: { rolloutLogprobs: Float32Array }) => ({
+        ...held,
+        rolloutLogprobs: held.rolloutLogprobs.map((value) => value * 1.001),
+      }),
+    ],
+    [
+      "bends a gradient",
+      "gradient",
+      (found: { gradient: Float32Array }) => ({ ...found, gradient: found.gradient.map((value) => value * 1.001) }),
+    ],
+    [
+      "bends scores",
+      "score",
+      (found: { logprobs: Float32Array }) => ({ ...found, logprobs: found.logprobs.map((value) => value * 1.001) }),
+    ],
+  ];
+  it.each(cheats)("shuts out a worker that %s, and trains what it would have trained", async (_, kind, change) => {
+    // The honest one leaves these jobs to the other: there may be few of them.
+    const leave = (bus: JobBus): JobBus => ({
+      ...bus,
+      work: (options) => bus.work({ ...options, jobs: options.jobs.filter((job) => job.kind.name !== kind) }),
+    });
+    const workers = [
+      { id: "honest", change: leave },
+      { id: "cheat", change: cheat(kind, change) },
+    ];
+    // Those that hold conversations are waited for.
+    const waited = kind === "rollout" ? 1 : 2;
+    await withWorkers(workers, async (bus) => {
+      const { sha, sum } = await trainIt("cheated", { bus, overrides: { audit: 1, wait_for_workers: waited } });
+      expect(sha).toBe(plain);
+      expect(sum("cluster/audits_failed")).toBeGreaterThan(0);
+      expect(warnings().join("\n")).toContain(`worker cheat is shut out: a ${kind} job`);
+      expect(warnings().join("\n")).not.toContain("worker honest");
+    });
+  });
+
+  it("takes nothing that is no result, and asks again", async () => {
+    let lies = 0;
+    const lie = (found: object) => (lies++ < 3 ? { ...found, gradient: "a lot" } : found);
+    await withWorkers([{ id: "one", change: cheat("gradient", lie) }], async (bus) => {
+      const { sha } = await trainIt("lied-to", { bus, overrides: { wait_for_workers: 1 } });
+      expect(sha).toBe(plain);
+      expect(warnings().join("\n")).toContain("worker one sent what cannot be used");
+    });
+  });
+
+  it("gives up a conversation that nobody can hold: on_failure decides about it", async () => {
+    let broken = 0;
+    const fail = (held: { rowIndex: number; sampleIndex: number }) => {
+      if (held.sampleIndex !== 0 || held.rowIndex !== 0) return held;
+      broken++;
+      throw new Error("the machine burns");
+    };
+    await withWorkers([{ id: "one", change: cheat("rollout", fail) }], async (bus) => {
+      const { sum } = await trainIt("poisoned", { bus, overrides: { wait_for_workers: 1, max_tries: 2 } });
+      expect(broken % 2).toBe(0);
+      expect(sum("cluster/abandoned")).toBe(broken / 2);
+      expect(warnings().join("\n")).toContain("the machine burns");
+      expect(warnings().join("\n")).toContain("rollout.on_failure");
+    });
+  });
+
+  it("lets workers of another class hold conversations, weighs them, and wants no gradients of theirs", async () => {
+    const other = (bus: JobBus): JobBus => ({
+      ...bus,
+      work: (options) =>
+        bus.work({ ...options, class: "another", jobs: options.jobs.filter((job) => job.kind.name === "rollout") }),
+    });
+    await withWorkers([{ id: "other", change: other }], async (bus) => {
+      const { sum } = await trainIt("others", { bus, overrides: { wait_for_workers: 1 } });
+      expect(sum("cluster/jobs_elsewhere")).toBe(STEPS * 8);
+      expect(sum("cluster/jobs_here")).toBeGreaterThan(0);
+    });
+  });
+
+  it("is gone on with by a standby, from the newest checkpoint", async () => {
+    const hub = new LocalHub();
+    const first = openLocalBus({ hub });
+    const second = openLocalBus({ hub });
+    const worker = await startWorker(openLocalBus({ hub }), { folder, threads: 1, id: "one" });
+    const options = { ...configOf({ wait_for_workers: 1 }), name: "handed-over", resume: true };
+    const lead = train({ ...options, bus: first });
+    // It asks for the lead when the other has it.
+    const waiting = [];
+    for await (const { step } of lead) {
+      if (step === 1) waiting.push(train({ ...options, bus: second }));
+      lead.stop();
+    }
+    await lead;
+    const result = await waiting[0]!;
+    expect(events.filter((event) => event.type === "step").map(({ step }) => step)).toEqual([1, 2]);
+    expect(createHash("sha256").update(readFileSync(result.adapter!)).digest("hex")).toBe(plain);
+    await worker.close();
+    await Promise.all([first.close(), second.close()]);
+  });
+
+  function configOf(overrides: object): TrainOptions {
+    return { config: config(overrides), configFolder: folder, report: (event) => events.push(event) };
+  }
+});

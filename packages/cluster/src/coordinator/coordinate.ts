@@ -1,0 +1,188 @@
+import { randomInt } from "node:crypto";
+import { setMaxListeners } from "node:events";
+import { hostname } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
+import type { ClusterView, CoordinatedRun, Coordination } from "@cria/trainer";
+import { z } from "zod";
+import type { JobBus, JobKindName, WorkerInfo } from "../bus/job-bus.js";
+import { gradientJob, rolloutJob, scoreJob } from "../jobs/job-kinds.js";
+import { type Packed, receive } from "../jobs/packed.js";
+import { readGradient, readScores } from "../jobs/results.js";
+import { Announcer } from "./announce-workers.js";
+import { auditConversation, auditGradient, auditScores } from "./audit.js";
+import { Dispatcher } from "./dispatcher.js";
+import type { Leader } from "./lead.js";
+import { Ledger } from "./ledger.js";
+import { openRun } from "./open-run.js";
+import { Publisher } from "./publisher.js";
+import { receiveConversation } from "./receive-conversation.js";
+import { RemoteJobs, type Taken } from "./remote-jobs.js";
+import { storeCheckpoint } from "./stored-checkpoints.js";
+import { waitForWorkers } from "./wait-for-workers.js";
+
+/** How often it is looked whether the bus still has what workers that come later need. */
+const RENEW_MS = 3_600_000;
+
+const DRAWS = 2 ** 32;
+const FORGET_MS = 2000;
+
+export interface BusOfRun {
+  bus: JobBus;
+  /** How it is called before people. */
+  name: string;
+  leader: Leader;
+}
+
+/** Hands out a run's work over a bus: what `TrainingBus.coordinate` does. */
+export async function coordinate({ bus, name, leader }: BusOfRun, run: CoordinatedRun): Promise<Coordination> {
+  const { config, report } = run;
+  const { cluster } = config;
+  const closing = new AbortController();
+  // Each job listens.
+  setMaxListeners(0, closing.signal);
+  const { engine, description, sha, renew } = await openRun(bus, run);
+  let renewed = performance.now();
+  const ledger = new Ledger(bus.stats);
+  const publisher = new Publisher(bus, engine, { sha, weights: description.weights });
+  const jobs = new RemoteJobs(bus, publisher, ledger, {
+    run: sha,
+    class: description.class,
+    maxTries: cluster.max_tries,
+    deadlineMs: cluster.job_timeout_s === null ? undefined : 1000 * cluster.job_timeout_s,
+    report,
+  });
+  const mayDo = (worker: WorkerInfo, kind: JobKindName) =>
+    !ledger.isShutOut(worker.id) &&
+    (worker.class === description.class || (kind === "rollout" && cluster.other_classes === "rollout"));
+  const dispatcher = new Dispatcher({
+    takesPart: cluster.take_part,
+    conversationsHere: engine.info.maxSequences,
+    mayDo,
+  });
+  const open = (result: Packed) => receive(bus, result, z.unknown(), "a result");
+  const helps = (worker: WorkerInfo) =>
+    Object.keys(worker.slots).some((kind) => mayDo(worker, kind as JobKindName)) && !worker.draining;
+  const announcer = new Announcer(report, helps);
+  let able = 0;
+  const setWorkers = (workers: readonly WorkerInfo[]) => {
+    able = workers.filter((worker) => mayDo(worker, "rollout") && (worker.slots.rollout ?? 0) > 0).length;
+    announcer.setWorkers(workers);
+    ledger.setWorkers(workers);
+    dispatcher.setWorkers(workers);
+  };
+  await bus.watchWorkers(setWorkers, closing.signal);
+  await publisher.publish();
+  await waitForWorkers(
+    cluster.wait_for_workers,
+    () => able,
+    () => ledger.view(0, 0).workers,
+    run,
+  );
+
+  /** Does a job here, or has it done and sometimes looks whether it was done right: then what was computed here counts. */
+  const share = async <T>(
+    kind: JobKindName,
+    here: () => Promise<T>,
+    away: (signal: AbortSignal) => Promise<Taken<T>>,
+    audit: (taken: T) => Promise<{ difference: string | null | undefined; own: T }>,
+  ): Promise<T> =>
+    dispatcher.run({
+      kind,
+      here: async () => {
+        const value = await here();
+        ledger.doneHere(kind);
+        return value;
+      },
+      away: async (stop) => {
+        const signals = [stop, closing.signal, ...(run.signal ? [run.signal] : [])];
+        const taken = await away(AbortSignal.any(signals));
+        // Not by what the job is: a worker could tell which ones are looked at.
+        if (!taken.isOwnClass || randomInt(DRAWS) >= cluster.audit * DRAWS) return taken.value;
+        const { difference, own } = await audit(taken.value);
+        if (difference === undefined) return taken.value;
+        ledger.audited(taken.worker, difference);
+        if (difference === null) return taken.value;
+        report?.({
+          type: "warning",
+          text: `worker ${taken.worker} is shut out: a ${kind} job that it did was computed again here, and is another\n  ${difference}`,
+        });
+        return own;
+      },
+    });
+
+  return {
+    publish: async () => {
+      await publisher.publish();
+      await jobs.forget();
+      if (performance.now() - renewed < RENEW_MS) return;
+      renewed = performance.now();
+      await renew();
+    },
+    converse: (work, here, trace) =>
+      share(
+        "rollout",
+        here,
+        async (signal) => {
+          const taken = await jobs.do(rolloutJob, work, {
+            inOwnClass: cluster.other_classes === "refuse",
+            read: (result, meta) => receiveConversation(bus, result, meta, work, run),
+            trace,
+            signal,
+          });
+          // The step weighs what another sampler drew.
+          if (!taken.isOwnClass) taken.value.metrics.other_class = 1;
+          return taken;
+        },
+        async (held) => {
+          const difference = await auditConversation(run, work, held);
+          // Held once more only where it must be: its tools run again.
+          return { difference, own: difference ? await here() : held };
+        },
+      ),
+    score: (shard, here) =>
+      share(
+        "score",
+        here,
+        (signal) =>
+          jobs.do(scoreJob, shard, {
+            inOwnClass: true,
+            read: async (result) => readScores(await open(result), shard),
+            signal,
+          }),
+        async (found) => {
+          const own = await here();
+          return { difference: auditScores(found, own), own };
+        },
+      ),
+    compute: (work, here) =>
+      share(
+        "gradient",
+        here,
+        (signal) =>
+          jobs.do(gradientJob, work, {
+            inOwnClass: true,
+            read: async (result) => readGradient(await open(result), engine.info),
+            signal,
+          }),
+        async (found) => {
+          const own = await here();
+          return { difference: auditGradient(found, own), own };
+        },
+      ),
+    saveCheckpoint: (checkpoint) => storeCheckpoint(bus, leader, checkpoint, { report }),
+    takeMetrics: () => ledger.takeMetrics(able, publisher),
+    view: (): ClusterView => ({
+      bus: name,
+      coordinator: `${hostname()}/${process.pid}`,
+      term: leader.term,
+      class: description.class,
+      policy: { version: publisher.version, bytes: publisher.bytes, seconds: publisher.seconds },
+      ...ledger.view(publisher.sent, dispatcher.waiting),
+    }),
+    close: async () => {
+      closing.abort();
+      // A server that is away is not waited for: what stays there vanishes by its age.
+      await Promise.race([jobs.forget(), delay(FORGET_MS, undefined, { ref: false })]);
+    },
+  };
+}

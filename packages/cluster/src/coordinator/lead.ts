@@ -1,0 +1,24 @@
+import type { Leadership } from "@cria/trainer";
+import type { JobBus, Lease } from "../bus/job-bus.js";
+
+/** Takes a bus's lease and remembers which it is. */
+export class Leader {
+  private lease: Lease | undefined;
+
+  constructor(private readonly bus: JobBus) {}
+
+  /** 0: nobody asked for the lead. */
+  get term(): number {
+    return this.lease?.term ?? 0;
+  }
+
+  /** @throws ClusterError "cluster/lease-lost" when it was lost. */
+  check(): void {
+    this.lease?.signal.throwIfAborted();
+  }
+
+  async lead(holder: string, signal?: AbortSignal): Promise<Leadership> {
+    this.lease = await this.bus.acquireLease(holder, signal);
+    return this.lease;
+  }
+}

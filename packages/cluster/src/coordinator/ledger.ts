@@ -1,0 +1,157 @@
+import type { ClusterView, StepMetrics } from "@cria/trainer";
+import type { BusStats, JobKindName, WorkerInfo } from "../bus/job-bus.js";
+
+type Counts = Record<JobKindName, number>;
+const noJobs = (): Counts => ({ rollout: 0, score: 0, gradient: 0 });
+
+/** Over which the speed of a worker is measured, in milliseconds. */
+const RATE_MS = 60_000;
+
+interface Entry {
+  info: WorkerInfo;
+  isThere: boolean;
+  /** Why nothing is taken from it any more. */
+  shutOut: string | null;
+  done: Counts;
+  /** When its last results came. */
+  times: number[];
+  audits: { passed: number; failed: number };
+}
+
+/** What a coordinator counts: for the metrics of each step, and for people who look on. */
+export class Ledger {
+  private readonly entries = new Map<string, Entry>();
+  private readonly here = noJobs();
+  private readonly traffic = { policy: 0, gradients: 0, jobs: 0 };
+  private abandoned = 0;
+  private otherClass = 0;
+  private audits = { passed: 0, failed: 0 };
+  /** All counts as they were at the end of the last step. */
+  private last: StepMetrics = {};
+
+  constructor(
+    private readonly stats: Readonly<BusStats>,
+    private readonly now: () => number = Date.now,
+  ) {}
+
+  setWorkers(workers: readonly WorkerInfo[]): void {
+    for (const entry of this.entries.values()) entry.isThere = false;
+    for (const info of workers) {
+      const entry = this.entryOf(info.id);
+      entry.info = info;
+      entry.isThere = true;
+    }
+  }
+
+  /** Workers from which nothing is taken any more. */
+  get shutOut(): string[] {
+    return [...this.entries.values()].filter(({ shutOut }) => shutOut !== null).map(({ info }) => info.id);
+  }
+
+  isShutOut(worker: string): boolean {
+    return (this.entries.get(worker)?.shutOut ?? null) !== null;
+  }
+
+  doneHere(kind: JobKindName): void {
+    this.here[kind]++;
+  }
+
+  /** @param bytes what travelled, to the worker and back. */
+  doneBy(worker: string, kind: JobKindName, bytes: number, isOtherClass: boolean): void {
+    const entry = this.entryOf(worker);
+    entry.done[kind]++;
+    const now = this.now();
+    entry.times = [...entry.times.filter((time) => now - time < RATE_MS), now];
+    this.traffic[kind === "gradient" ? "gradients" : "jobs"] += bytes;
+    if (isOtherClass) this.otherClass++;
+  }
+
+  /** @param reason why the result is wrong; null: it was right. */
+  audited(worker: string, reason: string | null): void {
+    const entry = this.entryOf(worker);
+    const verdict = reason === null ? "passed" : "failed";
+    entry.audits[verdict]++;
+    this.audits[verdict]++;
+    if (reason !== null) entry.shutOut ??= reason;
+  }
+
+  gaveUp(): void {
+    this.abandoned++;
+  }
+
+  /** Since the last call. */
+  takeMetrics(workers: number, policy: { sent: number; seconds: number }): StepMetrics {
+    const sum = (counts: Counts) => counts.rollout + counts.score + counts.gradient;
+    const totals: StepMetrics = {
+      "cluster/jobs_here": sum(this.here),
+      "cluster/jobs_elsewhere": [...this.entries.values()].reduce((total, { done }) => total + sum(done), 0),
+      "cluster/redelivered": this.stats.retries,
+      "cluster/abandoned": this.abandoned,
+      "cluster/audits": this.audits.passed + this.audits.failed,
+      "cluster/audits_failed": this.audits.failed,
+      "cluster/other_class": this.otherClass,
+      "cluster/policy_bytes": policy.sent,
+      "cluster/gradient_bytes": this.traffic.gradients,
+      "cluster/job_bytes": this.traffic.jobs,
+    };
+    const since = Object.entries(totals).map(([name, total]) => [name, total - (this.last[name] ?? 0)]);
+    this.last = totals;
+    return { "cluster/workers": workers, ...Object.fromEntries(since), "cluster/policy_seconds": policy.seconds };
+  }
+
+  /** What of a view is counted here. */
+  view(policyBytes: number, waiting: number): Pick<ClusterView, "workers" | "here" | "jobs" | "traffic"> {
+    const { outstanding, retries, conflicts } = this.stats;
+    return {
+      workers: [...this.entries.values()]
+        .sort((a, b) => (a.info.id < b.info.id ? -1 : 1))
+        .map((entry) => this.describe(entry)),
+      here: { ...this.here },
+      jobs: { outstanding, waiting, redelivered: retries, abandoned: this.abandoned, conflicts },
+      traffic: { ...this.traffic, policy: policyBytes },
+    };
+  }
+
+  private describe({ info, isThere, shutOut, done, times, audits }: Entry): ClusterView["workers"][number] {
+    const count = (kind: JobKindName) => (isThere ? info.doing.filter((job) => job.kind === kind).length : 0);
+    const state = shutOut !== null ? "shut-out" : !isThere ? "gone" : info.draining ? "draining" : "ready";
+    const now = this.now();
+    return {
+      id: info.id,
+      host: info.host,
+      class: info.class,
+      state,
+      reason: shutOut ?? (info.lacks?.join("; ") || null),
+      slots: { ...noJobs(), ...info.slots },
+      doing: { rollout: count("rollout"), score: count("score"), gradient: count("gradient") },
+      done: { ...done },
+      failed: info.failed,
+      declined: info.declined,
+      rate: times.filter((time) => now - time < RATE_MS).length,
+      audits: { ...audits },
+    };
+  }
+
+  private entryOf(id: string): Entry {
+    let entry = this.entries.get(id);
+    if (!entry) {
+      const info: WorkerInfo = {
+        id,
+        host: "",
+        class: "",
+        versions: {},
+        slots: {},
+        doing: [],
+        done: 0,
+        failed: 0,
+        declined: 0,
+        draining: false,
+        lacks: [],
+      };
+      const audits = { passed: 0, failed: 0 };
+      entry = { info, isThere: false, shutOut: null, done: noJobs(), times: [], audits };
+      this.entries.set(id, entry);
+    }
+    return entry;
+  }
+}

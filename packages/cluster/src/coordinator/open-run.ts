@@ -1,0 +1,67 @@
+import { ConfigError } from "@cria/core";
+import type { CoordinatedRun } from "@cria/trainer";
+import type { JobBus } from "../bus/job-bus.js";
+import { identifyEnvironment } from "../environment/identify.js";
+import { toPortableConfig } from "../environment/portable-config.js";
+import { computeClass } from "../jobs/compute-class.js";
+import { pack } from "../jobs/pack.js";
+import type { RunDescription } from "../jobs/run-description.js";
+import { hasWeights, readWeights, type WeightsEngine } from "../jobs/weights.js";
+import { hashModel } from "../models/hash-model.js";
+import { shareModel } from "../models/share-model.js";
+import { version } from "../version.js";
+
+/** A run as its workers know it. */
+export interface OpenedRun {
+  engine: WeightsEngine;
+  description: RunDescription;
+  /** SHA-256 of the description, which the bus has. */
+  sha: string;
+  /** Stores again what the bus dropped, because it was old or there was no room. */
+  renew(): Promise<void>;
+}
+
+/** Describes a run to the workers of a bus. @throws ConfigError for an engine whose work cannot be shared; ClusterError. */
+export async function openRun(bus: JobBus, run: CoordinatedRun): Promise<OpenedRun> {
+  const { config, configFolder, task, policy, environment, report, signal } = run;
+  const { engine } = policy;
+  if (!hasWeights(engine) || !engine.computeGradient) {
+    throw new ConfigError("cannot share its work", {
+      code: "config/no-weights",
+      subject: engine.info.path,
+      expected: "an engine whose weights can be read and written, such as loadModel gives",
+      received: "one without",
+    });
+  }
+  const { format } = environment.multiTurn;
+  const { path } = config.actor_rollout_ref.model;
+  const model = await hashModel(engine.info.path, { report, signal });
+  const isAddress = path.startsWith("hf:");
+  const mayShare = config.cluster.share_model && !isAddress;
+  const share = () => shareModel(bus, engine.info.path, { report, signal });
+  const weights = await readWeights(engine);
+  const description: RunDescription = {
+    cria: version,
+    config: toPortableConfig(config, configFolder),
+    environment: await identifyEnvironment(config, configFolder, task),
+    model: {
+      ...model,
+      address: isAddress ? path : null,
+      blobs: mayShare ? await share() : null,
+    },
+    class: await computeClass(engine, model.sha256, signal),
+    weights: await bus.blobs.put(weights),
+    toolFormat: typeof format === "string" ? format : null,
+  };
+  const packed = pack(description);
+  return {
+    engine,
+    description,
+    sha: await bus.blobs.put(packed),
+    renew: async () => {
+      await bus.blobs.put(packed);
+      await bus.blobs.put(weights);
+      if (mayShare) await share();
+    },
+  };
+}

@@ -1,0 +1,47 @@
+import type { JobBus, PublishedPolicy } from "../bus/job-bus.js";
+import { readWeights, type WeightsEngine } from "../jobs/weights.js";
+
+/** Sends the weights to the bus whenever they have changed. */
+export class Publisher {
+  /** SHA-256 of the weights that jobs are done with. */
+  weights = "";
+  /** Optimizer steps behind them. */
+  version = 0;
+  bytes = 0;
+  /** What the last one took, and all bytes so far. */
+  seconds = 0;
+  sent = 0;
+  private seen: PublishedPolicy | undefined;
+  private isFirst = true;
+
+  constructor(
+    private readonly bus: JobBus,
+    private readonly engine: WeightsEngine,
+    private readonly run: {
+      /** SHA-256 of its description. */
+      sha: string;
+      /** SHA-256 of the weights that are never deleted. */
+      weights: string;
+    },
+  ) {}
+
+  /** @throws ClusterError "cluster/stale-policy" when another process coordinates by now. */
+  async publish(): Promise<void> {
+    const version = this.engine.stepCount;
+    if (!this.isFirst && version === this.version) return;
+    const started = performance.now();
+    const bytes = await readWeights(this.engine);
+    const before = this.weights;
+    this.weights = await this.bus.blobs.put(bytes);
+    if (this.isFirst) this.seen = await this.bus.readPolicy();
+    this.seen = await this.bus.publishPolicy({ version, weights: this.weights, run: this.run.sha }, this.seen);
+    this.isFirst = false;
+    this.version = version;
+    this.bytes = bytes.byteLength;
+    this.seconds = (performance.now() - started) / 1000;
+    this.sent += bytes.byteLength;
+    // Jobs of the old ones are over.
+    if (![this.weights, this.run.weights, ""].includes(before))
+      await this.bus.blobs.delete(before).catch(() => undefined);
+  }
+}

@@ -1,0 +1,184 @@
+import { ClusterError, ToolError } from "@cria/core";
+import type { Report } from "@cria/trainer";
+import type { JobBus, JobKind, JobResult } from "../bus/job-bus.js";
+import { type JobMeta, type JobPayload, type JobValue, metaSchema } from "../jobs/job-kinds.js";
+import { type Packed, packedSchema, send, sizeOf } from "../jobs/packed.js";
+import { DoItHere } from "./dispatcher.js";
+import type { Ledger } from "./ledger.js";
+import type { Publisher } from "./publisher.js";
+
+/** How often a job whose result was lost, or was wrong, is given out anew. */
+const MOST_ROUNDS = 3;
+
+export interface RemoteJobOptions {
+  run: string;
+  class: string;
+  maxTries: number;
+  deadlineMs?: number;
+  signal?: AbortSignal;
+  report?: Report;
+}
+
+/** A result that was taken. */
+export interface Taken<T> {
+  value: T;
+  worker: string;
+  /** Whether the worker's bits are of the coordinator's class. */
+  isOwnClass: boolean;
+}
+
+/** Gives jobs to workers, and takes nothing that is wrong: whatever arrives is checked. */
+export class RemoteJobs {
+  /** Blobs of jobs that are over. */
+  private readonly used = new Set<string>();
+  private readonly told = new Set<string>();
+
+  constructor(
+    private readonly bus: JobBus,
+    private readonly publisher: Publisher,
+    private readonly ledger: Ledger,
+    private readonly options: RemoteJobOptions,
+  ) {}
+
+  /**
+   * @param read the result, checked. @throws ClusterError when it is not what it must be.
+   * @throws DoItHere where no worker can do it; ToolError for a conversation that was given up; the signal's reason.
+   */
+  async do<T>(
+    kind: JobKind<JobPayload, JobValue>,
+    work: unknown,
+    {
+      inOwnClass,
+      read,
+      trace,
+      signal,
+    }: {
+      /** Whether it must be done in the coordinator's class. */
+      inOwnClass: boolean;
+      read: (result: Packed, meta: JobMeta) => Promise<T>;
+      trace?: Readonly<Record<string, string>>;
+      signal: AbortSignal;
+    },
+  ): Promise<Taken<T>> {
+    const packed = await this.pack(kind.name, work);
+    for (let again = 0; again < MOST_ROUNDS; again++) {
+      const payload: JobPayload = {
+        run: this.options.run,
+        weights: this.publisher.weights,
+        version: this.publisher.version,
+        class: inOwnClass ? this.options.class : null,
+        avoid: this.ledger.shutOut.sort(),
+        again,
+        work: packed,
+      };
+      const result = await this.submit(kind, payload, trace, signal);
+      try {
+        if (this.ledger.isShutOut(result.worker)) continue;
+        return await this.take(kind, payload, result, read);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof ClusterError) || error.code === "cluster/closed") throw error;
+        // A blob that is gone, or a result that is none: another worker may do better.
+        if (error.code !== "cluster/blob-missing") this.warn(`worker ${result.worker} sent what cannot be used`, error);
+      }
+    }
+    throw new DoItHere(`no worker gave a result that can be used in ${MOST_ROUNDS} rounds`);
+  }
+
+  /** Deletes what was sent and taken since the last call. Never rejects. */
+  async forget(): Promise<void> {
+    const blobs = [...this.used];
+    this.used.clear();
+    await Promise.all(blobs.map((sha) => this.bus.blobs.delete(sha).catch(() => undefined)));
+  }
+
+  private async pack(kind: string, work: unknown): Promise<Packed> {
+    let packed: Packed;
+    try {
+      packed = await send(this.bus, work);
+    } catch (cause) {
+      if (!(cause instanceof TypeError)) throw cause;
+      this.warn(`work of kind ${kind} holds what cannot travel, and is done here`, cause);
+      throw new DoItHere(cause.message);
+    }
+    this.use(packed);
+    return packed;
+  }
+
+  private async submit(
+    kind: JobKind<JobPayload, JobValue>,
+    payload: JobPayload,
+    trace: Readonly<Record<string, string>> | undefined,
+    signal: AbortSignal,
+  ): Promise<JobResult<JobValue>> {
+    const { maxTries, deadlineMs } = this.options;
+    try {
+      return await this.bus.submit(kind, payload, { signal, maxTries, deadlineMs, trace });
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ClusterError)) throw error;
+      if (error.code === "cluster/declined") throw new DoItHere(error.message);
+      if (error.code !== "cluster/given-up" && error.code !== "cluster/deadline") throw error;
+      this.ledger.gaveUp();
+      this.warn("a job was given up", error);
+      // Three workers may have died of it: a conversation is not worth the coordinator.
+      if (kind.name !== "rollout") throw new DoItHere(error.message);
+      throw new ToolError("was given up by the machines that should hold it", {
+        code: "tool/given-up",
+        subject: "a conversation",
+        received: error.message,
+        cause: error,
+      });
+    }
+  }
+
+  private async take<T>(
+    kind: JobKind<JobPayload, JobValue>,
+    payload: JobPayload,
+    { value, meta, worker }: JobResult<JobValue>,
+    read: (result: Packed, meta: JobMeta) => Promise<T>,
+  ): Promise<Taken<T>> {
+    const parsed = metaSchema.safeParse(meta);
+    if (!parsed.success) {
+      throw new ClusterError("comes without what it must say", {
+        code: "cluster/invalid-result",
+        subject: `a result of worker ${worker}`,
+        received: parsed.error.message,
+      });
+    }
+    const isOwnClass = parsed.data.class === this.options.class;
+    if (payload.class !== null && !isOwnClass) {
+      throw new ClusterError("is of another class of bits", {
+        code: "cluster/invalid-result",
+        subject: `a result of worker ${worker}`,
+        expected: payload.class,
+        received: parsed.data.class,
+      });
+    }
+    const taken = await read(value.result, parsed.data);
+    const packed = [payload.work, value.result, ...(parsed.data.record ? [parsed.data.record] : [])];
+    // Gradients are large and many: they go as soon as they are there.
+    if (kind.name === "gradient") for (const each of packed) this.drop(each);
+    else for (const each of packed) this.use(each);
+    const bytes = packed.reduce((sum, each) => sum + sizeOf(packedSchema.parse(each)), 0);
+    this.ledger.doneBy(worker, kind.name, Math.round(bytes), !isOwnClass);
+    return { value: taken, worker, isOwnClass };
+  }
+
+  private drop(packed: Packed): void {
+    if (!("blob" in packed)) return;
+    this.used.delete(packed.blob);
+    void this.bus.blobs.delete(packed.blob).catch(() => undefined);
+  }
+
+  private use(packed: Packed): void {
+    if ("blob" in packed) this.used.add(packed.blob);
+  }
+
+  /** Once for each kind of problem. */
+  private warn(what: string, error: Error): void {
+    if (this.told.has(what)) return;
+    this.told.add(what);
+    this.options.report?.({ type: "warning", text: `${what}\n  ${error.message}` });
+  }
+}

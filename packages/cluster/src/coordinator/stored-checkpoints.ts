@@ -1,0 +1,140 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { ClusterError, guardWrite } from "@cria/core";
+import type { SharedCheckpoint, StoredCheckpoint } from "@cria/trainer";
+import { z } from "zod";
+import { type CheckpointPointer, type JobBus, PROTOCOL } from "../bus/job-bus.js";
+import { readMessage } from "../bus/job-record.js";
+import { receiveFile } from "../files/receive-file.js";
+import { sendFile } from "../files/send-file.js";
+import { sha256 } from "../jobs/packed.js";
+import { LongWork, type WorkOptions } from "../models/long-work.js";
+import type { Leader } from "./lead.js";
+
+/**
+ * Random bytes before each part of a checkpoint. They make its blobs its own: they are as old as it is, though a file did not
+ * change, and are dropped with it, though another checkpoint has equal bytes.
+ */
+const SALT_BYTES = 16;
+
+const manifestSchema = z.object({
+  protocol: z.literal(PROTOCOL),
+  step: z.int().min(0),
+  files: z.array(
+    z.strictObject({
+      /** Within the run folder. */
+      name: z.string().regex(/^\w[\w.-]*(\/\w[\w.-]*)*$/),
+      bytes: z.int().nonnegative(),
+      parts: z.array(sha256),
+    }),
+  ),
+});
+type Manifest = z.infer<typeof manifestSchema>;
+
+type CheckpointBus = Pick<JobBus, "blobs" | "takeCheckpoint" | "nameCheckpoint">;
+
+/**
+ * Puts a checkpoint into blobs, names it the run's newest, and drops the one before.
+ * @throws ClusterError, among them "cluster/checkpoint-size" when the bus did not keep all of it, "cluster/lease-lost" and
+ * "cluster/stale-checkpoint"; what reading files throws. What was the newest then stays so.
+ */
+export async function storeCheckpoint(
+  bus: CheckpointBus,
+  leader: Leader,
+  { run, step, folder, files }: SharedCheckpoint,
+  { report }: WorkOptions = {},
+): Promise<void> {
+  leader.check();
+  const sizes = await Promise.all(files.map(async (name) => (await stat(join(folder, name))).size));
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  const work = new LongWork(`storing the checkpoint of step ${step} on the bus`, total, report);
+  const prefix = randomBytes(SALT_BYTES);
+  const manifest: Manifest = { protocol: PROTOCOL, step, files: [] };
+  const stored: string[] = [];
+  const onPart = (sha: string, bytes: number) => {
+    stored.push(sha);
+    work.add(bytes);
+  };
+  try {
+    for (const name of files)
+      manifest.files.push({ name, ...(await sendFile(bus, join(folder, name), { prefix, onPart })) });
+    const sha = await bus.blobs.put(Buffer.from(JSON.stringify(manifest)));
+    stored.push(sha);
+    await checkThere(bus, stored, step, total);
+    const before = await bus.nameCheckpoint({ run, term: leader.term, step, manifest: sha });
+    if (before && before.manifest !== sha) await forgetCheckpoint(bus, before);
+  } catch (error) {
+    // Of another error nobody knows whether the bus has named it: then the blobs end with their age.
+    if (error instanceof ClusterError) await dropBlobs(bus, stored);
+    throw error;
+  }
+}
+
+/** The run's newest checkpoint on the bus, which from now on no earlier coordinator replaces. @throws ClusterError */
+export async function findStoredCheckpoint(
+  bus: CheckpointBus,
+  leader: Leader,
+  run: string,
+): Promise<StoredCheckpoint | null> {
+  const pointer = await bus.takeCheckpoint(run, leader.term);
+  if (!pointer) return null;
+  return { step: pointer.step, fetch: (folder, options) => fetchFiles(bus, pointer, folder, options) };
+}
+
+async function fetchFiles(
+  bus: CheckpointBus,
+  pointer: CheckpointPointer,
+  folder: string,
+  { report, signal }: WorkOptions = {},
+): Promise<string[]> {
+  const { files } = await readManifest(bus, pointer);
+  const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const work = new LongWork(`fetching the checkpoint of step ${pointer.step} from the bus`, total, report);
+  for (const file of files) {
+    const path = join(folder, file.name);
+    await guardWrite(path, () => mkdir(dirname(path), { recursive: true }));
+    const onPart = ({ byteLength }: Uint8Array) => work.add(byteLength);
+    const found = await receiveFile(bus, file, path, { prefixBytes: SALT_BYTES, onPart, signal });
+    if (found === file.bytes) continue;
+    throw new ClusterError("is not what was promised", {
+      code: "cluster/invalid-message",
+      subject: `${file.name} of the checkpoint of step ${pointer.step}`,
+      expected: `${file.bytes} bytes`,
+      received: `${found} bytes`,
+    });
+  }
+  return files.map(({ name }) => name);
+}
+
+async function readManifest({ blobs }: CheckpointBus, { manifest, step }: CheckpointPointer): Promise<Manifest> {
+  const text = Buffer.from(await blobs.get(manifest)).toString();
+  return readMessage(`the files of the checkpoint of step ${step}`, manifestSchema, text);
+}
+
+/** A bus that is full drops its oldest blobs without a word: these may be among them. */
+async function checkThere({ blobs }: CheckpointBus, stored: readonly string[], step: number, total: number) {
+  for (const sha of stored) {
+    if (await blobs.has(sha)) continue;
+    throw new ClusterError("does not fit among the bus's blobs", {
+      code: "cluster/checkpoint-size",
+      subject: `the checkpoint of step ${step}`,
+      expected: `room for ${total} bytes`,
+      received: "a bus that dropped a part of it at once",
+      remedy: "raise the bus's bound for blobs",
+    });
+  }
+}
+
+/** Never rejects: what is not dropped now ends with its age. */
+async function forgetCheckpoint(bus: CheckpointBus, pointer: CheckpointPointer): Promise<void> {
+  const files = await readManifest(bus, pointer).then(
+    (manifest) => manifest.files,
+    () => [],
+  );
+  await dropBlobs(bus, [...files.flatMap(({ parts }) => parts), pointer.manifest]);
+}
+
+async function dropBlobs({ blobs }: CheckpointBus, shas: readonly string[]): Promise<void> {
+  for (const sha of shas) await blobs.delete(sha).catch(() => undefined);
+}

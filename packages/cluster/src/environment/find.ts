@@ -1,0 +1,87 @@
+import { readdir, readFile, realpath } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import type { Task, TrainConfig } from "@cria/trainer";
+import { cleanText } from "../bus/job-record.js";
+import type { EnvironmentId } from "../jobs/run-description.js";
+import { hashFolder } from "./hash-folder.js";
+import { BUILT_IN, listOutputs, nameTask, readPackage } from "./identify.js";
+import { liesIn } from "./named-files.js";
+
+/** Where a worker has environments. */
+export interface EnvironmentPlaces {
+  /** An environment, or a folder of them. */
+  folder: string;
+  /** In memory, by their names. */
+  tasks?: readonly Task<object>[];
+}
+
+export interface FoundEnvironment {
+  /** Where relative paths of the config start. */
+  folder: string;
+  task?: Task<object>;
+}
+
+/** Folders below a worker's that are looked at. */
+const MOST_FOLDERS = 200;
+
+/**
+ * The environment that a run names, or, in words, why it is not here and what to do.
+ * @param config whose rows and runs are no part of the environment.
+ */
+export async function findEnvironment(
+  id: EnvironmentId,
+  config: TrainConfig,
+  { folder, tasks = [] }: EnvironmentPlaces,
+): Promise<FoundEnvironment | string> {
+  const root = resolve(folder);
+  switch (id.kind) {
+    case "task": {
+      const task = tasks.find((given) => nameTask(given) === id.name);
+      if (task) return { folder: root, task };
+      const names = tasks.map((given) => `"${nameTask(given)}"`).join(", ") || "none";
+      return `no task "${cleanText(id.name)}" in memory (${names}): start a worker from the program that defines it`;
+    }
+    case "package":
+      return id.name === BUILT_IN && id.folder === "" ? { folder: root } : findPackage(id, root);
+    default:
+      return findFolder(id.hash, config, root);
+  }
+}
+
+async function findFolder(hash: string, config: TrainConfig, root: string): Promise<FoundEnvironment | string> {
+  const below = await readdir(root, { withFileTypes: true }).catch(() => []);
+  const folders = below
+    .filter((entry) => !entry.isFile() && !entry.name.startsWith(".") && entry.name !== "node_modules")
+    .map((entry) => join(root, entry.name))
+    .sort()
+    .slice(0, MOST_FOLDERS);
+  for (const folder of [root, ...folders]) {
+    // One that is no environment, or too large for one, may lie beside one that is.
+    const found = await hashFolder(folder, listOutputs(config, folder)).catch(() => undefined);
+    if (found === hash) return { folder };
+  }
+  return `no environment ${hash.slice(0, 12)} in ${root} or a folder in it: copy the config's folder there, as it is on the coordinator`;
+}
+
+async function findPackage(
+  { name, version, folder }: Extract<EnvironmentId, { kind: "package" }>,
+  root: string,
+): Promise<FoundEnvironment | string> {
+  const called = cleanText(`${name}@${version}`);
+  if (!/^(@[\w.~-]+\/)?[\w~-][\w.~-]*$/.test(name)) return `no package has the name ${called}`;
+  let other: string | undefined;
+  for (let at = root; ; at = dirname(at)) {
+    const place = join(at, "node_modules", name);
+    const text = await readFile(join(place, "package.json"), "utf8").catch(() => undefined);
+    const found = text === undefined ? undefined : readPackage(text);
+    if (found?.name === name && found.version === version) {
+      const home = await realpath(place);
+      const inside = resolve(home, folder);
+      return liesIn(home, inside) ? { folder: inside } : `the folder ${cleanText(folder)} lies outside of ${called}`;
+    }
+    other ??= found?.version;
+    if (dirname(at) === at) break;
+  }
+  const there = other === undefined ? "it is not installed" : `${other} is installed`;
+  return `no package ${called} in ${root}: ${there}; npm install ${called}`;
+}

@@ -1,0 +1,50 @@
+import { z } from "zod";
+
+/**
+ * Checks a value and gives it as it came: a schema of objects would give copies with their keys in its own order, and templates
+ * print messages in the order that they have.
+ */
+export const asItCame = <T>(schema: z.ZodType): z.ZodType<T> =>
+  z.unknown().superRefine((value, context) => {
+    const { error } = schema.safeParse(value);
+    for (const { code: _, ...issue } of error?.issues ?? [])
+      context.addIssue({ code: "custom", message: issue.message, path: issue.path, input: undefined });
+  }) as unknown as z.ZodType<T>;
+
+/** Where numbers end: sums and squares of as many as a run has stay finite. */
+const MOST_SIZE = 1e30;
+export const number = z.number().min(-MOST_SIZE).max(MOST_SIZE);
+/** Names with numbers: metrics. */
+export const numbers = z
+  .record(z.string().max(200), number)
+  .refine((record) => Object.keys(record).length <= 1000, "more than 1,000 names");
+export const text = z.string().max(16 * 1024 * 1024);
+
+export const int32s = z.instanceof(Int32Array);
+export const float32s = z.instanceof(Float32Array);
+
+/** Whether all values of a list are what they must be; much faster than a schema for each. */
+export function every(values: ArrayLike<number>, isValid: (value: number, index: number) => boolean): boolean {
+  for (let i = 0; i < values.length; i++) if (!isValid(values[i]!, i)) return false;
+  return true;
+}
+
+/** A message as templates and records see it. */
+export const messageSchema = z.looseObject({
+  role: z.enum(["system", "user", "assistant", "tool"]),
+  content: text,
+  name: text.optional(),
+  tool_calls: z
+    .array(
+      z.looseObject({
+        id: text.optional(),
+        type: z.literal("function").optional(),
+        function: z.looseObject({ name: text, arguments: z.union([text, z.record(z.string(), z.unknown())]) }),
+      }),
+    )
+    .max(10_000)
+    .optional(),
+  tool_call_id: text.optional(),
+  reasoning_content: text.optional(),
+});
+export const messagesSchema = z.array(messageSchema).max(100_000);

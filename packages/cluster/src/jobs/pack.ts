@@ -1,0 +1,59 @@
+import { decode, ExtensionCodec, encode } from "@msgpack/msgpack";
+
+/** What jobs carry is MessagePack, with typed arrays as extension types: all machines are little-endian. */
+const codec = new ExtensionCodec();
+
+type TypedArray = Int8Array | Uint16Array | Int32Array | Uint32Array | Float32Array | Float64Array;
+// Types and their places never change: others may run another version.
+const arrays = [Int8Array, Uint16Array, Int32Array, Uint32Array, Float32Array, Float64Array] as const;
+for (const [type, TypedArrayOf] of arrays.entries()) {
+  codec.register({
+    type,
+    encode: (value) =>
+      value instanceof TypedArrayOf ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength) : null,
+    decode: (bytes): TypedArray => {
+      if (bytes.byteLength % TypedArrayOf.BYTES_PER_ELEMENT !== 0) throw new RangeError("a torn number");
+      // A copy: it may lie unaligned in the message. Not by slice, which gives a view where the message is a Buffer.
+      return new TypedArrayOf(Uint8Array.from(bytes).buffer);
+    },
+  });
+}
+const BIG_INTEGER = 16;
+codec.register({
+  type: BIG_INTEGER,
+  encode: (value) => (typeof value === "bigint" ? Buffer.from(value.toString()) : null),
+  decode: (bytes) => BigInt(Buffer.from(bytes).toString()),
+});
+
+/** How deep lists and objects may lie in each other. */
+const MOST_DEPTH = 200;
+
+/**
+ * Bytes of a value of JSON's kinds, typed arrays, `NaN`, infinities and big integers. Keys keep their order, for templates print
+ * them in it: values that were made alike have equal bytes. What is undefined in an object is left out.
+ * @throws TypeError for functions, symbols, instances of classes, and values in each other.
+ */
+export function pack(value: unknown): Uint8Array {
+  checkPlain(value, 0);
+  return encode(value, { extensionCodec: codec, ignoreUndefined: true, maxDepth: MOST_DEPTH });
+}
+
+/** The value of bytes that somebody sent. @throws Error for anything that `pack` does not give; nothing is executed. */
+export function unpack(bytes: Uint8Array): unknown {
+  return decode(bytes, { extensionCodec: codec });
+}
+
+/** MessagePack would write an instance as if it were plain. */
+function checkPlain(value: unknown, depth: number): void {
+  if (depth > MOST_DEPTH) throw new TypeError(`a value deeper than ${MOST_DEPTH} cannot be sent`);
+  if (typeof value === "function" || typeof value === "symbol") throw new TypeError(`a ${typeof value} cannot be sent`);
+  if (value === null || typeof value !== "object" || ArrayBuffer.isView(value)) return;
+  if (Array.isArray(value)) {
+    for (const each of value) checkPlain(each, depth + 1);
+    return;
+  }
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null)
+    throw new TypeError(`an instance of ${prototype.constructor?.name ?? "a class"} cannot be sent`);
+  for (const each of Object.values(value)) checkPlain(each, depth + 1);
+}

@@ -1,0 +1,48 @@
+import { ClusterError, type PolicyEngine } from "@cria/core";
+import type { LlamaModel } from "@cria/engine";
+
+/** The part of an engine that lets its trained tensors be read and written. */
+export type WeightsEngine = PolicyEngine & Pick<LlamaModel, "listTensors" | "readTensor" | "writeTensor" | "stepCount">;
+
+export const hasWeights = (engine: PolicyEngine): engine is WeightsEngine =>
+  "listTensors" in engine && "readTensor" in engine && "writeTensor" in engine && "stepCount" in engine;
+
+/** The trained tensors in F32, one behind the other in the order of the engine's list: adapter, or all weights. */
+export async function readWeights(engine: WeightsEngine): Promise<Uint8Array> {
+  const tensors = listTrained(engine);
+  const values = new Float32Array(tensors.reduce((sum, { size }) => sum + size, 0));
+  let start = 0;
+  for (const { name, size } of tensors) {
+    values.set(await engine.readTensor(name), start);
+    start += size;
+  }
+  return new Uint8Array(values.buffer);
+}
+
+/** Puts them into an engine of the same model and config. @throws ClusterError before anything is changed. */
+export async function writeWeights(engine: WeightsEngine, bytes: Uint8Array): Promise<void> {
+  const tensors = listTrained(engine);
+  const count = tensors.reduce((sum, { size }) => sum + size, 0);
+  if (bytes.byteLength !== 4 * count) {
+    throw new ClusterError("are of another model", {
+      code: "cluster/other-weights",
+      subject: "weights of the policy",
+      expected: `${4 * count} bytes, as ${engine.info.path} has trained tensors`,
+      received: `${bytes.byteLength} bytes`,
+    });
+  }
+  // A copy: it may lie unaligned. Not by slice, which gives a view where it is a Buffer.
+  const values = new Float32Array(Uint8Array.from(bytes).buffer);
+  let start = 0;
+  for (const { name, size } of tensors) {
+    await engine.writeTensor(name, values.subarray(start, start + size));
+    start += size;
+  }
+}
+
+function listTrained(engine: WeightsEngine): { name: string; size: number }[] {
+  return engine
+    .listTensors()
+    .filter(({ trainable }) => trainable)
+    .map(({ name, shape }) => ({ name, size: shape.reduce((product, axis) => product * axis, 1) }));
+}

@@ -1,0 +1,143 @@
+import type { MicroBatchShard, ScoreShard } from "@cria/core";
+import type { ConversationWork } from "@cria/rollout";
+import type { GradientWork } from "@cria/trainer";
+import { z } from "zod";
+import { asItCame, every, float32s, int32s, messagesSchema, number, text } from "./checked.js";
+
+/**
+ * What arrives at a worker. Whether it fits model and environment is checked where it is used: rows as any row of a dataset, tokens
+ * and trees by the engine.
+ */
+
+const record = z.record(z.string(), z.unknown());
+
+/** A row as `parseRow` gave it: of the rest of a row's data nothing is known. */
+const rowSchema = z.strictObject({
+  index: z.number(),
+  uid: text,
+  place: text,
+  prompt: messagesSchema.min(1),
+  dataSource: text,
+  groundTruth: z.unknown().optional(),
+  extraInfo: z.looseObject({
+    need_tools_kwargs: z.boolean().nullish(),
+    tools_kwargs: z.record(z.string(), record).nullish(),
+    interaction_kwargs: record.nullish(),
+  }),
+  agentName: text.optional(),
+});
+
+const samplingSchema = z.strictObject({
+  temperature: number.min(0),
+  topP: number.positive().max(1),
+  topK: z.int().min(0),
+  minP: number.min(0).max(1),
+  stop: z.array(text).max(1000),
+  maxTokensPerTurn: z.int().positive().nullable(),
+  seed: z.int(),
+});
+
+export const conversationWorkSchema = asItCame<ConversationWork>(
+  z.strictObject({
+    row: rowSchema,
+    sample: z.int().min(0),
+    step: z.int().min(0),
+    sampling: samplingSchema,
+  }),
+);
+
+const microBatch = {
+  rows: z.int().positive(),
+  rowLength: z.int().positive(),
+  tokens: int32s,
+  positions: int32s,
+  ends: int32s,
+  sources: int32s,
+  targets: int32s,
+  temperature: number.positive(),
+};
+
+function checkMicroBatch(shard: MicroBatchShard, refuse: (message: string) => void): void {
+  const { rows, rowLength } = shard;
+  for (const name of ["tokens", "positions", "ends"] as const)
+    if (shard[name].length !== rows * rowLength) refuse(`${name}: ${rows} rows of ${rowLength}`);
+  if (shard.sources.length !== shard.targets.length) refuse("a source for each target");
+}
+
+export const scoreWorkSchema: z.ZodType<ScoreShard> = z
+  .strictObject({ ...microBatch, adapter: z.boolean(), squares: z.boolean() })
+  .superRefine((shard, context) => checkMicroBatch(shard, (message) => context.addIssue({ code: "custom", message })));
+
+const totalsSchema = z.strictObject({ tokens: z.int().min(0), sequences: z.int().min(0) });
+
+const shardSchema = z
+  .strictObject({
+    ...microBatch,
+    scores: int32s,
+    inputs: z.strictObject({
+      sequenceIndices: int32s,
+      offsets: int32s,
+      columns: z.record(z.string().max(200), float32s),
+      totals: totalsSchema,
+    }),
+  })
+  .superRefine((shard, context) => {
+    const { scores, inputs } = shard;
+    const refuse = (message: string) => context.addIssue({ code: "custom", message });
+    checkMicroBatch(shard, refuse);
+    const { offsets, sequenceIndices, columns } = inputs;
+    // The loss reads tokens from one offset up to the next.
+    if (offsets.length !== sequenceIndices.length + 1) refuse("an offset for each sequence, and one behind the last");
+    if (!every(offsets, (offset, i) => offset >= (offsets[i - 1] ?? 0))) refuse("offsets that do not fall");
+    if (offsets[0] !== 0 || offsets.at(-1) !== scores.length) refuse("offsets from 0 to the number of tokens");
+    for (const [name, column] of Object.entries(columns))
+      if (column.length !== scores.length) refuse(`a value for each token in the column ${name}`);
+  });
+
+const ruleSchema = z.strictObject({
+  name: z.string(),
+  level: z.enum(["token", "seq_sum", "seq_mean", "seq_max"]),
+  estimate: z.enum(["k1", "k2", "k3"]),
+  lower: z.number(),
+  upper: z.number(),
+});
+
+const correctionSchema = z.strictObject({
+  rolloutIs: z.enum(["token", "sequence"]).nullable(),
+  rolloutIsThreshold: z.number(),
+  rolloutIsThresholdLower: z.number().nullable(),
+  rolloutRs: z.array(ruleSchema).max(100),
+  rolloutIsBatchNormalize: z.boolean(),
+  rolloutTokenVetoThreshold: z.number().nullable(),
+});
+
+const name = z.string().max(1000);
+/** Numbers may be infinite: a bound that nothing reaches. */
+const bound = z.union([z.number(), z.literal(Number.POSITIVE_INFINITY)]);
+
+const lossSchema = z.strictObject({
+  lossMode: name,
+  lossAggMode: name,
+  lossScaleFactor: bound.nullable(),
+  clipRatioLow: bound,
+  clipRatioHigh: bound,
+  clipRatioC: bound,
+  clipCovRatio: bound,
+  clipCovLb: bound,
+  clipCovUb: bound,
+  klCovRatio: bound,
+  ppoKlCoef: bound,
+  tauPos: bound,
+  tauNeg: bound,
+  droBeta: bound.nullable(),
+  entropyCoeff: bound,
+  kl: z.strictObject({ coefficient: bound, type: name }).nullable(),
+  currentCorrection: correctionSchema.nullable(),
+});
+
+/** Losses by name: those that are objects cannot travel. */
+export const gradientWorkSchema: z.ZodType<GradientWork> = z.strictObject({
+  shard: shardSchema,
+  loss: lossSchema,
+  totals: totalsSchema,
+});

@@ -1,0 +1,90 @@
+import { ClusterError, CriaError } from "@cria/core";
+import { readHubSettings } from "@cria/hub";
+import { fetchModel } from "@cria/trainer";
+import type { JobBus } from "../bus/job-bus.js";
+import { cleanText } from "../bus/job-record.js";
+import type { RunDescription } from "../jobs/run-description.js";
+import { hashModel } from "./hash-model.js";
+import { listModels } from "./list-models.js";
+import type { WorkOptions } from "./long-work.js";
+import { receiveModel } from "./receive-model.js";
+
+type WantedModel = RunDescription["model"];
+
+export interface FindModelOptions extends WorkOptions {
+  bus: Pick<JobBus, "blobs">;
+  /** Where models lie, and where one from the bus is put. Default: the hub's cache, the working directory; the user's cache. */
+  modelDir?: string;
+}
+
+/**
+ * A file with exactly the model of a run: from the folder, from the hub, or from the bus, in this order. What came from elsewhere
+ * is checked by its SHA-256.
+ * @throws ClusterError "cluster/no-model" that says where it was looked for; the signal's reason.
+ */
+export async function findModel(wanted: WantedModel, options: FindModelOptions): Promise<string> {
+  const { modelDir, bus, report, signal } = options;
+  const failures: string[] = [];
+  const attempt = async (where: string, find: () => Promise<string | null>): Promise<string | null> => {
+    try {
+      const found = await find();
+      if (found === null) failures.push(`not ${where}`);
+      return found;
+    } catch (error) {
+      signal?.throwIfAborted();
+      const { code } = error as NodeJS.ErrnoException;
+      const text = error instanceof CriaError ? error.message : `${code ?? ""} ${(error as Error).message}`;
+      failures.push(`not ${where}: ${cleanText(text.split("\n", 1)[0]!)}`);
+      return null;
+    }
+  };
+  const folders = modelDir === undefined ? [readHubSettings().cacheFolder, process.cwd()] : [modelDir];
+  const { address, blobs } = wanted;
+  const path =
+    (await attempt(`in ${folders.join(", ")}`, () => findInFolders(folders, wanted, options))) ??
+    (address === null
+      ? null
+      : await attempt(`at ${cleanText(address)}`, () => fetchChecked(address, wanted, options))) ??
+    (blobs === null
+      ? null
+      : await attempt("on the bus", () =>
+          receiveModel({ ...wanted, blobs }, { bus, folder: modelDir, report, signal }),
+        ));
+  if (path !== null) return path;
+  throw new ClusterError("is not here", {
+    code: "cluster/no-model",
+    subject: `the model ${cleanText(wanted.name)}`,
+    expected: `a file of ${wanted.bytes} bytes with SHA-256 ${wanted.sha256}`,
+    received: failures.join("; "),
+    remedy: `put the file into ${modelDir ?? "a folder, and start the worker with --model-dir FOLDER"}`,
+  });
+}
+
+/** Only what has the right size is read. */
+async function findInFolders(
+  folders: readonly string[],
+  { bytes, sha256 }: WantedModel,
+  options: FindModelOptions,
+): Promise<string | null> {
+  for await (const path of listModels(folders, bytes)) {
+    options.signal?.throwIfAborted();
+    // One that cannot be read may lie beside one that can.
+    const found = await hashModel(path, options).catch(() => undefined);
+    if (found?.sha256 === sha256) return path;
+  }
+  options.signal?.throwIfAborted();
+  return null;
+}
+
+async function fetchChecked(address: string, wanted: WantedModel, options: FindModelOptions): Promise<string> {
+  const path = await fetchModel(address, options);
+  const { sha256 } = await hashModel(path, options);
+  if (sha256 === wanted.sha256) return path;
+  throw new ClusterError("is another file by now", {
+    code: "cluster/other-model",
+    subject: cleanText(address),
+    expected: `SHA-256 ${wanted.sha256}`,
+    received: sha256,
+    remedy: "name a revision (@...) in the training's config",
+  });
+}

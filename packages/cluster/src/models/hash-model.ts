@@ -1,0 +1,56 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { realpath, stat } from "node:fs/promises";
+import { basename } from "node:path";
+import type { RunDescription } from "../jobs/run-description.js";
+import { KnownHashes } from "./known-hashes.js";
+import { listParts } from "./list-parts.js";
+import { LongWork, type WorkOptions } from "./long-work.js";
+
+export type ModelHash = Pick<RunDescription["model"], "name" | "sha256" | "bytes">;
+
+/**
+ * Name, size and SHA-256 of a model's file; of one in parts those of all parts, one behind the other. What was hashed once is
+ * known by path, size and time of change.
+ * @throws what reading a file throws; the signal's reason.
+ */
+export async function hashModel(path: string, options: WorkOptions = {}): Promise<ModelHash> {
+  const files = await Promise.all(listParts(path).map(describeFile));
+  const bytes = files.reduce((sum, { size }) => sum + size, 0);
+  const known = await KnownHashes.open();
+  const key = JSON.stringify(files);
+  let sha256 = known.get(key);
+  if (sha256 === undefined) {
+    sha256 = await hashFiles(
+      files,
+      new LongWork(`finding the SHA-256 of ${basename(path)}`, bytes, options.report),
+      options,
+    );
+    // What was written meanwhile has another hash.
+    const now = JSON.stringify(await Promise.all(listParts(path).map(describeFile)));
+    if (now === key) await known.add(key, sha256);
+  }
+  return { name: basename(path), sha256, bytes };
+}
+
+interface KnownFile {
+  path: string;
+  size: number;
+  changed: number;
+}
+
+async function describeFile(path: string): Promise<KnownFile> {
+  const { size, mtimeMs } = await stat(path);
+  return { path: await realpath(path), size, changed: mtimeMs };
+}
+
+async function hashFiles(files: KnownFile[], work: LongWork, { signal }: WorkOptions): Promise<string> {
+  const hash = createHash("sha256");
+  for (const { path } of files) {
+    for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20, signal })) {
+      hash.update(chunk as Buffer);
+      work.add((chunk as Buffer).length);
+    }
+  }
+  return hash.digest("hex");
+}

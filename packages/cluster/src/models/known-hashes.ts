@@ -1,0 +1,43 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { writeFileAtomically } from "@cria/core";
+import { z } from "zod";
+import { sha256 } from "../jobs/packed.js";
+import { cacheFolder } from "./cache-folder.js";
+
+/** How many are remembered: the newest. */
+const MOST = 1000;
+const schema = z.array(z.tuple([z.string(), sha256])).max(2 * MOST);
+
+/** Hashes of files that were read before, in the user's cache. A cache that cannot be read or written is an empty one. */
+export class KnownHashes {
+  private constructor(private readonly file: string) {}
+
+  private entries = new Map<string, string>();
+
+  static async open(): Promise<KnownHashes> {
+    const known = new KnownHashes(join(cacheFolder(), "model-hashes.json"));
+    await known.read();
+    return known;
+  }
+
+  get(key: string): string | undefined {
+    return this.entries.get(key);
+  }
+
+  async add(key: string, sha: string): Promise<void> {
+    // Another process may have added some.
+    await this.read();
+    this.entries.set(key, sha);
+    const newest = [...this.entries].slice(-MOST);
+    await writeFileAtomically(this.file, JSON.stringify(newest)).catch(() => undefined);
+  }
+
+  private async read(): Promise<void> {
+    try {
+      this.entries = new Map(schema.parse(JSON.parse(await readFile(this.file, "utf8"))));
+    } catch {
+      // It is made anew.
+    }
+  }
+}

@@ -1,0 +1,20 @@
+import type { PeerCertificate } from "node:tls";
+import { expect, it } from "vitest";
+import { expectServer } from "./connect-nats.js";
+
+const certificateOf = (subjectaltname: string) => ({ subject: { CN: "nats" }, subjectaltname }) as PeerCertificate;
+
+// What Node is told of a server that is dialled by its address: "localhost".
+it.each([
+  ["nats://10.0.0.1:4222", "localhost", "IP Address:10.0.0.1", true],
+  ["10.0.0.1:4222", "localhost", "IP Address:10.0.0.2", false],
+  ["tls://10.0.0.1:4222", "localhost", "DNS:localhost", false],
+  ["tls://[fd00::1]:4222", "localhost", "IP Address:FD00:0:0:0:0:0:0:1", true],
+  [["tls://10.0.0.1", "tls://10.0.0.2"], "localhost", "IP Address:10.0.0.2", true],
+  [["tls://10.0.0.1", "tls://localhost"], "localhost", "DNS:localhost", true],
+  ["tls://localhost:4222", "localhost", "DNS:localhost", true],
+  ["tls://nats.example.org:4222", "nats.example.org", "DNS:nats.example.org", true],
+  ["tls://nats.example.org:4222", "nats.example.org", "DNS:other.example.org", false],
+])("whoever dials %s (as %s) gets a certificate for %s: trusted %s", (servers, dialled, names, trusted) => {
+  expect(expectServer(servers)(dialled, certificateOf(names)) === undefined).toBe(trusted);
+});

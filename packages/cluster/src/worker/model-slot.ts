@@ -1,0 +1,55 @@
+import { statSync } from "node:fs";
+import type { LlamaModel, LoadModelOptions } from "@cria/engine";
+import { loadConfiguredModel, readContextSize, resolvePath, type TrainConfig } from "@cria/trainer";
+import { computeClass } from "../jobs/compute-class.js";
+import { writeWeights } from "../jobs/weights.js";
+
+export type ModelOverrides = Pick<LoadModelOptions, "path" | "device" | "threads"> &
+  Partial<Pick<LoadModelOptions, "maxSequences">>;
+
+/** The one model that a worker has loaded. It stays for the next run that loads the same in the same way. */
+export class ModelSlot {
+  private loaded: { key: string; engine: LlamaModel; classes: Map<string, string> } | null = null;
+
+  /**
+   * @param sha256 of the model's file.
+   * @param folder where the config's paths start.
+   * @throws EngineError; nothing is loaded then.
+   */
+  async open(sha256: string, config: TrainConfig, folder: string, overrides: ModelOverrides): Promise<LlamaModel> {
+    const { model, rollout } = config.actor_rollout_ref;
+    const { max_num_seqs, deterministic } = rollout;
+    const adapter = model.lora_adapter_path && resolvePath(folder, model.lora_adapter_path);
+    const changed = adapter ? statSync(adapter, { throwIfNoEntry: false })?.mtimeMs : undefined;
+    // All that loading reads, but for the seed of weights that are never used.
+    const sizes = { context: readContextSize(config), max_num_seqs, deterministic };
+    const key = JSON.stringify([sha256, { ...model, path: null }, sizes, adapter, changed, overrides]);
+    if (this.loaded?.key === key) return this.loaded.engine;
+    await this.dispose();
+    const engine = await loadConfiguredModel(config, folder, overrides);
+    this.loaded = { key, engine, classes: new Map() };
+    return engine;
+  }
+
+  /** The class of the engine's bits, by the weights that a training starts from; found once. */
+  async findClass(
+    sha256: string,
+    weights: string,
+    fetch: (weights: string) => Promise<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { engine, classes } = this.loaded!;
+    const known = classes.get(weights);
+    if (known !== undefined) return known;
+    await writeWeights(engine, await fetch(weights));
+    const found = await computeClass(engine, sha256, signal);
+    classes.set(weights, found);
+    return found;
+  }
+
+  async dispose(): Promise<void> {
+    const { loaded } = this;
+    this.loaded = null;
+    await loaded?.engine.dispose();
+  }
+}

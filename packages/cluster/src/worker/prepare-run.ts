@@ -1,0 +1,194 @@
+import { CriaError } from "@cria/core";
+import type { LlamaModel } from "@cria/engine";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import {
+  type Environment,
+  openConversations,
+  openLosses,
+  type Report,
+  type Task,
+  type TrainConfig,
+} from "@cria/trainer";
+import type { JobBus } from "../bus/job-bus.js";
+import { cleanText } from "../bus/job-record.js";
+import { type EnvironmentPlaces, type FoundEnvironment, findEnvironment } from "../environment/find.js";
+import { BUILT_IN } from "../environment/identify.js";
+import { checkInside, listConversationFiles, listLossFiles, type NamedFile } from "../environment/named-files.js";
+import type { RunDescription } from "../jobs/run-description.js";
+import { findModel } from "../models/find-model.js";
+import type { ModelOverrides, ModelSlot } from "./model-slot.js";
+import { type DescribedRun, readDescription } from "./read-description.js";
+import type { WeightsCache } from "./weights-cache.js";
+
+type Losses = Awaited<ReturnType<typeof openLosses>>;
+
+/** What a worker can do for a run. */
+export interface PreparedRun {
+  sha: string;
+  /** Of its bits; empty where it has no model. */
+  class: string;
+  /** The model, where it is here and of any use. */
+  engine: LlamaModel | null;
+  /** For conversations; null: it holds none. */
+  conversations: { environment: Environment; tokenizer: DeltaTokenizer } | null;
+  /** Whether its scores are those of the coordinator. */
+  scores: boolean;
+  /** For gradients; null: it computes none. */
+  losses: Losses | null;
+  /** Why it does not do all. */
+  lacks: string[];
+  /** Whether what it lacks may come by itself: it may be prepared again. */
+  mayComeBy: boolean;
+  /** Ends tools; the model stays. Never rejects. */
+  dispose(): Promise<void>;
+}
+
+export interface PrepareOptions {
+  bus: Pick<JobBus, "blobs">;
+  models: ModelSlot;
+  weights: WeightsCache;
+  places: EnvironmentPlaces;
+  modelDir?: string;
+  /** How the model is loaded here. */
+  load: Omit<ModelOverrides, "path">;
+  report?: Report;
+  signal: AbortSignal;
+}
+
+/** What may be otherwise in a minute: a hub that is away, a blob that is on its way. */
+const PASSING = /^(hub\/|cluster\/blob-|cluster\/no-model)/;
+
+/**
+ * Gets ready for a run as far as it can: without the environment it may compute gradients, with other bits it may hold
+ * conversations.
+ * @throws the signal's reason, and nothing else.
+ */
+export async function prepareRun(sha: string, options: PrepareOptions): Promise<PreparedRun> {
+  const { signal } = options;
+  const prepared: PreparedRun = {
+    sha,
+    class: "",
+    engine: null,
+    conversations: null,
+    scores: false,
+    losses: null,
+    lacks: [],
+    mayComeBy: false,
+    dispose: async () => undefined,
+  };
+  /** Undefined, and a text in `lacks`, where it fails. */
+  const attempt = async <T>(what: string, work: () => T | Promise<T>): Promise<T | undefined> => {
+    try {
+      return await work();
+    } catch (error) {
+      signal.throwIfAborted();
+      const { message, code } = error as { message?: string; code?: unknown };
+      prepared.lacks.push(cleanText(`${what}: ${String(message ?? error).replace(/\n\s*/g, "; ")}`));
+      if (error instanceof CriaError && PASSING.test(String(code))) prepared.mayComeBy = true;
+      return undefined;
+    }
+  };
+  const run = await attempt("cannot take part", () => readDescription(options.bus, sha));
+  if (run === undefined) return prepared;
+  const { description, config } = run;
+  const found = await attempt("holds no conversations", () => locate(run, options));
+  const engine = await attempt("has no model", () => loadModel(run, found, options));
+  if (engine === undefined) return prepared;
+  const { models, weights } = options;
+  const ownClass = await attempt("cannot find the class of its bits", () =>
+    models.findClass(description.model.sha256, description.weights, (wanted) => weights.get(wanted), signal),
+  );
+  if (ownClass === undefined) return prepared;
+  prepared.mayComeBy = false;
+  prepared.class = ownClass;
+  prepared.engine = engine;
+  const isOwn = ownClass === description.class;
+  const holdsOthers = config.cluster.other_classes === "rollout";
+  if (!isOwn) {
+    prepared.lacks.push(
+      `computes other bits than the coordinator, class ${ownClass} and not ${cleanText(description.class)}: ` +
+        (holdsOthers ? "it holds conversations alone" : "cluster.other_classes refuses it"),
+    );
+  }
+  if (found && (isOwn || holdsOthers)) {
+    const opened = await attempt("holds no conversations", () => openRunConversations(run, found, options));
+    const tokenizer = await attempt("holds no conversations", () =>
+      DeltaTokenizer.forModel(engine, {
+        kwargs: config.data.apply_chat_template_kwargs,
+        allowControlTokens: config.data.allow_control_tokens,
+      }),
+    );
+    if (opened) prepared.dispose = () => opened.dispose().catch(() => undefined);
+    if (opened && tokenizer) prepared.conversations = { environment: opened.environment, tokenizer };
+  }
+  prepared.scores = isOwn;
+  if (isOwn) {
+    prepared.losses =
+      (await attempt("computes no gradients", () => {
+        if (!found) refuseFiles(listLossFiles(config));
+        return openLosses(config, found?.folder ?? options.places.folder);
+      })) ?? null;
+  }
+  return prepared;
+}
+
+/** @throws Error that says in words why the environment is not here. */
+async function locate({ description, config }: DescribedRun, { places }: PrepareOptions): Promise<FoundEnvironment> {
+  const { environment } = description;
+  const found = await findEnvironment(environment, config, places);
+  if (typeof found === "string") throw new Error(found);
+  const files = [...listConversationFiles(config), ...listLossFiles(config)];
+  if (environment.kind === "package" && environment.name === BUILT_IN) refuseFiles(files);
+  checkInside(
+    found.folder,
+    files.filter((file) => !isOwnFile(file, found.task)),
+  );
+  return found;
+}
+
+/** Files of a task in memory are where the worker's own task has them, whatever the config says. */
+function isOwnFile({ key }: NamedFile, task: Task<object> | undefined): boolean {
+  if (key === "multi_turn.tool_config_path") return task?.definition.tools !== undefined;
+  return key === "multi_turn.interaction_config_path" && task?.definition.interaction !== undefined;
+}
+
+function refuseFiles(files: readonly NamedFile[]): void {
+  if (files.length === 0) return;
+  throw new Error(`without the environment there is no ${files.map(({ value }) => value).join(", ")}`);
+}
+
+async function loadModel(
+  { description, config }: DescribedRun,
+  found: { folder: string } | undefined,
+  { bus, models, places, modelDir, load, report, signal }: PrepareOptions,
+): Promise<LlamaModel> {
+  const path = await findModel(description.model, { bus, modelDir, report, signal });
+  return models.open(description.model.sha256, config, found?.folder ?? places.folder, { ...load, path });
+}
+
+async function openRunConversations(
+  { description, config }: DescribedRun,
+  { folder, task }: FoundEnvironment,
+  { report }: PrepareOptions,
+) {
+  const opened = await openTraced(config, folder, task, report);
+  const { environment } = opened;
+  setFormat(environment, description);
+  return opened;
+}
+
+/** A worker without the package that takes spans holds conversations all the same. */
+async function openTraced(config: TrainConfig, folder: string, task: Task<object> | undefined, report?: Report) {
+  try {
+    return await openConversations(config, folder, { task, report });
+  } catch (error) {
+    if (!(error instanceof CriaError) || error.code !== "config/no-tracing") throw error;
+    report?.({ type: "warning", text: `conversations are not traced here\n  ${error.message}` });
+    const trainer = { ...config.trainer, tracing: "off" as const };
+    return openConversations({ ...config, trainer }, folder, { task, report });
+  }
+}
+
+function setFormat(environment: Environment, { toolFormat }: RunDescription): void {
+  if (toolFormat !== null) environment.multiTurn = { ...environment.multiTurn, format: toolFormat };
+}

@@ -1,0 +1,309 @@
+import { hostname } from "node:os";
+import type { LoadModelOptions } from "@cria/engine";
+import type { Report, Task } from "@cria/trainer";
+import type { JobBus, JobKindName, PublishedPolicy, Worker } from "../bus/job-bus.js";
+import { writeWeights } from "../jobs/weights.js";
+import { version } from "../version.js";
+import { makeHandlers } from "./do-jobs.js";
+import { ModelSlot } from "./model-slot.js";
+import { type PreparedRun, prepareRun } from "./prepare-run.js";
+import { WeightsCache } from "./weights-cache.js";
+import { WeightsLock } from "./weights-lock.js";
+
+export interface StartWorkerOptions {
+  /** 1 to 64 letters, digits, `-` and `_`; no two workers may share one. Default: the machine's name and a random part. */
+  id?: string;
+  /** Conversations at once, 1 to 256. Default: as many as the training's config says (`rollout.max_num_seqs`). */
+  slots?: number;
+  /** Of the model. Default: all cores. */
+  threads?: number;
+  /** Default "auto". */
+  device?: LoadModelOptions["device"];
+  /** Where models lie, and are put. Default: the hub's cache and the working directory; the user's cache. */
+  modelDir?: string;
+  /** An environment, or a folder of them; packages are looked for from here. Default: the working directory. */
+  folder?: string;
+  /** Environments in memory, by their names. */
+  tasks?: readonly Task<object>[];
+  /** Ends it at once: the jobs in hand are given back. */
+  signal?: AbortSignal;
+  report?: Report;
+  /** Called with each change of what it does, and after each job. */
+  onStatus?: (status: WorkerStatus) => void;
+}
+
+/** What a worker does. */
+export interface WorkerStatus {
+  id: string;
+  /** "waiting": no training has begun. "preparing": it fetches model and environment. "working": it takes jobs, if any `kinds`. */
+  state: "waiting" | "preparing" | "working" | "left";
+  /** SHA-256 of the run's description; null: none yet. */
+  run: string | null;
+  /** Of its bits; empty: it has no model. */
+  class: string;
+  /** The jobs that it takes. */
+  kinds: JobKindName[];
+  /** Why it does not do all. */
+  lacks: string[];
+  /** Jobs since it was started. */
+  done: number;
+  failed: number;
+}
+
+export interface RunningWorker {
+  readonly id: string;
+  readonly status: WorkerStatus;
+  /** When it has left. Never rejects. */
+  readonly done: Promise<void>;
+  /** Takes no further job, lets those in hand end, and leaves. Never rejects. */
+  drain(): Promise<void>;
+  /** Gives back the jobs in hand, and leaves. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** How long it takes until what was lacking is looked for again. */
+const RETRY_MS = 30_000;
+/** How long leaving waits for what prepares a run, and work that was given back for its end. */
+const LEAVE_MS = 10_000;
+/** Warnings that are remembered, so that none is told twice. */
+const MOST_TOLD = 1000;
+
+/**
+ * Joins a bus as a worker: it waits for a training, prepares for it as far as it can, and does its jobs; when another training begins
+ * it prepares for that. What it lacks it says. It leaves by `drain` or `close`, which leave the bus open, and when that is closed.
+ * @throws ClusterError "cluster/invalid-worker" for an id that is none, and what registering throws.
+ */
+export async function startWorker(bus: JobBus, options: StartWorkerOptions = {}): Promise<RunningWorker> {
+  const worker = new WorkerLoop(bus, options);
+  await worker.start();
+  return worker;
+}
+
+class WorkerLoop implements RunningWorker {
+  readonly id: string;
+  readonly status: WorkerStatus;
+  readonly done: Promise<void>;
+  private readonly models = new ModelSlot();
+  private readonly weights: WeightsCache;
+  private readonly leaving = new AbortController();
+  /** What takes jobs, or only shows that the worker is there. */
+  private joined: Worker | null = null;
+  private prepared: PreparedRun | null = null;
+  /** The newest run, and what stops preparing for an older one. */
+  private wanted: string | null = null;
+  private changed = new AbortController();
+  private readonly told = new Set<string>();
+  /** The jobs in hand, also those that were given back and have not ended. */
+  private readonly running = new Set<Promise<unknown>>();
+  private resolveDone!: () => void;
+  private left?: Promise<void>;
+  private loop: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly bus: JobBus,
+    private readonly options: StartWorkerOptions,
+  ) {
+    this.id = options.id ?? makeId();
+    this.weights = new WeightsCache(bus.blobs);
+    this.status = { id: this.id, state: "waiting", run: null, class: "", kinds: [], lacks: [], done: 0, failed: 0 };
+    this.done = new Promise((resolve) => {
+      this.resolveDone = resolve;
+    });
+  }
+
+  async start(): Promise<void> {
+    const { signal } = this.options;
+    signal?.throwIfAborted();
+    await this.join(["waits for a training"]);
+    const close = () => void this.close();
+    signal?.addEventListener("abort", close, { once: true });
+    this.bus.closed.addEventListener("abort", close, { once: true });
+    await this.bus.watchPolicy((policy) => this.follow(policy), this.leaving.signal);
+    this.loop = this.serve();
+  }
+
+  drain(): Promise<void> {
+    this.left ??= this.leave();
+    return this.left;
+  }
+
+  async close(): Promise<void> {
+    const left = this.drain();
+    // Also while it drains: the jobs in hand end at once.
+    await this.joined?.close();
+    await left;
+  }
+
+  private async leave(): Promise<void> {
+    this.leaving.abort(new Error("the worker leaves"));
+    this.changed.abort(this.leaving.signal.reason);
+    await this.joined?.drain();
+    // A server that is away is not waited for.
+    await Promise.race([this.loop, wait(LEAVE_MS)]);
+    // Whoever joined while it left.
+    await this.joined?.drain();
+    await this.forget();
+    await this.models.dispose().catch(() => undefined);
+    this.setStatus({ state: "left", kinds: [] });
+    this.resolveDone();
+  }
+
+  private follow({ run, weights }: PublishedPolicy): void {
+    if (run === this.wanted) {
+      if (this.prepared?.engine) this.weights.prefetch(weights);
+      return;
+    }
+    this.wanted = run;
+    this.changed.abort(new Error("another training began"));
+  }
+
+  /** One training after another, until it leaves. Never rejects. */
+  private async serve(): Promise<void> {
+    while (!this.leaving.signal.aborted) {
+      const changed = new AbortController();
+      this.changed = changed;
+      const { wanted } = this;
+      const isPrepared = wanted === null || (this.prepared?.sha === wanted && !this.prepared.mayComeBy);
+      if (!isPrepared) {
+        const ready = await this.prepare(wanted, changed.signal).catch((error) => this.tell(error));
+        if (!ready && !changed.signal.aborted && !this.leaving.signal.aborted) await wait(RETRY_MS, changed.signal);
+        continue;
+      }
+      await wait(Number.POSITIVE_INFINITY, changed.signal);
+    }
+  }
+
+  /** @returns whether there is nothing left to try. */
+  private async prepare(sha: string, signal: AbortSignal): Promise<boolean> {
+    const { options, bus, models, weights } = this;
+    const { modelDir, report, threads, device = "auto", slots, folder = process.cwd(), tasks } = options;
+    const isAgain = this.prepared?.sha === sha;
+    if (!isAgain) {
+      // Of the training before nobody waits for anything.
+      await this.joined?.close();
+      this.told.clear();
+      await this.join(["prepares for a training"], sha);
+      // What was given back may still hold the engine.
+      await Promise.race([Promise.allSettled(this.running), wait(LEAVE_MS, signal)]);
+      signal.throwIfAborted();
+    }
+    await this.forget();
+    const load = { device, threads, ...(slots === undefined ? {} : { maxSequences: slots }) };
+    const prepared = await prepareRun(sha, {
+      bus,
+      models,
+      weights,
+      places: { folder, tasks },
+      modelDir,
+      load,
+      report,
+      signal,
+    });
+    signal.throwIfAborted();
+    this.prepared = prepared;
+    try {
+      await this.takeJobs(prepared);
+    } catch (error) {
+      await this.forget();
+      throw error;
+    }
+    return !prepared.mayComeBy;
+  }
+
+  private async forget(): Promise<void> {
+    const { prepared } = this;
+    this.prepared = null;
+    await prepared?.dispose();
+  }
+
+  private async takeJobs(prepared: PreparedRun): Promise<void> {
+    const { engine } = prepared;
+    const lock = new WeightsLock({
+      fetch: (sha) => this.weights.get(sha),
+      write: (bytes) => writeWeights(engine!, bytes),
+    });
+    const jobs = makeHandlers(prepared, {
+      bus: this.bus,
+      id: this.id,
+      slots: this.options.slots ?? engine?.info.maxSequences ?? 1,
+      lock,
+      onWarning: (text) => this.warn(text),
+      onEnd: (outcome) => this.setStatus({ [outcome]: this.status[outcome] + 1 }),
+    }).map(({ run, ...handler }) => ({
+      ...handler,
+      run: (...given: Parameters<typeof run>) => {
+        const running = run(...given);
+        this.running.add(running);
+        return running.finally(() => this.running.delete(running));
+      },
+    }));
+    await this.joined?.drain();
+    if (this.leaving.signal.aborted) return;
+    this.joined = await this.bus.work({
+      id: this.id,
+      class: prepared.class,
+      versions: { cria: version, node: process.versions.node },
+      jobs,
+      lacks: prepared.lacks,
+    });
+    this.setStatus({
+      state: "working",
+      run: prepared.sha,
+      class: prepared.class,
+      kinds: jobs.map(({ kind }) => kind.name),
+      lacks: prepared.lacks,
+    });
+    for (const text of prepared.lacks) this.warn(text);
+  }
+
+  /** Is seen, and does nothing. */
+  private async join(lacks: string[], run: string | null = null): Promise<void> {
+    const versions = { cria: version, node: process.versions.node };
+    this.joined = await this.bus.work({ id: this.id, class: "", versions, jobs: [], lacks });
+    this.setStatus({ state: run === null ? "waiting" : "preparing", run, class: "", kinds: [], lacks: [] });
+  }
+
+  private setStatus(changes: Partial<WorkerStatus>): void {
+    Object.assign(this.status, changes);
+    this.options.onStatus?.({ ...this.status });
+  }
+
+  private tell(error: unknown): boolean {
+    if (!this.leaving.signal.aborted && !this.changed.signal.aborted)
+      this.warn(`cannot take part for now\n  ${error instanceof Error ? error.message : String(error)}`);
+    return false;
+  }
+
+  /** Once for each text. */
+  private warn(text: string): void {
+    if (this.told.has(text)) return;
+    if (this.told.size >= MOST_TOLD) this.told.clear();
+    this.told.add(text);
+    this.options.report?.({ type: "warning", text });
+  }
+}
+
+/** The machine's name, for people, and what makes it unique. */
+function makeId(): string {
+  const name = hostname()
+    .replace(/[^A-Za-z0-9-]+/g, "-")
+    .replace(/^-+/, "")
+    .slice(0, 40);
+  return `${name || "worker"}-${Math.random().toString(36).slice(2, 8)}`;
+}
+
+/** Until the signal is aborted, or so many milliseconds have passed. */
+function wait(milliseconds: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const timer = milliseconds === Number.POSITIVE_INFINITY ? undefined : setTimeout(resolve, milliseconds);
+    signal?.addEventListener(
+      "abort",
+      () => {
+        clearTimeout(timer);
+        resolve();
+      },
+      { once: true },
+    );
+  });
+}
