@@ -23,6 +23,8 @@ import { showCommand, showNotes } from "./commands/show.js";
 import { trainCommand } from "./commands/train.js";
 import { viewCommand, viewNotes } from "./commands/view.js";
 import { watchCommand, watchNotes } from "./commands/watch.js";
+import { workerCommand, workerNotes } from "./commands/worker.js";
+import { workersCommand, workersNotes } from "./commands/workers.js";
 import { connectAgents } from "./connect-agents.js";
 
 const main = defineCommand({
@@ -54,12 +56,14 @@ const main = defineCommand({
     cria train config.yaml actor_rollout_ref.model.path=hf:Qwen/Qwen3-0.6B-GGUF:Q8_0   a model of the hub, downloaded once
     cria config trainer                              what the keys of a section, or one key, mean; none: all keys
     cria config --from-verl run.sh > config.yaml     a script or config of verl, as Cria's: what was set aside, and why
+    cria worker --bus nats://host:4222               help on another machine: cria train config.yaml --bus nats://host:4222
     (the same command again goes on from the newest checkpoint, after Ctrl-C, a crash or a power cut)
     cria show <run folder> --step 20 --worst 5       conversations: what was sampled, calls, errors, rewards part by part
     cria show <run folder> --filter 'reward<1 && tool_errors>0'
     cria view                                        look at runs in the browser: curves, groups, conversations, tokens, live
     cria coach <run folder>                          what is wrong with it: evidence, and what to change
     cria watch <run folder>                          on the whole screen while it trains: curves, groups, a conversation
+    cria workers --bus nats://host:4222              who helps, where a training shares its work with other machines
     cria runs                                        all runs; also compare A B, resume RUN, remove RUN
     cria rescore <run folder> --reward ./r.ts#score   judge its conversations again: another reward, a run of its own
     cria replay <run folder> --step 20 --trajectory 3   a conversation again, to equal bits; --edit 57=the goes on otherwise
@@ -82,6 +86,7 @@ training saves what is done first.
     chat: chatCommand,
     serve: serveCommand,
     train: trainCommand,
+    worker: workerCommand,
     sft: sftCommand,
     eval: evalCommand,
     export: exportCommand,
@@ -93,6 +98,7 @@ training saves what is done first.
     view: viewCommand,
     coach: coachCommand,
     watch: watchCommand,
+    workers: workersCommand,
     runs: runsCommand,
     rescore: rescoreCommand,
     replay: replayCommand,
@@ -108,12 +114,14 @@ await runProgram(main, {
   show: showNotes,
   view: viewNotes,
   watch: watchNotes,
+  workers: workersNotes,
   runs: runsNotes,
   rescore: rescoreNotes,
   replay: replayNotes,
   train: describeMostUsedKeys(),
   sft: sftNotes,
   chat: chatNotes,
+  worker: workerNotes,
   serve: serveNotes,
 });
 // A tool that was checked may have left a timer or a socket, which would keep the process alive for ever.

@@ -5,6 +5,17 @@ import { connectAgents } from "./connect-agents.js";
 export { type CriaCallOptions, type CriaMetadata, type CriaProvider, languageModel } from "@cria/ai-sdk";
 export type { AdvantageEstimator, AdvantageInputs, PolicyLoss, PolicyLossOptions } from "@cria/algorithms";
 export { losses } from "@cria/algorithms";
+export {
+  type ClusterBus,
+  LocalHub,
+  type NatsBusOptions,
+  openLocalBus,
+  openNatsBus,
+  type RunningWorker,
+  type StartWorkerOptions,
+  startWorker,
+  type WorkerStatus,
+} from "@cria/cluster";
 export type { ChatMessage, JsonSchema, ToolSchema } from "@cria/core";
 export { type DatasetRow, loadDataset, type RewardFunction, type RewardInfo, type RewardResult } from "@cria/rollout";
 export { createFetch } from "@cria/serve";
@@ -73,6 +84,7 @@ export type {
   TrackedStep,
   Tracker,
   TrainConfig,
+  TrainingBus,
   TrainingState,
   TrainOptions,
   TrainResult,

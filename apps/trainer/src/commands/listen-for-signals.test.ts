@@ -1,15 +1,15 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { type Interrupted, listenForSignals } from "./listen-for-signals.js";
+import { type Interrupted, type ListenOptions, listenForSignals } from "./listen-for-signals.js";
 
 afterEach(() => vi.restoreAllMocks());
 
-function listen() {
+function listen(options?: ListenOptions) {
   vi.spyOn(process.stderr, "write").mockReturnValue(true);
   const kill = vi.spyOn(process, "kill").mockReturnValue(true);
   let now = 0;
   vi.spyOn(performance, "now").mockImplementation(() => now);
   return {
-    ...listenForSignals(),
+    ...listenForSignals(options),
     kill,
     wait: (ms: number) => {
       now += ms;
@@ -38,6 +38,20 @@ describe("signals", () => {
     process.emit("SIGTERM");
     expect(kill).toHaveBeenCalledWith(process.pid, "SIGTERM");
     expect(process.listenerCount("SIGTERM")).toBe(0);
+    stop();
+  });
+
+  it("of what drains the second one aborts again, and a third ends the process", () => {
+    const { signal, again, kill, stop, wait } = listen({ drains: true });
+    process.emit("SIGTERM");
+    expect([signal.aborted, again.aborted]).toEqual([true, false]);
+    wait(1000);
+    process.emit("SIGTERM");
+    expect((again.reason as Interrupted).exitCode).toBe(143);
+    expect(kill).not.toHaveBeenCalled();
+    wait(1000);
+    process.emit("SIGTERM");
+    expect(kill).toHaveBeenCalledWith(process.pid, "SIGTERM");
     stop();
   });
 

@@ -17,19 +17,35 @@ export class Interrupted extends Error {
   }
 }
 
+export interface ListenOptions {
+  /** Whether the first one lets end what runs, so that there is a second that stops it; default false. */
+  drains?: boolean;
+}
+
 /**
- * Aborts at the first SIGINT, SIGTERM or SIGHUP; a second one ends the process as if nobody had listened.
- * @returns the signal to work under, and what ends the listening.
+ * Aborts at the first SIGINT, SIGTERM or SIGHUP; a second one ends the process as if nobody had listened. With `drains` the second
+ * aborts `again`, and a third one ends the process.
+ * @returns the signals to work under, and what ends the listening.
  */
-export function listenForSignals(): { signal: AbortSignal; stop: () => void } {
+export function listenForSignals({ drains = false }: ListenOptions = {}): {
+  signal: AbortSignal;
+  again: AbortSignal;
+  stop: () => void;
+} {
   const controller = new AbortController();
+  const again = new AbortController();
   // Every running conversation listens.
-  setMaxListeners(0, controller.signal);
+  setMaxListeners(0, controller.signal, again.signal);
   let first = { name: "", at: 0 };
   const hear = (name: NodeJS.Signals) => {
     const at = performance.now();
     if (controller.signal.aborted) {
       if (name === first.name && at - first.at < SAME_SIGNAL_MS) return;
+      if (drains && !again.signal.aborted) {
+        first = { name, at };
+        again.abort(new Interrupted(name));
+        return;
+      }
       stop();
       process.kill(process.pid, name);
       return;
@@ -37,7 +53,8 @@ export function listenForSignals(): { signal: AbortSignal; stop: () => void } {
     first = { name, at };
     // A terminal that was closed takes no more text.
     if (name === "SIGHUP") for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
-    process.stderr.write(`\n${name}: ending what runs, saving what is done (once more to end at once)\n`);
+    const what = drains ? "letting end what runs" : "ending what runs, saving what is done";
+    process.stderr.write(`\n${name}: ${what} (once more to end at once)\n`);
     controller.abort(new Interrupted(name));
   };
   const listeners = SIGNALS.map((name) => ({ name, listener: () => hear(name) }));
@@ -45,5 +62,5 @@ export function listenForSignals(): { signal: AbortSignal; stop: () => void } {
     for (const { name, listener } of listeners) process.removeListener(name, listener);
   };
   for (const { name, listener } of listeners) process.on(name, listener);
-  return { signal: controller.signal, stop };
+  return { signal: controller.signal, again: again.signal, stop };
 }

@@ -4,7 +4,7 @@ import { colors as pc } from "../terminal/colors.js";
 import { quoteWord } from "../terminal/quote-word.js";
 import { provideCria } from "../user-code/provide-cria.js";
 import { isUsageError } from "./check-command-line.js";
-import { type Interrupted, listenForSignals } from "./listen-for-signals.js";
+import { type Interrupted, type ListenOptions, listenForSignals } from "./listen-for-signals.js";
 
 /** Options that every command has. */
 export const commonArgs = {
@@ -19,13 +19,18 @@ export interface ParsedArgs {
 
 /**
  * Runs a command's work: a signal aborts it, errors are printed for people, and the exit code tells scripts: 0 done,
- * 1 failed, 2 wrong words, 128 + the signal's number interrupted. A second signal ends the process at once.
+ * 1 failed, 2 wrong words, 128 + the signal's number interrupted. A second signal ends the process at once, or with `drains` aborts
+ * what the work is given second.
  */
-export async function runCommand(args: ParsedArgs, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-  const interruption = listenForSignals();
+export async function runCommand(
+  args: ParsedArgs,
+  work: (signal: AbortSignal, again: AbortSignal) => Promise<void>,
+  options: ListenOptions = {},
+): Promise<void> {
+  const interruption = listenForSignals(options);
   provideCria();
   try {
-    await work(interruption.signal);
+    await work(interruption.signal, interruption.again);
   } catch (error) {
     const { signal } = interruption;
     const interrupted = signal.aborted;

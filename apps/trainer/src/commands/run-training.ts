@@ -1,4 +1,13 @@
-import { fetchTrainAddresses, type LoadedConfig, type TrainConfig, train } from "@cria/trainer";
+import {
+  fetchTrainAddresses,
+  type LoadedConfig,
+  type TrainConfig,
+  type TrainingBus,
+  TrainingInterrupted,
+  type TrainOptions,
+  type TrainResult,
+  train,
+} from "@cria/trainer";
 import { listTrainWarnings } from "../doctor/examine-config.js";
 import { describeTraining, printTraining } from "../terminal/print-training.js";
 import { printValidation } from "../terminal/print-validation.js";
@@ -9,12 +18,14 @@ export interface RunTrainingOptions {
   signal: AbortSignal;
   /** The config's file and its overrides, as they were typed; null: there is no such file. */
   words: readonly string[] | null;
+  /** Machines that share the work; default: this process does it alone. */
+  bus?: TrainingBus;
 }
 
 /** Trains by a config, and tells people or machines how it goes. */
 export async function runTraining(
   { values: config, folder }: Pick<LoadedConfig<TrainConfig>, "values" | "folder">,
-  { json = false, signal, words }: RunTrainingOptions,
+  { json = false, signal, words, bus }: RunTrainingOptions,
 ): Promise<void> {
   const { logger, rollout_data_dir } = config.trainer;
   const dumped = logger.includes("file") || rollout_data_dir !== null;
@@ -22,8 +33,28 @@ export async function runTraining(
   await fetchTrainAddresses(config, { report, signal });
   for (const { name, key, found, remedy } of await listTrainWarnings(config, folder))
     report({ type: "warning", text: `${key ?? name}: ${found}; ${remedy}` });
-  const result = await train({ config, configFolder: folder, signal, report });
+  const result = await trainWhileLeading({ config, configFolder: folder, bus, signal, report });
   if (json) console.log(JSON.stringify(describeTraining(result)));
   else if (config.trainer.val_only) printValidation(result.metrics);
   else await printTraining(result, { config: words, dumped });
 }
+
+/**
+ * Trains; a training that lost the lead of its bus, because the bus was away too long or another took it, stands by and goes on from the
+ * newest checkpoint.
+ */
+async function trainWhileLeading(options: TrainOptions): Promise<TrainResult> {
+  const { config, report } = options;
+  for (let given = options; ; ) {
+    try {
+      return await train(given);
+    } catch (error) {
+      if (!isLeadLost(error)) throw error;
+      report?.({ type: "warning", text: `the lead of the bus is lost, for now\n  ${(error as Error).message}` });
+      given = { ...options, config: { ...config, trainer: { ...config?.trainer, resume_mode: "auto" } } };
+    }
+  }
+}
+
+const isLeadLost = (error: unknown): boolean =>
+  error instanceof TrainingInterrupted && (error.cause as { code?: string } | undefined)?.code === "cluster/lease-lost";

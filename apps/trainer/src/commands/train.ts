@@ -1,5 +1,6 @@
 import { checkTrainPaths, trainConfigSchema } from "@cria/trainer";
 import { defineCommand } from "citty";
+import { busArgs, openBusAs, readBusArgs } from "../cluster/bus-args.js";
 import { readConfig } from "./read-config.js";
 import { commonArgs, runCommand } from "./run-command.js";
 import { runTraining } from "./run-training.js";
@@ -12,6 +13,7 @@ const args = {
       "Any number of key.path=value, for example trainer.total_training_steps=10; paths start at the working directory",
     required: false,
   },
+  ...busArgs,
   ...commonArgs,
 } as const;
 
@@ -21,8 +23,16 @@ export const trainCommand = defineCommand({
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
       const words = given._.map(String);
+      const address = readBusArgs(given);
       const loaded = readConfig(trainConfigSchema, given.config, words.slice(1));
       checkTrainPaths(loaded);
-      await runTraining(loaded, { json: given.json, signal, words });
+      const silenceMs = 1000 * loaded.values.cluster.silence_s;
+      const times = { ackWaitMs: silenceMs, presenceMs: silenceMs, leaseMs: silenceMs };
+      const bus = address && (await openBusAs("coordinator", address, { times }));
+      try {
+        await runTraining(loaded, { json: given.json, signal, words, bus });
+      } finally {
+        await bus?.close();
+      }
     }),
 });

@@ -29,6 +29,11 @@ export class RunReader {
     return (await stat(this.run.path).catch(() => null)) !== null;
   }
 
+  /** Whether its work is shared with other machines, or was. */
+  get isShared(): boolean {
+    return (this.live?.cluster ?? null) !== null || this.metrics.rows.some((row) => row.has("cluster/workers"));
+  }
+
   /** Reads what is new. */
   async refresh(): Promise<RunSummary> {
     const { path } = this.run;

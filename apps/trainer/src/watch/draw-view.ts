@@ -5,6 +5,7 @@ import { drawPlot } from "../terminal/draw-plot.js";
 import { makePrintableLine } from "../terminal/printable-text.js";
 import { formatCount, formatSeconds } from "../terminal/progress.js";
 import { wrapText } from "../terminal/wrap-text.js";
+import { drawWorkers } from "./draw-workers.js";
 import type { RunView } from "./read-view.js";
 
 export const panes = ["overview", "groups", "conversation", "tools", "findings"] as const;
@@ -67,7 +68,8 @@ const bodies: Record<Pane, DrawPane> = {
     const curves = left.map((line, i) => `${line}  ${right[i]}`);
     const [first] = view.findings;
     const finding = first ? describeProblem(first, null, width).split("\n").slice(0, 3) : [FINE];
-    const end = [...drawSampleLine(view), ...drawToolLine(view), ...finding];
+    const workers = view.live?.cluster ? drawWorkers(view.live.cluster) : [];
+    const end = [...drawSampleLine(view), ...drawToolLine(view), ...workers, ...finding];
     const strips = drawStrips(view, width);
     return [...curves, ...strips.slice(0, Math.max(1, room - curves.length - end.length)), ...end];
   },

@@ -95,5 +95,7 @@ function describeRow(row: MetricRow, { summary }: RunView): string {
     ...show("train/loss", "loss", (value) => value.toFixed(4)),
     ...show("perf/throughput", "tok/s", formatCount),
     ...show("agent_loop/tool_error_rate", "tool errors", (value) => `${(100 * value).toFixed(1)} %`),
+    ...show("cluster/workers", "workers", String),
+    ...(row.get("cluster/audits_failed") ? show("cluster/audits_failed", "audits failed", String) : []),
   ].join("  ");
 }

@@ -1,12 +1,13 @@
 import { once } from "node:events";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { stripVTControlCharacters } from "node:util";
-import type { LiveState } from "@cria/viewer/api";
+import type { ClusterView, LiveState, WorkerView } from "@cria/viewer/api";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { drawView, panes } from "./draw-view.js";
+import { drawWorkers } from "./draw-workers.js";
 import { ViewReader } from "./read-view.js";
 import { watchAsLines, watchOnScreen } from "./watch-run.js";
 
@@ -203,23 +204,82 @@ describe("cria watch without a terminal", () => {
   });
 });
 
+const live: LiveState = {
+  at: Date.now(),
+  process: process.pid,
+  step: 6,
+  total: 9,
+  phase: "rollout",
+  conversations: { done: 3, generating: 4, waitingForTools: 5, total: 12 },
+  tokensPerSecond: 1234,
+  seconds: { rollout: 1, scoring: 0, training: 0, validation: 0, other: 0 },
+  waitingForTools: 0,
+  eta: 75,
+  cluster: null,
+};
+
 it("a run that is running has its phase, speed, conversations and the time that is left", async () => {
   const folder = writeRun(5);
-  const live: LiveState = {
-    at: Date.now(),
-    process: process.pid,
-    step: 6,
-    total: 9,
-    phase: "rollout",
-    conversations: { done: 3, generating: 4, waitingForTools: 5, total: 12 },
-    tokensPerSecond: 1234,
-    seconds: { rollout: 1, scoring: 0, training: 0, validation: 0, other: 0 },
-    waitingForTools: 0,
-    eta: 75,
-  };
   const view = { ...(await new ViewReader(folder).refresh()), live };
   const [, line] = drawView(view, { width: 100, height: 24, pane: "overview", scroll: 0 }).map(
     stripVTControlCharacters,
   );
   expect(line).toContain("rollout · ETA 1m15s · 1.2k tok/s · 3/12 conversations · 5 wait for tools");
+});
+
+describe("workers of a run that shares its work", () => {
+  const none = { rollout: 0, score: 0, gradient: 0 };
+  const worker: WorkerView = {
+    id: "barn",
+    host: "barn",
+    class: "a",
+    state: "ready",
+    reason: null,
+    slots: { ...none, rollout: 4 },
+    doing: none,
+    done: { ...none, rollout: 40, score: 2 },
+    failed: 0,
+    declined: 0,
+    rate: 1,
+    audits: { passed: 4, failed: 0 },
+  };
+  const cluster: ClusterView = {
+    bus: "nats://barn:4222",
+    coordinator: "barn/1",
+    term: 1,
+    class: "a",
+    policy: { version: 1, bytes: 1, seconds: 1 },
+    workers: [worker],
+    here: { ...none, gradient: 7 },
+    jobs: { outstanding: 0, waiting: 0, redelivered: 3, abandoned: 0, conflicts: 0 },
+    traffic: { policy: 0, gradients: 0, jobs: 0 },
+  };
+  const draw = (view: ClusterView) => drawWorkers(view).map(stripVTControlCharacters);
+
+  it("are counted, with what is done where", () => {
+    expect(draw(cluster)).toEqual(["workers 1 ready · no audit failed · 7 jobs here, 42 elsewhere · 3 redelivered"]);
+  });
+
+  it("that are shut out are named with the reason, as text; what went wrong is said", () => {
+    const out = Array.from({ length: 5 }, (_, i): WorkerView => ({ ...worker, id: `w${i}`, state: "shut-out" }));
+    out[0] = { ...out[0]!, reason: "its logprobs\x1b[2J differ", audits: { passed: 4, failed: 1 } };
+    expect(draw({ ...cluster, workers: out, jobs: { ...cluster.jobs, abandoned: 2 } })).toEqual([
+      "workers 0 ready · 1 of 21 audits FAILED · 7 jobs here, 210 elsewhere · 3 redelivered · 2 given up",
+      "shut out: w0 (its logprobs\\x1b[2J differ), w1, w2, 2 more",
+    ]);
+  });
+
+  it("are on the overview, and in the lines of steps", async () => {
+    const folder = writeRun(2);
+    const view = { ...(await new ViewReader(folder).refresh()), live: { ...live, cluster } };
+    const screen = drawView(view, { width: 100, height: 24, pane: "overview", scroll: 0 }).map(
+      stripVTControlCharacters,
+    );
+    expect(screen.join("\n")).toContain("workers 1 ready");
+    const line = { "training/global_step": 3, "cluster/workers": 4, "cluster/audits_failed": 1 };
+    appendFileSync(join(folder, "metrics.jsonl"), `${JSON.stringify(line)}\n`);
+    const lines: string[] = [];
+    await watchAsLines(folder, (text) => lines.push(text), { json: false, signal: new AbortController().signal });
+    expect(lines[2]).toBe("step 3/9  workers 4  audits failed 1");
+  });
 });

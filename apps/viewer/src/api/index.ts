@@ -1,3 +1,4 @@
+export * from "./cluster.js";
 export * from "./events.js";
 export * from "./lists.js";
 export * from "./model.js";

@@ -1,3 +1,5 @@
+import type { ClusterView } from "./cluster.js";
+
 /** What the viewer's server says of runs. Times are milliseconds since 1970; shares and successes are between 0 and 1. */
 
 /** running: a process trains now. ended: it came to its last step. failed: it ended with an error. stale: it stopped on its way. */
@@ -45,6 +47,8 @@ export interface RunDetail {
   /** What the coach found, the likeliest first. */
   findings: Finding[];
   live: LiveState | null;
+  /** Whether its work is shared with other machines, or was. */
+  isShared: boolean;
 }
 
 /** A file of conversations. */
@@ -105,4 +109,6 @@ export interface LiveState {
   waitingForTools: number;
   /** Seconds until the last step; null before anything is known. */
   eta: number | null;
+  /** Null: all is done in one process. */
+  cluster: ClusterView | null;
 }

@@ -121,6 +121,7 @@ function Crash(props: { error: unknown; reset: () => void }) {
 const TITLES: Record<string, string> = {
   prompts: "Prompts",
   environment: "Environment",
+  workers: "Workers",
   live: "Live",
   config: "Config",
 };

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DUMP_FORMAT_VERSION, type DumpLine } from "@cria/rollout";
+import type { ClusterView, WorkerView } from "@cria/viewer/api";
 
 /** What a model may write to hurt who looks at it: markup, a terminal's commands, characters that turn text around. */
 export const HOSTILE =
@@ -19,10 +20,10 @@ const SCHEMA = {
 
 /** Folders of runs as trainings leave them: healthy, failed, running, empty, damaged, old, hostile, long. */
 export function writeRuns(folder: string): void {
-  writeRun(folder, "healthy", { steps: 12, estimator: "grpo", gain: 0.07 });
+  writeRun(folder, "healthy", { steps: 12, estimator: "grpo", gain: 0.07, workers: 3 });
   writeRun(folder, "failed", { steps: 6, estimator: "rloo", gain: 0.01 });
   writeJson(join(folder, "failed", "end.json"), { status: "failed", error: "the disk is full", at: "2026-01-01" });
-  writeRun(folder, "running", { steps: 4, estimator: "grpo", gain: 0.05 });
+  writeRun(folder, "running", { steps: 4, estimator: "grpo", gain: 0.05, workers: 2 });
   writeLive(folder, { step: 4 });
   mkdirSync(join(folder, "empty"));
   writeJson(join(folder, "empty", "run.json"), { model: "m.gguf", started: "2026-01-01T00:00:00.000Z" });
@@ -58,8 +59,11 @@ export function writeRuns(folder: string): void {
   writeFileSync(join(folder, "old", "rollouts", "1.jsonl"), `${JSON.stringify({ ...old, ...rest, ...lists })}\n`);
 }
 
-/** What the run that is under way does now; its process is this one. */
-export function writeLive(folder: string, given: { step?: number; phase?: string; tokens_per_second?: number }): void {
+/** What the run that is under way does now; its process is this one. `done`: conversations that a worker has held. */
+export function writeLive(
+  folder: string,
+  { done, ...given }: { step?: number; phase?: string; tokens_per_second?: number; done?: number },
+): void {
   const live = {
     format_version: 1,
     at: Date.now(),
@@ -72,10 +76,62 @@ export function writeLive(folder: string, given: { step?: number; phase?: string
     seconds: { rollout: 50, scoring: 5, training: 30, validation: 4, other: 1 },
     waiting_for_tools: 2,
     eta: 77,
+    cluster: makeCluster(done ?? 24),
     ...given,
   };
   writeJson(join(folder, "running", "live.json"), live);
 }
+
+/** Three workers: one at work, one whose results were wrong, one that left. */
+function makeCluster(done: number): ClusterView {
+  const none = { rollout: 0, score: 0, gradient: 0 };
+  const worker: WorkerView = {
+    id: "barn-1",
+    host: "barn",
+    class: "x86-avx2",
+    state: "ready",
+    reason: null,
+    slots: { rollout: 4, score: 1, gradient: 0 },
+    doing: { rollout: 3, score: 0, gradient: 0 },
+    done: { rollout: done, score: 6, gradient: 0 },
+    failed: 1,
+    declined: 0,
+    rate: 7.5,
+    audits: { passed: 5, failed: 0 },
+  };
+  const wrong = { state: "shut-out", reason: "its logprobs differ <b>", audits: { passed: 1, failed: 2 } } as const;
+  return {
+    bus: "nats://barn:4222",
+    coordinator: "barn/17",
+    term: 1,
+    class: "x86-avx2",
+    policy: { version: 4, bytes: 20_000_000, seconds: 0.3 },
+    workers: [
+      worker,
+      { ...worker, ...wrong, id: "field-1", host: HOSTILE, class: HOSTILE, doing: none },
+      { ...worker, id: "old-1", state: "gone", slots: none, doing: none },
+    ],
+    here: { rollout: 8, score: 2, gradient: 4 },
+    jobs: { outstanding: 5, waiting: 2, redelivered: 1, abandoned: 0, conflicts: 0 },
+    traffic: { policy: 80_000_000, gradients: 0, jobs: 1_000_000 },
+  };
+}
+
+/** What a step of a run with so many workers says of them. */
+const makeClusterMetrics = (step: number, workers: number): Record<string, number> => ({
+  "cluster/workers": workers,
+  "cluster/jobs_here": 4,
+  "cluster/jobs_elsewhere": 20 + step,
+  "cluster/redelivered": step % 2,
+  "cluster/abandoned": 0,
+  "cluster/audits": 1,
+  "cluster/audits_failed": 0,
+  "cluster/other_class": 0,
+  "cluster/policy_bytes": 2e7,
+  "cluster/gradient_bytes": 0,
+  "cluster/job_bytes": 5e5,
+  "cluster/policy_seconds": 0.3,
+});
 
 /** A line of metrics, as steps of the run have them. */
 export function makeMetrics(step: number, gain: number): Record<string, number> {
@@ -100,11 +156,13 @@ interface RunLook {
   estimator: string;
   /** Of success, a step. */
   gain: number;
+  /** Machines that share its work; none: it has one process. */
+  workers?: number;
   /** What stands after the last whole line of the metrics. */
   tail?: string;
 }
 
-function writeRun(folder: string, name: string, { steps, estimator, gain, tail = "" }: RunLook): void {
+function writeRun(folder: string, name: string, { steps, estimator, gain, workers, tail = "" }: RunLook): void {
   const path = join(folder, name);
   for (const part of ["rollouts", "validation"]) mkdirSync(join(path, part), { recursive: true });
   const config = {
@@ -114,7 +172,10 @@ function writeRun(folder: string, name: string, { steps, estimator, gain, tail =
   };
   writeJson(join(path, "config.json"), config);
   writeJson(join(path, "run.json"), { model: "models/tiny.gguf", started: "2026-01-01T00:00:00.000Z" });
-  const metrics = Array.from({ length: steps }, (_, i) => `${JSON.stringify(makeMetrics(i + 1, gain))}\n`);
+  const metrics = Array.from({ length: steps }, (_, i) => {
+    const shared = workers === undefined ? {} : makeClusterMetrics(i + 1, workers);
+    return `${JSON.stringify({ ...makeMetrics(i + 1, gain), ...shared })}\n`;
+  });
   writeFileSync(join(path, "metrics.jsonl"), metrics.join("") + tail);
   for (let step = 1; step <= Math.min(3, steps); step++)
     writeDump(join(path, "rollouts", `${step}.jsonl`), makeStep(step));

@@ -33,6 +33,8 @@ const PAGES: Record<string, [address: string, shows: string]> = {
   timeline: ["#/runs/healthy/dumps/2/episodes/5?view=timeline", "whole conversation"],
   prompts: ["#/runs/healthy/prompts", "What is 6 * 7? (1)"],
   environment: ["#/runs/healthy/environment", "Evaluates an arithmetic expression."],
+  workers: ["#/runs/running/workers", "2 of 3 audits failed; its logprobs differ <b>"],
+  "no workers": ["#/runs/failed/workers", "cria worker --bus nats://host:4222"],
   live: ["#/runs/running/live", "1,234"],
   "no live run": ["#/runs/healthy/live", "Nothing runs now"],
   "what does not exist": ["#/runs/healthy/nothing", "no such page"],
@@ -154,6 +156,12 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
     writeLive(folder, { tokens_per_second: 4321, phase: "training", step: 5 });
     await shown(page, "4,321");
     await shown(page, "training");
+    await page.keyboard.press("g");
+    await page.keyboard.press("w");
+    await shown(page, "24 conversations, 6 logprobs");
+    expect(await page.getByRole("row").nth(1).textContent()).toMatch(/^field-1.*shut out.*✗ 2 failed/);
+    writeLive(folder, { done: 31, step: 5 });
+    await shown(page, "31 conversations, 6 logprobs");
     await page.goto(`${server.url}#/`);
     const row = page.getByRole("row").filter({ hasText: "running" });
     await row.getByText("5 / 12").waitFor();
@@ -269,6 +277,10 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
       await shown(page, "shared tokens");
       await page.goto(`${origin}/#/runs/healthy/dumps/2/episodes/5?view=tokens`);
       await page.locator(".token-line").first().waitFor();
+      // The run had workers, and is over; in the others there are none to show.
+      await page.getByRole("link", { name: "Workers" }).click();
+      await shown(page, "Nothing runs now");
+      await page.getByRole("img", { name: "Jobs done, by step" }).waitFor();
       expect(complaints).toEqual([]);
       await page.context().close();
     } finally {

@@ -118,13 +118,14 @@ export function createViewerApp({ catalog, assets, host, token }: ViewerOptions)
 }
 
 async function describeRun(reader: RunReader): Promise<RunDetail> {
-  const { summary, config, dumps, live, run } = reader;
+  const { summary, config, dumps, live, run, isShared } = reader;
   return {
     summary,
     config,
     dumps: dumps.map(({ id, kind, step, size }) => ({ id, kind, step, size })),
     findings: await diagnoseRun(run.path),
     live,
+    isShared,
   };
 }
 

@@ -112,7 +112,7 @@ describe("the viewer's server", () => {
     const { get } = open([join(root, "all")]);
     expect(await get<RunSummary[]>("runs")).toMatchObject([{ id: "p~e", name: "p/e", step: 2, status: "ended" }]);
     const run = await get<RunDetail>("runs/p~e");
-    expect(run).toMatchObject({ config: { secret: hostile }, live: null, findings: [] });
+    expect(run).toMatchObject({ config: { secret: hostile }, live: null, findings: [], isShared: false });
     expect(run.dumps.map(({ id }) => id)).toEqual(["1", "2", "validation-2"]);
     expect(JSON.stringify(run)).not.toContain("modified");
     expect(await get("runs/p~e/metrics")).toMatchObject({ steps: [1, 2], columns: { loss: [0.5, null] } });

@@ -1,6 +1,6 @@
 import { createContext, For, Match, Show, Switch, useContext } from "solid-js";
 import type { RunDetail } from "../../api/index.js";
-import { onChange } from "../data/events.js";
+import { onChange, onEvent } from "../data/events.js";
 import { createLoad, type Load } from "../data/load.js";
 import { apiAddress } from "../data/request.js";
 import { bindKeys } from "../keys.js";
@@ -14,6 +14,7 @@ import { PromptPage } from "./prompt-page.js";
 import { PromptsPage } from "./prompts-page.js";
 import { RunPage } from "./run-page.js";
 import { StepPage } from "./step-page.js";
+import { WorkersPage } from "./workers-page.js";
 
 const RunContext = createContext<{ id: string; load: Load<RunDetail> }>();
 
@@ -27,6 +28,11 @@ export function RunPages(props: { run: string }) {
   const id = props.run;
   const load = createLoad<RunDetail>(() => apiAddress(["runs", id]));
   onChange(() => id, ["run", "dump", "removed"], load.again);
+  // Workers may join before the first step is done.
+  onEvent((event) => {
+    if (event.type === "live" && event.run === id && event.live?.cluster && load.data()?.isShared === false)
+      load.again();
+  });
   const path = () => place().path;
   const section = () => path()[2] ?? "";
   const newest = () => load.data()?.dumps.findLast((dump) => dump.kind === "training") ?? load.data()?.dumps.at(-1);
@@ -40,8 +46,11 @@ export function RunPages(props: { run: string }) {
     },
     { title: "Prompts", key: "p", section: "prompts", to: address(["runs", id, "prompts"]) },
     { title: "Environment", key: "e", section: "environment", to: address(["runs", id, "environment"]) },
+    { title: "Workers", key: "w", section: "workers", to: address(["runs", id, "workers"]) },
     { title: "Live", key: "l", section: "live", to: address(["runs", id, "live"]) },
   ];
+  /** Most runs have one process: their workers are a key away, and take no room. */
+  const isShown = (tab: string) => tab !== "workers" || section() === tab || load.data()?.isShared === true;
   bindKeys(
     "Run",
     tabs().map(({ title, key }, i) => ({ keys: `g ${key}`, does: title, run: () => go(tabs()[i]!.to) })),
@@ -50,7 +59,7 @@ export function RunPages(props: { run: string }) {
   return (
     <RunContext.Provider value={{ id, load }}>
       <nav class="tabs" aria-label="Pages of the run">
-        <For each={tabs()}>
+        <For each={tabs().filter((tab) => isShown(tab.section))}>
           {(tab) => (
             <a href={tab.to} aria-current={section() === tab.section ? "page" : undefined}>
               {tab.title}
@@ -87,6 +96,9 @@ export function RunPages(props: { run: string }) {
         </Match>
         <Match when={section() === "environment"}>
           <EnvironmentPage />
+        </Match>
+        <Match when={section() === "workers"}>
+          <WorkersPage />
         </Match>
         <Match when={section() === "live"}>
           <LivePage />

@@ -1,0 +1,62 @@
+import type { WorkerInfo } from "@cria/cluster";
+import { colors as pc } from "../terminal/colors.js";
+import { makePrintableLine } from "../terminal/printable-text.js";
+import { wrapText } from "../terminal/wrap-text.js";
+import type { BusState } from "./bus-state.js";
+
+const HEADS = ["worker", "host", "class", "jobs in hand", "done", "failed", "declined", "cria", "state"];
+/** Columns of a text that a worker chose: a long one takes no more. */
+const WIDEST = 24;
+
+/** Who is on a bus, as a table, below what they roll out with. Lines are at most `width` columns wide. */
+export function drawBus(name: string, { policy, workers }: BusState, width: number): string[] {
+  const head = `${pc.bold(makePrintableLine(name))}  ${describeWorkers(workers)}, ${describePolicy(policy)}`;
+  if (workers.length === 0)
+    return [head, pc.dim("a machine joins with: cria worker --bus ...")].map((line) => cut(line, width));
+  const rows = workers.map((worker) => [
+    cutText(worker.id),
+    cutText(worker.host),
+    cutText(worker.class),
+    describeSlots(worker),
+    ...[worker.done, worker.failed, worker.declined].map(String),
+    cutText(worker.versions.cria ?? "?"),
+    worker.draining ? "draining" : "ready",
+  ]);
+  const wide = HEADS.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]!.length)));
+  const pad = (row: readonly string[]) => row.map((cell, i) => cell.padEnd(wide[i]!));
+  const body = rows.flatMap((row, k) => {
+    const cells = pad(row);
+    const last = cells.length - 1;
+    cells[last] = (workers[k]!.draining ? pc.yellow : pc.green)(row[last]!);
+    if (workers[k]!.failed > 0) cells[5] = pc.red(cells[5]!);
+    // Why it does not do all that it could.
+    const lacks = workers[k]!.lacks.flatMap((reason) => wrapText(`  ${makePrintableLine(reason)}`, width));
+    return [cut(cells.join("  "), width), ...lacks.map(pc.yellow)];
+  });
+  return [cut(head, width), cut(pc.dim(pad(HEADS).join("  ").trimEnd()), width), ...body];
+}
+
+function describeWorkers(workers: readonly WorkerInfo[]): string {
+  const draining = workers.filter((worker) => worker.draining).length;
+  const left = draining > 0 ? `, ${draining} draining` : "";
+  return `${workers.length || "no"} ${workers.length === 1 ? "worker" : "workers"}${left}`;
+}
+
+function describePolicy(policy: BusState["policy"]): string {
+  if (policy === null) return "no policy yet";
+  return `policy version ${policy.version} (weights ${policy.weights.slice(0, 12)})`;
+}
+
+/** "rollout 3/8 gradient 0/1": jobs in hand of the slots, for each kind that the worker does. */
+function describeSlots({ slots, doing }: WorkerInfo): string {
+  return Object.entries(slots)
+    .map(([name, places]) => `${name} ${doing.filter(({ kind }) => kind === name).length}/${places}`)
+    .join(" ");
+}
+
+function cutText(text: string): string {
+  const line = makePrintableLine(text);
+  return line.length > WIDEST ? `${line.slice(0, WIDEST - 1)}…` : line;
+}
+
+const cut = (line: string, width: number): string => wrapText(line, width)[0] ?? "";

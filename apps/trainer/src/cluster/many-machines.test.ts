@@ -1,0 +1,48 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ClusterRunOptions, describeWithNats, NatsServer, runOnCluster } from "@cria/cluster/testing";
+import { makeUniform } from "@cria/core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+// Processes as on machines of their own: coordinator, workers, nats-server. scripts/nightly/cluster.mjs tries many more.
+const root = join(import.meta.dirname, "..", "..", "..", "..");
+
+describeWithNats("a training over NATS", () => {
+  const server = new NatsServer();
+  const folder = mkdtempSync(join(tmpdir(), "cria-cluster-"));
+  beforeAll(() => server.start());
+  afterAll(async () => {
+    await server.dispose();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("has the adapter of one process, with three workers of which two are killed", { timeout: 300_000 }, async () => {
+    const run = (name: string, mishaps: Pick<ClusterRunOptions, "workers" | "workerKills">) =>
+      runOnCluster({
+        cria: [process.execPath, join(root, "apps", "trainer", "bin", "cria.mjs")],
+        config: join(root, "examples", "calculator", "config.yaml"),
+        overrides: [
+          "trainer.threads=1",
+          "trainer.val_before_train=false",
+          "data.val_files=null",
+          "data.train_batch_size=4",
+          "actor_rollout_ref.rollout.n=4",
+          "actor_rollout_ref.actor.ppo_mini_batch_size=2",
+          "cluster.silence_s=1.5",
+          "cluster.take_part=false",
+        ],
+        folder,
+        name,
+        steps: 6,
+        server,
+        random: makeUniform(1),
+        ...mishaps,
+      });
+    const alone = await run("alone", { workers: 0 });
+    const shared = await run("shared", { workers: 3, workerKills: 2 });
+    expect(shared.sha).toBe(alone.sha);
+    expect(shared.workerKills).toBe(2);
+    expect(shared.jobsElsewhere).toBeGreaterThan(6 * 16);
+  });
+});

@@ -1,0 +1,97 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { JobBus } from "@cria/cluster";
+import { ClusterError } from "@cria/core";
+import { checkArgument, type Report } from "@cria/trainer";
+import { defineCommand } from "citty";
+import { type BusAddress, nameBus, openBusAs, readBusArgs, requiredBusArgs } from "../cluster/bus-args.js";
+import { WorkerLog } from "../cluster/worker-log.js";
+import { showEvents } from "../terminal/show-events.js";
+import { readDevice, readNumber } from "./read-options.js";
+import { commonArgs, runCommand } from "./run-command.js";
+
+/** How often a bus that is not there is asked for again. */
+const AWAY_MS = 1000;
+
+const args = {
+  ...requiredBusArgs,
+  slots: { type: "string", description: "Conversations at once (default: as the training's config says)" },
+  "model-dir": {
+    type: "string",
+    description: "Where models lie, and are put (default: the hub's cache and the working directory; the user's cache)",
+  },
+  env: {
+    type: "string",
+    description: "An environment, or a folder of them: tools, interactions, agents (default: the working directory)",
+  },
+  threads: { type: "string", description: "Native threads (default: all cores)" },
+  device: { type: "string", description: "auto, cpu or cuda (default: auto)" },
+  id: { type: "string", description: "Its name among the workers (default: the machine's, and a random part)" },
+  ...commonArgs,
+} as const;
+
+/** Below the options in its help. */
+export const workerNotes = `cria worker --bus nats://host:4222
+cria worker --bus tls://host:4222 --ca ca.pem --nkey worker.nk --env environments --model-dir models
+
+It helps whatever training the bus has: cria train config.yaml --bus ... It joins and leaves at any time. Code does not travel: what a
+config's tools and agents need must lie in --env, as it is on the coordinator, or be installed. Without it, or with another CPU
+kernel, it does the other jobs; cria workers says what it lacks. Ctrl-C or SIGTERM lets its jobs end; a second one gives them back.`;
+
+export const workerCommand = defineCommand({
+  meta: { name: "worker", description: "Help trainings on a bus: hold conversations, compute scores and gradients" },
+  args,
+  run: ({ args: given }) =>
+    runCommand(
+      given,
+      async (signal, again) => {
+        const address = readBusArgs(given);
+        const options = {
+          id: given.id,
+          slots: readNumber("slots", given.slots, { whole: true, least: 1, most: 256 }),
+          threads: readNumber("threads", given.threads, { whole: true, least: 1 }),
+          device: readDevice(given.device),
+          modelDir: given["model-dir"] && checkArgument("--model-dir", given["model-dir"]),
+          folder: given.env && checkArgument("--env", given.env),
+        };
+        const report = showEvents({ silent: given.json });
+        const bus = await reach(address, report, signal);
+        const log = new WorkerLog(nameBus(address), { json: given.json === true });
+        try {
+          // What needs the engine is loaded by those who use it.
+          const { startWorker } = await import("@cria/cluster");
+          const worker = await startWorker(bus, { ...options, report, onStatus: (status) => log.show(status) });
+          again.addEventListener("abort", () => void worker.close(), { once: true });
+          signal.addEventListener("abort", () => void worker.drain(), { once: true });
+          if (signal.aborted) void worker.drain();
+          await worker.done;
+          // It was shut out: nobody closed the bus here.
+          if (bus.closed.aborted) throw bus.closed.reason;
+        } finally {
+          log.end();
+          await bus.close();
+        }
+      },
+      { drains: true },
+    ),
+});
+
+/** Waits for a server, and for a coordinator that creates the bus. @throws ClusterError for what waiting does not help. */
+async function reach(address: BusAddress, report: Report, signal: AbortSignal): Promise<JobBus> {
+  let told: string | undefined;
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      return await openBusAs("worker", address, {
+        waitMs: 0,
+        onProblem: ({ message }) => report({ type: "warning", text: message }),
+      });
+    } catch (error) {
+      const { code, message } = error as ClusterError;
+      if (!(error instanceof ClusterError) || (code !== "cluster/no-bus" && code !== "cluster/unreachable"))
+        throw error;
+      if (told !== code) report({ type: "notice", text: `waiting for ${nameBus(address)}\n  ${message}` });
+      told = code;
+    }
+    await delay(AWAY_MS, undefined, { signal });
+  }
+}

@@ -1,0 +1,54 @@
+/** Numbers of the three kinds of jobs: conversations, logprobs, gradients. */
+export interface CountsByKind {
+  rollout: number;
+  score: number;
+  gradient: number;
+}
+
+/** ready: takes jobs. draining: ends those in hand. shut-out: given none any more. gone: left, or silent. */
+export type WorkerState = "ready" | "draining" | "shut-out" | "gone";
+
+/** A worker as the coordinator sees it. Its texts come from another machine. */
+export interface WorkerView {
+  id: string;
+  host: string;
+  /** Workers of one class compute the same bits. */
+  class: string;
+  state: WorkerState;
+  /** Why it is shut out, or what it lacks; null: nothing. */
+  reason: string | null;
+  /** Jobs that it does at once. */
+  slots: CountsByKind;
+  /** Jobs in hand. */
+  doing: CountsByKind;
+  /** Results that the coordinator took. */
+  done: CountsByKind;
+  failed: number;
+  declined: number;
+  /** Results a minute, over the last minute. */
+  rate: number;
+  /** Results that the coordinator computed again: whether they were the same. */
+  audits: { passed: number; failed: number };
+}
+
+/** `cluster` of a live state: a training on many machines, as its coordinator sees it. */
+export interface ClusterView {
+  /** Address of the bus, without secrets. */
+  bus: string;
+  /** The process that coordinates: its host and process id. */
+  coordinator: string;
+  /** Grows with each new coordinator of the bus. */
+  term: number;
+  /** Class of the coordinator's own bits. */
+  class: string;
+  /** The weights that were sent last: optimizer steps behind it, bytes, seconds that it took. */
+  policy: { version: number; bytes: number; seconds: number };
+  /** Workers that were seen in this run, by id; those that left stay, as gone. */
+  workers: WorkerView[];
+  /** Jobs that the coordinator did itself. */
+  here: CountsByKind;
+  /** `waiting`: for a free worker; `abandoned`: given up after several tries; `conflicts`: second results that differ. */
+  jobs: { outstanding: number; waiting: number; redelivered: number; abandoned: number; conflicts: number };
+  /** Bytes since the run began. */
+  traffic: { policy: number; gradients: number; jobs: number };
+}

@@ -1,0 +1,102 @@
+import type { ClusterView, CountsByKind, MetricTable, WorkerState, WorkerView } from "../../api/index.js";
+import type { ChartSeries } from "../ui/chart.js";
+import { makeSeries } from "./metrics.js";
+
+/** Names of the kinds of jobs, for people. */
+export const KINDS = [
+  ["rollout", "conversations"],
+  ["score", "logprobs"],
+  ["gradient", "gradients"],
+] as const;
+
+const ORDER: readonly WorkerState[] = ["shut-out", "ready", "draining", "gone"];
+
+/** Who needs a look comes first, who left last; by id within a state. */
+export function sortWorkers(workers: readonly WorkerView[]): WorkerView[] {
+  const place = ({ state }: WorkerView) => ORDER.indexOf(state);
+  return [...workers].sort((a, b) => place(a) - place(b) || (a.id < b.id ? -1 : 1));
+}
+
+export const sumKinds = ({ rollout, score, gradient }: CountsByKind): number => rollout + score + gradient;
+
+/** What the workers do and did together; slots and jobs in hand are those of workers that are there. */
+export function sumWorkers({ workers }: ClusterView) {
+  const sum = (list: readonly WorkerView[], read: (worker: WorkerView) => number) =>
+    list.reduce((total, worker) => total + read(worker), 0);
+  const there = workers.filter(({ state }) => state === "ready" || state === "draining");
+  return {
+    ready: workers.filter(({ state }) => state === "ready").length,
+    slots: sum(there, (worker) => sumKinds(worker.slots)),
+    doing: sum(there, (worker) => sumKinds(worker.doing)),
+    done: sum(workers, (worker) => sumKinds(worker.done)),
+    rate: sum(there, (worker) => worker.rate),
+    passed: sum(workers, (worker) => worker.audits.passed),
+    failed: sum(workers, (worker) => worker.audits.failed),
+  };
+}
+
+/** A kind of jobs with its number: "12 conversations, 3 gradients". Kinds without any are left out. */
+export function describeKinds(counts: CountsByKind): string {
+  const parts = KINDS.flatMap(([kind, name]) =>
+    counts[kind] > 0 ? [`${counts[kind].toLocaleString("en")} ${name}`] : [],
+  );
+  return parts.join(", ") || "none";
+}
+
+/** Jobs in hand of the slots, for each kind that is done at all: "3/8 conversations". */
+export function describeSlots({ slots, doing }: Pick<WorkerView, "slots" | "doing">): string {
+  const parts = KINDS.flatMap(([kind, name]) =>
+    slots[kind] > 0 || doing[kind] > 0 ? [`${doing[kind]}/${slots[kind]} ${name}`] : [],
+  );
+  return parts.join(", ") || "none";
+}
+
+/** What the page draws over the steps: a title, and metrics `cluster/<name>` with their names. */
+const CHARTS: readonly (readonly [title: string, curves: readonly (readonly [metric: string, label: string])[]])[] = [
+  ["Workers", [["workers", "workers"]]],
+  [
+    "Jobs done",
+    [
+      ["jobs_elsewhere", "by workers"],
+      ["jobs_here", "by the coordinator"],
+    ],
+  ],
+  [
+    "Jobs that were begun again",
+    [
+      ["redelivered", "redelivered"],
+      ["abandoned", "given up"],
+    ],
+  ],
+  [
+    "Results computed again",
+    [
+      ["audits", "audits"],
+      ["audits_failed", "failed"],
+    ],
+  ],
+  ["Conversations by workers of another class", [["other_class", "conversations"]]],
+  [
+    "Megabytes sent",
+    [
+      ["policy_bytes", "weights"],
+      ["gradient_bytes", "gradients"],
+      ["job_bytes", "jobs"],
+    ],
+  ],
+  ["Seconds to send the weights", [["policy_seconds", "seconds"]]],
+];
+
+function makeCurve(table: MetricTable, metric: string, label: string, color: number): ChartSeries | null {
+  const curve = makeSeries(table, `cluster/${metric}`, { label, color, axis: "step", smoothing: 0 });
+  if (!metric.endsWith("_bytes")) return curve;
+  return curve && { ...curve, y: curve.y.map((bytes) => bytes && bytes / 1e6) };
+}
+
+/** The charts that a run has numbers for. */
+export function makeClusterCharts(table: MetricTable): { title: string; series: ChartSeries[] }[] {
+  return CHARTS.flatMap(([title, curves]) => {
+    const series = curves.flatMap(([metric, label], i) => makeCurve(table, metric, label, i + 1) ?? []);
+    return series.length > 0 ? [{ title, series }] : [];
+  });
+}
