@@ -1,0 +1,113 @@
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { connect as dial } from "node:net";
+import { join } from "node:path";
+import { type NatsBusOptions, openNatsBus } from "@cria/cluster";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { parse, stringify } from "yaml";
+import { double, join as joinBus, quickTimes, rollout } from "../../packages/cluster/src/testing/bus-contract.js";
+import { describeWithNats, NatsServer, smallBounds } from "../../packages/cluster/src/testing/nats-server.js";
+import { runScript } from "./run-script.js";
+
+const here = import.meta.dirname;
+
+describeWithNats("nkeys-server.yaml: a server with TLS and a key for each machine", () => {
+  const server = new NatsServer();
+  const place = (name: string) => join(server.folder, name);
+  const keys: Record<string, string> = {};
+  const opened: { close(): Promise<void> }[] = [];
+  const open = async (options: Partial<NatsBusOptions>) => {
+    const bus = await openNatsBus({ servers: server.url, role: "worker", caFile: place("certs/ca.pem"), ...options });
+    opened.push(bus);
+    return bus;
+  };
+  const openAs = (name: string, options: Partial<NatsBusOptions> = {}) =>
+    open({ nkeyFile: place(`${name}.nk`), waitMs: 0, ...options });
+
+  /** What write-config.mjs makes of the example with these keys in place of those that stand there. */
+  async function writeConfig(names: { coordinator: string[]; worker: string[] }, clientCaFile?: string) {
+    const example = parse(readFileSync(join(here, "nkeys-server.yaml"), "utf8"));
+    for (const role of ["coordinator", "worker"] as const) example.users[role] = names[role].map((name) => keys[name]);
+    if (clientCaFile) example.tls.clientCaFile = clientCaFile;
+    example.maxFileBytes = 10 ** 9;
+    writeFileSync(place("nkeys-server.yaml"), stringify(example));
+    return runScript("write-config.mjs", place("nkeys-server.yaml"));
+  }
+
+  beforeAll(async () => {
+    const certificates = join(here, "make-certificates.sh");
+    execFileSync("sh", [certificates, place("certs"), "127.0.0.1", "anna"], { stdio: "ignore" });
+    execFileSync("sh", [certificates, place("other"), "127.0.0.1", "anna"], { stdio: "ignore" });
+    for (const name of ["trainer", "anna", "ben", "stranger"])
+      keys[name] = (await runScript("make-key.mjs", place(`${name}.nk`))).trim();
+    await server.start(await writeConfig({ coordinator: ["trainer"], worker: ["anna", "ben"] }));
+  });
+  afterAll(async () => {
+    await Promise.all(opened.map((bus) => bus.close()));
+    await server.dispose();
+  });
+
+  it("has secrets that their owner alone can read, and that no second key replaces", async () => {
+    for (const file of ["anna.nk", "certs/ca-key.pem", "certs/key.pem", "certs/anna-key.pem"])
+      expect(statSync(place(file)).mode & 0o077, file).toBe(0);
+    expect(readFileSync(place("server.conf"), "utf8")).not.toContain(readFileSync(place("anna.nk"), "utf8").trim());
+    await expect(runScript("make-key.mjs", place("anna.nk"))).rejects.toThrow("EEXIST");
+  });
+
+  it("gives nothing to who speaks without TLS", async () => {
+    const socket = dial(server.port, "127.0.0.1");
+    let answer = "";
+    socket.on("data", (text) => {
+      answer += text;
+    });
+    socket.write(`CONNECT {"verbose":false,"protocol":1}\r\nSUB > 1\r\nPUB cria.jobs.rollout.x 2\r\n{}\r\nPING\r\n`);
+    await once(socket, "close");
+    expect(answer).toMatch(/"tls_required":true/);
+    expect(answer).not.toMatch(/PONG|MSG/);
+  });
+
+  it("is refused where another authority than its own is trusted", async () => {
+    const wrong = openAs("anna", { caFile: place("other/ca.pem") });
+    await expect(wrong).rejects.toMatchObject({
+      code: "cluster/tls",
+      received: expect.stringContaining("certificate"),
+    });
+    await expect(openAs("anna", { caFile: undefined })).rejects.toMatchObject({ code: "cluster/tls" });
+  });
+
+  it("shuts out the worker whose key is taken away, and no other", async () => {
+    const coordinator = await openAs("trainer", { role: "coordinator", times: quickTimes, bounds: smallBounds });
+    const onProblem = vi.fn();
+    const [anna, ben] = [await openAs("anna"), await openAs("ben", { onProblem })];
+    await joinBus(ben, "ben", double);
+    expect(await coordinator.submit(rollout, { row: 1 })).toMatchObject({ worker: "ben" });
+
+    server.reload(await writeConfig({ coordinator: ["trainer"], worker: ["anna"] }));
+    await vi.waitFor(() => expect(ben.closed.aborted).toBe(true), { timeout: 10_000 });
+    expect(ben.closed.reason).toMatchObject({ code: "cluster/shut-out" });
+    expect(onProblem).toHaveBeenCalledWith(ben.closed.reason);
+    await expect(openAs("ben")).rejects.toMatchObject({ code: "cluster/refused" });
+    await expect(openAs("stranger")).rejects.toMatchObject({ code: "cluster/refused" });
+
+    await joinBus(anna, "anna", double);
+    expect(await coordinator.submit(rollout, { row: 2 })).toMatchObject({ value: { answer: 4 }, worker: "anna" });
+  });
+
+  it("asks for a client's certificate where it is told to, beside the key", async () => {
+    server.reload(await writeConfig({ coordinator: ["trainer"], worker: ["anna"] }, "certs/ca.pem"));
+    const own = (folder: string) => ({
+      certFile: place(`${folder}/anna.pem`),
+      keyFile: place(`${folder}/anna-key.pem`),
+    });
+    await vi.waitFor(() => openAs("anna", own("certs")), { timeout: 10_000 });
+    const refused = [undefined, own("other")].map((stranger) =>
+      expect(openAs("anna", { ...stranger, connectMs: 300 })).rejects.toMatchObject({
+        code: "cluster/unreachable",
+        remedy: expect.stringContaining("client's certificate"),
+      }),
+    );
+    await Promise.all(refused);
+    await expect(openAs("stranger", own("certs"))).rejects.toMatchObject({ code: "cluster/refused" });
+  });
+});

@@ -1,0 +1,12 @@
+// Prints the configuration of a nats-server that knows the keys in a file (nkeys-server.yaml), and what each may do.
+//
+//   node write-config.mjs nkeys-server.yaml > nats.conf
+//
+// Needs: npm install @cria/cluster yaml
+import { readFileSync } from "node:fs";
+import { describeNatsServer } from "@cria/cluster";
+import { parse } from "yaml";
+
+const [file] = process.argv.slice(2);
+if (!file) throw new Error("usage: node write-config.mjs nkeys-server.yaml");
+console.log(describeNatsServer(parse(readFileSync(file, "utf8"))));
