@@ -1,11 +1,13 @@
 /**
  * README.md and the pages of `docs/` hold results between comments, which are made anew from `results/`:
  * `<!-- begin machines -->`: a section for each kind of machine; `<!-- begin headline KIND -->`: its sentences;
- * `<!-- begin KIND/BENCHMARK -->`: one table; each up to `<!-- end ... -->`.
+ * `<!-- begin KIND/BENCHMARK -->`: one table, and `<!-- begin KIND/BENCHMARK/PART -->` a part of what a benchmark with several
+ * shows; each up to `<!-- end ... -->`.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { drawFigure as drawAlgorithms, formatTable as formatAlgorithms } from "../algorithms/present.js";
+import { drawFigure as drawCluster, formatTable as formatCluster } from "../cluster/present.js";
 import type { Machine } from "../machine.js";
 import type { Report } from "../report.js";
 import { formatDecode } from "./decode-table.js";
@@ -21,7 +23,7 @@ interface Presentation {
   /** Beginnings of the metrics that its table shows; all where it has none. `results/` holds every number. */
   shows?: readonly string[];
   // biome-ignore lint/suspicious/noExplicitAny: each knows its own rows.
-  formatTable?(report: Report<any>): string;
+  formatTable?(report: Report<any>, part?: string): string;
   /** An SVG, kept as `docs/<name>.svg`, of the machine whose table a page shows. */
   // biome-ignore lint/suspicious/noExplicitAny: each knows its own rows.
   drawFigure?(report: Report<any>): string;
@@ -36,6 +38,7 @@ const presentations: Record<string, Presentation> = {
   serve: { title: "Serve" },
   tokenize: { title: "Tokenize", shows: ["microseconds per delta", "growth"] },
   algorithms: { formatTable: formatAlgorithms, drawFigure: drawAlgorithms },
+  cluster: { formatTable: formatCluster, drawFigure: drawCluster },
 };
 
 export function writePages(): void {
@@ -63,11 +66,12 @@ function renderBlock(
   if (name === "machines") return [...results].map(([, reports]) => renderMachine(reports)).join("\n\n");
   const [, headlineKind] = /^headline (.+)$/.exec(name) ?? [];
   if (headlineKind) return renderHeadline(getReports(headlineKind, results));
-  const [kind, benchmark] = name.split("/");
+  const [kind, benchmark, part] = name.split("/");
   const report = getReports(kind!, results).find((one) => one.name === benchmark);
   if (!report) throw new Error(`a page shows ${name}, which has no results`);
-  const { drawFigure } = presentations[report.name]!;
+  const { drawFigure, formatTable } = presentations[report.name]!;
   if (drawFigure) files.set(join("docs", `${report.name}.svg`), drawFigure(report));
+  if (part !== undefined) return formatTable!(report, part);
   return `${describeHardware(report.machine)} ${renderTable(report)}`;
 }
 

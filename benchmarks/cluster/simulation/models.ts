@@ -1,0 +1,97 @@
+/** Real models' shapes, and what a token costs in each. */
+export interface Shape {
+  name: string;
+  embedding: number;
+  layers: number;
+  heads: number;
+  kvHeads: number;
+  headSize: number;
+  feedForward: number;
+  vocabulary: number;
+  /** One matrix serves as embedding and as output. */
+  tied: boolean;
+}
+
+/** From the public configurations of Qwen2.5-0.5B, Qwen3-4B and Qwen3-8B. */
+export const shapes = {
+  "0.5B": {
+    name: "0.5B",
+    embedding: 896,
+    layers: 24,
+    heads: 14,
+    kvHeads: 2,
+    headSize: 64,
+    feedForward: 4864,
+    vocabulary: 151_936,
+    tied: true,
+  },
+  "4B": {
+    name: "4B",
+    embedding: 2560,
+    layers: 36,
+    heads: 32,
+    kvHeads: 8,
+    headSize: 128,
+    feedForward: 9728,
+    vocabulary: 151_936,
+    tied: true,
+  },
+  "8B": {
+    name: "8B",
+    embedding: 4096,
+    layers: 36,
+    heads: 32,
+    kvHeads: 8,
+    headSize: 128,
+    feedForward: 12_288,
+    vocabulary: 151_936,
+    tied: false,
+  },
+} as const satisfies Record<string, Shape>;
+
+export type Training = "lora" | "full";
+
+/** The job times were measured with it. */
+export const RANK = 16;
+
+/** Inputs and outputs of each matrix of a layer. */
+function listMatrices({ embedding, heads, kvHeads, headSize, feedForward }: Shape): [number, number][] {
+  const [q, kv] = [heads * headSize, kvHeads * headSize];
+  return [
+    [embedding, q],
+    [embedding, kv],
+    [embedding, kv],
+    [q, embedding],
+    [embedding, feedForward],
+    [embedding, feedForward],
+    [feedForward, embedding],
+  ];
+}
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+const countLinear = (shape: Shape) => shape.layers * sum(listMatrices(shape).map(([a, b]) => a * b));
+const countHead = ({ embedding, vocabulary }: Shape) => embedding * vocabulary;
+
+/** Weights that are trained, each a float in gradient and broadcast. Norms and biases are left out: below 0.1 %. */
+export function countTrained(shape: Shape, training: Training): number {
+  if (training === "lora") return RANK * shape.layers * sum(listMatrices(shape).map(([a, b]) => a + b));
+  return countLinear(shape) + countHead(shape) * (shape.tied ? 1 : 2);
+}
+
+/** Of a token whose context is on average half of `length`: scores and values. */
+const countAttention = ({ layers, heads, headSize }: Shape, length: number) =>
+  4 * layers * heads * headSize * (length / 2);
+
+/** Operations to evaluate or sample a token, the output matrix with it. */
+export function countForward(shape: Shape, length: number): number {
+  return 2 * (countLinear(shape) + countHead(shape)) + countAttention(shape, length);
+}
+
+/**
+ * Operations to train on a token: forward, backward by inputs, and by weights in full training; half of the tokens are in the
+ * loss and meet the output matrix; attention has two products forward and four backward.
+ */
+export function countBackward(shape: Shape, length: number, training: Training): number {
+  const passes = training === "full" ? 3 : 2;
+  return 2 * passes * (countLinear(shape) + countHead(shape) / 2) + 3 * countAttention(shape, length);
+}
