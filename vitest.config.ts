@@ -10,6 +10,7 @@ export default defineConfig({
       "packages/*/src/**/*.test.ts",
       "apps/*/src/**/*.test.ts",
       "benchmarks/**/*.test.ts",
+      "deploy/**/*.test.ts",
       "examples/**/*.test.ts",
       "models/**/*.test.ts",
       "native/kernels/**/*.test.ts",

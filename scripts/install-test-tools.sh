@@ -12,6 +12,8 @@ aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
 objdump binutils
 chromium chromium
 nats-server nats-server
+ip iproute2
+nft nftables
 "
 missing=()
 while read -r program package; do
