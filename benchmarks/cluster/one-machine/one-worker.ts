@@ -19,7 +19,7 @@ const SHAPE = { prompts: 4, samples: 4, tokens: 64 };
 const MICRO_BATCHES = [null, 2048] as const;
 type MicroBatch = (typeof MICRO_BATCHES)[number];
 /** Of each micro-batch, after a first step that is not counted. */
-const ROUNDS = 3;
+const ROUNDS = 2;
 /** More than the same step without a bus. */
 const TARGET = 0.05;
 
