@@ -24,9 +24,9 @@ let folder: string;
 let plain: string;
 let events: RunEvent[] = [];
 
-const config = (overrides: object = {}) => ({
+const config = (overrides: object = {}, rank = 4) => ({
   actor_rollout_ref: {
-    model: { path: "model.gguf", lora_rank: 4 },
+    model: { path: "model.gguf", lora_rank: rank },
     actor: { optim: { lr: 1e-2 }, ppo_mini_batch_size: 1, ppo_max_token_len: 128 },
     rollout: { n: 4, prompt_length: 48, response_length: 8, max_num_seqs: 8, seed: 1 },
   },
@@ -63,10 +63,11 @@ async function trainIt(
   {
     overrides,
     tracing = "off",
+    rank = 4,
     ...options
-  }: Partial<TrainOptions> & { overrides?: object; tracing?: "off" | "otel" } = {},
+  }: Partial<TrainOptions> & { overrides?: object; tracing?: "off" | "otel"; rank?: number } = {},
 ) {
-  const given = config(overrides);
+  const given = config(overrides, rank);
   const result = await train({
     config: { ...given, trainer: { ...given.trainer, tracing } },
     configFolder: folder,
@@ -76,7 +77,13 @@ async function trainIt(
   });
   const metrics: Record<string, number>[] = events.flatMap((event) => (event.type === "step" ? [event.metrics] : []));
   const sum = (metric: string) => metrics.reduce((total, line) => total + (line[metric] ?? 0), 0);
-  return { sha: createHash("sha256").update(readFileSync(result.adapter!)).digest("hex"), result, sum };
+  return {
+    sha: createHash("sha256")
+      .update(readFileSync(result.adapter ?? result.model!))
+      .digest("hex"),
+    result,
+    sum,
+  };
 }
 
 /** Coordinator and workers in this process, as machines on one bus. */
@@ -147,6 +154,16 @@ describe("a training with workers", () => {
       expect(sha).toBe(plain);
       expect(sum("cluster/jobs_here")).toBeGreaterThan(0);
       expect(sum("cluster/jobs_elsewhere")).toBeGreaterThan(0);
+    });
+  });
+
+  it("trains all weights to the bits of one machine", async () => {
+    const alone = await trainIt("whole-alone", { rank: 0 });
+    await withWorkers([{ id: "one" }], async (bus) => {
+      const shared = await trainIt("whole-shared", { bus, rank: 0, overrides: { wait_for_workers: 1 } });
+      expect(shared.sum("cluster/jobs_here")).toBe(0);
+      expect(shared.sha).toBe(alone.sha);
+      expect(shared.sha).not.toBe(plain);
     });
   });
 
