@@ -87,6 +87,7 @@ export { loadSftModel } from "./sft/open-sft.js";
 export { readExamples } from "./sft/read-examples.js";
 export { runSft, type SftResult } from "./sft/run-sft.js";
 export { type AdvantageOptions, advantages } from "./step/advantages.js";
+export { OTHER_CLASS } from "./step/correct-rollouts.js";
 export { type Advantages, Groups } from "./step/groups.js";
 export { countSteps } from "./step/learning-rate.js";
 export { type RollOutOptions, RunningRollouts, rollOut } from "./step/roll-out.js";

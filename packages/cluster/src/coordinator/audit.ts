@@ -4,12 +4,10 @@ import {
   holdConversation,
   makeReadCalls,
   RecordedAnswers,
+  replayedLoops,
   type UnjudgedTrajectory,
 } from "@cria/rollout";
 import type { CoordinatedRun } from "@cria/trainer";
-
-/** Loops that ask nobody but the policy, tools and the interaction, whose answers are recorded. */
-const AUDITED_LOOPS = ["tool_agent", "single_turn_agent"];
 
 /**
  * Whether a conversation that a worker held is the one that the policy holds: it is held again, with what tools and users said in
@@ -22,7 +20,7 @@ export async function auditConversation(
   held: UnjudgedTrajectory,
 ): Promise<string | null | undefined> {
   const loop = work.row.agentName ?? environment.defaultAgentLoop;
-  if (!AUDITED_LOOPS.includes(loop) || held.error !== undefined || held.finishReason === "aborted") return undefined;
+  if (!replayedLoops.includes(loop) || held.error !== undefined || held.finishReason === "aborted") return undefined;
   const answers = new RecordedAnswers(
     {
       messages: held.messages,

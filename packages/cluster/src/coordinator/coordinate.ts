@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import type { ClusterView, CoordinatedRun, Coordination } from "@cria/trainer";
+import { type ClusterView, type CoordinatedRun, type Coordination, OTHER_CLASS } from "@cria/trainer";
 import { z } from "zod";
 import type { JobBus, JobKindName, WorkerInfo } from "../bus/job-bus.js";
 import { gradientJob, rolloutJob, scoreJob } from "../jobs/job-kinds.js";
@@ -130,7 +130,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
             signal,
           });
           // The step weighs what another sampler drew.
-          if (!taken.isOwnClass) taken.value.metrics.other_class = 1;
+          if (!taken.isOwnClass) taken.value.metrics[OTHER_CLASS] = 1;
           return taken;
         },
         async (held) => {

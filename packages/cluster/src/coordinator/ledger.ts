@@ -22,7 +22,7 @@ interface Entry {
 export class Ledger {
   private readonly entries = new Map<string, Entry>();
   private readonly here = noJobs();
-  private readonly traffic = { policy: 0, gradients: 0, jobs: 0 };
+  private readonly traffic = { gradients: 0, jobs: 0 };
   private abandoned = 0;
   private otherClass = 0;
   private audits = { passed: 0, failed: 0 };

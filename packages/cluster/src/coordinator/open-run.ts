@@ -1,4 +1,5 @@
 import { ConfigError } from "@cria/core";
+import { isAddress } from "@cria/hub";
 import type { CoordinatedRun } from "@cria/trainer";
 import type { JobBus } from "../bus/job-bus.js";
 import { identifyEnvironment } from "../environment/identify.js";
@@ -36,8 +37,8 @@ export async function openRun(bus: JobBus, run: CoordinatedRun): Promise<OpenedR
   const { format } = environment.multiTurn;
   const { path } = config.actor_rollout_ref.model;
   const model = await hashModel(engine.info.path, { report, signal });
-  const isAddress = path.startsWith("hf:");
-  const mayShare = config.cluster.share_model && !isAddress;
+  const address = isAddress(path) ? path : null;
+  const mayShare = config.cluster.share_model && address === null;
   const share = () => shareModel(bus, engine.info.path, { report, signal });
   const weights = await readWeights(engine);
   const description: RunDescription = {
@@ -46,7 +47,7 @@ export async function openRun(bus: JobBus, run: CoordinatedRun): Promise<OpenedR
     environment: await identifyEnvironment(config, configFolder, task),
     model: {
       ...model,
-      address: isAddress ? path : null,
+      address,
       blobs: mayShare ? await share() : null,
     },
     class: await computeClass(engine, model.sha256, signal),

@@ -2,7 +2,7 @@ import { ClusterError, ToolError } from "@cria/core";
 import type { Report } from "@cria/trainer";
 import type { JobBus, JobKind, JobResult } from "../bus/job-bus.js";
 import { type JobMeta, type JobPayload, type JobValue, metaSchema } from "../jobs/job-kinds.js";
-import { type Packed, packedSchema, send, sizeOf } from "../jobs/packed.js";
+import { type Packed, send, sizeOf } from "../jobs/packed.js";
 import { DoItHere } from "./dispatcher.js";
 import type { Ledger } from "./ledger.js";
 import type { Publisher } from "./publisher.js";
@@ -15,7 +15,6 @@ export interface RemoteJobOptions {
   class: string;
   maxTries: number;
   deadlineMs?: number;
-  signal?: AbortSignal;
   report?: Report;
 }
 
@@ -160,7 +159,7 @@ export class RemoteJobs {
     // Gradients are large and many: they go as soon as they are there.
     if (kind.name === "gradient") for (const each of packed) this.drop(each);
     else for (const each of packed) this.use(each);
-    const bytes = packed.reduce((sum, each) => sum + sizeOf(packedSchema.parse(each)), 0);
+    const bytes = packed.reduce((sum, each) => sum + sizeOf(each), 0);
     this.ledger.doneBy(worker, kind.name, Math.round(bytes), !isOwnClass);
     return { value: taken, worker, isOwnClass };
   }

@@ -1,8 +1,5 @@
-import { type DatasetRow, type DumpLine, restoreRow } from "@cria/rollout";
+import { type DatasetRow, type DumpLine, replayedLoops, restoreRow } from "@cria/rollout";
 import { refuseReplay } from "./check-run.js";
-
-/** Loops whose every answer a dump has. */
-const REPLAYED_LOOPS = ["tool_agent", "single_turn_agent"];
 
 /** Name of a conversation in errors. */
 export function nameLine({ uid, sample, step }: DumpLine): string {
@@ -13,10 +10,10 @@ export function nameLine({ uid, sample, step }: DumpLine): string {
 export function checkLineReplays(line: DumpLine, defaultLoop: string, row: DatasetRow | undefined): void {
   const subject = nameLine(line);
   const loop = row?.agentName ?? defaultLoop;
-  if (line.segments || !REPLAYED_LOOPS.includes(loop)) {
+  if (line.segments || !replayedLoops.includes(loop)) {
     throw refuseReplay("own-loop", "was held by code of its own", {
       subject,
-      expected: `a conversation of ${REPLAYED_LOOPS.join(" or ")}`,
+      expected: `a conversation of ${replayedLoops.join(" or ")}`,
       received: `${loop}: what its code said and did between the calls of the policy was not recorded`,
       remedy: "run the agent again",
     });
