@@ -1,13 +1,9 @@
+import { type ModelShape, shapes as measured } from "../../models/shapes.js";
+
 /** Real models' shapes, and what a token costs in each. */
-export interface Shape {
+export interface Shape
+  extends Pick<ModelShape, "embedding" | "layers" | "heads" | "kvHeads" | "headSize" | "feedForward" | "vocabulary"> {
   name: string;
-  embedding: number;
-  layers: number;
-  heads: number;
-  kvHeads: number;
-  headSize: number;
-  feedForward: number;
-  vocabulary: number;
   /** One matrix serves as embedding and as output. */
   tied: boolean;
 }
@@ -15,14 +11,8 @@ export interface Shape {
 /** From the public configurations of Qwen2.5-0.5B, Qwen3-4B and Qwen3-8B. */
 export const shapes = {
   "0.5B": {
+    ...measured["qwen2.5-0.5b"],
     name: "0.5B",
-    embedding: 896,
-    layers: 24,
-    heads: 14,
-    kvHeads: 2,
-    headSize: 64,
-    feedForward: 4864,
-    vocabulary: 151_936,
     tied: true,
   },
   "4B": {

@@ -5,6 +5,7 @@ export {
   type TrainingState,
 } from "./checkpoints/checkpoint-store.js";
 export { type ConfigDifference, compareConfigs } from "./checkpoints/compare-configs.js";
+export { countElements, isStateful, listTrained, type StatefulEngine } from "./checkpoints/engine-state.js";
 export { checkRun, findCheckpoint, findRunPath, nameCommand, type OpenedRun, openRun } from "./checkpoints/open-run.js";
 export type { RunEnd } from "./checkpoints/run-end.js";
 export { RunFolder, type RunOrigin, writeAtomically, writeLines } from "./checkpoints/run-folder.js";

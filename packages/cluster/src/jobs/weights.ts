@@ -1,15 +1,17 @@
 import { ClusterError, type PolicyEngine } from "@cria/core";
-import type { LlamaModel } from "@cria/engine";
+import { countElements, isStateful, listTrained, type StatefulEngine } from "@cria/trainer";
 
-/** The part of an engine that lets its trained tensors be read and written. */
-export type WeightsEngine = PolicyEngine & Pick<LlamaModel, "listTensors" | "readTensor" | "writeTensor" | "stepCount">;
+/** An engine whose trained tensors can be read and written. */
+export type WeightsEngine = PolicyEngine & StatefulEngine;
 
-export const hasWeights = (engine: PolicyEngine): engine is WeightsEngine =>
-  "listTensors" in engine && "readTensor" in engine && "writeTensor" in engine && "stepCount" in engine;
+export const hasWeights = (engine: PolicyEngine): engine is WeightsEngine => isStateful(engine);
+
+const listSizes = (engine: WeightsEngine) =>
+  listTrained(engine).map(({ name, shape }) => ({ name, size: countElements(shape) }));
 
 /** The trained tensors in F32, one behind the other in the order of the engine's list: adapter, or all weights. */
 export async function readWeights(engine: WeightsEngine): Promise<Uint8Array> {
-  const tensors = listTrained(engine);
+  const tensors = listSizes(engine);
   const values = new Float32Array(tensors.reduce((sum, { size }) => sum + size, 0));
   let start = 0;
   for (const { name, size } of tensors) {
@@ -21,7 +23,7 @@ export async function readWeights(engine: WeightsEngine): Promise<Uint8Array> {
 
 /** Puts them into an engine of the same model and config. @throws ClusterError before anything is changed. */
 export async function writeWeights(engine: WeightsEngine, bytes: Uint8Array): Promise<void> {
-  const tensors = listTrained(engine);
+  const tensors = listSizes(engine);
   const count = tensors.reduce((sum, { size }) => sum + size, 0);
   if (bytes.byteLength !== 4 * count) {
     throw new ClusterError("are of another model", {
@@ -38,11 +40,4 @@ export async function writeWeights(engine: WeightsEngine, bytes: Uint8Array): Pr
     await engine.writeTensor(name, values.subarray(start, start + size));
     start += size;
   }
-}
-
-function listTrained(engine: WeightsEngine): { name: string; size: number }[] {
-  return engine
-    .listTensors()
-    .filter(({ trainable }) => trainable)
-    .map(({ name, shape }) => ({ name, size: shape.reduce((product, axis) => product * axis, 1) }));
 }

@@ -171,14 +171,15 @@ function checkFits(path: string, header: EngineStateHeader, engine: StatefulEngi
   }
 }
 
-function listTrained(engine: StatefulEngine): EngineStateHeader["tensors"] {
+/** The trained tensors, in the order of the engine's list. */
+export function listTrained(engine: Pick<StatefulEngine, "listTensors">): EngineStateHeader["tensors"] {
   return engine
     .listTensors()
     .filter((tensor) => tensor.trainable)
     .map(({ name, shape }) => ({ name, shape }));
 }
 
-function countElements(shape: readonly number[]): number {
+export function countElements(shape: readonly number[]): number {
   return shape.reduce((product, n) => product * n, 1);
 }
 

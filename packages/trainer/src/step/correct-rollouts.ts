@@ -42,15 +42,15 @@ export function correctRollouts(
     bypass_mode ? defaultRolloutCorrection : makeRolloutCorrectionOptions(algorithm),
   );
   const isForeign = indices.map((i) => (trajectories[i]!.metrics[OTHER_CLASS] ?? 0) > 0);
+  const foreignWeights =
+    isForeign.includes(true) && !bypass_mode
+      ? new Map(indices.map((i, k) => [i, weigh(trajectories[i]!, scores.get(i)!, isForeign[k]!)]))
+      : null;
   const cut = <T>(slice: (from: number, to: number) => T) =>
     new Map(indices.map((index, k) => [index, slice(offsets[k]!, offsets[k + 1]!)]));
   return {
     lossMasks: cut((from, to) => lossMask.subarray(from, to)),
-    weights: weights
-      ? cut((from, to) => weights.subarray(from, to))
-      : isForeign.includes(true) && !bypass_mode
-        ? new Map(indices.map((i, k) => [i, weigh(trajectories[i]!, scores.get(i)!, isForeign[k]!)]))
-        : null,
+    weights: weights ? cut((from, to) => weights.subarray(from, to)) : foreignWeights,
     metrics: bypass_mode ? {} : metrics,
   };
 }
