@@ -1,3 +1,4 @@
+export { contentText, findLastAnswer, joinContent, listImages, showContent, toContent } from "./content.js";
 export { describeIssue, describeSchema, findSchema, formatValue, withoutLibraryTexts } from "./describe-schema.js";
 export { ClusterError } from "./errors/cluster-error.js";
 export { ConfigError } from "./errors/config-error.js";
@@ -10,7 +11,41 @@ export { ToolError } from "./errors/tool-error.js";
 export { findNearest } from "./find-nearest.js";
 export { guardWrite, suggestWriteRemedy } from "./guard-write.js";
 export { hashSeed, makeUniform, shuffleIndices } from "./hash-seed.js";
-export type { ChatMessage, JsonSchema, Role, ToolCall, ToolSchema } from "./messages.js";
+export { type ReadImageOptions, toContentPart, toContentParts, toImageSource } from "./images/content-parts.js";
+export { encodePng } from "./images/encode-png.js";
+export type { ImageEncoder, ImageStats, Picture, PlacedImage, ProjectorInfo } from "./images/image-encoder.js";
+export {
+  type ImageIdOptions,
+  ImageIds,
+  type ImagePiece,
+  type Lifetimes,
+  type VectorRange,
+} from "./images/image-ids.js";
+export {
+  type ImageMimeType,
+  type ImageRecord,
+  type ImageSource,
+  isLoaded,
+  type LoadedImage,
+} from "./images/image-source.js";
+export {
+  type ImageLimits,
+  type LoadImageOptions,
+  loadImage,
+  measureImage,
+  toImageRecord,
+} from "./images/load-image.js";
+export { cropPicture, type PixelBox, scalePicture } from "./images/transform-picture.js";
+export type {
+  ChatMessage,
+  ContentPart,
+  ImagePart,
+  JsonSchema,
+  Role,
+  TextPart,
+  ToolCall,
+  ToolSchema,
+} from "./messages.js";
 export type {
   GenerateOptions,
   GenerateResult,
@@ -30,6 +65,7 @@ export type {
   ScoreSequence,
   ScoreShard,
   ShardGradient,
+  ShardImage,
   ShardScores,
   SpecialToken,
   TokenCandidate,
@@ -48,6 +84,7 @@ export type {
   StateTransition,
   Timeline,
   Trajectory,
+  TrajectoryImage,
   TrajectoryRewards,
   TrajectorySampling,
   TrajectorySegment,

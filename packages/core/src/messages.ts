@@ -1,3 +1,5 @@
+import type { ImageSource } from "./images/image-source.js";
+
 /** One call that an assistant message makes, in the OpenAI format; `arguments` is already parsed. */
 export interface ToolCall {
   id?: string;
@@ -7,10 +9,24 @@ export interface ToolCall {
 
 export type Role = "system" | "user" | "assistant" | "tool";
 
+export interface TextPart {
+  type: "text";
+  text: string;
+}
+
+export interface ImagePart {
+  type: "image";
+  image: ImageSource;
+}
+
+/** A stretch of a message's content. */
+export type ContentPart = TextPart | ImagePart;
+
 /** A chat message as templates and datasets see it. */
 export interface ChatMessage {
   role: Role;
-  content: string;
+  /** Text, or texts and images in their order. */
+  content: string | ContentPart[];
   name?: string;
   tool_calls?: ToolCall[];
   tool_call_id?: string;

@@ -4,6 +4,9 @@
  * Logprobs are natural logarithms; `logprobs[t]` scores `tokenIds[t]` given everything before it.
  */
 
+import type { ImageEncoder } from "./images/image-encoder.js";
+import type { LoadedImage } from "./images/image-source.js";
+
 export interface ModelInfo {
   path: string;
   architecture: string;
@@ -154,7 +157,7 @@ export interface PolicySequence {
 
 export interface ScoreSequence {
   tokenIds: ArrayLike<number>;
-  /** Score tokens from here on; tokens before have logprob 0. At least 1 (the first token has no prefix). Default 1. */
+  /** Score tokens from here on; tokens before, and vectors of images, have logprob 0. At least 1 (the first token has no prefix). Default 1. */
   from?: number;
 }
 
@@ -193,7 +196,7 @@ export interface ShardScores {
 }
 
 export interface ScoreResult {
-  /** As long as `tokenIds`; 0 where not scored. */
+  /** As long as `tokenIds`; 0 where not scored, and at vectors of images, which nothing predicts. */
   logprobs: Float32Array;
   /** As long as `tokenIds`, in nats; only when asked for. */
   entropy: Float32Array | null;
@@ -204,7 +207,7 @@ export interface ScoreResult {
 /** One sequence of a training batch. */
 export interface TrainSequence {
   tokenIds: ArrayLike<number>;
-  /** 1 where the token takes part in the loss. As long as `tokenIds`; the first entry must be 0. */
+  /** 1 where the token takes part in the loss. As long as `tokenIds`; 0 at the first token and at vectors of images. */
   lossMask: ArrayLike<number>;
   /** Per-token values that the loss wants (advantages, oldLogprobs, ...), each as long as `tokenIds`. */
   columns?: Record<string, ArrayLike<number>>;
@@ -267,6 +270,19 @@ export interface MicroBatchShard {
   targets: Int32Array;
   /** Logits are divided by this. */
   temperature: number;
+  /** Of its tokens from the vocabulary's end on: which images' vectors they are. Absent: all tokens are text. */
+  images?: ShardImage[];
+}
+
+/**
+ * An image of a shard. Ids of vectors count from the vocabulary's end on in the order in which the shard's rows first show
+ * them, so that what is computed does not depend on who placed which image first.
+ */
+export interface ShardImage {
+  /** The id of its first vector, and how many follow. */
+  first: number;
+  count: number;
+  image: LoadedImage;
 }
 
 /** A micro-batch of a training batch. */
@@ -329,6 +345,8 @@ export interface PolicyEngine {
   listSpecialTokens(): readonly SpecialToken[];
   /** Tokens to text. `special` (default true) writes special tokens out. */
   detokenize(tokenIds: ArrayLike<number>, options?: { special?: boolean }): string;
+  /** Absent: the model was loaded without a projector, and takes text alone. */
+  readonly images?: ImageEncoder;
   createSequence(): PolicySequence;
   score(sequences: readonly ScoreSequence[], options?: ScoreOptions): Promise<ScoreResult[]>;
   /**

@@ -1,3 +1,4 @@
+import type { LoadedImage } from "./images/image-source.js";
 import type { ChatMessage, ToolSchema } from "./messages.js";
 
 /**
@@ -106,6 +107,13 @@ export interface TrajectorySampling {
   minP: number;
 }
 
+/** An image of a trajectory, and its tokens: `[start, start + length)`, marks of the template left out. */
+export interface TrajectoryImage {
+  image: LoadedImage;
+  start: number;
+  length: number;
+}
+
 /** The immutable record of one rollout. Per-token arrays are as long as `tokenIds` (prompt and response). */
 export interface Trajectory {
   /** Row of the dataset that it came from. */
@@ -118,6 +126,8 @@ export interface Trajectory {
   /** Prompt, then everything that followed. */
   tokenIds: Int32Array;
   promptLength: number;
+  /** Its images, in the order of their tokens. Absent: it has none. */
+  images?: readonly TrajectoryImage[];
   /**
    * 1 = sampled by the policy and to be trained on; 0 for prompt, tool, user and template tokens, for tool calls when
    * `train_on_tool_calls` is off, and everywhere in a conversation that failed.

@@ -13,6 +13,7 @@ import type {
   TrainResult,
   TrainSequence,
 } from "../policy-engine.js";
+import { FakeImages, fakeImageMarks } from "./fake-images.js";
 import type { FakeContext, FakeEngineOptions, FakeHost } from "./fake-script.js";
 import { FakeSequence } from "./fake-sequence.js";
 import { FakeTokenizer, fakeChatTemplate } from "./fake-tokenizer.js";
@@ -28,6 +29,7 @@ export class FakeEngine implements PolicyEngine, FakeHost {
   readonly tokenizer: FakeTokenizer;
   readonly info: ModelInfo;
   readonly chatTemplate: string | null;
+  readonly images?: FakeImages;
   /** What was asked of the engine. Every sequence is created once and must be disposed once. */
   readonly counts = {
     created: 0,
@@ -44,7 +46,8 @@ export class FakeEngine implements PolicyEngine, FakeHost {
   private disposed = false;
 
   constructor(readonly options: FakeEngineOptions) {
-    this.tokenizer = new FakeTokenizer(options.specialTokens);
+    const { images } = options;
+    this.tokenizer = new FakeTokenizer([...(options.specialTokens ?? []), ...(images ? fakeImageMarks : [])]);
     const ends = (options.endTokens ?? ["<|im_end|>", "<|endoftext|>"]).map((text) => this.tokenizer.idOf(text));
     this.chatTemplate = options.chatTemplate === undefined ? fakeChatTemplate : options.chatTemplate;
     this.info = {
@@ -74,6 +77,11 @@ export class FakeEngine implements PolicyEngine, FakeHost {
       trainableParameterCount: 0,
       weightTypes: {},
     };
+    if (images) {
+      const [start, end] = fakeImageMarks;
+      const marks = [this.tokenizer.idOf(start), this.tokenizer.idOf(end)] as const;
+      this.images = new FakeImages(this.info.vocabSize, marks, images === true ? {} : images);
+    }
   }
 
   tokenize(text: string, options?: { special?: boolean }): Int32Array {
@@ -94,10 +102,14 @@ export class FakeEngine implements PolicyEngine, FakeHost {
     return new FakeSequence(this);
   }
 
-  /** In (-1, 0): fixed by the token and the one before it; the first token, which has no prefix, gets 0. */
+  /**
+   * In (-1, 0): fixed by the token and the one before it; the first token, which has no prefix, and vectors of images, which
+   * nothing predicts, get 0.
+   */
   logprobAt(tokenIds: ArrayLike<number>, at: number): number {
-    if (at === 0) return 0;
-    return -Math.fround((1 + ((tokenIds[at]! * 31 + tokenIds[at - 1]! * 17) % 97)) / 99);
+    if (at === 0 || tokenIds[at]! >= this.info.vocabSize) return 0;
+    const before = this.images?.describe(tokenIds[at - 1]!) ?? tokenIds[at - 1]!;
+    return -Math.fround((1 + ((tokenIds[at]! * 31 + before * 17) % 97)) / 99);
   }
 
   /** What may follow, by falling logprob, ties by id. */
@@ -120,8 +132,11 @@ export class FakeEngine implements PolicyEngine, FakeHost {
     this.counts.scoreCalls++;
     const { referenceScale = 1 } = this.options;
     return sequences.map(({ tokenIds, from = 1 }) => {
+      this.images?.use(tokenIds);
       const scored = (value: (at: number) => number) =>
-        Float32Array.from({ length: tokenIds.length }, (_, at) => (at >= Math.max(1, from) ? value(at) : 0));
+        Float32Array.from({ length: tokenIds.length }, (_, at) =>
+          at >= Math.max(1, from) && tokenIds[at]! < this.info.vocabSize ? value(at) : 0,
+        );
       return {
         logprobs: scored((at) => this.logprobAt(tokenIds, at) * (options.adapter === false ? referenceScale : 1)),
         entropy: options.entropy ? scored(() => fakeEntropy) : null,
@@ -150,9 +165,11 @@ export class FakeEngine implements PolicyEngine, FakeHost {
     const offsets = [0];
     const logprobs: number[] = [];
     const columns: Record<string, number[]> = {};
-    for (const { tokenIds, lossMask, columns: given = {} } of batch) {
+    for (const [index, { tokenIds, lossMask, columns: given = {} }] of batch.entries()) {
+      this.images?.use(tokenIds);
       for (let t = 0; t < tokenIds.length; t++) {
         if (!lossMask[t]) continue;
+        if (tokenIds[t]! >= this.info.vocabSize) throw noTarget(index, t);
         logprobs.push(this.logprobAt(tokenIds, t));
         for (const [name, values] of Object.entries(given)) {
           columns[name] ??= [];
@@ -204,4 +221,13 @@ export class FakeEngine implements PolicyEngine, FakeHost {
     if (!this.disposed) return;
     throw new EngineError("was disposed", { code: "engine/disposed", subject: "fake engine" });
   }
+}
+
+function noTarget(sequence: number, token: number): EngineError {
+  return new EngineError("is a vector of an image, which nothing predicts", {
+    code: "engine/bad-batch",
+    subject: `sequence ${sequence}, token ${token}`,
+    expected: "a lossMask of 0",
+    received: "1",
+  });
 }

@@ -1,4 +1,5 @@
 import type { GenerateOptions, ModelInfo, TokenCandidate } from "../policy-engine.js";
+import type { FakeImageOptions, FakeImages } from "./fake-images.js";
 import type { FakeTokenizer } from "./fake-tokenizer.js";
 
 /** What the script of a fake model sees when it has to speak. */
@@ -32,12 +33,15 @@ export interface FakeEngineOptions {
   endTokens?: readonly string[];
   /** With the adapter off logprobs are so many times as large. Default 1: adapter and reference are the same. */
   referenceScale?: number;
+  /** Whether it takes images, with two more special tokens around them (`fakeImageMarks`). Default: text alone. */
+  images?: boolean | FakeImageOptions;
 }
 
 /** What a sequence of the fake engine uses of it. */
 export interface FakeHost {
   readonly tokenizer: FakeTokenizer;
   readonly info: ModelInfo;
+  readonly images?: FakeImages;
   readonly options: FakeEngineOptions;
   readonly counts: Record<"created" | "disposed" | "requests" | "inFlight" | "mostInFlight" | "prefillTokens", number>;
   logprobAt(tokenIds: ArrayLike<number>, at: number): number;

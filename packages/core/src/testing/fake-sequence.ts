@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError } from "../errors/engine-error.js";
+import type { PlacedImage } from "../images/image-encoder.js";
 import type { GenerateOptions, GenerateResult, PolicySequence } from "../policy-engine.js";
 import type { FakeHost } from "./fake-script.js";
 
@@ -10,6 +11,8 @@ export class FakeSequence implements PolicySequence {
   private turn = 0;
   /** Tokens whose KV a real engine would have; the last sampled token is evaluated with the next delta. */
   private evaluated = 0;
+  /** Whose vectors are among its tokens. */
+  private images: PlacedImage[] = [];
 
   constructor(
     private readonly engine: FakeHost,
@@ -84,6 +87,7 @@ export class FakeSequence implements PolicySequence {
     const copy = new FakeSequence(this.engine, [...this.ids]);
     copy.evaluated = this.evaluated;
     copy.turn = this.turn;
+    copy.images = [...this.images];
     this.engine.counts.created++;
     return copy;
   }
@@ -129,12 +133,14 @@ export class FakeSequence implements PolicySequence {
     const fail = (summary: string, code: string, expected: string, received: string) =>
       new EngineError(summary, { code: `engine/${code}`, subject: "sequence", expected, received });
     if (this.running) throw fail("is busy", "busy", "one request at a time", "a second one");
-    const bad = delta.find((id) => !(Number.isInteger(id) && id >= 0 && id < info.vocabSize));
+    const { images } = this.engine;
+    const bad = delta.find((id) => !(Number.isInteger(id) && id >= 0 && (id < info.vocabSize || images)));
     if (bad !== undefined) throw fail("got a bad token", "bad-token", `0 to ${info.vocabSize - 1}`, String(bad));
     const needed = this.ids.length + delta.length + maxTokens;
     if (needed > info.contextSize) {
       throw fail("does not fit", "context-exceeded", `at most ${info.contextSize} tokens`, `${needed} tokens`);
     }
+    this.images.push(...(images?.use(delta) ?? []));
     this.running = true;
     counts.requests++;
     counts.inFlight++;

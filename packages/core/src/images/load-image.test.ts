@@ -1,0 +1,84 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { fakeImageFile } from "../testing/fake-image-file.js";
+import { loadImage, measureImage } from "./load-image.js";
+
+const folder = mkdtempSync(join(tmpdir(), "cria-images-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const png = fakeImageFile(40, 16);
+writeFileSync(join(folder, "a.png"), png);
+const base64 = Buffer.from(png).toString("base64");
+/** Headers of other kinds, each of 5 x 3 pixels. */
+const bmp = Uint8Array.from({ length: 26 }, (_, i) => ({ 0: 0x42, 1: 0x4d, 14: 40, 18: 5, 22: 3 })[i] ?? 0);
+const gif = Uint8Array.from([...Buffer.from("GIF89a"), 5, 0, 3, 0]);
+const jpeg = Uint8Array.from([
+  ...[0xff, 0xd8, 0xff, 0xe0, 0, 16, ...Buffer.from("JFIF\0"), ...Array<number>(9).fill(0)],
+  ...[0xff, 0xc0, 0, 17, 8, 0, 3, 0, 5, 3, ...Array<number>(9).fill(0)],
+]);
+const code = (work: Promise<unknown>) => work.then(() => "loaded").catch((error: { code: string }) => error.code);
+const answer = async (body: Uint8Array, status = 200) => new Response(body as never, { status });
+
+describe("an image is loaded", () => {
+  it.each([
+    ["bytes", { bytes: png }],
+    ["a path", { path: "a.png" }],
+    ["base64", { data: base64 }],
+    ["a data address", { url: `data:image/png;base64,${base64}` }],
+    ["an address", { url: "https://example.org/a.png" }],
+  ])("from %s", async (_what, source) => {
+    const image = await loadImage(source, { folder, fetch: () => answer(png) });
+    expect(image).toMatchObject({ width: 40, height: 16, mimeType: "image/png" });
+    expect(image.bytes).toEqual(png);
+    expect(image.hash).toBe((await loadImage({ bytes: png })).hash);
+    expect(await loadImage(image)).toBe(image);
+  });
+
+  it.each([
+    ["image/bmp", bmp],
+    ["image/gif", gif],
+    ["image/jpeg", jpeg],
+  ])("as %s", async (mimeType, bytes) => {
+    expect(await loadImage({ bytes })).toMatchObject({ width: 5, height: 3, mimeType });
+  });
+
+  it("as JSON without its file", async () => {
+    const image = await loadImage({ bytes: png });
+    const { hash } = image;
+    expect(JSON.parse(JSON.stringify(image))).toEqual({ hash, width: 40, height: 16, mimeType: "image/png" });
+  });
+});
+
+describe("an image is refused", () => {
+  it("where its source is not allowed", async () => {
+    expect(await code(loadImage({ path: "a.png" }))).toBe("data/image-refused");
+    expect(await code(loadImage({ url: "https://example.org/a.png" }, { folder }))).toBe("data/image-refused");
+    const record = { hash: "ab", width: 1, height: 1, mimeType: "image/png" } as const;
+    expect(await code(loadImage(record, { folder }))).toBe("data/image-refused");
+  });
+
+  it("that is missing, none, or beyond the limits, naming whose it is", async () => {
+    const options = { folder, subject: "row 3", fetch: () => answer(png, 404) };
+    await expect(loadImage({ path: "b.png" }, options)).rejects.toThrow(/row 3: cannot be read[\s\S]*ENOENT/);
+    await expect(loadImage({ url: "https://example.org" }, options)).rejects.toThrow(/row 3[\s\S]*status 404/);
+    await expect(loadImage({ bytes: Buffer.from("no image") }, options)).rejects.toThrow(/row 3: is not an image/);
+    await expect(loadImage({ bytes: fakeImageFile(0, 5) }, options)).rejects.toThrow(/0 x 5 pixels/);
+    await expect(loadImage({ bytes: png }, { maxPixels: 639 })).rejects.toThrow(/at most 639[\s\S]*40 x 16/);
+    for (const source of [{ bytes: png }, { path: "a.png" }, { data: base64 }, { url: "https://example.org" }])
+      expect(await code(loadImage(source, { folder, maxBytes: 20, fetch: () => answer(png) }))).toBe("data/bad-image");
+  });
+});
+
+it("an image is measured by its header", async () => {
+  writeFileSync(join(folder, "large.png"), Buffer.concat([png, Buffer.alloc(1 << 20)]));
+  const size = { width: 40, height: 16 };
+  expect(await measureImage({ bytes: png })).toEqual(expect.objectContaining(size));
+  expect(await measureImage(await loadImage({ bytes: png }))).toEqual(size);
+  // No more of a file is read than its header: it may be larger than a whole one may be.
+  expect(await measureImage({ path: "large.png" }, { folder, maxBytes: 1000 })).toEqual(expect.objectContaining(size));
+  await expect(measureImage({ path: "large.png" }, { folder, maxPixels: 639 })).rejects.toThrow(
+    /too many pixels|large/,
+  );
+});
