@@ -46,4 +46,25 @@ function loadAddon() {
   );
 }
 
-module.exports = { listCandidates, loadAddon, namePrebuild };
+/** The optional package that holds libcria-vision.so for this platform. */
+function nameVisionPackage() {
+  return `@cria/vision-${process.platform}-${process.arch}`;
+}
+
+/** The library's file: that of CRIA_VISION, the one built here (scripts/build-vision.mjs), or the package's; null without one. */
+function findVisionLibrary() {
+  const name = "libcria-vision.so";
+  if (process.env.CRIA_VISION) return process.env.CRIA_VISION;
+  const built = join(__dirname, ".cache", `vision-${process.arch}`, name);
+  if (existsSync(built)) return built;
+  try {
+    return require.resolve(`${nameVisionPackage()}/${name}`);
+  } catch {
+    return null;
+  }
+}
+
+/** The program that tries a projector's file in a process of its own. */
+const projectorTrial = join(__dirname, "scripts", "try-projector.cjs");
+
+module.exports = { findVisionLibrary, listCandidates, loadAddon, namePrebuild, nameVisionPackage, projectorTrial };

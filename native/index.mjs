@@ -1,4 +1,4 @@
 // The same loader for ESM.
 import loader from "./index.cjs";
 
-export const { listCandidates, loadAddon, namePrebuild } = loader;
+export const { findVisionLibrary, listCandidates, loadAddon, namePrebuild, nameVisionPackage, projectorTrial } = loader;

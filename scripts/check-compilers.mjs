@@ -21,7 +21,7 @@ const require = createRequire(join(nativeRoot, "package.json"));
 
 /** What CMake is told; libraries need only be there, for nothing is linked. */
 function listDefinitions(compiler) {
-  const source = unpackLlamaSource({ whole: false });
+  const source = unpackLlamaSource("headers");
   const bins = findPrebuiltBins();
   const cross = /^(\w+)-linux-gnu-/.exec(compiler)?.[1];
   return {

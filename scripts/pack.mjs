@@ -1,5 +1,6 @@
-// Packs what is published into tarballs: the packages, `cria`, the addon's sources (@cria/native) and the ready-made addons
-// (@cria/native-linux-x64, and @cria/native-linux-arm64 where its cross compiler is). Needs built packages: npm run bootstrap.
+// Packs what is published into tarballs: the packages, `cria`, the addon's sources (@cria/native), the ready-made addons
+// (@cria/native-linux-x64, and @cria/native-linux-arm64 where its cross compiler is) and the library for images of each
+// (@cria/vision-linux-x64). Needs built packages: npm run bootstrap.
 //
 //   node scripts/pack.mjs [--out .cache/tarballs]
 //   for file in .cache/tarballs/*.tgz; do npm publish "$file"; done
@@ -10,6 +11,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { findCrossCompiler } from "../native/scripts/build-tools.mjs";
+import { visionFolder, visionLibrary } from "../native/scripts/build-vision.mjs";
 import { findPrebuiltBins, readLlamaPin, unpackLlamaSource } from "../native/scripts/llama-paths.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -30,7 +32,10 @@ export function packAll(out) {
   const staging = mkdtempSync(join(tmpdir(), "cria-pack-"));
   try {
     tarballs.push(packNative(join(staging, "native"), out));
-    for (const arch of listPrebuilds(console.error)) tarballs.push(packPrebuild(arch, join(staging, arch), out));
+    for (const arch of listPrebuilds(console.error)) {
+      tarballs.push(packPrebuild(arch, join(staging, arch), out));
+      tarballs.push(packVision(arch, join(staging, `vision-${arch}`), out));
+    }
   } finally {
     rmSync(staging, { recursive: true, force: true });
   }
@@ -68,8 +73,8 @@ function packWorkspacePackage(folder, out) {
 
 /**
  * The addon's loader and sources, with the headers of llama.cpp that they compile against: a build at install needs neither
- * git nor node-llama-cpp. The install script and the ready-made addon stand in the packed manifest only; in this repository
- * the one would run at every `pnpm install`, and the other does not exist.
+ * git nor node-llama-cpp. The install script, the ready-made addon and the library for images stand in the packed manifest
+ * only; in this repository the one would run at every `pnpm install`, and the others do not exist.
  */
 function packNative(staging, out) {
   const { devDependencies, ...manifest } = readManifest(native);
@@ -83,16 +88,22 @@ function packNative(staging, out) {
     "src",
     "include",
     "kernels",
+    "vision",
     "scripts",
   ])
     cpSync(join(native, name), join(staging, name), { recursive: true });
-  const headers = unpackLlamaSource({ whole: false });
+  const headers = unpackLlamaSource("headers");
   cpSync(headers, join(staging, "llama"), { recursive: true, filter: (path) => !/\.(c|cpp)$/.test(path) });
   return packStaged(staging, out, {
     ...manifest,
     scripts: { install: "node scripts/install.mjs" },
     optionalDependencies: {
-      ...Object.fromEntries(listPrebuilds(() => {}).map((arch) => [namePrebuild(arch), manifest.version])),
+      ...Object.fromEntries(
+        listPrebuilds(() => {}).flatMap((arch) => [
+          [namePrebuild(arch), manifest.version],
+          [nameVision(arch), manifest.version],
+        ]),
+      ),
       ...manifest.optionalDependencies,
     },
   });
@@ -113,24 +124,58 @@ export function packPrebuild(arch, staging, out) {
   return packStaged(staging, out, { ...describePrebuild(arch), files });
 }
 
-/** The manifest of that package: package managers install it on such machines alone. */
+/** The library for images, for one processor. It runs on the libraries that the addon has loaded, so that it depends on nothing. */
+export function packVision(arch, staging, out) {
+  execFileSync(process.execPath, [join(native, "scripts", "build-vision.mjs"), "--arch", arch], {
+    stdio: ["ignore", 2, 2],
+  });
+  mkdirSync(staging, { recursive: true });
+  cpSync(join(visionFolder(arch), visionLibrary), join(staging, visionLibrary));
+  // Its code is in there.
+  cpSync(join(unpackLlamaSource("vision"), "LICENSE"), join(staging, "LICENSE-llama.cpp"));
+  writeFileSync(join(staging, "README.md"), describeVisionInReadme(arch));
+  return packStaged(staging, out, { ...describeVision(arch), files: [visionLibrary, "LICENSE-llama.cpp"] });
+}
+
+/** The manifest of the ready-made addon's package: package managers install it on such machines alone. */
 export function describePrebuild(arch) {
+  return {
+    ...describePlatformPackage(arch, namePrebuild(arch), "The native addon of @cria/engine, ready-made"),
+    main: "cria.node",
+    dependencies: { [`@node-llama-cpp/${process.platform}-${arch}`]: readLlamaPin() },
+  };
+}
+
+/** The same of the library for images. */
+export function describeVision(arch) {
+  const description = "The library of @cria/engine that lets models see images";
+  return { ...describePlatformPackage(arch, nameVision(arch), description), main: visionLibrary };
+}
+
+function describePlatformPackage(arch, name, description) {
   const { version, license, engines, publishConfig } = readManifest(native);
   const { platform } = process;
   return {
-    name: namePrebuild(arch),
+    name,
     version,
-    description: `The native addon of @cria/engine, ready-made for ${platform}-${arch}.`,
+    description: `${description} for ${platform}-${arch}.`,
     license,
-    main: "cria.node",
     os: [platform],
     cpu: [arch],
     libc: ["glibc"],
     preferUnplugged: true,
-    dependencies: { [`@node-llama-cpp/${platform}-${arch}`]: readLlamaPin() },
     engines,
     publishConfig,
   };
+}
+
+function describeVisionInReadme(arch) {
+  return `# ${nameVision(arch)}
+
+The library of [@cria/engine](https://www.npmjs.com/package/@cria/engine) that opens projectors and pictures, so that models see images,
+for ${process.platform}-${arch}: llama.cpp's mtmd and stb_image. It comes with \`@cria/native\` on such machines; there is nothing to install or
+import by hand.
+`;
 }
 
 function describeInReadme(arch) {
@@ -143,6 +188,10 @@ The native addon of [@cria/engine](https://www.npmjs.com/package/@cria/engine), 
 
 function namePrebuild(arch) {
   return `@cria/native-${process.platform}-${arch}`;
+}
+
+function nameVision(arch) {
+  return `@cria/vision-${process.platform}-${arch}`;
 }
 
 function packStaged(staging, out, manifest) {

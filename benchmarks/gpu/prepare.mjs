@@ -76,7 +76,7 @@ try {
   });
   for (const name of ["peer.py", "table.py", "cases.json"]) cpSync(join(here, name), join(app, name));
   await bundleMeasure(join(app, "measure.mjs"));
-  const { llama, ggml } = readHeaderVersions(unpackLlamaSource({ whole: false }));
+  const { llama, ggml } = readHeaderVersions(unpackLlamaSource("headers"));
   writeFileSync(join(app, "versions.sh"), `LLAMA_RELEASE=${llama}\nGGML_RELEASE=${ggml}\n`);
   pack("cria.tar.xz", staging, ["cria"]);
   packLlama();

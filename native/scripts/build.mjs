@@ -71,7 +71,7 @@ function hashInputs() {
 }
 
 function buildLlamaFromSource() {
-  const source = unpackLlamaSource({ whole: true });
+  const source = unpackLlamaSource("all");
   const out = join(source, "build-cria");
   const run = (...args) => {
     try {
@@ -182,7 +182,7 @@ try {
     console.log(fromSource ? "native addon: building llama.cpp from source, then the addon" : "native addon: building");
     const llama = fromSource
       ? buildLlamaFromSource()
-      : { source: unpackLlamaSource({ whole: false }), bins: findPrebuiltBins(arch) };
+      : { source: unpackLlamaSource("headers"), bins: findPrebuiltBins(arch) };
     compileAddon(llama);
     writeFileSync(`${stampFile}.tmp`, JSON.stringify({ stamp, bins: llama.bins }));
     renameSync(`${stampFile}.tmp`, stampFile);

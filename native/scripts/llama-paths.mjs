@@ -57,14 +57,25 @@ export function findPrebuiltBins(arch = process.arch) {
   );
 }
 
-/**
- * The llama.cpp source tree of the pinned release, unpacked once to native/.llama/<version>.
- * With `whole` every file, else the headers that the addon compiles against.
- */
-export function unpackLlamaSource({ whole }) {
+/** The headers that the addon compiles against. */
+const HEADERS = ["LICENSE", "CMakeLists.txt", "include", "src", "ggml/CMakeLists.txt", "ggml/include", "ggml/src/*.h"];
+
+/** Parts of the source tree, with the end of the name of the folder that each is unpacked to. */
+const PARTS = {
+  headers: { suffix: "", paths: HEADERS },
+  vision: {
+    suffix: "-vision",
+    paths: [...HEADERS, "tools/mtmd/*.h", "tools/mtmd/*.cpp", "tools/mtmd/models", "tools/mtmd/debug", "vendor/stb"],
+  },
+  all: { suffix: "-source", paths: ["."] },
+};
+
+/** The llama.cpp source tree of the pinned release, or a part of it, unpacked once to native/.llama/<version>. */
+export function unpackLlamaSource(part) {
   const packed = join(nativeRoot, "llama");
-  if (!whole && existsSync(join(packed, "include", "llama.h"))) return packed;
-  const target = join(nativeRoot, ".llama", `${readLlamaPin()}${whole ? "-source" : ""}`);
+  if (part === "headers" && existsSync(join(packed, "include", "llama.h"))) return packed;
+  const { suffix, paths } = PARTS[part];
+  const target = join(nativeRoot, ".llama", `${readLlamaPin()}${suffix}`);
   if (existsSync(join(target, "include", "llama.h"))) return target;
   const root = findNodeLlamaCpp();
   const temporary = `${target}.${process.pid}.tmp`;
@@ -73,15 +84,12 @@ export function unpackLlamaSource({ whole }) {
   const git = (...args) => execFileSync("git", args, { stdio: ["ignore", "ignore", "pipe"] });
   try {
     git("clone", "--quiet", "--no-checkout", join(root, "llama", "gitRelease.bundle"), temporary);
-    const paths = whole
-      ? ["."]
-      : ["LICENSE", "CMakeLists.txt", "include", "src", "ggml/CMakeLists.txt", "ggml/include", "ggml/src/*.h"];
     git("-C", temporary, "checkout", "--quiet", "HEAD", "--", ...paths);
   } catch (error) {
     rmSync(temporary, { recursive: true, force: true });
     throw new BuildError(`could not unpack the llama.cpp source with git: ${error.message}\nIs git installed?`);
   }
-  if (!whole) rmSync(join(temporary, ".git"), { recursive: true, force: true });
+  if (part !== "all") rmSync(join(temporary, ".git"), { recursive: true, force: true });
   rmSync(target, { recursive: true, force: true });
   renameSync(temporary, target);
   return target;

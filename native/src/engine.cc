@@ -52,6 +52,11 @@ Model & Engine::model() const {
     return *model_;
 }
 
+std::shared_ptr<Model> Engine::share_model() const {
+    check_alive();
+    return model_;
+}
+
 Scheduler & Engine::scheduler() const {
     check_alive();
     return *scheduler_;

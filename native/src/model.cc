@@ -61,6 +61,8 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
             .remedy("check that the file is a complete model of an architecture that llama.cpp " CRIA_LLAMA_RELEASE
                     " knows");
     }
+    model->vectors_ = std::make_unique<VectorTable>(
+        llama_vocab_n_tokens(model->vocab()), size_t(llama_model_n_embd_inp(model->model_)));
     if (options.trainable != Trainable::none) {
         model->architecture_ = std::make_unique<Architecture>(describe_architecture(model->model_, options.path));
         if (options.trainable == Trainable::full) model->check_full_training();
@@ -140,6 +142,7 @@ std::string Model::detokenize(const std::vector<int32_t> & tokens, bool special)
     std::string text;
     const int n_vocab = llama_vocab_n_tokens(vocab());
     for (const int32_t token : tokens) {
+        if (vectors_->knows(token)) continue;
         if (token < 0 || token >= n_vocab) {
             throw Error("bad-token", "is not a token of this vocabulary")
                 .subject("detokenize")

@@ -20,12 +20,6 @@ namespace {
 thread_local std::string log_errors;
 thread_local bool continues_error = false;
 
-void capture_log(ggml_log_level level, const char * text, void *) {
-    const bool is_error = level == GGML_LOG_LEVEL_ERROR || (level == GGML_LOG_LEVEL_CONT && continues_error);
-    continues_error = is_error;
-    if (is_error && log_errors.size() < 4096) log_errors += text;
-}
-
 bool matches_release(const char * loaded, const char * compiled) {
     // A library may carry a suffix ("0.5.0-dev"); the numbers decide.
     const size_t n = std::strlen(compiled);
@@ -71,6 +65,12 @@ void load_backends(const std::string & folder) {
 }
 
 }  // namespace
+
+void capture_log(ggml_log_level level, const char * text, void *) {
+    const bool is_error = level == GGML_LOG_LEVEL_ERROR || (level == GGML_LOG_LEVEL_CONT && continues_error);
+    continues_error = is_error;
+    if (is_error && log_errors.size() < 4096) log_errors += text;
+}
 
 RuntimeInfo start_runtime() {
     RuntimeInfo info;

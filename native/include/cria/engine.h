@@ -26,6 +26,7 @@ class Engine {
 
     // Throw Error("disposed") after close(); trainer() Error("not-trainable") for a model that only generates.
     Model & model() const;
+    std::shared_ptr<Model> share_model() const;
     Scheduler & scheduler() const;
     Trainer & trainer() const;
     // The options, with their defaults filled in.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cria/fair_mutex.h"
+#include "cria/vector_table.h"
 
 struct llama_model;
 struct llama_vocab;
@@ -92,8 +93,12 @@ class Model {
     // take long, so nobody may wait for it while holding a lock that the event loop needs.
     FairMutex & compute_mutex() CRIA_RETURN_CAPABILITY(compute_mutex_) { return compute_mutex_; }
 
+    // Vectors of images that sequences and micro-batches may hold.
+    VectorTable & vectors() const { return *vectors_; }
+
     std::vector<int32_t> tokenize(const std::string & text, bool parse_special) const;
     std::vector<SpecialToken> special_tokens() const;
+    // Vectors have no text.
     std::string detokenize(const std::vector<int32_t> & tokens, bool special) const;
     // Bytes of one token as they appear in text; special tokens give "" unless `special`.
     std::string piece(int32_t token, bool special) const;
@@ -110,6 +115,7 @@ class Model {
     ggml_backend_device * device_ = nullptr;
     std::unique_ptr<Architecture> architecture_;
     std::unique_ptr<GgufHeader> header_;
+    std::unique_ptr<VectorTable> vectors_;
     FairMutex compute_mutex_;
 };
 

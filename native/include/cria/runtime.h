@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "ggml.h"
+
 namespace cria {
 
 struct RuntimeInfo {
@@ -22,7 +24,10 @@ struct RuntimeInfo {
 // Throws Error("release-mismatch" | "bad-cpu-kernel" | "no-backend").
 RuntimeInfo start_runtime();
 
-// The last error lines that llama.cpp logged on this thread since clear_log_errors(), joined.
+// Where llama.cpp and libcria-vision.so log: error lines are kept for take_log_errors(). Any thread.
+void capture_log(ggml_log_level level, const char * text, void *);
+
+// The last error lines that were logged on this thread since this was called last, joined.
 std::string take_log_errors();
 
 // A CPU-backend function that is not linkable, looked up by name; nullptr when this build lacks it.

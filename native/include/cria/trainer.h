@@ -23,6 +23,9 @@ struct MicroBatch {
     std::vector<int32_t> tokens, positions, ends;
     // For each scored token: where the hidden state that predicts it lies, and its id.
     std::vector<int32_t> sources, targets;
+    // Tokens from the vocabulary's end on are vectors of images, in this batch's own numbering: their ids in the
+    // model's VectorTable. Values must be held during forward().
+    std::vector<int32_t> vectors;
     float temperature = 1.0f;
     bool adapter = true;
 };

@@ -39,7 +39,7 @@ export async function buildEmulation() {
   };
   await Promise.all([
     compile(check, [
-      `-I${join(unpackLlamaSource({ whole: false }), "ggml", "include")}`,
+      `-I${join(unpackLlamaSource("headers"), "ggml", "include")}`,
       ...["-x", "c++", ...kernelSources, join(kernels, "tests", "check_kernels.cu"), join(kernels, "reference.cc")],
       ...["-x", "none", `-L${bins}`, "-lggml-base", `-Wl,-rpath,${bins}`, "-Wl,--allow-shlib-undefined"],
     ]),

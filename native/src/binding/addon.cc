@@ -7,6 +7,7 @@
 #include "binding/convert.h"
 #include "binding/environment.h"
 #include "binding/native_model.h"
+#include "binding/native_projector.h"
 #include "cria/cuda.h"
 #include "cria/file_lock.h"
 #include "cria/gguf_file.h"
@@ -143,6 +144,30 @@ Napi::Value load_cuda(const Napi::CallbackInfo & info) {
             list.Set(list.Length(), entry);
         }
         return list;
+    });
+}
+
+// loadVision(library): the release of llama.cpp that it was compiled for
+Napi::Value load_vision(const Napi::CallbackInfo & info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        return Napi::String::New(info.Env(), load_vision_library(to_text(info[0], "library")));
+    });
+}
+
+// tryProjector(model, options) -> promise
+Napi::Value try_projector_file(const Napi::CallbackInfo & info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        const std::string model = to_text(info[0], "model");
+        const ProjectorOptions options = read_projector_options(info[1]);
+        Environment & environment = Environment::of(info.Env());
+        const PendingPromise pending(info.Env(), environment, info.This().As<Napi::Object>());
+        environment.spawn([pending, model, options] {
+            pending.settle(options.path, [&] {
+                try_projector(model, options);
+                return nothing();
+            });
+        });
+        return pending.promise();
     });
 }
 
@@ -335,8 +360,11 @@ Napi::Value quantize_gguf(const Napi::CallbackInfo & info) {
 Napi::Object init(Napi::Env env, Napi::Object exports) {
     Environment & environment = Environment::install(env);
     environment.model_class = Napi::Persistent(NativeModel::define(env));
+    environment.projector_class = Napi::Persistent(NativeProjector::define(env));
     exports.Set("runtimeInfo", Napi::Function::New(env, runtime_info));
     exports.Set("loadCuda", Napi::Function::New(env, load_cuda));
+    exports.Set("loadVision", Napi::Function::New(env, load_vision));
+    exports.Set("tryProjector", Napi::Function::New(env, try_projector_file));
     exports.Set("loadModel", Napi::Function::New(env, load_model));
     exports.Set("chooseFlashAttention", Napi::Function::New(env, flash_attention_rule));
     exports.Set("quantizeTypes", Napi::Function::New(env, quantize_types));

@@ -132,9 +132,25 @@ std::vector<float> to_floats(const Napi::Value & value, const char * name) {
     return {array.Data(), array.Data() + array.ElementLength()};
 }
 
+std::vector<uint8_t> to_bytes(const Napi::Value & value, const char * name) {
+    const auto array = as_typed<Napi::Uint8Array>(value, napi_uint8_array, name, "a Uint8Array");
+    return {array.Data(), array.Data() + array.ElementLength()};
+}
+
 std::string to_text(const Napi::Value & value, const char * name) {
     if (!value.IsString()) throw Error("bad-option", "must be a string").subject(name).received(describe(value));
     return value.As<Napi::String>().Utf8Value();
+}
+
+int32_t to_int32(const Napi::Value & value, const char * name) {
+    const double x = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : NAN;
+    if (!(x >= 0 && x <= 2147483647.0) || x != std::floor(x)) {
+        throw Error("bad-option", "has a wrong value")
+            .subject(name)
+            .expected("a whole number from 0 to 2147483647")
+            .received(describe(value));
+    }
+    return int32_t(x);
 }
 
 int64_t to_id(const Napi::Value & value, const char * name) {

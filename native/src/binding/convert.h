@@ -37,7 +37,9 @@ class OptionReader {
 std::string describe(const Napi::Value & value);
 std::vector<int32_t> to_int32s(const Napi::Value & value, const char * name);
 std::vector<float> to_floats(const Napi::Value & value, const char * name);
+std::vector<uint8_t> to_bytes(const Napi::Value & value, const char * name);
 std::string to_text(const Napi::Value & value, const char * name);
+int32_t to_int32(const Napi::Value & value, const char * name);  // at least 0
 int64_t to_id(const Napi::Value & value, const char * name);
 Napi::Int32Array from_int32s(Napi::Env env, const std::vector<int32_t> & values);
 Napi::Uint8Array from_bytes(Napi::Env env, const std::vector<uint8_t> & values);

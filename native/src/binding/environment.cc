@@ -70,6 +70,8 @@ void Environment::shut_down() {
     *closing = true;
     for (auto & spawned : spawned_) spawned.thread.join();
     spawned_.clear();
+    for (const auto & projector : projectors) projector->close();
+    projectors.clear();
     for (const auto & engine : engines) engine->close();
     engines.clear();
 }

@@ -1,4 +1,4 @@
-// What one JS environment (main thread or worker) owns in the addon: its settler and its engines.
+// What one JS environment (main thread or worker) owns in the addon: its settler, its engines and projectors.
 #pragma once
 
 #include <atomic>
@@ -13,13 +13,15 @@
 
 #include "binding/settler.h"
 #include "cria/engine.h"
+#include "cria/projector.h"
 
 namespace cria {
 
 struct Environment {
     std::shared_ptr<Settler> settler;
     std::unordered_set<std::shared_ptr<Engine>> engines;
-    Napi::FunctionReference model_class;
+    std::unordered_set<std::shared_ptr<Projector>> projectors;
+    Napi::FunctionReference model_class, projector_class;
     // Tells long work (loading a model) that the environment is going away.
     std::shared_ptr<std::atomic<bool>> closing = std::make_shared<std::atomic<bool>>(false);
 
@@ -31,7 +33,7 @@ struct Environment {
     // natural end) are shut down by it, before any handler: llama.cpp makes some statics, which its threads read, only
     // while it loads.
     static void handle_process_exit();
-    // Ends all threads and frees all engines. Idempotent; on the environment's own thread.
+    // Ends all threads and frees all engines and projectors. Idempotent; on the environment's own thread.
     void shut_down();
 
     // Installs the instance data and a hook that ends all threads before the environment goes.

@@ -1,6 +1,7 @@
 #include "binding/native_model.h"
 
 #include "binding/convert.h"
+#include "binding/native_projector.h"
 #include "cria/runtime.h"
 
 namespace cria {
@@ -60,6 +61,7 @@ MicroBatch read_micro_batch(const Napi::Value & value) {
     batch.ends = options.int32s("ends");
     batch.sources = options.int32s("sources");
     batch.targets = options.int32s("targets");
+    batch.vectors = options.int32s("vectors");
     batch.temperature = float(options.number("temperature", 1, 1e-6, 1e6));
     batch.adapter = options.boolean("adapter", true);
     return batch;
@@ -71,10 +73,14 @@ Napi::Function NativeModel::define(Napi::Env env) {
     return DefineClass(env, "NativeModel",
         {
             InstanceMethod<&NativeModel::info>("info"),
+            InstanceMethod<&NativeModel::open_projector>("openProjector"),
             InstanceMethod<&NativeModel::tokenize>("tokenize"),
             InstanceMethod<&NativeModel::tokenize_aside>("tokenizeAside"),
             InstanceMethod<&NativeModel::detokenize>("detokenize"),
             InstanceMethod<&NativeModel::special_tokens>("specialTokens"),
+            InstanceMethod<&NativeModel::define_vectors>("defineVectors"),
+            InstanceMethod<&NativeModel::hold_vectors>("holdVectors"),
+            InstanceMethod<&NativeModel::drop_vectors>("dropVectors"),
             InstanceMethod<&NativeModel::create_sequence>("createSequence"),
             InstanceMethod<&NativeModel::fork_sequence>("forkSequence"),
             InstanceMethod<&NativeModel::dispose_sequence>("disposeSequence"),
@@ -182,6 +188,24 @@ Napi::Value NativeModel::info(Info info) {
     });
 }
 
+// openProjector(options) -> promise; on a thread of its own, as loading a model.
+Napi::Value NativeModel::open_projector(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        const ProjectorOptions options = read_projector_options(info[0]);
+        const std::shared_ptr<Model> model = engine_->share_model();
+        Environment & environment = Environment::of(info.Env());
+        const PendingPromise pending(info.Env(), environment, Value());
+        environment.spawn([options, model, pending] {
+            pending.settle(options.path, [&] {
+                auto projector =
+                    std::make_shared<Projector>(std::shared_ptr<llama_model>(model, model->llama()), options);
+                return [projector](Napi::Env env) -> Napi::Value { return NativeProjector::wrap(env, projector); };
+            });
+        });
+        return pending.promise();
+    });
+}
+
 Napi::Value NativeModel::tokenize(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         return from_int32s(info.Env(), engine_->model().tokenize(to_text(info[0], "text"), info[1].ToBoolean()));
@@ -220,6 +244,28 @@ Napi::Value NativeModel::special_tokens(Info info) {
             array.Set(uint32_t(i), token);
         }
         return array;
+    });
+}
+
+Napi::Value NativeModel::define_vectors(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        engine_->model().vectors().define(to_int32(info[0], "first"), to_int32(info[1], "count"),
+            to_int32(info[2], "columns"), to_int32(info[3], "rows"));
+        return info.Env().Undefined();
+    });
+}
+
+Napi::Value NativeModel::hold_vectors(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        engine_->model().vectors().hold(to_int32(info[0], "first"), to_floats(info[1], "values"));
+        return info.Env().Undefined();
+    });
+}
+
+Napi::Value NativeModel::drop_vectors(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        if (!engine_->closed()) engine_->model().vectors().drop(to_int32(info[0], "first"));
+        return info.Env().Undefined();
     });
 }
 

@@ -18,10 +18,14 @@ class NativeModel : public Napi::ObjectWrap<NativeModel> {
    private:
     using Info = const Napi::CallbackInfo &;
     Napi::Value info(Info);
+    Napi::Value open_projector(Info);
     Napi::Value tokenize(Info);
     Napi::Value tokenize_aside(Info);
     Napi::Value detokenize(Info);
     Napi::Value special_tokens(Info);
+    Napi::Value define_vectors(Info);
+    Napi::Value hold_vectors(Info);
+    Napi::Value drop_vectors(Info);
     Napi::Value create_sequence(Info);
     Napi::Value fork_sequence(Info);
     Napi::Value dispose_sequence(Info);

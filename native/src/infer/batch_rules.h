@@ -7,6 +7,7 @@
 #include "cria/model.h"
 #include "cria/scheduler.h"
 #include "infer/kv_slots.h"
+#include "infer/prefill_cuts.h"
 
 namespace cria {
 
@@ -14,6 +15,7 @@ struct BatchRules {
     PrefixSharing sharing = PrefixSharing::family;
     int min_rows = 2;  // of a batch, so that each row is computed by the same kernel
     int row_step = 1;  // rows come in multiples of this, for the same reason
+    PrefillCuts cuts{};
     bool groups_prefill = true;  // equal chunks in one batch: only where that cannot change the kernel
 
     int round_up(int rows) const { return (rows + row_step - 1) / row_step * row_step; }

@@ -7,26 +7,31 @@
 
 namespace cria {
 
-KvSlots::KvSlots(llama_context * context, int count, PrefixSharing sharing, int chunk)
-    : context_(context), sharing_(sharing), chunk_(size_t(chunk)), slots_(size_t(count)), rows_(context),
-      resident_(count), promised_(count) {}
-
-PrefixMatch KvSlots::allow(PrefixMatch match, size_t total) const {
-    if (sharing_ == PrefixSharing::family) return {};
-    if (sharing_ == PrefixSharing::chunks) {
-        // The last token is evaluated in the chunk that a fresh evaluation would have put it into.
-        match.length = std::min(match.length, total - 1) / chunk_ * chunk_;
-    }
-    if (match.length == 0) match.holders.clear();
-    return match;
-}
+KvSlots::KvSlots(llama_context * context, int count, PrefixSharing sharing, const PrefillCuts & cuts)
+    : context_(context), sharing_(sharing), cuts_(cuts), slots_(size_t(count)), rows_(context), resident_(count),
+      promised_(count) {}
 
 PrefixMatch KvSlots::find_prefix(const std::vector<int32_t> & tokens) const {
-    return allow(resident_.find(tokens.data(), tokens.size()), tokens.size());
+    if (sharing_ == PrefixSharing::family) return {};
+    PrefixMatch match = resident_.find(tokens.data(), tokens.size());
+    if (sharing_ != PrefixSharing::chunks) return match;
+    // The last token is evaluated in the chunk that a fresh evaluation would have put it into.
+    const size_t most = std::min(match.length, tokens.size() - 1);
+    PrefixMatch allowed;
+    for (const int holder : match.holders) {
+        const size_t length = cuts_.last_common(tokens, slots_[size_t(holder)].tokens, resident_.length(holder), most);
+        if (length == 0 || length < allowed.length) continue;
+        if (length > allowed.length) allowed = {length, {}};
+        allowed.holders.push_back(holder);
+    }
+    return allowed;
 }
 
-PrefixMatch KvSlots::find_promised(const std::vector<int32_t> & tokens) const {
-    return allow(promised_.find(tokens.data(), tokens.size()), tokens.size());
+size_t KvSlots::find_promised(const std::vector<int32_t> & tokens) const {
+    if (sharing_ == PrefixSharing::family) return 0;
+    const size_t length = promised_.find(tokens.data(), tokens.size()).length;
+    if (sharing_ != PrefixSharing::chunks) return length;
+    return cuts_.last_whole(tokens, std::min(length, tokens.size() - 1));
 }
 
 PrefixMatch KvSlots::find_in_family(const std::vector<int32_t> & tokens, size_t most, SequenceId family) const {
@@ -59,16 +64,22 @@ void KvSlots::promise(int slot, const std::vector<int32_t> & tokens) {
     const size_t held = slots_[size_t(slot)].tokens.size();
     size_t count = tokens.size();
     if (sharing_ == PrefixSharing::chunks)
-        count = resident_.length(slot) == held && held % chunk_ == 0 ? count / chunk_ * chunk_ : 0;
+        count = resident_.length(slot) == held && cuts_.last_whole(tokens, held) == held
+                    ? cuts_.last_whole(tokens, count)
+                    : 0;
     if (sharing_ != PrefixSharing::family) promised_.append(slot, tokens.data(), count);
 }
 
-void KvSlots::append(int slot, const int32_t * tokens, size_t count) {
+void KvSlots::append(int slot, const int32_t * tokens, size_t count, bool whole) {
     auto & held = slots_[size_t(slot)].tokens;
-    const bool is_chunk = count == chunk_ && held.size() % chunk_ == 0 && held.size() == resident_.length(slot);
-    if (sharing_ == PrefixSharing::tokens || (sharing_ == PrefixSharing::chunks && is_chunk))
-        resident_.append(slot, tokens, count);
+    const size_t before = held.size();
     held.insert(held.end(), tokens, tokens + count);
+    // One that begins where a fresh evaluation would cut.
+    const auto is_chunk = [&] {
+        return whole && before == resident_.length(slot) && cuts_.last_whole(held, before) == before;
+    };
+    if (sharing_ == PrefixSharing::tokens || (sharing_ == PrefixSharing::chunks && is_chunk()))
+        resident_.append(slot, tokens, count);
 }
 
 void KvSlots::trim(int slot, size_t length) {

@@ -10,6 +10,7 @@
 
 #include "cria/scheduler.h"
 #include "infer/kv_rows.h"
+#include "infer/prefill_cuts.h"
 #include "infer/prefix_tree.h"
 
 struct llama_context;
@@ -47,14 +48,14 @@ struct SavedKv {
 
 class KvSlots {
    public:
-    KvSlots(llama_context * context, int count, PrefixSharing sharing, int chunk);
+    KvSlots(llama_context * context, int count, PrefixSharing sharing, const PrefillCuts & cuts);
     int count() const { return int(slots_.size()); }
     KvSlot & operator[](int slot) { return slots_[size_t(slot)]; }
 
     // The longest prefix of `tokens` that slots hold and a prompt may take.
     PrefixMatch find_prefix(const std::vector<int32_t> & tokens) const;
-    // The same among what running requests have promised to evaluate.
-    PrefixMatch find_promised(const std::vector<int32_t> & tokens) const;
+    // How long it is among what running requests have promised to evaluate.
+    size_t find_promised(const std::vector<int32_t> & tokens) const;
     // The slots of a family that share the longest prefix with the first `most` of `tokens`.
     PrefixMatch find_in_family(const std::vector<int32_t> & tokens, size_t most, SequenceId family) const;
     // A free slot: the lowest empty one (active slots then lie together), else the one unused longest; -1 when none.
@@ -63,8 +64,8 @@ class KvSlots {
     // The slot's request is about to evaluate the rest of these tokens; `unpromise` when it did, or will not.
     void promise(int slot, const std::vector<int32_t> & tokens);
     void unpromise(int slot) { promised_.truncate(slot, 0); }
-    // Tokens that were evaluated in one piece.
-    void append(int slot, const int32_t * tokens, size_t count);
+    // Tokens that were evaluated in one piece; `whole`: as one chunk, whatever comes behind them.
+    void append(int slot, const int32_t * tokens, size_t count, bool whole);
     // Keeps the first `length` tokens.
     void trim(int slot, size_t length);
     // Shorter prefixes are evaluated again rather than copied.
@@ -82,12 +83,10 @@ class KvSlots {
    private:
     // llama.cpp's record of which cells of `from` are used, for `to`.
     std::unique_ptr<llama_memory_context_i> copy_cells(int from, int to);
-    // Reduces a match to what a prompt of `total` tokens may take of it.
-    PrefixMatch allow(PrefixMatch match, size_t total) const;
 
     llama_context * context_;
     PrefixSharing sharing_;
-    size_t chunk_;
+    PrefillCuts cuts_;
     std::vector<KvSlot> slots_;
     KvRows rows_;
     PrefixTree

@@ -16,10 +16,10 @@ constexpr size_t kMaxLostTail = 7;
 
 }  // namespace
 
-SequenceStore::SequenceStore(llama_context * context, int slots, PrefixSharing sharing, int prefill_chunk,
+SequenceStore::SequenceStore(llama_context * context, int slots, PrefixSharing sharing, const PrefillCuts & cuts,
     size_t swap_bytes, SchedulerStats & totals)
     : context_(context), sharing_(sharing), swap_bytes_(swap_bytes), totals_(totals),
-      slots_(context, slots, sharing, prefill_chunk) {}
+      slots_(context, slots, sharing, cuts) {}
 
 std::shared_ptr<Sequence> SequenceStore::create() {
     auto sequence = std::make_shared<Sequence>();
@@ -86,7 +86,7 @@ void SequenceStore::swap_slots(int a, int b) {
 }
 
 bool SequenceStore::awaits_prefix(const Sequence & sequence) const {
-    const size_t promised = slots_.find_promised(sequence.tokens).length;
+    const size_t promised = slots_.find_promised(sequence.tokens);
     return promised >= kMinAwaitedPrefix && promised > slots_.find_prefix(sequence.tokens).length &&
            promised > sequence.saved.tokens;
 }

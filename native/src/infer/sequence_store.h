@@ -14,8 +14,8 @@ namespace cria {
 class SequenceStore {
    public:
     // Evicted KV is saved up to `swap_bytes`, beyond that evaluated again. Counts what it does in `totals`.
-    SequenceStore(llama_context * context, int slots, PrefixSharing sharing, int prefill_chunk, size_t swap_bytes,
-        SchedulerStats & totals);
+    SequenceStore(llama_context * context, int slots, PrefixSharing sharing, const PrefillCuts & cuts,
+        size_t swap_bytes, SchedulerStats & totals);
 
     KvSlots & slots() { return slots_; }
     KvSlot & slot_of(const Sequence & sequence) { return slots_[sequence.slot]; }

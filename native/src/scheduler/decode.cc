@@ -11,6 +11,7 @@ void Scheduler::Impl::decode() {
     std::vector<bool> active(size_t(slots.count()));
     for (const auto & sequence : requests.running()) {
         if (sequence->tokens.size() - store.slot_of(*sequence).tokens.size() != 1) continue;
+        if (model->vectors().is_vector(sequence->tokens.back())) continue;  // prefill() evaluates it
         decoding.push_back(sequence);
         active[size_t(sequence->slot)] = true;
     }
@@ -24,8 +25,7 @@ void Scheduler::Impl::decode() {
     }
     std::sort(decoding.begin(), decoding.end(), [](const auto & a, const auto & b) { return a->slot < b->slot; });
     const std::vector<int> padding = plan_padding(active, rules.min_rows, rules.row_step);
-    DecodeBatch & batch = evaluator.batch();
-    batch.clear();
+    DecodeBatch & batch = evaluator.start_batch();
     std::vector<Output> outputs;
     size_t p = 0;
     const auto pad_until = [&](int slot) {
@@ -48,7 +48,7 @@ void Scheduler::Impl::decode() {
             requests.fail_evaluation(sequence, std::to_string(outputs.size()) + " sequences");
             continue;
         }
-        slots.append(sequence->slot, &sequence->tokens.back(), 1);
+        slots.append(sequence->slot, &sequence->tokens.back(), 1, false);
         // The token before sampling began belongs to the prompt; later ones were sampled.
         if (sequence->request->result.token_ids.empty()) {
             if (drawn.prompt_end) store.slot_of(*sequence).prompt_end = {sequence->tokens.size(), drawn.prompt_end};

@@ -79,7 +79,15 @@ Evaluator::Evaluator(
     }
     pool_ = std::make_unique<ThreadPool>(model.threads());
     pool_->attach(context());
-    batch_ = std::make_unique<DecodeBatch>(n_batch);
+    token_batch_ = std::make_unique<DecodeBatch>(n_batch, 0);
+}
+
+DecodeBatch & Evaluator::start_batch(bool vectors) {
+    if (vectors && !vector_batch_)
+        vector_batch_ = std::make_unique<DecodeBatch>(int(llama_n_batch(context())), model_.vectors().width());
+    batch_ = vectors ? vector_batch_.get() : token_batch_.get();
+    batch_->clear();
+    return *batch_;
 }
 
 void Evaluator::FreeContext::operator()(llama_context * context) const { llama_free(context); }

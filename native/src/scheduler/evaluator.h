@@ -45,8 +45,8 @@ class Evaluator {
     Evaluator & operator=(const Evaluator &) = delete;
 
     llama_context * context() const { return context_.get(); }
-    // What the next evaluation evaluates.
-    DecodeBatch & batch() { return *batch_; }
+    // An empty batch, of tokens or of vectors, which the next evaluation evaluates.
+    DecodeBatch & start_batch(bool vectors = false);
     // Evaluates the batch and draws what follows each output row. Reads nothing of the sequences that other threads
     // write. False: llama.cpp could not evaluate it. `seconds` is what llama.cpp took.
     bool run(std::vector<Output> & outputs, double & seconds);
@@ -69,7 +69,8 @@ class Evaluator {
     std::unique_ptr<TokenPieces> pieces_;  // made for the first grammar
     std::unique_ptr<OwnProducts> products_;
     std::unique_ptr<ThreadPool> pool_;
-    std::unique_ptr<DecodeBatch> batch_;
+    std::unique_ptr<DecodeBatch> token_batch_, vector_batch_;  // the latter is made for the first image
+    DecodeBatch * batch_ = nullptr;  // one of the two
     std::unique_ptr<llama_context, FreeContext> context_;  // last: the first to go, for it uses the others
 };
 

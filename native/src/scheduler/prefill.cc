@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include "scheduler/scheduler_impl.h"
 
@@ -12,6 +13,7 @@ constexpr int kPrefillPerStep = 4096;
 struct Chunk {
     std::shared_ptr<Sequence> sequence;
     int length;
+    bool vectors;
 };
 
 }  // namespace
@@ -20,25 +22,28 @@ void Scheduler::Impl::prefill() {
     std::vector<Chunk> chunks;
     int budget = kPrefillPerStep;
     for (const auto & sequence : requests.running()) {
-        const int pending = int(sequence->tokens.size() - store.slot_of(*sequence).tokens.size());
-        const bool needs = pending > 1 || (pending == 1 && sequence->request->params.max_tokens == 0);
-        if (!needs || budget <= 0) continue;
-        const int length = std::min(pending, options.prefill_chunk);
+        const size_t at = store.slot_of(*sequence).tokens.size(), pending = sequence->tokens.size() - at;
+        if (pending == 0 || budget <= 0) continue;
+        const bool vectors = model->vectors().is_vector(sequence->tokens[at]);
+        const bool needs = pending > 1 || vectors || sequence->request->params.max_tokens == 0;
+        if (!needs) continue;
+        const int length = int(rules.cuts.end_after(sequence->tokens, at) - at);
         budget -= length;
-        chunks.push_back({sequence, length});
+        chunks.push_back({sequence, length, vectors});
     }
     std::sort(chunks.begin(), chunks.end(), [](const Chunk & a, const Chunk & b) {
-        return a.length != b.length ? a.length < b.length : a.sequence->slot < b.sequence->slot;
+        return std::make_tuple(a.vectors, a.length, a.sequence->slot) <
+               std::make_tuple(b.vectors, b.length, b.sequence->slot);
     });
-    DecodeBatch & batch = evaluator.batch();
     for (size_t begin = 0; begin < chunks.size() && !stopping;) {
-        batch.clear();
+        const bool vectors = chunks[begin].vectors;
+        DecodeBatch & batch = evaluator.start_batch(vectors);
         std::vector<Output> outputs;  // sequence, index of its last token
         // Padding rows after a short chunk make it use the kernels of long ones; no earlier row sees them.
         const int length = chunks[begin].length, rows = rules.padded(length);
         size_t end = begin;
-        for (; end < chunks.size() && chunks[end].length == length && batch.room() >= rows &&
-               (end == begin || rules.groups_prefill);
+        for (; end < chunks.size() && chunks[end].length == length && chunks[end].vectors == vectors &&
+               batch.room() >= rows && (end == begin || rules.groups_prefill);
             end++) {
             const auto & sequence = chunks[end].sequence;
             const size_t at = store.slot_of(*sequence).tokens.size();
@@ -46,9 +51,15 @@ void Scheduler::Impl::prefill() {
             const int first = batch.size();
             // As many output rows, for the same reason: the LM head and the last feed-forward see output rows only.
             for (int i = 0; i < rows; i++) {
-                batch.add(i < length ? sequence->tokens[at + size_t(i)] : 0, int(at) + i, sequence->slot,
-                    last && i >= std::max(0, length - rules.min_rows) && i < std::max(length, rules.min_rows));
+                const bool wants_logits =
+                    last && i >= std::max(0, length - rules.min_rows) && i < std::max(length, rules.min_rows);
+                const int position = int(at) + i;
+                if (vectors) batch.add_vector(position, sequence->slot, wants_logits);
+                else
+                    batch.add(
+                        i < length ? sequence->tokens[at + size_t(i)] : 0, position, sequence->slot, wants_logits);
             }
+            if (vectors) model->vectors().read(sequence->tokens.data() + at, size_t(length), batch.vector(first));
             outputs.push_back({sequence, last ? first + length - 1 : -1});
         }
         const bool ok = evaluate(outputs);
@@ -59,7 +70,9 @@ void Scheduler::Impl::prefill() {
                 continue;
             }
             KvSlot & slot = store.slot_of(*sequence);
-            store.slots().append(sequence->slot, sequence->tokens.data() + slot.tokens.size(), size_t(length));
+            const size_t at = slot.tokens.size();
+            const bool whole = rules.cuts.is_whole(sequence->tokens, at, at + size_t(length));
+            store.slots().append(sequence->slot, sequence->tokens.data() + at, size_t(length), whole);
             if (rows > length) store.slots().trim(sequence->slot, slot.tokens.size());
             if (drawn.prompt_end) slot.prompt_end = {slot.tokens.size(), drawn.prompt_end};
             sequence->request->result.stats.prefill_tokens += length;

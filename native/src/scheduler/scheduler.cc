@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cria/error.h"
-#include "llama.h"
 #include "scheduler/scheduler_impl.h"
 
 namespace cria {
@@ -116,15 +115,9 @@ void Scheduler::Impl::check_request(
     const Sequence & sequence, const std::vector<int32_t> & delta, const GenerateParams & params) const {
     if (sequence.request)
         throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call first");
-    const int n_vocab = llama_vocab_n_tokens(model->vocab());
-    for (const int32_t token : delta) {
-        if (token < 0 || token >= n_vocab) {
-            throw Error("bad-token", "is not a token of this vocabulary")
-                .subject("deltaTokenIds")
-                .expected("0 to " + std::to_string(n_vocab - 1))
-                .received(std::to_string(token));
-        }
-    }
+    model->vectors().check_held(delta, "deltaTokenIds");
+    // After a flush or an eviction all of the sequence is evaluated again.
+    model->vectors().check_held(sequence.tokens, "sequence");
     const size_t total = sequence.tokens.size() + delta.size();
     if (total == 0)
         throw Error("empty-request", "has no tokens to continue")

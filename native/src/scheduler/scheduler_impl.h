@@ -70,7 +70,7 @@ struct Scheduler::Impl {
     void gather() CRIA_REQUIRES(mutex);
     void take_step() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
     void admit() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
-    // Sequences with more than one token to evaluate: chunks, equal lengths together.
+    // Sequences with more than one token to evaluate, or with vectors: chunks of one kind, equal lengths together.
     void prefill() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
     // One token for each sequence that has exactly one to evaluate.
     void decode() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);

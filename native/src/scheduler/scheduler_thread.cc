@@ -27,9 +27,8 @@ SchedulerOptions with_checked_sizes(SchedulerOptions options) {
 
 Scheduler::Impl::Impl(std::shared_ptr<Model> m, const SchedulerOptions & o)
     : model(std::move(m)), options(with_checked_sizes(o)), rules(choose_batch_rules(*model, options)),
-      evaluator(*model, options, rules, stopping),
-      store(evaluator.context(), rules.padded(options.max_sequences), rules.sharing, options.prefill_chunk,
-          options.swap_bytes, totals),
+      evaluator(*model, options, rules, stopping), store(evaluator.context(), rules.padded(options.max_sequences),
+                                                       rules.sharing, rules.cuts, options.swap_bytes, totals),
       requests(*model, options.context_size, store, totals, stopping), grammars(*model), thread([this] { run(); }) {}
 
 Scheduler::Impl::~Impl() {

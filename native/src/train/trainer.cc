@@ -48,6 +48,12 @@ void require(bool condition, const char * what) {
 
 }  // namespace
 
+// Tokens of a micro-batch, one behind the other, that are vectors of images.
+struct VectorRun {
+    int64_t start;
+    std::vector<int32_t> ids;
+};
+
 // What one micro-batch keeps between forward and backward.
 struct Session {
     BatchShape shape{};
@@ -66,6 +72,7 @@ struct Session {
     ggml_tensor *picked = nullptr,
                 *d_picked = nullptr;  // hidden states that predict targets [d, R], and their gradient
     ggml_tensor *dy = nullptr, *d_last = nullptr;  // [d, T]; of the last output [d, Q]
+    std::vector<VectorRun> vectors;
     std::vector<int32_t> targets;
     float temperature = 1.0f;
 };
@@ -126,7 +133,9 @@ struct Trainer::Impl {
         require(b.tokens.size() == n && b.positions.size() == n && b.ends.size() == n, "has arrays of unequal length");
         require(b.sources.size() == b.targets.size() && !b.sources.empty(), "has no scored tokens");
         require(std::isfinite(b.temperature) && b.temperature > 0, "needs a positive temperature");
-        for (const int32_t t : b.tokens) require(t >= 0 && t < arch.n_vocab, "has a token outside the vocabulary");
+        const int64_t n_ids = arch.n_vocab + int64_t(b.vectors.size());
+        for (const int32_t t : b.tokens) require(t >= 0 && t < n_ids, "has a token outside the vocabulary");
+        for (const int32_t id : b.vectors) require(model->vectors().is_vector(id), "has a token for a vector");
         for (const int32_t t : b.targets) require(t >= 0 && t < arch.n_vocab, "has a target outside the vocabulary");
         check_trees(b);
         for (const int32_t s : b.sources)
@@ -190,7 +199,8 @@ struct Trainer::Impl {
         s.dy = s.pool->add(GGML_TYPE_F32, {d, T});
         s.d_last = trims ? s.pool->add(GGML_TYPE_F32, {d, Q}) : s.dy;
         s.pool->allocate(compute, "the layers' inputs");
-        ggml_backend_tensor_set(s.tokens, b.tokens.data(), 0, size_t(T) * 4);
+        const std::vector<int32_t> tokens = take_vectors(b);
+        ggml_backend_tensor_set(s.tokens, tokens.data(), 0, size_t(T) * 4);
         ggml_backend_tensor_set(s.positions, b.positions.data(), 0, size_t(T) * 4);
         ggml_backend_tensor_set(s.sources, sources.data(), 0, size_t(R) * 4);
         if (trims) {
@@ -202,6 +212,20 @@ struct Trainer::Impl {
         }
         if (s.ends) ggml_backend_tensor_set(s.ends, b.ends.data(), 0, size_t(T) * 4);
         if (s.mask) fill_mask(b, branches);
+    }
+
+    // The tokens, with 0 in the place of vectors, which go into the session.
+    std::vector<int32_t> take_vectors(const MicroBatch & b) {
+        std::vector<int32_t> tokens = b.tokens;
+        for (size_t i = 0; i < tokens.size(); i++) {
+            if (tokens[i] < arch.n_vocab) continue;
+            std::vector<VectorRun> & runs = session.vectors;
+            if (runs.empty() || runs.back().start + int64_t(runs.back().ids.size()) != int64_t(i))
+                runs.push_back({int64_t(i), {}});
+            runs.back().ids.push_back(b.vectors[size_t(tokens[i] - arch.n_vocab)]);
+            tokens[i] = 0;
+        }
+        return tokens;
     }
 
     // Whether any row is more than a sequence.
@@ -232,6 +256,13 @@ struct Trainer::Impl {
         Graph g(compute);
         g.write(ggml_get_rows(g.ctx(), arch.token_embd, g.ref(session.tokens)), session.x[0]);
         g.run(scratch.get());
+        const size_t width = model->vectors().width();
+        for (const auto & [start, ids] : session.vectors) {
+            std::vector<float> values(ids.size() * width);
+            model->vectors().read(ids.data(), ids.size(), values.data());
+            ggml_tensor * x = session.x[0];
+            ggml_backend_tensor_set(x, values.data(), size_t(start) * x->nb[1], values.size() * sizeof(float));
+        }
     }
 
     LayerInputs leaf_inputs(Graph & g, int64_t il) const {
@@ -322,6 +353,10 @@ struct Trainer::Impl {
             tape.graph.reset();
         }
         if (ggml_tensor * d_embd = parameters.d_token_embd()) {
+            // Vectors of images are given: the gradient ends there.
+            const size_t column = session.dy->nb[1];
+            for (const auto & [start, ids] : session.vectors)
+                ggml_backend_tensor_memset(session.dy, 0, size_t(start) * column, ids.size() * column);
             Graph g(compute);
             g.accumulate(ggml_get_rows_back(g.ctx(), g.ref(session.dy), g.ref(session.tokens), g.ref(d_embd)), d_embd);
             g.run(scratch.get());

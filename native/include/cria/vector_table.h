@@ -1,0 +1,53 @@
+// Input vectors of images, which stand in sequences as tokens do: their ids count from the vocabulary's end on. An id
+// that was defined stays known; its values are there only while they are held. Ids are never given to other vectors, so
+// a cache's prefixes need not know about images. Threads: any; it has a lock of its own, taken last.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "cria/mutex.h"
+
+namespace cria {
+
+class VectorTable {
+   public:
+    // Ids begin at `first`; a vector has `width` floats.
+    VectorTable(int32_t first, size_t width) : first_(first), end_(first), width_(width) {}
+
+    size_t width() const { return width_; }
+    bool is_vector(int32_t token) const { return token >= first_; }
+
+    // Vectors that are given together, `count` ids from `first` on, which is where the last ones ended. Their grid,
+    // where positions are of two dimensions; else 0. Throws Error("bad-option").
+    void define(int32_t first, int32_t count, int32_t columns, int32_t rows);
+    // The values of what was defined together. Throws Error("bad-option") for other ids or another number of values.
+    void hold(int32_t first, std::vector<float> values);
+    void drop(int32_t first);
+
+    bool knows(int32_t id) const;
+    // Throws Error("bad-token") for the first of the tokens that is neither of the vocabulary nor a defined id, and
+    // Error("vectors-missing") for one whose values are not held.
+    void check_held(const std::vector<int32_t> & tokens, const char * subject) const;
+    // The vectors of `count` ids, which may be of several images, one behind the other. Throws as check_held does.
+    void read(const int32_t * ids, size_t count, float * out) const;
+
+   private:
+    struct Definition {
+        int32_t first, count, columns, rows;
+    };
+    const Definition * find(int32_t id) const CRIA_REQUIRES(mutex_);
+    const float * values_of(int32_t id, const char * subject) const CRIA_REQUIRES(mutex_);
+    const Definition & defined_at(int32_t first) const CRIA_REQUIRES(mutex_);
+
+    const int32_t first_;
+    mutable Mutex mutex_;
+    int32_t end_ CRIA_GUARDED_BY(mutex_);
+    const size_t width_;
+    std::vector<Definition> definitions_ CRIA_GUARDED_BY(mutex_);  // by id
+    std::unordered_map<int32_t, std::vector<float>> held_ CRIA_GUARDED_BY(mutex_);  // by the first id
+};
+
+}  // namespace cria

@@ -1,0 +1,141 @@
+// Builds libcria-vision.so (native/vision, over llama.cpp's mtmd), which opens projectors and pictures, unless stamps say
+// that nothing changed. mtmd takes two minutes of a CPU, so that it is compiled once for a release and kept in
+// native/.cache; our own files take seconds. Its sources come with node-llama-cpp. CXX names another compiler than c++.
+//
+//   node scripts/build-vision.mjs [--arch arm64]
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { basename, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { parseArgs, promisify } from "node:util";
+import { findCrossCompiler } from "./build-tools.mjs";
+import {
+  BuildError,
+  findLibrary,
+  findPrebuiltBins,
+  nativeRoot,
+  readHeaderVersions,
+  readLlamaPin,
+  unpackLlamaSource,
+} from "./llama-paths.mjs";
+
+const run = promisify(execFile);
+const ours = join(nativeRoot, "vision");
+
+export const visionLibrary = "libcria-vision.so";
+
+/** As the addon: nothing that changes a result. Sections that nothing refers to, such as those for sound, are left out. */
+const flags = "-O2 -std=c++17 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -ffp-contract=off".split(
+  " ",
+);
+
+/** Where the library for a processor is kept. */
+export function visionFolder(arch = process.arch) {
+  return join(nativeRoot, ".cache", `vision-${arch}`);
+}
+
+function listIncludes(source) {
+  const folders = ["include", "ggml/include", "ggml/src", "src", "tools/mtmd", "vendor"];
+  return folders.map((folder) => `-isystem${join(source, folder)}`);
+}
+
+/** Compiles one file after the other on each core. */
+async function compileAll(compiler, files, args, out) {
+  const waiting = [...files];
+  const object = (file) => join(out, `${basename(file)}.o`);
+  const work = async () => {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift())
+      await run(compiler, [...flags, ...args, "-c", file, "-o", object(file)]);
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, work));
+  return files.map(object);
+}
+
+/** Makes `file` by `make`, which writes it to a path that it is given, unless it was made from the same inputs. */
+async function makeOnce(file, inputs, make) {
+  const stamp = inputs.reduce((hash, input) => hash.update(input).update("\0"), createHash("sha256")).digest("hex");
+  const stampFile = `${file}.stamp`;
+  if (existsSync(file) && existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return false;
+  rmSync(stampFile, { force: true });
+  const temporary = `${file}.${process.pid}.tmp`;
+  await make(temporary);
+  renameSync(temporary, file);
+  writeFileSync(stampFile, stamp);
+  return true;
+}
+
+/** llama.cpp's part, as an archive. */
+async function buildMtmd({ compiler, version, source, folder }) {
+  const mtmd = join(source, "tools", "mtmd");
+  const list = (dir) => readdirSync(dir).filter((name) => name.endsWith(".cpp"));
+  const files = [
+    ...["clip.cpp", "mtmd.cpp", "mtmd-audio.cpp", "mtmd-image.cpp"].map((name) => join(mtmd, name)),
+    ...list(join(mtmd, "models")).map((name) => join(mtmd, "models", name)),
+  ];
+  const archive = join(folder, "mtmd.a");
+  const args = [...listIncludes(source), "-w", "-DNDEBUG", "-DLLAMA_SHARED", "-DGGML_SHARED", "-DGGML_BACKEND_SHARED"];
+  await makeOnce(archive, [readLlamaPin(), version, ...flags, ...args.slice(-5)], async (temporary) => {
+    const objects = join(folder, "objects");
+    rmSync(objects, { recursive: true, force: true });
+    mkdirSync(objects, { recursive: true });
+    const compiled = await compileAll(compiler, files, args, objects);
+    await run("ar", ["rcs", temporary, ...compiled]);
+    rmSync(objects, { recursive: true, force: true });
+  });
+  return archive;
+}
+
+/** Gives the library's path, and what there is to say, null when it was there already. @throws BuildError. */
+export async function buildVision({ arch = process.arch, bins = findPrebuiltBins(arch) } = {}) {
+  const cross = arch === process.arch ? null : findCrossCompiler(arch);
+  const compiler = cross?.compiler ?? process.env.CXX ?? "c++";
+  const folder = visionFolder(arch);
+  const library = join(folder, visionLibrary);
+  const started = Date.now();
+  try {
+    mkdirSync(folder, { recursive: true });
+    const source = unpackLlamaSource("vision");
+    const { llama } = readHeaderVersions(source);
+    const version = (await run(compiler, ["--version"])).stdout;
+    const archive = await buildMtmd({ compiler, version, source, folder });
+    const names = readdirSync(ours)
+      .filter((name) => /\.(cc|h)$/.test(name))
+      .sort();
+    const args = [...listIncludes(source), "-Wall", "-Wextra", `-DCRIA_LLAMA_RELEASE="${llama}"`];
+    const inputs = [...names.flatMap((name) => [name, readFileSync(join(ours, name))])];
+    // It needs the libraries by the names under which the process has loaded them, and brings no path of its own to others.
+    const link = [
+      ...["-shared", "-s", "-Wl,--gc-sections", "-Wl,--exclude-libs,ALL", "-Wl,--no-undefined"],
+      ...["llama", "ggml", "ggml-base"].map((name) => findLibrary(bins, name)),
+    ];
+    const made = await makeOnce(
+      library,
+      [...inputs, readFileSync(`${archive}.stamp`), ...flags, ...link.map((part) => basename(part))],
+      async (temporary) => {
+        const sources = names.filter((name) => name.endsWith(".cc")).map((name) => join(ours, name));
+        const objects = await compileAll(compiler, sources, args, folder);
+        await run(compiler, [...objects, archive, ...link, "-o", temporary]);
+        for (const object of objects) rmSync(object);
+      },
+    );
+    const seconds = ((Date.now() - started) / 1000).toFixed(1);
+    return { library, said: made ? `${visionLibrary}: built in ${seconds} s` : null };
+  } catch (error) {
+    if (error instanceof BuildError) throw error;
+    throw new BuildError(`${visionLibrary} did not compile\n${error.stderr ?? error.message}`);
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const { arch } = parseArgs({ options: { arch: { type: "string", default: process.arch } } }).values;
+  try {
+    const { said } = await buildVision({ arch });
+    console.log(said ?? `${visionLibrary}: up to date`);
+  } catch (error) {
+    if (!(error instanceof BuildError)) throw error;
+    console.error(error.message);
+    process.exit(1);
+  }
+}

@@ -1,0 +1,106 @@
+// stb_image with the four kinds of files that are taken, under a limit for its allocations: a small file may otherwise
+// ask for gigabytes (a PNG's compressed data unfold to any size).
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "cria_vision.h"
+#include "vision_log.h"
+
+namespace {
+
+thread_local size_t largest_allocation = 0;
+
+void * allocate(size_t size) { return size <= largest_allocation ? std::malloc(size) : nullptr; }
+
+void * reallocate(void * old, size_t size) { return size <= largest_allocation ? std::realloc(old, size) : nullptr; }
+
+}  // namespace
+
+#define STB_IMAGE_IMPLEMENTATION
+#define STB_IMAGE_STATIC
+#define STBI_ONLY_PNG
+#define STBI_ONLY_JPEG
+#define STBI_ONLY_BMP
+#define STBI_ONLY_GIF
+#define STBI_NO_STDIO
+#define STBI_NO_LINEAR
+#define STBI_NO_HDR
+#define STBI_MALLOC(size) allocate(size)
+#define STBI_REALLOC(old, size) reallocate(old, size)
+#define STBI_FREE(memory) std::free(memory)
+#include "stb/stb_image.h"
+
+namespace {
+
+constexpr size_t kSmallAllocation = size_t(16) << 20;  // tables, and the padding of very narrow pictures
+
+int32_t fail(const char * what) {
+    const char * reason = stbi_failure_reason();
+    log_error(std::string(what) + ": " + (reason ? reason : "unknown"));
+    return -1;
+}
+
+// A file in memory that knows whether more was asked of it than it has: stb reads zeros there.
+struct Reader {
+    const uint8_t * at;
+    const uint8_t * end;
+    bool is_short = false;
+
+    static int read(void * self, char * out, int size) {
+        auto & r = *static_cast<Reader *>(self);
+        const ptrdiff_t count = std::min<ptrdiff_t>(size, r.end - r.at);
+        if (count == 0) r.is_short = true;
+        std::memcpy(out, r.at, size_t(count));
+        r.at += count;
+        return int(count);
+    }
+    static void skip(void * self, int size) {
+        auto & r = *static_cast<Reader *>(self);
+        r.at += std::min<ptrdiff_t>(size, r.end - r.at);
+    }
+    static int eof(void * self) {
+        const auto & r = *static_cast<Reader *>(self);
+        return r.at == r.end;
+    }
+};
+
+struct FreePixels {
+    void operator()(uint8_t * pixels) const { std::free(pixels); }
+};
+
+}  // namespace
+
+int32_t cria_picture_size(const uint8_t * file, int64_t length, int32_t * width, int32_t * height) {
+    largest_allocation = kSmallAllocation;
+    int components = 0;
+    if (length > INT32_MAX || !stbi_info_from_memory(file, int(length), width, height, &components))
+        return fail("the picture's header cannot be read");
+    // Of a BMP whose first row is the top one.
+    if (*height < 0 && *height > INT32_MIN) *height = -*height;
+    return 0;
+}
+
+int32_t cria_picture_decode(const uint8_t * file, int64_t length, uint8_t * rgb) {
+    int32_t width = 0, height = 0;
+    if (cria_picture_size(file, length, &width, &height) < 0) return -1;
+    const size_t size = size_t(width) * size_t(height) * 3;
+    // 16-bit RGBA and what it is converted to is the most of the four kinds; compressed parts are gathered in up to
+    // twice their size.
+    largest_allocation = std::max(6 * size, 2 * size_t(length)) + kSmallAllocation;
+    const stbi_io_callbacks callbacks{Reader::read, Reader::skip, Reader::eof};
+    Reader reader{file, file + length};
+    int components = 0, decoded_width = 0, decoded_height = 0;
+    const std::unique_ptr<uint8_t, FreePixels> decoded(
+        stbi_load_from_callbacks(&callbacks, &reader, &decoded_width, &decoded_height, &components, 3));
+    if (!decoded) return fail("the picture cannot be decoded");
+    const char * const problem = reader.is_short ? "the file ends within the picture"
+                                 : decoded_width != width || decoded_height != height
+                                     ? "the picture has another size than its header says"
+                                     : nullptr;
+    if (!problem) std::memcpy(rgb, decoded.get(), size);
+    else log_error(problem);
+    return problem ? -1 : 0;
+}
