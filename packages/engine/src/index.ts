@@ -1,10 +1,12 @@
-export { isAddress, type ResolveModelOptions, resolveModel } from "@cria/hub";
+export { isAddress, type ResolveModelOptions, resolveModel, resolveProjector } from "@cria/hub";
 export { type CudaPart, inspectCuda } from "./cuda.js";
 export { type ExportModelOptions, type ExportModelResult, exportModel } from "./gguf-files/export-model.js";
 export { listQuantizeTypes, type QuantizeOptions, quantizeModel } from "./gguf-files/quantize-model.js";
 export { type GgufEntry, type GgufHeader, type GgufTensorInfo, readGguf } from "./gguf-files/read-gguf.js";
 export type { TensorType } from "./gguf-files/tensor-types.js";
 export { type GgufContent, type LazyGgufTensor, writeGguf } from "./gguf-files/write-gguf.js";
+export { type OpenedProjector, type OpenProjectorOptions, openProjector } from "./images/open-projector.js";
+export { inspectVision, type VisionSupport } from "./images/vision-library.js";
 export { LlamaModel } from "./llama-model.js";
 export { LlamaSequence } from "./llama-sequence.js";
 export { loadModel } from "./load-model.js";

@@ -15,6 +15,7 @@ import type {
   TrainResult,
   TrainSequence,
 } from "@cria/core";
+import type { ImageStore } from "./images/image-store.js";
 import { JobQueue } from "./job-queue.js";
 import { LlamaSequence } from "./llama-sequence.js";
 import { callNative, callNativeSync } from "./native.js";
@@ -30,7 +31,11 @@ export class LlamaModel implements PolicyEngine {
   private readonly jobs = new JobQueue();
   private specialTokens: SpecialToken[] | undefined;
 
-  constructor(private readonly native: NativeModel) {
+  /** @param images where the model takes images. */
+  constructor(
+    private readonly native: NativeModel,
+    readonly images?: ImageStore,
+  ) {
     const { chatTemplate, notice: _, ...info } = native.info();
     this.info = info;
     this.chatTemplate = chatTemplate;
@@ -56,18 +61,18 @@ export class LlamaModel implements PolicyEngine {
   createSequence(): LlamaSequence {
     return new LlamaSequence(
       this.native,
-      callNativeSync(() => this.native.createSequence()),
-      0,
+      this.images,
       this.info.endOfGenerationTokens,
+      callNativeSync(() => this.native.createSequence()),
     );
   }
 
   score(sequences: readonly ScoreSequence[], options: ScoreOptions = {}): Promise<ScoreResult[]> {
-    return this.jobs.run(() => scoreSequences(this.native, this.info, sequences, options));
+    return this.jobs.run(() => scoreSequences(this.native, this.info, this.images, sequences, options));
   }
 
   computeScores(shard: ScoreShard, { signal }: { signal?: AbortSignal } = {}): Promise<ShardScores> {
-    return this.jobs.run(() => computeScores(this.native, shard, signal));
+    return this.jobs.run(() => computeScores(this.native, this.images, shard, signal));
   }
 
   train(
@@ -76,7 +81,7 @@ export class LlamaModel implements PolicyEngine {
     optimizer: OptimizerOptions | null,
     options: TrainOptions = {},
   ): Promise<TrainResult> {
-    return this.jobs.run(() => trainBatch(this.native, this.info, batch, loss, optimizer, options));
+    return this.jobs.run(() => trainBatch(this.native, this.info, this.images, batch, loss, optimizer, options));
   }
 
   /** Gradients that were accumulated here without a step are thrown away. */
@@ -87,7 +92,7 @@ export class LlamaModel implements PolicyEngine {
   ): Promise<ShardGradient> {
     return this.jobs.run(() => {
       signal?.throwIfAborted();
-      return computeShard(this.native, shard, loss);
+      return computeShard(this.native, this.images, shard, loss, signal);
     });
   }
 
@@ -147,7 +152,7 @@ export class LlamaModel implements PolicyEngine {
 
   /** Ends what is in flight as aborted and frees the memory. May be called twice. */
   async dispose(): Promise<void> {
-    await callNative(() => this.native.dispose());
+    await Promise.all([this.images?.dispose(), callNative(() => this.native.dispose())]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

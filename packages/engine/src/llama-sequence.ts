@@ -2,21 +2,28 @@ import {
   EngineError,
   type GenerateOptions,
   type GenerateResult,
+  type PlacedImage,
   type PolicySequence,
   type TokenCandidate,
 } from "@cria/core";
+import type { ImageStore } from "./images/image-store.js";
 import { callNative, callNativeSync } from "./native.js";
 import type { NativeGenerateParams, NativeModel } from "./native-types.js";
 
 /** One conversation on the model: its tokens, and its KV as long as there is room. */
 export class LlamaSequence implements PolicySequence {
   private disposed = false;
+  /** While its images are brought into memory for a request. */
+  private preparing = false;
 
+  /** @param images those among its tokens, which live as long as it does. */
   constructor(
     private readonly native: NativeModel,
-    private readonly id: number,
-    private count: number,
+    private readonly store: ImageStore | undefined,
     private readonly endTokens: readonly number[],
+    private readonly id: number,
+    private count = 0,
+    private images: readonly PlacedImage[] = [],
   ) {}
 
   get tokenCount(): number {
@@ -70,9 +77,9 @@ export class LlamaSequence implements PolicySequence {
   }
 
   fork(): LlamaSequence {
-    this.checkAlive();
+    this.checkIdle();
     const id = callNativeSync(() => this.native.forkSequence(this.id));
-    return new LlamaSequence(this.native, id, this.count, this.endTokens);
+    return new LlamaSequence(this.native, this.store, this.endTokens, id, this.count, this.images);
   }
 
   /**
@@ -81,9 +88,10 @@ export class LlamaSequence implements PolicySequence {
    * @throws EngineError while a request runs.
    */
   reset(): void {
-    this.checkAlive();
+    this.checkIdle();
     callNativeSync(() => this.native.resetSequence(this.id));
     this.count = 0;
+    this.images = [];
   }
 
   dispose(): void {
@@ -102,8 +110,38 @@ export class LlamaSequence implements PolicySequence {
     signal: AbortSignal | undefined,
     onText: ((text: string) => void) | undefined,
   ): Promise<GenerateResult> {
-    this.checkAlive();
+    this.checkIdle();
     const delta = Int32Array.from(deltaTokenIds);
+    const shown = this.store?.list(delta, "deltaTokenIds") ?? [];
+    const images = [...new Set([...this.images, ...shown])];
+    if (images.length === 0) return this.request(delta, params, signal, onText);
+    this.preparing = true;
+    let release: () => void;
+    try {
+      // All of them: after a flush or an eviction the whole sequence is evaluated again.
+      release = await this.store!.pin(images, signal);
+    } catch (error) {
+      // The signal fired, or the model was disposed of.
+      if (signal?.aborted || /aborted|disposed/.test((error as EngineError).code)) return abortedEarly(params);
+      throw error;
+    } finally {
+      this.preparing = false;
+    }
+    try {
+      if (this.disposed) return abortedEarly(params);
+      this.images = images;
+      return await this.request(delta, params, signal, onText);
+    } finally {
+      release();
+    }
+  }
+
+  private request(
+    delta: Int32Array,
+    params: NativeGenerateParams,
+    signal: AbortSignal | undefined,
+    onText: ((text: string) => void) | undefined,
+  ): Promise<GenerateResult> {
     return callNative(async () => {
       const { request, promise } = this.native.generate(this.id, delta, params, onText);
       const abort = () => this.native.abort(request);
@@ -116,11 +154,25 @@ export class LlamaSequence implements PolicySequence {
         return { ...result, topLogprobs: listCandidates(params.topLogprobs, topTokens, topLogprobs) };
       } catch (error) {
         // What was appended and sampled before a failure stays.
-        if (!this.disposed) this.count = this.native.sequenceTokens(this.id).length;
+        if (!this.disposed) {
+          const tokens = this.native.sequenceTokens(this.id);
+          this.count = tokens.length;
+          this.images = this.store?.list(tokens, "sequence") ?? [];
+        }
         throw error;
       } finally {
         signal?.removeEventListener("abort", abort);
       }
+    });
+  }
+
+  private checkIdle(): void {
+    this.checkAlive();
+    if (!this.preparing) return;
+    throw new EngineError("is still generating", {
+      code: "engine/sequence-busy",
+      subject: "sequence",
+      remedy: "await the running call first",
     });
   }
 
@@ -134,6 +186,19 @@ export class LlamaSequence implements PolicySequence {
       remedy: "create a new sequence, or fork before disposing",
     });
   }
+}
+
+/** Of a request that was aborted before its images were in memory: nothing was appended. */
+function abortedEarly({ grammar, topLogprobs }: NativeGenerateParams): GenerateResult {
+  return {
+    tokenIds: new Int32Array(0),
+    logprobs: new Float32Array(0),
+    ...(grammar === undefined ? {} : { constrained: new Uint8Array(0) }),
+    ...(topLogprobs === 0 ? {} : { topLogprobs: [] }),
+    finishReason: "aborted",
+    text: "",
+    stats: { prefillTokens: 0, reusedTokens: 0, decodeTokens: 0, queueMs: 0, prefillMs: 0, decodeMs: 0 },
+  };
 }
 
 /** @param count of the candidates beside each sampled token; those without a token (-1) are left out. */

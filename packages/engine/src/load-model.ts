@@ -1,11 +1,18 @@
+import { openImages } from "./images/open-images.js";
 import { LlamaModel } from "./llama-model.js";
 import { type LoadModelOptions, loadNative } from "./load-native.js";
 
 /**
  * Loads a GGUF model for generation and, if asked, training. One process may hold several.
- * @throws EngineError when the file is missing, damaged or not trainable as asked, or memory does not suffice;
+ * @throws EngineError when a file is missing, damaged or not trainable as asked, or memory does not suffice;
  *   HubError when its address cannot be followed; ConfigError for an unknown option.
  */
 export async function loadModel(options: LoadModelOptions): Promise<LlamaModel> {
-  return new LlamaModel(await loadNative(options));
+  const native = await loadNative(options);
+  try {
+    return new LlamaModel(native, await openImages(native, options));
+  } catch (error) {
+    await native.dispose();
+    throw error;
+  }
 }

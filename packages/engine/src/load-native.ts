@@ -81,6 +81,19 @@ export interface LoadModelOptions {
   prefillChunk?: number;
   /** Host bytes for the KV of evicted sequences; beyond it they are recomputed. Default 1 GiB. */
   swapBytes?: number;
+  /**
+   * The projector that makes the model see images: the GGUF beside the model's that llama.cpp calls mmproj, or its address on a
+   * hub, as `hf:ggml-org/SmolVLM-256M-Instruct-GGUF:F16`: see `resolveProjector`. Absent: text alone.
+   */
+  mmproj?: string;
+  /** Vectors of an image, at least and at most, where the projector takes images of any size. Default: as its file says. */
+  imageMinTokens?: number;
+  imageMaxTokens?: number;
+  /**
+   * Bytes of images' vectors and files that stay in memory when nothing uses them; beyond it those unused longest are
+   * dropped, and encoded again when they are needed. Default 512 MiB.
+   */
+  imageMemory?: number;
 }
 
 const KNOWN_OPTIONS = new Set([
@@ -100,6 +113,10 @@ const KNOWN_OPTIONS = new Set([
   "trainingMemory",
   "prefillChunk",
   "swapBytes",
+  "mmproj",
+  "imageMinTokens",
+  "imageMaxTokens",
+  "imageMemory",
 ]);
 
 /**

@@ -2,7 +2,7 @@
  * The whole contract of the native addon (native/src/binding). Arguments are checked there; errors arrive as JS errors
  * with `code`, `subject`, `expected`, `received` and `remedy`.
  */
-import type { GenerateResult, ModelInfo, SpecialToken } from "@cria/core";
+import type { GenerateResult, ImagePiece, ModelInfo, SpecialToken } from "@cria/core";
 
 export type GgufValue =
   | { type: "string"; value: string }
@@ -108,6 +108,8 @@ export interface NativeMicroBatch {
   targets: Int32Array;
   temperature: number;
   adapter: boolean;
+  /** For the ids from the vocabulary's end on, in this batch's own numbering: the ids of their vectors. Absent: there are none. */
+  vectors?: Int32Array;
 }
 
 export interface NativeScores {
@@ -159,7 +161,44 @@ export interface SchedulerStats {
   swappedBytes: number;
 }
 
+export interface NativeProjectorOptions {
+  /** The path of libcria-vision.so. */
+  library: string;
+  path: string;
+  threads: number;
+  /** Tokens of an image at least and at most, where the projector takes images of any size; 0: as the file says. */
+  minTokens: number;
+  maxTokens: number;
+}
+
+/** A projector that libcria-vision.so has opened for a model. Its work runs on a thread of its own, call after call. */
+export interface NativeProjector {
+  info(): {
+    type: string;
+    /** Floats of a vector: the model's embedding size, times 1 + its deep layers for Qwen3-VL. */
+    vectorSize: number;
+    usesMrope: boolean;
+  };
+  /** How an image of this size stands in a prompt, in microseconds. Throws for one that the projector cannot take. */
+  layout(width: number, height: number): ImagePiece[];
+  /** A PNG, JPEG, BMP or GIF, decoded under the limit of pixels: its vectors, one behind the other. */
+  encode(file: Uint8Array, maxPixels: number): Promise<{ vectors: Float32Array }>;
+  decode(file: Uint8Array, maxPixels: number): Promise<{ width: number; height: number; rgb: Uint8Array }>;
+  dispose(): Promise<void>;
+}
+
 export interface NativeModel {
+  /** Opens a projector over this model's vocabulary and embedding size. */
+  openProjector(options: NativeProjectorOptions): Promise<NativeProjector>;
+  /**
+   * Makes ids of vectors known: `count` from `first` on, which must be where the last definition ended, or the vocabulary. They may
+   * stand in sequences at once, and stay known. `columns` and `rows` as in the layout.
+   */
+  defineVectors(first: number, count: number, columns: number, rows: number): void;
+  /** Gives the values of ids that were defined together. A copy is kept until they are dropped. */
+  holdVectors(first: number, values: Float32Array): void;
+  /** Forgets values; no request in flight and no micro-batch may need them. */
+  dropVectors(first: number): void;
   /** `notice`: a text for the user, for example that device "auto" does not use a GPU that is there. */
   info(): ModelInfo & { chatTemplate: string | null; notice: string | null };
   tokenize(text: string, special: boolean): Int32Array;
@@ -214,6 +253,10 @@ export interface NativeAddon {
     /** Folders of libraries to look into after the system's own. */
     search: string[];
   }): { name: string; found: string | null; problem: string | null }[];
+  /** Loads libcria-vision.so; gives the release of llama.cpp that it was compiled for, which must be the addon's. */
+  loadVision(library: string): string;
+  /** Opens a projector over the vocabulary of a model's file and encodes a few images. What ends the process ends it here. */
+  tryProjector(model: string, options: NativeProjectorOptions): Promise<void>;
   loadModel(options: NativeLoadOptions): Promise<NativeModel>;
   /** For types that ggml alone can quantize to (`encodeValues`). */
   writeGguf(path: string, file: GgufFile): Promise<void>;

@@ -8,6 +8,8 @@ import type {
   ValueEngine,
   ValueLossFunction,
 } from "@cria/core";
+import type { ImageStore } from "./images/image-store.js";
+import { openImages } from "./images/open-images.js";
 import { JobQueue } from "./job-queue.js";
 import { type LoadModelOptions, loadNative } from "./load-native.js";
 import { callNative, callNativeSync } from "./native.js";
@@ -18,7 +20,18 @@ import { trainBatch } from "./training/train-batch.js";
 /** What a critic needs of `LoadModelOptions`. */
 export type LoadValueModelOptions = Pick<
   LoadModelOptions,
-  "path" | "device" | "gpuLayers" | "threads" | "lora" | "trainable" | "seed" | "trainingMemory"
+  | "path"
+  | "device"
+  | "gpuLayers"
+  | "threads"
+  | "lora"
+  | "trainable"
+  | "seed"
+  | "trainingMemory"
+  | "mmproj"
+  | "imageMinTokens"
+  | "imageMaxTokens"
+  | "imageMemory"
 >;
 
 /**
@@ -28,21 +41,30 @@ export type LoadValueModelOptions = Pick<
  */
 export async function loadValueModel(options: LoadValueModelOptions): Promise<ValueModel> {
   const native = await loadNative({ ...options, contextSize: 64, maxSequences: 1 }, { valueHead: true });
-  return new ValueModel(native);
+  try {
+    return new ValueModel(native, await openImages(native, options));
+  } catch (error) {
+    await native.dispose();
+    throw error;
+  }
 }
 
 export class ValueModel implements ValueEngine {
   readonly info: ModelInfo;
   private readonly jobs = new JobQueue();
 
-  constructor(private readonly native: NativeModel) {
+  /** @param images where the model takes images. */
+  constructor(
+    private readonly native: NativeModel,
+    readonly images?: ImageStore,
+  ) {
     const { chatTemplate: _, notice: _notice, ...info } = native.info();
     this.info = info;
   }
 
   values(sequences: readonly ScoreSequence[], options: { signal?: AbortSignal } = {}): Promise<Float32Array[]> {
     return this.jobs.run(async () => {
-      const results = await scoreSequences(this.native, this.info, sequences, options);
+      const results = await scoreSequences(this.native, this.info, this.images, sequences, options);
       return results.map(({ logprobs }) => logprobs);
     });
   }
@@ -57,6 +79,7 @@ export class ValueModel implements ValueEngine {
       trainBatch(
         this.native,
         this.info,
+        this.images,
         batch,
         ({ logprobs, entropy: _, ...inputs }) => {
           const { dValues, ...outputs } = loss({ ...inputs, values: logprobs });
@@ -96,7 +119,7 @@ export class ValueModel implements ValueEngine {
   }
 
   async dispose(): Promise<void> {
-    await callNative(() => this.native.dispose());
+    await Promise.all([this.images?.dispose(), callNative(() => this.native.dispose())]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

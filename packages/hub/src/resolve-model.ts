@@ -6,8 +6,22 @@ export type ResolveModelOptions = FetchOptions;
 
 const FORM = "hf:<owner>/<model>[:<quantisation>][@<revision>], or hf:<owner>/<model>/<file>.gguf[@<revision>]";
 
-/** What llama.cpp takes where an address names no quantisation. */
-const DEFAULT_QUANTIZATION = "Q4_K_M";
+/** What a repository's GGUF files are looked through for. */
+interface Kind {
+  /** For errors. */
+  file: string;
+  isOne: (stem: string) => boolean;
+  /** What is taken where an address names no quantisation. */
+  usual: string;
+}
+
+/** What llama.cpp takes. */
+const models: Kind = { file: "GGUF file", isOne: (stem) => !isNamed("mmproj|imatrix", stem), usual: "Q4_K_M" };
+const projectors: Kind = { file: "GGUF file of a projector", isOne: (stem) => isNamed("mmproj", stem), usual: "F16" };
+
+function isNamed(pattern: string, stem: string): boolean {
+  return new RegExp(`(^|[-._/])(${pattern})`, "i").test(stem);
+}
 
 /** A GGUF model of a repository: one file, or the parts that llama.cpp loads by the first. */
 interface GgufModel {
@@ -22,12 +36,25 @@ interface GgufModel {
  * @throws HubError that says what is wrong: an address of another form, a repository or quantisation that does not exist (with
  *   those that do), no permission, no network, nothing cached while offline, a full disk, a damaged download.
  */
-export async function resolveModel(address: string, options: ResolveModelOptions = {}): Promise<string> {
+export function resolveModel(address: string, options: ResolveModelOptions = {}): Promise<string> {
+  return resolveFile(address, models, options);
+}
+
+/**
+ * The same for the projector that makes a model see images: the repository's file whose name begins with mmproj, F16 of
+ * several unless the address names another quantisation, or the file itself.
+ * @throws HubError as `resolveModel` does.
+ */
+export function resolveProjector(address: string, options: ResolveModelOptions = {}): Promise<string> {
+  return resolveFile(address, projectors, options);
+}
+
+async function resolveFile(address: string, kind: Kind, options: ResolveModelOptions): Promise<string> {
   if (!isAddress(address)) return address;
   const { repository: name, quantization, parts, revision } = parseAddress(address, FORM);
   const repository = new HubRepository("model", name, revision ?? "main", options);
   const listing = await repository.list();
-  const model = chooseModel(repository, listing, quantization, parts.join("/"));
+  const model = chooseModel(repository, listing, kind, quantization, parts.join("/"));
   const [first] = await repository.fetch(listing, model.parts);
   return first!;
 }
@@ -35,16 +62,17 @@ export async function resolveModel(address: string, options: ResolveModelOptions
 function chooseModel(
   repository: HubRepository,
   { files }: Listing,
+  kind: Kind,
   quantization: string | null,
   path: string,
 ): GgufModel {
-  const models = groupParts(files);
+  const models = groupParts(files, kind);
   const refuse = (summary: string, expected: string, received: string, remedy?: string) =>
     repository.fail(summary, { expected, received, remedy });
   if (models.length === 0) {
     const received = files.map((file) => file.path).slice(0, 8);
     const remedy = `look for a repository with GGUF files, often named ${repository.name}-GGUF`;
-    throw refuse("has no GGUF file", "a file that ends with .gguf", received.join(", ") || "no files", remedy);
+    throw refuse(`has no ${kind.file}`, "a file that ends with .gguf", received.join(", ") || "no files", remedy);
   }
   if (path !== "") {
     const found = models.find((model) => model.parts.some((part) => part.path === path));
@@ -53,7 +81,7 @@ function chooseModel(
     throw refuse(`has no file ${path}`, all.join(", "), path, "name one of these files");
   }
   const names = models.map(({ stem }) => readQuantization(stem));
-  const wanted = (quantization ?? (models.length > 1 ? DEFAULT_QUANTIZATION : null))?.toUpperCase();
+  const wanted = (quantization ?? (models.length > 1 ? kind.usual : null))?.toUpperCase();
   if (wanted === undefined) return models[0]!;
   const found = models
     .filter(({ stem }, i) => names[i] === wanted || new RegExp(`(^|[-._/])${escapePattern(wanted)}$`, "i").test(stem))
@@ -67,13 +95,13 @@ function chooseModel(
   );
 }
 
-/** A repository's models; vision projectors and importance matrices are none. */
-function groupParts(files: readonly HubFile[]): GgufModel[] {
+/** A repository's models, or its projectors. */
+function groupParts(files: readonly HubFile[], { isOne }: Kind): GgufModel[] {
   const models = new Map<string, GgufModel>();
   for (const file of [...files].sort((a, b) => (a.path < b.path ? -1 : 1))) {
     const found = /^(?<stem>.*?)(-\d{5}-of-\d{5})?\.gguf$/i.exec(file.path);
     const stem = found?.groups?.stem;
-    if (stem === undefined || /(^|[-._/])(mmproj|imatrix)/i.test(stem)) continue;
+    if (stem === undefined || !isOne(stem)) continue;
     const model = models.get(stem) ?? { stem, parts: [] };
     models.set(stem, { stem, parts: [...model.parts, file] });
   }

@@ -2,6 +2,10 @@ export { type CheckedModel, checkGradients, type GradientCheck, weightedLogprobs
 export { loadEmulated } from "./load-emulated.js";
 export { describeTinyModel, makeNormals, makeTinyModel, type TinyModelOptions } from "./make-tiny-model.js";
 export { LONE_TOKENS, makeTreeBatch, TREE_TOKENS } from "./make-tree-batch.js";
+export { mutateBytes, mutateProjector } from "./mutants.js";
 export { type MemorySample, type MemoryTrend, measureMemoryTrend } from "./soak/memory-trend.js";
 export { runSoak, type SoakOptions, type SoakReport } from "./soak/run-soak.js";
+export { makeStubImage, StubProjector, type StubProjectorOptions } from "./stub-projector.js";
+export { describeTinyProjector, makeTinyProjector, type TinyProjectorOptions } from "./tiny-projector.js";
+export { drawPicture, imageTokens, pairPrompt, type VisionPair, visionPairs } from "./vision-pairs.js";
 export { TinyModels } from "./with-tiny-model.js";

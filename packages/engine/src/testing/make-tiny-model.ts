@@ -3,7 +3,7 @@ import type { GgufFile, GgufTensor, GgufTensorType, GgufValue } from "../native-
 
 /** A random model of a few thousand weights, for tests: real file, real vocabulary, any supported architecture and type. */
 export interface TinyModelOptions {
-  architecture?: "llama" | "qwen2" | "qwen3";
+  architecture?: "llama" | "qwen2" | "qwen3" | "qwen2vl" | "qwen3vl";
   type?: GgufTensorType;
   embedding?: number;
   layers?: number;
@@ -13,8 +13,14 @@ export interface TinyModelOptions {
   feedForward?: number;
   tied?: boolean;
   contextLength?: number;
-  /** Tokens at least; those beyond bytes and ChatML's are unused ones. */
+  /** Tokens at least; those beyond bytes, ChatML's and the ones below are unused ones. */
   vocabulary?: number;
+  /** More control tokens, for example those that a projector puts around an image. */
+  controlTokens?: readonly string[];
+  /** Words of two tokens, as merges have them, for example "Ċ Ċ" for an empty line. */
+  merges?: readonly string[];
+  /** Of qwen3vl: layers behind which a part of an image's vectors is added. Default 2. */
+  deepLayers?: number;
   seed?: number;
   /** Scale of the embedding; larger makes distributions sharper. */
   embeddingScale?: number;
@@ -53,19 +59,25 @@ const SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
 const CHATML =
   "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
+/** Which pairs of a head follow an image's time, row and column, as published models of these architectures divide them. */
+const ROPE_SECTIONS = { qwen2vl: [2, 3, 3, 0], qwen3vl: [4, 2, 2, 0] };
+
 export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   const {
     architecture = "qwen3",
     type = "f32",
-    embedding = architecture === "qwen2" ? 64 : 32,
-    layers = 2,
+    embedding = architecture.startsWith("qwen2") ? 64 : 32,
+    layers = architecture === "qwen3vl" ? 3 : 2,
     heads = 4,
     kvHeads = 2,
     headSize = 16,
     feedForward = 48,
-    tied = architecture === "qwen3",
+    tied = architecture.startsWith("qwen3"),
     contextLength = 512,
     vocabulary = 0,
+    controlTokens = [],
+    merges = [],
+    deepLayers = 2,
     seed = 1,
     embeddingScale = 1,
   } = options;
@@ -79,7 +91,9 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     // Norms and biases stay F32, as in every real file.
     tensors.push({ name, type: shape.length === 2 ? type : "f32", shape, data });
   };
-  const tokens = [...byteTokens(), ...SPECIAL_TOKENS];
+  const control = [...SPECIAL_TOKENS, ...controlTokens];
+  const tokens = [...byteTokens(), ...control, ...merges.map((merge) => merge.replace(" ", ""))];
+  const used = tokens.length;
   while (tokens.length < vocabulary || tokens.length % 32) tokens.push(`[PAD${tokens.length}]`);
   add("token_embd.weight", [embedding, tokens.length], embeddingScale);
   for (let i = 0; i < layers; i++) {
@@ -90,12 +104,12 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     linear("attn_q.weight", embedding, heads * headSize);
     linear("attn_k.weight", embedding, kvHeads * headSize);
     linear("attn_v.weight", embedding, kvHeads * headSize);
-    if (architecture === "qwen2") {
+    if (architecture.startsWith("qwen2")) {
       add(name("attn_q.bias"), [heads * headSize], 0.3);
       add(name("attn_k.bias"), [kvHeads * headSize], 0.3);
       add(name("attn_v.bias"), [kvHeads * headSize], 0.3);
     }
-    if (architecture === "qwen3") {
+    if (architecture.startsWith("qwen3")) {
       add(name("attn_q_norm.weight"), [headSize], 0.1, 1);
       add(name("attn_k_norm.weight"), [headSize], 0.1, 1);
     }
@@ -109,6 +123,11 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
   if (!tied) add("output.weight", [embedding, tokens.length], 1 / Math.sqrt(embedding));
   const u32 = (value: number): GgufValue => ({ type: "uint32", value });
   const key = (part: string) => `${architecture}.${part}`;
+  const ofImages: Record<string, GgufValue> = {};
+  if (architecture === "qwen2vl" || architecture === "qwen3vl") {
+    ofImages[key("rope.dimension_sections")] = { type: "array", of: "int32", value: ROPE_SECTIONS[architecture] };
+  }
+  if (architecture === "qwen3vl") ofImages[key("n_deepstack_layers")] = u32(deepLayers);
   return {
     metadata: {
       "general.architecture": { type: "string", value: architecture },
@@ -124,15 +143,16 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       [key("rope.dimension_count")]: u32(headSize),
       [key("attention.layer_norm_rms_epsilon")]: { type: "float32", value: 1e-6 },
       [key("rope.freq_base")]: { type: "float32", value: 10000 },
+      ...ofImages,
       "tokenizer.ggml.model": { type: "string", value: "gpt2" },
       "tokenizer.ggml.pre": { type: "string", value: "qwen2" },
       "tokenizer.ggml.tokens": { type: "array", of: "string", value: tokens },
       "tokenizer.ggml.token_type": {
         type: "array",
         of: "int32",
-        value: tokens.map((_, i) => (i < 256 ? 1 : i < 256 + SPECIAL_TOKENS.length ? 3 : 5)),
+        value: tokens.map((_, i) => (i < 256 ? 1 : i < 256 + control.length ? 3 : i < used ? 1 : 5)),
       },
-      "tokenizer.ggml.merges": { type: "array", of: "string", value: [] },
+      "tokenizer.ggml.merges": { type: "array", of: "string", value: [...merges] },
       "tokenizer.ggml.eos_token_id": u32(258),
       "tokenizer.ggml.padding_token_id": u32(256),
       "tokenizer.ggml.add_bos_token": { type: "bool", value: false },

@@ -1,10 +1,13 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { LlamaModel } from "../llama-model.js";
+import { ImageStore } from "../images/image-store.js";
+import { LlamaModel } from "../llama-model.js";
 import { loadModel } from "../load-model.js";
-import type { LoadModelOptions } from "../load-native.js";
+import { type LoadModelOptions, loadNative } from "../load-native.js";
+import type { NativeLoadOptions } from "../native-types.js";
 import { makeTinyModel, type TinyModelOptions } from "./make-tiny-model.js";
+import { StubProjector, type StubProjectorOptions } from "./stub-projector.js";
 
 /** A folder of tiny models and everything loaded from it; `cleanUp` frees both. */
 export class TinyModels {
@@ -24,6 +27,24 @@ export class TinyModels {
   ): Promise<LlamaModel> {
     const path = options.path ?? (await this.write(tiny));
     const model = await loadModel({ contextSize: 128, maxSequences: 4, threads: 1, ...options, path });
+    this.loaded.push(model);
+    return model;
+  }
+
+  /** The same with images, whose vectors are random numbers. */
+  async loadWithStub(
+    tiny: TinyModelOptions = {},
+    { imageMemory = 1 << 24, ...options }: Omit<LoadModelOptions, "path"> & { path?: string } = {},
+    { emulatedDevice, ...stub }: Partial<StubProjectorOptions> & Pick<NativeLoadOptions, "emulatedDevice"> = {},
+  ): Promise<LlamaModel & { images: ImageStore; projector: StubProjector }> {
+    const path = options.path ?? (await this.write(tiny));
+    const sizes = { contextSize: 128, maxSequences: 4, threads: 1 };
+    const native = await loadNative({ ...sizes, ...options, path }, { emulatedDevice });
+    const { embeddingSize, vocabSize } = native.info();
+    const projector = new StubProjector({ vectorSize: embeddingSize, ...stub });
+    const info = { path: "stub", type: "stub", hash: "stub" };
+    const images = new ImageStore(native, projector, info, { vocabSize, memoryLimit: imageMemory });
+    const model = Object.assign(new LlamaModel(native, images), { images, projector });
     this.loaded.push(model);
     return model;
   }

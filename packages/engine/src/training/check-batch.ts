@@ -1,7 +1,13 @@
 import { EngineError, type ModelInfo } from "@cria/core";
+import type { ImageStore } from "../images/image-store.js";
 
 /** The one place where training inputs are checked before the native code sees them. */
-export function checkTokens(tokenIds: ArrayLike<number>, info: ModelInfo, subject: string): Int32Array {
+export function checkTokens(
+  tokenIds: ArrayLike<number>,
+  info: ModelInfo,
+  images: ImageStore | undefined,
+  subject: string,
+): Int32Array {
   if (tokenIds.length < 2) {
     throw new EngineError("is too short to score", {
       code: "engine/bad-batch",
@@ -11,8 +17,10 @@ export function checkTokens(tokenIds: ArrayLike<number>, info: ModelInfo, subjec
     });
   }
   const tokens = Int32Array.from(tokenIds);
+  images?.list(tokens, subject);
+  const end = images ? Number.POSITIVE_INFINITY : info.vocabSize;
   for (let i = 0; i < tokens.length; i++) {
-    if (tokens[i] !== tokenIds[i] || tokens[i]! < 0 || tokens[i]! >= info.vocabSize) {
+    if (tokens[i] !== tokenIds[i] || tokens[i]! < 0 || tokens[i]! >= end) {
       throw new EngineError("has a token outside the vocabulary", {
         code: "engine/bad-token",
         subject: `${subject}, token ${i}`,

@@ -1,17 +1,23 @@
 import { EngineError, type GradientShard, type LossFunction, type LossOutputs, type ShardGradient } from "@cria/core";
+import type { ImageStore } from "../images/image-store.js";
 import { callNative, callNativeSync } from "../native.js";
 import type { NativeModel } from "../native-types.js";
 import { checkLength, checkTemperature } from "./check-batch.js";
 import { type PlannedMicroBatch, spreadScores, sumGradients } from "./plan-micro-batches.js";
+import { withVectors } from "./shard-images.js";
 
 /** Forward, loss, backward: the gradient is added to those that the addon has. */
 export async function runShard(
   native: NativeModel,
+  store: ImageStore | undefined,
   shard: GradientShard,
   loss: LossFunction,
+  signal?: AbortSignal,
 ): Promise<Required<Pick<LossOutputs, "loss" | "metrics">>> {
-  const { scores, inputs, ...microBatch } = shard;
-  const found = await callNative(() => native.forward({ ...microBatch, adapter: true }, true));
+  const { scores, inputs, images, ...microBatch } = shard;
+  const found = await withVectors(store, images, signal, (vectors) =>
+    callNative(() => native.forward({ ...microBatch, adapter: true, vectors }, true)),
+  );
   const outputs = loss({
     ...inputs,
     logprobs: spreadScores(scores, found.logprobs),
@@ -29,13 +35,15 @@ export async function runShard(
 /** The same alone: the addon's gradients are thrown away before and after. */
 export async function computeShard(
   native: NativeModel,
+  store: ImageStore | undefined,
   shard: GradientShard,
   loss: LossFunction,
+  signal?: AbortSignal,
 ): Promise<ShardGradient> {
   checkShard(shard);
   await callNative(() => native.zeroGradients());
   try {
-    const { loss: value, metrics } = await runShard(native, shard, loss);
+    const { loss: value, metrics } = await runShard(native, store, shard, loss, signal);
     return { gradient: await readGradient(native), loss: value, metrics };
   } finally {
     await native.zeroGradients().catch(() => undefined);
@@ -80,7 +88,7 @@ export class GradientSum {
 
 /** A planned micro-batch with what the loss sees of it. */
 export function makeShard(plan: PlannedMicroBatch, inputs: GradientShard["inputs"]): GradientShard {
-  const { adapter: _, ...microBatch } = plan.native;
+  const { adapter: _, ...microBatch } = plan.microBatch;
   return { ...microBatch, scores: plan.scores, inputs };
 }
 

@@ -115,7 +115,7 @@ describe("micro-batches", () => {
         const plans = planMicroBatches(given, { maxTokens, cost, temperature: 1, adapter: true });
         const found = new Map<number, Int32Array>();
         for (const plan of plans) {
-          const { rows, rowLength, tokens, positions, ends, sources, targets } = plan.native;
+          const { rows, rowLength, tokens, positions, ends, sources, targets } = plan.microBatch;
           for (const array of [tokens, positions, ends]) expect(array.length).toBe(rows * rowLength);
           expect(rowLength % 8).toBe(0);
           // What the addon's kernels rely on: a token ends behind itself, and not behind one that it continues.
@@ -165,8 +165,8 @@ describe("micro-batches", () => {
     const cost: PackCost = { perToken: 1, perTokenPair: 1, pairs: "seen" };
     const [plan, ...others] = planMicroBatches(given, { maxTokens: 64, cost, temperature: 1, adapter: true });
     expect(others).toEqual([]);
-    expect([...plan!.native.targets]).toEqual([6, 7, 8, 9]);
-    expect([...plan!.native.ends]).toEqual([3, 3, 3, 0, 0, 0, 0, 0]);
+    expect([...plan!.microBatch.targets]).toEqual([6, 7, 8, 9]);
+    expect([...plan!.microBatch.ends]).toEqual([3, 3, 3, 0, 0, 0, 0, 0]);
     const order = [...plan!.sequenceIndices];
     const scores = order.map((index) => [0, 1, index === 1 ? 3 : 2]);
     expect([...plan!.scores]).toEqual(scores.flat());

@@ -1,4 +1,6 @@
-import type { NativeMicroBatch } from "../native-types.js";
+import type { MicroBatchShard, ShardImage } from "@cria/core";
+import type { ImageStore } from "../images/image-store.js";
+import { numberByHash, numberByPlace } from "./number-images.js";
 import { type PackCost, type PackedRow, packRows } from "./pack-rows.js";
 
 export interface PlanInput {
@@ -9,7 +11,7 @@ export interface PlanInput {
 
 /** A micro-batch ready for the addon, and which scored tokens of which input sequences it holds, in order. */
 export interface PlannedMicroBatch {
-  native: NativeMicroBatch;
+  microBatch: MicroBatchShard & { adapter: boolean };
   sequenceIndices: Int32Array;
   /** Scored tokens of the i-th of `sequenceIndices` are [offsets[i], offsets[i + 1]). */
   offsets: Int32Array;
@@ -26,17 +28,23 @@ export interface PlanOptions {
   cost: PackCost;
   temperature: number;
   adapter: boolean;
+  /** Knows whose vectors the tokens from its `firstId` on are. Absent: all tokens are text. */
+  images?: Pick<ImageStore, "find" | "firstId">;
 }
 
 /** Cuts sequences into micro-batches of rows of similar length; sequences without scored tokens are left out. */
 export function planMicroBatches(inputs: readonly PlanInput[], options: PlanOptions): PlannedMicroBatch[] {
   const kept = inputs.map((input, index) => ({ input, index, needed: cutUnread(input) })).filter(hasScored);
   const sequences = kept.map(({ needed }) => needed);
-  const rows = packRows(sequences, options.cost, options.maxTokens).sort((a, b) => b.length - a.length);
+  const numbered = options.images ? numberByHash(sequences, options.images) : { sequences, images: [] };
+  numbered.sequences.forEach((needed, i) => {
+    kept[i]!.needed = needed;
+  });
+  const rows = packRows(numbered.sequences, options.cost, options.maxTokens).sort((a, b) => b.length - a.length);
   const plans: PlannedMicroBatch[] = [];
   let batch: PackedRow[] = [];
   const flush = () => {
-    if (batch.length > 0) plans.push(buildMicroBatch(batch, kept, options));
+    if (batch.length > 0) plans.push(buildMicroBatch(batch, kept, numbered.images, options));
     batch = [];
   };
   for (const row of rows) {
@@ -65,7 +73,12 @@ function hasScored({ input }: KeptSequence): boolean {
   return input.scored.length > 0;
 }
 
-function buildMicroBatch(rows: PackedRow[], kept: readonly KeptSequence[], options: PlanOptions): PlannedMicroBatch {
+function buildMicroBatch(
+  rows: PackedRow[],
+  kept: readonly KeptSequence[],
+  images: readonly ShardImage[],
+  options: PlanOptions,
+): PlannedMicroBatch {
   // A multiple of the vector width: ggml's fast products need it in every axis that they sum over.
   const rowLength = Math.ceil(Math.max(...rows.map((row) => row.length)) / 8) * 8;
   const size = rows.length * rowLength;
@@ -107,8 +120,9 @@ function buildMicroBatch(rows: PackedRow[], kept: readonly KeptSequence[], optio
     }
     for (const { place } of path) ends[place] = row.length;
   });
+  const shown = numberByPlace(tokens, images);
   return {
-    native: {
+    microBatch: {
       rows: rows.length,
       rowLength,
       tokens,
@@ -118,6 +132,7 @@ function buildMicroBatch(rows: PackedRow[], kept: readonly KeptSequence[], optio
       targets: Int32Array.from(targets),
       temperature: options.temperature,
       adapter: options.adapter,
+      ...(shown.length > 0 ? { images: shown } : {}),
     },
     sequenceIndices: Int32Array.from(sequenceIndices),
     offsets: Int32Array.from(offsets),

@@ -1,23 +1,27 @@
 import type { ModelInfo, ScoreOptions, ScoreResult, ScoreSequence, ScoreShard, ShardScores } from "@cria/core";
+import type { ImageStore } from "../images/image-store.js";
 import { JobQueue } from "../job-queue.js";
 import { callNative, callNativeSync } from "../native.js";
 import type { NativeModel } from "../native-types.js";
 import { checkTemperature, checkTokens } from "./check-batch.js";
 import { chooseMicroBatchTokens, estimateCost } from "./micro-batch-size.js";
 import { planMicroBatches, spreadScores } from "./plan-micro-batches.js";
+import { withVectors } from "./shard-images.js";
 
 /** Logprobs (entropies, sums of squared probabilities) of given tokens by the training graph. */
 export async function scoreSequences(
   native: NativeModel,
   info: ModelInfo,
+  images: ImageStore | undefined,
   sequences: readonly ScoreSequence[],
   options: ScoreOptions,
 ): Promise<ScoreResult[]> {
   const inputs = sequences.map((sequence, i) => {
-    const tokenIds = checkTokens(sequence.tokenIds, info, `score: sequence ${i}`);
+    const tokenIds = checkTokens(sequence.tokenIds, info, images, `score: sequence ${i}`);
     const from = Math.max(1, sequence.from ?? 1);
-    const scored = Int32Array.from({ length: Math.max(0, tokenIds.length - from) }, (_, k) => from + k);
-    return { tokenIds, scored };
+    const all = Int32Array.from({ length: Math.max(0, tokenIds.length - from) }, (_, k) => from + k);
+    // Nothing predicts the vectors of an image.
+    return { tokenIds, scored: all.filter((t) => tokenIds[t]! < info.vocabSize) };
   });
   const results: ScoreResult[] = inputs.map(({ tokenIds }) => ({
     logprobs: new Float32Array(tokenIds.length),
@@ -32,11 +36,12 @@ export async function scoreSequences(
     ),
     temperature: checkTemperature(options.temperature),
     adapter: options.adapter ?? true,
+    images,
   });
-  const shards = plans.map((plan) => ({ ...plan.native, squares: options.sumPiSquared ?? false }));
+  const shards = plans.map((plan) => ({ ...plan.microBatch, squares: options.sumPiSquared ?? false }));
   const found = await (options.compute
-    ? computeElsewhere(native, shards, options)
-    : computeHere(native, shards, options.signal));
+    ? computeElsewhere(native, images, shards, options)
+    : computeHere(native, images, shards, options.signal));
   for (const [k, plan] of plans.entries()) {
     const logprobs = spreadScores(plan.scores, found[k]!.logprobs);
     const entropy = spreadScores(plan.scores, found[k]!.entropy);
@@ -57,33 +62,40 @@ export async function scoreSequences(
 /** The scores of one micro-batch. */
 export async function computeScores(
   native: NativeModel,
-  { squares, ...microBatch }: ScoreShard,
+  store: ImageStore | undefined,
+  { squares, images, ...microBatch }: ScoreShard,
   signal?: AbortSignal,
 ): Promise<ShardScores> {
   signal?.throwIfAborted();
   checkTemperature(microBatch.temperature);
-  const { logprobs, entropy, sumSquares } = await callNative(() => native.forward(microBatch, false, squares));
+  const { logprobs, entropy, sumSquares } = await withVectors(store, images, signal, (vectors) =>
+    callNative(() => native.forward({ ...microBatch, vectors }, false, squares)),
+  );
   return { logprobs, entropy, squares: sumSquares ?? null };
 }
 
 async function computeHere(
   native: NativeModel,
+  images: ImageStore | undefined,
   shards: readonly ScoreShard[],
   signal: AbortSignal | undefined,
 ): Promise<ShardScores[]> {
   const found: ShardScores[] = [];
-  for (const shard of shards) found.push(await computeScores(native, shard, signal));
+  for (const shard of shards) found.push(await computeScores(native, images, shard, signal));
   return found;
 }
 
 /** Asks for all at once; those that come back here take turns. */
 async function computeElsewhere(
   native: NativeModel,
+  images: ImageStore | undefined,
   shards: readonly ScoreShard[],
   { compute, signal }: ScoreOptions,
 ): Promise<ShardScores[]> {
   const here = new JobQueue();
-  const asked = shards.map((shard) => compute!(shard, () => here.run(() => computeScores(native, shard, signal))));
+  const asked = shards.map((shard) =>
+    compute!(shard, () => here.run(() => computeScores(native, images, shard, signal))),
+  );
   // Nothing may use the addon behind the back of who comes next.
   await Promise.allSettled(asked);
   return Promise.all(asked);

@@ -10,6 +10,7 @@ import {
   type TrainResult,
   type TrainSequence,
 } from "@cria/core";
+import type { ImageStore } from "../images/image-store.js";
 import { JobQueue } from "../job-queue.js";
 import { callNative, callNativeSync } from "../native.js";
 import type { NativeModel } from "../native-types.js";
@@ -28,12 +29,13 @@ interface CheckedSequence {
 export async function trainBatch(
   native: NativeModel,
   info: ModelInfo,
+  images: ImageStore | undefined,
   batch: readonly TrainSequence[],
   loss: LossFunction,
   optimizer: OptimizerOptions | null,
   options: TrainOptions,
 ): Promise<TrainResult> {
-  const sequences = batch.map((sequence, i) => checkSequence(sequence, info, i));
+  const sequences = batch.map((sequence, i) => checkSequence(sequence, info, images, i));
   const totals = {
     tokens: sequences.reduce((sum, s) => sum + s.scored.length, 0),
     sequences: sequences.filter((s) => s.scored.length > 0).length,
@@ -55,6 +57,7 @@ export async function trainBatch(
     ),
     temperature: checkTemperature(options.temperature),
     adapter: true,
+    images,
   });
   const abort = () => native.abortTraining();
   options.signal?.addEventListener("abort", abort, { once: true });
@@ -67,11 +70,11 @@ export async function trainBatch(
       result.paddingTokens += shard.ends.reduce((count, end) => count + (end === 0 ? 1 : 0), 0);
       result.microBatches++;
     };
-    if (options.compute) await computeElsewhere(native, shards, loss, options, take);
+    if (options.compute) await computeElsewhere(native, images, shards, loss, options, take);
     else
       for (const shard of shards) {
         options.signal?.throwIfAborted();
-        take(shard, await runShard(native, shard, loss));
+        take(shard, await runShard(native, images, shard, loss, options.signal));
       }
     if (optimizer && plans.length > 0) result.gradNorm = await takeStep(native, optimizer);
   } catch (error) {
@@ -109,9 +112,14 @@ async function takeStep(native: NativeModel, optimizer: OptimizerOptions): Promi
   return gradNorm;
 }
 
-function checkSequence(sequence: TrainSequence, info: ModelInfo, index: number): CheckedSequence {
+function checkSequence(
+  sequence: TrainSequence,
+  info: ModelInfo,
+  images: ImageStore | undefined,
+  index: number,
+): CheckedSequence {
   const subject = `train: sequence ${index}`;
-  const tokenIds = checkTokens(sequence.tokenIds, info, subject);
+  const tokenIds = checkTokens(sequence.tokenIds, info, images, subject);
   checkLength(sequence.lossMask.length, tokenIds.length, `${subject}, lossMask`);
   for (const [name, column] of Object.entries(sequence.columns ?? {}))
     checkLength(column.length, tokenIds.length, `${subject}, column ${name}`);
@@ -124,7 +132,18 @@ function checkSequence(sequence: TrainSequence, info: ModelInfo, index: number):
     });
   }
   const scored: number[] = [];
-  for (let t = 1; t < tokenIds.length; t++) if (sequence.lossMask[t]) scored.push(t);
+  for (let t = 1; t < tokenIds.length; t++) {
+    if (!sequence.lossMask[t]) continue;
+    if (tokenIds[t]! >= info.vocabSize) {
+      throw new EngineError("is a vector of an image, which nothing predicts", {
+        code: "engine/bad-batch",
+        subject: `${subject}, token ${t}`,
+        expected: "a lossMask of 0",
+        received: `${sequence.lossMask[t]}`,
+      });
+    }
+    scored.push(t);
+  }
   return { tokenIds, scored: Int32Array.from(scored), columns: sequence.columns ?? {} };
 }
 
@@ -148,6 +167,7 @@ function makeLossInputs(
 /** Asks for all shards at once and adds their gradients in order. */
 async function computeElsewhere(
   native: NativeModel,
+  images: ImageStore | undefined,
   shards: readonly GradientShard[],
   loss: LossFunction,
   { compute, signal }: TrainOptions,
@@ -159,7 +179,7 @@ async function computeElsewhere(
     const found = compute!(shard, () =>
       here.run(async () => {
         signal?.throwIfAborted();
-        return computeShard(native, shard, loss);
+        return computeShard(native, images, shard, loss, signal);
       }),
     );
     // It is awaited below, perhaps after another one has failed.

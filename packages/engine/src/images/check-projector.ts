@@ -1,0 +1,77 @@
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { EngineError, writeFileAtomically } from "@cria/core";
+import { projectorTrial } from "@cria/native";
+import { wrapNativeError } from "../native.js";
+import type { NativeProjectorOptions } from "../native-types.js";
+
+export interface ProjectorCheck {
+  /** Whose vocabulary it is opened over. */
+  model: { path: string; architecture: string };
+  projector: NativeProjectorOptions;
+  /** SHA-256 of the projector's file. */
+  hash: string;
+  /** In milliseconds. Default ten minutes. */
+  timeLimit?: number;
+}
+
+/**
+ * Tries a projector's file in a child process, once for each file: llama.cpp takes for granted what stands in it, and ends the
+ * process where that is wrong. Files that passed are remembered in ~/.cache/cria, or below XDG_CACHE_HOME.
+ * @throws EngineError that says what is wrong with the file.
+ */
+export async function checkProjector(check: ProjectorCheck): Promise<void> {
+  const { projector, hash, model } = check;
+  const library = createHash("sha256")
+    .update(await readFile(projector.library))
+    .digest("hex");
+  const limits = [projector.minTokens, projector.maxTokens];
+  const passed = JSON.stringify({ projector: hash, library, architecture: model.architecture, limits });
+  const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "cria", "projectors");
+  const file = join(folder, `${createHash("sha256").update(passed).digest("hex")}.json`);
+  if ((await readFile(file, "utf8").catch(() => null)) === passed) return;
+  await tryInChild(check);
+  // A folder that cannot be written costs time at the next start, and nothing else.
+  await writeFileAtomically(file, passed).catch(() => undefined);
+}
+
+async function tryInChild({ model, projector, timeLimit = 600_000 }: ProjectorCheck): Promise<void> {
+  // On one thread: an assertion on another than the calling one would end the child without a word.
+  const args = [projectorTrial, model.path, JSON.stringify({ ...projector, threads: 1 })];
+  const child = spawn(process.execPath, args, {
+    env: { ...process.env, GGML_NO_BACKTRACE: "1", NODE_OPTIONS: "" },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: timeLimit,
+    killSignal: "SIGKILL",
+  });
+  const said = { out: "", err: "" };
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    said.out += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    said.err = (said.err + text).slice(-2000);
+  });
+  const started = performance.now();
+  const end = await new Promise<string>((resolve) => {
+    child.on("error", (error) => resolve(error.message));
+    child.on("close", (code, signal) => {
+      if (performance.now() - started >= timeLimit) resolve(`no end within ${timeLimit / 1000} s`);
+      else resolve(code === 0 ? "" : (signal ?? `exit code ${code}`));
+    });
+  });
+  if (end !== "") {
+    throw new EngineError("ends the process that tries it", {
+      code: "engine/bad-projector",
+      subject: projector.path,
+      expected: "a projector that llama.cpp can use",
+      received: [end, said.err.trim()].filter(Boolean).join(": "),
+      remedy:
+        "the file is damaged, badly converted, or of a kind that llama.cpp does not know: fetch or convert it again",
+    });
+  }
+  const problem = JSON.parse(said.out) as ({ message: string } & Record<string, string>) | null;
+  if (problem) throw wrapNativeError(Object.assign(new Error(problem.message), problem));
+}

@@ -1,0 +1,219 @@
+import {
+  EngineError,
+  type ImageEncoder,
+  ImageIds,
+  type ImageStats,
+  type Lifetimes,
+  type LoadedImage,
+  type Picture,
+  type PlacedImage,
+  type ProjectorInfo,
+} from "@cria/core";
+import { JobQueue } from "../job-queue.js";
+import { callNative, callNativeSync } from "../native.js";
+import type { NativeModel, NativeProjector } from "../native-types.js";
+
+/** An image whose vectors are in memory, or on the way. */
+interface Holding {
+  /** Resolved when the vectors are held. */
+  held: Promise<void>;
+  /** Whether the encoding has begun. */
+  begun: boolean;
+  /** Of the vectors and the file; 0 until they are held. */
+  bytes: number;
+  /** How many use it now. */
+  pins: number;
+}
+
+export interface ImageStoreOptions {
+  vocabSize: number;
+  /** Bytes of vectors and files that stay when nothing uses them. */
+  memoryLimit: number;
+  /** Tests follow lifetimes by hand. */
+  lifetimes?: Lifetimes;
+}
+
+/**
+ * The images of one model: their ids, and their vectors as long as there is room. Whoever evaluates tokens pins the images
+ * among them meanwhile; of images that nothing pins, those unused longest are dropped, and encoded again when they are
+ * needed. An encoding depends on the file alone, so that the vectors have the same bits again.
+ */
+export class ImageStore implements ImageEncoder {
+  /** Ids from here on are vectors'. */
+  readonly firstId: number;
+  private readonly ids: ImageIds;
+  /** The one unused longest first. */
+  private readonly holdings = new Map<PlacedImage, Holding>();
+  private readonly seen = new WeakSet<PlacedImage>();
+  private readonly encodings = new JobQueue();
+  private readonly counts = { held: 0, heldBytes: 0, encoded: 0, encodedAgain: 0, encodeSeconds: 0, reused: 0 };
+  private readonly vectorSize: number;
+
+  constructor(
+    private readonly native: Pick<NativeModel, "defineVectors" | "holdVectors" | "dropVectors">,
+    private readonly projector: NativeProjector,
+    readonly info: ProjectorInfo,
+    private readonly options: ImageStoreOptions,
+  ) {
+    this.vectorSize = projector.info().vectorSize;
+    this.firstId = options.vocabSize;
+    this.ids = new ImageIds(this.firstId, {
+      lifetimes: options.lifetimes,
+      define: ({ first, count, columns, rows }) =>
+        callNativeSync(() => this.native.defineVectors(first, count, columns, rows)),
+    });
+  }
+
+  countTokens({ width, height }: { width: number; height: number }): number {
+    const pieces = callNativeSync(() => this.projector.layout(width, height));
+    return pieces.reduce((sum, piece) => sum + ("token" in piece ? 1 : piece.vectors), 0);
+  }
+
+  place(image: LoadedImage): PlacedImage {
+    return this.ids.place(image, () => callNativeSync(() => this.projector.layout(image.width, image.height)));
+  }
+
+  async prepare(image: LoadedImage, { signal }: { signal?: AbortSignal } = {}): Promise<void> {
+    const release = await this.pin([this.place(image)], signal);
+    release();
+  }
+
+  readonly find = (tokenId: number): { placed: PlacedImage; index: number } | undefined => this.ids.find(tokenId);
+
+  /** An image's vectors by their ids, in their order. */
+  vectorIds(placed: PlacedImage): Int32Array {
+    return placed.tokenIds.filter((id) => id >= this.firstId);
+  }
+
+  decode(image: LoadedImage): Promise<Picture> {
+    return callNative(() => this.projector.decode(image.bytes, image.width * image.height));
+  }
+
+  stats(): ImageStats {
+    return { ...this.counts, memoryLimit: this.options.memoryLimit };
+  }
+
+  /** The images among the tokens, each once, in their order. @throws EngineError for an id whose image nobody holds. */
+  list(tokenIds: ArrayLike<number>, subject: string): PlacedImage[] {
+    const images = new Set<PlacedImage>();
+    for (let i = 0; i < tokenIds.length; i++) {
+      if (tokenIds[i]! < this.firstId) continue;
+      const found = this.find(tokenIds[i]!);
+      if (!found) throw notHeld(`${subject}, token ${i}`, tokenIds[i]!);
+      images.add(found.placed);
+    }
+    return [...images];
+  }
+
+  /**
+   * Brings the images' vectors into memory, where they stay until the returned function is called.
+   * @throws EngineError for a damaged file; the signal's reason when it fires meanwhile.
+   */
+  async pin(images: readonly PlacedImage[], signal?: AbortSignal): Promise<() => void> {
+    const pinned = new Map(images.map((placed) => [placed, this.hold(placed)]));
+    let released = false;
+    const release = () => {
+      if (released) return;
+      released = true;
+      for (const [placed, holding] of pinned) this.unpin(placed, holding);
+      this.makeRoom();
+    };
+    try {
+      await unlessAborted(Promise.all([...pinned.values()].map(({ held }) => held)), signal);
+      return release;
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  async dispose(): Promise<void> {
+    await callNative(() => this.projector.dispose());
+  }
+
+  /** One more use of the image. */
+  private hold(placed: PlacedImage): Holding {
+    const known = this.holdings.get(placed);
+    if (known) {
+      if (known.bytes > 0) this.counts.reused++;
+      known.pins++;
+      return known;
+    }
+    const holding: Holding = { held: Promise.resolve(), begun: false, bytes: 0, pins: 1 };
+    this.holdings.set(placed, holding);
+    holding.held = this.encodings.run(async () => {
+      // Nobody may want it any more when its turn comes.
+      if (holding.pins === 0) return;
+      holding.begun = true;
+      await this.encode(placed, holding);
+    });
+    // Those who pinned it hear of it; perhaps nobody waits any more. It is tried anew when it is asked for again.
+    holding.held.catch(() => this.holdings.delete(placed));
+    return holding;
+  }
+
+  private unpin(placed: PlacedImage, holding: Holding): void {
+    holding.pins--;
+    if (holding.pins > 0 || this.holdings.get(placed) !== holding) return;
+    this.holdings.delete(placed);
+    // The one used last comes last.
+    if (holding.begun) this.holdings.set(placed, holding);
+  }
+
+  private async encode(placed: PlacedImage, holding: Holding): Promise<void> {
+    const { image } = placed;
+    const started = performance.now();
+    const { vectors } = await callNative(() => this.projector.encode(image.bytes, image.width * image.height));
+    const { counts, vectorSize } = this;
+    counts.encodeSeconds += (performance.now() - started) / 1000;
+    counts.encoded++;
+    if (this.seen.has(placed)) counts.encodedAgain++;
+    this.seen.add(placed);
+    for (const { first, count, index } of this.ids.rangesOf(placed)) {
+      const values = vectors.subarray(index * vectorSize, (index + count) * vectorSize);
+      callNativeSync(() => this.native.holdVectors(first, values));
+    }
+    holding.bytes = vectors.byteLength + image.bytes.byteLength;
+    counts.held++;
+    counts.heldBytes += holding.bytes;
+    this.makeRoom();
+  }
+
+  /** Drops what nothing uses, the one unused longest first, until the rest fits. */
+  private makeRoom(): void {
+    const { counts } = this;
+    for (const [placed, holding] of this.holdings) {
+      if (counts.heldBytes <= this.options.memoryLimit) return;
+      if (holding.pins > 0 || holding.bytes === 0) continue;
+      this.holdings.delete(placed);
+      for (const { first } of this.ids.rangesOf(placed)) callNativeSync(() => this.native.dropVectors(first));
+      counts.held--;
+      counts.heldBytes -= holding.bytes;
+    }
+  }
+}
+
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work;
+  signal.throwIfAborted();
+  let stop = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+    signal.addEventListener("abort", stop, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+function notHeld(subject: string, id: number): EngineError {
+  return new EngineError("is neither a token nor a vector of an image that is held", {
+    code: "engine/bad-token",
+    subject,
+    expected: "a token of the vocabulary, or an id that `images.place` gave",
+    received: `${id}`,
+    remedy: "keep the placed image, or the image, as long as its ids",
+  });
+}
