@@ -1,6 +1,7 @@
 import { type ChatMessage, TokenizerError, type ToolSchema } from "@cria/core";
 import type { RenderOptions } from "./chat-template.js";
-import { makeMark } from "./mark-others-text.js";
+import { showImages } from "./image-marks.js";
+import { makeMark } from "./make-mark.js";
 
 /** Words that no template and no message holds: where they come out again shows what a template does with a message. */
 const SYSTEM = makeMark();
@@ -216,5 +217,5 @@ function describeOddity(what: string, received: string): TokenizerError {
 
 function nameMarks(text: string): string {
   const names = { SYSTEM, USER, ASSISTANT, ARGUMENT, FOLLOW_UP, TOOL };
-  return Object.entries(names).reduce((named, [name, mark]) => named.replaceAll(mark, `(${name})`), text);
+  return Object.entries(names).reduce((named, [name, mark]) => named.replaceAll(mark, `(${name})`), showImages(text));
 }

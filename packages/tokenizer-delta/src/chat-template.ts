@@ -1,6 +1,9 @@
 import { type ChatMessage, TokenizerError, type ToolSchema } from "@cria/core";
+import { cutAtMarks, markImages, showImages } from "./image-marks.js";
 import { parseTemplate } from "./parse-template.js";
+import { placeMarks } from "./place-marks.js";
 import { defaultRenderLimits, type RenderLimits, TemplateLimitError } from "./render-limits.js";
+import { TemplateForms } from "./template-forms.js";
 import { callForms, type MessageForm, pairCallsWithAnswers, toTemplateMessage } from "./template-message.js";
 
 export interface RenderOptions {
@@ -16,7 +19,9 @@ const longestComplaint = 1000;
 /** A model's chat template (Jinja, as GGUF files carry it), rendered under limits of time and size. */
 export class ChatTemplate {
   private readonly template: ReturnType<typeof parseTemplate>;
-  private form: MessageForm | undefined;
+  private readonly forms = new TemplateForms((messages, form) =>
+    this.renderVariables(this.fillVariables(messages, {}, form)),
+  );
   /** A template that met a limit is not tried again: each time would take as long. */
   private exceeded: TemplateLimitError | undefined;
 
@@ -52,20 +57,46 @@ export class ChatTemplate {
     }
   }
 
-  /** @throws TokenizerError with the template's own complaint, for example about the order of roles, or with a limit. */
+  /**
+   * The text of a conversation; for people, who see a word in the place of each image.
+   * @throws TokenizerError with the template's own complaint, for example about the order of roles, or with a limit.
+   */
   render(messages: readonly ChatMessage[], options: RenderOptions = {}): string {
+    const marked = markImages(messages);
+    return showImages(this.renderMarks(marked.messages, options), marked.images);
+  }
+
+  /** The same for messages whose contents are texts; the marks of images in them come out as they are. */
+  renderMarks(messages: readonly ChatMessage[], options: RenderOptions = {}): string {
     try {
-      return this.renderVariables(this.makeVariables(messages, options));
+      const marks = this.listImageParts(messages);
+      if (marks.length === 0) return this.renderVariables(this.makeVariables(messages, options));
+      return placeMarks(messages, options, marks, this.forms.findImageText()!, (given, more) =>
+        this.renderVariables(this.makeVariables(given, more)),
+      );
     } catch (cause) {
-      if (cause instanceof TemplateLimitError) throw cause;
+      if (cause instanceof TokenizerError) throw cause;
       throw new TokenizerError("cannot render this conversation", {
         code: "tokenizer/render-failed",
         subject: "chat template",
         expected: "messages that the template accepts",
-        received: cut(`${(cause as Error).message} (roles: ${messages.map((m) => m.role).join(", ")})`),
+        received: cut(`${showImages((cause as Error).message)} (roles: ${messages.map((m) => m.role).join(", ")})`),
         cause,
       });
     }
+  }
+
+  /** Marks of the images that the template gets as parts, and prints in its own way. */
+  private listImageParts(messages: readonly ChatMessage[]): string[] {
+    return messages.flatMap(({ role, content }) => {
+      const marks = cutAtMarks(String(content ?? "")).filter(({ hash }) => hash !== null);
+      return marks.length > 0 && this.forms.contentOf(role) === "image parts" ? marks.map(({ text }) => text) : [];
+    });
+  }
+
+  /** Whether it prints what users say only where it comes as a list of parts. */
+  get takesParts(): boolean {
+    return this.forms.contentOf("user") !== "text";
   }
 
   private renderVariables(variables: Record<string, unknown>): string {
@@ -80,8 +111,12 @@ export class ChatTemplate {
 
   /** What the template is given: the messages in the form that it understands, and the variables beside them. */
   makeVariables(messages: readonly ChatMessage[], options: RenderOptions = {}): Record<string, unknown> {
+    const marked = markImages(messages).messages;
     const calls = messages.some((message) => message.tool_calls && message.tool_calls.length > 0);
-    return this.fillVariables(messages, options, calls ? this.findForm() : callForms[0]!);
+    return this.fillVariables(marked, options, {
+      calls: calls ? this.forms.findCallForm() : callForms[0]!,
+      contentOf: (role) => this.forms.contentOf(role),
+    });
   }
 
   private fillVariables(
@@ -100,26 +135,6 @@ export class ChatTemplate {
     // Left out, not undefined: templates ask `tools is defined`.
     if (options.tools && options.tools.length > 0) variables["tools"] = options.tools;
     return variables;
-  }
-
-  /** How the template wants tool calls: the first form in which it prints name and arguments of a call. */
-  private findForm(): MessageForm {
-    if (this.form) return this.form;
-    const call = { name: "probe_name_7f3a", arguments: { probe_key_7f3a: "probe-value-7f3a" } };
-    const messages: ChatMessage[] = [
-      { role: "user", content: "probe" },
-      { role: "assistant", content: "", tool_calls: [{ id: "probe07f3", type: "function", function: call }] },
-    ];
-    const works = (form: MessageForm) => {
-      try {
-        const text = this.renderVariables(this.fillVariables(messages, {}, form));
-        return ["probe_name_7f3a", "probe_key_7f3a", "probe-value-7f3a"].every((part) => text.includes(part));
-      } catch {
-        return false;
-      }
-    };
-    this.form = callForms.find(works) ?? callForms[0]!;
-    return this.form;
   }
 }
 

@@ -7,6 +7,7 @@ import {
 } from "./check-tokenization.js";
 import type { DeltaTokenizer } from "./delta-tokenizer.js";
 import { explainMismatch } from "./explain-mismatch.js";
+import { FoldedImages } from "./fold-images.js";
 import { type RenderedText, sliceRendered } from "./rendered-text.js";
 
 export interface ConversationToCheck {
@@ -23,7 +24,7 @@ export interface ConversationToCheck {
  * The sanity check at the end of a rollout: its tokens against the template's rendering of the whole conversation,
  * which is rendered and tokenized once. What a template prints after the last token that the rollout could have (the
  * newline after an end-of-turn token, or that token itself when the turn was cut) is left out.
- * "rewritten" and "other_end" are told from "mismatch" by the mask; without one they are mismatches too.
+ * Images are compared by the hash of their files. "rewritten" and "other_end" are told from "mismatch" by the mask; without one they are mismatches too.
  * Never throws: a template that refuses, and sampled bytes that are no text, give "unchecked".
  */
 export function checkConversation(tokenizer: DeltaTokenizer, conversation: ConversationToCheck): TokenizationCheck {
@@ -32,19 +33,18 @@ export function checkConversation(tokenizer: DeltaTokenizer, conversation: Conve
   try {
     const lastIsAssistant = messages.at(-1)?.role === "assistant";
     const whole = tokenizer.renderMarked(messages, tools, !lastIsAssistant);
-    const ids = stripBos(tokenizer, tokenIds, whole.text);
-    const maskOfIds = mask && Array.from(mask).slice(tokenIds.length - ids.length);
+    const given = stripBos(tokenizer, tokenIds, whole.text);
+    const folded = new FoldedImages(tokenizer, whole);
+    const { ids, mask: maskOfIds } = folded.fold(given, mask && Array.from(mask).slice(tokenIds.length - given.length));
     const rendered = lastIsAssistant ? cutTail(tokenizer, whole, ids) : whole;
-    const wholeIds = tokenizer.tokenize(rendered);
-    const compared: ComparedTokenizer = {
-      tokenize: () => wholeIds,
-      detokenize: (some, options) => tokenizer.tokenizer.detokenize(some, options),
-    };
+    const wholeIds = folded.tokenize(rendered);
+    const compared: ComparedTokenizer = { tokenize: () => wholeIds, detokenize: (some) => folded.show(some) };
     const check = checkTokenization(ids, rendered.text, compared, mode, maskOfIds);
     if (check.kind !== "mismatch") return check;
-    if (tokenizer.tokenizer.detokenize(ids).includes("\uFFFD"))
+    if (folded.detokenize(ids).includes("\uFFFD"))
       return { kind: "unchecked", reason: "some sampled bytes are no text, and no rendering can hold them" };
-    const kind = maskOfIds && explainMismatch(tokenizer, { messages, ids, mask: maskOfIds, wholeIds, rendered, mode });
+    const kind =
+      maskOfIds && explainMismatch(tokenizer, { messages, ids, mask: maskOfIds, wholeIds, rendered, mode, folded });
     return kind ? { ...check, kind } : check;
   } catch (error) {
     return { kind: "unchecked", reason: (error as Error).message };

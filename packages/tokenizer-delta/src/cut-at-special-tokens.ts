@@ -25,7 +25,10 @@ export interface Cuts {
  * each match, so its time grows with the square of their number; here it is linear.
  * @param spelled the special tokens that the text spells, the longest (in bytes) first.
  */
-export function cutAtSpecialTokens({ text, plainAt }: RenderedText, spelled: readonly SpecialToken[]): Cuts {
+export function cutAtSpecialTokens(
+  { text, plainAt }: Omit<RenderedText, "images">,
+  spelled: readonly SpecialToken[],
+): Cuts {
   const found: (Cut & { token: SpecialToken })[] = [];
   let certain = true;
   /** For each character, 1 + the index in `found` of the cut that has it; 0: still text. */

@@ -1,11 +1,13 @@
-import { type ChatMessage, ConfigError, type ModelInfo, TokenizerError, type ToolSchema } from "@cria/core";
+import { type ChatMessage, ConfigError, listImages, type ModelInfo, TokenizerError, type ToolSchema } from "@cria/core";
 import { BaseConversation } from "./base-conversation.js";
 import { ChatTemplate } from "./chat-template.js";
+import { findImages, markImages, showImages } from "./image-marks.js";
 import { findPlainPlaces } from "./mark-others-text.js";
-import { PieceTokenizer } from "./piece-tokenizer.js";
-import { type RenderedText, sliceRendered } from "./rendered-text.js";
+import { type ImagePlacer, PieceTokenizer } from "./piece-tokenizer.js";
+import { ownText, type RenderedText, sliceRendered } from "./rendered-text.js";
 import type { SpecialTokens } from "./special-tokens.js";
 import type { TextTokenizer } from "./text-tokenizer.js";
+import { TurnEnds } from "./turn-ends.js";
 
 /** What `DeltaTokenizer.forModel` leaves to choose. */
 export interface ModelTokenizerOptions {
@@ -23,12 +25,16 @@ export interface DeltaTokenizerOptions extends ModelTokenizerOptions {
   bosToken: number | null;
   /** Tokens that end a turn; the template's own end-of-turn text is found with them. */
   endOfTurnTokens: readonly number[];
+  /** Gives images their tokens. Absent: messages with images are refused. */
+  images?: ImagePlacer;
 }
 
 /** What `DeltaTokenizer.forModel` reads of a model; every PolicyEngine has it. */
 export interface TokenizedModel extends TextTokenizer {
   readonly chatTemplate: string | null;
   readonly info: Pick<ModelInfo, "path" | "bosToken" | "eosToken" | "endOfGenerationTokens" | "addBos">;
+  /** Absent where the model has no projector. */
+  readonly images?: ImagePlacer;
 }
 
 /**
@@ -58,9 +64,7 @@ export class DeltaTokenizer {
   /** Token in front of a whole prompt; null where the model wants none. */
   readonly bosToken: number | null;
   private readonly base: BaseConversation;
-  private endTexts: string[] | undefined;
-  /** By shape of the base conversation. */
-  private readonly turnEnds = new Map<string, TurnEnd>();
+  private readonly turnEnds: TurnEnds;
 
   constructor(
     readonly template: ChatTemplate,
@@ -69,8 +73,9 @@ export class DeltaTokenizer {
   ) {
     const { kwargs } = options;
     this.bosToken = options.bosToken;
-    this.pieces = new PieceTokenizer(tokenizer);
-    this.base = new BaseConversation((messages, more) => template.render(messages, { kwargs, ...more }));
+    this.pieces = new PieceTokenizer(tokenizer, options.images);
+    this.turnEnds = new TurnEnds(tokenizer, this.pieces, options.endOfTurnTokens);
+    this.base = new BaseConversation((messages, more) => template.renderMarks(messages, { kwargs, ...more }));
   }
 
   /**
@@ -96,6 +101,7 @@ export class DeltaTokenizer {
       ...options,
       bosToken: info.addBos ? info.bosToken : null,
       endOfTurnTokens: info.endOfGenerationTokens,
+      images: model.images,
     });
   }
 
@@ -103,19 +109,26 @@ export class DeltaTokenizer {
     return this.pieces.specialTokens;
   }
 
-  /** The template's text of a whole conversation, with the variables that every rendering gets. */
+  /** The template's text of a whole conversation, with the variables that every rendering gets, and a word for each image. */
   render(messages: readonly ChatMessage[], tools: readonly ToolSchema[] = [], addGenerationPrompt = false): string {
     return this.template.render(messages, { kwargs: this.options.kwargs, tools, addGenerationPrompt });
   }
 
-  /** The same text, and where users and tools spelled control tokens in it. */
+  /**
+   * The same text, and where users and tools spelled control tokens and images stand in it.
+   * @throws ConfigError for a message with an image where the model has no projector; TokenizerError where the template does not
+   * print each image once.
+   */
   renderMarked(
     messages: readonly ChatMessage[],
     tools: readonly ToolSchema[] = [],
     addGenerationPrompt = false,
     onUnsplit?: OnUnsplit,
   ): RenderedText {
-    return this.mark(messages, (given) => this.render(given, tools, addGenerationPrompt), onUnsplit);
+    const { kwargs } = this.options;
+    const render = (given: readonly ChatMessage[]) =>
+      this.template.renderMarks(given, { kwargs, tools, addGenerationPrompt });
+    return this.mark(messages, render, onUnsplit);
   }
 
   /** Tokens of rendered text, without BOS. Takes time linear in the text, whatever special tokens it holds. */
@@ -136,6 +149,15 @@ export class DeltaTokenizer {
   /** The tokens of rendered text, cut at special tokens. */
   tokenizePieces(rendered: RenderedText): ReturnType<PieceTokenizer["tokenizePieces"]> {
     return this.pieces.tokenizePieces(rendered);
+  }
+
+  /** How many tokens `encodePrompt` gives; images are not placed for it, nor need their files be in memory. */
+  countPromptTokens(
+    messages: readonly ChatMessage[],
+    tools: readonly ToolSchema[] = [],
+    onUnsplit?: OnUnsplit,
+  ): number {
+    return this.addBos(this.pieces.tokenizeUnplaced(this.renderMarked(messages, tools, true, onUnsplit))).length;
   }
 
   /** Tokens of a prompt that ends where the assistant begins to speak. */
@@ -170,7 +192,7 @@ export class DeltaTokenizer {
   }
 
   private renderMarkedDelta(messages: readonly ChatMessage[], ended: boolean, onUnsplit?: OnUnsplit): RenderedText {
-    return this.mark(messages, (given) => this.renderDelta(given, ended), onUnsplit);
+    return this.mark(messages, (given) => this.renderDeltaMarks(given, ended), onUnsplit);
   }
 
   private mark(
@@ -178,15 +200,23 @@ export class DeltaTokenizer {
     render: (messages: readonly ChatMessage[]) => string,
     onUnsplit: OnUnsplit | undefined,
   ): RenderedText {
-    const text = render(messages);
-    if (this.options.allowControlTokens) return { text, plainAt: [] };
-    const plainAt = findPlainPlaces(messages, text, render, this.specialTokens);
+    const marked = markImages(messages);
+    if (marked.images.length > 0 && !this.options.images) throw noProjector();
+    const text = render(marked.messages);
+    const images = findImages(text, marked.images);
+    if (this.options.allowControlTokens) return { text, plainAt: [], images };
+    const plainAt = findPlainPlaces(marked.messages, text, render, this.specialTokens);
     if (!plainAt) onUnsplit?.();
-    return { text, plainAt: plainAt ?? [] };
+    return { text, plainAt: plainAt ?? [], images };
   }
 
-  /** The text that `encodeDelta` tokenizes. */
+  /** The text that `encodeDelta` tokenizes, with a word for each image. */
   renderDelta(messages: readonly ChatMessage[], ended: boolean): string {
+    const marked = markImages(messages);
+    return showImages(this.renderDeltaMarks(marked.messages, ended), marked.images);
+  }
+
+  private renderDeltaMarks(messages: readonly ChatMessage[], ended: boolean): string {
     if (messages.length === 0) {
       throw new TokenizerError("has no message", {
         code: "tokenizer/empty-delta",
@@ -195,13 +225,9 @@ export class DeltaTokenizer {
       });
     }
     const { text, shape, renderTransition } = this.base.renderAfterAssistant(messages, true);
-    let end = this.turnEnds.get(shape);
-    if (!end || !text.startsWith(end.closing)) {
-      end = this.findTurnEnd(renderTransition());
-      this.turnEnds.set(shape, end);
-    }
-    const rest = text.slice(end.closing.length);
-    return ended ? rest : end.endText + rest;
+    const { closing, endText } = this.turnEnds.find(shape, text, renderTransition);
+    const rest = text.slice(closing.length);
+    return ended ? rest : endText + rest;
   }
 
   /**
@@ -252,13 +278,15 @@ export class DeltaTokenizer {
   /**
    * An assistant message as sampled tokens: its text and, where the template prints it, the end-of-turn token.
    * @param after who spoke before it; some templates begin the turn in another way after a tool's answer.
-   * @throws TokenizerError when the template does not continue its own generation prompt with this message.
+   * @throws TokenizerError when the template does not continue its own generation prompt with this message, and for one with
+   * an image, which no model can sample.
    */
   encodeAssistant(message: ChatMessage, after: "user" | "tool" = "user"): AssistantTokens {
-    const { text, continuesOpening } = this.base.renderAssistant(message, after);
+    if (listImages(message.content).length > 0) throw noSuchTurn();
+    const { text, continuesOpening } = this.base.renderAssistant(markImages([message]).messages[0]!, after);
     const end = findLast(text, this.listEndTexts());
     return {
-      tokenIds: this.tokenize({ text: end < 0 ? text : text.slice(0, end), plainAt: [] }),
+      tokenIds: this.tokenize(ownText(end < 0 ? text : text.slice(0, end))),
       ended: end >= 0,
       continuesOpening,
     };
@@ -295,39 +323,31 @@ export class DeltaTokenizer {
 
   /** Texts of the tokens that end a turn. */
   listEndTexts(): readonly string[] {
-    this.endTexts ??= this.options.endOfTurnTokens
-      .map((id) => this.tokenizer.detokenize([id]))
-      .filter((text) => text !== "");
-    return this.endTexts;
+    return this.turnEnds.listTexts();
   }
 
   /** The same, and those that the template prints in their place once the conversation goes on, as far as it was seen. */
   listPrintedEndTexts(): string[] {
-    const printed = Array.from(this.turnEnds.values(), ({ endText }) => endText);
-    return [...new Set([...this.listEndTexts(), ...printed])].filter((text) => text !== "");
-  }
-
-  /**
-   * How a turn ends in the text between the assistant's last word and a next message's first. With none of the model's
-   * own end-of-turn tokens there, the first special token counts: gpt-oss samples `<|return|>`, and its template
-   * prints `<|end|>` in that place once the conversation goes on.
-   */
-  private findTurnEnd(transition: string): TurnEnd {
-    let endTexts = this.listEndTexts().filter((text) => transition.includes(text));
-    if (endTexts.length === 0) {
-      const special = this.tokenizePieces({ text: transition, plainAt: [] }).find((piece) => piece.control);
-      endTexts = special ? [this.specialTokens.textOf(special.ids[0]!)!] : [];
-    }
-    const [first] = endTexts.map((text) => ({ at: transition.indexOf(text), text })).sort((a, b) => a.at - b.at);
-    if (!first) return { closing: "", endText: "" };
-    return { closing: transition.slice(0, first.at + first.text.length), endText: first.text };
+    return this.turnEnds.listPrintedTexts();
   }
 }
 
-interface TurnEnd {
-  /** From the assistant's last word through the end-of-turn text. */
-  closing: string;
-  endText: string;
+function noProjector(): ConfigError {
+  return new ConfigError("has an image, and the model has no projector", {
+    code: "config/no-projector",
+    subject: "message",
+    expected: "text alone, or a model with the projector that its images need",
+    remedy: "name the projector's file (model.mmproj in a config, `mmproj` of loadModel)",
+  });
+}
+
+function noSuchTurn(): TokenizerError {
+  return new TokenizerError("has an image, which no model can sample", {
+    code: "tokenizer/sampled-image",
+    subject: "message of the assistant",
+    expected: "text and calls",
+    remedy: "move the image to a message of the user or of a tool",
+  });
 }
 
 /** Where the last occurrence of any of `parts` ends; -1 when there is none. */

@@ -148,7 +148,7 @@ describe("what a template rewrites is told from faults", () => {
       const { tokenizer, played } = await start();
       checkConversation(tokenizer, played);
       const wrong = { ...played, messages: [user("other"), ...played.messages.slice(1)] };
-      const render = vi.spyOn(tokenizer.template, "render");
+      const render = vi.spyOn(tokenizer.template, "renderMarks");
       for (const conversation of [played, wrong]) {
         render.mockClear();
         checkConversation(tokenizer, conversation);

@@ -1,16 +1,19 @@
-import type { ChatMessage } from "@cria/core";
+import { type ChatMessage, contentText } from "@cria/core";
 import type { SanityCheckMode } from "./check-tokenization.js";
 import type { DeltaTokenizer } from "./delta-tokenizer.js";
+import type { FoldedImages } from "./fold-images.js";
 import { type RenderedText, sliceRendered } from "./rendered-text.js";
 
 export interface Mismatch {
   messages: readonly ChatMessage[];
+  /** Folded, as `wholeIds` is. */
   ids: ArrayLike<number>;
   /** As long as `ids`. */
   mask: ArrayLike<number>;
   wholeIds: Int32Array;
   rendered: RenderedText;
   mode: SanityCheckMode;
+  folded: FoldedImages;
 }
 
 /** Consecutive tokens that were all sampled, or all observed. */
@@ -26,9 +29,9 @@ interface Stretch {
  * turns or left out of them. "other_end": the same, and turns end with another end-of-turn token.
  */
 export function explainMismatch(tokenizer: DeltaTokenizer, mismatch: Mismatch): "rewritten" | "other_end" | null {
-  const { messages, rendered, wholeIds, mode } = mismatch;
+  const { messages, rendered, wholeIds, mode, folded } = mismatch;
   const normalize = mode === "ignore_strippable" ? (text: string) => text.replace(/\s+/g, "") : (text: string) => text;
-  const textOf = (ids: ArrayLike<number>) => normalize(tokenizer.tokenizer.detokenize(ids));
+  const textOf = (ids: ArrayLike<number>) => normalize(folded.detokenize(ids));
   const stretches = splitByMask(mismatch.ids, mismatch.mask);
   const turns = stretches.filter((stretch) => stretch.sampled);
   const spoken = messages.flatMap((message, i) =>
@@ -70,7 +73,7 @@ export function explainMismatch(tokenizer: DeltaTokenizer, mismatch: Mismatch): 
     // vocabulary normalizes text.
     if (whole === rendered.text) {
       const seen = sliceRendered(rendered, found.from, found.to);
-      const ids = tokenizer.tokenize({ ...seen, text: seen.text + heard.slice(seen.text.length) });
+      const ids = folded.tokenize({ ...seen, text: seen.text + heard.slice(seen.text.length) });
       if (ids.length !== stretch.ids.length || !ids.every((id, k) => id === stretch.ids[k])) return null;
     }
     at = found.to;
@@ -142,7 +145,7 @@ function records(
   ended: boolean,
   normalize: (text: string) => string,
 ): boolean {
-  const content = normalize(message.content ?? "");
+  const content = normalize(contentText(message.content ?? ""));
   if (message.tool_calls && message.tool_calls.length > 0) return said.includes(content.trim());
   const begun = openings.filter((opening) => content.startsWith(opening));
   const forms = [content, ...begun.map((opening) => content.slice(opening.length))];

@@ -10,6 +10,7 @@ export {
   type TokenizedModel,
 } from "./delta-tokenizer.js";
 export { type EncodedTurn, InferenceConversation } from "./inference-conversation.js";
+export type { ImagePlacer } from "./piece-tokenizer.js";
 export { defaultRenderLimits, type RenderLimits } from "./render-limits.js";
-export type { RenderedText } from "./rendered-text.js";
+export { ownText, type RenderedImage, type RenderedText } from "./rendered-text.js";
 export type { TextTokenizer } from "./text-tokenizer.js";

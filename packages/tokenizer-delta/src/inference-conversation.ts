@@ -1,7 +1,7 @@
 import type { ChatMessage, ToolSchema } from "@cria/core";
 import type { DeltaTokenizer, OnUnsplit } from "./delta-tokenizer.js";
 import { joinIds, type TokenizedPiece } from "./piece-tokenizer.js";
-import { type RenderedText, sliceRendered } from "./rendered-text.js";
+import { joinRendered, ownText, type RenderedText, sliceRendered } from "./rendered-text.js";
 
 /** What an engine must do before the next turn, when each turn is rendered as in production. */
 export interface EncodedTurn {
@@ -47,7 +47,7 @@ export class InferenceConversation {
   addSampled(tokenIds: ArrayLike<number>): void {
     if (tokenIds.length === 0) return;
     const ids = Int32Array.from(tokenIds);
-    this.pieces.push({ ids, text: this.tokenizer.tokenizer.detokenize(ids), plainAt: [], sampled: true });
+    this.pieces.push({ ...ownText(this.tokenizer.tokenizer.detokenize(ids)), ids, sampled: true });
   }
 
   /**
@@ -91,46 +91,49 @@ export class InferenceConversation {
     const bos = tokenizer.bosToken;
     if (bos === null || added[0]?.ids[0] === bos) return { kept: [], added };
     // A BOS token that the template does not print has no text here.
-    return { kept: [], added: [{ ids: Int32Array.of(bos), text: "", plainAt: [], control: true }, ...added] };
+    return { kept: [], added: [{ ...ownText(""), ids: Int32Array.of(bos), control: true }, ...added] };
   }
 
   /**
-   * Whether a control token stands on one side of the join (text beside it is tokenized apart), or else the last piece
-   * and the rest have the same tokens together as one by one.
+   * Whether a control token or an image stands on one side of the join (text beside it is tokenized apart), or else the last
+   * piece and the rest have the same tokens together as one by one.
    */
   private joins(kept: readonly Piece[], added: readonly TokenizedPiece[], whole: RenderedText, at: number): boolean {
-    const { specialTokens } = this.tokenizer;
-    const isControl = (id: number | undefined) => id !== undefined && specialTokens.textOf(id) !== null;
     const last = kept.at(-1)!;
-    if (added.length === 0 || added[0]!.control || isControl(last.ids.at(-1))) return true;
-    if (last.sampled || (kept.length > 1 && !isControl(kept.at(-2)!.ids.at(-1)))) return false;
+    if (added.length === 0 || divides(added[0]!) || this.endsApart(last)) return true;
+    if (last.sampled || (kept.length > 1 && !this.endsApart(kept.at(-2)!))) return false;
     const together = this.tokenizer.tokenize(sliceRendered(whole, at - last.text.length));
     const apart = joinIds([last, ...added]);
     return together.length === apart.length && together.every((id, i) => id === apart[i]);
   }
+
+  /** Whether a piece ends with a control token or an image. */
+  private endsApart(piece: Piece): boolean {
+    if (piece.images.at(-1)?.to === piece.text.length) return true;
+    const last = piece.ids.at(-1);
+    return last !== undefined && this.tokenizer.specialTokens.textOf(last) !== null;
+  }
 }
 
-/** Whether a rendering goes on with this piece at this place, with the same words of others in it. */
+function divides(piece: TokenizedPiece): boolean {
+  return piece.control || piece.images.length > 0;
+}
+
+/** Whether a rendering goes on with this piece at this place, with the same words of others and the same images in it. */
 function continues(whole: RenderedText, at: number, piece: Piece): boolean {
   if (!whole.text.startsWith(piece.text, at)) return false;
   const { plainAt } = sliceRendered(whole, at, at + piece.text.length);
   return plainAt.length === piece.plainAt.length && plainAt.every((place, i) => place === piece.plainAt[i]);
 }
 
-/** Pieces joined up to each control token, so that later turns can keep as much of them as stays the same. */
+/** Pieces joined up to each control token or image, so that later turns can keep as much of them as stays the same. */
 function joinUpToControl(pieces: readonly TokenizedPiece[]): Piece[] {
   const joined: Piece[] = [];
   let open: TokenizedPiece[] = [];
   for (const [i, piece] of pieces.entries()) {
     open.push(piece);
-    if (!piece.control && i + 1 < pieces.length) continue;
-    let length = 0;
-    const plainAt = open.flatMap((part) => {
-      const places = part.plainAt.map((place) => place + length);
-      length += part.text.length;
-      return places;
-    });
-    joined.push({ ids: joinIds(open), text: open.map((part) => part.text).join(""), plainAt, sampled: false });
+    if (!divides(piece) && i + 1 < pieces.length) continue;
+    joined.push({ ...joinRendered(open), ids: joinIds(open), sampled: false });
     open = [];
   }
   return joined;

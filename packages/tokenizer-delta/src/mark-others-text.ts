@@ -1,5 +1,7 @@
-import { randomBytes } from "node:crypto";
 import type { ChatMessage } from "@cria/core";
+import { cutAtMarks } from "./image-marks.js";
+import { makeMark } from "./make-mark.js";
+import { mapTexts } from "./map-texts.js";
 import type { SpecialTokens } from "./special-tokens.js";
 
 /** Who speaks for the model's owner or for the model itself; all others are users, tools and what else a row holds. */
@@ -37,11 +39,6 @@ export function findPlainPlaces(
   return places;
 }
 
-/** A word that nobody can guess and that templates print as it is. */
-export function makeMark(): string {
-  return randomBytes(12).toString("hex");
-}
-
 /** The messages with the mark inside each control token that others spell; null when there is none. */
 function markMessages(
   messages: readonly ChatMessage[],
@@ -50,7 +47,10 @@ function markMessages(
 ): ChatMessage[] | null {
   const replaced = new Map<string, string>();
   const markText = (text: string) => {
-    const places = specialTokens.listControlPlaces(text);
+    // Each stretch between images by itself: a template that prints images elsewhere brings the texts beside them together.
+    const places = cutAtMarks(text).flatMap((cut) =>
+      cut.hash === null ? specialTokens.listControlPlaces(cut.text).map((place) => cut.from + place) : [],
+    );
     if (places.length === 0) return text;
     const marked = [0, ...places].map((from, i) => text.slice(from, places[i])).join(mark);
     replaced.set(text, marked);
@@ -72,12 +72,4 @@ function markMessages(
 
 function withId(id: string | undefined): { id?: string } {
   return id === undefined ? {} : { id };
-}
-
-/** A value with each text in it replaced; keys stay. */
-function mapTexts(value: unknown, map: (text: string) => string): unknown {
-  if (typeof value === "string") return map(value);
-  if (Array.isArray(value)) return value.map((item) => mapTexts(item, map));
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapTexts(item, map)]));
 }

@@ -3,7 +3,7 @@ import { FakeTokenizer, fakeChatTemplate } from "@cria/core/testing";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { cutAtSpecialTokens } from "./cut-at-special-tokens.js";
-import { ChatTemplate, DeltaTokenizer } from "./index.js";
+import { ChatTemplate, DeltaTokenizer, ownText } from "./index.js";
 import { PieceTokenizer } from "./piece-tokenizer.js";
 import { SpecialTokens } from "./special-tokens.js";
 import { BundledVocabulary } from "./testing/index.js";
@@ -41,19 +41,17 @@ describe("PieceTokenizer", () => {
     const text = `${"x".repeat(20_000)}<|im_start|>user ${"y".repeat(30_000)}<tool_call>${word.repeat(30_000)}`;
     let turns = 0;
     const timer = setInterval(() => turns++, 0);
-    const ids = await pieces.tokenizeAside({ text, plainAt: [] });
+    const ids = await pieces.tokenizeAside(ownText(text));
     clearInterval(timer);
     expect(ids).toEqual(fake.tokenize(text));
     expect(long.map(({ length }) => length)).toEqual([20_000, 30_005]);
     expect(turns).toBeGreaterThan(1);
     // What others spell stays text there too.
     const spelled = `${"z".repeat(9000)}<|im_end|>`;
-    expect(await pieces.tokenizeAside({ text: spelled, plainAt: [9001] })).toEqual(
+    expect(await pieces.tokenizeAside({ ...ownText(spelled), plainAt: [9001] })).toEqual(
       fake.tokenize(spelled, { special: false }),
     );
-    expect(await pieces.tokenizeAside({ text: word, plainAt: [] })).toEqual(
-      pieces.tokenize({ text: word, plainAt: [] }),
-    );
+    expect(await pieces.tokenizeAside(ownText(word))).toEqual(pieces.tokenize(ownText(word)));
   });
 
   it.each(names)("%s: the tokens of any text are llama.cpp's own", async (name) => {
@@ -76,11 +74,11 @@ describe("PieceTokenizer", () => {
     fc.assert(
       fc.property(fc.array(part, { maxLength: 14 }), (parts) => {
         const text = parts.join("");
-        expect(pieces.tokenize({ text, plainAt: [] })).toEqual(vocabulary.tokenize(text));
+        expect(pieces.tokenize(ownText(text))).toEqual(vocabulary.tokenize(text));
         expect(pieces.tokenizePlain(text)).toEqual(vocabulary.tokenize(text, { special: false }));
         expect(
           pieces
-            .tokenizePieces({ text, plainAt: [] })
+            .tokenizePieces(ownText(text))
             .map((piece) => piece.text)
             .join(""),
         ).toBe(text);
@@ -95,7 +93,7 @@ describe("PieceTokenizer", () => {
     const control = vocabulary.listSpecialTokens().filter((token) => token.control);
     for (const { text } of control.slice(0, 60)) {
       const said = `a ${text}${text} b`;
-      const ids = pieces.tokenize({ text: said, plainAt: pieces.specialTokens.listControlPlaces(said) });
+      const ids = pieces.tokenize({ ...ownText(said), plainAt: pieces.specialTokens.listControlPlaces(said) });
       expect(ids).toEqual(vocabulary.tokenize(said, { special: false }));
       expect([...ids].filter((id) => pieces.specialTokens.textOf(id) !== null)).toEqual([]);
     }
@@ -178,7 +176,7 @@ describe("time grows with the text, not with its square (16 times as much for fo
     const vocabulary = await BundledVocabulary.load("qwen2");
     loaded.push(vocabulary);
     const pieces = new PieceTokenizer(vocabulary);
-    const make = (count: number) => ({ text: "<|im_end|>x".repeat(count), plainAt: [] });
+    const make = (count: number) => ownText("<|im_end|>x".repeat(count));
     const [short, long] = [make(3_000), make(12_000)];
     expect(pieces.tokenize(short)).toHaveLength(6_000);
     expect(measure(() => pieces.tokenize(long)) / measure(() => pieces.tokenize(short))).toBeLessThan(bound);

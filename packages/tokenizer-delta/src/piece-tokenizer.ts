@@ -1,5 +1,7 @@
+import { type ImageEncoder, type ImageRecord, isLoaded } from "@cria/core";
 import { type Cut, cutAtSpecialTokens } from "./cut-at-special-tokens.js";
-import { type RenderedText, sliceRendered } from "./rendered-text.js";
+import { notLoaded } from "./image-marks.js";
+import { cutAtImages, ownText, type RenderedText, sliceRendered } from "./rendered-text.js";
 import { SpecialTokens } from "./special-tokens.js";
 import type { TextTokenizer } from "./text-tokenizer.js";
 
@@ -8,7 +10,10 @@ const LONG_TEXT = 8192;
 /** Milliseconds after which others have a turn. */
 const LONGEST_STRETCH_MS = 4;
 
-/** A stretch of a text with its tokens. */
+/** What places images; every engine with a projector has it. */
+export type ImagePlacer = Pick<ImageEncoder, "place" | "countTokens">;
+
+/** A stretch of a text with its tokens: an image, a control token, or what is between them. */
 export interface TokenizedPiece extends RenderedText {
   ids: Int32Array;
   /** Whether it is a control token. */
@@ -17,25 +22,40 @@ export interface TokenizedPiece extends RenderedText {
 
 /**
  * Tokenizes text with special tokens, in linear time and with exactly llama.cpp's tokens, but for control tokens that
- * others spelled: those stay plain text, tokenized together with the text around them.
+ * others spelled: those stay plain text, tokenized together with the text around them. Images get the tokens that the engine
+ * places, and text beside them is tokenized apart, as llama.cpp's mtmd does.
  */
 export class PieceTokenizer {
   readonly specialTokens: SpecialTokens;
 
-  constructor(private readonly tokenizer: TextTokenizer) {
+  /** @param images may be absent where no text has any. */
+  constructor(
+    private readonly tokenizer: TextTokenizer,
+    private readonly images?: ImagePlacer,
+  ) {
     this.specialTokens = new SpecialTokens(tokenizer.listSpecialTokens());
   }
 
+  /** @throws TokenizerError for an image that is not in memory, EngineError for one too large for the projector. */
   tokenize(rendered: RenderedText): Int32Array {
     return joinIds(this.tokenizePieces(rendered));
   }
 
   /** The same, without holding up the event loop for more than some milliseconds, however long the text is. */
   async tokenizeAside(rendered: RenderedText): Promise<Int32Array> {
-    const { text, plainAt } = rendered;
-    if (text.length <= LONG_TEXT) return this.tokenize(rendered);
+    if (rendered.text.length <= LONG_TEXT) return this.tokenize(rendered);
     // Rendering it took its time, and so does looking for special tokens in it.
     await new Promise((resolve) => setImmediate(resolve));
+    const pieces: { ids: Int32Array }[] = [];
+    for (const stretch of cutAtImages(rendered)) {
+      const [image] = stretch.images;
+      pieces.push({ ids: image ? this.place(image.image) : await this.tokenizeTextAside(stretch) });
+    }
+    return joinIds(pieces);
+  }
+
+  private async tokenizeTextAside(rendered: RenderedText): Promise<Int32Array> {
+    const { text, plainAt } = rendered;
     const { cuts, certain } = cutAtSpecialTokens(rendered, this.specialTokens.listSpelled(text));
     if (!certain && plainAt.length === 0) return this.tokenizeLong(text, true);
     const pieces: { ids: Int32Array }[] = [];
@@ -66,15 +86,35 @@ export class PieceTokenizer {
   /** Tokens of a text without control tokens, whatever it spells: llama.cpp's own without `special`, in linear time. */
   tokenizePlain(text: string): Int32Array {
     const words = this.specialTokens.listSpelled(text).filter((token) => !token.control);
-    const { cuts, certain } = cutAtSpecialTokens({ text, plainAt: [] }, words);
+    const { cuts, certain } = cutAtSpecialTokens(ownText(text), words);
     if (!certain) return this.tokenizer.tokenize(text, { special: false });
-    return joinIds(this.tokenizeCuts({ text, plainAt: [] }, cuts));
+    return joinIds(this.tokenizeCuts(ownText(text), cuts));
   }
 
-  /** The tokens, cut at special tokens; the pieces' texts together are the whole text. */
+  /** The tokens, cut at images and special tokens; the pieces' texts together are the whole text. */
   tokenizePieces(rendered: RenderedText): TokenizedPiece[] {
+    return this.cutPieces(rendered, (image) => this.place(image));
+  }
+
+  /** As many tokens as `tokenize` gives, with -1 for those of images, which are not placed for it. */
+  tokenizeUnplaced(rendered: RenderedText): Int32Array {
+    return joinIds(this.cutPieces(rendered, (image) => new Int32Array(this.images!.countTokens(image)).fill(-1)));
+  }
+
+  private cutPieces(rendered: RenderedText, idsOf: (image: ImageRecord) => Int32Array): TokenizedPiece[] {
+    return cutAtImages(rendered).flatMap((stretch) => {
+      const [image] = stretch.images;
+      return image ? [{ ...stretch, ids: idsOf(image.image), control: false }] : this.tokenizeText(stretch);
+    });
+  }
+
+  private place(image: ImageRecord): Int32Array {
+    if (!isLoaded(image)) throw notLoaded(`the record of ${image.hash}, without its file`);
+    return this.images!.place(image).tokenIds;
+  }
+
+  private tokenizeText(rendered: RenderedText): TokenizedPiece[] {
     const { text, plainAt } = rendered;
-    if (text === "") return [];
     const { cuts, certain } = cutAtSpecialTokens(rendered, this.specialTokens.listSpelled(text));
     if (!certain && plainAt.length === 0) {
       return [{ ...rendered, ids: this.tokenizer.tokenize(text), control: false }];

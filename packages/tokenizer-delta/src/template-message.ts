@@ -1,19 +1,31 @@
-import type { ChatMessage } from "@cria/core";
+import type { ChatMessage, Role } from "@cria/core";
+import { cutAtMarks } from "./image-marks.js";
 
 /** How a template wants the tool calls of an assistant message. */
-export interface MessageForm {
+export interface CallForm {
   arguments: "object" | "json";
   /** What `content` is when a message makes calls and says nothing. */
   noContent: "" | null;
 }
 
 /** The usual form first: most templates print arguments as JSON themselves. */
-export const callForms: readonly MessageForm[] = [
+export const callForms: readonly CallForm[] = [
   { arguments: "object", noContent: "" },
   { arguments: "json", noContent: "" },
   { arguments: "object", noContent: null },
   { arguments: "json", noContent: null },
 ];
+
+/**
+ * How a template wants what messages say: as a text with the marks of images in it, or as a list of parts, in which an image
+ * is a part of its own or a text part with its mark.
+ */
+export type ContentForm = "text" | "image parts" | "text parts";
+
+export interface MessageForm {
+  calls: CallForm;
+  contentOf: (role: Role) => ContentForm;
+}
 
 /**
  * Gives calls and their answers ids where they have none: some templates insist on them (Mistral's on nine characters),
@@ -40,9 +52,10 @@ function makeId(place: number): string {
   return `call${String(place + 1).padStart(5, "0")}`;
 }
 
-/** A message as a template reads it. */
+/** A message as a template reads it; its content is a text, with the marks of its images. */
 export function toTemplateMessage(message: ChatMessage, form: MessageForm, source: string): Record<string, unknown> {
-  const result: Record<string, unknown> = { ...message };
+  const contentForm = form.contentOf(message.role);
+  const result: Record<string, unknown> = { ...message, content: toTemplateContent(message.content, contentForm) };
   // gpt-oss and its relatives call the field by another name.
   if (message.reasoning_content !== undefined && /message\.thinking\b/.test(source))
     result["thinking"] = message.reasoning_content;
@@ -50,16 +63,25 @@ export function toTemplateMessage(message: ChatMessage, form: MessageForm, sourc
     delete result["tool_calls"];
     return result;
   }
-  if (message.content === "") result["content"] = form.noContent;
+  if (message.content === "") result["content"] = toTemplateContent(form.calls.noContent, contentForm);
   result["tool_calls"] = message.tool_calls.map((call) => ({
     type: "function",
     ...call,
-    function: { ...call.function, arguments: convertArguments(call.function.arguments, form) },
+    function: { ...call.function, arguments: convertArguments(call.function.arguments, form.calls) },
   }));
   return result;
 }
 
-function convertArguments(value: Record<string, unknown> | string, form: MessageForm): unknown {
+/** Other values than texts stay: a template may want them. */
+function toTemplateContent(content: unknown, form: ContentForm): unknown {
+  if (form === "text" || typeof content !== "string") return content;
+  if (content === "") return [{ type: "text", text: "" }];
+  return cutAtMarks(content).map(({ text, hash }) =>
+    hash !== null && form === "image parts" ? { type: "image" } : { type: "text", text },
+  );
+}
+
+function convertArguments(value: Record<string, unknown> | string, form: CallForm): unknown {
   if (form.arguments === "json") return typeof value === "string" ? value : JSON.stringify(value);
   if (typeof value !== "string") return value;
   try {

@@ -1,7 +1,10 @@
 import type { ChatMessage } from "@cria/core";
 import { checkTokenization } from "../check-tokenization.js";
 import type { DeltaTokenizer } from "../delta-tokenizer.js";
+import { FoldedImages } from "../fold-images.js";
 import { InferenceConversation } from "../inference-conversation.js";
+import { joinIds } from "../piece-tokenizer.js";
+import { cutAtImages, type RenderedText } from "../rendered-text.js";
 import type { Conversation } from "./conversations.js";
 
 /**
@@ -34,15 +37,16 @@ export function comparePaths(tokenizer: DeltaTokenizer, { messages, tools }: Con
     result.outcome = outcome;
     result.detail = detail;
   };
+  let folded: FoldedImages;
   try {
-    tokenizer.render(messages, tools);
+    folded = new FoldedImages(tokenizer, tokenizer.renderMarked(messages, tools));
   } catch (error) {
     note("refused", (error as Error).message);
     return { ...result, inferenceEqual: null };
   }
-  const rendered = new Map<string, string>();
+  const rendered = new Map<string, RenderedText>();
   const render = (count: number, prompt: boolean) => {
-    const text = rendered.get(`${count}/${prompt}`) ?? tokenizer.render(messages.slice(0, count), tools, prompt);
+    const text = rendered.get(`${count}/${prompt}`) ?? tokenizer.renderMarked(messages.slice(0, count), tools, prompt);
     rendered.set(`${count}/${prompt}`, text);
     return text;
   };
@@ -61,21 +65,23 @@ export function comparePaths(tokenizer: DeltaTokenizer, { messages, tools }: Con
   };
   const compareAt = (soFar: ChatMessage[], renderDelta: () => string) => {
     const whole = render(soFar.length, true);
-    const wholeIds = tokenizer.addBos(tokenizer.tokenizer.tokenize(whole));
+    const wholeIds = tokenizer.addBos(tokenizeApart(tokenizer, whole));
     const turn = production.encodeTurn(soFar);
+    const context = folded.fold(turn.contextIds, turn.contextMask);
     if (!same(turn.contextIds, wholeIds)) {
-      const { kind } = checkTokenization(turn.contextIds, whole, tokenizer.tokenizer, "strict", turn.contextMask);
+      const compared = { tokenize: () => folded.fold(wholeIds).ids, detokenize: folded.show.bind(folded) };
+      const { kind } = checkTokenization(context.ids, whole.text, compared, "strict", context.mask);
       if (kind !== "drift") result.inferenceEqual = false;
     }
     if (same(ids, wholeIds)) return;
-    const { tokenizer: vocabulary } = tokenizer;
-    const [ours, theirs] = [vocabulary.detokenize(ids), vocabulary.detokenize(wholeIds)];
+    const [ours, theirs] = [ids, wholeIds].map((some) => folded.show(folded.fold(some).ids)) as [string, string];
+    const shown = tokenizer.render(soFar, tools, true);
     if (ours === theirs) note("drift", showDifference(theirs, ours));
-    else note(whole.endsWith(renderDelta()) ? "rewritten" : "moved", showDifference(theirs, ours));
+    else note(shown.endsWith(renderDelta()) ? "rewritten" : "moved", showDifference(theirs, ours));
   };
   const sample = (i: number) => {
-    const prompt = render(i, true);
-    const text = render(i + 1, false);
+    const { text: prompt } = render(i, true);
+    const { text } = render(i + 1, false);
     if (!text.startsWith(prompt)) {
       note("rewritten", showDifference(text, prompt));
       // The deltas can still be compared, whatever was sampled.
@@ -102,6 +108,15 @@ export function comparePaths(tokenizer: DeltaTokenizer, { messages, tools }: Con
     note("failed", (error as Error).message);
   }
   return result;
+}
+
+/** By the vocabulary itself, special tokens and all, but for images, which stand apart. */
+function tokenizeApart(tokenizer: DeltaTokenizer, whole: RenderedText): Int32Array {
+  return joinIds(
+    cutAtImages(whole).map((stretch) => ({
+      ids: stretch.images.length > 0 ? tokenizer.tokenize(stretch) : tokenizer.tokenizer.tokenize(stretch.text),
+    })),
+  );
 }
 
 function same(a: ArrayLike<number>, b: ArrayLike<number>): boolean {
