@@ -84,7 +84,10 @@ describe("AI SDK tools", () => {
     expect(await run("streaming")).toEqual({ text: "done" });
     expect(await run("picture")).toEqual({
       text: "see",
-      image: [expect.objectContaining({ data: "aGk=" })],
+      content: [
+        { type: "text", text: "see" },
+        { type: "image", image: { data: "aGk=", mimeType: "image/png" } },
+      ],
       audio: [expect.objectContaining({ data: "aGk=" })],
     });
     expect(await run("failing")).toEqual({ text: "error: no" });

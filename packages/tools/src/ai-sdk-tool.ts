@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { type JsonSchema, ToolError } from "@cria/core";
+import { type JsonSchema, ToolError, toContentPart } from "@cria/core";
 import { BaseTool, type ExecuteOptions, type ToolResponse, type ToolResult } from "./base-tool.js";
+import { describeParts } from "./describe-parts.js";
 import { type ReadSchema, readInputSchema, refuseArguments } from "./input-schema.js";
 import { defineToolSchema } from "./schema.js";
 
@@ -104,19 +105,20 @@ class AiSdkToolAdapter extends BaseTool {
   }
 }
 
-/** The AI SDK's `ToolResultOutput`: texts are joined, media kept apart. */
+/** The AI SDK's `ToolResultOutput`: texts are joined, and what is no text or image is kept apart. */
 function readModelOutput(model: unknown): ToolResponse {
   const { type, value, reason } = model as { type: string; value?: unknown; reason?: string };
   if (type === "execution-denied") return { text: `error: denied${reason ? ` (${reason})` : ""}` };
   if (type === "error-text" || type === "error-json") return { text: `error: ${toText(value)}` };
   if (type !== "content" || !Array.isArray(value)) return { text: toText(value) };
-  const text = value.filter((part) => part.type === "text").map((part) => part.text);
-  const media = (["image", "video", "audio"] as const).map((kind) => {
+  const given = value as { type: string; mediaType?: string }[];
+  const parts = given.map((part) => toContentPart(part)).filter((part) => part !== null);
+  const media = (["video", "audio"] as const).map((kind) => {
     const isKind = (part: { type: string; mediaType?: string }) =>
       part.type.startsWith(kind) || part.mediaType?.startsWith(`${kind}/`);
-    return [kind, value.filter(isKind)] as const;
+    return [kind, given.filter(isKind)] as const;
   });
-  return { text: text.join("\n"), ...Object.fromEntries(media.filter(([, parts]) => parts.length > 0)) };
+  return { ...describeParts(parts), ...Object.fromEntries(media.filter(([, found]) => found.length > 0)) };
 }
 
 function toText(value: unknown): string {

@@ -1,12 +1,15 @@
-import type { ToolSchema } from "@cria/core";
+import type { ContentPart, ImageSource, LoadedImage, Picture, ToolSchema } from "@cria/core";
 
 /**
- * What a tool answers. Policies read only text: media are named in the tool's message (`[image omitted]`) and counted
- * (`tool_media_omitted`), but not seen.
+ * What a tool answers. A policy with a projector sees the images, then the text; what it cannot see is named in the tool's message
+ * (`[image omitted]`) and counted (`tool_media_omitted`). An image that cannot be read makes the answer an error.
  */
 export interface ToolResponse {
   text?: string;
-  image?: unknown[];
+  /** Bytes, base64, a path, or an address where `data.fetch_images` is on; tools of MCP and the AI SDK give bytes or base64 alone. */
+  image?: readonly ImageSource[];
+  /** Texts and images in an order of their own, in the place of `text` and `image`. */
+  content?: readonly ContentPart[];
   video?: unknown[];
   audio?: unknown[];
 }
@@ -19,6 +22,16 @@ export interface ToolResult {
   metrics: Record<string, number>;
 }
 
+/** Images, for tools that look at them. */
+export interface ToolImages {
+  /** Those of the row's prompt, in their order. */
+  readonly prompt: readonly LoadedImage[];
+  /** Brings what the row names into memory, by the rules of the row's own images. @throws DataError as `loadImage`. */
+  load(source: ImageSource): Promise<LoadedImage>;
+  /** @throws EngineError for a damaged file, or one of too many pixels. */
+  decode(image: LoadedImage): Promise<Picture>;
+}
+
 export interface CreateOptions {
   /** The row's `tools_kwargs[name].create_kwargs`. */
   createKwargs?: Record<string, unknown>;
@@ -26,6 +39,8 @@ export interface CreateOptions {
   groundTruth?: unknown;
   /** The task's row (`extra_info.row`); undefined for rows of a config's files. */
   row?: unknown;
+  /** Absent: the policy takes no images. A tool that needs them later keeps this in its instance. */
+  images?: ToolImages;
 }
 
 export interface ExecuteOptions {

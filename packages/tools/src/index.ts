@@ -4,6 +4,7 @@ export {
   type CreateOptions,
   type ExecuteOptions,
   isTool,
+  type ToolImages,
   type ToolOrigin,
   type ToolResponse,
   type ToolResult,
@@ -28,6 +29,7 @@ export { fromMcpTool, type McpToolDescription, toMcpTool } from "./converters/mc
 export { jsonSchemaToGrammar } from "./grammar/json-schema-grammar.js";
 export { type ToolCallGrammarOptions, toolCallGrammar } from "./grammar/tool-call-grammar.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
+export { ImageZoomTool } from "./image-zoom-tool.js";
 export type { ToolInput, ToolInputSchema } from "./input-schema.js";
 export * from "./interactions/index.js";
 export { loadToolConfig } from "./load-tool-config.js";

@@ -1,5 +1,12 @@
-import { type JsonSchema, ToolError } from "@cria/core";
-import { BaseTool, type CreateOptions, type ExecuteOptions, type ToolResponse, type ToolResult } from "./base-tool.js";
+import { type JsonSchema, ToolError, toContentPart, toImageSource } from "@cria/core";
+import {
+  BaseTool,
+  type CreateOptions,
+  type ExecuteOptions,
+  type ToolImages,
+  type ToolResponse,
+  type ToolResult,
+} from "./base-tool.js";
 import { checkToolSchema } from "./check-tool-schema.js";
 import {
   isPromiseLike,
@@ -13,9 +20,11 @@ import { InstanceStore } from "./instance-store.js";
 import { defineToolSchema } from "./schema.js";
 import { findArgumentError, preview } from "./validate-arguments.js";
 
-/** An answer with more than a text. An object is taken for one when `text` is a string and it has no other keys than these. */
+/**
+ * An answer with more than a text. An object is taken for one when it has a `text`, images (`image`) or parts (`content`), and no
+ * other keys than these.
+ */
 export interface ToolAnswer extends ToolResponse {
-  text: string;
   /** Step reward of this call. Default 0. */
   reward?: number;
   /** Of this call: `tool/<tool>/<metric>/mean` is the mean over the tool's answers. */
@@ -39,6 +48,8 @@ export interface ToolStart extends ToolConversation {
   groundTruth: unknown;
   /** The task's row; undefined for rows of a config's files. */
   row: unknown;
+  /** Undefined where the policy takes no images. */
+  images: ToolImages | undefined;
 }
 
 /** What `execute` gets besides its input. */
@@ -126,9 +137,12 @@ class FunctionTool<Schema extends ToolInputSchema, State> extends BaseTool {
       this.calcReward = async (instanceId, kwargs = {}) => reward(this.stateOf(instanceId), { instanceId, kwargs });
   }
 
-  override async create(instanceId: string, { createKwargs: kwargs = {}, groundTruth, row }: CreateOptions = {}) {
+  override async create(
+    instanceId: string,
+    { createKwargs: kwargs = {}, groundTruth, row, images }: CreateOptions = {},
+  ) {
     if (this.definition.create)
-      this.states.start(instanceId, await this.definition.create({ instanceId, kwargs, groundTruth, row }));
+      this.states.start(instanceId, await this.definition.create({ instanceId, kwargs, groundTruth, row, images }));
     return { instanceId };
   }
 
@@ -187,20 +201,28 @@ class FunctionTool<Schema extends ToolInputSchema, State> extends BaseTool {
     throw new ToolError("returned what JSON cannot say", {
       code: "tool/bad-answer",
       subject: `execute of tool "${this.name}"`,
-      expected: "a text, { text, reward, metrics }, or a value that JSON can say",
+      expected: "a text, { text, image, reward, metrics }, or a value that JSON can say",
       received: cause === undefined ? typeof output : (cause as Error).message,
       cause,
     });
   }
 }
 
-const answerKeys = ["text", "image", "video", "audio", "reward", "metrics"];
+const answerKeys = ["text", "image", "content", "video", "audio", "reward", "metrics"];
 
 function isAnswer(output: unknown): output is ToolAnswer {
   if (typeof output !== "object" || output === null) return false;
-  return (
-    typeof (output as ToolAnswer).text === "string" && Object.keys(output).every((key) => answerKeys.includes(key))
-  );
+  if (!Object.keys(output).every((key) => answerKeys.includes(key))) return false;
+  const { text, image, content } = output as Record<string, unknown>;
+  if (text !== undefined) return typeof text === "string";
+  // Data may have keys of these names.
+  const isImage = (entry: unknown) => typeof entry === "object" && toImageSource(entry) !== null;
+  const isPart = (entry: unknown) => typeof entry === "object" && toContentPart(entry) !== null;
+  return isFilled(content, isPart) || isFilled(image, isImage);
+}
+
+function isFilled(list: unknown, isRight: (entry: unknown) => boolean): boolean {
+  return Array.isArray(list) && list.length > 0 && list.every(isRight);
 }
 
 /** As OpenAI's API and the parsers of calls know names. */

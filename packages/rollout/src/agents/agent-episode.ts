@@ -36,6 +36,7 @@ export async function runAgentEpisode(
       calls: agent.maxCalls,
       ...(maxTokensPerTurn === null ? {} : { answer: maxTokensPerTurn }),
     },
+    images: context.imageAccess,
     policyVersion: () => context.policyVersion,
     onWarning,
     trace: context.trace,

@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type ChatMessage, isLoaded } from "@cria/core";
 import type { ChatSession } from "../chat/chat-session.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { AgentLoopEntry } from "../loops/agent-loops.js";
@@ -71,7 +72,21 @@ function exemptFromProxies({ no_proxy, NO_PROXY }: NodeJS.ProcessEnv): NodeJS.Pr
 
 /** A file's row by the names of its columns. */
 function describeRow({ index, uid, dataSource, prompt, groundTruth, extraInfo }: DatasetRow): Record<string, unknown> {
-  return { index, uid, data_source: dataSource, prompt, ground_truth: groundTruth, extra_info: extraInfo };
+  const messages = prompt.map((message) => ({ ...message, content: describeContent(message.content) }));
+  return { index, uid, data_source: dataSource, prompt: messages, ground_truth: groundTruth, extra_info: extraInfo };
+}
+
+/** With images as OpenAI's API takes them: the program can say to the endpoint what the row says. */
+function describeContent(content: ChatMessage["content"]): unknown {
+  if (typeof content === "string") return content;
+  return content.map((part) => {
+    if (part.type === "text" || !isLoaded(part.image)) return part;
+    const { mimeType, bytes } = part.image;
+    return {
+      type: "image_url",
+      image_url: { url: `data:${mimeType};base64,${Buffer.from(bytes).toString("base64")}` },
+    };
+  });
 }
 
 function describeExit(command: readonly string[], status: number | string, stderr: string): string {

@@ -76,6 +76,7 @@ export interface ChatAnswer {
   session: string;
   message: ChatAnswerMessage;
   finishReason: "stop" | "length" | "tool_calls";
+  /** -1 for each part of an image: such ids mean nothing outside of the engine. */
   promptTokenIds: Int32Array;
   tokenIds: Int32Array;
   /** One for each of `tokenIds`, of the distribution that was sampled from. */

@@ -1,6 +1,8 @@
 import { hashSeed } from "@cria/core";
 import type { ChatAnswer, ChatModel, ChatOptions, ChatRequest } from "./chat-model.js";
 import { ChatSession, type ChatSessionOptions } from "./chat-session.js";
+import { checkRequest } from "./check-request.js";
+import { loadRequest } from "./load-request.js";
 import { hashValue } from "./message-key.js";
 
 export interface ChatPoolOptions extends Omit<ChatSessionOptions, "id"> {
@@ -40,10 +42,13 @@ export class ChatPool implements ChatModel {
   }
 
   async complete(request: ChatRequest, options?: ChatOptions): Promise<ChatAnswer> {
-    const entry = this.open(nameBeginning(request));
+    checkRequest(request);
+    const { engine, images } = this.options;
+    const loaded = { ...request, messages: await loadRequest(request.messages, engine.images, images) };
+    const entry = this.open(nameBeginning(loaded));
     entry.running++;
     try {
-      const answer = await entry.session.complete(request, options);
+      const answer = await entry.session.complete(loaded, options);
       const tokens = answer.usage.promptTokens + answer.usage.completionTokens;
       entry.tokens += tokens;
       this.tokens += tokens;
@@ -85,13 +90,11 @@ export class ChatPool implements ChatModel {
   }
 }
 
-/** What a request is not sure to have is looked at with care: the session says what is wrong with it. */
 function nameBeginning({ messages, tools = [] }: ChatRequest): string {
-  const list = Array.isArray(messages) ? messages : [];
-  const first = list.findIndex((message) => message?.role === "user");
-  const beginning = list.slice(0, first < 0 ? list.length : first + 1);
+  const first = messages.findIndex(({ role }) => role === "user");
+  const beginning = messages.slice(0, first < 0 ? messages.length : first + 1);
   return hashValue(
     tools,
-    beginning.map((message) => [message?.role, message?.content]),
+    beginning.map(({ role, content }) => [role, content]),
   );
 }

@@ -12,14 +12,19 @@ import {
 } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { resolveToolParser, type ToolParser, withoutCalls } from "@cria/tools";
+import { hideVectors } from "../images/find-images.js";
+import type { ImageAccess } from "../images/load-content.js";
+import { countImageTokens } from "../images/prepare-images.js";
 import { findOpening } from "../loops/find-opening.js";
 import { now } from "../loops/state-log.js";
 import { takeTurn } from "../loops/take-turn.js";
 import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
+import { copyData } from "../rewards/copy-data.js";
 import { traceChat } from "../tracing/trace-work.js";
 import type { TraceScope } from "../tracing/tracer.js";
 import type { ChatAnswer, ChatEvent, ChatModel, ChatOptions, ChatRequest, ChatSampling } from "./chat-model.js";
 import { checkRequest } from "./check-request.js";
+import { loadRequest, prepareRequest } from "./load-request.js";
 import { describeGrammarError, makeGrammar } from "./make-grammar.js";
 import {
   type AnswerNode,
@@ -47,7 +52,7 @@ export interface ChatLimits {
 }
 
 export interface ChatSessionOptions {
-  engine: Pick<PolicyEngine, "tokenize" | "detokenize" | "info" | "createSequence">;
+  engine: Pick<PolicyEngine, "tokenize" | "detokenize" | "info" | "createSequence" | "images">;
   tokenizer: DeltaTokenizer;
   /** Name of the model, for clients. */
   name: string;
@@ -62,6 +67,8 @@ export interface ChatSessionOptions {
   /** Whether requests may not choose: `sampling` is then that of a training. Default false. */
   enforceSampling?: boolean;
   limits?: ChatLimits;
+  /** Which images requests may bring, where the engine takes images; default: bytes and data addresses, within the usual limits. */
+  images?: ImageAccess;
   /** Texts that end an answer beside those of a request. */
   stop?: readonly string[];
   /** Updates that the policy has seen; default 0. */
@@ -141,9 +148,17 @@ export class ChatSession implements ChatModel {
     this.options.signal?.throwIfAborted();
     options.signal?.throwIfAborted();
     this.checkOpen();
+    const { engine, images } = this.options;
+    const loaded = await loadRequest(copyData([...messages]), engine.images, images);
+    // Before thousands of images are given ids.
+    const imageTokens = countImageTokens(
+      loaded.map(({ content }) => content),
+      engine.images,
+    );
+    if (imageTokens >= this.contextSize) throw this.refuseLength(imageTokens);
     // Many calls may come at once; each renders in an iteration of the event loop of its own.
     await takeTurn();
-    const input = await this.render(this.locate(messages.map(copyMessage), tools));
+    const input = await this.render(this.locate(loaded, tools));
     this.checkOpen();
     options.signal?.throwIfAborted();
     const { answer, sibling } = this.graph.claim(input, this.nameQuestion(request), options.separate);
@@ -219,9 +234,10 @@ export class ChatSession implements ChatModel {
   }
 
   private async encode(input: InputNode): Promise<InputNode> {
-    const { tokenizer } = this.options;
+    const { engine, tokenizer } = this.options;
     const { parent, messages, tools } = input;
     try {
+      await prepareRequest(messages, engine.images);
       input.tokenIds = parent
         ? await tokenizer.encodeDeltaAside(nameCalls(messages, parent), parent.said!.ended)
         : await tokenizer.encodePromptAside(messages, tools);
@@ -236,6 +252,11 @@ export class ChatSession implements ChatModel {
       this.count("chat_branches", 1);
       return this.render(this.graph.openRoot(path, root.tools));
     }
+  }
+
+  private get contextSize(): number {
+    const { limits = {}, engine } = this.options;
+    return Math.min(limits.context ?? Number.POSITIVE_INFINITY, engine.info.contextSize);
   }
 
   /** What is asked for beside the messages. */
@@ -270,16 +291,20 @@ export class ChatSession implements ChatModel {
 
   /** Most tokens of an answer. @throws DataError when there is none. */
   private measureRoom(input: InputNode, { maxTokens }: ChatRequest): number {
-    const { limits = {}, engine } = this.options;
-    const context = Math.min(limits.context ?? Number.POSITIVE_INFINITY, engine.info.contextSize);
+    const { limits = {} } = this.options;
+    const context = this.contextSize;
     const used = countTokens(input);
     if (used < context)
       return Math.min(context - used, limits.answer ?? Number.POSITIVE_INFINITY, maxTokens ?? context);
-    throw this.refuse(
+    throw this.refuseLength(used);
+  }
+
+  private refuseLength(used: number): DataError {
+    return this.refuse(
       new DataError("is too long", {
         code: "chat/context-length",
         subject: "messages",
-        expected: `fewer than ${context} tokens, so that one is left for the answer`,
+        expected: `fewer than ${this.contextSize} tokens, so that one is left for the answer`,
         received: `${used} tokens`,
         remedy: "send fewer messages, or a summary of them",
       }),
@@ -399,7 +424,7 @@ export class ChatSession implements ChatModel {
 
   private describe({ id, parent, said }: AnswerNode, { stats }: GenerateResult): ChatAnswer {
     const { message, finishReason, tokenIds, logprobs, constrained, topLogprobs, stopString, policyVersion } = said!;
-    const promptTokenIds = joinTokens(parent);
+    const promptTokenIds = Int32Array.from(hideVectors(joinTokens(parent), this.options.engine.info.vocabSize));
     return {
       node: id,
       session: this.id,
@@ -436,11 +461,6 @@ function nameCalls(messages: readonly ChatMessage[], { said }: AnswerNode): Chat
     const name = message.role === "tool" ? (calls.get(message.tool_call_id ?? "") ?? message.name) : undefined;
     return name === undefined ? message : { ...message, name };
   });
-}
-
-/** What clients do to their messages later changes nothing here. */
-function copyMessage(message: ChatMessage): ChatMessage {
-  return structuredClone(message);
 }
 
 function findOverridden(wanted: ChatSampling, own: ChatSampling): string[] {

@@ -12,7 +12,7 @@ export function checkRequest(request: ChatRequest): void {
   messages.forEach((message, i) => {
     const { role, content } = message ?? {};
     if (!roles.includes(role)) throw refuse(`messages[${i}].role`, roles.join(", "), describeData(role));
-    if (typeof content !== "string") throw refuse(`messages[${i}].content`, "a text", describeData(content));
+    checkContent(content, `messages[${i}].content`);
   });
   if (messages.at(-1)!.role === "assistant")
     throw refuse("messages", "a last message of a user, a tool or the system", "one of the assistant");
@@ -35,6 +35,18 @@ export function checkRequest(request: ChatRequest): void {
     if (value !== undefined && !(typeof value === "number" && isRight(value)))
       throw refuse(name, expected, describeData(value));
   }
+}
+
+/** Whether an image can be taken is found when it is loaded. */
+function checkContent(content: unknown, place: string): void {
+  if (typeof content === "string") return;
+  if (!Array.isArray(content)) throw refuse(place, "a text, or a list of texts and images", describeData(content));
+  content.forEach((part, i) => {
+    const { type, text, image } = (part ?? {}) as { type?: unknown; text?: unknown; image?: unknown };
+    const isPart =
+      (type === "text" && typeof text === "string") || (type === "image" && typeof image === "object" && image);
+    if (!isPart) throw refuse(`${place}[${i}]`, "{ type: text, text } or { type: image, image }", describeData(part));
+  });
 }
 
 function listNames(tools: NonNullable<ChatRequest["tools"]>): string {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { ChatMessage, ToolSchema } from "@cria/core";
+import { type ChatMessage, contentText, type ToolSchema } from "@cria/core";
 
 /** A short name for a value: the same for equal values, whatever the order of their keys. */
 export function hashValue(...values: readonly unknown[]): string {
@@ -11,7 +11,8 @@ export function hashValue(...values: readonly unknown[]): string {
  * space around the text is trimmed, arguments of calls are parsed and printed again, and ids of calls may be new.
  */
 export function keyOfMessage(message: ChatMessage): string {
-  const { role, content, tool_calls = [] } = message;
+  const { role, tool_calls = [] } = message;
+  const content = contentText(message.content, ({ image }) => `\0${"hash" in image ? image.hash : stringify(image)}\0`);
   if (role !== "assistant") return stringify([role, content]);
   return stringify([
     role,

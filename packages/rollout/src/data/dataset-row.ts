@@ -2,6 +2,7 @@ import { type ChatMessage, DataError, describeIssue, withoutLibraryTexts } from 
 import { z } from "zod";
 import { copyData } from "../rewards/copy-data.js";
 import { messageSchema } from "./message-schema.js";
+import { haveImages, placeImages, readImages } from "./place-images.js";
 
 const kwargs = z
   .record(z.string(), z.unknown())
@@ -28,12 +29,12 @@ const extraInfo = z.looseObject({
   interaction_kwargs: z.record(z.string(), z.unknown()).nullish(),
 });
 
-/** Media that no policy can see yet. An empty list is none. */
-const media = z
+/** Media that no policy can see. An empty list is none. */
+const videos = z
   .unknown()
   .refine(
     (given) => given === null || (Array.isArray(given) && given.length === 0),
-    "nothing: a policy reads text alone, and would be trained to answer without seeing it",
+    "nothing: a policy sees texts and images, and would be trained to answer without seeing it",
   )
   .optional();
 
@@ -43,8 +44,8 @@ const rowSchema = z.looseObject({
   reward_model: z.looseObject({ style: z.string().nullish(), ground_truth: z.unknown() }).nullish(),
   extra_info: extraInfo.nullish().transform((given) => given ?? extraInfo.parse({})),
   agent_name: z.string().nullish(),
-  images: media,
-  videos: media,
+  images: z.unknown().optional(),
+  videos,
 });
 
 /** One row of a dataset, in the format that the field's trainers use. */
@@ -58,7 +59,10 @@ export interface DatasetRow {
   uid: string;
   /** File and line or row, for error messages. */
   place: string;
+  /** Of its images this says where they are; they are read when a conversation begins. */
   prompt: ChatMessage[];
+  /** Where relative paths of its images begin; left out: paths are refused. */
+  folder?: string;
   /** What routes the reward: the column `data_source`, or `data.reward_fn_key`. */
   dataSource: string;
   groundTruth: unknown;
@@ -71,9 +75,12 @@ export interface ParseRowOptions {
   promptKey?: string;
   /** Column that routes the reward; default "data_source". */
   rewardFnKey?: string;
-  /** Columns of media, which must be empty; default "images" and "videos". */
+  /** Column of images; default "images". */
   imageKey?: string;
+  /** Column of videos, which must be empty; default "videos". */
   videoKey?: string;
+  /** Where relative paths of images begin; default: they are refused. */
+  folder?: string;
   /** For rows whose `extra_info` does not say `need_tools_kwargs`; default false. */
   needToolsKwargs?: boolean;
   /** The row's position, for its uid; default: its index. */
@@ -92,11 +99,14 @@ export function parseRow(value: unknown, index: number, place: string, options: 
     throw describeBadRow(result.error.issues[0]!, record, place, new Map(named as [string, string][]), value);
   const row = result.data;
   const extraInfo = row.extra_info;
+  const subject = `${place}, column "${options.imageKey ?? "images"}"`;
+  const prompt = placeImages(row.prompt, readImages(row.images, subject), subject);
   return {
     index,
     uid: `${row.data_source}/${options.position ?? index}`,
     place,
-    prompt: row.prompt,
+    prompt,
+    ...(options.folder !== undefined && haveImages(prompt) ? { folder: options.folder } : {}),
     dataSource: row.data_source,
     groundTruth: row.reward_model?.ground_truth,
     extraInfo: { ...extraInfo, need_tools_kwargs: extraInfo.need_tools_kwargs ?? options.needToolsKwargs ?? false },
@@ -142,7 +152,7 @@ function describeBadRow(
     expected: describeIssue(rowSchema, issue),
     received: describeValue(received),
     remedy:
-      /^(images|videos)$/.test(column ?? "") || /"type":"(image|video)/.test(describeValue(received))
+      column === "videos" || /"type":"video/.test(describeValue(received))
         ? "leave such rows out (data.custom_cls with mapRecord), or drop the column"
         : "see the README of @cria/rollout for the columns of a row",
   });

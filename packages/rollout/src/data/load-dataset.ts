@@ -1,3 +1,4 @@
+import { dirname, resolve } from "node:path";
 import { DataError, hashSeed, shuffleIndices } from "@cria/core";
 import { type DatasetRow, type ParseRowOptions, parseRow } from "./dataset-row.js";
 import { mapRecord, type RowMap } from "./map-record.js";
@@ -24,10 +25,12 @@ export async function loadDataset(files: readonly string[], options: LoadDataset
   const dataset = new (options.datasetClass ?? RolloutDataset)(files, options.config);
   const rows: DatasetRow[] = [];
   for (const [file, records] of (await dataset.load()).entries()) {
+    // A dataset of the user's may have files of its own.
+    const folder = options.folder ?? (files[file] === undefined ? process.cwd() : dirname(resolve(files[file])));
     for (const [i, record] of records.entries()) {
       const value = options.map ? await mapRecord(record, options.map) : record.value;
       if (options.map && value === null) continue;
-      rows.push(parseRow(value, rows.length, record.place, { ...options, position: `${file}:${i}` }));
+      rows.push(parseRow(value, rows.length, record.place, { ...options, folder, position: `${file}:${i}` }));
     }
   }
   const kept = takeSamples(rows, options.maxSamples ?? -1, options.sampleSeed ?? null);

@@ -1,10 +1,20 @@
-import type { ChatMessage } from "@cria/core";
+import { type ChatMessage, type ContentPart, toContent, toContentPart } from "@cria/core";
 import { z } from "zod";
+import { isImagePlace, nextImage } from "./place-images.js";
 
-/** A part of a message. Policies read only text. */
-const contentPart = z.looseObject({ type: z.string(), text: z.string().nullish() }).transform((part, context) => {
-  if (part.type === "text") return part.text ?? "";
-  context.addIssue({ code: "custom", message: "a part of type text", input: part.type, path: ["type"] });
+/** A part of a message: a text, an image, or a place for the next one of the row. */
+const contentPart = z.unknown().transform((part, context): ContentPart => {
+  if (isImagePlace(part)) return { type: "image", image: nextImage };
+  // Parquet writes a null where another part has a text.
+  const { type, text } = (part ?? {}) as { type?: unknown; text?: unknown };
+  const read = type === "text" && text == null ? { type, text: "" } : toContentPart(part, { strings: "path" });
+  if (read) return read as ContentPart;
+  const isOther = type === "text" || type === "image";
+  context.addIssue(
+    isOther
+      ? { code: "custom", message: `${type === "text" ? "a text" : "an image"} in it`, input: part }
+      : { code: "custom", message: "a part of type text or image", input: type, path: ["type"] },
+  );
   return z.NEVER;
 });
 
@@ -15,13 +25,13 @@ const contentPart = z.looseObject({ type: z.string(), text: z.string().nullish()
 export const messageSchema = z
   .looseObject({
     role: z.enum(["system", "user", "assistant", "tool"]),
-    content: z.union([z.string(), z.array(contentPart).transform((parts) => parts.join(""))]).nullish(),
+    content: z.union([z.string(), z.array(contentPart).transform(toContent)]).nullish(),
   })
   .transform((given, context): ChatMessage => {
     const { role, content, tool_calls } = given;
     const hasCalls = role === "assistant" && Array.isArray(tool_calls) && tool_calls.length > 0;
     if (content == null && !hasCalls) {
-      const message = "a text, or a list of texts; null in an assistant message with tool_calls alone";
+      const message = "a text, or a list of texts and images; null in an assistant message with tool_calls alone";
       context.addIssue({ code: "custom", message, input: content, path: ["content"] });
       return z.NEVER;
     }

@@ -1,20 +1,26 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type PolicyEngine, writeFileAtomically } from "@cria/core";
+import { type ChatMessage, type ImageEncoder, type PolicyEngine, writeFileAtomically } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseTool } from "@cria/tools";
+import type { ImageAccess } from "../images/load-content.js";
+import { measureMessages, withoutImages } from "../images/measure-messages.js";
+import { isBadImage } from "../loops/is-fatal.js";
 import { listToolSchemas } from "../loops/tool-session.js";
 import type { DatasetRow } from "./dataset-row.js";
+import { haveImages } from "./place-images.js";
 
 export interface MeasureOptions {
-  engine: Pick<PolicyEngine, "info" | "chatTemplate" | "tokenize" | "detokenize">;
-  tokenizer: Pick<DeltaTokenizer, "encodePrompt">;
+  engine: Pick<PolicyEngine, "info" | "chatTemplate" | "tokenize" | "detokenize" | "images">;
+  tokenizer: Pick<DeltaTokenizer, "countPromptTokens">;
   tools: ReadonlyMap<string, BaseTool>;
   /** `data.apply_chat_template_kwargs`. */
   templateKwargs?: Readonly<Record<string, unknown>>;
   /** `data.allow_control_tokens`. */
   allowControlTokens?: boolean;
+  /** Of the rows' images. */
+  images?: ImageAccess;
   /** Folder of the cache; null: none. */
   cacheFolder: string | null;
   onProgress?: (done: number, total: number) => unknown;
@@ -24,15 +30,17 @@ export interface MeasureOptions {
 /**
  * Tokens of each row's prompt, its tools included, as a rollout would render it. They are kept in a file named by the
  * rows' prompts and tools, the tokenizer and the template: a change of any of them measures again. A cache that is
- * damaged or cannot be written costs time, and nothing else.
+ * damaged or cannot be written costs time, and nothing else. Images count by their size, which their headers say; one that cannot be
+ * read counts nothing, as it breaks its conversations for another reason.
  */
-export async function measurePrompts(rows: readonly DatasetRow[], options: MeasureOptions): Promise<Int32Array> {
+export async function measurePrompts(given: readonly DatasetRow[], options: MeasureOptions): Promise<Int32Array> {
+  const rows = await measureImages(given, options);
   const file = options.cacheFolder === null ? null : join(options.cacheFolder, `${makeKey(rows, options)}.json`);
   const known = file === null ? null : await readLengths(file, rows.length);
   if (known) return known;
   const lengths = new Int32Array(rows.length);
   for (const [i, row] of rows.entries()) {
-    lengths[i] = options.tokenizer.encodePrompt(row.prompt, listToolSchemas(options.tools, row)).length;
+    lengths[i] = countTokens(row, options);
     if (i % 64 !== 63 && i + 1 < rows.length) continue;
     options.onProgress?.(i + 1, rows.length);
     await new Promise((resolve) => setImmediate(resolve));
@@ -40,6 +48,31 @@ export async function measurePrompts(rows: readonly DatasetRow[], options: Measu
   }
   if (file !== null) await writeFileAtomically(file, JSON.stringify([...lengths])).catch(() => undefined);
   return lengths;
+}
+
+/** The rows with the sizes of their images in the place of these. */
+async function measureImages(
+  rows: readonly DatasetRow[],
+  { images, signal }: MeasureOptions,
+): Promise<readonly DatasetRow[]> {
+  if (!rows.some(({ prompt }) => haveImages(prompt))) return rows;
+  const measured: DatasetRow[] = [];
+  for (const row of rows) {
+    signal?.throwIfAborted();
+    measured.push({ ...row, prompt: await measureMessages(row.prompt, { ...images, folder: row.folder }) });
+  }
+  return measured;
+}
+
+function countTokens(row: DatasetRow, { tokenizer, tools }: MeasureOptions): number {
+  const count = (prompt: readonly ChatMessage[]) => tokenizer.countPromptTokens(prompt, listToolSchemas(tools, row));
+  try {
+    return count(row.prompt);
+  } catch (error) {
+    // Too large for the projector.
+    if (!isBadImage(error)) throw error;
+    return count(withoutImages(row.prompt));
+  }
 }
 
 async function readLengths(file: string, rows: number): Promise<Int32Array | null> {
@@ -78,5 +111,18 @@ function describeTokenizer(engine: MeasureOptions["engine"]): unknown {
     special: { vocabSize, bosToken, eosToken, endOfGenerationTokens, addBos },
     probe: [...engine.tokenize(probe)],
     sample,
+    ...(engine.images ? { images: describeEncoder(engine.images) } : {}),
   };
+}
+
+/** Identifies an encoder by its projector and what it makes of some sizes, which its limits decide. */
+function describeEncoder(images: ImageEncoder): unknown {
+  const counts = [16, 100, 300, 700, 1500, 4000].map((side) => {
+    try {
+      return images.countTokens({ width: side, height: Math.ceil(side / 2) });
+    } catch {
+      return null;
+    }
+  });
+  return [images.info.hash, counts];
 }

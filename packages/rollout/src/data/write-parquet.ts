@@ -8,6 +8,7 @@ export type ParquetField =
   | "int64"
   | "double"
   | "boolean"
+  | "bytes"
   | { list: ParquetField }
   | { struct: ParquetFields };
 export type ParquetFields = { readonly [name: string]: ParquetField };
@@ -34,6 +35,7 @@ function describeField(name: string, field: ParquetField): SchemaElement[] {
     return [{ ...optional, type: "BYTE_ARRAY", converted_type: "UTF8", logical_type: { type: "STRING" } }];
   if (field === "int64") return [{ ...optional, type: "INT64" }];
   if (field === "double") return [{ ...optional, type: "DOUBLE" }];
+  if (field === "bytes") return [{ ...optional, type: "BYTE_ARRAY" }];
   if (field === "boolean") return [{ ...optional, type: "BOOLEAN" }];
   if ("list" in field)
     return [

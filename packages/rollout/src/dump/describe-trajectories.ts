@@ -1,12 +1,13 @@
 import { basename } from "node:path";
-import type { Trajectory } from "@cria/core";
+import type { PolicyEngine, Trajectory, TrajectoryImage } from "@cria/core";
 import type { BaseTool } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
+import { hideVectors } from "../images/find-images.js";
 import { listToolSchemas } from "../loops/tool-session.js";
 import { toPlainData } from "../plain-data.js";
 import { countPromptMessages } from "../rewards/reward-request.js";
 import { describeJudgement, describeStepRewards } from "./describe-judgement.js";
-import { DUMP_FORMAT_VERSION, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
+import { DUMP_FORMAT_VERSION, type DumpImage, type DumpLine, type DumpSpan, type DumpTurn } from "./dump-line.js";
 import { TokenTexts } from "./token-texts.js";
 
 /** What training computed of a trajectory's tokens; null where it did not. Arrays are as long as `tokenIds`. */
@@ -24,7 +25,8 @@ export interface DumpContext {
   /** Among them those that the trajectories came from. */
   rows: readonly DatasetRow[];
   tools: ReadonlyMap<string, BaseTool>;
-  detokenize: (tokenIds: Int32Array) => string;
+  /** Whose tokens they are. */
+  engine: Pick<PolicyEngine, "detokenize" | "info">;
   /** Mean advantage of each trajectory; null if nothing was learned from it. Default: null for all. */
   advantages?: readonly (number | null)[];
   /** Of each trajectory; default: the lines say nothing of it. */
@@ -37,7 +39,7 @@ export interface DumpContext {
 export function describeTrajectories(trajectories: readonly Trajectory[], context: DumpContext): DumpLine[] {
   const rows = new Map(context.rows.map((row) => [row.uid, row]));
   const described = new Set<string>();
-  const texts = new TokenTexts(context.detokenize);
+  const texts = new TokenTexts((tokenIds) => context.engine.detokenize(tokenIds));
   return trajectories.map((trajectory, i) => {
     const row = rows.get(trajectory.uid);
     const schemas = trajectory.toolSchemas ?? (row === undefined ? [] : listToolSchemas(context.tools, row));
@@ -60,10 +62,10 @@ export function describeTrajectories(trajectories: readonly Trajectory[], contex
 /** The part of a line that comes from the trajectory. */
 function describeRecord(
   trajectory: Trajectory,
-  { step, detokenize, times = false }: DumpContext,
+  { step, engine, times = false }: DumpContext,
   texts: TokenTexts,
 ): Omit<DumpLine, "place" | "ground_truth" | "prompt_messages" | "tools" | "tool_schemas" | "advantage"> {
-  const { rewards, timeline, sampling } = trajectory;
+  const { rewards, timeline, sampling, images } = trajectory;
   const turns = (timeline?.turns ?? []).map(
     ({ role, start, end, toolCalls, failures, startedAt, endedAt }): DumpTurn => ({
       role,
@@ -85,9 +87,10 @@ function describeRecord(
     finish_reason: trajectory.finishReason,
     num_turns: trajectory.numTurns,
     messages: trajectory.messages,
+    ...(images ? { images: images.map(describeImage) } : {}),
     ...(trajectory.segments ? { segments: trajectory.segments.map((segment) => ({ ...segment })) } : {}),
     prompt_length: trajectory.promptLength,
-    token_ids: [...trajectory.tokenIds],
+    token_ids: hideVectors(trajectory.tokenIds, engine.info.vocabSize),
     response_mask: [...trajectory.responseMask],
     token_level_rewards: [...rewards.tokenLevel],
     // Nine digits tell any two 32-bit floats apart.
@@ -103,7 +106,7 @@ function describeRecord(
           },
         }
       : {}),
-    spans: cutSpans(trajectory, turns, detokenize, texts),
+    spans: cutSpans(trajectory, turns, engine, texts),
     turns,
     turn_scores: describeStepRewards(trajectory.turnScores),
     tool_rewards: describeStepRewards(trajectory.toolRewards),
@@ -130,21 +133,29 @@ function round(values: ArrayLike<number>): number[] {
   return Array.from(values, (value) => Number(value.toFixed(6)));
 }
 
-/** The whole text, cut where the mask changes, where turns begin and end, and around their calls. */
+function describeImage({ image, start, length }: TrajectoryImage): DumpImage {
+  const { hash, width, height, mimeType } = image;
+  return { hash, width, height, mime_type: mimeType, start, length };
+}
+
+/** The whole text, cut where the mask changes, where turns begin and end, and around their calls and images. */
 function cutSpans(
-  { tokenIds, responseMask, promptLength, segments = [] }: Trajectory,
+  { tokenIds, responseMask, promptLength, segments = [], images = [] }: Trajectory,
   turns: readonly DumpTurn[],
-  detokenize: DumpContext["detokenize"],
+  engine: DumpContext["engine"],
   texts: TokenTexts,
 ): DumpSpan[] {
   const cuts = new Set([0, promptLength, ...segments.map(({ start }) => start)]);
   for (const { start, end, tool_calls } of turns)
     for (const cut of [start, end, tool_calls?.start, tool_calls?.end]) if (cut !== undefined) cuts.add(cut);
+  for (const { start, length } of images) cuts.add(start).add(start + length);
   for (let t = 1; t < tokenIds.length; t++) if (responseMask[t] !== responseMask[t - 1]) cuts.add(t);
   const starts = [...cuts].filter((cut) => cut < tokenIds.length).sort((a, b) => a - b);
   return starts.map((start, i) => {
     const ids = tokenIds.subarray(start, starts[i + 1] ?? tokenIds.length);
-    const text = detokenize(ids);
+    const text = engine.detokenize(ids);
+    const image = images.findIndex((shown) => shown.start <= start && start < shown.start + shown.length);
+    if (image >= 0) return { start, mask: 0, text, image };
     const ends = texts.findEnds(ids, text);
     return { start, mask: responseMask[start] === 1 ? 1 : 0, text, ...(ends ? { ends } : {}) };
   });

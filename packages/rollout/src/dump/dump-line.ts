@@ -2,6 +2,7 @@ import type {
   AgentState,
   ChatMessage,
   FinishReason,
+  ImageMimeType,
   RequestState,
   ScorePart,
   ToolSchema,
@@ -9,7 +10,7 @@ import type {
 } from "@cria/core";
 
 /** Version of the format that is written; docs/dump.md describes it. Lines without `format_version` are version 1. */
-export const DUMP_FORMAT_VERSION = 3;
+export const DUMP_FORMAT_VERSION = 4;
 
 /** A stretch of tokens with one mask, inside one turn, as text. */
 export interface DumpSpan {
@@ -18,11 +19,26 @@ export interface DumpSpan {
   /** 1 = sampled by the policy and trained on. */
   mask: 0 | 1;
   text: string;
+  /** Of an image's tokens: its index in `images`. The text is that of the marks around its vectors. */
+  image?: number;
   /**
    * Where the text of each of its tokens ends in `text`, in UTF-16 units; a character that several tokens make up is the last one's.
-   * Older versions lack it.
+   * Older versions and images lack it.
    */
   ends?: number[];
+}
+
+/** An image of a conversation; its file is `images/<hash>.<png, jpg, bmp or gif>` beside the dump. */
+export interface DumpImage {
+  /** SHA-256 of the file. */
+  hash: string;
+  /** In pixels. */
+  width: number;
+  height: number;
+  mime_type: ImageMimeType;
+  /** Its tokens: `length` of them, from the start of the prompt. */
+  start: number;
+  length: number;
 }
 
 /** One turn after the prompt. Token indices count from the start of the prompt. */
@@ -79,7 +95,10 @@ export interface DumpLine {
   error: string | null;
   finish_reason: FinishReason;
   num_turns: number;
+  /** Of images they have the record; `DumpImages` reads their files. */
   messages: ChatMessage[];
+  /** Where images stand among the tokens, in their order. Left out: there are none. */
+  images?: DumpImage[];
   /** Of an agent with several conversations: how `token_ids` hang together, see TrajectorySegment. */
   segments?: TrajectorySegment[];
   /** How many of `messages` are the prompt's. */
@@ -90,6 +109,7 @@ export interface DumpLine {
   tool_schemas: ToolSchema[];
   /** In tokens. */
   prompt_length: number;
+  /** -1 for the vectors of images, which have no ids outside of a process. */
   token_ids: number[];
   response_mask: number[];
   token_level_rewards: number[];

@@ -48,7 +48,7 @@ async function makeLines(given: Partial<Parameters<typeof makeFakeRollout>[0]> =
   const truth = { reward_model: { ground_truth: { answer: 7n, raw: Uint8Array.of(1, 2) } } };
   const rows = [0, 1].map((i) => ({ ...makeRow(truth, i), place: `/some/where/rows.jsonl, line ${i + 1}` }));
   const trajectories = await run(rows);
-  const context = { step: 3, rows, tools: options.tools, detokenize: (ids: Int32Array) => engine.detokenize(ids) };
+  const context = { step: 3, rows, tools: options.tools, engine };
   const advantages = [0.5, -0.5, null, 0];
   return { engine, trajectories, lines: describeTrajectories(trajectories, { ...context, advantages }) };
 }
@@ -63,7 +63,7 @@ describe("a dump", () => {
       ["test/1", 1, 1, 3, 0],
     ]);
     for (const line of lines) {
-      expect(line).toMatchObject({ format_version: 3, data_source: "test", prompt_messages: 1, tools: ["search"] });
+      expect(line).toMatchObject({ format_version: 4, data_source: "test", prompt_messages: 1, tools: ["search"] });
       // Not the folder: a copy of the data gives the same dump.
       expect(line.place).toMatch(/^rows\.jsonl, line [12]$/);
       // JSON has neither integers of any size nor bytes.
@@ -112,7 +112,7 @@ describe("a dump", () => {
 
   it("says what training computed of each token where it is told, and null where nothing was computed", async () => {
     const { engine, trajectories } = await makeLines();
-    const context = { step: 1, rows: [], tools: new Map(), detokenize: (ids: Int32Array) => engine.detokenize(ids) };
+    const context = { step: 1, rows: [], tools: new Map(), engine };
     const all = (value: number) => Float32Array.from(trajectories[0]!.tokenIds, () => value);
     const tokenDetails = trajectories.map((_, i) => ({
       oldLogprobs: i === 0 ? all(-0.1234567) : null,
@@ -137,7 +137,7 @@ describe("a dump", () => {
     const { lines } = await makeLines({ reward: () => Number.NaN });
     for (const line of lines) expect(line).toMatchObject({ reward: null, score: null, parts: [], error: /./ });
     const { trajectories, engine } = await makeLines();
-    const context = { step: null, rows: [], tools: new Map(), detokenize: (ids: Int32Array) => engine.detokenize(ids) };
+    const context = { step: null, rows: [], tools: new Map(), engine };
     const [line] = describeTrajectories(trajectories as Trajectory[], context);
     expect(line).toMatchObject({ ground_truth: null, place: null, prompt_messages: 1, tools: [], advantage: null });
   });
@@ -164,7 +164,7 @@ describe("readDump", () => {
         const { metrics, ...old } = JSON.parse(given[i]!);
         expect(line).toMatchObject(old);
         expect(line).toMatchObject({
-          format_version: 3,
+          format_version: 4,
           step: null,
           ground_truth: null,
           parts: [],
@@ -187,7 +187,7 @@ describe("readDump", () => {
       const lines = await read(file);
       expect(lines).toHaveLength(count);
       const given = readFileSync(file, "utf8").trim().split("\n");
-      for (const [i, line] of lines.entries()) expect(line).toEqual({ ...JSON.parse(given[i]!), format_version: 3 });
+      for (const [i, line] of lines.entries()) expect(line).toEqual({ ...JSON.parse(given[i]!), format_version: 4 });
     }
   });
 
@@ -217,7 +217,7 @@ describe("readDump", () => {
       ['{"messages":[{"role":"user"}],"token_ids":[],"response_mask":[]}\n', /messages without role or content/],
       ["[1]\n", /is no conversation/],
       ["7\n", /is no conversation/],
-      ['{"format_version":4}\n', /was written by a later version[\s\S]*received: 4/],
+      ['{"format_version":5}\n', /was written by a later version[\s\S]*received: 5/],
     ] as const) {
       writeFileSync(file, text);
       await expect(read(file)).rejects.toThrow(message);

@@ -41,7 +41,7 @@ async function converse(reward: RewardFunction, aggregate: RewardAggregator) {
     makeRow({ reward_model: { ground_truth: truth }, extra_info: { told: truth.length } }, i),
   );
   const trajectories = await run(rows);
-  const context = { step: 3, rows, tools: options.tools, detokenize: (ids: Int32Array) => engine.detokenize(ids) };
+  const context = { step: 3, rows, tools: options.tools, engine };
   const lines = JSON.parse(JSON.stringify(describeTrajectories(trajectories, context))) as DumpLine[];
   return { lines, rows: new Map(rows.map((row) => [row.uid, row])), trajectories };
 }

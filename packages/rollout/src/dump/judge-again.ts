@@ -35,6 +35,7 @@ export interface JudgedAgain {
  * Judges the conversations of one dump with another reward. Scores, parts, rewards on tokens and `extra` are the new judge's; what
  * the first one said is in `before`. The advantage is null: nothing was learned from the new reward.
  * A judge that fails leaves a failed conversation, as in training.
+ * @param lines with their images in memory (`DumpImages.fill`).
  * @throws what ends a training: an abort, and errors of the config, the data and the engine.
  */
 export async function judgeAgain(lines: readonly DumpLine[], options: JudgeAgainOptions): Promise<JudgedAgain[]> {

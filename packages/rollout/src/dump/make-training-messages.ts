@@ -1,6 +1,7 @@
-import type { ChatMessage, ToolSchema } from "@cria/core";
+import { type ChatMessage, contentText, type ToolSchema } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { ToolParser } from "@cria/tools";
+import { VECTOR } from "../images/find-images.js";
 import { structureTurn } from "../loops/turn-form.js";
 import type { DumpLine } from "./dump-line.js";
 
@@ -20,6 +21,7 @@ export interface TrainingMessagesOptions {
 
 /**
  * A conversation as supervised training reads it.
+ * @param line with its images in memory (`DumpImages.fill`), or of a conversation that just ended.
  * @returns null when there is nothing to learn from: it failed, or its last turn was cut, and would teach to stop
  * there.
  *   `isExact`: whether training will see exactly the tokens and mask of the rollout. It does not if the model spelled a text
@@ -39,7 +41,7 @@ export function makeTrainingMessages(
   // Most templates print a turn as it was sampled. Some accept calls only in separate fields.
   const structured = spoken.map((message, i) =>
     message.role === "assistant" && i >= line.prompt_messages
-      ? structureTurn(parse(message.content, tools), message.content)
+      ? structureTurn(parse(contentText(message.content), tools), contentText(message.content))
       : message,
   );
   const asStructured = compareTokens(line, structured, tools, tokenizer);
@@ -60,9 +62,14 @@ function compareTokens(
     const end = line.response_mask.lastIndexOf(1) + 1;
     const same =
       tokenIds.length === end &&
-      tokenIds.every((id, t) => id === line.token_ids[t] && mask[t] === line.response_mask[t]);
+      tokenIds.every((id, t) => isSameToken(id, line.token_ids[t]!) && mask[t] === line.response_mask[t]);
     return same ? "same" : "other";
   } catch {
     return "none";
   }
+}
+
+/** A vector has no id of its own in a dump; the same messages have the same images. */
+function isSameToken(id: number, recorded: number): boolean {
+  return recorded === VECTOR || id === recorded;
 }

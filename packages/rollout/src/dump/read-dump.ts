@@ -1,5 +1,6 @@
 import { createReadStream } from "node:fs";
 import { DataError, readOrThrow } from "@cria/core";
+import { readMessages } from "./dump-images.js";
 import { DUMP_FORMAT_VERSION, type DumpLine } from "./dump-line.js";
 
 /**
@@ -66,12 +67,16 @@ export function parseDumpLine(value: unknown, place: string): DumpLine {
   }
   for (const key of ["messages", "token_ids", "response_mask"] as const)
     if (!Array.isArray(given[key])) throw makeBadLine(place, `no ${key}`);
-  const messages = given.messages!;
-  if (!messages.every(isMessage)) throw makeBadLine(place, "messages without role or content");
+  const messages = readMessages(given.messages);
+  const segments = given.segments?.map((part) => ({ ...part, messages: readMessages(part.messages) }));
+  if (!messages || segments?.some((part) => part.messages === null))
+    throw makeBadLine(place, "messages without role or content");
   const firstWord = messages.findIndex((message) => message.role === "assistant");
   return {
     ...(given as DumpLine),
     format_version: DUMP_FORMAT_VERSION,
+    messages,
+    ...(segments ? { segments: segments as DumpLine["segments"] } : {}),
     uid: given.uid ?? "",
     sample: given.sample ?? 0,
     data_source: given.data_source ?? "",
@@ -101,11 +106,6 @@ export function parseDumpLine(value: unknown, place: string): DumpLine {
     turn_scores: given.turn_scores ?? [],
     tool_rewards: given.tool_rewards ?? [],
   };
-}
-
-function isMessage(value: unknown): boolean {
-  const message = value as { role?: unknown; content?: unknown } | null;
-  return typeof message === "object" && typeof message?.role === "string" && typeof message.content === "string";
 }
 
 function makeBadLine(place: string, received: string, cause?: unknown): DataError {

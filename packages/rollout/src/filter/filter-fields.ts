@@ -1,3 +1,4 @@
+import { contentText, findLastAnswer } from "@cria/core";
 import type { DumpLine } from "../dump/dump-line.js";
 import { findMismatch } from "../dump/find-mismatch.js";
 
@@ -76,7 +77,10 @@ export const filterFields: ReadonlyMap<string, FilterField> = new Map<string, Fi
     answer: {
       type: "text",
       meaning: "text of the last assistant message",
-      read: (l) => l.messages.slice(l.prompt_messages).findLast(({ role }) => role === "assistant")?.content ?? null,
+      read: (l) => {
+        const said = l.messages.slice(l.prompt_messages);
+        return said.some(({ role }) => role === "assistant") ? findLastAnswer(said) : null;
+      },
     },
   } satisfies Record<string, FilterField>),
 );
@@ -107,6 +111,6 @@ function simplify(value: unknown): FilterValue {
 function join(line: DumpLine, start: number, end?: number): string {
   return line.messages
     .slice(start, end)
-    .map((message) => message.content)
+    .map((message) => contentText(message.content))
     .join("\n");
 }

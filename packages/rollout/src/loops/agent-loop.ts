@@ -2,6 +2,8 @@ import type {
   AgentState,
   ChatMessage,
   FinishReason,
+  ImageSource,
+  LoadedImage,
   PolicyEngine,
   PolicySequence,
   RequestState,
@@ -14,6 +16,7 @@ import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool, ParsedToolCall, ToolParser } from "@cria/tools";
 import type { AgentOptions } from "../agents/agent-loop-options.js";
 import type { DatasetRow } from "../data/dataset-row.js";
+import type { ImageAccess } from "../images/load-content.js";
 import type { TraceScope } from "../tracing/tracer.js";
 import type { StateLog } from "./state-log.js";
 import type { TruncateSide } from "./truncate-text.js";
@@ -99,7 +102,7 @@ export interface AnswerSource {
 
 /** What an agent loop works with. */
 export interface AgentLoopContext {
-  engine: Pick<PolicyEngine, "tokenize" | "detokenize" | "info" | "createSequence">;
+  engine: Pick<PolicyEngine, "tokenize" | "detokenize" | "info" | "images" | "createSequence">;
   tokenizer: DeltaTokenizer;
   tools: ReadonlyMap<string, BaseTool>;
   /** By name; null when the run has none, whatever rows say. */
@@ -111,6 +114,14 @@ export interface AgentLoopContext {
   contextLength: number;
   /** Who answers instead of tools and interaction; left out: they do. */
   answers?: AnswerSource;
+  /** Limits of images, and what fetches addresses. */
+  imageAccess: ImageAccess;
+  /**
+   * An image for a message, `{ type: "image", image }`, under the run's limits; paths begin in the working directory, addresses are
+   * fetched where `data.fetch_images` is on. Keep it as long as its tokens: they are in `Trajectory.images` then.
+   * @throws DataError "data/bad-image", which fails the conversation alone.
+   */
+  loadImage: (source: ImageSource) => Promise<LoadedImage>;
   /** For agents that call the policy by themselves. */
   agent: AgentOptions;
   /** Updates that the policy has seen. */
@@ -135,7 +146,7 @@ export interface AgentLoopContext {
  * prompt.
  */
 export interface AgentLoopOutput {
-  /** The prompt, then everything that followed: at most `responseLength` tokens more. */
+  /** The prompt, then everything that followed: at most `responseLength` tokens more. Images stand there as they were placed. */
   tokenIds: ArrayLike<number>;
   /** How many of `tokenIds` are the prompt. */
   promptLength: number;

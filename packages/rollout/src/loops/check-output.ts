@@ -2,6 +2,8 @@ import {
   type ChatMessage,
   ConfigError,
   type FinishReason,
+  type ImageEncoder,
+  isLoaded,
   listPaths,
   type ModelInfo,
   type ToolSchema,
@@ -35,6 +37,8 @@ export interface OutputLimits {
   loop: string;
   row: DatasetRow;
   info: Pick<ModelInfo, "vocabSize" | "contextSize">;
+  /** Absent: the model sees no images. */
+  images?: Pick<ImageEncoder, "find">;
   /** Most tokens of the response. */
   responseLength: number;
   /** Most tokens of a conversation. */
@@ -51,9 +55,12 @@ const roles: readonly string[] = ["system", "user", "assistant", "tool"];
 export function checkOutput(given: unknown, limits: OutputLimits): CheckedOutput {
   const check = new OutputCheck(limits);
   const output = check.record("output", given) as Partial<AgentLoopOutput>;
-  const { info, responseLength, contextLength } = limits;
-  const isToken = (id: unknown) => Number.isInteger(id) && (id as number) >= 0 && (id as number) < info.vocabSize;
-  const aToken = `token ids from 0 to ${info.vocabSize - 1}, the prompt's and then the response's`;
+  const { info, images, responseLength, contextLength } = limits;
+  const isVector = (id: unknown) => (id as number) >= info.vocabSize;
+  const isToken = (id: unknown) =>
+    Number.isInteger(id) && (id as number) >= 0 && (!isVector(id) || images?.find(id as number) !== undefined);
+  const placed = images ? ", or of images that were placed" : "";
+  const aToken = `token ids from 0 to ${info.vocabSize - 1}${placed}, the prompt's and then the response's`;
   const tokenIds = Int32Array.from(check.list("tokenIds", output.tokenIds, aToken, isToken));
   const { length } = tokenIds;
   const promptLength = check.count("promptLength", output.promptLength, length + 1);
@@ -72,6 +79,8 @@ export function checkOutput(given: unknown, limits: OutputLimits): CheckedOutput
     return values;
   };
   const mask = Uint8Array.from(perToken("responseMask", "0 or 1", (bit) => bit === 0 || bit === 1));
+  const seen = mask.findIndex((bit, t) => bit === 1 && isVector(tokenIds[t]));
+  if (seen >= 0) check.fail(`responseMask[${seen}]`, "0 for an image, which nobody sampled", 1);
   const first = mask.indexOf(1);
   if (first >= 0 && first < promptLength)
     check.fail(`responseMask[${first}]`, `0 for the prompt, which is ${promptLength} tokens (promptLength)`, 1);
@@ -204,7 +213,13 @@ class OutputCheck {
   messages(value: ChatMessage[]): ChatMessage[] {
     return this.entries("messages", value, (message, field) => {
       if (!roles.includes(message.role)) this.fail(`${field}.role`, roles.join(", "), message.role);
-      this.text(`${field}.content`, message.content);
+      if (!Array.isArray(message.content)) return void this.text(`${field}.content`, message.content);
+      this.entries(`${field}.content`, message.content, (part, place) => {
+        if (part.type === "text") return void this.text(`${place}.text`, part.text);
+        if (part.type !== "image") this.fail(`${place}.type`, "text or image", (part as { type: unknown }).type);
+        const image = this.record(`${place}.image`, part.image);
+        if (!isLoaded(image as never)) this.fail(`${place}.image`, "an image of context.loadImage", image);
+      });
     });
   }
 

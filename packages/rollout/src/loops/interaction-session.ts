@@ -1,11 +1,22 @@
 import { randomUUID } from "node:crypto";
-import { type ChatMessage, ConfigError, hashSeed, makeUniform, ToolError } from "@cria/core";
+import {
+  type ChatMessage,
+  ConfigError,
+  contentText,
+  hashSeed,
+  listImages,
+  makeUniform,
+  ToolError,
+  toContent,
+  toContentPart,
+} from "@cria/core";
 import type { BaseInteraction, InteractionReply } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { describeData, isUsableNumber, keepData, toPlainRecord, usableNumber } from "../plain-data.js";
 import { copyData } from "../rewards/copy-data.js";
 import { describeError, type PauseDeadline, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
+import { isBadImage } from "./is-fatal.js";
 import type { LoopMetric } from "./loop-counters.js";
 
 interface InteractionSessionOptions {
@@ -16,6 +27,8 @@ interface InteractionSessionOptions {
   addMetric: (name: LoopMetric, value: number) => void;
   /** The trajectory's seed. */
   seed: number;
+  /** Brings a reply's images into memory; null: the policy sees none. */
+  show: ((content: ChatMessage["content"]) => Promise<ChatMessage["content"]>) | null;
   signal?: AbortSignal;
 }
 
@@ -105,8 +118,9 @@ export class InteractionSession {
       if (isUsableNumber(value)) addMetric(`interaction/${interaction.name}/${name}`, value);
       else data.push([name, keepData(value, longestData)]);
     }
-    const { content, shouldTerminate, score } = reply;
-    if (shouldTerminate) this.record.interactionFinalText = content;
+    const { shouldTerminate, score } = reply;
+    if (shouldTerminate) this.record.interactionFinalText = contentText(reply.content);
+    const content = shouldTerminate ? reply.content : await this.show(reply.content);
     if (data.length > 0) {
       this.record.interactionData ??= [];
       this.record.interactionData.push({ turn, ...Object.fromEntries(data) });
@@ -114,13 +128,27 @@ export class InteractionSession {
     return { content, shouldTerminate, score: this.readScore(score ?? 0) };
   }
 
+  /** @throws ToolError for an image that cannot be read, or seen. */
+  private async show(content: ChatMessage["content"]): Promise<ChatMessage["content"]> {
+    if (listImages(content).length === 0) return content;
+    const { show } = this.options;
+    if (!show) throw this.fail("generateResponse", "texts: the model has no projector (model.mmproj)", "an image");
+    try {
+      return await show(content);
+    } catch (cause) {
+      if (!isBadImage(cause)) throw cause;
+      throw this.fail("generateResponse", "images that can be read", describeError(cause), cause);
+    }
+  }
+
   /** Each field read once: others made the reply. @throws ToolError when it is none. */
   private readReply(reply: unknown) {
-    const expected = "{ shouldTerminate, content: string, score }";
+    const expected = "{ shouldTerminate, content: string or parts, score }";
     try {
       const { content, shouldTerminate, score, data } = reply as Partial<Record<keyof InteractionReply, unknown>>;
-      if (typeof content === "string")
-        return { content, shouldTerminate: Boolean(shouldTerminate), score, data: toPlainRecord(data) };
+      const read = readContent(content);
+      if (read !== null)
+        return { content: read, shouldTerminate: Boolean(shouldTerminate), score, data: toPlainRecord(data) };
     } catch (cause) {
       if (reply !== null && reply !== undefined)
         throw this.fail("generateResponse", expected, `a reply that cannot be read: ${describeError(cause)}`, cause);
@@ -191,6 +219,14 @@ export class InteractionSession {
       cause,
     });
   }
+}
+
+/** A text, or texts and images; null for anything else. */
+function readContent(given: unknown): ChatMessage["content"] | null {
+  if (typeof given === "string") return given;
+  if (!Array.isArray(given)) return null;
+  const parts = given.map((part: unknown) => toContentPart(part)).filter((part) => part !== null);
+  return parts.length === given.length ? toContent(parts) : null;
 }
 
 /** Characters of JSON beyond which a value of `data` is kept as the beginning of its text. */

@@ -7,6 +7,7 @@ export const toolFailures = [
   "timeout",
   "exception",
   "bad_response",
+  "bad_image",
 ] as const;
 export type ToolFailure = (typeof toolFailures)[number];
 

@@ -1,5 +1,6 @@
-import { hasFailed, type RequestState, type Trajectory } from "@cria/core";
+import { hasFailed, type PolicyEngine, type RequestState, type Trajectory } from "@cria/core";
 import type { DatasetRow } from "../data/dataset-row.js";
+import { findImages } from "../images/find-images.js";
 import type { CompleteOutput } from "./complete-output.js";
 import type { StateLog } from "./state-log.js";
 
@@ -21,15 +22,18 @@ export function recordTrajectory(
   sampleIndex: number,
   output: CompleteOutput,
   request: StateLog<RequestState>,
+  engine: Pick<PolicyEngine, "images" | "info">,
 ): UnjudgedTrajectory {
   const { transitions, turns, turnScores, toolRewards, segments, ...record } = output;
   const ended = !hasFailed(output);
   request.enter(ended ? "completed" : "failed");
   // A token that is not trained on cannot have earned a reward.
   const counts = ended && output.responseMask.includes(1);
+  const images = findImages(output.tokenIds, engine);
   return {
     ...record,
     ...(segments ? { segments } : {}),
+    ...(images.length > 0 ? { images } : {}),
     rowIndex: row.index,
     uid: row.uid,
     sampleIndex,

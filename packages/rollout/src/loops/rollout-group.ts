@@ -1,8 +1,18 @@
-import { hasFailed, hashSeed, type PolicyEngine, type PolicySequence, ToolError, type Trajectory } from "@cria/core";
+import {
+  hasFailed,
+  hashSeed,
+  loadImage,
+  type PolicyEngine,
+  type PolicySequence,
+  ToolError,
+  type Trajectory,
+} from "@cria/core";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
 import { resolveToolParser } from "@cria/tools";
 import { defaultAgentOptions } from "../agents/agent-loop-options.js";
 import { copyRow, type DatasetRow } from "../data/dataset-row.js";
+import { findImages } from "../images/find-images.js";
+import { loadRow } from "../images/load-content.js";
 import {
   failTrajectory,
   findToolCalls,
@@ -19,7 +29,7 @@ import { checkOutput } from "./check-output.js";
 import { type CompleteOutput, completeOutput } from "./complete-output.js";
 import { makeFailureError } from "./failures.js";
 import { fitPrompt } from "./fit-prompt.js";
-import { isFatal } from "./is-fatal.js";
+import { isBadImage, isFatal } from "./is-fatal.js";
 import { recordTrajectory, type UnjudgedTrajectory } from "./record-trajectory.js";
 import { type ConversationReplay, findLoop, type RolloutOptions } from "./rollout-options.js";
 import type { Semaphore } from "./semaphore.js";
@@ -51,12 +61,14 @@ export class RolloutGroup {
   /** Judges at work; each is settled when its conversation's judgement is over. */
   readonly judging: Promise<Trajectory>[] = [];
   private prompt: Promise<Prompt> | undefined;
+  private loading: Promise<void> | undefined;
   /** Samples that have not taken their sequence yet. */
   private waiting: number;
 
   constructor(
     private readonly engine: PolicyEngine,
-    private readonly row: DatasetRow,
+    /** With its images in memory once the first sample has begun. */
+    private row: DatasetRow,
     /** Among the rows of this step. */
     private readonly position: number,
     private readonly slots: Semaphore,
@@ -147,6 +159,7 @@ export class RolloutGroup {
     const { converse, step } = this.options;
     try {
       if (!converse) return await here();
+      await this.loadImages();
       const { uid, index } = this.row;
       const work = { row: this.row, sample, step, sampling: this.chooseSampling(sample, attempt) };
       const give = () => converse(work, here, trace?.carry() ?? {});
@@ -154,7 +167,21 @@ export class RolloutGroup {
       if (!isHere) this.noteElsewhere(ended);
       return { ...ended, uid, rowIndex: index, sampleIndex: sample };
     } catch (error) {
+      if (isBadImage(error) && !this.options.signal.aborted) return this.recordBroken(error, sample);
       this.rewards.leave();
+      throw error;
+    }
+  }
+
+  /** Brings the row's images into memory, once for all samples that do not fail with it. */
+  private async loadImages(): Promise<void> {
+    this.loading ??= loadRow(this.row, this.options.images).then((row) => {
+      this.row = row;
+    });
+    try {
+      await this.loading;
+    } catch (error) {
+      this.loading = undefined;
       throw error;
     }
   }
@@ -169,8 +196,13 @@ export class RolloutGroup {
   /** A conversation that was lost elsewhere is a failed one, whatever it was about to say. */
   private recordLoss(error: unknown, sample: number): UnjudgedTrajectory {
     if (this.options.signal.aborted || !(error instanceof ToolError)) throw error;
+    return this.recordBroken(error, sample);
+  }
+
+  /** A conversation that failed before it began. */
+  private recordBroken(error: unknown, sample: number): UnjudgedTrajectory {
     const output = describeFailure(this.row, new Int32Array(0), error);
-    return recordTrajectory(this.row, sample, output, createRequestLog());
+    return recordTrajectory(this.row, sample, output, createRequestLog(), this.engine);
   }
 
   private async converseHere(
@@ -184,6 +216,7 @@ export class RolloutGroup {
     let sequence: PolicySequence | undefined;
     try {
       this.options.signal.throwIfAborted();
+      await this.loadImages();
       const isFirst = this.prompt === undefined;
       this.prompt ??= this.evaluatePrompt();
       const prompt = await this.prompt;
@@ -199,7 +232,7 @@ export class RolloutGroup {
       this.warnOfTokens(output);
       const { seed, temperature, topP, topK, minP } = this.chooseSampling(sample, attempt);
       return {
-        ...recordTrajectory(this.row, sample, output, request),
+        ...recordTrajectory(this.row, sample, output, request, this.engine),
         sampling: { seed, temperature, topP, topK, minP },
       };
     } finally {
@@ -270,7 +303,9 @@ export class RolloutGroup {
       isUnsplit = true;
     };
     const whole = options.tokenizer.encodePrompt(row.prompt, schemas, onUnsplit);
-    const ids = fitPrompt(whole, options.maxPromptLength, options.truncation, `row ${row.index} (${row.place})`);
+    const name = `row ${row.index} (${row.place})`;
+    const images = findImages(whole, this.engine);
+    const ids = fitPrompt(whole, options.maxPromptLength, options.truncation, name, images);
     return { sequence: await this.openSequence(ids), ids, isWhole: ids.length === whole.length, isUnsplit };
   }
 
@@ -318,6 +353,9 @@ export class RolloutGroup {
         multiTurn: options.multiTurn,
         responseLength,
         contextLength,
+        imageAccess: options.images ?? {},
+        loadImage: (source) =>
+          loadImage(source, { ...options.images, folder: process.cwd(), subject: `image of agent loop "${name}"` }),
         agent: options.agent ?? defaultAgentOptions,
         policyVersion: options.step,
         sequence: replay?.steer ? replay.steer(sequence) : sequence,
@@ -335,6 +373,7 @@ export class RolloutGroup {
         loop: name,
         row,
         info: engine.info,
+        images: engine.images,
         responseLength: traits.prompt ? responseLength : Number.POSITIVE_INFINITY,
         contextLength: traits.prompt ? engine.info.contextSize : contextLength,
       });
@@ -352,6 +391,7 @@ function steerEngine(
 ): AgentLoopContext["engine"] {
   return {
     info: engine.info,
+    images: engine.images,
     tokenize: (text, given) => engine.tokenize(text, given),
     detokenize: (ids, given) => engine.detokenize(ids, given),
     createSequence: () => steer(engine.createSequence()),

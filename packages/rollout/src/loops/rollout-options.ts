@@ -3,6 +3,7 @@ import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
 import type { AgentOptions } from "../agents/agent-loop-options.js";
 import type { DatasetRow } from "../data/dataset-row.js";
+import type { ImageAccess } from "../images/load-content.js";
 import type { RewardAggregator, RewardFunction, RewardManager } from "../rewards/index.js";
 import type { TraceCarrier, Tracer } from "../tracing/tracer.js";
 import type { AnswerSource, MultiTurnOptions, SamplingParams } from "./agent-loop.js";
@@ -47,6 +48,8 @@ export interface RolloutOptions {
   onFailure?: OnFailure;
   /** Of agents that call the policy by themselves. */
   agent?: AgentOptions;
+  /** Limits of images, and what fetches addresses; default: those of `loadImage`, and addresses are refused. */
+  images?: ImageAccess;
   /** Give the rendered prompt, as the model saw it, in `extraFields.full_prompt`. */
   returnFullPrompt?: boolean;
   /** Holds a recorded conversation again, by the row's place among the rows, in the place of what is drawn for it. `n` is 1. */

@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { ConfigError, type PolicyEngine, type Trajectory } from "@cria/core";
 import { resolveToolParser } from "@cria/tools";
+import { checkProjector, checkSources } from "../data/check-images.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { freezeData } from "../rewards/copy-data.js";
 import { checkRowHasReward, makeRewardManager, RewardQueue } from "../rewards/index.js";
@@ -42,6 +43,12 @@ export async function startRollouts(
 ): Promise<EndedRollouts> {
   resolveToolParser(options.multiTurn.format);
   for (const row of rows) checkRow(row, options);
+  checkSources(rows, options.images);
+  // An agent that calls the policy by itself may have other uses for them.
+  checkProjector(
+    rows.filter((row) => findLoop(row, options).traits.prompt),
+    engine,
+  );
   // All conversations share them.
   for (const tool of options.tools.values()) freezeData(tool.schema);
   const slots = new Semaphore(options.concurrency ?? engine.info.maxSequences);

@@ -1,20 +1,9 @@
-import { type BaseTool, findArgumentError, type ParsedToolCall, type ToolResponse, type ToolResult } from "@cria/tools";
+import { type BaseTool, findArgumentError, type ParsedToolCall, type ToolResult } from "@cria/tools";
 import { isUsableNumber } from "../plain-data.js";
 import { copyData } from "../rewards/copy-data.js";
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
-import type { ToolFailure } from "./loop-counters.js";
-
-export interface ToolOutcome {
-  text: string;
-  reward: number;
-  /** As the tool named them. */
-  metrics: Record<string, number>;
-  /** The tool's reward was no number, or too large for sums, and counts as 0. */
-  hasBadReward?: boolean;
-  failure?: ToolFailure;
-  /** Names the media that the policy cannot see. It follows the text, and stays when the text is cut. */
-  omitted?: { text: string; count: number };
-}
+import { failCall, type ToolOutcome } from "./tool-outcome.js";
+import { readResponse, UnreadableImage } from "./tool-response.js";
 
 /** One conversation's instance of a tool. */
 export interface ToolInstance {
@@ -32,24 +21,26 @@ export interface RunToolOptions {
   executeKwargs: (tool: string) => Record<string, unknown>;
   agentData: Record<string, unknown>;
   timeoutS: number;
+  /** Whether the policy sees images. */
+  seesImages: boolean;
   signal?: AbortSignal;
 }
 
 /** Runs one call. Whatever goes wrong becomes a text that the model can read; nothing is thrown. */
 export async function runToolCall(call: ParsedToolCall, options: RunToolOptions): Promise<ToolOutcome> {
-  const fail = (failure: ToolFailure, text: string): ToolOutcome => ({ text, reward: 0, metrics: {}, failure });
-  if (call.error) return fail("invalid_call", call.error);
+  if (call.error) return failCall("invalid_call", call.error);
   const tool = options.tools.get(call.name);
   const instance = options.instances.get(call.name);
-  if (!tool || !instance) return fail("unknown_tool", describeUnknownTool(call.name, [...options.instances.keys()]));
+  if (!tool || !instance)
+    return failCall("unknown_tool", describeUnknownTool(call.name, [...options.instances.keys()]));
   if (instance.problem !== undefined) {
-    return fail("unavailable", `error: ${call.name} is not available (${instance.problem})`);
+    return failCall("unavailable", `error: ${call.name} is not available (${instance.problem})`);
   }
   let running: Promise<ToolResult> | undefined;
   const isBusy = instance.late !== undefined;
   try {
     const problem = findArgumentError(tool.schema, call.arguments);
-    if (problem) return fail("invalid_arguments", `error: invalid arguments (${problem})`);
+    if (problem) return failCall("invalid_arguments", `error: invalid arguments (${problem})`);
     const result = await runWithDeadline(options.timeoutS, options.signal, async (signal, pauseDeadline) => {
       // A call that took too long may still be at work on the instance.
       await instance.late;
@@ -62,14 +53,15 @@ export async function runToolCall(call: ParsedToolCall, options: RunToolOptions)
       });
       return running;
     });
-    return readResult(result) ?? fail("bad_response", `error: ${call.name} gave no text`);
+    return readResult(result, options.seesImages) ?? failCall("bad_response", `error: ${call.name} gave no text`);
   } catch (error) {
+    if (error instanceof UnreadableImage) return failCall("bad_image", `error: ${call.name} gave ${error.message}`);
     if (running) instance.late = Promise.allSettled([instance.late, running]);
     if (isDeadlineExceeded(error)) {
-      if (isBusy && !running) return fail("timeout", `error: ${call.name} is still busy with an earlier call`);
-      return fail("timeout", `error: ${call.name} did not answer within ${options.timeoutS} s`);
+      if (isBusy && !running) return failCall("timeout", `error: ${call.name} is still busy with an earlier call`);
+      return failCall("timeout", `error: ${call.name} did not answer within ${options.timeoutS} s`);
     }
-    return fail("exception", `error: ${call.name} failed (${describeError(error)})`);
+    return failCall("exception", `error: ${call.name} failed (${describeError(error)})`);
   }
 }
 
@@ -92,30 +84,16 @@ export function describeUnknownTool(called: string, known: readonly string[]): s
   return `error: unknown tool "${name}"; the tools are: ${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** Null when a tool may not return it. */
-function readResult(result: Partial<ToolResult> | null | undefined): ToolOutcome | null {
-  const response = result?.response;
-  const text = response?.text ?? "";
-  if (!response || typeof text !== "string") return null;
+/** Null when a tool may not return it. @throws UnreadableImage */
+function readResult(result: Partial<ToolResult> | null | undefined, seesImages: boolean): ToolOutcome | null {
+  const read = readResponse(result?.response, seesImages);
+  if (!result || !read) return null;
   const metrics: Record<string, number> = {};
   for (const [name, value] of Object.entries(result.metrics ?? {})) {
     if (isUsableNumber(value)) metrics[name] = value;
   }
-  const outcome = { text, reward: 0, metrics, omitted: markMedia(response) };
+  const outcome = { ...read, reward: 0, metrics };
   const reward = result.reward ?? 0;
   if (isUsableNumber(reward)) return { ...outcome, reward };
   return { ...outcome, hasBadReward: true };
-}
-
-/** Names the parts of an answer that the policy cannot see; undefined when it sees all. */
-function markMedia(response: ToolResponse): ToolOutcome["omitted"] {
-  const counts = (["image", "video", "audio"] as const)
-    .map((kind) => ({ kind, given: response[kind] as unknown }))
-    .map(({ kind, given }) => ({ kind, count: Array.isArray(given) ? given.length : Number(given != null) }))
-    .filter(({ count }) => count > 0);
-  if (counts.length === 0) return undefined;
-  return {
-    text: counts.map(({ kind, count }) => `[${count === 1 ? kind : `${count} ${kind}s`} omitted]`).join(" "),
-    count: counts.reduce((sum, { count }) => sum + count, 0),
-  };
 }

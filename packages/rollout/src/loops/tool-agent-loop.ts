@@ -1,27 +1,35 @@
-import type {
-  ChatMessage,
-  FinishReason,
-  GenerateOptions,
-  GenerateResult,
-  PolicySequence,
-  ToolSchema,
+import {
+  type ChatMessage,
+  type CriaError,
+  contentText,
+  DataError,
+  type FinishReason,
+  type GenerateOptions,
+  type GenerateResult,
+  hashSeed,
+  type PolicySequence,
+  type ToolSchema,
+  toContent,
 } from "@cria/core";
-import { hashSeed } from "@cria/core";
 import { checkConversation, InferenceConversation } from "@cria/tokenizer-delta";
 import { type ParsedToolCall, type ParsedTurn, resolveToolParser, type ToolParser } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
+import { loadContent } from "../images/load-content.js";
+import { makeToolImages } from "../images/make-tool-images.js";
+import { countImageTokens, prepareImages } from "../images/prepare-images.js";
 import { describeError } from "../run-with-deadline.js";
 import { traceChat, traceTool } from "../tracing/trace-work.js";
 import type { AgentLoop, AgentLoopContext, AgentLoopOutput, NextTurn, SamplingParams } from "./agent-loop.js";
 import { findCallTokens } from "./find-call-tokens.js";
 import { findOpening } from "./find-opening.js";
 import { InteractionSession, selectInteraction } from "./interaction-session.js";
-import { isFatal } from "./is-fatal.js";
+import { isBadImage, isFatal } from "./is-fatal.js";
 import type { LoopMetric } from "./loop-counters.js";
 import { ProductionView } from "./production-view.js";
-import type { ToolOutcome } from "./run-tool-call.js";
 import { createAgentLog, now } from "./state-log.js";
 import { takeTurn } from "./take-turn.js";
+import { failCall, type ToolOutcome } from "./tool-outcome.js";
+import { withText } from "./tool-response.js";
 import { listToolSchemas, ToolSession } from "./tool-session.js";
 import { type EarnedReward, TrajectoryBuilder } from "./trajectory-builder.js";
 import { exceedsTokens, type TextCodec, truncateText } from "./truncate-text.js";
@@ -74,9 +82,19 @@ export class ToolAgentLoop implements AgentLoop {
     const { multiTurn, signal } = context;
     const addMetric = (name: LoopMetric, value: number) => this.addMetric(name, value);
     const common = { row, multiTurn, agentData, addMetric, signal };
-    const tools = new ToolSession({ ...common, tools: context.tools });
+    const images = makeToolImages(row, context.engine.images, context.imageAccess);
+    const tools = new ToolSession({ ...common, tools: context.tools, images });
     const interaction = selectInteraction(context.interactions, row);
-    this.interaction = interaction && new InteractionSession({ ...common, interaction, seed: sampling.seed });
+    const show = (content: ChatMessage["content"]) =>
+      this.show(content, `image of interaction "${interaction!.name}"`, true);
+    this.interaction =
+      interaction &&
+      new InteractionSession({
+        ...common,
+        interaction,
+        seed: sampling.seed,
+        show: context.engine.images ? show : null,
+      });
     this.messages = [...row.prompt];
     this.rendered = [...row.prompt];
     this.schemas = listToolSchemas(context.tools, row);
@@ -165,7 +183,7 @@ export class ToolAgentLoop implements AgentLoop {
     const { answers } = this.context;
     if (!answers) return live();
     const isAwaited = calls.length > 0 ? this.hasTurnsLeft() : (this.interaction?.isDue(this.assistantTurns) ?? false);
-    const text = this.messages.at(-1)!.content;
+    const text = contentText(this.messages.at(-1)!.content);
     return answers.follow({ number: this.assistantTurns, text, calls, isAwaited }, live);
   }
 
@@ -256,7 +274,7 @@ export class ToolAgentLoop implements AgentLoop {
       if (i < this.context.multiTurn.maxParallelCalls) this.countOutcome(calls[i]!.name, outcome);
       if (outcome.reward !== 0) this.toolRewards.push({ value: outcome.reward, turn });
       const { name, id } = calls[i]!;
-      return { role: "tool", ...(name ? { name } : {}), ...nameId(id, "tool_call_id"), content: outcome.text };
+      return { role: "tool", ...(name ? { name } : {}), ...nameId(id, "tool_call_id"), content: outcome.content };
     });
     const failures = outcomes.map(({ failure }, i) =>
       i < this.context.multiTurn.maxParallelCalls ? (failure ?? null) : "too_many_calls",
@@ -264,13 +282,13 @@ export class ToolAgentLoop implements AgentLoop {
     return { role: "tool", messages, startedAt, failures };
   }
 
-  private async runCall(call: ParsedToolCall, index: number, tools: ToolSession): Promise<ToolOutcome> {
+  private async runCall(call: ParsedToolCall, index: number, tools: ToolSession): Promise<ShownOutcome> {
     const { multiTurn } = this.context;
     this.addMetric("tool_calls", 1);
     if (index >= multiTurn.maxParallelCalls) {
       this.addMetric("too_many_calls", 1);
       const text = `error: only ${multiTurn.maxParallelCalls} calls at a time; this one was not run`;
-      return { text, reward: 0, metrics: {} };
+      return { text, content: text, reward: 0, metrics: {} };
     }
     const startedAt = now();
     const outcome = await traceTool(this.context.trace, call, () => tools.call(call));
@@ -283,10 +301,40 @@ export class ToolAgentLoop implements AgentLoop {
     };
     const { text, truncated } = truncateText(outcome.text, limits, this.plainText);
     if (truncated) this.addMetric("tool_truncated", 1);
-    const { omitted } = outcome;
-    if (omitted === undefined) return { ...outcome, text };
-    this.addMetric("tool_media_omitted", omitted.count);
-    return { ...outcome, text: text === "" ? omitted.text : `${text}\n${omitted.text}` };
+    const { omitted, parts, ...rest } = outcome;
+    if (omitted) this.addMetric("tool_media_omitted", omitted.count);
+    const said = omitted ? [text, omitted.text].filter((line) => line !== "").join("\n") : text;
+    // The whole text is let go of.
+    const shown = { ...rest, text: said };
+    if (!parts) return { ...shown, content: said };
+    const content = said === outcome.text ? toContent(parts) : withText(parts, said);
+    try {
+      const isOwn = this.context.tools.get(call.name)?.origin === "own";
+      return { ...shown, content: await this.show(content, `image of tool "${call.name}"`, isOwn) };
+    } catch (error) {
+      if (!isRefusedImage(error)) throw error;
+      const failed = failCall("bad_image", `error: ${call.name} gave an image that cannot be seen (${error.message})`);
+      return { ...failed, content: failed.text };
+    }
+  }
+
+  /**
+   * Brings the images of what others said into memory, and finds damaged ones before they are a part of the conversation. What
+   * does not fit any more ends it, and is not decoded.
+   * @param isTrusted whether paths and addresses are followed: a program of the user's gave them.
+   */
+  private async show(
+    content: ChatMessage["content"],
+    subject: string,
+    isTrusted: boolean,
+  ): Promise<ChatMessage["content"]> {
+    const { engine, imageAccess, signal } = this.context;
+    const { maxBytes, maxPixels, fetch } = imageAccess;
+    const trusted = isTrusted ? { folder: process.cwd(), fetch } : {};
+    const shown = await loadContent(content, { subject, maxBytes, maxPixels, ...trusted });
+    if (countImageTokens([shown], engine.images) < this.builder.remaining)
+      await prepareImages(shown, engine.images, signal);
+    return shown;
   }
 
   private countOutcome(tool: string, { failure, hasBadReward, metrics }: ToolOutcome): void {
@@ -336,7 +384,9 @@ export class ToolAgentLoop implements AgentLoop {
     const { tokenizer } = this.context;
     const { remaining } = this.builder;
     // Without this a text of a megabyte would be tokenized, only to be left out.
-    if (messages.some((message) => exceedsTokens(message.content, remaining, this.plainText))) return null;
+    if (messages.some((message) => exceedsTokens(contentText(message.content), remaining, this.plainText))) return null;
+    const contents = messages.map(({ content }) => content);
+    if (countImageTokens(contents, this.context.engine.images) >= remaining) return null;
     if (!this.production) {
       const delta = tokenizer.encodeDelta(messages, ended, this.countUnsplit);
       if (delta.length + 1 > remaining) return null;
@@ -379,6 +429,16 @@ export class ToolAgentLoop implements AgentLoop {
   private addMetric(name: LoopMetric, value: number): void {
     this.metrics[name] = (this.metrics[name] ?? 0) + value;
   }
+}
+
+/** An answer as the policy is shown it. */
+interface ShownOutcome extends ToolOutcome {
+  content: ChatMessage["content"];
+}
+
+/** Whether an image that a tool gave cannot be shown. */
+function isRefusedImage(error: unknown): error is CriaError {
+  return isBadImage(error) || (error instanceof DataError && error.code === "data/image-refused");
 }
 
 /** Calls to answer. The last one of a turn that was cut may be broken for that alone, and is then none. */

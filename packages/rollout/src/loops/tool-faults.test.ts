@@ -117,7 +117,12 @@ describe("a call that takes too long", () => {
 describe("media in an answer", () => {
   it.each<[string, ToolResult["response"], string, number]>([
     ["an image alone", { image: [{ data: "..." }] }, "[image omitted]", 1],
-    ["a text with several", { text: "seen", image: [1, 2], video: [3] }, "seen\n[2 images omitted] [video omitted]", 3],
+    [
+      "a text with several",
+      { text: "seen", image: [{ data: "a" }, { data: "b" }], video: [3] },
+      "seen\n[2 images omitted] [video omitted]",
+      3,
+    ],
     ["audio", { text: "heard", audio: [1] }, "heard\n[audio omitted]", 1],
     ["what is no list", { image: "data:" as never }, "[image omitted]", 1],
   ])("%s is named and counted", async (_, response, text, count) => {
@@ -130,7 +135,7 @@ describe("media in an answer", () => {
     const none = await play(new ActTool(() => answer({ text: "fine", image: [], video: [] })));
     expect(none.told).toEqual(["fine"]);
     expect(none.t.metrics).not.toHaveProperty("tool_media_omitted");
-    const long = { text: "x".repeat(1000), image: [1] };
+    const long = { text: "x".repeat(1000), image: [{ data: "a" }] };
     const cut = await play(new ActTool(() => answer(long)), 1, { toolResponseTruncateSide: "right" });
     expect(cut.told[0]).toMatch(/^x{256}\(truncated\)\n\[image omitted\]$/);
   });

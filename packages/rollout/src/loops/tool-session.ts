@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { ToolError, type ToolSchema } from "@cria/core";
-import { BaseTool, type ParsedToolCall } from "@cria/tools";
+import { BaseTool, type ParsedToolCall, type ToolImages } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
 import { describeError, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
 import type { LoopMetric } from "./loop-counters.js";
-import { runToolCall, type ToolInstance, type ToolOutcome } from "./run-tool-call.js";
+import { runToolCall, type ToolInstance } from "./run-tool-call.js";
+import type { ToolOutcome } from "./tool-outcome.js";
 
 /** How long the release of an instance waits for calls that have already taken too long. */
 const longestGraceS = 1;
@@ -17,6 +18,8 @@ interface ToolSessionOptions {
   multiTurn: MultiTurnOptions;
   agentData: Record<string, unknown>;
   addMetric: (name: LoopMetric, value: number) => void;
+  /** For tools that look at images; left out: the policy sees none, and is shown none. */
+  images?: ToolImages;
   signal?: AbortSignal;
 }
 
@@ -54,13 +57,14 @@ export class ToolSession {
   }
 
   call(call: ParsedToolCall): Promise<ToolOutcome> {
-    const { tools, agentData, multiTurn, signal } = this.options;
+    const { tools, agentData, multiTurn, images, signal } = this.options;
     return runToolCall(call, {
       tools,
       instances: this.instances,
       executeKwargs: (tool) => this.kwargsOf(tool)?.execute_kwargs ?? {},
       agentData,
       timeoutS: multiTurn.toolTimeoutS,
+      seesImages: images !== undefined,
       signal,
     });
   }
@@ -107,10 +111,10 @@ export class ToolSession {
   }
 
   private async createInstance(name: string): Promise<void> {
-    const { tools, row, multiTurn, signal, addMetric } = this.options;
+    const { tools, row, multiTurn, images, signal, addMetric } = this.options;
     const id = randomUUID();
     const createKwargs = this.kwargsOf(name)?.create_kwargs ?? {};
-    const about = { groundTruth: row.groundTruth, row: row.extraInfo.row };
+    const about = { groundTruth: row.groundTruth, row: row.extraInfo.row, ...(images ? { images } : {}) };
     const creating = Promise.resolve().then(() => tools.get(name)!.create(id, { createKwargs, ...about }));
     const instance: OwnedInstance = { id, isCreated: false, created: Promise.resolve() };
     const settle = () => {

@@ -1,4 +1,4 @@
-import { type ChatMessage, ConfigError } from "@cria/core";
+import { type ChatMessage, ConfigError, contentText, showContent } from "@cria/core";
 import { type ParsedToolCall, resolveToolParser } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { DumpLine } from "../dump/dump-line.js";
@@ -83,8 +83,9 @@ export class RecordedAnswers implements AnswerSource {
     const isBefore = number < (this.options.changedTurn ?? Number.POSITIVE_INFINITY);
     if (typeof next === "string" || !isBefore || !recorded || recorded.answers.length !== next.messages.length)
       return next;
-    recorded.answers.forEach(({ content }, i) => {
-      const said = next.messages[i]!.content;
+    recorded.answers.forEach((answer, i) => {
+      const content = showContent(answer.content);
+      const said = showContent(next.messages[i]!.content);
       if (said !== content) this.options.onOtherAnswer?.(content, said);
     });
     return { ...next, messages: recorded.answers };
@@ -148,7 +149,7 @@ function nameCalls(calls: readonly ParsedToolCall[]): string {
 function listTurns({ messages, prompt_messages }: AnswerRecord): RecordedTurn[] {
   const turns: RecordedTurn[] = [];
   for (const message of messages.slice(prompt_messages)) {
-    if (message.role === "assistant") turns.push({ text: message.content, answers: [] });
+    if (message.role === "assistant") turns.push({ text: contentText(message.content), answers: [] });
     else turns.at(-1)?.answers.push(message);
   }
   return turns;

@@ -1,3 +1,4 @@
+import type { ChatMessage } from "@cria/core";
 import type { FakeContext } from "@cria/core/testing";
 import { BaseInteraction, resolveToolParser, tool } from "@cria/tools";
 import { expect, it } from "vitest";
@@ -26,7 +27,7 @@ function open(production = false) {
     override async startInteraction() {
       heard.push("start");
     }
-    override async generateResponse(_id: string, messages: readonly { content: string }[]) {
+    override async generateResponse(_id: string, messages: readonly ChatMessage[]) {
       heard.push(`asked after ${messages.at(-1)!.content}`);
       return { shouldTerminate: messages.length > 5, content: "more?", score: 1 };
     }
@@ -57,8 +58,7 @@ type Opened = ReturnType<typeof open>;
 
 async function record({ engine, options, run }: Opened): Promise<DumpLine> {
   const trajectories = await run();
-  const detokenize = (ids: Int32Array) => engine.detokenize(ids);
-  return describeTrajectories(trajectories, { step: 1, rows: [makeRow()], tools: options.tools, detokenize })[0]!;
+  return describeTrajectories(trajectories, { step: 1, rows: [makeRow()], tools: options.tools, engine })[0]!;
 }
 
 async function holdAgain(
@@ -113,7 +113,7 @@ it("with tools that run keeps the record's answers before the change, and tells 
   const again = await holdAgain(opened, line, change, {
     isLive: true,
     changedTurn: 3,
-    onMessage: ({ content }) => said.push(content),
+    onMessage: ({ content }) => said.push(String(content)),
     onOtherAnswer: (recorded, live) => others.push([recorded, live]),
   });
   expect(opened.heard.slice(0, 2)).toEqual(["start", "look up ant"]);

@@ -1,4 +1,4 @@
-import type { ChatMessage, FinishReason } from "@cria/core";
+import type { ChatMessage, FinishReason, LoadedImage } from "@cria/core";
 
 export type RewardResult = number | { score: number; [extra: string]: unknown };
 
@@ -19,9 +19,8 @@ export interface RewardInfo extends Record<string, unknown> {
   interactionScore: number | null;
   /** The prompt as the model saw it, with `data.return_full_prompt`. */
   full_prompt?: string;
-  /** The row's media, where it has any. */
-  images?: unknown[];
-  videos?: unknown[];
+  /** The images of the conversation, the prompt's and those of tools and users, in their order; left out: it has none. */
+  images?: LoadedImage[];
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { ChatMessage } from "@cria/core";
+import { type ChatMessage, contentText, isLoaded, listImages } from "@cria/core";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { UnjudgedTrajectory } from "../loops/record-trajectory.js";
 import { copyData } from "./copy-data.js";
@@ -10,8 +10,9 @@ export function makeRewardRequest(row: DatasetRow, trajectory: UnjudgedTrajector
   const solutionText = messages
     .slice(countPromptMessages(row, messages))
     .filter((message) => message.role === "assistant")
-    .map((message) => message.content)
+    .map((message) => contentText(message.content))
     .join("\n");
+  const images = messages.flatMap(({ content }) => listImages(content).map(({ image }) => image)).filter(isLoaded);
   return {
     dataSource: row.dataSource,
     solutionText,
@@ -26,6 +27,7 @@ export function makeRewardRequest(row: DatasetRow, trajectory: UnjudgedTrajector
       turnScores: trajectory.turnScores,
       interactionScore: trajectory.interactionScore,
       toolScore: trajectory.toolScore,
+      ...(images.length > 0 ? { images } : {}),
     },
     responseLength: trajectory.tokenIds.length - trajectory.promptLength,
     loopScore: trajectory.score,
@@ -39,9 +41,14 @@ export function makeRewardRequest(row: DatasetRow, trajectory: UnjudgedTrajector
 /** How many messages are the row's prompt: an agent may begin with others. */
 export function countPromptMessages({ prompt }: Pick<DatasetRow, "prompt">, messages: readonly ChatMessage[]): number {
   const isPrompt = prompt.every(
-    ({ role, content }, i) => messages[i]?.role === role && messages[i].content === content,
+    ({ role, content }, i) => messages[i]?.role === role && showText(messages[i].content) === showText(content),
   );
   return isPrompt ? prompt.length : 0;
+}
+
+/** A content's texts, and where it has images: a row says where they lie, and a conversation has them. */
+function showText(content: ChatMessage["content"]): string {
+  return contentText(content, () => "\0");
 }
 
 /** For errors and warnings. */

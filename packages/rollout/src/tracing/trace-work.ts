@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { CriaError, type GenerateOptions, type GenerateResult } from "@cria/core";
 import type { ParsedToolCall } from "@cria/tools";
-import type { ToolOutcome } from "../loops/run-tool-call.js";
+import type { ToolOutcome } from "../loops/tool-outcome.js";
 import type { SpanAttributes, TraceScope, TraceSpan } from "./tracer.js";
 
 // Names of spans and attributes: OpenTelemetry's semantic conventions for generative AI, version 1.38.

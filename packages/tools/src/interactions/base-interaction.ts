@@ -4,8 +4,8 @@ import type { ChatMessage } from "@cria/core";
 export interface InteractionReply {
   /** The conversation ends here; `content` is then not shown to the model. */
   shouldTerminate: boolean;
-  /** The next user message. */
-  content: string;
+  /** The next user message: a text, or texts and images. */
+  content: ChatMessage["content"];
   /** Score of the turn that it answers; 0 means none. */
   score: number;
   /** Free-form. Numbers are metrics: `interaction/<name>/<metric>/mean` is the mean over the interaction's answers. */
@@ -73,9 +73,4 @@ export abstract class BaseInteraction {
 
   /** Frees what it holds beyond conversations, such as processes. Called once, when no conversation is left. */
   async dispose(): Promise<void> {}
-}
-
-/** The text of the last assistant message; "" when there is none. */
-export function findLastAnswer(messages: readonly ChatMessage[]): string {
-  return messages.findLast((message) => message.role === "assistant")?.content ?? "";
 }

@@ -1,15 +1,9 @@
-import { type ChatMessage, ConfigError } from "@cria/core";
+import { type ChatMessage, ConfigError, findLastAnswer } from "@cria/core";
 import { z } from "zod";
 import { InstanceStore } from "../instance-store.js";
 import { readSandboxOptions, sandboxConfig } from "../sandbox/sandbox-config.js";
 import { SandboxExecutor, sandboxLanguages } from "../sandbox/sandbox-executor.js";
-import {
-  BaseInteraction,
-  findLastAnswer,
-  type InteractionReply,
-  type ReplyKwargs,
-  type StartKwargs,
-} from "./base-interaction.js";
+import { BaseInteraction, type InteractionReply, type ReplyKwargs, type StartKwargs } from "./base-interaction.js";
 import { readConfig } from "./read-config.js";
 
 /**

@@ -1,7 +1,7 @@
+export { findLastAnswer } from "@cria/core";
 export { InstanceStore } from "../instance-store.js";
 export {
   BaseInteraction,
-  findLastAnswer,
   type InteractionReply,
   type ReplyKwargs,
   type StartKwargs,

@@ -90,7 +90,7 @@ describe("interaction()", () => {
     });
     await made.startInteraction("a", { messages: say("x"), level: 3 });
     const { content } = await made.generateResponse("a", []);
-    expect(JSON.parse(content)).toEqual({ prompt: ["hi", "x"], kwargs: { level: 3 } });
+    expect(JSON.parse(String(content))).toEqual({ prompt: ["hi", "x"], kwargs: { level: 3 } });
   });
 
   it("that says nothing is an error that names it", async () => {

@@ -1,13 +1,7 @@
-import { type ChatMessage, ToolError } from "@cria/core";
+import { type ChatMessage, findLastAnswer, ToolError } from "@cria/core";
 import { InstanceStore } from "../instance-store.js";
 import { preview } from "../validate-arguments.js";
-import {
-  BaseInteraction,
-  findLastAnswer,
-  type InteractionReply,
-  type ReplyKwargs,
-  type StartKwargs,
-} from "./base-interaction.js";
+import { BaseInteraction, type InteractionReply, type ReplyKwargs, type StartKwargs } from "./base-interaction.js";
 
 /** The conversation that a function of an interaction is called for. */
 export interface InteractionConversation {
@@ -42,12 +36,12 @@ export interface InteractionTurn<State> extends InteractionConversation {
 }
 
 /**
- * The next user message as a text, or a reply: `shouldTerminate` (default false) ends the conversation, and may then do without
+ * The next user message as a text, or a reply, whose `content` may hold images: `shouldTerminate` (default false) ends the conversation, and may then do without
  * `content`; `score` (default 0) is that of the turn.
  */
 export type InteractionOutput =
   | string
-  | (Partial<InteractionReply> & ({ content: string } | { shouldTerminate: boolean }));
+  | (Partial<InteractionReply> & ({ content: InteractionReply["content"] } | { shouldTerminate: boolean }));
 
 /** An interaction as functions. Only `reply` is needed; write `create` before it, so that its `state` has a type. */
 export interface InteractionDefinition<State> {
@@ -146,7 +140,7 @@ class FunctionInteraction<State> extends BaseInteraction {
   private readOutput(output: InteractionOutput): InteractionReply {
     const given: Partial<InteractionReply> = typeof output === "string" ? { content: output } : { ...output };
     const { shouldTerminate = false, content = shouldTerminate ? "" : undefined, score = 0, data } = given;
-    if (typeof content === "string") return { shouldTerminate, content, score, data };
+    if (typeof content === "string" || Array.isArray(content)) return { shouldTerminate, content, score, data };
     throw new ToolError("says nothing", {
       code: "interaction/bad-reply",
       subject: `reply of interaction "${this.name}"`,

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ChatMessage } from "@cria/core";
 import { FakeEngine } from "@cria/core/testing";
-import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import {
   BaseInteraction,
   CodeExecutionInteraction,
@@ -222,7 +222,7 @@ describe("SimulatedUserInteraction", () => {
 
   it("speaks through an OpenAI-compatible endpoint, from the user's side", async () => {
     const { base_url, requests } = await serve((_, count) => (count === 1 ? " And the colour? " : "Thanks! [DONE]"));
-    process.env.CRIA_TEST_KEY = "secret";
+    vi.stubEnv("CRIA_TEST_KEY", "secret");
     const config = { base_url: `${base_url}/`, user_model: "user-1", api_key_env: "CRIA_TEST_KEY", max_tokens: 9 };
     const { texts, score } = await play(new SimulatedUserInteraction(config), { goal: "learn {all} of $& it" }, [
       "It is a llama.",

@@ -1,7 +1,7 @@
-import type { ChatMessage } from "@cria/core";
+import { type ChatMessage, findLastAnswer } from "@cria/core";
 import { z } from "zod";
 import { InstanceStore } from "../instance-store.js";
-import { BaseInteraction, findLastAnswer, type InteractionReply, type StartKwargs } from "./base-interaction.js";
+import { BaseInteraction, type InteractionReply, type StartKwargs } from "./base-interaction.js";
 import { readConfig } from "./read-config.js";
 
 const configSchema = z.looseObject({

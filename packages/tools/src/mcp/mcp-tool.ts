@@ -1,6 +1,7 @@
-import type { ToolSchema } from "@cria/core";
+import type { ContentPart, ToolSchema } from "@cria/core";
 import type { CallToolResult } from "@modelcontextprotocol/sdk/types.js";
 import { BaseTool, type ExecuteOptions, type ToolResponse, type ToolResult } from "../base-tool.js";
+import { describeParts } from "../describe-parts.js";
 import type { McpConnection } from "./mcp-connection.js";
 
 /** One tool of an MCP server. It keeps no state for a trajectory; the connection is shared and closed by `dispose`. */
@@ -25,7 +26,10 @@ export class McpTool extends BaseTool {
   ): Promise<ToolResult> {
     const result = await this.connection.callTool(this.remoteName, parameters, signal);
     const response = readResult(result);
-    if (result.isError) response.text = `error: ${response.text}`;
+    if (result.isError) {
+      response.text = `error: ${response.text}`;
+      if (response.content) response.content = [{ type: "text", text: "error:" }, ...response.content];
+    }
     return { response, reward: 0, metrics: { mcp_error: result.isError ? 1 : 0 } };
   }
 
@@ -34,23 +38,27 @@ export class McpTool extends BaseTool {
   }
 }
 
-/** Texts are joined; media stay apart; what else a text model cannot see is named. */
+/** Texts are joined; what is no text or image is kept apart, or named. */
 function readResult(result: CallToolResult): ToolResponse {
-  const text: string[] = [];
-  const media: Record<"image" | "video" | "audio", unknown[]> = { image: [], video: [], audio: [] };
+  const parts: ContentPart[] = [];
+  const media: Record<"video" | "audio", unknown[]> = { video: [], audio: [] };
+  const say = (text: string) => parts.push({ type: "text", text });
+  const show = (data: string, mimeType: string) => parts.push({ type: "image", image: { data, mimeType } });
   for (const part of result.content ?? []) {
-    if (part.type === "text") text.push(part.text);
-    else if (part.type === "image" || part.type === "audio")
-      media[part.type].push({ data: part.data, mimeType: part.mimeType });
-    else if (part.type === "resource_link") text.push(`[${part.name}](${part.uri})`);
-    else if ("text" in part.resource) text.push(part.resource.text);
+    if (part.type === "text") say(part.text);
+    else if (part.type === "image") show(part.data, part.mimeType);
+    else if (part.type === "audio") media.audio.push({ data: part.data, mimeType: part.mimeType });
+    else if (part.type === "resource_link") say(`[${part.name}](${part.uri})`);
+    else if ("text" in part.resource) say(part.resource.text);
     else {
-      const kind = /^(image|video|audio)\//.exec(part.resource.mimeType ?? "")?.[1] as keyof typeof media | undefined;
-      if (kind) media[kind].push({ data: part.resource.blob, mimeType: part.resource.mimeType });
-      else text.push(`[resource ${part.resource.uri}]`);
+      const { blob: data, mimeType = "", uri } = part.resource;
+      const kind = mimeType.split("/", 1)[0];
+      if (kind === "image") show(data, mimeType);
+      else if (kind === "video" || kind === "audio") media[kind].push({ data, mimeType });
+      else say(`[resource ${uri}]`);
     }
   }
-  if (text.length === 0 && result.structuredContent) text.push(JSON.stringify(result.structuredContent));
+  if (parts.length === 0 && result.structuredContent) say(JSON.stringify(result.structuredContent));
   const found = Object.entries(media).filter(([, list]) => list.length > 0);
-  return { text: text.join("\n"), ...Object.fromEntries(found) };
+  return { ...describeParts(parts), ...Object.fromEntries(found) };
 }

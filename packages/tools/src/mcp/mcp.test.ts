@@ -72,7 +72,8 @@ describe.each(["stdio", "streamable HTTP"])("MCP over %s", (kind) => {
     expect(echoes.map(({ response }) => response.text)).toEqual(echoes.map((_, i) => `Echo: m${i}`));
     expect((await run("get-sum", { a: 2, b: 3 })).response.text).toMatch(/\b5\b/);
     const { response } = await run("get-tiny-image", {});
-    expect(response.image).toEqual([{ data: expect.any(String), mimeType: "image/png" }]);
+    const image = { data: expect.any(String), mimeType: "image/png" };
+    expect(response.content).toContainEqual({ type: "image", image });
     expect((await run("get-structured-content", { location: "New York" })).response.text).toMatch(/temperature/);
   });
 
@@ -242,7 +243,11 @@ describe("what a server answers", () => {
       ]),
     ).toEqual({
       text: "see\n[resource file:///a]",
-      image: [{ data: "aGk=", mimeType: "image/png" }],
+      content: [
+        { type: "text", text: "see" },
+        { type: "image", image: { data: "aGk=", mimeType: "image/png" } },
+        { type: "text", text: "[resource file:///a]" },
+      ],
       video: [{ data: "aGk=", mimeType: "video/mp4" }],
       audio: [{ data: "aGk=", mimeType: "audio/wav" }],
     });

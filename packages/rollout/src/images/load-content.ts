@@ -1,0 +1,38 @@
+import { type ChatMessage, type ContentPart, isLoaded, type LoadImageOptions, listImages, loadImage } from "@cria/core";
+import type { DatasetRow } from "../data/dataset-row.js";
+
+/** Limits of images, and whether what addresses name is fetched. */
+export type ImageAccess = Pick<LoadImageOptions, "maxBytes" | "maxPixels" | "fetch">;
+
+type Content = ChatMessage["content"];
+
+/** A content whose images are in memory. @throws DataError as `loadImage` does. */
+export async function loadContent(content: Content, options: LoadImageOptions): Promise<Content> {
+  if (isHeld(content)) return content;
+  return Promise.all(
+    (content as ContentPart[]).map(async (part) =>
+      part.type === "image" ? { type: "image" as const, image: await loadImage(part.image, options) } : part,
+    ),
+  );
+}
+
+/** Messages whose images are in memory; the same ones where nothing has to be read. @throws DataError as `loadImage` does. */
+export async function loadMessages<M extends ChatMessage>(
+  messages: readonly M[],
+  options: LoadImageOptions,
+): Promise<readonly M[]> {
+  if (messages.every(({ content }) => isHeld(content))) return messages;
+  return Promise.all(
+    messages.map(async (message) => ({ ...message, content: await loadContent(message.content, options) })),
+  );
+}
+
+/** A row whose images are in memory. @throws DataError that names it. */
+export async function loadRow(row: DatasetRow, access: ImageAccess = {}): Promise<DatasetRow> {
+  const prompt = await loadMessages(row.prompt, { ...access, subject: `image of ${row.place}`, folder: row.folder });
+  return prompt === row.prompt ? row : { ...row, prompt: [...prompt] };
+}
+
+function isHeld(content: Content): boolean {
+  return listImages(content).every(({ image }) => isLoaded(image));
+}

@@ -1,0 +1,21 @@
+import { type ImageEncoder, isLoaded, listImages, loadImage } from "@cria/core";
+import type { ToolImages } from "@cria/tools";
+import type { DatasetRow } from "../data/dataset-row.js";
+import type { ImageAccess } from "./load-content.js";
+
+/**
+ * What the tools of a conversation have of images; undefined where the policy sees none.
+ * @param row with its prompt's images in memory.
+ */
+export function makeToolImages(
+  row: DatasetRow,
+  encoder: ImageEncoder | undefined,
+  access: ImageAccess,
+): ToolImages | undefined {
+  if (!encoder) return undefined;
+  return {
+    prompt: row.prompt.flatMap(({ content }) => listImages(content).map(({ image }) => image)).filter(isLoaded),
+    load: (source) => loadImage(source, { ...access, subject: `image of ${row.place}`, folder: row.folder }),
+    decode: (image) => encoder.decode(image),
+  };
+}
