@@ -61,11 +61,13 @@ export {
   fetchAddresses,
   fetchData,
   fetchModel,
+  fetchProjector,
   fetchTrainAddresses,
 } from "./hub/fetch-addresses.js";
 export { type ClusterView, clusterViewSchema } from "./live/cluster-view.js";
 export { type LivePhase, type LiveState, readLiveState } from "./live/live-state.js";
 export { type Batch, type BatchScores, type MakeBatchOptions, makeBatch } from "./policy/batch.js";
+export { describeVision } from "./policy/describe-vision.js";
 export { Generation } from "./policy/generation.js";
 export { loadConfiguredModel } from "./policy/load-configured-model.js";
 export { type LoadPolicyOptions, loadPolicy } from "./policy/load-policy.js";
@@ -105,6 +107,6 @@ export { makeTrackers } from "./trackers/open-trackers.js";
 export type { RunStatus, TrackedRun, TrackedStep, Tracker } from "./trackers/tracker.js";
 export { providePackages } from "./user-code/provide-packages.js";
 export { openRegistries } from "./user-code/registries.js";
-export { dumpTrajectories } from "./validation/dump-trajectories.js";
+export { dumpTrajectories, listShown, saveDump } from "./validation/dump-trajectories.js";
 export { runValidation } from "./validation/run-validation.js";
 export { readSuccess, type Validation, validate } from "./validation/validate.js";

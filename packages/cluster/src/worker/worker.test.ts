@@ -45,7 +45,7 @@ const workers: RunningWorker[] = [];
 const events: RunEvent[] = [];
 
 beforeAll(async () => {
-  process.env.XDG_CACHE_HOME = join(models.folder, "cache");
+  vi.stubEnv("XDG_CACHE_HOME", join(models.folder, "cache"));
   const tools = { enable: true, tool_config_path: "tools.yaml" };
   ({ config, folder } = await writeTinyRun(models, { rollout: { multi_turn: tools, max_model_len: 128 } }));
   writeFileSync(

@@ -34,11 +34,13 @@ export interface RunConfig {
 /** Keys that decide what the saved tensors mean: with another value they would not fit. Those of sft come last. */
 const FIXED_KEYS = [
   "actor_rollout_ref.model.path",
+  "actor_rollout_ref.model.mmproj",
   "actor_rollout_ref.model.lora_rank",
   "actor_rollout_ref.model.lora_alpha",
   "actor_rollout_ref.model.target_modules",
   "actor_rollout_ref.model.lora_adapter_path",
   "model.path",
+  "model.mmproj",
   "model.lora_rank",
   "model.lora_alpha",
   "model.target_modules",

@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 
-import { guardWrite, type ModelInfo, writeFileAtomically } from "@cria/core";
+import { guardWrite, type PolicyEngine, writeFileAtomically } from "@cria/core";
 import { readMetricLines, readStep } from "../step-metrics.js";
 import { describeMachine } from "./machine.js";
 import { describeModelFile, type ModelFile } from "./model-file.js";
@@ -55,14 +55,15 @@ export class RunFolder {
     await this.writeJson("config.json", { ...config, machine: describeMachine() });
   }
 
-  /** @param model info of the engine that trains it. */
-  async writeOrigin(model: Pick<ModelInfo, "path" | "device">, configFolder: string): Promise<void> {
-    const path = resolve(model.path);
+  /** @param engine the one that trains. */
+  async writeOrigin({ info, images }: Pick<PolicyEngine, "info" | "images">, configFolder: string): Promise<void> {
+    const path = resolve(info.path);
     const file = await describeModelFile(path).catch(() => undefined);
     const origin: RunOrigin = {
       model: path,
       ...(file ? { model_file: file } : {}),
-      device: model.device,
+      ...(images ? { projector: resolve(images.info.path), projector_hash: images.info.hash } : {}),
+      device: info.device,
       config_folder: resolve(configFolder),
       started: new Date().toISOString(),
     };
@@ -94,6 +95,9 @@ export interface RunOrigin {
   model: string;
   /** What tells it from another file. */
   model_file?: ModelFile;
+  /** The projector's GGUF, and its SHA-256; left out: the policy reads text alone. */
+  projector?: string;
+  projector_hash?: string;
   /** What computed: "cpu" or "cuda". */
   device?: string;
   /** Where relative paths of the config start. */

@@ -13,16 +13,22 @@ import { isMapping } from "./raw-config.js";
  */
 
 /**
- * model, rows: files to read, or addresses of a hub. file: a file to read. module: `./file.ts#export`, or a name that is no path.
+ * model, projector, rows: files to read, or addresses of a hub. file: a file to read. module: `./file.ts#export`, or a name that is no path.
  * output: what is written, or read where there is one. run: a run folder or checkpoint to read.
  */
-type PathKind = "model" | "rows" | "file" | "module" | "output" | "run";
+type PathKind = AddressKind | "file" | "module" | "output" | "run";
+
+/** What a hub has. */
+export type AddressKind = "model" | "projector" | "rows";
+
+const addressKinds: readonly string[] = ["model", "projector", "rows"] satisfies AddressKind[];
 
 const rollout = "actor_rollout_ref.rollout";
 
 /** Every key of a config that may hold paths: of `cria train`, then of `cria sft`. `*` is each entry of a list. */
 export const pathKeys: Readonly<Record<string, PathKind>> = {
   "actor_rollout_ref.model.path": "model",
+  "actor_rollout_ref.model.mmproj": "projector",
   "actor_rollout_ref.model.lora_adapter_path": "file",
   "critic.model.path": "model",
   [`${rollout}.multi_turn.tool_config_path`]: "file",
@@ -51,6 +57,7 @@ export const pathKeys: Readonly<Record<string, PathKind>> = {
   "trainer.rollout_data_dir": "output",
   "trainer.validation_data_dir": "output",
   "model.path": "model",
+  "model.mmproj": "projector",
   "trainer.output_path": "output",
 };
 
@@ -109,10 +116,10 @@ export function resolveAllPaths(raw: Record<string, unknown>, folder: string): v
 export function listAddresses(
   values: object,
   except: readonly string[] = [],
-): { kind: "model" | "rows"; address: string }[] {
+): { kind: AddressKind; address: string }[] {
   return listPlaces(values).flatMap(({ key, kind, value }) =>
-    (kind === "model" || kind === "rows") && isAddress(value) && !except.includes(key)
-      ? [{ kind, address: value }]
+    addressKinds.includes(kind) && isAddress(value) && !except.includes(key)
+      ? [{ kind: kind as AddressKind, address: value }]
       : [],
   );
 }
@@ -159,7 +166,8 @@ function makeMissing({ kind, subject, written, path, folder }: Missing): ConfigE
   // Other frameworks take names of a hub as they are.
   const name = /(?:^|\/)([\w.-]+\/[\w.-]+)$/.exec(written)?.[1];
   const isName = name !== undefined && !/\.(gguf|parquet|jsonl?)$/i.test(name);
-  const address = { model: `hf:${name}:<quantisation>`, rows: `hf:${name}/<config>/<split>` }[kind as "model" | "rows"];
+  const model = `hf:${name}:<quantisation>`;
+  const address = { model, projector: model, rows: `hf:${name}/<config>/<split>` }[kind as AddressKind];
   const hub = isName && address !== undefined ? `; what lies on a hub is named ${address}` : "";
   return new ConfigError("does not exist", {
     code: "config/path-missing",

@@ -2,11 +2,13 @@ import { z } from "zod";
 import { files } from "./sections/lists.js";
 import { targetModulesSchema } from "./sections/target-modules.js";
 import { folderName, trainerSection } from "./sections/trainer.js";
+import { imageKeys, visionKeys } from "./sections/vision.js";
 
 const beta = z.number().min(0).lt(1);
 
 const model = z.strictObject({
   path: z.string().describe("The model to train: a GGUF."),
+  ...visionKeys,
   lora_rank: z
     .int()
     .min(0)
@@ -43,6 +45,7 @@ const data = z.strictObject({
       "Of files that are dumps (rollouts/<step>.jsonl): which conversations, as 'reward >= 1 && !truncated'; null: all that ended by themselves.",
     ),
   messages_key: z.string().default("messages").describe("Column of the messages."),
+  ...imageKeys,
   tools_key: z.string().default("tools").describe("Column of the tools that a conversation sees."),
   train_batch_size: z.int().positive().default(32).describe("Conversations of one step."),
   max_length: z

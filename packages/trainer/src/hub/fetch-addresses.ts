@@ -1,6 +1,6 @@
-import { type FetchOptions, type HubProgress, resolveData, resolveModel } from "@cria/hub";
+import { type FetchOptions, type HubProgress, resolveData, resolveModel, resolveProjector } from "@cria/hub";
 import { listUnusedKeys } from "../config/check-train-paths.js";
-import { listAddresses } from "../config/paths.js";
+import { type AddressKind, listAddresses } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { type Report, WorkReporter } from "../events.js";
 
@@ -23,16 +23,21 @@ export async function fetchTrainAddresses(
 }
 
 export async function fetchAddresses(
-  addresses: readonly { kind: "model" | "rows"; address: string }[],
+  addresses: readonly { kind: AddressKind; address: string }[],
   options: FetchAddressesOptions,
 ): Promise<void> {
-  for (const { kind, address } of addresses)
-    await (kind === "model" ? fetchModel(address, options) : fetchData(address, options));
+  const fetchers = { model: fetchModel, projector: fetchProjector, rows: fetchData };
+  for (const { kind, address } of addresses) await fetchers[kind](address, options);
 }
 
 /** The file of a model's address, downloaded if need be; a path as it is. @throws HubError */
 export function fetchModel(path: string, options: FetchAddressesOptions = {}): Promise<string> {
   return withReports(options, (given) => resolveModel(path, given));
+}
+
+/** The file of a projector's address likewise. @throws HubError */
+export function fetchProjector(path: string, options: FetchAddressesOptions = {}): Promise<string> {
+  return withReports(options, (given) => resolveProjector(path, given));
 }
 
 /** The files of a dataset's split, downloaded if need be. @throws HubError */

@@ -1,4 +1,5 @@
 import { type ChatMessage, ConfigError, type PolicyEngine, type SamplingOptions } from "@cria/core";
+import { loadMessages } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { RunningStream } from "../running.js";
 
@@ -31,7 +32,8 @@ export function generate(
   return new Generation(async (onText, left) => {
     const { maxTokens, temperature = 0, signal, ...sampling } = options;
     signal?.throwIfAborted();
-    const promptIds = tokenizer.encodePrompt(messages);
+    const shown = await loadMessages(messages, { folder: process.cwd(), subject: "image of the prompt" });
+    const promptIds = tokenizer.encodePrompt(shown);
     const { contextSize, path } = engine.info;
     const room = contextSize - promptIds.length;
     if (room < 1) {

@@ -3,6 +3,7 @@ import { readContextSize, usesLora } from "../config/derived-values.js";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
+import { describeVision } from "./describe-vision.js";
 
 /** The model that a config trains: its adapter new, from a file, or none with full training. @throws EngineError */
 export function loadConfiguredModel(
@@ -14,6 +15,7 @@ export function loadConfiguredModel(
   const lora = usesLora(config);
   return loadModel({
     path: resolvePath(folder, model.path),
+    ...describeVision(model, folder),
     contextSize: readContextSize(config),
     device: config.trainer.device,
     threads: config.trainer.threads ?? undefined,

@@ -9,6 +9,11 @@ export interface LoadPolicyOptions {
    * Default: a new adapter.
    */
   lora?: { rank?: number; alpha?: number; targets?: string | readonly string[]; path?: string } | null;
+  /** The projector with which the policy sees images: llama.cpp's mmproj, a GGUF or its address. Default: it reads text alone. */
+  mmproj?: string;
+  /** Tokens that an image is scaled up or down to, where the projector takes images of any size; default: as its file says. */
+  imageMinTokens?: number;
+  imageMaxTokens?: number;
   /** Most tokens of a conversation; default 1024. */
   contextSize?: number;
   /** Conversations at once; default 64. */
@@ -32,8 +37,11 @@ export interface LoadPolicyOptions {
  */
 export async function loadPolicy(path: string, options: LoadPolicyOptions = {}): Promise<Policy> {
   const { lora = {}, contextSize = 1024, maxSequences = 64, seed = 0, device, threads, deterministic = true } = options;
+  const { mmproj, imageMinTokens, imageMaxTokens } = options;
+  const vision = mmproj === undefined ? {} : { mmproj, imageMinTokens, imageMaxTokens };
   const engine = await loadModel({
     path,
+    ...vision,
     contextSize,
     maxSequences,
     device,
@@ -48,7 +56,8 @@ export async function loadPolicy(path: string, options: LoadPolicyOptions = {}):
   try {
     const tokenizer = DeltaTokenizer.forModel(engine);
     const isOwn = lora !== null;
-    const copy = options.reference && !isOwn ? await loadReference(engine.info.path, { device, threads }) : null;
+    const copy =
+      options.reference && !isOwn ? await loadReference(engine.info.path, { device, threads, ...vision }) : null;
     return new Policy({ engine, tokenizer, reference: isOwn ? engine : copy, seed });
   } catch (error) {
     await engine.dispose();
@@ -57,7 +66,10 @@ export async function loadPolicy(path: string, options: LoadPolicyOptions = {}):
 }
 
 /** A frozen copy: only a trainable model has the scoring graph; its adapter, never trained, stays off. */
-export function loadReference(path: string, options: Pick<LoadModelOptions, "device" | "threads">) {
+export function loadReference(
+  path: string,
+  options: Pick<LoadModelOptions, "device" | "threads" | "mmproj" | "imageMinTokens" | "imageMaxTokens">,
+) {
   return loadModel({
     path,
     ...options,

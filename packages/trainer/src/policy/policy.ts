@@ -6,6 +6,7 @@ import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { Batch } from "./batch.js";
 import { type Generation, generate } from "./generation.js";
 import type { PolicyScoreOptions, TokenScores } from "./token-scores.js";
+import { translateImages } from "./translate-images.js";
 import { type UpdateOptions, updatePolicy } from "./update-policy.js";
 
 export interface GenerateTextOptions {
@@ -105,7 +106,11 @@ export class Policy {
     }
     // A model of its own is here alone.
     const elsewhere = compute && reference === this.engine ? { compute } : {};
-    const scores = await reference.score(sequences, { temperature, signal, adapter: false, ...elsewhere });
+    const shown = sequences.map((sequence) => ({
+      ...sequence,
+      tokenIds: translateImages(sequence.tokenIds, this.engine, reference),
+    }));
+    const scores = await reference.score(shown, { temperature, signal, adapter: false, ...elsewhere });
     return scores.map(({ logprobs }) => logprobs);
   }
 

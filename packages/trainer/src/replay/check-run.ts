@@ -1,4 +1,5 @@
-import { existsSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { createReadStream, existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigError, type ErrorDetails } from "@cria/core";
@@ -24,8 +25,9 @@ export function checkDeterministic(path: string, config: TrainConfig): void {
   });
 }
 
-/** @throws ConfigError where the run's model is another file now, or none. */
+/** @throws ConfigError where the run's model or its projector is another file now, or none. */
 export async function checkModel(config: TrainConfig, origin: RunOrigin | null): Promise<void> {
+  await checkProjector(config, origin);
   const model = origin?.model ?? config.actor_rollout_ref.model.path;
   if (!existsSync(model)) {
     throw refuseReplay("no-model", "is not there", {
@@ -45,6 +47,26 @@ export async function checkModel(config: TrainConfig, origin: RunOrigin | null):
     received: `${now.bytes} bytes, ${now.hash.slice(0, 12)}`,
     remedy: "put the run's model back",
   });
+}
+
+async function checkProjector({ actor_rollout_ref }: TrainConfig, origin: RunOrigin | null): Promise<void> {
+  const { mmproj } = actor_rollout_ref.model;
+  if (mmproj === null || origin?.projector_hash === undefined) return;
+  const path = origin.projector ?? mmproj;
+  const hash = await hashFile(path).catch(() => null);
+  if (hash === origin.projector_hash) return;
+  throw refuseReplay("other-projector", hash === null ? "is not there" : "is another file than the run had", {
+    subject: `the projector of the run, ${path}`,
+    expected: origin.projector_hash.slice(0, 12),
+    received: hash?.slice(0, 12) ?? "no such file",
+    remedy: "put the run's projector back",
+  });
+}
+
+async function hashFile(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const part of createReadStream(path)) hash.update(part as Uint8Array);
+  return hash.digest("hex");
 }
 
 /**

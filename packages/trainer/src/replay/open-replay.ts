@@ -60,7 +60,14 @@ function makeReplayConfig({ raw, configFolder, origin, path }: SavedRun): TrainC
   const { actor_rollout_ref: actor, trainer } = config;
   return {
     ...config,
-    actor_rollout_ref: { ...actor, model: { ...actor.model, path: origin?.model ?? actor.model.path } },
+    actor_rollout_ref: {
+      ...actor,
+      model: {
+        ...actor.model,
+        path: origin?.model ?? actor.model.path,
+        mmproj: origin?.projector ?? actor.model.mmproj,
+      },
+    },
     // Nothing of a replay goes elsewhere.
     trainer: { ...trainer, tracing: "off", val_only: false },
   };

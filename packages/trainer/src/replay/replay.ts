@@ -1,4 +1,11 @@
-import { hashSeed, listPaths, type TokenCandidate, type TrajectorySampling } from "@cria/core";
+import {
+  type ChatMessage,
+  hashSeed,
+  listPaths,
+  showContent,
+  type TokenCandidate,
+  type TrajectorySampling,
+} from "@cria/core";
 import { type Change, type DatasetRow, type DumpLine, isOfRow, Semaphore } from "@cria/rollout";
 import type { RunOrigin } from "../checkpoints/run-folder.js";
 import type { TrainConfig } from "../config/train-config.js";
@@ -10,6 +17,7 @@ import { compareReplay, type ReplayResult } from "./compare.js";
 import { holdAgain } from "./hold-again.js";
 import { readSampling } from "./read-sampling.js";
 import type { RunWeights } from "./run-weights.js";
+import { nameDump, placeImages, type ShownLine, showLines } from "./show-line.js";
 
 /** Where a conversation is from. */
 export interface ReplayPlace {
@@ -85,8 +93,9 @@ export class Replay {
         const key = JSON.stringify([line.step, sampling]);
         batches.set(key, [...(batches.get(key) ?? []), i]);
       });
+      const shown = await this.show(lines, validation);
       for (const indices of batches.values()) {
-        const batch = indices.map((i) => lines[i]!);
+        const batch = indices.map((i) => shown[i]!.line);
         const rows = await this.check(batch, validation);
         const held = batch.map((line, k) => {
           const change = until === undefined ? null : stopAt(line, until);
@@ -97,7 +106,7 @@ export class Replay {
         const step = batch[0]!.step!;
         const { ended } = await holdAgain(this.session, held, { sampling, seeds, step, isJudged: false, signal });
         indices.forEach((i, k) => {
-          results[i] = compareReplay(lines[i]!, ended[k]!, until);
+          results[i] = compareReplay(this.place(shown[i]!), ended[k]!, until);
         });
       }
       return results;
@@ -110,9 +119,11 @@ export class Replay {
    * @throws ConfigError "replay/..." as `replay`, also "replay/needs-live-tools" where the policy calls a tool that it did not call in
    * the record; the signal's reason.
    */
-  fork(line: DumpLine, token: number, options: ForkOptions = {}): Promise<ForkResult> {
+  fork(given: DumpLine, token: number, options: ForkOptions = {}): Promise<ForkResult> {
     const { validation = false, replacement, liveTools = false, onText, onOtherAnswer, signal } = options;
     return this.inTurn(async () => {
+      const [shown] = await this.show([given], validation);
+      const { line } = shown!;
       const [row] = await this.check([line], validation);
       const { turn, keep } = findPlace(line, token);
       this.checkToken(replacement);
@@ -128,15 +139,15 @@ export class Replay {
       const answers = {
         isLive: liveTools,
         changedTurn: turn,
-        onMessage: ({ role, content }: { role: string; content: string }) =>
-          onText?.(role === "tool" ? "tool" : "user", content),
+        onMessage: ({ role, content }: ChatMessage) =>
+          onText?.(role === "tool" ? "tool" : "user", showContent(content)),
         onOtherAnswer,
       };
       const held = [{ line, row: row!, change, answers }];
       const step = line.step!;
       const { judged } = await holdAgain(this.session, held, { sampling, seeds, step, isJudged: liveTools, signal });
       const trajectory = judged[0]!;
-      checkPrefix(line, trajectory.tokenIds, token);
+      checkPrefix(this.place(shown!), trajectory.tokenIds, token);
       const { engine } = this.session.policy;
       if (replacement !== undefined && trajectory.responseMask[token] === 1) {
         // It was not sampled: its logprob is the trainer's.
@@ -161,12 +172,14 @@ export class Replay {
       );
       const place = path?.indices.indexOf(token) ?? -1;
       if (place < 1) throw refuseToken(line, token, "a token with others before it");
+      const [shown] = await this.show([line], validation);
       await this.goTo(line, validation, signal);
       const { engine } = this.session.policy;
+      const { token_ids } = this.place(shown!);
       const { temperature } = readSampling(line, this.parts.config, validation);
       const sequence = engine.createSequence();
       try {
-        const prefix = Array.from(path!.indices.subarray(0, place), (t) => line.token_ids[t]!);
+        const prefix = Array.from(path!.indices.subarray(0, place), (t) => token_ids[t]!);
         const options = { maxTokens: 1, temperature, seed: 0, topLogprobs: count, signal };
         const { topLogprobs } = await sequence.generate(prefix, options);
         signal?.throwIfAborted();
@@ -187,12 +200,14 @@ export class Replay {
   ): Promise<{ step: number; logprobs: number[] }> {
     return this.inTurn(async () => {
       const step = (await this.parts.weights.listSaved())[0] ?? 0;
+      const [shown] = await this.show([line], validation);
       this.trainedSteps += await this.parts.weights.goTo(step, signal);
+      const { token_ids } = this.place(shown!);
       const { temperature } = readSampling(line, this.parts.config, validation);
       const paths = listPaths({ tokenIds: line.token_ids, segments: line.segments });
       const scores = await this.session.policy.engine.score(
         paths.map(({ indices, own }) => ({
-          tokenIds: indices.map((t) => line.token_ids[t]!),
+          tokenIds: indices.map((t) => token_ids[t]!),
           from: Math.max(1, own),
         })),
         { temperature: temperature || 1, signal },
@@ -215,6 +230,14 @@ export class Replay {
 
   private get session(): Session {
     return this.parts.weights.session;
+  }
+
+  private show(lines: readonly DumpLine[], validation: boolean): Promise<ShownLine[]> {
+    return showLines(lines, nameDump(this.parts.path, this.parts.config, validation));
+  }
+
+  private place(shown: ShownLine): DumpLine {
+    return placeImages(shown, this.session.policy.engine);
   }
 
   private async inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { ConfigError } from "@cria/core";
-import { type DatasetRow, type DumpLine, judgeAgain, readDump } from "@cria/rollout";
+import { ConfigError, type LoadedImage } from "@cria/core";
+import { type DatasetRow, DumpImages, type DumpLine, judgeAgain, readDump } from "@cria/rollout";
 import { RunFolder } from "../checkpoints/run-folder.js";
 import { listAddresses } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
@@ -16,6 +16,7 @@ import { startTrackers } from "../trackers/open-trackers.js";
 import type { Tracker } from "../trackers/tracker.js";
 import { providePackages } from "../user-code/provide-packages.js";
 import { openRegistries } from "../user-code/registries.js";
+import { saveDump } from "../validation/dump-trajectories.js";
 import { readRun, readStep, type SavedDump, type SavedRun } from "./read-run.js";
 import { makeRescoreConfig, type OtherReward } from "./rescore-config.js";
 import {
@@ -151,7 +152,8 @@ async function rescoreDumps(
   let mostChanged: ChangedJudgement[] = [];
   let rowless = 0;
   for (const dump of run.dumps) {
-    const lines = await readLines(dump.path);
+    const files = new DumpImages(dump.path);
+    const lines = await readLines(dump.path, files);
     const judged = await judgeAgain(lines, {
       ...judge,
       rows: judge.rows[dump.folder],
@@ -163,10 +165,8 @@ async function rescoreDumps(
     if (skipped > 0) progress.update(done, total);
     rowless += judged.filter(({ hasRow }) => !hasRow).length;
     const file = join(dump.folder, dump.name);
-    await folder.writeLines(
-      file,
-      judged.map(({ line }) => line),
-    );
+    const rewritten = judged.map(({ line }) => line);
+    await saveDump(folder.file(file), rewritten, await listFiles(rewritten, files));
     outcomes[dump.folder].push(...judged.map(describeOutcome));
     mostChanged = findMostChanged(mostChanged, listChanged(file, judged), most);
     const step = readStep(dump.name);
@@ -221,10 +221,16 @@ function nameRun(config: TrainConfig, path: string): TrainConfig {
   };
 }
 
-async function readLines(file: string): Promise<DumpLine[]> {
+async function readLines(file: string, images: DumpImages): Promise<DumpLine[]> {
   const lines: DumpLine[] = [];
-  for await (const line of readDump(file)) lines.push(line);
+  for await (const line of readDump(file)) lines.push(await images.fill(line));
   return lines;
+}
+
+/** The files of images, also of those that no message shows. */
+async function listFiles(lines: readonly DumpLine[], files: DumpImages): Promise<LoadedImage[]> {
+  const shown = lines.flatMap(({ images = [] }) => images);
+  return Promise.all(shown.map(({ mime_type: mimeType, ...image }) => files.load({ ...image, mimeType })));
 }
 
 async function countLines(dumps: readonly SavedDump[], signal: AbortSignal | undefined): Promise<number> {

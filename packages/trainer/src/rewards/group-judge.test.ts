@@ -78,10 +78,10 @@ function script(
 ): Scripted {
   const prompts: string[] = [];
   const writer: GroupWriter = {
-    countTokens: ([message]) => message!.content.length,
+    countTokens: ([message]) => String(message!.content).length,
     write: async ([message]) => {
-      prompts.push(message!.content);
-      return reply(message!.content, prompts.length - 1);
+      prompts.push(String(message!.content));
+      return reply(String(message!.content), prompts.length - 1);
     },
   };
   const format = { output, minScore: 0, maxScore: 10 };

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { type ChatMessage, ConfigError } from "@cria/core";
 import type { RewardRequest } from "@cria/rollout";
 import { ChatTemplate } from "@cria/tokenizer-delta";
+import { nameImages } from "./judge-prompt.js";
 
 /** What a judge of groups writes of each attempt: its place among them, from 1, or a score. */
 export type GroupOutput = "ranks" | "scores";
@@ -83,7 +84,7 @@ export class GroupPrompt {
   render(group: readonly RewardRequest[], fits: (messages: readonly ChatMessage[]) => boolean): ChatMessage[] | null {
     const [{ groundTruth, dataSource }] = group as [RewardRequest];
     const truth = typeof groundTruth === "object" && groundTruth !== null ? JSON.stringify(groundTruth) : groundTruth;
-    const conversations = group.map(({ extraInfo }) => extraInfo.messages);
+    const conversations = group.map(({ extraInfo }) => nameImages(extraInfo.messages));
     const longest = conversations.flat().reduce((most, { content }) => Math.max(most, content.length), 0);
     for (const cut of CUTS) {
       // A cut above the longest message gives the prompt that was too long already.
@@ -103,7 +104,7 @@ export class GroupPrompt {
     const { output, rubric, minScore, maxScore } = this.options;
     const shared = countShared(conversations);
     const shorten = (messages: readonly ChatMessage[]) =>
-      messages.map((message) => ({ ...message, content: cutMiddle(message.content, cut) }));
+      messages.map((message) => ({ ...message, content: cutMiddle(message.content as string, cut) }));
     const content = this.template.render([], {
       kwargs: {
         task: shorten(conversations[0]!.slice(0, shared)),

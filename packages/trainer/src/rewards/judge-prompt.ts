@@ -1,4 +1,4 @@
-import { type ChatMessage, ConfigError } from "@cria/core";
+import { type ChatMessage, ConfigError, showContent } from "@cria/core";
 import type { RewardRequest } from "@cria/rollout";
 import { ChatTemplate } from "@cria/tokenizer-delta";
 
@@ -53,8 +53,8 @@ export class JudgePrompt {
   }
 
   render({ dataSource, solutionText, groundTruth, extraInfo }: RewardRequest): ChatMessage[] {
-    const { messages, ...info } = extraInfo;
-    const content = this.template.render(messages, {
+    const { messages, images: _, ...info } = extraInfo;
+    const content = this.template.render(nameImages(messages), {
       kwargs: {
         ...this.constants,
         question: findQuestion(messages),
@@ -69,11 +69,16 @@ export class JudgePrompt {
   }
 }
 
+/** A conversation for a judge that reads text alone: each image is a word, `[image 640 x 480, 3f2a9c01]`. */
+export function nameImages(messages: readonly ChatMessage[]): ChatMessage[] {
+  return messages.map((message) => ({ ...message, content: showContent(message.content) }));
+}
+
 /** The user's last message before the assistant first spoke. */
 function findQuestion(messages: readonly ChatMessage[]): string {
   const answer = messages.findIndex((message) => message.role === "assistant");
   const prompt = answer < 0 ? messages : messages.slice(0, answer);
-  return prompt.findLast((message) => message.role === "user")?.content ?? "";
+  return showContent(prompt.findLast((message) => message.role === "user")?.content ?? "");
 }
 
 const sample: RewardRequest = {

@@ -6,6 +6,7 @@ import { rewardModelsSchema } from "../config/sections/reward-models-config.js";
 import { type ChatReply, type ChatRequest, type ChatServer, startChatServer } from "../testing/chat-server.js";
 import { ChatEndpoint } from "./chat-endpoint.js";
 import { GenerativeJudge, writeWithEndpoint, writeWithEngine } from "./generative-judge.js";
+import { GroupPrompt } from "./group-prompt.js";
 import { defaultTemplates, JudgePrompt } from "./judge-prompt.js";
 import { JudgedRewards } from "./judged-rewards.js";
 import { parseScore } from "./parse-score.js";
@@ -112,6 +113,36 @@ describe("a judge's prompt", () => {
       expect(content).toContain(part);
     expect(content).toContain("from 0 (useless) to 10 (perfect)");
     expect(prompt.render({ ...request, groundTruth: null })[0]!.content).not.toContain("reference");
+  });
+
+  it("names images, which a judge of texts cannot see", () => {
+    const image = {
+      hash: "3f2a9c01".repeat(8),
+      width: 64,
+      height: 48,
+      mimeType: "image/png",
+      bytes: new Uint8Array(9),
+    } as const;
+    const request = makeRequest();
+    request.extraInfo.messages[1] = {
+      role: "user",
+      content: [
+        { type: "image", image },
+        { type: "text", text: " what?" },
+      ],
+    };
+    request.extraInfo.images = [image];
+    const own = new JudgePrompt(
+      "{{ question }}|{{ messages[1].content }}|{{ extra_info | tojson }}",
+      constants,
+      "test",
+    );
+    const [rendered] = own.render(request);
+    const named = "[image 64 x 48, 3f2a9c01] what?";
+    expect(String(rendered!.content).split("|").slice(0, 2)).toEqual([named, named]);
+    expect(rendered!.content).not.toContain("bytes");
+    const group = new GroupPrompt(null, { output: "ranks", rubric: "", minScore: 0, maxScore: 1 }, "test");
+    expect(group.render([request, request], () => true)![0]!.content).toContain(named);
   });
 
   it("is configurable", () => {

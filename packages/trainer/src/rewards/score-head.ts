@@ -2,6 +2,7 @@ import { ConfigError, type PolicyEngine } from "@cria/core";
 import type { ValueModel } from "@cria/engine";
 import type { RewardRequest } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { nameImages } from "./judge-prompt.js";
 import { readSafetensorsTensor } from "./read-safetensors.js";
 import { JudgementError, type ModelScore, type RewardModel } from "./reward-model.js";
 
@@ -54,7 +55,7 @@ export class ScoreHead implements RewardModel {
   }
 
   async score({ extraInfo }: RewardRequest, signal: AbortSignal): Promise<ModelScore> {
-    const ids = this.parts.tokenizer.encodeWhole(extraInfo.messages);
+    const ids = this.parts.tokenizer.encodeWhole(nameImages(extraInfo.messages));
     if (ids.length > this.maxModelLen)
       throw new JudgementError(`a conversation of ${ids.length} tokens, where max_model_len is ${this.maxModelLen}`);
     // A value is that of the state before its token: one more token, whichever, asks for the state after the last.

@@ -84,6 +84,7 @@ function makeRaw(options: TrainOptions, register: Register): Record<string, unkn
   if (task) mergeInto(raw, describeTask(task.definition));
   const model = "actor_rollout_ref.model";
   set(`${model}.path`, options.model && resolveFile(options.model));
+  set(`${model}.mmproj`, options.mmproj && resolveFile(options.mmproj));
   if (lora === null) {
     set(`${model}.lora_rank`, 0);
     set(`${model}.lora_adapter_path`, null);

@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import type { RunFolder } from "../checkpoints/run-folder.js";
-import { writeLines } from "../checkpoints/run-folder.js";
 import { findProblems } from "../diagnose/find-problems.js";
 import type { Finding } from "../diagnose/finding.js";
 import type { Report } from "../events.js";
@@ -10,7 +9,7 @@ import type { StepMetrics } from "../step-metrics.js";
 import type { Generation } from "../trackers/generation.js";
 import type { Trackers } from "../trackers/open-trackers.js";
 import { pickGenerations } from "../trackers/pick-generations.js";
-import { dumpTrajectories } from "../validation/dump-trajectories.js";
+import { dumpTrajectories, listShown, saveDump } from "../validation/dump-trajectories.js";
 import {
   compareEnds,
   type Measurements,
@@ -83,7 +82,8 @@ export class RunRecord {
     const details = rollout_data_detail === "full" ? { tokenDetails, times: true } : {};
     const options = { step, rows: session.trainRows, advantages, ...details };
     const lines = dumpTrajectories(session.policy.engine, session.environment, trajectories, options);
-    await writeLines(join(rollout_data_dir ?? folder.file("rollouts"), `${step}.jsonl`), lines);
+    const file = join(rollout_data_dir ?? folder.file("rollouts"), `${step}.jsonl`);
+    await saveDump(file, lines, listShown(trajectories));
   }
 
   /** Logs the metrics of a training step, and reports the gravest problem that they show, once. */

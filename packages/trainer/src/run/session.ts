@@ -6,6 +6,7 @@ import type { TrainingBus } from "../cluster/training-bus.js";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Report } from "../events.js";
+import { describeVision } from "../policy/describe-vision.js";
 import { loadConfiguredModel } from "../policy/load-configured-model.js";
 import { loadReference } from "../policy/load-policy.js";
 import { Policy } from "../policy/policy.js";
@@ -14,7 +15,7 @@ import { makeKlControllerOptions } from "../step/algorithm-options.js";
 import { openCritic } from "../step/critic.js";
 import type { StepParts } from "../step/training-step.js";
 import { Disposables } from "../task/disposables.js";
-import { filterData, openData } from "../task/open-data.js";
+import { checkSeen, filterData, openData } from "../task/open-data.js";
 import { fitToolFormat, openEnvironment } from "../task/open-environment.js";
 import type { Task } from "../task/task.js";
 import { loadAlgorithms } from "../user-code/load-algorithms.js";
@@ -73,14 +74,18 @@ async function openParts(
     report,
   });
   open.add(dispose);
+  // Before a model is loaded that would not see them.
+  if (!options.engine && config.actor_rollout_ref.model.mmproj === null)
+    checkSeen([...allRows.train, ...allRows.val], environment, {});
   const engine = options.engine ?? (await loadConfiguredModel(config, folder));
   open.add(() => engine.dispose());
   const tokenizer = DeltaTokenizer.forModel(engine, {
     kwargs: data.apply_chat_template_kwargs,
     allowControlTokens: data.allow_control_tokens,
   });
+  checkSeen([...allRows.train, ...allRows.val], environment, engine);
   const rows = await filterData(allRows, data, folder, { engine, tokenizer, tools: environment.tools, signal, report });
-  const reference = await openReference(config, engine, resolvePath(folder, config.actor_rollout_ref.model.path));
+  const reference = await openReference(config, engine, folder);
   if (reference !== engine) open.add(() => reference?.dispose());
   const policy = new Policy({ engine, tokenizer, reference, seed: config.actor_rollout_ref.rollout.seed });
   if (options.findsToolFormat) fitToolFormat(environment, policy);
@@ -108,9 +113,11 @@ async function openParts(
   return session;
 }
 
-async function openReference(config: TrainConfig, engine: PolicyEngine, path: string): Promise<PolicyEngine | null> {
-  if (!config.actor_rollout_ref.actor.use_kl_loss && !config.algorithm.use_kl_in_reward) return null;
+async function openReference(config: TrainConfig, engine: PolicyEngine, folder: string): Promise<PolicyEngine | null> {
+  const { actor, model } = config.actor_rollout_ref;
+  if (!actor.use_kl_loss && !config.algorithm.use_kl_in_reward) return null;
   if (engine.info.trainable === "lora") return engine;
   const { device, threads } = config.trainer;
-  return loadReference(path, { device, threads: threads ?? undefined });
+  const options = { device, threads: threads ?? undefined, ...describeVision(model, folder) };
+  return loadReference(resolvePath(folder, model.path), options);
 }

@@ -32,6 +32,8 @@ export interface ValidationOptions {
 export interface TrainOptions {
   /** A GGUF file or an address: hf:<owner>/<model>:<quantisation>. May stand in `config` instead. */
   model?: string;
+  /** The projector with which the model sees images: llama.cpp's mmproj, a GGUF or its address. Default: it reads text alone. */
+  mmproj?: string;
   /** Rows, tools and reward: `defineTask({...})`. May stand in `config` instead, by paths. */
   task?: Task<object>;
   /** Of an agent: what its episodes are about. In place of `task`, which says the same and more: `defineTask({ rows, agent })`. */

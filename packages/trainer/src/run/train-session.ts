@@ -157,7 +157,7 @@ async function withRun<T>(
     : await openRun(session.config, say);
   try {
     return await recordEnd(run.folder, session.signal, async () => {
-      await run.folder.writeOrigin(session.policy.engine.info, configFolder);
+      await run.folder.writeOrigin(session.policy.engine, configFolder);
       const resumedStep = run.resume?.step ?? null;
       const trackers = await startTrackers(given, session.config, { folder: run.folder.path, resumedStep, warn: say });
       const live = session.config.trainer.logger.includes("file")

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { DataError, hashSeed, shuffleIndices } from "@cria/core";
+import { DataError, hashSeed, type LoadedImage, shuffleIndices } from "@cria/core";
+import { hideVectors } from "@cria/rollout";
 
 const BATCHES_A_BUCKET = 8;
 
@@ -9,7 +10,7 @@ export interface BatchesState {
   batchSize: number;
   seed: number;
   examples: number;
-  /** Hash of the examples' tokens, in order. */
+  /** Hash of the examples' tokens and images, in order. */
   tokens: string;
 }
 
@@ -17,7 +18,7 @@ export interface BatchesState {
  * Endless batches of examples of similar length, so that little is padded: eight batches' worth are drawn in an order that
  * the seed decides, sorted, cut, and handed out in random order. Every example comes once an epoch.
  */
-export class BucketedBatches<Example extends { tokenIds: ArrayLike<number> }> {
+export class BucketedBatches<Example extends { tokenIds: ArrayLike<number>; images?: readonly LoadedImage[] }> {
   private queue: Example[][] = [];
   private order: ArrayLike<number> = [];
   private position = 0;
@@ -26,10 +27,12 @@ export class BucketedBatches<Example extends { tokenIds: ArrayLike<number> }> {
   private handedOut = 0;
   private hash: string | undefined;
 
+  /** @param vocabSize ids from here on are of images, in this process alone. */
   constructor(
     private readonly examples: readonly Example[],
     private readonly batchSize: number,
     private readonly seed: number,
+    private readonly vocabSize: number,
   ) {}
 
   next(): Example[] {
@@ -71,9 +74,10 @@ export class BucketedBatches<Example extends { tokenIds: ArrayLike<number> }> {
 
   private hashTokens(): string {
     const hash = createHash("sha256");
-    for (const { tokenIds } of this.examples) {
+    for (const { tokenIds, images = [] } of this.examples) {
       hash.update(Int32Array.of(tokenIds.length));
-      hash.update(Int32Array.from(tokenIds));
+      hash.update(Int32Array.from(hideVectors(tokenIds, this.vocabSize)));
+      for (const image of images) hash.update(image.hash);
     }
     return hash.digest("hex").slice(0, 16);
   }

@@ -5,6 +5,7 @@ import { getToolParser, parseNoCalls } from "@cria/tools";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { SftConfig } from "../config/sft-config.js";
+import { describeVision, makeImageAccess } from "../policy/describe-vision.js";
 import { probeTemplate } from "../task/find-tool-format.js";
 import { loadRowMap, resolveFiles } from "../task/open-data.js";
 import { providePackages } from "../user-code/provide-packages.js";
@@ -39,6 +40,7 @@ export function loadSftModel(
       : null;
   return loadModel({
     path: resolvePath(folder, model.path),
+    ...describeVision(model, folder),
     trainable: lora ? "lora" : "full",
     lora,
     // Nothing is generated: training and scoring do not use the KV cache.
@@ -70,6 +72,8 @@ export async function openSft(config: SftConfig, folder: string, options: OpenSf
         {
           messagesKey: data.messages_key,
           toolsKey: data.tools_key,
+          imagesKey: data.image_key,
+          images: makeImageAccess(data),
           maxLength: data.max_length,
           map,
           keep,

@@ -24,8 +24,7 @@ async function writeDump() {
   });
   const rows = ["0", "1", "broken"].map((truth, i) => makeRow({ reward_model: { ground_truth: truth } }, i));
   const trajectories = await run(rows);
-  const detokenize = (ids: Int32Array) => engine.detokenize(ids);
-  const lines = describeTrajectories(trajectories, { step: 1, rows, tools: options.tools, detokenize });
+  const lines = describeTrajectories(trajectories, { step: 1, rows, tools: options.tools, engine });
   const file = join(folder, "1.jsonl");
   writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
   return { file, trajectories, tokenizer: options.tokenizer };

@@ -1,5 +1,5 @@
 import { DataError, type ToolSchema } from "@cria/core";
-import { type DatasetRecord, type Filter, makeTrainingMessages, parseDumpLine } from "@cria/rollout";
+import { type DatasetRecord, DumpImages, type Filter, makeTrainingMessages, parseDumpLine } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { parseNoCalls, type ToolParser } from "@cria/tools";
 
@@ -12,35 +12,37 @@ export interface ReadDumpsOptions {
 
 /**
  * Makes conversations of the records of dumps, as `cria rollout --as messages` writes them; records of other files stay as they are.
- * @param files records, file by file: a dump describes each of its tools once.
+ * @param files records, file by file: a dump describes each of its tools once, and has its images beside it.
  * @returns `unusable`: how many records of dumps were left out.
  * @throws DataError when a filter is given and a file is no dump, or a line of a dump is broken.
  */
-export function readDumps(
-  files: readonly (readonly DatasetRecord[])[],
+export async function readDumps(
+  files: readonly { path: string; records: readonly DatasetRecord[] }[],
   tokenizer: DeltaTokenizer,
   { messagesKey, toolsKey, keep = null, parse = parseNoCalls }: ReadDumpsOptions,
-): { records: DatasetRecord[]; unusable: number } {
+): Promise<{ records: DatasetRecord[]; unusable: number }> {
   let unusable = 0;
-  const records = files.flatMap((file) => {
-    const other = file.find(({ value }) => !isDumpLine(value));
+  const read: DatasetRecord[] = [];
+  for (const { path, records } of files) {
+    const other = records.find(({ value }) => !isDumpLine(value));
     if (other) {
       if (keep) throw refuseFilter(other);
-      return file;
+      read.push(...records);
+      continue;
     }
     const schemas = new Map<string, ToolSchema>();
-    return file.flatMap(({ value, place }) => {
+    const images = new DumpImages(path);
+    for (const { value, place } of records) {
       const line = parseDumpLine(value, place);
       for (const schema of line.tool_schemas) schemas.set(schema.function.name, schema);
       const known = line.tools.flatMap((name) => schemas.get(name) ?? []);
       const isKept = keep === null || keep(line);
-      const made = isKept ? makeTrainingMessages(line, { tokenizer, parse, schemas: known }) : null;
-      if (made) return [{ value: { [messagesKey]: made.row.messages, [toolsKey]: made.row.tools }, place }];
-      unusable++;
-      return [];
-    });
-  });
-  return { records, unusable };
+      const made = isKept ? makeTrainingMessages(await images.fill(line), { tokenizer, parse, schemas: known }) : null;
+      if (made) read.push({ value: { [messagesKey]: made.row.messages, [toolsKey]: made.row.tools }, place });
+      else unusable++;
+    }
+  }
+  return { records: read, unusable };
 }
 
 /** Rows of conversations have none of these columns. */

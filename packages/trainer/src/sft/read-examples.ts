@@ -1,5 +1,25 @@
-import { DataError, describeIssue, type ToolSchema, withoutLibraryTexts } from "@cria/core";
-import { type DatasetRecord, type Filter, mapRecord, messageSchema, type RowMap, readRecords } from "@cria/rollout";
+import { dirname } from "node:path";
+import {
+  type ChatMessage,
+  DataError,
+  describeIssue,
+  type LoadedImage,
+  listImages,
+  type ToolSchema,
+  withoutLibraryTexts,
+} from "@cria/core";
+import {
+  type DatasetRecord,
+  type Filter,
+  type ImageAccess,
+  loadMessages,
+  mapRecord,
+  messageSchema,
+  placeImages,
+  type RowMap,
+  readImages,
+  readRecords,
+} from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { ToolParser } from "@cria/tools";
 import { z } from "zod";
@@ -9,11 +29,17 @@ import { readDumps } from "./read-dumps.js";
 export interface SftExample {
   tokenIds: Int32Array;
   lossMask: Uint8Array;
+  /** Its images, whose ids hold as long as they do. */
+  images?: readonly LoadedImage[];
 }
 
 export interface ReadExamplesOptions {
   messagesKey: string;
   toolsKey: string;
+  /** Column of images; default "images". */
+  imagesKey?: string;
+  /** Limits of images, and what fetches addresses. */
+  images?: ImageAccess;
   /** In tokens; longer conversations are left out. */
   maxLength: number;
   /** Makes a conversation of each record; default: the records are conversations. */
@@ -42,15 +68,25 @@ export async function readExamples(
   tokenizer: DeltaTokenizer,
   options: ReadExamplesOptions,
 ): Promise<{ examples: SftExample[]; dropped: number; unsplit: number; unusable: number }> {
-  const read = await Promise.all(files.map((file) => readRecords(file)));
+  const read = await Promise.all(files.map(async (path) => ({ path, records: await readRecords(path) })));
+  const folders = new Map(
+    read.flatMap(({ path, records }) => records.map(({ place }) => [place, dirname(path)] as const)),
+  );
   const { records, unusable } = options.map
-    ? { records: await mapRecords(read.flat(), options.map), unusable: 0 }
-    : readDumps(read, tokenizer, options);
+    ? {
+        records: await mapRecords(
+          read.flatMap((file) => file.records),
+          options.map,
+        ),
+        unusable: 0,
+      }
+    : await readDumps(read, tokenizer, options);
   const examples: SftExample[] = [];
   let dropped = 0;
   let unsplit = 0;
   for (const [i, { value, place }] of records.entries()) {
-    const messages = check(conversation, value, options.messagesKey, place);
+    const asked = check(conversation, value, options.messagesKey, place);
+    const messages = await showImages(asked, value, place, { ...options, folder: folders.get(place) });
     check(toolList, value, options.toolsKey, place);
     // As they came: templates print them, so that not even the order of their keys may change.
     const tools = (readColumn(value, options.toolsKey) ?? []) as ToolSchema[];
@@ -59,7 +95,9 @@ export async function readExamples(
       isUnsplit = true;
     });
     if (isUnsplit) unsplit++;
-    if (tokenIds.length <= options.maxLength) examples.push({ tokenIds, lossMask: mask });
+    const images = messages.flatMap(({ content }) => listImages(content).map(({ image }) => image as LoadedImage));
+    const held = images.length > 0 ? { images } : {};
+    if (tokenIds.length <= options.maxLength) examples.push({ tokenIds, lossMask: mask, ...held });
     else dropped++;
     if (i % 100 === 99 || i + 1 === records.length) {
       options.onProgress?.(i + 1, records.length);
@@ -78,6 +116,18 @@ export async function readExamples(
           ? `${unusable} of dumps that are not to be learned`
           : "no rows",
   });
+}
+
+/** The messages with the images of their row, in memory. */
+function showImages(
+  messages: readonly ChatMessage[],
+  row: unknown,
+  place: string,
+  { imagesKey = "images", images, folder }: ReadExamplesOptions & { folder?: string },
+): Promise<readonly ChatMessage[]> {
+  const subject = `${place}, column "${imagesKey}"`;
+  const placed = placeImages(messages, readImages(readColumn(row, imagesKey), subject), subject);
+  return loadMessages(placed, { ...images, folder, subject: `image of ${place}` });
 }
 
 async function mapRecords(records: readonly DatasetRecord[], map: RowMap): Promise<DatasetRecord[]> {

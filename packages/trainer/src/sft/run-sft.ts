@@ -54,7 +54,7 @@ export async function runSft(config: SftConfig, folder: string, options: RunSftO
     const run = await openRun(config, say);
     try {
       return await recordEnd(run.folder, signal, async () => {
-        await run.folder.writeOrigin(session.engine.info, folder);
+        await run.folder.writeOrigin(session.engine, folder);
         const trackers = await startTrackers(made, config, {
           folder: run.folder.path,
           resumedStep: run.resume?.step ?? null,

@@ -162,7 +162,7 @@ describe("a run of cria sft", () => {
     const heldOut = await measure(await read(valFile));
     expect(before!["val/loss_tokens"]).toBe(heldOut.tokens);
     expect(before!["val/loss"]).toBeCloseTo(heldOut.loss, 5);
-    const batches = new BucketedBatches(await read(trainFile), 2, 0);
+    const batches = new BucketedBatches(await read(trainFile), 2, 0, 1e6);
     for (const step of steps) {
       const batch = await measure(batches.next());
       expect(step["train/loss_tokens"]).toBe(batch.tokens);

@@ -175,7 +175,7 @@ describe("BucketedBatches", () => {
   const examples = Array.from({ length: 48 }, (_, i) => ({ tokenIds: new Int32Array(1 + ((i * 37) % 48)), id: i }));
 
   it("hands out each example once an epoch, in batches of similar length", () => {
-    const batches = new BucketedBatches(examples, 6, 1);
+    const batches = new BucketedBatches(examples, 6, 1, 1e6);
     const epoch = Array.from({ length: 8 }, () => batches.next());
     expect(
       epoch
@@ -190,10 +190,10 @@ describe("BucketedBatches", () => {
   });
 
   it("goes on for ever, also with fewer examples than a batch; the seed decides", () => {
-    const few = new BucketedBatches(examples.slice(0, 2), 4, 1);
+    const few = new BucketedBatches(examples.slice(0, 2), 4, 1, 1e6);
     expect(few.next()).toHaveLength(4);
     const ids = (seed: number) => {
-      const batches = new BucketedBatches(examples, 6, seed);
+      const batches = new BucketedBatches(examples, 6, seed, 1e6);
       return Array.from({ length: 20 }, () => batches.next().map((e) => e.id));
     };
     expect(ids(3)).toEqual(ids(3));

@@ -1,13 +1,22 @@
 import { type Aggregation, composeValueLoss } from "@cria/algorithms";
-import { hashSeed, type OptimizerOptions, type TrainResult, type Trajectory, type ValueEngine } from "@cria/core";
+import {
+  hashSeed,
+  type OptimizerOptions,
+  type PolicyEngine,
+  type TrainResult,
+  type Trajectory,
+  type ValueEngine,
+} from "@cria/core";
 import { loadValueModel } from "@cria/engine";
 import { usesLora } from "../config/derived-values.js";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { TrainConfig } from "../config/train-config.js";
+import { describeVision } from "../policy/describe-vision.js";
 import { countOnes } from "../policy/flat-tokens.js";
 import { cutMiniBatches } from "../policy/mini-batches.js";
 import { cutTrainSequences, evaluatePaths } from "../policy/paths.js";
+import { translateImages } from "../policy/translate-images.js";
 import type { Registries } from "../user-code/registries.js";
 
 /** A critic and how it is trained. */
@@ -43,6 +52,7 @@ export async function openCritic(
   const isLora = critic.model.lora_rank === null ? usesLora(config) : critic.model.lora_rank > 0;
   const engine = await loadValueModel({
     path: resolvePath(folder, critic.model.path ?? actor.path),
+    ...describeVision(actor, folder),
     device: trainer.device,
     threads: trainer.threads ?? undefined,
     trainable: isLora ? "lora" : "full",
@@ -73,15 +83,23 @@ export async function openCritic(
   };
 }
 
+/** Whose tokens trajectories have. */
+type Sampler = Pick<PolicyEngine, "images" | "info">;
+
 /** Values of each trajectory's response, as long as its tokens; zeros where nothing was sampled. */
 export async function scoreValues(
   critic: Critic,
   trajectories: readonly Trajectory[],
+  sampler: Sampler,
   signal?: AbortSignal,
 ): Promise<Float32Array[]> {
   const sampled = trajectories.filter((t) => t.responseMask.includes(1));
   const { sequences, join } = evaluatePaths(sampled);
-  const scored = join(await critic.engine.values(sequences, { signal }));
+  const shown = sequences.map(({ tokenIds, from }) => ({
+    tokenIds: translateImages(tokenIds, sampler, critic.engine),
+    from,
+  }));
+  const scored = join(await critic.engine.values(shown, { signal }));
   const byTrajectory = new Map(sampled.map((t, i) => [t, scored[i]!]));
   return trajectories.map((t) => byTrajectory.get(t) ?? new Float32Array(t.tokenIds.length));
 }
@@ -99,7 +117,7 @@ export interface CriticUpdate {
 }
 
 /** Updates in mini-batches of prompts; rejections of the rollout correction do not concern the critic. */
-export async function updateCritic(critic: Critic, update: CriticUpdate): Promise<TrainResult[]> {
+export async function updateCritic(critic: Critic, update: CriticUpdate, sampler: Sampler): Promise<TrainResult[]> {
   const { trajectories, values, returns } = update;
   const groups = trajectories.map((t) => t.uid);
   const loss = composeValueLoss({
@@ -117,7 +135,9 @@ export async function updateCritic(critic: Critic, update: CriticUpdate): Promis
       const hasBranches = kept.some((i) => trajectories[i]!.segments !== undefined);
       const sequences = kept.flatMap((i) => {
         const columns = { oldValues: values[i]!, returns: returns[i]! };
-        return cutTrainSequences(trajectories[i]!, trajectories[i]!.responseMask, columns, hasBranches);
+        return cutTrainSequences(trajectories[i]!, trajectories[i]!.responseMask, columns, hasBranches).map(
+          (sequence) => ({ ...sequence, tokenIds: translateImages(sequence.tokenIds, sampler, critic.engine) }),
+        );
       });
       const totals = {
         tokens: kept.reduce((sum, i) => sum + countOnes(trajectories[i]!.responseMask), 0),

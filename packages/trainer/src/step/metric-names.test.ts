@@ -128,6 +128,7 @@ describe("a step with tools and an interaction", () => {
     session = await openFakeSession(models, {
       prompts: ["a"],
       reward: "return { score: 1, mine: 2 };",
+      images: true,
       reply: ({ turn }) => [OPENINGS[turn === 0 ? next++ % OPENINGS.length : 0]!, call("boastful", {}), "end"][turn]!,
       files: {
         "mine.ts": ENVIRONMENT,

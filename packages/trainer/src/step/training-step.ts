@@ -27,6 +27,7 @@ import { collectRollouts, readReward, rollOutGreedily } from "./collect-rollouts
 import { type CorrectedRollouts, correctRollouts } from "./correct-rollouts.js";
 import { type Critic, scoreValues, updateCritic } from "./critic.js";
 import { leaveOutGroupsWithoutBaseline } from "./groups.js";
+import { ImageMeter } from "./image-metrics.js";
 import { computeLearningRate, countSteps } from "./learning-rate.js";
 import { type RollOutOptions, rollOut } from "./roll-out.js";
 import { scoreTrajectories } from "./score-trajectories.js";
@@ -88,6 +89,7 @@ export async function runTrainingStep(
   const { responseLength } = environment;
   const { bypass_mode: bypass } = algorithm.rollout_correction;
   const clock = new Stopwatch(onWork);
+  const imageMeter = new ImageMeter(policy.engine.images);
   const estimator = registries.advantageEstimators.get(algorithm.adv_estimator);
   const needs = new Set(estimator.needs);
   const isWarm = !critic || step > critic.warmup;
@@ -181,7 +183,9 @@ export async function runTrainingStep(
 
   // 5. Estimate the advantage of every sampled token, from a critic's values if there is a critic.
   const values =
-    critic && !isEmpty ? await clock.time("values", () => scoreValues(critic, trajectories, signal)) : null;
+    critic && !isEmpty
+      ? await clock.time("values", () => scoreValues(critic, trajectories, policy.engine, signal))
+      : null;
   let correction: CorrectedRollouts | null = null;
   if (needs.has("sumPiSquared") && !isEmpty) {
     await score(() => true);
@@ -250,15 +254,19 @@ export async function runTrainingStep(
   const criticUpdates =
     critic && values
       ? await clock.time("update_critic", () =>
-          updateCritic(critic, {
-            step,
-            seed,
-            learningRate: criticLearningRate,
-            responseLength,
-            trajectories: pick(trajectories),
-            values: pick(values),
-            returns: pick(returns),
-          }),
+          updateCritic(
+            critic,
+            {
+              step,
+              seed,
+              learningRate: criticLearningRate,
+              responseLength,
+              trajectories: pick(trajectories),
+              values: pick(values),
+              returns: pick(returns),
+            },
+            policy.engine,
+          ),
         )
       : [];
   const updates =
@@ -304,7 +312,7 @@ export async function runTrainingStep(
     epoch,
     config,
   });
-  Object.assign(metrics, coordination?.takeMetrics());
+  Object.assign(metrics, imageMeter.measure(rollouts.trajectories), coordination?.takeMetrics());
   if (critic) metrics["critic/lr"] = criticLearningRate;
   const meanAdvantages: (number | null)[] = rollouts.trajectories.map(() => null);
   const tokenDetails = rollouts.trajectories.map((_, original) => detailTokens(early.get(original), null));

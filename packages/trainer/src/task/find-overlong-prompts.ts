@@ -1,6 +1,7 @@
 import { type DatasetRow, measurePrompts } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
 import { type Report, WorkReporter } from "../events.js";
+import { makeImageAccess } from "../policy/describe-vision.js";
 import type { Policy } from "../policy/policy.js";
 import type { Environment } from "./environment.js";
 import { findPromptCache } from "./open-data.js";
@@ -38,6 +39,7 @@ export async function findOverlongPrompts(
     tools,
     templateKwargs: data.apply_chat_template_kwargs,
     allowControlTokens: data.allow_control_tokens,
+    images: makeImageAccess(data),
     cacheFolder: rows.length < FEW ? null : findPromptCache(data, folder),
     onProgress: (done) => reporter.update(done, rows.length),
     signal,

@@ -3,7 +3,10 @@ import { join } from "node:path";
 import { ConfigError, type PolicyEngine } from "@cria/core";
 import { isAddress, resolveData } from "@cria/hub";
 import {
+  agentLoops,
   checkDatasetClass,
+  checkProjector,
+  checkSources,
   type DatasetClass,
   type DatasetRow,
   filterOverlongPrompts,
@@ -16,6 +19,8 @@ import { type BaseTool, importExport } from "@cria/tools";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { type Report, WorkReporter } from "../events.js";
+import { makeImageAccess } from "../policy/describe-vision.js";
+import type { Environment } from "./environment.js";
 
 export interface SessionRows {
   train: DatasetRow[];
@@ -48,10 +53,25 @@ export async function openData(
       config: data,
     });
   const { train, val } = given;
-  return {
+  const rows = {
     train: train ? [...train] : await load(data.train_files, data.train_max_samples, data.shuffle ? data.seed : null),
     val: val ? [...val] : data.val_files ? await load(data.val_files, data.val_max_samples, null) : [],
   };
+  checkSources([...rows.train, ...rows.val], makeImageAccess(data));
+  return rows;
+}
+
+/**
+ * Checks that the model sees the images of rows. An agent that calls the policy by itself may have other uses for them.
+ * @throws ConfigError
+ */
+export function checkSeen(
+  rows: readonly DatasetRow[],
+  { agentLoops: loops = agentLoops, defaultAgentLoop }: Pick<Environment, "agentLoops" | "defaultAgentLoop">,
+  engine: Pick<PolicyEngine, "images">,
+): void {
+  const asked = rows.filter(({ agentName }) => loops.find(agentName ?? defaultAgentLoop)?.traits.prompt !== false);
+  checkProjector(asked, engine);
 }
 
 /** Files of rows, those of a hub's datasets in the cache. @throws HubError */
@@ -113,6 +133,7 @@ export async function filterData(
       ...options,
       templateKwargs: data.apply_chat_template_kwargs,
       allowControlTokens: data.allow_control_tokens,
+      images: makeImageAccess(data),
       cacheFolder,
       onProgress: (done) => reporter.update(done, given.length),
     });

@@ -6,6 +6,7 @@ import { readContextSize } from "../config/derived-values.js";
 import { resolvePath } from "../config/paths.js";
 import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import type { Report } from "../events.js";
+import { makeImageAccess } from "../policy/describe-vision.js";
 import type { Policy } from "../policy/policy.js";
 import type { JudgedRewards } from "../rewards/judged-rewards.js";
 import { makeRewardAggregator, openJudgedRewards, openRewards } from "../rewards/open-rewards.js";
@@ -102,6 +103,7 @@ async function openParts(
         branchCredit: rollout.branch_credit,
         trainOnConstrained: rollout.train_on_constrained_tokens,
       },
+      images: makeImageAccess(data),
       returnFullPrompt: data.return_full_prompt,
       ...(tracer ? { tracer } : {}),
       onWarning: reportOnce(report),

@@ -1,4 +1,4 @@
-import type { ChatMessage, FinishReason } from "@cria/core";
+import type { ChatMessage, ContentPart, FinishReason, LoadedImage } from "@cria/core";
 import type { AgentContext, AgentResult, DatasetRow, RewardResult } from "@cria/rollout";
 import type { BaseInteraction, InteractionDefinition, ToolListItem } from "@cria/tools";
 
@@ -15,6 +15,8 @@ export interface Episode<Row> {
   row: Row;
   /** The whole conversation, the prompt included. */
   messages: readonly ChatMessage[];
+  /** Its images, the prompt's and those of tools and users, in their order. */
+  images: readonly LoadedImage[];
   /** Assistant turns plus the turns of tools and users after the prompt. */
   turns: number;
   finishReason: FinishReason;
@@ -30,15 +32,26 @@ export interface Episode<Row> {
  */
 export type TaskReward<Row> = Of<Episode<Row>, RewardResult | boolean | Promise<RewardResult | boolean>>;
 
+/** A message of a prompt. A part `{ type: "image" }` alone, and `<image>` in a text, are the next of the row's `images`. */
+export interface PromptMessage extends Omit<ChatMessage, "content"> {
+  content: string | readonly PromptPart[];
+}
+
+/** `image`: bytes, an address or a data address; a text with a `mediaType` is base64, another one a path. */
+export type PromptPart = ContentPart | { type: "image"; image?: Uint8Array | URL | string; mediaType?: string };
+
 export interface TaskDefinition<Row extends object = DatasetRow> {
   /**
    * What is asked: values of your own, rows of `loadDataset`, or files of rows (Parquet, JSONL, JSON) and sets of a hub
    * (hf:<owner>/<set>/<config>/<split>). A row's prompt is what `prompt` says of it, else its `prompt`, `messages` or `question`,
-   * each a text or messages.
+   * each a text or messages. A row's `images` (bytes, paths, data addresses, or a list of them) stand where these say `<image>`.
    */
   rows: readonly Row[] | string | readonly string[];
-  /** What is asked of a row: a text for a user's message, or messages. Default: what the row has. */
-  prompt?: Of<Row, string | readonly ChatMessage[]>;
+  /**
+   * What is asked of a row: a text for a user's message, or messages, which may hold images by themselves, as those of the AI SDK
+   * do. Default: what the row has.
+   */
+  prompt?: Of<Row, string | readonly PromptMessage[]>;
   /** Stands before each prompt that has no system message. Default: none. */
   system?: string;
   /**

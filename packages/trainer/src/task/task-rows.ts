@@ -1,4 +1,4 @@
-import { type ChatMessage, DataError } from "@cria/core";
+import { type ChatMessage, DataError, findLastAnswer } from "@cria/core";
 import { type DatasetRow, parseRow, type RewardFunction } from "@cria/rollout";
 import { preview } from "./check-definition.js";
 import type { Episode, TaskDefinition, TaskReward } from "./task-definition.js";
@@ -36,11 +36,13 @@ export function toDatasetRow<Row extends object>(
         row,
       },
       agent_name: given.agent_name,
+      // Those of a row that was read stand in its messages.
+      images: known ? undefined : given.images,
     },
     index,
     place,
     // Seeds are made of the place: that of the same row in a file of rows.
-    { position: `0:${index}` },
+    { position: `0:${index}`, folder: known?.folder ?? process.cwd() },
   );
   return known ? { ...parsed, index: known.index, uid: known.uid } : parsed;
 }
@@ -120,13 +122,14 @@ function toMessages(prompt: unknown, { given, system, place, isMade }: GivenProm
 /** A task's reward as the rollouts call it. */
 export function toRewardFunction<Row extends object>(reward: TaskReward<Row>): RewardFunction {
   return async (_source, text, _truth, info) => {
-    const { messages, numTurns, finishReason, toolScore, interactionScore } = info;
-    const last = messages.findLast(({ role }) => role === "assistant")?.content ?? "";
+    const { messages, numTurns, finishReason, toolScore, interactionScore, images = [] } = info;
+    const last = findLastAnswer(messages);
     const episode: Episode<Row> = {
       answer: findAnswer(last),
       text,
       row: info.row as Row,
       messages,
+      images,
       turns: numTurns,
       finishReason,
       toolScore,

@@ -26,6 +26,8 @@ export interface FakeSession extends Session {
 export interface FakeSessionOptions extends TinySessionOptions {
   /** What the model says. */
   reply: FakeEngineOptions["reply"];
+  /** Whether it sees images; default: it reads text alone. */
+  images?: FakeEngineOptions["images"];
   /** As on the command line: "key.path=value". */
   overrides?: readonly string[];
   /** Files beside the config, by name; "{folder}" in an override is their folder. */
@@ -44,11 +46,14 @@ export async function openFakeSession(models: TinyModels, options: FakeSessionOp
   ].map((override) => override.replace("{folder}", folder));
   const { values: config } = loadConfig(trainConfigSchema, join(folder, "config.yaml"), overrides);
   const calls: WatchedCalls = { generate: [], score: [], train: [], values: [], trainCritic: [] };
-  const engine = watchEngine(new FakeEngine({ reply: options.reply, contextSize: 8192, referenceScale: 2 }), {
-    generate: (_, given) => void calls.generate.push(given),
-    score: (...args) => void calls.score.push(args),
-    train: (...args) => void calls.train.push(args),
-  });
+  const engine = watchEngine(
+    new FakeEngine({ reply: options.reply, images: options.images, contextSize: 8192, referenceScale: 2 }),
+    {
+      generate: (_, given) => void calls.generate.push(given),
+      score: (...args) => void calls.score.push(args),
+      train: (...args) => void calls.train.push(args),
+    },
+  );
   const session = await openSession(config, folder, { engine, signal: options.signal });
   if (session.critic) {
     await session.critic.engine.dispose();

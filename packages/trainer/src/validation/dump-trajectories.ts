@@ -1,5 +1,6 @@
-import type { PolicyEngine, Trajectory } from "@cria/core";
-import { type DatasetRow, type DumpContext, type DumpLine, describeTrajectories } from "@cria/rollout";
+import type { LoadedImage, PolicyEngine, Trajectory } from "@cria/core";
+import { type DatasetRow, type DumpContext, type DumpLine, describeTrajectories, writeDump } from "@cria/rollout";
+import { guardRunWrite } from "../checkpoints/run-folder.js";
 import type { Environment } from "../task/environment.js";
 
 export interface DumpOptions extends Pick<DumpContext, "advantages" | "tokenDetails" | "times"> {
@@ -11,14 +12,20 @@ export interface DumpOptions extends Pick<DumpContext, "advantages" | "tokenDeta
 
 /** Trajectories as the lines of a dump. */
 export function dumpTrajectories(
-  engine: Pick<PolicyEngine, "detokenize">,
+  engine: Pick<PolicyEngine, "detokenize" | "info">,
   { tools }: Pick<Environment, "tools">,
   trajectories: readonly Trajectory[],
   options: DumpOptions,
 ): DumpLine[] {
-  return describeTrajectories(trajectories, {
-    ...options,
-    tools,
-    detokenize: (tokenIds) => engine.detokenize(tokenIds),
-  });
+  return describeTrajectories(trajectories, { ...options, tools, engine });
+}
+
+/** Writes lines as a dump, whole or not at all, and their images beside it. @throws DataError */
+export function saveDump(path: string, lines: readonly DumpLine[], images: readonly LoadedImage[]): Promise<void> {
+  return guardRunWrite(path, () => writeDump(path, lines, images));
+}
+
+/** Each image of trajectories, as often as it is shown. */
+export function listShown(trajectories: readonly Pick<Trajectory, "images">[]): LoadedImage[] {
+  return trajectories.flatMap(({ images = [] }) => images.map(({ image }) => image));
 }

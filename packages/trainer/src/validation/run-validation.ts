@@ -1,8 +1,7 @@
-import { writeLines } from "../checkpoints/run-folder.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { type Report, WorkReporter } from "../events.js";
 import type { LiveTracker } from "../live/live-tracker.js";
-import { dumpTrajectories } from "./dump-trajectories.js";
+import { dumpTrajectories, listShown, saveDump } from "./dump-trajectories.js";
 import { type Validation, type ValidationParts, validate } from "./validate.js";
 
 export interface RunValidationOptions {
@@ -43,6 +42,7 @@ export async function runValidation(
   report?.({ type: "validated", step, success, loss: null, failed, conversations: trajectories.length });
   reporter.end();
   const times = parts.config.trainer.rollout_data_detail === "full";
-  await writeLines(file, dumpTrajectories(policy.engine, environment, trajectories, { step, rows: valRows, times }));
+  const lines = dumpTrajectories(policy.engine, environment, trajectories, { step, rows: valRows, times });
+  await saveDump(file, lines, listShown(trajectories));
   return result;
 }

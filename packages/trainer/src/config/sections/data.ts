@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { files } from "./lists.js";
+import { imageKeys } from "./vision.js";
 
 export const dataSection = z.strictObject({
   train_files: files.describe(
@@ -16,8 +17,8 @@ export const dataSection = z.strictObject({
   train_batch_size: z.int().positive().default(16).describe("Prompts of one step."),
   prompt_key: z.string().default("prompt").describe("Column of the messages."),
   reward_fn_key: z.string().default("data_source").describe("Column that says which reward judges a row."),
-  image_key: z.string().default("images").describe("Column of images, which must be empty: policies read text alone."),
-  video_key: z.string().default("videos").describe("Column of videos, which must be empty: policies read text alone."),
+  ...imageKeys,
+  video_key: z.string().default("videos").describe("Column of videos, which must be empty: policies see images alone."),
   max_prompt_length: z.int().positive().default(512).describe("Most tokens of a prompt."),
   max_response_length: z.int().positive().default(512).describe("Most tokens after the prompt, over all turns."),
   filter_overlong_prompts: z

@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { targetModulesSchema } from "./target-modules.js";
+import { visionKeys } from "./vision.js";
 
 export const modelSection = z.strictObject({
   path: z.string().describe("The model to train: a GGUF, or its address on a hub: hf:<owner>/<model>:<quantisation>."),
+  ...visionKeys,
   lora_rank: z
     .int()
     .min(0)

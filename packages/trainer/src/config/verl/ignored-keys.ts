@@ -10,7 +10,8 @@ const profiled = "trainer.profile_steps profiles whole steps";
 const ownCheckpoints = "a checkpoint always holds all that a resumed run needs";
 const ggufModel = "a model is what its GGUF says";
 const noExperts = "models with experts are not trained here";
-const textOnly = "policies read text alone yet: rows with images or videos are refused";
+const noSound = "policies read texts and see images: rows with sound or videos are refused";
+const byProjector = "images are cut as the projector's file says";
 const shared = "rollouts and training share the weights in one process: nothing is sent";
 const noDispatch = "conversations are judged as they end, several at once, in this process";
 const ownSandbox = "programs run in Cria's own sandboxes: nothing is sent to a server";
@@ -90,7 +91,6 @@ const ignored: Record<string, string> = {
   "actor_rollout_ref.actor.data_loader_seed": "actor_rollout_ref.rollout.seed decides the order",
   "actor_rollout_ref.actor.calculate_entropy": "the entropy of what is evaluated is always measured",
   "actor_rollout_ref.actor.entropy_from_logits_chunk_size": byMemory,
-  "actor_rollout_ref.actor.freeze_vision_tower": textOnly,
   "actor_rollout_ref.actor.pad_to_length": byBudget,
   "actor_rollout_ref.actor.use_prefix_grouper": byBudget,
   "actor_rollout_ref.actor.use_remove_padding": "rows of similar length share a micro-batch",
@@ -145,7 +145,7 @@ const ignored: Record<string, string> = {
   "actor_rollout_ref.rollout.quantization": "rollouts run on the weights of the GGUF as they are",
   "actor_rollout_ref.rollout.quantization_config_file": "rollouts run on the weights of the GGUF as they are",
   "actor_rollout_ref.rollout.skip_dump_dir": noSkip,
-  "actor_rollout_ref.rollout.limit_images": textOnly,
+  "actor_rollout_ref.rollout.limit_images": "a conversation shows as many images as fit into its tokens",
   "actor_rollout_ref.rollout.tensor_model_parallel_size": "there is no tensor parallelism",
   "actor_rollout_ref.rollout.gpu_memory_utilization": "the KV cache is sized by max_num_seqs and max_model_len",
   "actor_rollout_ref.rollout.log_prob_micro_batch_size": byBudget,
@@ -177,13 +177,13 @@ const ignored: Record<string, string> = {
   "data.tokenizer": ggufVocabulary,
   "data.trust_remote_code": "a GGUF holds no code",
   "data.use_shm": "the file is read directly",
-  "data.audio_key": textOnly,
-  "data.image_patch_size": textOnly,
-  "data.mm_processor_kwargs": textOnly,
+  "data.audio_key": noSound,
+  "data.image_patch_size": byProjector,
+  "data.mm_processor_kwargs": byProjector,
   "data.gen_batch_size": "prompts are rolled out data.train_batch_size at a time, until the batch is full",
   "data.return_raw_input_ids": "rows always carry their messages",
   "data.return_raw_chat": "rows always carry their messages",
-  "data.return_multi_modal_inputs": textOnly,
+  "data.return_multi_modal_inputs": "images stay files until the engine encodes them, each once",
   "reward_model.strategy": notSharded,
   "reward_model.use_reward_loop": noRay,
   "reward_model.enable_resource_pool": noRay,

@@ -1,6 +1,7 @@
 import { ConfigError } from "@cria/core";
 import { type FindPlace, namePlace } from "../check-config.js";
 import { removeKey } from "../raw-config.js";
+import { frozenKeys } from "./vision-keys.js";
 
 /** Any value is accepted: nothing reads the key while the switch beside it has its only accepted value. */
 const any = Symbol("any value");
@@ -15,6 +16,7 @@ const model = "actor_rollout_ref.model";
  * stands after its switch.
  */
 const pending: Record<string, readonly unknown[] | typeof any> = {
+  ...Object.fromEntries(frozenKeys.map((key) => [key, [true, null]])),
   "data.sampler.class_path": [null],
   "data.sampler": any,
   "data.datagen.path": [null],
@@ -86,6 +88,7 @@ const pending: Record<string, readonly unknown[] | typeof any> = {
 
 /** What a reader should know of a key beside the values that it may have. */
 const remedies: Record<string, string> = {
+  ...Object.fromEntries(frozenKeys.map((key) => [key, "the projector's file (model.mmproj) stays as it is"])),
   "trainer.v1.trainer_mode": "asynchronous trainers come with trainer.mode",
   [`${model}.lora.rank`]: `${model}.lora_rank trains an adapter`,
   [`${model}.lora.adapter_path`]: `${model}.lora_adapter_path starts from an adapter`,

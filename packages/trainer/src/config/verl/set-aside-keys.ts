@@ -3,6 +3,7 @@ import { dropIgnoredKeys, dropPythonTargets } from "./ignored-keys.js";
 import { type Refusal, removePendingKeys } from "./pending-keys.js";
 import { renameKeys } from "./renamed-keys.js";
 import { expandSwitches, translateValues } from "./translate-values.js";
+import { dropKeysOfNoTower, translatePixelLimits } from "./vision-keys.js";
 
 export interface ForeignKeys {
   /** Keys that have no effect, or less than they say, each with the reason. */
@@ -14,7 +15,8 @@ export interface ForeignKeys {
 /** Brings a raw config with other frameworks' keys into Cria's form, in place, and tells what was not taken over. */
 export function setAsideForeignKeys(raw: Record<string, unknown>): ForeignKeys {
   expandSwitches(raw);
-  const setAside = [...dropPythonTargets(raw), ...renameKeys(raw), ...dropIgnoredKeys(raw)];
+  const translated = [...dropPythonTargets(raw), ...renameKeys(raw), ...translatePixelLimits(raw)];
+  const setAside = [...translated, ...dropKeysOfNoTower(raw), ...dropIgnoredKeys(raw)];
   const refusals = removePendingKeys(raw);
   return { setAside: [...setAside, ...translateValues(raw)], refusals };
 }

@@ -1,0 +1,29 @@
+import type { LoadModelOptions } from "@cria/engine";
+import type { ImageAccess } from "@cria/rollout";
+import { resolvePath } from "../config/paths.js";
+import type { TrainConfig } from "../config/train-config.js";
+
+type VisionKeys = Pick<TrainConfig["actor_rollout_ref"]["model"], "mmproj" | "image_min_tokens" | "image_max_tokens">;
+type ImageKeys = Pick<TrainConfig["data"], "fetch_images" | "image_max_bytes" | "image_max_pixels">;
+
+/** With which projector a model sees images, as `loadModel` takes it. */
+export function describeVision(
+  { mmproj, image_min_tokens, image_max_tokens }: VisionKeys,
+  folder: string,
+): Pick<LoadModelOptions, "mmproj" | "imageMinTokens" | "imageMaxTokens"> {
+  if (mmproj === null) return {};
+  return {
+    mmproj: resolvePath(folder, mmproj),
+    imageMinTokens: image_min_tokens ?? undefined,
+    imageMaxTokens: image_max_tokens ?? undefined,
+  };
+}
+
+/** Where images of rows, tools and interactions may come from, and how large they may be. */
+export function makeImageAccess({ fetch_images, image_max_bytes, image_max_pixels }: ImageKeys): ImageAccess {
+  return {
+    maxBytes: image_max_bytes,
+    maxPixels: image_max_pixels,
+    ...(fetch_images ? { fetch: (...given: Parameters<typeof fetch>) => fetch(...given) } : {}),
+  };
+}

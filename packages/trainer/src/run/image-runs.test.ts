@@ -1,0 +1,289 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type LoadedImage, listImages } from "@cria/core";
+import { FakeEngine, FakeValueEngine, fakeImageFile } from "@cria/core/testing";
+import { TinyModels } from "@cria/engine/testing";
+import { readDump } from "@cria/rollout";
+import { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { tool } from "@cria/tools";
+import { afterAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { Policy } from "../policy/policy.js";
+import { readExamples } from "../sft/read-examples.js";
+import { rollOut } from "../step/roll-out.js";
+import { runTrainingStep } from "../step/training-step.js";
+import { defineTask } from "../task/task.js";
+import { type FakeSessionOptions, openFakeSession } from "../testing/fake-session.js";
+import { runValidation } from "../validation/run-validation.js";
+
+const models = new TinyModels();
+const folder = mkdtempSync(join(tmpdir(), "cria-image-runs-"));
+afterAll(() => {
+  models.cleanUp();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Two vectors of the scripted engine, and its marks. */
+const file = fakeImageFile(32, 16);
+const other = fakeImageFile(16, 16, 1);
+const address = `data:image/png;base64,${Buffer.from(file).toString("base64")}`;
+const ask = (...images: unknown[]) => ({
+  prompt: [{ role: "user", content: `${"<image>".repeat(images.length)}what?` }],
+  images,
+});
+
+const open = (options: Partial<FakeSessionOptions> = {}) =>
+  openFakeSession(models, {
+    prompts: ["a"],
+    reply: () => "a cat",
+    images: true,
+    row: ask(address),
+    reward: "return text.length;",
+    ...options,
+  });
+
+async function step(options: Partial<FakeSessionOptions> = {}) {
+  const session = await open(options);
+  const result = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+  return { session, ...result };
+}
+
+describe("a run over rows with images", () => {
+  it("trains on conversations that show them, and measures and dumps them", async () => {
+    const { session, trajectories, metrics } = await step({
+      overrides: ["data.val_files={folder}/rows.jsonl", "actor_rollout_ref.actor.skip_zero_advantage=false"],
+    });
+    const { vocabSize } = session.policy.engine.info;
+    expect(trajectories.map(({ images }) => images!.length)).toEqual([1, 1, 1, 1]);
+    const [batch] = session.calls.train[0]!;
+    for (const { tokenIds, lossMask } of batch) {
+      const vectors = Array.from(tokenIds).flatMap((id, t) => (id >= vocabSize ? [lossMask[t]] : []));
+      expect(vectors).toEqual([0, 0]);
+    }
+    // One file, encoded once for the group and all that follows.
+    expect(metrics).toMatchObject({ "images/shown/mean": 1, "images/shown/max": 1, "images/encoded": 1 });
+    expect(metrics["images/reused"]).toBeGreaterThan(3);
+    const dump = join(session.folder, "validation.jsonl");
+    await runValidation(session, { step: 1, file: dump });
+    for await (const line of readDump(dump)) expect(line.images).toMatchObject([{ width: 32, height: 16, length: 4 }]);
+    expect(readdirSync(join(session.folder, "images"))).toHaveLength(1);
+    await session.dispose();
+  });
+
+  it("reads the column that data.image_key names, and paths from the rows' folder", async () => {
+    const session = await open({
+      files: { "a.png": file as never },
+      row: { ...ask(), prompt: ask("a.png").prompt, pictures: ["a.png"] },
+      overrides: ["data.image_key=pictures"],
+    });
+    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+    expect(trajectories[0]!.error).toBeUndefined();
+    expect(trajectories[0]!.images).toHaveLength(1);
+    await session.dispose();
+  });
+
+  it("keeps to the limits of data.image_max_pixels and data.image_max_bytes", async () => {
+    for (const [override, reason] of [
+      ["data.image_max_pixels=511", /too many pixels[\s\S]*at most 511/],
+      ["data.image_max_bytes=33", /is too large[\s\S]*at most 33/],
+    ] as const)
+      await expect(step({ overrides: [override] })).rejects.toThrow(reason);
+  });
+
+  it("fetches addresses where data.fetch_images is on, and else refuses them before the model is loaded", async () => {
+    let asked = 0;
+    const server = createServer((_, response) => {
+      asked++;
+      response.end(file);
+    });
+    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.png`;
+    await expect(open({ row: ask(url) })).rejects.toThrow(
+      /line 1: has an image that may not be read[\s\S]*data\.fetch_images: true/,
+    );
+    expect(asked).toBe(0);
+    const { trajectories, session } = await step({ row: ask(url), overrides: ["data.fetch_images=true"] });
+    expect(trajectories[0]!.images).toHaveLength(1);
+    // Once for all samples.
+    expect(asked).toBe(1);
+    await session.dispose();
+    server.close();
+  });
+
+  it("is refused at once where the model has no projector", async () => {
+    await expect(open({ images: undefined })).rejects.toThrow(/rows\.jsonl, line 1: has images[\s\S]*model\.mmproj/);
+  });
+
+  it("leaves out rows whose images are too many tokens", async () => {
+    const large = `data:image/png;base64,${Buffer.from(fakeImageFile(640, 640)).toString("base64")}`;
+    const overrides = ["data.filter_overlong_prompts=true", "data.max_prompt_length=1000", `data.cache_dir=${folder}`];
+    await expect(open({ row: ask(large), overrides })).rejects.toThrow(/no prompt that fits[\s\S]*16\d\d tokens/);
+    expect((await open({ row: ask(address), overrides })).trainRows).toHaveLength(1);
+  });
+});
+
+describe("a task", () => {
+  const makePolicy = (reply = "seen") => {
+    const engine = new FakeEngine({ reply: () => reply, images: true });
+    return new Policy({ engine, tokenizer: DeltaTokenizer.forModel(engine), reference: null, seed: 1 });
+  };
+
+  it("has rows with images, or makes parts of them; its reward sees what was shown", async () => {
+    const seen: LoadedImage[][] = [];
+    const reward = ({ images }: { images: readonly LoadedImage[] }) => seen.push([...images]);
+    const rows = [{ question: "<image>left, <image>right?", images: [file, { bytes: other }] }];
+    const policy = makePolicy();
+    const asked = defineTask({ rows, reward });
+    const [t] = (await rollOut(policy, await asked.open(policy), await asked.load(), { n: 1 })).trajectories;
+    expect(t!.messages[0]!.content).toMatchObject([
+      { type: "image" },
+      { text: "left, " },
+      { type: "image" },
+      { text: "right?" },
+    ]);
+    expect(seen[0]!.map(({ bytes }) => bytes)).toEqual([file, other]);
+    const made = defineTask({
+      rows: [{ picture: file }],
+      prompt: ({ picture }) => [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "this: " },
+            { type: "image", image: picture, mediaType: "image/png" },
+          ],
+        },
+      ],
+      reward,
+    });
+    const [m] = (await rollOut(policy, await made.open(policy), await made.load(), { n: 1 })).trajectories;
+    expect(m!.images).toHaveLength(1);
+    await Promise.all([asked.dispose(), made.dispose()]);
+  });
+
+  it("has paths from the working directory, and tools that show images", async () => {
+    const path = join(folder, "b.png");
+    writeFileSync(path, other);
+    const look = tool({
+      name: "look",
+      description: "Looks.",
+      inputSchema: z.object({}),
+      execute: () => ({ image: [{ path }] }),
+    });
+    const engine = new FakeEngine({
+      reply: ({ turn }) => (turn === 0 ? '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>' : "done"),
+      images: true,
+    });
+    const policy = new Policy({ engine, tokenizer: DeltaTokenizer.forModel(engine), reference: null, seed: 1 });
+    const task = defineTask({
+      rows: [{ prompt: [{ role: "user", content: [{ type: "image", image: path }] }] }],
+      tools: [look],
+      reward: () => 1,
+    });
+    const [t] = (await rollOut(policy, await task.open(policy), await task.load(), { n: 1 })).trajectories;
+    expect(t!.error).toBeUndefined();
+    expect(t!.images).toHaveLength(2);
+    await task.dispose();
+  });
+
+  it("is refused by a policy without a projector", async () => {
+    const engine = new FakeEngine({ reply: () => "x" });
+    const policy = new Policy({ engine, tokenizer: DeltaTokenizer.forModel(engine), reference: null, seed: 1 });
+    const task = defineTask({ rows: [{ question: "<image>?", images: file }], reward: () => 1 });
+    const rows = await task.load();
+    await expect(rollOut(policy, await task.open(policy), rows, { n: 1 })).rejects.toThrow(/rows\[0\]: has images/);
+    await task.dispose();
+  });
+
+  it("a policy answers messages with images", async () => {
+    const policy = makePolicy("a cat");
+    const content = [{ type: "image" as const, image: { bytes: file } }];
+    expect(await policy.generate([{ role: "user", content }])).toBe("a cat");
+  });
+});
+
+describe("engines with images of their own", () => {
+  it("get the ids that images have there", async () => {
+    const engine = new FakeEngine({ reply: () => "x", images: true });
+    const reference = new FakeEngine({ reply: () => "x", images: true });
+    const policy = new Policy({ engine, tokenizer: DeltaTokenizer.forModel(engine), reference, seed: 1 });
+    const show = (bytes: Uint8Array) => ({ type: "image" as const, image: { bytes } });
+    const task = defineTask({
+      rows: [
+        { prompt: [{ role: "user", content: [show(other), show(file)] }] },
+        { prompt: [{ role: "user", content: [show(file)] }] },
+      ],
+      reward: () => 1,
+    });
+    const { trajectories } = await rollOut(policy, await task.open(policy), await task.load(), { n: 1 });
+    const [, second] = trajectories;
+    const sequence = { tokenIds: second!.tokenIds, from: second!.promptLength };
+    const [scored] = await policy.scoreReference([sequence]);
+    const [own] = await engine.score([sequence]);
+    expect([...scored!]).toEqual([...own!.logprobs]);
+    // The first image was never shown to it: its ids are others.
+    expect(reference.images!.find(reference.info.vocabSize)!.placed.image.bytes).toEqual(file);
+    await task.dispose();
+  });
+
+  it("so does a critic", async () => {
+    const critic = Object.assign(new FakeValueEngine(), {
+      images: new FakeEngine({ reply: () => "", images: true }).images!,
+    });
+    const session = await open({ overrides: ["algorithm.adv_estimator=gae"], row: ask(address) });
+    const given: number[][] = [];
+    session.critic!.engine = Object.assign(critic, {
+      values: async (sequences: readonly { tokenIds: ArrayLike<number> }[]) => {
+        for (const { tokenIds } of sequences) given.push(Array.from(tokenIds));
+        return sequences.map(({ tokenIds }) => new Float32Array(tokenIds.length));
+      },
+    });
+    // Shown to the policy before, and not to the critic.
+    const { engine } = session.policy;
+    const image = listImages(session.trainRows[0]!.prompt[0]!.content)[0]!;
+    expect(image).toBeDefined();
+    const held = engine.images!.place({ hash: "ab", width: 64, height: 64, mimeType: "image/png", bytes: other });
+    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+    const { vocabSize } = engine.info;
+    const vectors = (ids: ArrayLike<number>) => Array.from(ids).filter((id) => id >= vocabSize);
+    expect(vectors(trajectories[0]!.tokenIds)).toEqual([vocabSize + 16, vocabSize + 17]);
+    expect(vectors(given[0]!)).toEqual([vocabSize, vocabSize + 1]);
+    expect(held.tokenIds).toHaveLength(18);
+    await session.dispose();
+  });
+});
+
+describe("supervised training", () => {
+  it("reads conversations with images, from rows and from dumps", async () => {
+    const engine = new FakeEngine({ reply: () => "", images: true });
+    const tokenizer = DeltaTokenizer.forModel(engine);
+    const rows = join(folder, "sft.jsonl");
+    writeFileSync(join(folder, "c.png"), file);
+    const messages = [...ask("c.png").prompt, { role: "assistant", content: "a cat" }];
+    writeFileSync(rows, `${JSON.stringify({ messages, images: ["c.png"] })}\n`);
+    const options = { messagesKey: "messages", toolsKey: "tools", maxLength: 500 };
+    const { examples } = await readExamples([rows], tokenizer, options);
+    const { vocabSize } = engine.info;
+    expect(examples[0]!.images).toHaveLength(1);
+    expect(Array.from(examples[0]!.tokenIds).filter((id) => id >= vocabSize)).toHaveLength(2);
+    expect(examples[0]!.tokenIds.some((id, t) => id >= vocabSize && examples[0]!.lossMask[t] === 1)).toBe(false);
+
+    const session = await open();
+    const dump = join(session.folder, "rollouts", "1.jsonl");
+    const { trajectories } = await runTrainingStep(session, { rows: session.trainRows, step: 1, epoch: 0 });
+    const { dumpTrajectories, saveDump } = await import("../validation/dump-trajectories.js");
+    const lines = dumpTrajectories(session.policy.engine, session.environment, trajectories, {
+      step: 1,
+      rows: session.trainRows,
+    });
+    await saveDump(dump, lines, []);
+    expect(existsSync(join(session.folder, "rollouts", "images"))).toBe(true);
+    expect(readFileSync(dump, "utf8")).toContain('"mime_type":"image/png"');
+    const read = await readExamples([dump], tokenizer, options);
+    expect(read.examples).toHaveLength(trajectories.length);
+    expect(read.examples[0]!.images).toHaveLength(1);
+    await session.dispose();
+  });
+});

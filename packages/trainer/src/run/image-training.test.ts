@@ -1,0 +1,106 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { losses } from "@cria/algorithms";
+import { drawPicture, makeTinyProjector, TinyModels } from "@cria/engine/testing";
+import { type DumpLine, readDump } from "@cria/rollout";
+import { tool } from "@cria/tools";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { z } from "zod";
+import { openReplay } from "../replay/open-replay.js";
+import { defineTask } from "../task/task.js";
+import { train } from "./train.js";
+import type { TrainOptions } from "./train-options.js";
+
+/** A real engine and a projector of random weights: what is trained, dumped and held again are the same images. */
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+let model: string;
+let mmproj: string;
+beforeAll(async () => {
+  model = await models.write({ seed: 5, embeddingScale: 0.25 });
+  mmproj = join(models.folder, "mmproj.gguf");
+  await makeTinyProjector(mmproj, { projection: 32 });
+});
+
+const rows = [
+  { question: "<image>?", images: drawPicture(32, 32) },
+  { question: "a<image><image>", images: [drawPicture(32, 20), drawPicture(32, 32)] },
+];
+/** A random model calls no tool; what it says after an image is what counts. */
+const look = tool({ name: "look", description: "Looks.", inputSchema: z.object({}), execute: () => "nothing" });
+const task = defineTask({
+  rows,
+  tools: [look],
+  reward: ({ text, images }) => ({ score: text.length % 3, seen: images.length }),
+  maxPromptLength: 300,
+  maxResponseLength: 8,
+});
+
+const options = (folder: string, more: TrainOptions = {}): TrainOptions => ({
+  model,
+  mmproj,
+  task,
+  folder: join(models.folder, folder),
+  lora: { rank: 4, alpha: 8 },
+  steps: 2,
+  batchSize: 2,
+  n: 4,
+  learningRate: 1e-2,
+  seed: 1,
+  threads: 1,
+  config: { actor_rollout_ref: { rollout: { max_num_seqs: 8 } } },
+  ...more,
+});
+
+const hash = (file: string | null) => createHash("sha256").update(readFileSync(file!)).digest("hex");
+
+async function readLines(file: string): Promise<DumpLine[]> {
+  const lines: DumpLine[] = [];
+  for await (const line of readDump(file)) lines.push(line);
+  return lines;
+}
+
+it("an adapter is trained on images, to the same bits again, and its conversations are held again", async () => {
+  const run = await train(options("first"));
+  const again = await train(options("second"));
+  expect(hash(run.adapter)).toBe(hash(again.adapter));
+  expect(run.metrics["images/shown/mean"]).toBe(1.5);
+  // Two files; the second step finds their vectors.
+  expect(run.metrics["images/encoded"]).toBe(0);
+  expect(run.metrics["actor/grad_norm"]).toBeGreaterThan(0);
+  expect(run.metrics["training/rollout_probs_diff_max"]).toBeLessThan(1e-5);
+  expect(readdirSync(join(run.folder, "rollouts", "images"))).toHaveLength(2);
+  const replay = await openReplay(run.folder, { train: options("first") });
+  try {
+    for (const step of [2, 1]) {
+      const lines = await readLines(join(run.folder, "rollouts", `${step}.jsonl`));
+      const results = await replay.replay(lines);
+      expect(results.map(({ difference }) => difference)).toEqual(lines.map(() => null));
+      expect(lines.every(({ token_ids }) => token_ids.includes(-1))).toBe(true);
+    }
+    const [line] = await readLines(join(run.folder, "rollouts", "2.jsonl"));
+    const { logprobs } = await replay.scoreNow(line!);
+    expect(logprobs.filter((x) => x !== 0)).toHaveLength(line!.response_mask.filter((bit) => bit === 1).length);
+    const [likeliest] = await replay.alternatives(line!, line!.prompt_length, { count: 1 });
+    expect(likeliest!.logprob).toBeLessThan(0);
+  } finally {
+    await replay.close();
+  }
+  writeFileSync(mmproj, Buffer.concat([readFileSync(mmproj), Buffer.of(0)]));
+  await expect(openReplay(run.folder, { train: options("first") })).rejects.toMatchObject({
+    code: "replay/other-projector",
+  });
+  await makeTinyProjector(mmproj, { projection: 32 });
+}, 60_000);
+
+it("all weights, a reference and a critic see them too, each in an engine of its own", async () => {
+  const { metrics } = await train(
+    options("all", { lora: null, advantages: "gae", loss: losses.ppo({ kl: { coefficient: 0.01 } }), steps: 1 }),
+  );
+  // At first the reference is the policy: its logprobs are the same where its images are.
+  expect(Math.abs(metrics["actor/kl_loss"]!)).toBeLessThan(1e-9);
+  expect(metrics["critic/vf_loss"]).toBeGreaterThan(0);
+  expect(metrics["critic/grad_norm"]).toBeGreaterThan(0);
+}, 60_000);
