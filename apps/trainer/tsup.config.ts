@@ -5,7 +5,7 @@ import { writeReferenceFiles } from "../../packages/trainer/src/config/reference
 import { publishedBuild } from "../../tsup.base.js";
 
 /** What travels with the package, besides its code: src/assets/embedded-policy.ts finds it. */
-const ASSETS = ["models/cria-tiny.gguf"].concat(
+const ASSETS = ["models/cria-tiny.gguf", "models/dist/cria-tiny-vision.mmproj.gguf"].concat(
   ["config.yaml", "tools.yaml", "data/train.jsonl", "data/val.jsonl"].map((name) => `examples/calculator/${name}`),
 );
 

@@ -47,6 +47,13 @@ export const aiSdk: Client = {
   async ask(place, prompt, { temperature, signal }) {
     return (await generateText({ model: open(place), prompt, temperature, abortSignal: signal, maxRetries: 0 })).text;
   },
+  async look(place, image, question) {
+    const content = [
+      { type: "image" as const, image },
+      { type: "text" as const, text: question },
+    ];
+    return (await generateText({ model: open(place), messages: [{ role: "user", content }] })).text;
+  },
   readFailure(error) {
     if (!APICallError.isInstance(error)) return { kind: "other", status: undefined, message: String(error) };
     const { statusCode: status, message } = error;

@@ -48,6 +48,16 @@ export const anthropic: Client = {
     const answer = await open(place).messages.create(body, { signal });
     return answer.content.map((block) => (block.type === "text" ? block.text : "")).join("");
   },
+  async look(place, image, question) {
+    const data = Buffer.from(image).toString("base64");
+    const content = [
+      { type: "image" as const, source: { type: "base64" as const, media_type: "image/png" as const, data } },
+      { type: "text" as const, text: question },
+    ];
+    const messages = [{ role: "user" as const, content }];
+    const answer = await open(place).messages.create({ model: place.model, max_tokens: MAX_TOKENS, messages });
+    return answer.content.map((block) => (block.type === "text" ? block.text : "")).join("");
+  },
   readFailure(error) {
     const { status, message } = error as Failure;
     if (error instanceof Anthropic.AuthenticationError) return { kind: "wrong key", status, message };

@@ -29,6 +29,7 @@ export const features = {
   thoughts: "thoughts",
   json: "structured output",
   logprobs: "logprobs",
+  images: "an image",
   continued: "history kept by the server",
   counting: "tokens counted",
   models: "models listed",
@@ -52,6 +53,8 @@ export interface Client {
   talk(place: Place, topic: Topic, stream: boolean): Promise<Talk>;
   /** One answer, without tools. */
   ask(place: Place, question: string, options: { temperature?: number; signal?: AbortSignal }): Promise<string>;
+  /** One answer to an image, a PNG file, and a question about it. */
+  look(place: Place, image: Uint8Array, question: string): Promise<string>;
   readFailure(error: unknown): Failure;
   /** An object with a city (text) and degrees (number), by the client's way to structured output. */
   json?(place: Place): Promise<unknown>;

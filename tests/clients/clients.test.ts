@@ -1,4 +1,6 @@
+import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { encodePng } from "@cria/core";
 import { loadModel } from "@cria/engine";
 import { authenticateByKey, type Listening, listen, serveEngine } from "@cria/serve";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
@@ -10,6 +12,7 @@ import {
   CONTEXT,
   HELLO,
   KEY,
+  LOOK_QUESTION,
   openScripted,
   SAID,
   type ScriptedServer,
@@ -154,6 +157,16 @@ describe.each(clients.map((client) => [client.name, client] as const))("%s", (_,
       expect(heard.length).toBeGreaterThan(HELLO.length);
       expect(heard).toEqual(answer!.logprobs);
     }
+  });
+
+  cell("images", "is seen, as the file that it is", async () => {
+    const at = place();
+    const image = encodePng({ width: 32, height: 16, rgb: new Uint8Array(32 * 16 * 3) });
+    expect(await client.look(at, image, LOOK_QUESTION)).toBe("1 image");
+    const [prompt] = (await readRecord(at)).nodes;
+    expect(prompt!.token_ids.filter((id) => id === -1)).toHaveLength(2);
+    const hash = createHash("sha256").update(image).digest("hex");
+    expect(JSON.stringify(prompt)).toContain(hash);
   });
 
   cell("continued", "the server knows what was said before", async () => {

@@ -6,7 +6,7 @@ import { ChatOpenAI } from "@langchain/openai";
 import { z } from "zod";
 import type { Client } from "./client.js";
 import { readOpenAiFailure } from "./openai-failure.js";
-import { type Place, type Topic, weather, writeCall } from "./topic.js";
+import { type Place, type Topic, toAddress, weather, writeCall } from "./topic.js";
 
 const open = ({ url, apiKey, model }: Place, options: { temperature?: number; logprobs?: boolean } = {}) =>
   new ChatOpenAI({ model, apiKey, configuration: { baseURL: `${url}/v1` }, maxRetries: 0, ...options });
@@ -44,6 +44,13 @@ export const langchain: Client = {
   },
   async ask(place, question, { temperature, signal }) {
     return (await open(place, { temperature }).invoke(question, { signal })).text;
+  },
+  async look(place, image, question) {
+    const content = [
+      { type: "image_url", image_url: { url: toAddress(image) } },
+      { type: "text", text: question },
+    ];
+    return (await open(place).invoke([{ role: "user", content }])).text;
   },
   readFailure: (error) =>
     ContextOverflowError.isInstance(error)

@@ -3,7 +3,7 @@ import OpenAI from "openai";
 import { z } from "zod";
 import type { Client } from "./client.js";
 import { readOpenAiFailure } from "./openai-failure.js";
-import { type Place, type Topic, weather, writeCall } from "./topic.js";
+import { type Place, type Topic, toAddress, weather, writeCall } from "./topic.js";
 
 // It would send traces to its maker.
 setTracingDisabled(true);
@@ -62,6 +62,14 @@ export const openaiAgents: Client = {
   async ask(place, question, { temperature, signal }) {
     const agent = new Agent({ name: "plain", model: place.model, modelSettings: { temperature } });
     return (await open(place).run(agent, question, { signal })).finalOutput as string;
+  },
+  async look(place, image, question) {
+    const agent = new Agent({ name: "look", model: place.model });
+    const content = [
+      { type: "input_image" as const, image: toAddress(image) },
+      { type: "input_text" as const, text: question },
+    ];
+    return (await open(place).run(agent, [{ role: "user", content }])).finalOutput as string;
   },
   readFailure: readOpenAiFailure,
   async json(place) {

@@ -3,7 +3,7 @@ import { zodResponseFormat } from "openai/helpers/zod";
 import { z } from "zod";
 import type { Client } from "./client.js";
 import { readOpenAiFailure } from "./openai-failure.js";
-import { type Place, type Topic, writeCall } from "./topic.js";
+import { type Place, type Topic, toAddress, writeCall } from "./topic.js";
 
 type Message = OpenAI.ChatCompletionMessageParam;
 
@@ -49,6 +49,15 @@ export const openaiChat: Client = {
   async ask(place, question, { temperature, signal }) {
     const body = { model: place.model, messages: [{ role: "user" as const, content: question }], temperature };
     const answer = await open(place).chat.completions.create(body, { signal });
+    return answer.choices[0]!.message.content!;
+  },
+  async look(place, image, question) {
+    const content = [
+      { type: "image_url" as const, image_url: { url: toAddress(image) } },
+      { type: "text" as const, text: question },
+    ];
+    const messages = [{ role: "user" as const, content }];
+    const answer = await open(place).chat.completions.create({ model: place.model, messages });
     return answer.choices[0]!.message.content!;
   },
   readFailure: readOpenAiFailure,

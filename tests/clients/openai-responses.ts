@@ -3,7 +3,7 @@ import { zodTextFormat } from "openai/helpers/zod";
 import { z } from "zod";
 import type { Client } from "./client.js";
 import { readOpenAiFailure } from "./openai-failure.js";
-import { type Place, type Topic, weather, writeCall } from "./topic.js";
+import { type Place, type Topic, toAddress, weather, writeCall } from "./topic.js";
 
 type Response = OpenAI.Responses.Response;
 type Body = Omit<OpenAI.Responses.ResponseCreateParamsNonStreaming, "stream">;
@@ -57,6 +57,14 @@ export const openaiResponses: Client = {
   },
   async ask(place, question, { temperature, signal }) {
     const answer = await open(place).responses.create({ model: place.model, input: question, temperature }, { signal });
+    return answer.output_text;
+  },
+  async look(place, image, question) {
+    const content = [
+      { type: "input_image" as const, image_url: toAddress(image), detail: "auto" as const },
+      { type: "input_text" as const, text: question },
+    ];
+    const answer = await open(place).responses.create({ model: place.model, input: [{ role: "user", content }] });
     return answer.output_text;
   },
   readFailure: readOpenAiFailure,

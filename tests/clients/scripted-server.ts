@@ -20,11 +20,13 @@ export const CALLS = [["weather Bern", "clock"], ["weather Uri"]];
 export const SAID = "Bern: sunny, noon, Uri: sunny";
 export const THOUGHT = "I need both tools.";
 export const HELLO = "Hello there.";
+export const LOOK_QUESTION = "What is on it?";
 
 const say = (name: string, input: object) => `<tool_call>\n${JSON.stringify({ name, arguments: input })}\n</tool_call>`;
 
 function reply({ text, options }: FakeContext): FakeReply {
   if (options.grammar !== undefined) return '{"city":"Bern","degrees":21}';
+  if (text.includes(LOOK_QUESTION)) return `${text.split("<|image_start|>").length - 1} image`;
   if (!text.includes(weather.question)) return HELLO;
   const [, ...talk] = text.split(weather.question);
   const answers = [...talk.join("").matchAll(/<tool_response>\n([\s\S]*?)\n<\/tool_response>/g)].map(
@@ -46,6 +48,7 @@ export async function openScripted(): Promise<ScriptedServer> {
     // Nobody waits for a slow answer: it is aborted.
     latencyMs: ({ text }) => (text.includes(SLOW_QUESTION) ? 600_000 : 0),
     contextSize: CONTEXT,
+    images: true,
   });
   const model = serveEngine({
     engine,

@@ -50,3 +50,8 @@ export const stamps: Topic = {
 export function writeCall(name: string, input: unknown): string {
   return [name, ...Object.values(input as object)].join(" ");
 }
+
+/** A PNG file as a data address. */
+export function toAddress(image: Uint8Array): string {
+  return `data:image/png;base64,${Buffer.from(image).toString("base64")}`;
+}

@@ -16,7 +16,21 @@ export {
   startWorker,
   type WorkerStatus,
 } from "@cria/cluster";
-export type { ChatMessage, JsonSchema, ToolSchema } from "@cria/core";
+export {
+  type ChatMessage,
+  type ContentPart,
+  contentText,
+  cropPicture,
+  encodePng,
+  type ImageSource,
+  type JsonSchema,
+  type LoadedImage,
+  listImages,
+  loadImage,
+  type Picture,
+  scalePicture,
+  type ToolSchema,
+} from "@cria/core";
 export { type DatasetRow, loadDataset, type RewardFunction, type RewardInfo, type RewardResult } from "@cria/rollout";
 export { createFetch } from "@cria/serve";
 export {
@@ -38,6 +52,7 @@ export {
   type ToolContext,
   type ToolConversation,
   type ToolDefinition,
+  type ToolImages,
   type ToolListItem,
   type ToolResponse,
   type ToolResult,

@@ -1,3 +1,4 @@
+import { encodePng } from "@cria/core";
 import { type FakeContext, FakeEngine, type FakeReply } from "@cria/core/testing";
 import { ChatSession, type ChatSessionOptions, isAnswer } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
@@ -43,6 +44,43 @@ interface Cria {
 }
 
 describe("an agent on the policy's session", () => {
+  it("sees the images of its prompt and of a tool's answer", async () => {
+    const image = encodePng({ width: 32, height: 16, rgb: new Uint8Array(32 * 16 * 3) });
+    const engine = new FakeEngine({
+      images: true,
+      reply: ({ text, turn }) =>
+        turn === 0 ? writeCall("zoom", {}) : `${text.split("<|image_start|>").length - 1} seen`,
+    });
+    const session = new ChatSession({
+      engine,
+      tokenizer: DeltaTokenizer.forModel(engine),
+      name: "fake",
+      format: "hermes",
+      seed: 7,
+    });
+    const zoom = tool({
+      inputSchema: z.object({}),
+      execute: () => Buffer.from(image).toString("base64"),
+      toModelOutput: ({ output }) => ({
+        type: "content",
+        value: [{ type: "image-data", data: output, mediaType: "image/png" }],
+      }),
+    });
+    const content = [
+      { type: "image" as const, image },
+      { type: "text" as const, text: "What is it?" },
+    ];
+    const { text } = await generateText({
+      model: languageModel(session),
+      tools: { zoom },
+      stopWhen: stepCountIs(2),
+      messages: [{ role: "user", content }],
+    });
+    expect(text).toBe("2 seen");
+    expect(engine.images!.stats().encoded).toBe(1);
+    session.dispose();
+  });
+
   it.each(["generate", "stream"] as const)("%s: one conversation, whose tokens are never made again", async (way) => {
     const { session, model, engine } = open();
     const providerOptions = { cria: { promptTokenIds: true } };

@@ -21,10 +21,10 @@ describe("readPrompt", () => {
     expect(readOutput({ type: "execution-denied" })).toBe("Tool execution denied.");
     const value = [
       { type: "text" as const, text: "see" },
-      { type: "image-data" as const, data: "", mediaType: "image/png" },
+      { type: "file-data" as const, data: "", mediaType: "audio/wav" },
       { type: "file-url" as const, url: "https://example.org" },
     ];
-    expect(readOutput({ type: "content", value })).toBe("see\n[image-data: image/png]\n[file-url]");
+    expect(readOutput({ type: "content", value })).toBe("see\n[file-data: audio/wav]\n[file-url]");
   });
 
   it("reads parts of text, and files that are text", () => {
@@ -41,10 +41,43 @@ describe("readPrompt", () => {
     expect(readPrompt(prompt)).toEqual([{ role: "user", content: "read\nthis\n[1]" }]);
   });
 
+  it("reads images in every form, among the texts of users and tools", () => {
+    const bytes = Uint8Array.of(1, 2, 3);
+    const url = "https://example.org/a.png";
+    const image = (source: object) => ({ type: "image", image: source });
+    expect(
+      readPrompt([
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "a" },
+            { type: "text", text: "b" },
+            { type: "file", mediaType: "image/png", data: bytes },
+            { type: "file", mediaType: "image/*", data: "AQID" },
+            { type: "file", mediaType: "image/png", data: new URL(url) },
+          ],
+        },
+      ])[0]!.content,
+    ).toEqual([
+      { type: "text", text: "a\nb" },
+      image({ bytes }),
+      image({ data: "AQID", mimeType: "image/*" }),
+      image({ url }),
+    ]);
+    const value = [
+      { type: "image-data" as const, data: "AQID", mediaType: "image/png" },
+      { type: "file-data" as const, data: "AQID", mediaType: "image/png" },
+      { type: "image-url" as const, url },
+      { type: "text" as const, text: "see" },
+    ];
+    const data = image({ data: "AQID", mimeType: "image/png" });
+    expect(readOutput({ type: "content", value })).toEqual([data, data, image({ url }), { type: "text", text: "see" }]);
+  });
+
   it("refuses other files", () => {
     const read = (mediaType: string, data: Uint8Array | URL) => () =>
       readPrompt([{ role: "user", content: [{ type: "file", mediaType, data }] }]);
-    expect(read("image/png", new Uint8Array())).toThrow(/a file of type image\/png/);
+    expect(read("audio/wav", new Uint8Array())).toThrow(/a file of type audio\/wav/);
     expect(read("text/plain", new URL("https://example.org"))).toThrow(/by its URL/);
   });
 

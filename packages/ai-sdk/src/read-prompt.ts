@@ -6,12 +6,12 @@ import {
   type LanguageModelV3ToolResultPart,
   UnsupportedFunctionalityError,
 } from "@ai-sdk/provider";
-import type { ChatMessage, ToolCall } from "@cria/core";
+import { type ChatMessage, type ImagePart, joinContent, type ToolCall, toContentPart } from "@cria/core";
 import { sortToolAnswers } from "./sort-tool-answers.js";
 
 /**
  * The AI SDK's prompt as chat messages. Parts of text become one text; each result of a tool becomes a message, in the order
- * of the calls. Of files only texts can be read.
+ * of the calls. Of files texts and images can be read; an image by its address is left to the session, which may refuse it.
  * @throws UnsupportedFunctionalityError for other files.
  */
 export function readPrompt(prompt: LanguageModelV3Prompt): ChatMessage[] {
@@ -23,7 +23,7 @@ function readMessage(message: LanguageModelV3Message): ChatMessage[] {
     case "system":
       return [{ role: "system", content: message.content }];
     case "user":
-      return [{ role: "user", content: message.content.map(readUserPart).join("\n") }];
+      return [{ role: "user", content: joinContent(message.content.map(readUserPart), "\n") }];
     case "assistant":
       return readAssistantMessage(message.content);
     case "tool":
@@ -34,8 +34,15 @@ function readMessage(message: LanguageModelV3Message): ChatMessage[] {
 type UserPart = Extract<LanguageModelV3Message, { role: "user" }>["content"][number];
 type AssistantPart = Extract<LanguageModelV3Message, { role: "assistant" }>["content"][number];
 
-function readUserPart(part: UserPart): string {
-  return part.type === "text" ? part.text : readTextFile(part);
+function readUserPart(part: UserPart): string | ImagePart {
+  if (part.type === "text") return part.text;
+  return readImage(part) ?? readTextFile(part);
+}
+
+/** null for what is no image. */
+function readImage(part: object): ImagePart | null {
+  const read = toContentPart(part);
+  return read?.type === "image" ? read : null;
 }
 
 function readTextFile({ mediaType, data }: LanguageModelV3FilePart): string {
@@ -43,7 +50,7 @@ function readTextFile({ mediaType, data }: LanguageModelV3FilePart): string {
   if (!isText || data instanceof URL)
     throw new UnsupportedFunctionalityError({
       functionality: isText ? "files by URL" : `files of type ${mediaType}`,
-      message: `The model reads text alone: it cannot be given ${isText ? "a file by its URL" : `a file of type ${mediaType}`}.`,
+      message: `The model reads texts and images: it cannot be given ${isText ? "a file by its URL" : `a file of type ${mediaType}`}.`,
     });
   const bytes = typeof data === "string" ? Buffer.from(data, "base64") : data;
   return new TextDecoder().decode(bytes);
@@ -83,7 +90,7 @@ function readToolResult({ toolCallId, toolName, output }: LanguageModelV3ToolRes
   return { role: "tool", name: toolName, tool_call_id: toolCallId, content: readOutput(output) };
 }
 
-function readOutput(output: LanguageModelV3ToolResultPart["output"]): string {
+function readOutput(output: LanguageModelV3ToolResultPart["output"]): ChatMessage["content"] {
   switch (output.type) {
     case "text":
     case "error-text":
@@ -94,10 +101,14 @@ function readOutput(output: LanguageModelV3ToolResultPart["output"]): string {
     case "execution-denied":
       return output.reason ?? "Tool execution denied.";
     case "content":
-      return output.value
-        .map((part) =>
-          part.type === "text" ? part.text : `[${part.type}${"mediaType" in part ? `: ${part.mediaType}` : ""}]`,
-        )
-        .join("\n");
+      return joinContent(output.value.map(readOutputPart), "\n");
   }
+}
+
+type OutputPart = Extract<LanguageModelV3ToolResultPart["output"], { type: "content" }>["value"][number];
+
+/** What is neither a text nor an image is named. */
+function readOutputPart(part: OutputPart): string | ImagePart {
+  if (part.type === "text") return part.text;
+  return readImage(part) ?? `[${part.type}${"mediaType" in part ? `: ${part.mediaType}` : ""}]`;
 }

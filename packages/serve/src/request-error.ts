@@ -59,5 +59,7 @@ export function toRequestError(error: unknown): RequestError {
     (error instanceof EngineError && REQUEST_CODES.includes(code));
   // The first line is "<subject>: <summary>".
   const summary = error.message.split("\n", 1)[0]!.slice(subject.length + 2);
-  return new RequestError(isWrong ? 400 : 500, summary, { code, subject, expected, received, remedy, cause: error });
+  const field = code === "chat/bad-image" ? subject : undefined;
+  const details = { code, subject, field, expected, received, remedy, cause: error };
+  return new RequestError(isWrong ? 400 : 500, summary, details);
 }

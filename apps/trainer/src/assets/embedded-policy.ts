@@ -11,5 +11,8 @@ const root = existsSync(built) ? built : join(here, "..", "..", "..", "..");
 /** Absolute path of the policy that comes with Cria, in a checkout and in an installed package alike. */
 export const embeddedPolicy = join(root, "models", "cria-tiny.gguf");
 
+/** Absolute path of its projector, whose weights are random: with it the policy can learn to see. */
+export const embeddedProjector = join(root, "models", "dist", "cria-tiny-vision.mmproj.gguf");
+
 /** Absolute path of the config that `cria demo` trains by. */
 export const demoConfigPath = join(root, "examples", "calculator", "config.yaml");

@@ -1,4 +1,5 @@
-import { findNearest } from "@cria/core";
+import { findNearest, showContent } from "@cria/core";
+import { describeImage } from "./chat-images.js";
 import type { ChatSession } from "./chat-session.js";
 
 /** What a person may type instead of a message. */
@@ -7,6 +8,7 @@ export const chatCommands = {
   reset: "start the conversation again",
   undo: "take back the last message and its answer",
   retry: "another answer to the last message",
+  image: "an image for the next message: /image cat.png, several one by one; /image - takes them back",
   tools: "the tools, with their parameters",
   system: "the system message; /system <text> sets another and starts again, /system - none",
   quit: "end (also Ctrl-D)",
@@ -41,8 +43,10 @@ export async function runChatCommand(session: ChatSession, name: ChatCommand, ar
       return "the conversation starts again";
     case "undo": {
       const message = session.undo();
-      return message === null ? "there is nothing to take back" : `taken back: ${message}`;
+      return message === null ? "there is nothing to take back" : `taken back: ${showContent(message)}`;
     }
+    case "image":
+      return attachImage(session, argument);
     case "tools":
       return session.schemas.length === 0 ? "there are no tools: --tools tools.yaml" : listTools(session);
     case "system":
@@ -57,6 +61,17 @@ export async function runChatCommand(session: ChatSession, name: ChatCommand, ar
     default:
       return "";
   }
+}
+
+async function attachImage({ images }: ChatSession, path: string): Promise<string> {
+  if (path === "") return "name a file: /image cat.png";
+  if (path === "-") {
+    images.clear();
+    return "the next message has no image";
+  }
+  const { image, tokens } = await images.attach(path);
+  const count = images.waiting === 1 ? "" : `, ${images.waiting} images in all`;
+  return `${describeImage(image, tokens)}: it stands before your next message${count}`;
 }
 
 function listTools({ schemas }: ChatSession): string {

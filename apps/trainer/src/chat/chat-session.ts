@@ -1,9 +1,11 @@
 import {
   type ChatMessage,
+  contentText,
   DataError,
   hashSeed,
   type PolicyEngine,
   type PolicySequence,
+  showContent,
   type ToolSchema,
 } from "@cria/core";
 import {
@@ -17,9 +19,10 @@ import {
 } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { type BaseTool, type ParsedToolCall, resolveToolParser } from "@cria/tools";
+import { ChatImages } from "./chat-images.js";
 
 export interface ChatOptions {
-  engine: Pick<PolicyEngine, "info" | "detokenize" | "createSequence">;
+  engine: Pick<PolicyEngine, "info" | "images" | "detokenize" | "createSequence">;
   tokenizer: DeltaTokenizer;
   tools: ReadonlyMap<string, BaseTool>;
   multiTurn: MultiTurnOptions;
@@ -47,6 +50,7 @@ export interface ChatCall {
 
 /** What followed a user's message. */
 export interface ChatTurn {
+  /** What the person said; its images in words. */
   user: string;
   /** The last assistant message, without calls that were run. */
   answer: string;
@@ -68,7 +72,7 @@ const MOST_ROUNDS = 16;
 
 /** What a turn began from. */
 interface Mark {
-  user: string;
+  user: ChatMessage["content"];
   tokens: number;
   messages: number;
   samplings: number;
@@ -99,8 +103,12 @@ export class ChatSession {
   /** In `messages`, but not shown to the model yet: answers of tools when the turn was stopped. */
   private unheard: ChatMessage[] = [];
   private signal: AbortSignal | undefined;
+  /** Those that wait for the next message, and those that tools look at. */
+  readonly images: ChatImages;
 
-  constructor(private readonly options: ChatOptions) {}
+  constructor(private readonly options: ChatOptions) {
+    this.images = new ChatImages(options.engine.images);
+  }
 
   get system(): string | null {
     return this.options.system;
@@ -126,16 +134,22 @@ export class ChatSession {
   }
 
   /**
-   * Adds the user's message and has the assistant answer, calling tools as long as it likes. An abort ends the turn and
-   * keeps what was said.
+   * Adds the user's message, with the images that were attached, and has the assistant answer, calling tools as long as it likes. An
+   * abort ends the turn and keeps what was said.
    * @throws DataError when the message does not fit; the conversation is then as it was.
    */
-  async say(user: string, listener: ChatListener = {}, signal?: AbortSignal): Promise<ChatTurn> {
+  async say(text: string, listener: ChatListener = {}, signal?: AbortSignal): Promise<ChatTurn> {
     this.attempt = 0;
-    return this.take(user, listener, signal);
+    const turn = await this.take(this.images.complete(text), listener, signal);
+    this.images.clear();
+    return turn;
   }
 
-  private async take(user: string, listener: ChatListener, signal: AbortSignal | undefined): Promise<ChatTurn> {
+  private async take(
+    user: ChatMessage["content"],
+    listener: ChatListener,
+    signal: AbortSignal | undefined,
+  ): Promise<ChatTurn> {
     const { tokenIds, samplings, ended, unheard } = this;
     const mark = { user, tokens: tokenIds.length, messages: this.messages.length, samplings, ended, unheard };
     this.signal = signal;
@@ -155,7 +169,7 @@ export class ChatSession {
   }
 
   /** Takes back the last message and all that followed it. @returns the message; null when there is none. */
-  undo(): string | null {
+  undo(): ChatMessage["content"] | null {
     const mark = this.marks.pop();
     if (!mark) return null;
     this.tokenIds.length = mark.tokens;
@@ -191,6 +205,7 @@ export class ChatSession {
     this.ended = true;
     this.unheard = [];
     this.agentData = {};
+    this.images.clear();
   }
 
   /** Releases tools and cache. */
@@ -204,7 +219,7 @@ export class ChatSession {
   }
 
   /** The tokens by which the user's message goes on. @throws DataError when there is no room for them. */
-  private encodeUser(user: string): Int32Array {
+  private encodeUser(user: ChatMessage["content"]): Int32Array {
     const { tokenizer, system } = this.options;
     const said: ChatMessage[] = [{ role: "user", content: user }];
     const isFirst = this.tokenIds.length === 0;
@@ -227,10 +242,10 @@ export class ChatSession {
     return delta;
   }
 
-  private async answer(user: string, first: Int32Array, listener: ChatListener): Promise<ChatTurn> {
+  private async answer(user: ChatMessage["content"], first: Int32Array, listener: ChatListener): Promise<ChatTurn> {
     const { multiTurn } = this.options;
     const turn: ChatTurn = {
-      user,
+      user: showContent(user),
       answer: "",
       calls: [],
       finishReason: "stop",
@@ -246,7 +261,7 @@ export class ChatSession {
     for (let round = 1; ; round++) {
       const { calls, message, finishReason } = await this.sample(delta, turn, listener);
       add(message);
-      turn.answer = message.content;
+      turn.answer = contentText(message.content);
       turn.finishReason = finishReason;
       if (finishReason === "aborted" || calls.length === 0) return turn;
       if (round >= (multiTurn.maxAssistantTurns ?? MOST_ROUNDS)) return { ...turn, finishReason: "turns" };
@@ -322,13 +337,14 @@ export class ChatSession {
       calls.map(async (call, i): Promise<ChatMessage> => {
         const outcome = await this.runCall(call, i);
         const { text } = truncateText(outcome.text, limits, codec);
-        const result = outcome.omitted ? `${text}\n${outcome.omitted.text}`.trimStart() : text;
         const { name, arguments: args } = call;
-        const seen: ChatCall = { name, arguments: args, result };
+        const isOwn = this.options.tools.get(name)?.origin === "own";
+        const content = await this.images.showAnswer(outcome, text, name, isOwn);
+        const seen: ChatCall = { name, arguments: args, result: showContent(content) };
         if (outcome.failure) seen.failure = outcome.failure;
         turn.calls.push(seen);
         onCall?.(seen);
-        return { role: "tool", ...(name ? { name } : {}), content: result };
+        return { role: "tool", ...(name ? { name } : {}), content };
       }),
     );
   }
@@ -343,8 +359,10 @@ export class ChatSession {
   private openTools(): ToolSession {
     const { tools, multiTurn } = this.options;
     const currentSignal = () => this.signal;
+    const images = this.images.forTools(() => this.messages);
     return new ToolSession({
       tools,
+      ...(images ? { images } : {}),
       row: makeRow(),
       multiTurn,
       agentData: this.agentData,

@@ -4,7 +4,7 @@ import type { ReadStream, WriteStream } from "node:tty";
 import { CriaError } from "@cria/core";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintable } from "../terminal/printable-text.js";
-import { type ChatInput, readInput, runChatCommand } from "./chat-commands.js";
+import { type ChatCommand, type ChatInput, readInput, runChatCommand } from "./chat-commands.js";
 import type { ChatListener, ChatSession, ChatTurn } from "./chat-session.js";
 import { describeCall, describeEnd } from "./describe-turn.js";
 
@@ -71,6 +71,11 @@ export async function chatInTerminal(session: ChatSession, options: TerminalChat
       text += `${line.slice(0, -1)}\n`;
     }
   };
+  /** What is wrong with one message or command does not end the conversation. */
+  const tell = (error: unknown): void => {
+    if (!(error instanceof CriaError)) throw error;
+    output.write(`${pc.red("error")} ${makePrintable(error.message)}\n`);
+  };
   const answer = async (given: ChatInput & { kind: "message" | "command" }): Promise<void> => {
     answering = new AbortController();
     const printer = new TurnPrinter((text) => output.write(text));
@@ -82,12 +87,17 @@ export async function chatInTerminal(session: ChatSession, options: TerminalChat
       if (turn) printer.finish(turn, session.context);
       else output.write("there is no message yet\n");
     } catch (error) {
-      // What is wrong with one message does not end the conversation.
-      if (!(error instanceof CriaError)) throw error;
-      printer.startLine();
-      output.write(`${pc.red("error")} ${makePrintable(error.message)}\n`);
+      if (error instanceof CriaError) printer.startLine();
+      tell(error);
     } finally {
       answering = null;
+    }
+  };
+  const command = async (name: ChatCommand, argument: string): Promise<void> => {
+    try {
+      output.write(`${makePrintable(await runChatCommand(session, name, argument))}\n`);
+    } catch (error) {
+      tell(error);
     }
   };
   try {
@@ -97,7 +107,7 @@ export async function chatInTerminal(session: ChatSession, options: TerminalChat
       if (given.kind === "unknown") output.write(`${pc.yellow(makePrintable(given.text))}\n`);
       else if (given.kind === "message" || given.name === "retry") await answer(given);
       else if (given.name === "quit") break;
-      else output.write(`${makePrintable(await runChatCommand(session, given.name, given.argument))}\n`);
+      else await command(given.name, given.argument);
     }
     // After Ctrl-D and Ctrl-C the cursor stands behind the prompt.
     if (!isOpen) output.write("\n");

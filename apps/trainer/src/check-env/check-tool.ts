@@ -1,3 +1,4 @@
+import { encodePng } from "@cria/core";
 import { describeData } from "@cria/rollout";
 import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
 import { type BaseTool, findArgumentError, type ToolOrigin, type ToolResult } from "@cria/tools";
@@ -50,7 +51,7 @@ export async function checkTool(
   const { run } = makeFakeRollout({
     reply: ({ turn }) => [say(args), say(args), say({})][turn] ?? "Done.",
     // Room for a schema of any length: the scripted model's tokens are about characters.
-    engine: { contextSize: 2_000_000 },
+    engine: { contextSize: 2_000_000, images: true },
     maxPromptLength: 1_000_000,
     tools: [recorded],
     multiTurn: {
@@ -62,7 +63,10 @@ export async function checkTool(
     n: options.conversations,
   });
   const kwargs = { tools_kwargs: { [name]: { create_kwargs: options.kwargs } } };
-  const trajectories = await run([makeRow({ extra_info: kwargs })]);
+  // A picture, for tools that look at one.
+  const bytes = encodePng({ width: 128, height: 128, rgb: new Uint8Array(128 * 128 * 3) });
+  const prompt = [{ role: "user", content: "<image>hi" }];
+  const trajectories = await run([makeRow({ prompt, images: [{ bytes }], extra_info: kwargs })]);
 
   for (const { error } of trajectories) if (error !== undefined) findings.error("conversation", `failed: ${error}`);
   for (const call of calls) checkCall(call, options, findings, tool.origin);

@@ -7,7 +7,7 @@ import { chatInTerminal } from "../chat/terminal-chat.js";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintable } from "../terminal/printable-text.js";
 import { showEvents } from "../terminal/show-events.js";
-import { readDevice, readNumber } from "./read-options.js";
+import { readDevice, readNumber, readProjector } from "./read-options.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
@@ -20,6 +20,10 @@ const args = {
   step: { type: "string", description: "Of a run: its checkpoint after this step (default: the newest)" },
   adapter: { type: "string", description: "A LoRA adapter (GGUF) on the model" },
   base: { type: "string", description: "The model of an adapter, or of a run that was moved" },
+  mmproj: {
+    type: "string",
+    description: "The projector with which the model sees images (default: that of the run or config)",
+  },
   tools: { type: "string", description: "tools.yaml (default: those of the run or config)" },
   format: { type: "string", description: "How the model writes calls (default: the run's, or by its template)" },
   system: { type: "string", description: 'System message (default: that of the run\'s first row; "": none)' },
@@ -43,6 +47,7 @@ cria chat model.gguf --tools tools.yaml
 cria chat runs/my-task/default --step 20         with the run's model, tools, sampling and system message
 echo "2+2?" | cria chat model.gguf --json        a message a line, for scripts
 
+With a projector (--mmproj, or the config's) /image cat.png shows the model a picture with the next message.
 In a terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends.`;
 
 export const chatCommand = defineCommand({
@@ -55,8 +60,10 @@ export const chatCommand = defineCommand({
     runCommand(given, async (signal) => {
       const isTalk = process.stdin.isTTY === true && process.stdout.isTTY === true && !given.json;
       if (isTalk) process.stderr.write(pc.dim("loading ...\r"));
+      const report = showEvents({ silent: given.json });
       const chat = await openChat({
         target: given.target,
+        mmproj: await readProjector(given.mmproj, { report, signal }),
         step: readNumber("step", given.step, { whole: true, least: 0 }),
         adapter: given.adapter,
         base: given.base,
@@ -71,7 +78,7 @@ export const chatCommand = defineCommand({
         device: readDevice(given.device),
         threads: readNumber("threads", given.threads, { whole: true, least: 1 }),
         say: (text) => process.stderr.write(`${text}\n`),
-        fetch: (address) => fetchModel(address, { report: showEvents({ silent: given.json }), signal }),
+        fetch: (address) => fetchModel(address, { report, signal }),
       });
       try {
         const session = new ChatSession(chat);
@@ -99,6 +106,7 @@ function introduce({ name, engine, tools, system, sampling }: Chat): void {
   console.log(`${pc.bold("cria chat")} with ${makePrintable(name)}`);
   line("model", `${engine.info.name}, ${contextSize} tokens, ${device}`);
   line("sampled", `temperature ${sampling.temperature}, top-p ${sampling.topP}, seed ${sampling.seed}`);
+  if (engine.images) line("images", `by ${engine.images.info.path}: /image cat.png`);
   if (tools.size > 0) line("tools", [...tools.keys()].join(", "));
   if (system !== null) line("system", system.length > 300 ? `${system.slice(0, 300)} ...` : system);
   if (name.startsWith("the embedded policy")) {

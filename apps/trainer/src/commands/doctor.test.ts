@@ -42,14 +42,24 @@ describe("cria doctor", () => {
       "CPU kernel",
       "processors",
       "GPU",
+      "images",
       "memory",
     ]);
     expect(find(diagnosis, "libraries").found).toMatch(/llama\.cpp .*ggml/);
     expect(find(diagnosis, "CPU kernel").found).toMatch(/^(portable|avx2|avx512), .* of .*portable; ggml's build \w+/);
+    expect(find(diagnosis, "images").found).toMatch(/libcria-vision\.so, for llama\.cpp \d+\.\d+\.\d+$/);
     const parts = ["driver", "cudart", "cublas", "package", "backend", "device", "kernels"];
     expect(diagnosis.cuda.map(({ name }) => name)).toEqual(parts);
     // What is missing comes with what to do about it.
     for (const { problem, remedy } of diagnosis.cuda) expect(remedy === null).toBe(problem === null);
+  });
+
+  it("images: a library that does not load is a warning that says why", async () => {
+    vi.stubEnv("CRIA_VISION", "/nowhere/libcria-vision.so");
+    const images = find(await examine(), "images");
+    vi.unstubAllEnvs();
+    expect(images).toMatchObject({ verdict: "warning", remedy: expect.stringMatching(/^npm install @cria\/vision-/) });
+    expect(images.found).toMatch(/nowhere.* cannot be loaded, .*No such file/);
   });
 
   it("a config that fits: every part with its bytes", async () => {

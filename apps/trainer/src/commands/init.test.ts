@@ -9,7 +9,7 @@ import { loadConfig, trainConfigSchema } from "@cria/trainer";
 import { runCommand as runCitty } from "citty";
 import { afterAll, describe, expect, it } from "vitest";
 import { parse as parseYaml } from "yaml";
-import { embeddedPolicy } from "../assets/embedded-policy.js";
+import { embeddedPolicy, embeddedProjector } from "../assets/embedded-policy.js";
 import type { Scaffold } from "../init/scaffold-environment.js";
 import type { RolloutSummary } from "../rollout/summarize-rollouts.js";
 import { captureOutput } from "../testing/capture-output.js";
@@ -151,6 +151,42 @@ describe("cria init --model", () => {
     );
     const small = await writeModel("small.gguf", readBundledTemplate("Qwen-Qwen3-0.6B"), 512);
     expect(await refuse("small", `--model=${small}`)).toMatch(/leave no room for a response[\s\S]*its context has 512/);
+  });
+});
+
+describe("cria init --vision", () => {
+  it("writes a task of pictures, with a tool that zooms, that runs on the embedded policy's projector", async () => {
+    const { files, remarks } = await runJson<Scaffold>("init", join(work, "sight"), "--vision");
+    for (const file of files) expect(existsSync(join(work, "sight", file)), file).toBe(true);
+    expect(remarks.join("\n")).toMatch(/its projector is random/);
+    const { model, rollout } = readConfig("sight").actor_rollout_ref;
+    expect([model.path, model.mmproj]).toEqual(["models/cria-tiny.gguf", "models/cria-tiny-vision.mmproj.gguf"]);
+    expect(rollout.multi_turn.tool_config_path).toBe("tools.yaml");
+    const { reports } = await runJson<{ reports: { name: string; calls: number }[] }>(
+      "check-env",
+      join(work, "sight", "tools.yaml"),
+    );
+    expect(reports).toMatchObject([{ name: "image_zoom_in_tool", calls: 6 }]);
+    await rollOut("sight");
+    const [line] = read("sight.jsonl").split("\n");
+    const { images, messages } = JSON.parse(line!);
+    expect(images[0]).toMatchObject({ width: 120, height: 120, length: 16 });
+    expect(existsSync(join(work, "images", `${images[0].hash}.png`))).toBe(true);
+    expect(messages[1].content[0]).toMatchObject({ type: "image", image: { hash: images[0].hash } });
+  });
+
+  it("takes a model and its projector together, and is a source of its own", async () => {
+    expect(await refuse("v1", "--vision", "--model=m.gguf")).toMatch(/go together in a task of pictures/);
+    expect(await refuse("v2", "--mmproj=p.gguf", "--model=m.gguf")).toMatch(/--mmproj: is for tasks of pictures/);
+    expect(await refuse("v3", "--vision", "--from-mcp=x")).toMatch(/--vision and --from-mcp: exclude each other/);
+    const given = [`--model=${embeddedPolicy}`, `--mmproj=${embeddedProjector}`];
+    await runJson("init", join(work, "seen"), "--vision", ...given);
+    const { model } = readConfig("seen").actor_rollout_ref;
+    expect([model.path, model.mmproj].map((path) => path!.split("/").at(-1))).toEqual([
+      "cria-tiny.gguf",
+      "cria-tiny-vision.mmproj.gguf",
+    ]);
+    expect(existsSync(join(work, "seen", "models"))).toBe(false);
   });
 });
 

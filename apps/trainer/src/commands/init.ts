@@ -20,6 +20,15 @@ const args = {
     description:
       "A GGUF, or hf:<owner>/<model>:<quantisation>, to fit lengths, tool format and layers to (default: the embedded policy, a toy)",
   },
+  vision: {
+    type: "boolean",
+    description: "A task of pictures, with a tool that zooms into them",
+  },
+  mmproj: {
+    type: "string",
+    description:
+      "With --vision: the projector of --model, a GGUF or its address (default: the embedded policy's, a toy)",
+  },
   "from-mcp": {
     type: "string",
     description: 'Start from the tools of an MCP server: "npx -y server args", or its URL',
@@ -39,9 +48,14 @@ export const initCommand = defineCommand({
     runCommand(given, async (signal) => {
       const { model, "from-mcp": fromMcp, "from-ai-sdk": fromAiSdk } = given;
       checkSources(fromMcp, fromAiSdk, given.tools);
+      checkVision(given);
       const folder = given.dir ?? (await askName(signal));
       const tools = given.tools === undefined ? null : given.tools.split(",").map((name) => name.trim());
-      const made = await scaffoldEnvironment(folder, { model, fromMcp, fromAiSdk, tools });
+      const made = await scaffoldEnvironment(folder, {
+        ...{ model, fromMcp, fromAiSdk, tools },
+        vision: given.vision === true,
+        mmproj: given.mmproj,
+      });
       if (given.json) console.log(JSON.stringify(made));
       else print(made);
     }),
@@ -54,6 +68,28 @@ function checkSources(fromMcp: string | undefined, fromAiSdk: string | undefined
     throw fail("exclude each other", "--from-mcp and --from-ai-sdk", "start from one, and add the other to tools.yaml");
   if (tools !== undefined && fromMcp === undefined && fromAiSdk === undefined)
     throw fail("chooses among tools that exist", "--tools", "give --from-mcp or --from-ai-sdk with it");
+}
+
+/** A model sees by a projector of its own. */
+function checkVision(given: {
+  vision?: boolean;
+  model?: string;
+  mmproj?: string;
+  "from-mcp"?: string;
+  "from-ai-sdk"?: string;
+}): void {
+  const { vision = false, model, mmproj } = given;
+  const fail = (problem: string, subject: string, remedy: string) =>
+    new ConfigError(problem, { code: "config/bad-argument", subject, remedy });
+  const source = ["from-mcp", "from-ai-sdk"].find((name) => given[name as "from-mcp"] !== undefined);
+  if (vision && source) throw fail("exclude each other", `--vision and --${source}`, "add the tools to tools.yaml");
+  if (mmproj !== undefined && !vision) throw fail("is for tasks of pictures", "--mmproj", "give --vision with it");
+  if (vision && (model === undefined) !== (mmproj === undefined))
+    throw fail(
+      "go together in a task of pictures",
+      "--model and --mmproj",
+      "name both, or neither for the embedded policy",
+    );
 }
 
 /** What a person types, where there is one. */

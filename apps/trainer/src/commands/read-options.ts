@@ -1,4 +1,5 @@
 import { ConfigError } from "@cria/core";
+import { checkArgument, type FetchAddressesOptions, fetchProjector } from "@cria/trainer";
 
 /** A number of the command line. @throws ConfigError that names the option, when it is none or out of its range. */
 export function readNumber(
@@ -26,4 +27,12 @@ export function readDevice(text: string | undefined): "auto" | "cpu" | "cuda" | 
     expected: "auto, cpu or cuda",
     received: text,
   });
+}
+
+/** The file of `--mmproj`; undefined where it is not given. @throws ConfigError, HubError */
+export async function readProjector(
+  path: string | undefined,
+  options: FetchAddressesOptions,
+): Promise<string | undefined> {
+  return path === undefined ? undefined : fetchProjector(checkArgument("--mmproj", path), options);
 }

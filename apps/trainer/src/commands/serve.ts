@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { ConfigError } from "@cria/core";
-import { authenticateByKey, checkExposure, isLoopback, listen } from "@cria/serve";
+import { authenticateByKey, checkExposure, isLoopback, listen, type ServedModel } from "@cria/serve";
 import { checkArgument, fetchModel } from "@cria/trainer";
 import { defineCommand } from "citty";
 import { followRun } from "../serve/follow-run.js";
@@ -8,8 +8,13 @@ import { openServed } from "../serve/open-served.js";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintable } from "../terminal/printable-text.js";
 import { showEvents } from "../terminal/show-events.js";
-import { readDevice, readNumber } from "./read-options.js";
+import { readDevice, readNumber, readProjector } from "./read-options.js";
 import { commonArgs, runCommand } from "./run-command.js";
+
+/** How long an image's server may take. */
+const IMAGE_MS = 30_000;
+
+const fetchImage: typeof fetch = (input, init) => fetch(input, { ...init, signal: AbortSignal.timeout(IMAGE_MS) });
 
 /** How long running requests may take to end after SIGTERM. */
 const DRAIN_MS = 30_000;
@@ -22,6 +27,10 @@ const args = {
   },
   adapter: { type: "string", description: "A LoRA adapter (GGUF) on the model" },
   run: { type: "string", description: "A run folder, or a checkpoint of one: the model with what was trained" },
+  mmproj: {
+    type: "string",
+    description: "The projector with which the model sees images (default: the run's, else none)",
+  },
   follow: { type: "boolean", description: "Take the run's newer checkpoints as they appear, at the end of a turn" },
   host: {
     type: "string",
@@ -38,7 +47,12 @@ const args = {
     type: "boolean",
     description: "Equal seeds give equal answers, bit for bit, whatever else runs; slower with some quantisations",
   },
-  "max-body": { type: "string", description: "Most bytes of a request (default: 2000000)" },
+  "max-body": { type: "string", description: "Most bytes of a request (default: 2000000; 16000000 with images)" },
+  "fetch-images": {
+    type: "boolean",
+    description:
+      "Get images that requests name by address: the server then calls wherever a client says (default: refused)",
+  },
   "max-tokens": { type: "string", description: "Most tokens of an answer (default: what the context leaves)" },
   "api-key-file": {
     type: "string",
@@ -72,10 +86,13 @@ export const serveCommand = defineCommand({
           answerTokens: readNumber("max-tokens", given["max-tokens"], { whole: true, least: 1 }),
         },
         authenticate: authenticateByKey(key),
+        ...(given["fetch-images"] ? { fetchImage } : {}),
         origins: { hosts: isLoopback(host) ? [host] : null, cors: readOrigins(given.cors) },
       };
+      const report = showEvents({ silent: given.json });
       const loading = {
         ...findTarget(given),
+        mmproj: await readProjector(given.mmproj, { report, signal }),
         alias: given.alias,
         context: readNumber("ctx", given.ctx, { whole: true, least: 16 }),
         parallel: readNumber("parallel", given.parallel, { whole: true, least: 1, most: 256 }),
@@ -84,7 +101,7 @@ export const serveCommand = defineCommand({
         deterministic: given.deterministic === true,
         say,
         onWarning: say,
-        fetch: (path: string) => fetchModel(path, { report: showEvents({ silent: given.json }), signal }),
+        fetch: (path: string) => fetchModel(path, { report, signal }),
       };
       if (process.stderr.isTTY) process.stderr.write(pc.dim("loading ...\r"));
       const served = await openServed(loading);
@@ -163,21 +180,17 @@ function readOrigins(text: string | undefined): string[] {
 function introduce(
   url: string,
   source: string,
-  {
-    name,
-    contextSize,
-    maxSequences,
-    fingerprint,
-  }: { name: string; contextSize: number; maxSequences: number; fingerprint: string },
+  { name, contextSize, maxSequences, fingerprint, images }: ServedModel,
   { json, hasKey }: { json: boolean; hasKey: boolean },
 ): void {
   if (json) {
-    console.log(JSON.stringify({ url, model: name, context: contextSize, parallel: maxSequences, fingerprint }));
+    const about = { context: contextSize, parallel: maxSequences, fingerprint, images: images !== undefined };
+    console.log(JSON.stringify({ url, model: name, ...about }));
     return;
   }
   const key = hasKey ? ' -H "Authorization: Bearer $CRIA_API_KEY"' : "";
   console.log(
-    `${pc.bold("cria serve")} ${makePrintable(name)} at ${pc.bold(url)} ${pc.dim(`(${makePrintable(source)}, ${contextSize} tokens)`)}`,
+    `${pc.bold("cria serve")} ${makePrintable(name)} at ${pc.bold(url)} ${pc.dim(`(${makePrintable(source)}, ${contextSize} tokens${images ? ", images" : ""})`)}`,
   );
   console.log(
     pc.dim(`curl ${url}/v1/chat/completions${key} -d '{"messages": [{"role": "user", "content": "Hello"}]}'`),

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type ChatMessage, contentText } from "@cria/core";
 import type { DumpLine } from "@cria/rollout";
 import { runCommand as runCitty } from "citty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -155,6 +156,29 @@ assistant  ▌ Nowhere<|end|>
     );
   });
 
+  it("names images by size and hash, says where their files lie, and how many tokens they take", async () => {
+    const hash = "5e".repeat(32);
+    const size = { hash, width: 64, height: 48, mime_type: "image/png" as const };
+    const [user, ...others] = makeLine().messages;
+    const content = [
+      { type: "image", image: size },
+      { type: "text", text: user!.content },
+    ];
+    const [prompt, ...spans] = makeLine().spans;
+    const line = makeLine({
+      messages: [{ role: "user", content } as unknown as ChatMessage, ...others],
+      images: [{ ...size, start: 8, length: 6 }],
+      spans: [{ start: 0, mask: 0, text: prompt!.text }, { start: 8, mask: 0, text: "<i>", image: 0 }, ...spans],
+    });
+    const file = write(join(work, "images.jsonl"), [line]);
+    expect(await show(file)).toBe(0);
+    expect(output.stdout).toContain("user         [image 64 x 48, 5e5e5e5e]Where?\n");
+    const shown = output.stdout.replace(/\n {13}/g, "");
+    expect(shown).toContain(`[image 64 x 48, 5e5e5e5e] ${join(work, "images", `${hash}.png`)}`);
+    expect(await show(file, "--raw")).toBe(0);
+    expect(output.stdout).toContain("  [image 64 x 48, 5e5e5e5e, 6 tokens]\n");
+  });
+
   it("takes the newest step, another, or all; validations; one prompt; the worst; what a filter says", async () => {
     const steps = async (...given: string[]) => [
       ...new Set((await showJson(run, ...given)).conversations.map((c) => c.step)),
@@ -247,7 +271,7 @@ assistant  ▌ Nowhere<|end|>
     for (const name of ["version-1-train.jsonl", "version-1-rollout.jsonl"]) {
       expect(await show(join(fixtures, name), "--limit=99")).toBe(0);
       const first = JSON.parse(readFileSync(join(fixtures, name), "utf8").split("\n")[0]!) as DumpLine;
-      const [word] = first.messages.find((message) => message.role === "assistant")!.content.split("\n");
+      const [word] = contentText(first.messages.find((message) => message.role === "assistant")!.content).split("\n");
       expect(output.stdout).toContain(`assistant  ▌ ${word}`);
       expect(output.stdout).toMatch(/^ {11}= outcome 1$/m);
     }

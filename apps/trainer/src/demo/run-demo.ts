@@ -1,4 +1,4 @@
-import type { Trajectory } from "@cria/core";
+import { showContent, type Trajectory } from "@cria/core";
 import {
   CheckpointStore,
   countSteps,
@@ -9,6 +9,7 @@ import {
   RunFolder,
   readSuccess,
   type Session,
+  saveDump,
   trainConfigSchema,
   trainSession,
   validate,
@@ -105,7 +106,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoSummary> {
       rows: session.valRows,
       times: true,
     });
-    await run.writeLines("validation/after.jsonl", validated);
+    await saveDump(run.file("validation/after.jsonl"), validated, []);
     const scores = history.map((m) => m["reward/score/mean"] ?? 0);
     await writeAtomically(run.file("success.svg"), drawDemoChart(scores, before.success, after.success));
     if (!options.silent) report(summary, scores, after.sampled, run.path);
@@ -181,7 +182,7 @@ function report(summary: DemoSummary, scores: readonly number[], sampled: readon
   if (solved) {
     console.log(`\n${pc.bold("one solved conversation")}`);
     for (const message of solved.messages.slice(1))
-      console.log(`  ${pc.cyan(message.role.padEnd(9))} ${message.content.replace(/\n/g, " ")}`);
+      console.log(`  ${pc.cyan(message.role.padEnd(9))} ${showContent(message.content).replace(/\n/g, " ")}`);
   }
   console.log(
     `\n${pc.bold("time")} ${formatSeconds(seconds.total)}: rollout ${seconds.rollout.toFixed(1)} s (${formatCount(tokens_per_second.rollout)} tok/s), training ${seconds.train.toFixed(1)} s (${formatCount(tokens_per_second.train)} tok/s), evaluation ${seconds.eval.toFixed(1)} s`,

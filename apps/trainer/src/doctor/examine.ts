@@ -3,7 +3,7 @@ import { statfs } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { dirname, resolve } from "node:path";
 import type { EngineError } from "@cria/core";
-import { type CudaPart, getRuntimeInfo, inspectCuda } from "@cria/engine";
+import { type CudaPart, getRuntimeInfo, inspectCuda, inspectVision } from "@cria/engine";
 import { findRunPath, type LoadedConfig, listMissingTrainPaths, type TrainConfig } from "@cria/trainer";
 import { formatBytes } from "../terminal/format-bytes.js";
 import { readAvailableMemory } from "./available-memory.js";
@@ -25,6 +25,7 @@ export async function examine(loaded: LoadedConfig<TrainConfig> | null): Promise
   const config = loaded?.values ?? null;
   const cuda = listCudaParts();
   const checks = [checkNode(), checkLibraries(), checkKernels(), checkProcessors(config), checkCuda(cuda, config)];
+  checks.push(checkVision());
   const available = readAvailableMemory();
   checks.push(ok("memory", `${formatBytes(available)} available of ${formatBytes(totalmem())}`));
   if (!loaded || !config) return { checks, model: null, memory: null, cuda };
@@ -98,6 +99,19 @@ function checkCuda(parts: CudaPart[], config: TrainConfig | null): Check {
   // The driver alone tells of a GPU; without one everything else is beside the point.
   if (parts[0]?.found) return bad("warning", name, found, remedy);
   return ok(name, "no NVIDIA driver that can be used; the CPU computes");
+}
+
+/** A library that is missing matters to models that see images alone; one that does not load is a mistake. */
+function checkVision(): Check {
+  const name = "images";
+  try {
+    const { library, release, problem, remedy } = inspectVision();
+    if (problem === null) return ok(name, `${library}, for llama.cpp ${release}`);
+    if (library === null) return ok(name, `${problem}: models see no images; to change that: ${remedy}`);
+    return bad("warning", name, problem, remedy ?? "");
+  } catch {
+    return bad("problem", name, "not known: the libraries do not load", "see the libraries above");
+  }
 }
 
 async function checkDisk(config: TrainConfig): Promise<Check> {

@@ -26,12 +26,15 @@ export const QUIET = { enable_thinking: false };
 /**
  * Reads a model's header, and what its tokenizer and chat template make of the prompts.
  * @param address a GGUF file, from the working directory, or an address of a hub.
+ * @param prompts their images in memory.
+ * @param mmproj the model's projector, where the prompts have images.
  * @throws EngineError or ConfigError when it cannot be read, trained, or used with tools.
  */
 export async function readModel(
   address: string,
   prompts: readonly DatasetRow["prompt"][],
   tools: readonly ToolSchema[],
+  mmproj?: string,
 ): Promise<ReadModel> {
   const path = await fetchModel(checkArgument("--model", address));
   const header = await readGguf(path);
@@ -44,7 +47,14 @@ export async function readModel(
   if (source === null)
     throw refuse("has no chat template", "the key tokenizer.chat_template in the GGUF", "a model without it");
   const canThink = /\benable_thinking\b/.test(source);
-  const model = await loadModel({ path, device: "cpu", contextSize: 256, maxSequences: 1, trainable: "none" });
+  const model = await loadModel({
+    path,
+    ...(mmproj === undefined ? {} : { mmproj }),
+    device: "cpu",
+    contextSize: 256,
+    maxSequences: 1,
+    trainable: "none",
+  });
   try {
     const tokenizer = DeltaTokenizer.forModel(model, { kwargs: canThink ? QUIET : {} });
     const ends = model.info.endOfGenerationTokens.map((token) => model.detokenize([token]));

@@ -3,7 +3,9 @@ import { copyFile, mkdir, readdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { type ChatMessage, ConfigError, guardWrite, writeFileAtomically } from "@cria/core";
 import { isAddress } from "@cria/hub";
-import { embeddedPolicy } from "../assets/embedded-policy.js";
+import { loadMessages, placeImages } from "@cria/rollout";
+import { checkArgument } from "@cria/trainer";
+import { embeddedPolicy, embeddedProjector } from "../assets/embedded-policy.js";
 import { version } from "../assets/version.js";
 import { fitConfig, type ModelFit } from "./fit-config.js";
 import { nameSchemas } from "./name-schemas.js";
@@ -16,6 +18,8 @@ import { gitignoreTemplate, makePackage, makeTest, tsconfigTemplate } from "./te
 export interface ScaffoldOptions extends Partial<TaskSource> {
   /** A GGUF, from the working directory; default: the embedded policy, which is copied into the environment. */
   model?: string;
+  /** The model's projector, likewise; for tasks of pictures. Default: the embedded policy's, which is copied too. */
+  mmproj?: string;
 }
 
 export interface Scaffold {
@@ -29,6 +33,7 @@ export interface Scaffold {
 
 /** Where the copy of the embedded policy lies in an environment. */
 const POLICY = "models/cria-tiny.gguf";
+const PROJECTOR = "models/cria-tiny-vision.mmproj.gguf";
 
 /**
  * Writes a new environment that runs as it is: on the embedded policy or fitted to a model, with a tool of its own or with
@@ -41,17 +46,25 @@ export async function scaffoldEnvironment(folder: string, options: ScaffoldOptio
   const name = readName(target);
   await checkEmpty(target, folder);
   const parts = await makeTaskParts(name, target, { ...options, tools: options.tools ?? null });
-  const isTemplate = options.fromMcp === undefined && options.fromAiSdk === undefined;
+  const isTemplate = options.fromMcp === undefined && options.fromAiSdk === undefined && !options.vision;
   const isEmbedded = options.model === undefined;
   const usesDefaults = isEmbedded && isTemplate;
-  const model = usesDefaults ? null : await measure(options.model ?? embeddedPolicy, parts);
+  const projector = options.vision ? await findProjector(options.mmproj) : null;
+  const model = usesDefaults ? null : await measure(options.model ?? embeddedPolicy, parts, projector);
   const fit = model ? fitConfig(model) : embeddedFit;
-  const remarks = model ? listRemarks(model, fit, isEmbedded) : [];
+  const remarks = model ? listRemarks(model, fit, { isEmbedded, vision: options.vision }) : [];
   const modelPath = isEmbedded ? POLICY : showModel(model!, target);
   const lines = (rows: readonly unknown[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join("");
   const files: Record<string, string> = {
     ...parts.files,
-    "config.yaml": makeConfig({ name, modelPath, fit, remarks, judge: parts.judge }),
+    "config.yaml": makeConfig({
+      name,
+      modelPath,
+      mmproj: projector && (isEmbedded ? PROJECTOR : showFile(projector, target)),
+      fit,
+      remarks,
+      judge: parts.judge,
+    }),
     "data/train.jsonl": lines(parts.train),
     "data/val.jsonl": lines(parts.val),
     "environment.test.mjs": makeTest(parts.checked, usesDefaults),
@@ -61,8 +74,20 @@ export async function scaffoldEnvironment(folder: string, options: ScaffoldOptio
   };
   for (const [file, text] of Object.entries(nameSchemas(files, target)))
     await write(join(target, file), (path) => writeFileAtomically(path, text));
-  if (isEmbedded) await write(join(target, POLICY), (path) => copyFile(embeddedPolicy, path));
-  return { name, folder: target, files: [...Object.keys(files), ...(isEmbedded ? [POLICY] : [])], remarks };
+  for (const [file, bytes] of Object.entries(parts.pictures ?? {}))
+    await write(join(target, "data", file), (path) => writeFileAtomically(path, bytes));
+  const copies: Record<string, string> = isEmbedded
+    ? { [POLICY]: embeddedPolicy, ...(projector ? { [PROJECTOR]: projector } : {}) }
+    : {};
+  for (const [file, source] of Object.entries(copies))
+    await write(join(target, file), (path) => copyFile(source, path));
+  const pictures = parts.pictures ? ["data/images"] : [];
+  return { name, folder: target, files: [...Object.keys(files), ...pictures, ...Object.keys(copies)], remarks };
+}
+
+/** An absolute path, or an address. */
+async function findProjector(mmproj: string | undefined): Promise<string> {
+  return mmproj === undefined ? embeddedProjector : checkArgument("--mmproj", mmproj);
 }
 
 /** What the embedded policy does well with: its own prompts, and short answers. */
@@ -77,16 +102,30 @@ const embeddedFit: ModelFit = {
   templateKwargs: {},
 };
 
-async function measure(address: string, { train, val, schemas }: TaskParts): Promise<ReadModel> {
-  const prompts = [...train, ...val].map((row) => row["prompt"] as ChatMessage[]);
-  return readModel(address, prompts, schemas);
+async function measure(address: string, parts: TaskParts, projector: string | null): Promise<ReadModel> {
+  const { train, val, schemas, pictures = {} } = parts;
+  const prompts = [...train, ...val].map((row) => {
+    const images = (row["images"] ?? []) as { path: string }[];
+    const sources = images.map(({ path }) => ({ bytes: pictures[path]! }));
+    return loadMessages(placeImages(row["prompt"] as ChatMessage[], sources, "images"), {});
+  });
+  const loaded = (await Promise.all(prompts)).map((prompt) => [...prompt]);
+  return readModel(address, loaded, schemas, projector ?? undefined);
 }
 
-function listRemarks({ name, shape, ...model }: ReadModel, fit: ModelFit, isEmbedded: boolean): string[] {
+function listRemarks(
+  { name, shape, ...model }: ReadModel,
+  fit: ModelFit,
+  { isEmbedded, vision = false }: { isEmbedded: boolean; vision?: boolean },
+): string[] {
   const remarks = [
     `For ${name}: ${shape.architecture}, trained with ${shape.contextLength} tokens; the longest prompt has ${model.promptTokens}.`,
   ];
-  if (isEmbedded)
+  if (isEmbedded && vision)
+    remarks.push(
+      "The embedded policy never learned to see, and its projector is random: it shows that all of it runs. A model of yours that sees: --model and --mmproj.",
+    );
+  else if (isEmbedded)
     remarks.push(
       "The embedded policy shows that all of it runs; to learn these tools it takes a model of yours: --model.",
     );
@@ -102,6 +141,10 @@ function listRemarks({ name, shape, ...model }: ReadModel, fit: ModelFit, isEmbe
 }
 
 function showModel({ path }: ReadModel, target: string): string {
+  return showFile(path, target);
+}
+
+function showFile(path: string, target: string): string {
   return isAddress(path) ? path : showPath(target, path);
 }
 

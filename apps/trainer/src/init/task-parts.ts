@@ -1,13 +1,16 @@
 import type { ToolSchema } from "@cria/core";
+import { ImageZoomTool } from "@cria/tools";
 import { readAiSdkTools } from "./from-ai-sdk.js";
 import { readMcpTools } from "./from-mcp.js";
 import { makeRows } from "./make-rows.js";
 import { makeToolRows } from "./make-tool-rows.js";
+import { makeVisionRows } from "./make-vision-rows.js";
 import { makeInteractionsFile, toolsTemplate } from "./templates/config.js";
 import { interactionTemplate } from "./templates/interaction.js";
-import { makeTemplateReadme, makeToolsReadme } from "./templates/readme.js";
+import { makeTemplateReadme, makeToolsReadme, makeVisionReadme } from "./templates/readme.js";
 import { rewardTemplate } from "./templates/reward.js";
 import { templateSchema, toolTemplate } from "./templates/tool.js";
+import { visionRewardTemplate, visionToolsTemplate } from "./templates/vision.js";
 import type { ToolSource } from "./tool-source.js";
 
 type Row = ReturnType<typeof makeRows>[number];
@@ -23,6 +26,8 @@ export interface TaskParts {
   judge: "interaction" | "reward";
   /** What `npm run check` looks at. */
   checked: readonly string[];
+  /** PNG files beside the rows, by their paths from data/. */
+  pictures?: Record<string, Uint8Array>;
 }
 
 export interface TaskSource {
@@ -32,6 +37,8 @@ export interface TaskSource {
   fromAiSdk?: string;
   /** Names of those tools to take; null: all. */
   tools: readonly string[] | null;
+  /** Whether it is about pictures. */
+  vision?: boolean;
 }
 
 /** @throws ConfigError or ToolError when the tools cannot be had. */
@@ -39,7 +46,25 @@ export async function makeTaskParts(name: string, folder: string, source: TaskSo
   if (source.fromMcp !== undefined) return wrapTools(name, await readMcpTools(source.fromMcp, folder, source.tools));
   if (source.fromAiSdk !== undefined)
     return wrapTools(name, await readAiSdkTools(source.fromAiSdk, folder, source.tools));
-  return makeTemplate(name);
+  return source.vision ? makeVisionTemplate(name) : makeTemplate(name);
+}
+
+/** Pictures, a tool that zooms into them, and a reward. */
+function makeVisionTemplate(name: string): TaskParts {
+  const [train, val] = [makeVisionRows(name, 64, "train"), makeVisionRows(name, 16, "val")];
+  return {
+    files: {
+      "README.md": makeVisionReadme(name),
+      "tools.yaml": visionToolsTemplate,
+      "reward.ts": visionRewardTemplate,
+    },
+    train: train.rows,
+    val: val.rows,
+    schemas: [new ImageZoomTool().schema],
+    judge: "reward",
+    checked: ["tools.yaml"],
+    pictures: { ...train.pictures, ...val.pictures },
+  };
 }
 
 /** A task that the embedded policy can learn: word problems, a calculator, and somebody who says what is wrong. */

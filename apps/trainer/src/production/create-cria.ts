@@ -9,11 +9,13 @@ import { probeTemplate } from "@cria/trainer";
 
 export interface CreateCriaOptions
   extends Pick<LoadModelOptions, "contextSize" | "maxSequences" | "device" | "threads" | "deterministic">,
-    Pick<ChatPoolOptions, "sampling" | "limits" | "stop" | "mostTokens" | "onWarning"> {
+    Pick<ChatPoolOptions, "sampling" | "limits" | "images" | "stop" | "mostTokens" | "onWarning"> {
   /** A GGUF file, or an address: hf:<owner>/<model>:<quantisation>. */
   model: string;
   /** A LoRA adapter on the model, also an address. */
   adapter?: string;
+  /** The projector with which it sees images, also an address. Default: it reads text alone. */
+  mmproj?: string;
   /** Name of the model, for the AI SDK; default: that of its file, without `.gguf`. */
   name?: string;
   /** How the model writes tool calls: a parser, or the name of one. Default: as its template prints them. */
@@ -53,11 +55,12 @@ export function createCria(options: CreateCriaOptions): Cria {
 }
 
 async function openPool(name: string, options: CreateCriaOptions) {
-  const { model, adapter, contextSize, maxSequences, device, threads, deterministic, ...chat } = options;
+  const { model, adapter, mmproj, contextSize, maxSequences, device, threads, deterministic, ...chat } = options;
   const engine = await loadModel({
     path: model,
     // With an adapter the cache is as in training, so that the numbers are too.
     ...(adapter === undefined ? {} : { lora: { path: await resolveModel(adapter) }, kvType: "f32" }),
+    ...(mmproj === undefined ? {} : { mmproj }),
     trainable: "none",
     contextSize,
     maxSequences,

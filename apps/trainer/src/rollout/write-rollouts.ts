@@ -1,7 +1,7 @@
 import { DataError, type Trajectory } from "@cria/core";
-import { type DatasetRow, type Filter, makeTrainingMessages } from "@cria/rollout";
+import { type DatasetRow, type Filter, makeTrainingMessages, writeTrainingRows } from "@cria/rollout";
 import { resolveToolParser } from "@cria/tools";
-import { dumpTrajectories, type Session, writeLines } from "@cria/trainer";
+import { dumpTrajectories, listShown, type Session, saveDump } from "@cria/trainer";
 
 /** trajectories: the lines of a dump. messages: the rows that `cria sft` reads. */
 export const rolloutForms = ["trajectories", "messages"] as const;
@@ -40,7 +40,7 @@ export async function writeRollouts(
   // Once more: the file's first line must describe its tools.
   const keptLines = dump(kept);
   if (form === "trajectories") {
-    await writeLines(file, keptLines);
+    await saveDump(file, keptLines, listShown(kept));
     return { file, form, written: kept.length, unusable: 0, inexact: 0 };
   }
   const { tokenizer } = session.policy;
@@ -51,7 +51,7 @@ export async function writeRollouts(
     return makeTrainingMessages(line, { tokenizer, parse, schemas }) ?? [];
   });
   if (made.length === 0) throw makeNothingKept(kept, file);
-  await writeLines(
+  await writeTrainingRows(
     file,
     made.map(({ row }) => row),
   );

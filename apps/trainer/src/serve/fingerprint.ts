@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import type { ModelInfo } from "@cria/core";
+import type { ModelInfo, ProjectorInfo } from "@cria/core";
 import type { Checkpoint } from "@cria/trainer";
 
 /** Bytes at a file's beginning that tell models apart: names, shapes and the vocabulary. */
@@ -13,18 +13,22 @@ export interface FingerprintParts {
   /** Of Cria. */
   version: string;
   info: Pick<ModelInfo, "path" | "device" | "cpuKernel" | "ggmlBuild">;
+  /** With which the model sees images; absent: it reads text alone. */
+  projector?: ProjectorInfo;
   /** What `describeWeights` says; null: no weights beside the model's own. */
   weights: string | null;
   deterministic: boolean;
 }
 
 /** For example `cria-0.1.0/cria-tiny@1f2e3d4c/step-40@5a6b7c8d/cpu-avx2-haswell/deterministic`. */
-export async function makeFingerprint({ version, info, weights, deterministic }: FingerprintParts): Promise<string> {
+export async function makeFingerprint(parts: FingerprintParts): Promise<string> {
+  const { version, info, projector, weights, deterministic } = parts;
   const { path, device, cpuKernel, ggmlBuild } = info;
   const kernel = device === "cpu" ? `${device}-${cpuKernel}-${ggmlBuild}` : device;
   return [
     `cria-${version}`,
     `${nameFile(path)}@${await hashHead(path)}`,
+    ...(projector ? [`${nameFile(projector.path)}@${projector.hash.slice(0, 8)}`] : []),
     weights ?? "base",
     kernel,
     deterministic ? "deterministic" : "batch-dependent",

@@ -66,7 +66,13 @@ async function describeServed(options: OpenServedOptions, subject: Subject, engi
     ? await makeMultiTurnOptions(config.actor_rollout_ref.rollout, configFolder, openRegistries())
     : makePlainMultiTurn(engine, tokenizer);
   const fingerprintOf = async (checkpoint: Checkpoint | null) =>
-    makeFingerprint({ version, info, deterministic, weights: await nameWeights(subject, checkpoint, info.path) });
+    makeFingerprint({
+      version,
+      info,
+      projector: engine.images?.info,
+      deterministic,
+      weights: await nameWeights(subject, checkpoint, info.path),
+    });
   let fingerprint = await fingerprintOf(subject.checkpoint);
   let policyVersion = subject.checkpoint?.step ?? 0;
   const model = serveEngine({

@@ -1,4 +1,6 @@
-import type { DumpLine } from "@cria/rollout";
+import { dirname, join } from "node:path";
+import { type ImageRecord, showContent } from "@cria/core";
+import { type DumpImage, type DumpLine, nameImageFile } from "@cria/rollout";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintable, makePrintableLine } from "../terminal/printable-text.js";
 import { wrapText } from "../terminal/wrap-text.js";
@@ -40,7 +42,9 @@ export function drawConversation(conversation: SelectedConversation, { width, ra
     ...drawTitle(line, width),
     ...drawFacts(conversation, width),
     "",
-    ...(raw ? drawSpans(line, width) : splitTurns(line).flatMap((message) => drawMessage(message, width))),
+    ...(raw
+      ? drawSpans(line, width)
+      : splitTurns(line).flatMap((message) => drawMessage(message, conversation.file, width))),
     "",
   ];
 }
@@ -124,7 +128,8 @@ function describeGroup(line: DumpLine, group: SelectedConversation["group"]): st
   return `${group.length} conversations, mean ${formatNumber(mean)}, ${formatNumber(Math.min(...rewards))} to ${formatNumber(Math.max(...rewards))}`;
 }
 
-function drawMessage({ role, name, pieces, failure, rewards }: ShownMessage, width: number): string[] {
+function drawMessage(message: ShownMessage, file: string, width: number): string[] {
+  const { role, name, pieces, images, failure, rewards } = message;
   const speaker = failure ? pc.red(`✗ ${role}`.padEnd(MARGIN)) : pc.cyan(role.padEnd(MARGIN));
   const lines: string[] = [];
   const add = (text: string, origin: Origin, colour = paint[origin]) => {
@@ -136,6 +141,8 @@ function drawMessage({ role, name, pieces, failure, rewards }: ShownMessage, wid
   const about = [name, failure && failure !== "error" ? failure : undefined].filter((text) => text !== undefined);
   if (about.length > 0) add(makePrintableLine(about.join(": ")), "given", failure ? pc.red : pc.dim);
   for (const { origin, text } of pieces) add(prepareText(text), origin, failure ? pc.red : paint[origin]);
+  // Nothing is written of what is being shown elsewhere.
+  for (const image of file === "" ? [] : images) add(makePrintableLine(describeImage(image, file)), "given", pc.dim);
   for (const { from, value } of rewards)
     add(
       `${formatSigned(value)} ${from === "tool" ? "step reward of a tool" : "score of the interaction"}`,
@@ -145,13 +152,27 @@ function drawMessage({ role, name, pieces, failure, rewards }: ShownMessage, wid
   return lines;
 }
 
-function drawSpans({ spans, messages }: DumpLine, width: number): string[] {
-  // Dumps of version 1 have none.
-  const pieces = spans.length > 0 ? spans : messages.map(({ content }) => ({ mask: 0 as const, text: content }));
+/** Where a person finds what the text names. */
+function describeImage(image: ImageRecord, file: string): string {
+  return `${showContent([{ type: "image", image }])} ${join(dirname(file), nameImageFile(image))}`;
+}
+
+function drawSpans({ spans, messages, images }: DumpLine, width: number): string[] {
+  const pieces =
+    spans.length > 0
+      ? spans.map(({ mask, text, image }) => ({ mask, text: image === undefined ? text : nameImage(images?.[image]) }))
+      : // Dumps of version 1 have none.
+        messages.map(({ content }) => ({ mask: 0 as const, text: showContent(content) }));
   return pieces.flatMap(({ mask, text }) => {
     const origin: Origin = mask === 1 ? "trained" : "given";
     return wrapText(prepareText(text), width - 2).map((part) => paint[origin](`${marks[origin]} ${part}`).trimEnd());
   });
+}
+
+function nameImage(image: DumpImage | undefined): string {
+  if (!image) return "[image]";
+  const { hash, width, height, length } = image;
+  return `[image ${width} x ${height}, ${hash.slice(0, 8)}, ${length} tokens]`;
 }
 
 /** A message's text for lines that are wrapped: a tab has no width of its own. */

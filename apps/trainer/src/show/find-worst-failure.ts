@@ -1,3 +1,4 @@
+import { findLastAnswer } from "@cria/core";
 import { type DumpLine, readDump } from "@cria/rollout";
 import { makePrintableLine } from "../terminal/printable-text.js";
 import { findDumps } from "./find-dumps.js";
@@ -40,6 +41,6 @@ function describe({ uid, sample, reward, finish_reason, turns, messages, prompt_
   const failures = turns.flatMap((turn) => turn.failures ?? []).flatMap((failure) => failure ?? []);
   const end = { length: "no token was left", tool_calls: "no turn was left" }[finish_reason as string];
   const facts = [...(end ? [end] : []), ...new Set(failures)].join(", ");
-  const last = messages.slice(prompt_messages).findLast(({ role }) => role === "assistant")?.content ?? "";
+  const last = findLastAnswer(messages.slice(prompt_messages));
   return makePrintableLine(`${uid} #${sample}, reward ${reward}${facts ? ` (${facts})` : ""}: ${last.trim()}`);
 }

@@ -1,4 +1,4 @@
-import type { ChatMessage } from "@cria/core";
+import { type ChatMessage, contentText, type ImageRecord, listImages, showContent } from "@cria/core";
 import type { DumpLine, DumpTurn } from "@cria/rollout";
 
 /** A stretch of a message: what the policy sampled and is trained on, what it sampled alone, or what others said. */
@@ -9,6 +9,8 @@ export interface ShownMessage {
   /** Who speaks: of a tool's answer the tool's name. */
   name?: string;
   pieces: { origin: Origin; text: string }[];
+  /** Those that its text names, in their order. */
+  images: ImageRecord[];
   /** Of a tool's answer: why the call gave no ordinary one. */
   failure?: string;
   /** Step rewards that landed on the turn that ends here, or that it led to. */
@@ -32,14 +34,21 @@ export function splitTurns(line: DumpLine): ShownMessage[] {
     }
     if (failure) entry.failure = failure;
     // Older dumps do not say which answers are errors; those of the tool agent loop begin so.
-    else if (!turns && message.role === "tool" && /^error: /.test(message.content)) entry.failure = "error";
+    else if (!turns && message.role === "tool" && /^error: /.test(contentText(message.content)))
+      entry.failure = "error";
     shown.push(entry);
   });
   return shown;
 }
 
 function describe({ role, name, content }: ChatMessage, origin: Origin): ShownMessage {
-  return { role, ...(role === "tool" && name ? { name } : {}), pieces: [{ origin, text: content }], rewards: [] };
+  return {
+    role,
+    ...(role === "tool" && name ? { name } : {}),
+    pieces: [{ origin, text: showContent(content) }],
+    images: listImages(content).flatMap(({ image }) => ("hash" in image ? image : [])),
+    rewards: [],
+  };
 }
 
 /** Which turn each message is of: a turn of tools has a message for each call. Null where they do not fit together. */

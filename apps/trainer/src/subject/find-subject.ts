@@ -6,6 +6,7 @@ import { isAddress } from "@cria/hub";
 import {
   type Checkpoint,
   checkArgument,
+  describeVision,
   loadConfig,
   loadConfiguredModel,
   resolvePath,
@@ -26,6 +27,8 @@ export interface FindSubjectOptions {
   adapter?: string;
   /** The model that an adapter or a run belongs to. */
   base?: string;
+  /** Its projector, with which it sees images; undefined: that of the run or config, where it has one. */
+  mmproj?: string;
   /** Of a run that still trains: it may have nothing to show yet, and takes the weights of later checkpoints. */
   follow?: boolean;
   /** Told of damaged checkpoints. */
@@ -52,6 +55,13 @@ export interface Subject {
 
 /** Finds a policy by what names it. @throws ConfigError or DataError naming what is wrong; nothing is loaded yet. */
 export async function findSubject(options: FindSubjectOptions): Promise<Subject> {
+  const { mmproj } = options;
+  const subject = await findModel(options);
+  if (mmproj === undefined) return subject;
+  return { ...subject, load: (overrides) => subject.load({ mmproj, ...overrides }) };
+}
+
+async function findModel(options: FindSubjectOptions): Promise<Subject> {
   const { target, adapter, step } = options;
   if (target === undefined)
     return { ...(await openConfig(demoConfigPath, options)), name: "the embedded policy, a toy" };
@@ -153,10 +163,12 @@ async function openAdapter(path: string, options: FindSubjectOptions): Promise<S
 }
 
 function loadWeights(trained: Trained, weights: string, overrides: Partial<LoadModelOptions>): Promise<LlamaModel> {
+  const { train, sft, configFolder } = trained;
   const given: LoadModelOptions = trained.lora
     ? { path: trained.base, lora: { path: weights }, trainable: "none", kvType: "f32" }
     : { path: weights, trainable: "none", kvType: "f32" };
-  return loadModel({ ...given, ...overrides });
+  const vision = describeVision(train ? train.actor_rollout_ref.model : sft!.model, configFolder);
+  return loadModel({ ...given, ...vision, ...overrides });
 }
 
 function describeTrained(

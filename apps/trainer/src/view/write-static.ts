@@ -1,8 +1,9 @@
 import { existsSync, readdirSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { ConfigError } from "@cria/core";
-import type { GroupPage, PromptEntry, RunDetail, RunSummary } from "@cria/viewer/api";
+import { ConfigError, type ImageRecord, listImages } from "@cria/core";
+import { type DumpLine, nameImageFile } from "@cria/rollout";
+import type { EpisodeDetail, GroupPage, PromptEntry, RunDetail, RunSummary } from "@cria/viewer/api";
 import { IndexStore } from "./index/index-store.js";
 import { listGroups } from "./index/list-groups.js";
 import { type Asset, readAssets } from "./server/assets.js";
@@ -26,7 +27,7 @@ const MARK = '<meta name="cria-static" content="">';
 
 /**
  * Writes the viewer as a folder of files that any web server can serve: the app, and what each address of the API answers as
- * `data/<address>.json`, each segment encoded. Lists have all their groups.
+ * `data/<address>.json`, each segment encoded. Lists have all their groups; pictures are files as they are.
  * @returns how many files of data there are.
  * @throws ConfigError when the folder is not empty; the signal's reason.
  */
@@ -54,12 +55,28 @@ export async function writeStatic(options: StaticOptions): Promise<number> {
     if (names.every((name) => name.length <= LONGEST_NAME)) await write(`${join(out, "data", ...names)}.json`, content);
     onProgress?.(++done, total);
   };
+  const ask = (path: readonly string[]) =>
+    app.request(`/api/${path.map(encodeURIComponent).join("/")}`, { headers: { host: "127.0.0.1" } });
   /** Asks as the app does, and keeps the answer. */
   const keep = async <T>(...path: string[]): Promise<T> => {
-    const address = `/api/${path.map(encodeURIComponent).join("/")}`;
-    const text = await (await app.request(address, { headers: { host: "127.0.0.1" } })).text();
+    const text = await (await ask(path)).text();
     await save(path, text);
     return JSON.parse(text) as T;
+  };
+  const kept = new Set<string>();
+  /** The pictures of a conversation, each once for its run. */
+  const keepImages = async (run: string, { line }: EpisodeDetail) => {
+    for (const image of listLineImages(line)) {
+      const path = ["runs", run, ...nameImageFile(image).split(/[\\/]/)];
+      const address = path.join("/");
+      if (kept.has(address)) continue;
+      kept.add(address);
+      signal?.throwIfAborted();
+      const response = await ask(path);
+      // One that is gone from the run is missing here too.
+      if (response.ok)
+        await write(join(out, "data", ...path.map(nameFile)), new Uint8Array(await response.arrayBuffer()));
+    }
   };
 
   const runs = await keep<RunSummary[]>("runs");
@@ -80,11 +97,18 @@ export async function writeStatic(options: StaticOptions): Promise<number> {
       await save(["runs", id, "dumps", dump], JSON.stringify(page));
       for (const { uid, conversations } of page.groups) {
         await keep("runs", id, "dumps", dump, "groups", uid);
-        for (const { line } of conversations) await keep("runs", id, "dumps", dump, "episodes", String(line));
+        for (const { line } of conversations)
+          await keepImages(id, await keep<EpisodeDetail>("runs", id, "dumps", dump, "episodes", String(line)));
       }
     }
   }
   return done;
+}
+
+/** The images that a conversation shows, in all of its branches. */
+function listLineImages({ messages, segments = [] }: DumpLine): ImageRecord[] {
+  const all = [messages, ...segments.map((segment) => segment.messages)].flat();
+  return all.flatMap(({ content }) => listImages(content)).flatMap(({ image }) => ("hash" in image ? image : []));
 }
 
 /** As a segment of an address, and never the folder above. */

@@ -1,3 +1,4 @@
+import { findLastAnswer } from "@cria/core";
 import { drawConversation } from "../show/draw-conversation.js";
 import { colors as pc } from "../terminal/colors.js";
 import { describeProblem } from "../terminal/describe-problem.js";
@@ -149,7 +150,7 @@ function drawStrips({ newest }: RunView, width: number): string[] {
 function drawSampleLine({ newest }: RunView): string[] {
   if (!newest?.sample) return [];
   const { messages, prompt_messages, reward } = newest.sample;
-  const said = messages.slice(prompt_messages).findLast(({ role }) => role === "assistant")?.content ?? "";
+  const said = findLastAnswer(messages.slice(prompt_messages));
   return [
     `${pc.bold("worst")} (reward ${Number((reward ?? 0).toPrecision(3))}): ${makePrintableLine(said.slice(0, 400))}`,
   ];

@@ -179,13 +179,26 @@ describe("chatModel", () => {
     await expect(wrong.withStructuredOutput(schema).invoke("?")).rejects.toThrow();
   });
 
-  it("refuses what is no text; what a tool shows beside its text is named", async () => {
+  it("takes images of users and tools; refuses other media, which are named where a tool shows them", async () => {
     const { model, chat } = open(() => "Hi");
-    const image = { type: "image_url", image_url: "data:image/png;base64,AA" };
-    await expect(model.invoke([new HumanMessage({ content: [image] })])).rejects.toThrow(/expected: text/);
-    const seen = new ToolMessage({ tool_call_id: "1", content: [{ type: "text", text: "see" }, image] });
-    await model.invoke([new HumanMessage({ content: [{ type: "text", text: "a" }] }), seen]);
-    expect(chat.requests[0]!.messages.map(({ content }) => content)).toEqual(["a", "see\n[image_url]"]);
+    const url = "data:image/png;base64,AA";
+    const sound = { type: "input_audio", input_audio: {} };
+    await expect(model.invoke([new HumanMessage({ content: [sound] })])).rejects.toThrow(/expected: text, or an image/);
+    const asked = new HumanMessage({
+      content: [
+        { type: "image_url", image_url: { url } },
+        { type: "image_url", image_url: url },
+        { type: "image", source_type: "base64", data: "AA", mime_type: "image/png" },
+        { type: "text", text: "a" },
+      ],
+    });
+    const seen = new ToolMessage({ tool_call_id: "1", content: [{ type: "text", text: "see" }, sound] });
+    await model.invoke([asked, seen]);
+    const image = (source: object) => ({ type: "image", image: source });
+    expect(chat.requests[0]!.messages.map(({ content }) => content)).toEqual([
+      [image({ url }), image({ url }), image({ data: "AA" }), { type: "text", text: "a" }],
+      "see\n[input_audio]",
+    ]);
   });
 
   it("a conversation that is too long is LangChain's overflow; a late failure breaks the stream", async () => {

@@ -1,10 +1,10 @@
-import { type ChatMessage, DataError, type Role, type ToolCall } from "@cria/core";
+import { type ChatMessage, DataError, joinContent, type Role, type ToolCall, toContentPart } from "@cria/core";
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { sortToolAnswers } from "../sort-tool-answers.js";
 
 /**
  * LangChain's messages as chat messages; answers of tools in the order of their calls.
- * @throws DataError "chat/bad-request" for messages that are no text, or of a role that no template has.
+ * @throws DataError "chat/bad-request" for parts that are neither text nor image, or a role that no template has.
  */
 export function readMessages(messages: readonly BaseMessage[]): ChatMessage[] {
   return sortToolAnswers(messages.map(readMessage));
@@ -55,15 +55,16 @@ function readCalls({ tool_calls = [], invalid_tool_calls = [], response_metadata
     .map(({ id, name, text }) => ({ id, type: "function", function: { name, arguments: text } }));
 }
 
-function readContent({ content }: BaseMessage, role: Role): string {
+function readContent({ content }: BaseMessage, role: Role): ChatMessage["content"] {
   if (typeof content === "string") return content;
-  return content
-    .map((block) => {
-      if (block.type === "text" && typeof block.text === "string") return block.text;
-      // What a tool shows beside its text is named, as the model cannot see it.
-      return role === "tool" ? `[${block.type}]` : refuse("content", "text", block.type);
-    })
-    .join("\n");
+  const parts = content.map((block) => {
+    const part = toContentPart(block);
+    if (part?.type === "text") return part.text;
+    if (part && role !== "system") return part;
+    // What a tool shows beside texts and images is named, as the model cannot see it.
+    return role === "tool" ? `[${block.type}]` : refuse("content", "text, or an image of a user or a tool", block.type);
+  });
+  return joinContent(parts, "\n");
 }
 
 function refuse(subject: string, expected: string, received: string): never {

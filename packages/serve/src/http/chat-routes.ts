@@ -11,6 +11,7 @@ import { type OutputItem, ResponsesStream, writeResponse } from "../protocol/res
 import { type ResponsesCall, readResponsesBody } from "../protocol/responses-request.js";
 import { type AskOptions, askModel } from "./answer-chat.js";
 import type { Endpoint } from "./endpoint.js";
+import { loadImages } from "./load-images.js";
 import { receiveJson } from "./receive-json.js";
 import type { ServeEnv } from "./serve-env.js";
 import { streamEvents } from "./stream-events.js";
@@ -32,6 +33,7 @@ export function addChatRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void {
   const addProtocol = <Call extends ChatCall>(path: string, protocol: Protocol<Call>) =>
     app.post(path, async (c) => {
       const call = protocol.read(await receive(c));
+      await loadImages(call, endpoint);
       return respond(c, endpoint, {
         call,
         record: findRecord(c, endpoint),
@@ -42,13 +44,16 @@ export function addChatRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void {
   addProtocol("/v1/chat/completions", openAiChat);
   addProtocol("/v1/messages", anthropicMessages);
   app.post("/v1/messages/count_tokens", async (c) => {
-    const { request } = readMessagesBody(await receive(c));
-    return c.json({ input_tokens: await endpoint.model.countTokens(request) });
+    const call = readMessagesBody(await receive(c));
+    await loadImages(call, endpoint);
+    return c.json({ input_tokens: await endpoint.model.countTokens(call.request) });
   });
   app.post("/v1/responses", async (c) => {
     const body = await receive(c);
     const record = findRecord(c, endpoint);
-    return respond(c, endpoint, makeResponsesExchange(readResponsesBody(body, record.responses), record));
+    const call = readResponsesBody(body, record.responses);
+    await loadImages(call, endpoint);
+    return respond(c, endpoint, makeResponsesExchange(call, record));
   });
 }
 

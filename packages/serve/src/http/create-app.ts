@@ -85,6 +85,7 @@ function describeModel({ model, created }: Endpoint) {
     display_name: model.name,
     created_at: new Date(created * 1000).toISOString(),
     max_model_len: model.contextSize,
+    architecture: { input_modalities: model.images ? ["text", "image"] : ["text"], output_modalities: ["text"] },
     system_fingerprint: model.fingerprint,
   };
 }

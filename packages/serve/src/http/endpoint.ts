@@ -11,8 +11,10 @@ import { Metrics } from "./metrics.js";
 
 /** What requests may take. All numbers are at least 1. */
 export interface EndpointLimits {
-  /** Bytes of a body; default 2 MB. */
+  /** Bytes of a body; default 2 MB, and 16 MB where the model takes images. */
   bodyBytes: number;
+  /** Images of a request; default 100. */
+  images: number;
   /** Tokens of an answer; default: what the context leaves. */
   answerTokens: number;
   /** Calls of the model at once; default: as many conversations as the model computes at once. */
@@ -46,6 +48,11 @@ export interface EndpointOptions {
   authenticate?: Authenticate;
   /** Default: any host, no other origin. */
   origins?: OriginRules;
+  /**
+   * Gets images that requests name by their addresses. Default: such images are refused, since the server would call wherever a
+   * client says.
+   */
+  fetchImage?: typeof fetch;
 }
 
 /** What all routes share. */
@@ -57,6 +64,7 @@ export class Endpoint {
   readonly metrics: Metrics;
   readonly authenticate: Authenticate;
   readonly origins: OriginRules;
+  readonly fetchImage: typeof fetch | undefined;
   private readonly ending = new AbortController();
   private readonly loopDelay = monitorEventLoopDelay({ resolution: 10 });
   private isDraining = false;
@@ -66,7 +74,8 @@ export class Endpoint {
     const { model, seed = 0, implicitSessions = true, limits = {} } = options;
     this.model = model;
     this.limits = {
-      bodyBytes: 2_000_000,
+      bodyBytes: model.images ? 16_000_000 : 2_000_000,
+      images: 100,
       answerTokens: Number.MAX_SAFE_INTEGER,
       running: model.maxSequences,
       waiting: 1024,
@@ -99,6 +108,7 @@ export class Endpoint {
     // Every running call listens.
     setMaxListeners(0, this.ending.signal);
     this.origins = options.origins ?? { hosts: null, cors: [] };
+    this.fetchImage = options.fetchImage;
   }
 
   /** Measures from here on how late the event loop is, until the endpoint is disposed of. */

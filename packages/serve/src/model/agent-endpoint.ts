@@ -6,6 +6,8 @@ import { describeGraph } from "./describe-graph.js";
 import { serveEngine } from "./serve-engine.js";
 import type { ServedModel } from "./served-model.js";
 
+const unlimited = Number.MAX_SAFE_INTEGER;
+
 /** The sessions of one engine's episodes, and the listener that they share. */
 interface Group {
   sessions: Map<string, ChatSession>;
@@ -33,7 +35,7 @@ export function openAgentEndpoint(): AgentEndpoint {
       },
       origins: { hosts: ["127.0.0.1"], cors: [] },
       // An episode's calls are bounded by its own limits.
-      limits: { running: Number.MAX_SAFE_INTEGER, waiting: 1, sessions: Number.MAX_SAFE_INTEGER },
+      limits: { running: unlimited, waiting: 1, sessions: unlimited, images: unlimited },
     });
     return { sessions, keys, listening };
   };

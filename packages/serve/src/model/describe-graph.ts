@@ -1,10 +1,11 @@
-import { type AnswerNode, type ChatSession, type InputNode, isAnswer, listAnswers } from "@cria/rollout";
+import { type AnswerNode, type ChatSession, hideVectors, type InputNode, isAnswer, listAnswers } from "@cria/rollout";
 
 /**
- * A session's record as JSON: the nodes of its graph, each after its parent, with the tokens that it added. `mask` is 1 for
- * sampled tokens, which alone have logprobs.
+ * A session's record as JSON: the nodes of its graph, each after its parent, with the tokens that it added: -1 where they are of an
+ * image, of which the messages have hash and size. `mask` is 1 for sampled tokens, which alone have logprobs.
  */
 export function describeGraph(session: ChatSession): object {
+  const { vocabSize } = session.model.engine.info;
   const nodes: object[] = [];
   const add = (node: InputNode | AnswerNode): void => {
     if (isAnswer(node)) {
@@ -13,21 +14,21 @@ export function describeGraph(session: ChatSession): object {
       for (const input of node.inputs.values()) add(input);
       return;
     }
-    nodes.push(describeInput(node));
+    nodes.push(describeInput(node, vocabSize));
     for (const answer of listAnswers(node)) add(answer);
   };
   for (const root of session.graph.roots.values()) add(root);
   return { nodes, outcome: session.outcome, node_rewards: session.rewards, metrics: session.metrics };
 }
 
-function describeInput({ id, parent, messages, tools, tokenIds }: InputNode) {
+function describeInput({ id, parent, messages, tools, tokenIds }: InputNode, vocabSize: number) {
   return {
     id,
     parent: parent?.id ?? null,
     kind: "input",
     messages,
     ...(parent === null && tools.length > 0 ? { tools } : {}),
-    token_ids: tokenIds ? [...tokenIds] : null,
+    token_ids: tokenIds && hideVectors(tokenIds, vocabSize),
     mask: 0,
   };
 }

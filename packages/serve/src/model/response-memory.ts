@@ -1,4 +1,4 @@
-import type { ChatMessage } from "@cria/core";
+import { type ChatMessage, contentText, isLoaded, listImages } from "@cria/core";
 import type { OutputItem } from "../protocol/responses.js";
 import type { ResponsesLookUp } from "../protocol/responses-request.js";
 
@@ -56,6 +56,9 @@ export class ResponseMemory implements ResponsesLookUp {
   }
 }
 
+/** A byte of an image counts as a character. */
 function countCharacters({ content, tool_calls = [] }: ChatMessage): number {
-  return tool_calls.reduce((sum, { function: called }) => sum + JSON.stringify(called).length, content.length + 16);
+  const images = listImages(content).reduce((sum, { image }) => sum + (isLoaded(image) ? image.bytes.length : 0), 0);
+  const said = contentText(content).length + images + 16;
+  return tool_calls.reduce((sum, { function: called }) => sum + JSON.stringify(called).length, said);
 }

@@ -1,5 +1,6 @@
 import { DataError, hashSeed } from "@cria/core";
 import { ChatPool, type ChatRequest, type ChatSampling, ChatSession, type ChatSessionOptions } from "@cria/rollout";
+import { ownText } from "@cria/tokenizer-delta";
 import type { SpelledToken } from "../protocol/protocol.js";
 import { describeGraph } from "./describe-graph.js";
 import type { ServedModel, ServedSession, TextAnswer, TextOptions, TextRequest } from "./served-model.js";
@@ -7,7 +8,7 @@ import type { ServedModel, ServedSession, TextAnswer, TextOptions, TextRequest }
 export interface ServeEngineOptions
   extends Pick<
     ChatSessionOptions,
-    "engine" | "tokenizer" | "format" | "sampling" | "enforceSampling" | "limits" | "stop" | "onWarning"
+    "engine" | "tokenizer" | "format" | "sampling" | "enforceSampling" | "limits" | "images" | "stop" | "onWarning"
   > {
   /** For clients. */
   name: string;
@@ -36,6 +37,7 @@ export function serveEngine(options: ServeEngineOptions): ServedModel {
   return {
     name,
     contextSize: engine.info.contextSize,
+    images: engine.images,
     maxSequences: engine.info.maxSequences,
     get fingerprint() {
       return typeof fingerprint === "string" ? fingerprint : fingerprint();
@@ -98,8 +100,18 @@ async function completeText(
   signal?.throwIfAborted();
   const promptTokenIds =
     typeof request.prompt === "string"
-      ? tokenizer.addBos(await tokenizer.tokenizeAside({ text: request.prompt, plainAt: [] }))
+      ? tokenizer.addBos(await tokenizer.tokenizeAside(ownText(request.prompt)))
       : Int32Array.from(request.prompt);
+  const { vocabSize } = engine.info;
+  const unknown = promptTokenIds.findIndex((id) => id >= vocabSize);
+  // An id beyond the vocabulary would be an image of another client.
+  if (unknown >= 0)
+    throw refusePrompt(
+      "chat/bad-request",
+      "is not in the vocabulary",
+      `ids below ${vocabSize}`,
+      `${promptTokenIds[unknown]}`,
+    );
   const room = engine.info.contextSize - promptTokenIds.length;
   if (promptTokenIds.length === 0) throw refusePrompt("chat/bad-request", "is empty", "at least one token", "none");
   if (room < 1)

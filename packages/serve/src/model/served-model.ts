@@ -1,4 +1,4 @@
-import type { TokenCandidate } from "@cria/core";
+import type { ImageEncoder, TokenCandidate } from "@cria/core";
 import type { ChatModel, ChatRequest, ChatSampling, ChatUsage } from "@cria/rollout";
 import type { SpelledToken } from "../protocol/protocol.js";
 
@@ -59,6 +59,8 @@ export interface ServedModel {
   readonly policyVersion: number;
   /** Most tokens of a conversation. */
   readonly contextSize: number;
+  /** Absent: it reads text alone. */
+  readonly images?: ImageEncoder;
   /** Conversations that are computed at once. */
   readonly maxSequences: number;
   /** @param seed of the session: its calls draw from it. */

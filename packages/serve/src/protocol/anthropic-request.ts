@@ -1,7 +1,8 @@
-import type { ChatMessage, ToolCall } from "@cria/core";
+import { type ChatMessage, type ImagePart, joinContent, type ToolCall } from "@cria/core";
 import { z } from "zod";
 import { refuseField } from "../request-error.js";
 import type { ChatCall } from "./protocol.js";
+import { type GivenImage, readContent, readContentPart } from "./read-content.js";
 import { getOwn, readFields, showValue } from "./read-fields.js";
 import { readPart, readText } from "./read-text.js";
 import {
@@ -53,8 +54,9 @@ export function readMessagesBody(body: unknown): AnthropicCall {
   );
   const system = readText(given.system, "system", "\n\n");
   const messages: ChatMessage[] = system === "" ? [] : [{ role: "system", content: system }];
+  const images: GivenImage[] = [];
   given.messages.forEach((message, i) => {
-    messages.push(...readMessage(message.role, message.content, `messages.${i}.content`));
+    messages.push(...readMessage(message.role, message.content, `messages.${i}.content`, images));
   });
   const format = given.output_config?.format === undefined ? "output_format" : "output_config.format";
   return {
@@ -72,25 +74,31 @@ export function readMessagesBody(body: unknown): AnthropicCall {
     stream: given.stream === true,
     thinking: given.thinking?.type === "enabled" || given.thinking?.type === "adaptive",
     wishes: { ids: given.return_token_ids === true, logprobs: given.logprobs === true },
+    images,
   };
 }
 
 /** A message's blocks: the answers of tools become messages of their own, in order. */
-function readMessage(role: "user" | "assistant" | "system", content: unknown, field: string): ChatMessage[] {
+function readMessage(
+  role: "user" | "assistant" | "system",
+  content: unknown,
+  field: string,
+  images: GivenImage[],
+): ChatMessage[] {
   if (!Array.isArray(content)) {
     if (typeof content !== "string") throw refuseField(field, "a text, or a list of blocks", showValue(content));
     return [{ role, content }];
   }
   if (role === "assistant") return [readAssistant(content, field)];
   const messages: ChatMessage[] = [];
-  let texts: string[] = [];
+  let parts: (string | ImagePart)[] = [];
   const flush = () => {
-    if (texts.length > 0) messages.push({ role, content: texts.join("\n") });
-    texts = [];
+    if (parts.length > 0) messages.push({ role, content: joinContent(parts, "\n") });
+    parts = [];
   };
   for (const [i, block] of content.entries()) {
     if (getOwn(block, "type") !== "tool_result") {
-      texts.push(readPart(block, `${field}.${i}`));
+      parts.push(role === "user" ? readContentPart(block, `${field}.${i}`, images) : readPart(block, `${field}.${i}`));
       continue;
     }
     flush();
@@ -99,7 +107,7 @@ function readMessage(role: "user" | "assistant" | "system", content: unknown, fi
       throw refuseField(`${field}.${i}.tool_use_id`, "the id of a tool_use block", showValue(id));
     messages.push({
       role: "tool",
-      content: readText(getOwn(block, "content"), `${field}.${i}.content`, "\n"),
+      content: readContent(getOwn(block, "content"), `${field}.${i}.content`, "\n", images),
       tool_call_id: id,
     });
   }

@@ -72,7 +72,7 @@ describe("a request", () => {
   });
 
   it.each([
-    [{ messages: [{ role: "user", content: [{ type: "image", source: {} }] }] }, "messages.0.content.0.type"],
+    [{ messages: [{ role: "user", content: [{ type: "image", source: {} }] }] }, "messages.0.content.0"],
     [{ messages: [{ role: "user", content: null }] }, "messages.0.content"],
     [{ messages: [...hello, { role: "assistant", content: "prefilled" }] }, "messages"],
     [

@@ -2,6 +2,7 @@ import type { ChatMessage, ToolCall } from "@cria/core";
 import { z } from "zod";
 import { refuseField } from "../request-error.js";
 import type { ChatCall } from "./protocol.js";
+import { type GivenImage, readContent } from "./read-content.js";
 import { readFields } from "./read-fields.js";
 import { readText } from "./read-text.js";
 import {
@@ -67,9 +68,13 @@ export function readChatBody(body: unknown): OpenAiChatCall {
     tool.type === "function" ? readFunction(tool.function, `tools.${i}.function`) : [],
   );
   const sampling = readSampling(given);
+  const images: GivenImage[] = [];
   return {
     request: {
-      messages: finishMessages(given.messages.map(readMessage), "messages"),
+      messages: finishMessages(
+        given.messages.map((message, i) => readMessage(message, `messages.${i}.content`, images)),
+        "messages",
+      ),
       tools,
       toolChoice: readToolChoice(given.tool_choice, tools),
       responseFormat: readFormat(given.response_format, "response_format"),
@@ -82,15 +87,19 @@ export function readChatBody(body: unknown): OpenAiChatCall {
     stream: given.stream === true,
     includeUsage: given.stream_options?.include_usage === true,
     wishes: { ids: given.return_token_ids === true, logprobs: given.logprobs === true },
+    images,
   };
 }
 
-function readMessage(given: z.infer<typeof messageSchema>, i: number): ChatMessage {
+function readMessage(given: z.infer<typeof messageSchema>, field: string, images: GivenImage[]): ChatMessage {
   const role = given.role === "developer" ? "system" : given.role === "function" ? "tool" : given.role;
   const calls = role === "assistant" ? (given.tool_calls ?? []) : [];
   if (role !== "assistant" && (given.content === null || given.content === undefined))
-    throw refuseField(`messages.${i}.content`, "a text, or a list of parts of text", "nothing");
-  const content = readText(given.content, `messages.${i}.content`, role === "assistant" ? "" : "\n");
+    throw refuseField(field, "a text, or a list of texts and images", "nothing");
+  const content =
+    role === "user" || role === "tool"
+      ? readContent(given.content, field, "\n", images)
+      : readText(given.content, field, role === "assistant" ? "" : "\n");
   const reasoning = given.reasoning_content ?? (typeof given.reasoning === "string" ? given.reasoning : undefined);
   return {
     role,

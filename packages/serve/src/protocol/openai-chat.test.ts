@@ -96,7 +96,7 @@ describe("a request", () => {
     [{ messages: [{ role: "user", content: 5 }] }, "messages.0.content", "5"],
     [
       { messages: [{ role: "user", content: [{ type: "image_url", image_url: {} }] }] },
-      "messages.0.content.0.type",
+      "messages.0.content.0",
       "image_url",
     ],
     [{ messages: [{ role: "user", content: [{ type: "text", text: 1 }] }] }, "messages.0.content.0.text", "1"],

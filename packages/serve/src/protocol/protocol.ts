@@ -1,5 +1,6 @@
 import type { ChatAnswer, ChatEvent, ChatRequest } from "@cria/rollout";
 import type { RequestError } from "../request-error.js";
+import type { GivenImage } from "./read-content.js";
 
 /** What a client wants to know of the tokens of an answer. */
 export interface TokenWishes {
@@ -16,6 +17,8 @@ export interface ChatCall {
   n: number;
   stream: boolean;
   wishes: TokenWishes;
+  /** Those of `request`, as they were given. */
+  images: readonly GivenImage[];
 }
 
 /** A token as text, and its bytes; null where the text cannot say them (a part of a character). */

@@ -15,7 +15,7 @@ const TEXT_KEYS: Readonly<Record<string, string>> = {
  * The text of a message's content: a text, or a list of parts that hold text.
  * @param separator between the texts of parts.
  * @param field the content's place in the body, for errors.
- * @throws RequestError 400 for a part that is no text: policies read only text.
+ * @throws RequestError 400 for a part that is no text.
  */
 export function readText(content: unknown, field: string, separator: string): string {
   if (typeof content === "string") return content;
@@ -32,9 +32,9 @@ export function readPart(part: unknown, field: string): string {
   if (key === null)
     throw refuseField(
       `${field}.type`,
-      "text",
+      "text, or an image in a message of a user or a tool",
       showValue(type ?? part),
-      "this model reads text alone: leave images, audio and files out",
+      "leave audio, video and files out",
     );
   const text = getOwn(part, key);
   if (typeof text !== "string") throw refuseField(`${field}.${key}`, "a text", showValue(text));

@@ -2,6 +2,7 @@ import type { ChatMessage, ToolCall } from "@cria/core";
 import { z } from "zod";
 import { refuseField } from "../request-error.js";
 import type { ChatCall } from "./protocol.js";
+import { type GivenImage, readContent } from "./read-content.js";
 import { getOwn, readFields, showValue } from "./read-fields.js";
 import { readText } from "./read-text.js";
 import {
@@ -86,7 +87,8 @@ export function readResponsesBody(body: unknown, lookUp: ResponsesLookUp): Respo
       showValue(previous),
       "send the whole conversation as input",
     );
-  const history = [...before, ...readInput(given.input, lookUp)];
+  const images: GivenImage[] = [];
+  const history = [...before, ...readInput(given.input, lookUp, images)];
   const logprobs = given.logprobs === true || (given.include ?? []).includes("message.output_text.logprobs");
   const system: ChatMessage[] = given.instructions ? [{ role: "system", content: given.instructions }] : [];
   return {
@@ -103,6 +105,7 @@ export function readResponsesBody(body: unknown, lookUp: ResponsesLookUp): Respo
     n: 1,
     stream: given.stream === true,
     wishes: { ids: given.return_token_ids === true, logprobs },
+    images,
     echo: {
       instructions: given.instructions ?? null,
       max_output_tokens: given.max_output_tokens ?? null,
@@ -119,11 +122,15 @@ export function readResponsesBody(body: unknown, lookUp: ResponsesLookUp): Respo
   };
 }
 
-function readInput(input: string | z.infer<typeof itemSchema>[], lookUp: ResponsesLookUp): ChatMessage[] {
+function readInput(
+  input: string | z.infer<typeof itemSchema>[],
+  lookUp: ResponsesLookUp,
+  images: GivenImage[],
+): ChatMessage[] {
   if (typeof input === "string") return [{ role: "user", content: input }];
   const messages: ChatMessage[] = [];
   input.forEach((item, i) => {
-    addItem(messages, resolveItem(item, `input.${i}`, lookUp), `input.${i}`);
+    addItem(messages, resolveItem(item, `input.${i}`, lookUp), `input.${i}`, images);
   });
   return messages;
 }
@@ -142,12 +149,16 @@ function resolveItem(item: object, field: string, lookUp: ResponsesLookUp): obje
 }
 
 /** What the assistant thinks, says and calls are items one after another, and one message. */
-function addItem(messages: ChatMessage[], item: object, field: string): void {
+function addItem(messages: ChatMessage[], item: object, field: string, images: GivenImage[]): void {
   const type = getOwn(item, "type") ?? "message";
   const last = messages.at(-1);
   if (type === "message") {
     const role = readRole(getOwn(item, "role"), field);
-    const content = readText(getOwn(item, "content"), `${field}.content`, role === "assistant" ? "" : "\n");
+    const given = getOwn(item, "content");
+    const content =
+      role === "user"
+        ? readContent(given, `${field}.content`, "\n", images)
+        : readText(given, `${field}.content`, role === "assistant" ? "" : "\n");
     // Its thoughts came before.
     if (role === "assistant" && last?.role === "assistant" && last.content === "" && !last.tool_calls)
       last.content = content;
@@ -164,7 +175,7 @@ function addItem(messages: ChatMessage[], item: object, field: string): void {
     if (typeof id !== "string") throw refuseField(`${field}.call_id`, "the call_id of a function_call", showValue(id));
     messages.push({
       role: "tool",
-      content: readText(getOwn(item, "output"), `${field}.output`, "\n"),
+      content: readContent(getOwn(item, "output"), `${field}.output`, "\n", images),
       tool_call_id: id,
     });
   } else {

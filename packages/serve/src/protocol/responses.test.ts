@@ -88,7 +88,7 @@ describe("a request", () => {
     [{ input: [] }, "input"],
     [{ input: "hi", previous_response_id: "resp_0" }, "previous_response_id"],
     [{ input: [{ type: "item_reference", id: "msg_0" }] }, "input.0.id"],
-    [{ input: [{ role: "user", content: [{ type: "input_image", image_url: "x" }] }] }, "input.0.content.0.type"],
+    [{ input: [{ role: "user", content: [{ type: "input_image", image_url: "x" }] }] }, "input.0.content.0"],
     [{ input: [{ type: "computer_call" }] }, "input.0.type"],
     [{ input: [{ role: "robot", content: "hi" }] }, "input.0.role"],
     [{ input: [{ type: "function_call", call_id: "a", name: "b" }] }, "input.0.arguments"],

@@ -1,4 +1,4 @@
-import type { ChatMessage, ToolSchema } from "@cria/core";
+import { type ChatMessage, contentText, type ToolSchema } from "@cria/core";
 import type { ChatSampling, ResponseFormat, ToolChoice } from "@cria/rollout";
 import { z } from "zod";
 import { refuseField } from "../request-error.js";
@@ -159,5 +159,5 @@ export function finishMessages(messages: readonly ChatMessage[], field: string):
     return name === undefined ? message : { ...message, name };
   });
   if (systems.length === 0) return named;
-  return [{ role: "system", content: systems.map(({ content }) => content).join("\n\n") }, ...named];
+  return [{ role: "system", content: systems.map(({ content }) => contentText(content)).join("\n\n") }, ...named];
 }

@@ -17,6 +17,7 @@ export function listTokens(answer: ChatAnswer, wishes: TokenWishes) {
   return wishes.ids ? { token_ids: [...answer.tokenIds] } : {};
 }
 
+/** `prompt_token_ids`: -1 where an image stands. */
 export function listPromptTokens(answer: ChatAnswer, wishes: TokenWishes) {
   return wishes.ids ? { prompt_token_ids: [...answer.promptTokenIds] } : {};
 }

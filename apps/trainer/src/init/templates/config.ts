@@ -17,6 +17,8 @@ export interface ConfigParts {
   name: string;
   /** A GGUF, seen from the config's folder or absolute, or an address. */
   modelPath: string;
+  /** Its projector, likewise; null: the model reads text alone. */
+  mmproj: string | null;
   fit: ModelFit;
   /** Lines of comments about the model. */
   remarks: readonly string[];
@@ -24,7 +26,7 @@ export interface ConfigParts {
   judge: "interaction" | "reward";
 }
 
-export function makeConfig({ name, modelPath, fit, remarks, judge }: ConfigParts): string {
+export function makeConfig({ name, modelPath, mmproj, fit, remarks, judge }: ConfigParts): string {
   const { promptLength, responseLength } = fit;
   const kwargs = Object.keys(fit.templateKwargs).length > 0 ? oneLine(fit.templateKwargs) : null;
   return lines(
@@ -33,6 +35,7 @@ export function makeConfig({ name, modelPath, fit, remarks, judge }: ConfigParts
     "actor_rollout_ref:",
     "  model:",
     `    path: ${JSON.stringify(modelPath)}`,
+    mmproj !== null && `    mmproj: ${JSON.stringify(mmproj)}`,
     "    lora_rank: 16",
     "    lora_alpha: 32",
     `    target_modules: ${oneLine(fit.targets)}`,

@@ -54,6 +54,23 @@ the lengths, the tool format and the rest that fit it.`,
   });
 }
 
+export function makeVisionReadme(name: string): string {
+  return makeReadme({
+    name,
+    story: `pictures of a small coloured square, a tool that zooms
+into them, and a reward. It runs as it is; replace it piece by piece with your own.`,
+    files: [
+      ["`tools.yaml`", "the tool that zooms, and how"],
+      ["`data/*.jsonl`, `data/images`", "the questions: prompt with `<image>`, pictures, ground truth"],
+      ["`reward.ts`", "what a good answer is"],
+      ...common,
+    ],
+    ending: `Where a prompt says \`<image>\` the next of the row's \`images\` stands: a path from the file's folder, bytes or base64. The
+embedded policy has a random projector and never learned to see: for a task of yours take a model that sees, as
+\`cria init --vision --model model.gguf --mmproj mmproj.gguf\`. \`cria view\` shows the pictures of conversations.`,
+  });
+}
+
 export function makeToolsReadme(name: string, origin: string): string {
   return makeReadme({
     name,

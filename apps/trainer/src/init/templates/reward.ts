@@ -1,5 +1,5 @@
 /** For tasks that are made of tools which exist: the rows ask for a call of the tool that is their ground truth. */
-export const rewardTemplate = `import type { RewardFunction } from "cria";
+export const rewardTemplate = `import { contentText, type RewardFunction } from "cria";
 
 /**
  * Judges one conversation; config.yaml names it. groundTruth is the row's reward_model.ground_truth, extraInfo.messages the whole
@@ -12,7 +12,7 @@ export const rewardTemplate = `import type { RewardFunction } from "cria";
 export const computeScore: RewardFunction = (_dataSource, _solutionText, groundTruth, { messages }) => {
   const answers = messages.filter(({ role }) => role === "tool");
   const wanted = answers.filter(({ name }) => name === groundTruth);
-  const solved = wanted.some(({ content }) => !content.startsWith("error"));
+  const solved = wanted.some(({ content }) => !contentText(content).startsWith("error"));
   const score = solved ? 1 : wanted.length > 0 ? 0.5 : answers.length > 0 ? 0.2 : 0;
   // acc tells success from failure; other numbers beside the score become metrics.
   return { score, acc: solved ? 1 : 0 };

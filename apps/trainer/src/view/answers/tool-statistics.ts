@@ -1,4 +1,4 @@
-import type { ChatMessage } from "@cria/core";
+import { type ChatMessage, contentText } from "@cria/core";
 import type { DumpLine } from "@cria/rollout";
 import type { ToolParser } from "@cria/tools";
 import type { ArgumentHistogram, EnvironmentDetail, ToolDetail } from "@cria/viewer/api";
@@ -161,7 +161,10 @@ function readCalls(
   parse: ToolParser,
 ): { name: string; args: Record<string, unknown> | null }[] {
   if (!Array.isArray(calls))
-    return parse(content).calls.map(({ name, arguments: args, error }) => ({ name, args: error ? null : args }));
+    return parse(contentText(content)).calls.map(({ name, arguments: args, error }) => ({
+      name,
+      args: error ? null : args,
+    }));
   return calls.map((call: { function?: { name?: unknown; arguments?: unknown } } | null) => {
     const given = call?.function?.arguments;
     return { name: String(call?.function?.name ?? ""), args: toObject(given) };

@@ -1,5 +1,7 @@
+import { createHash } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { type ChatMessage, encodePng } from "@cria/core";
 import { DUMP_FORMAT_VERSION, type DumpLine } from "@cria/rollout";
 import type { ClusterView, WorkerView } from "@cria/viewer/api";
 
@@ -33,6 +35,8 @@ export function writeRuns(folder: string): void {
   writeDump(join(folder, "hostile", "rollouts", "1.jsonl"), makeHostileLines());
   writeRun(folder, "long", { steps: 1, estimator: "grpo", gain: 0 });
   writeDump(join(folder, "long", "rollouts", "1.jsonl"), [makeLongLine(32_000)]);
+  writeRun(folder, "seeing", { steps: 1, estimator: "grpo", gain: 0 });
+  writeDump(join(folder, "seeing", "rollouts", "1.jsonl"), [makeSeeingLine(join(folder, "seeing", "rollouts"))]);
   writeRun(folder, "many", { steps: 1, estimator: "grpo", gain: 0 });
   const many = Array.from({ length: 6000 }, (_, i) => makeLine({ group: Math.floor(i / 4), sample: i % 4, step: 1 }));
   writeDump(join(folder, "many", "rollouts", "1.jsonl"), many);
@@ -290,6 +294,47 @@ function makeTokens(
     metrics: { tool_calls: 1, tool_errors: failures.filter((failure) => failure !== null).length, decode_tokens: 15 },
     ...line,
   };
+}
+
+/** A conversation with a picture in its prompt and one in a tool's answer, whose files lie in the folder. */
+function makeSeeingLine(folder: string): DumpLine {
+  mkdirSync(join(folder, "images"));
+  const pictures = [32, 160].map((size) => {
+    const rgb = Uint8Array.from({ length: size * size * 3 }, (_, i) => (i * 7) % 256);
+    const bytes = encodePng({ width: size, height: size, rgb });
+    const hash = createHash("sha256").update(bytes).digest("hex");
+    writeFileSync(join(folder, "images", `${hash}.png`), bytes);
+    return { hash, width: size, height: size, mime_type: "image/png" as const };
+  });
+  const line = makeLine({ group: 0, sample: 0, step: 1 });
+  const at = [4, line.prompt_length + CALL.length];
+  const show = (i: number, text: string) =>
+    [
+      { type: "image", image: pictures[i] },
+      { type: "text", text },
+    ] as unknown as ChatMessage["content"];
+  const messages = line.messages.map((message) => {
+    if (message.role === "user") return { ...message, content: show(0, "Which digit?") };
+    return message.role === "tool" ? { ...message, content: show(1, "The region.") } : message;
+  });
+  const [prompt, ...others] = line.spans;
+  const cut = (from: number, to: number) => ({
+    start: from,
+    mask: 0 as const,
+    text: PIECES.slice(from, to).join(""),
+    ends: PIECES.slice(from, to).map((_, i) => PIECES.slice(from, from + i + 1).join("").length),
+  });
+  const spans = [
+    cut(0, 4),
+    { start: 4, mask: 0 as const, text: "", image: 0 },
+    cut(8, prompt!.ends!.length),
+    ...others,
+  ];
+  const images = pictures.map((picture, i) => ({ ...picture, start: at[i]!, length: i === 0 ? 4 : 3 }));
+  const { text: _text, ends: _ends, ...answered } = others[1]!;
+  spans[4] = { ...answered, text: "", image: 1 };
+  const isImage = (t: number) => images.some(({ start, length }) => t >= start && t < start + length);
+  return { ...line, messages, images, spans, token_ids: line.token_ids.map((id, t) => (isImage(t) ? -1 : id)) };
 }
 
 function makeHostileLines(): DumpLine[] {

@@ -30,6 +30,8 @@ const PAGES: Record<string, [address: string, shows: string]> = {
   conversation: ["#/runs/healthy/dumps/2/episodes/5", "judged by"],
   tokens: ["#/runs/healthy/dumps/2/episodes/5?view=tokens&color=ratio&token=13", "exp(old − rollout)"],
   "tokens of an old run": ["#/runs/old/dumps/1/episodes/0?view=tokens", "does not say where each token's text ends"],
+  pictures: ["#/runs/seeing/dumps/1/episodes/0", "160 × 160"],
+  "tokens of pictures": ["#/runs/seeing/dumps/1/episodes/0?view=tokens&token=5", "4 tokens from 4"],
   timeline: ["#/runs/healthy/dumps/2/episodes/5?view=timeline", "whole conversation"],
   prompts: ["#/runs/healthy/prompts", "What is 6 * 7? (1)"],
   environment: ["#/runs/healthy/environment", "Evaluates an arithmetic expression."],
@@ -39,6 +41,13 @@ const PAGES: Record<string, [address: string, shows: string]> = {
   "no live run": ["#/runs/healthy/live", "Nothing runs now"],
   "what does not exist": ["#/runs/healthy/nothing", "no such page"],
 };
+
+/** What is looked at of a picture on a page. */
+interface DrawnImage {
+  naturalWidth: number;
+  getBoundingClientRect(): { height: number };
+  ownerDocument: { defaultView: { getComputedStyle(image: object): { imageRendering: string } } };
+}
 
 describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () => {
   let browser: Browser;
@@ -77,6 +86,28 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
       await expectAccessible(page, `${name}, ${theme}`);
       expect(complaints, name).toEqual([]);
     }
+    await page.context().close();
+  });
+
+  it("pictures are drawn, tiny ones with their pixels to be seen; a click enlarges", async () => {
+    const { page, complaints } = await open("#/runs/seeing/dumps/1/episodes/0");
+    const picture = page.getByRole("img", { name: /^32 × 32 pixels/ });
+    await picture.waitFor();
+    const measure = () =>
+      picture.evaluate((image: DrawnImage) => ({
+        loaded: image.naturalWidth,
+        height: image.getBoundingClientRect().height,
+        look: image.ownerDocument.defaultView.getComputedStyle(image).imageRendering,
+      }));
+    await expect.poll(measure).toEqual({ loaded: 32, height: 128, look: "pixelated" });
+    await picture.click();
+    expect(await measure()).toMatchObject({ height: 384 });
+    await page.getByRole("button", { name: /^32 × 32/, pressed: true }).press("Enter");
+    expect(await measure()).toMatchObject({ height: 128 });
+    await page.goto(`${server.url}#/runs/seeing/dumps/1/episodes/0?view=tokens`);
+    await page.locator(".token.image", { hasText: "image 4 tokens" }).click();
+    await page.getByLabel("The token").getByRole("img").waitFor();
+    expect(complaints).toEqual([]);
     await page.context().close();
   });
 
@@ -255,8 +286,13 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
 
   it("a folder that cria view --static wrote shows the same from any web server", async () => {
     const out = join(folder, "..", `${basename(folder)}-static`);
-    await writeStatic({ folders: [join(folder, "healthy")], out });
-    const types: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
+    await writeStatic({ folders: [join(folder, "healthy"), join(folder, "seeing")], out });
+    const types: Record<string, string> = {
+      ".html": "text/html",
+      ".js": "text/javascript",
+      ".css": "text/css",
+      ".png": "image/png",
+    };
     const files = createServer((request, response) => {
       const path = decodeURIComponent(new URL(request.url!, "http://x").pathname);
       const file = join(out, path === "/" ? "index.html" : path);
@@ -277,6 +313,10 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
       await shown(page, "shared tokens");
       await page.goto(`${origin}/#/runs/healthy/dumps/2/episodes/5?view=tokens`);
       await page.locator(".token-line").first().waitFor();
+      await page.goto(`${origin}/#/runs/seeing/dumps/1/episodes/0`);
+      const picture = page.getByRole("img", { name: /^160 × 160 pixels/ });
+      await expect.poll(() => picture.evaluate((image: DrawnImage) => image.naturalWidth)).toBe(160);
+      await page.goto(`${origin}/#/runs/healthy/dumps/2/episodes/5?view=tokens`);
       // The run had workers, and is over; in the others there are none to show.
       await page.getByRole("link", { name: "Workers" }).click();
       await shown(page, "Nothing runs now");

@@ -1,3 +1,4 @@
+import { showContent } from "@cria/core";
 import { type DumpLine, type FilterValue, filterFields, findMismatch } from "@cria/rollout";
 import type { ConversationEntry } from "@cria/viewer/api";
 
@@ -104,7 +105,12 @@ export function findReader(field: string): ((row: IndexRow) => FilterValue) | un
 function makeTitle({ messages, prompt_messages }: DumpLine): string {
   const prompt = messages.slice(0, Math.max(1, toNumber(prompt_messages) ?? 1));
   const message = prompt.findLast(({ role }) => role === "user") ?? prompt.at(-1);
-  return cut((message?.content ?? "").slice(0, 4 * LONGEST_TITLE).replace(/\s+/g, " "), LONGEST_TITLE).trim();
+  return cut(
+    showContent(message?.content ?? "")
+      .slice(0, 4 * LONGEST_TITLE)
+      .replace(/\s+/g, " "),
+    LONGEST_TITLE,
+  ).trim();
 }
 
 /** A dump may hold anything, above all a damaged one. */

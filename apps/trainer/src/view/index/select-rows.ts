@@ -1,3 +1,4 @@
+import { contentText } from "@cria/core";
 import { type DumpLine, type Filter, type FilterValue, parseDumpLine, parseFilter, parseFilterOf } from "@cria/rollout";
 import type { DumpIndex } from "./dump-index.js";
 import { findReader, type IndexRow } from "./index-row.js";
@@ -72,6 +73,6 @@ function isWanted(json: string, filter: Filter | null, text: string): boolean {
 
 function contains({ messages, error }: DumpLine, text: string): boolean {
   const calls = messages.map(({ tool_calls }) => JSON.stringify(tool_calls ?? ""));
-  const texts = [error ?? "", ...messages.map(({ content }) => content), ...calls];
+  const texts = [error ?? "", ...messages.map(({ content }) => contentText(content)), ...calls];
   return texts.some((each) => each.toLowerCase().includes(text));
 }

@@ -7,6 +7,7 @@ import { type Context, Hono } from "hono";
 import { makeMetricTable } from "../../runs/metrics-file.js";
 import type { RunReader } from "../../runs/run-reader.js";
 import { Environments } from "../answers/environment.js";
+import { imageNamePattern, readImageFile } from "../answers/image-file.js";
 import { answerEpisode, answerGroup, answerPage, findDump, refuseUnknown } from "../answers/open-dump.js";
 import { findPrompt, listPrompts } from "../answers/prompts.js";
 import { IndexStore } from "../index/index-store.js";
@@ -16,6 +17,9 @@ import type { RunCatalog } from "./catalog.js";
 import { EventStreams } from "./event-stream.js";
 import { readNumber, readPageOptions } from "./read-query.js";
 import { guard, safeHeaders } from "./viewer-access.js";
+
+/** Of what is named by its content. */
+const unchanging = "private, max-age=31536000, immutable";
 
 export interface ViewerOptions {
   catalog: RunCatalog;
@@ -84,6 +88,10 @@ export function createViewerApp({ catalog, assets, host, token }: ViewerOptions)
   app.get("/api/runs/:run/dumps/:dump/episodes/:line{\\d{1,9}}", async (c) =>
     c.json(await answerEpisode(store, await openDump(c), Number(c.req.param("line")))),
   );
+  app.get(`/api/runs/:run/images/:name{${imageNamePattern}}`, async (c) => {
+    const { content, type } = await readImageFile(await findRun(c), c.req.param("name"));
+    return c.body(content, 200, { "content-type": type, "cache-control": unchanging });
+  });
   const models = addModelRoutes(app, async (c) => {
     const reader = await findRun(c);
     const dump = findDump(reader, c.req.param("dump")!);
@@ -104,7 +112,7 @@ export function createViewerApp({ catalog, assets, host, token }: ViewerOptions)
     // The app itself finds what it shows behind the #.
     const asset = assets.get(c.req.path.slice(1)) ?? (c.req.path === "/" ? assets.get("index.html") : undefined);
     if (!asset) throw refuseUnknown(c.req.path, "a file of the viewer");
-    const kept = asset.isHashed ? "private, max-age=31536000, immutable" : "no-cache";
+    const kept = asset.isHashed ? unchanging : "no-cache";
     return c.body(asset.content, 200, { "content-type": asset.type, "cache-control": kept });
   });
 

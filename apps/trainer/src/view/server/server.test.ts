@@ -1,7 +1,9 @@
-import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { encodePng } from "@cria/core";
 import type {
   ApiError,
   EnvironmentDetail,
@@ -195,6 +197,40 @@ describe("the viewer's server", () => {
       expect(error.message).toMatch(message);
     }
     expect((await ask("/api/runs", {}, { method: "DELETE" })).status).toBe(404);
+  });
+
+  it("gives the pictures that were dumped, by their hashes, and no other file", async () => {
+    writeRun("pictures/e");
+    const picture = encodePng({ width: 2, height: 2, rgb: new Uint8Array(12) });
+    const hash = createHash("sha256").update(picture).digest("hex");
+    const images = join(root, "pictures/e/rollouts/images");
+    mkdirSync(images);
+    writeFileSync(join(images, `${hash}.png`), picture);
+    const { ask } = open([join(root, "pictures")]);
+    const shown = await ask(`/api/runs/e/images/${hash}.png`);
+    expect(new Uint8Array(await shown.arrayBuffer())).toEqual(Uint8Array.from(picture));
+    expect(Object.fromEntries(shown.headers)).toMatchObject({
+      "content-type": "image/png",
+      "cache-control": "private, max-age=31536000, immutable",
+      "x-content-type-options": "nosniff",
+    });
+    // A name that promises another file, also one that a link leads to.
+    writeFileSync(join(images, `${"a".repeat(64)}.png`), "a page");
+    symlinkSync(join(root, "pictures/e/config.json"), join(images, `${"b".repeat(64)}.png`));
+    mkdirSync(join(images, `${"c".repeat(64)}.png`));
+    for (const name of [
+      `${"a".repeat(64)}.png`,
+      `${"b".repeat(64)}.png`,
+      `${"c".repeat(64)}.png`,
+      `${"d".repeat(64)}.png`,
+      `${hash}.svg`,
+      `${hash.toUpperCase()}.png`,
+      `${hash}.png%00`,
+      `..%2F1.jsonl`,
+      `..%2F..%2Fconfig.json`,
+    ])
+      expect((await ask(`/api/runs/e/images/${name}`)).status, name).toBe(404);
+    expect((await ask(`/api/runs/f/images/${hash}.png`)).status).toBe(404);
   });
 
   it("says why there is no model to ask", async () => {

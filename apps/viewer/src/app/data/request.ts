@@ -32,6 +32,12 @@ export function apiAddress(path: readonly (string | number)[], params: Params = 
   return address.href;
 }
 
+/** The address of a file that answers are about; a folder of files holds it as it is. */
+export function fileAddress(path: readonly string[]): string {
+  if (isStatic) return apiAddress(path).replace(/\.json$/, "");
+  return apiAddress(path);
+}
+
 /** @throws RequestError, or an AbortError. */
 export async function getJson<T>(address: string, signal?: AbortSignal): Promise<T> {
   const response = await send(address, { signal });

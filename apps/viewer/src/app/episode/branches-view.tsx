@@ -1,6 +1,7 @@
+import type { ChatMessage } from "@cria/core";
 import type { DumpLine } from "@cria/rollout";
 import { createMemo, createSignal, For } from "solid-js";
-import { readBranch } from "../logic/split-conversation.js";
+import { readBranch, showContent } from "../logic/split-conversation.js";
 import { showControls } from "../logic/visible-text.js";
 import { ChatView } from "./chat-view.js";
 
@@ -43,8 +44,8 @@ export function BranchesView(props: { line: DumpLine }) {
   );
 }
 
-function summarize(messages: readonly { role: string; content: unknown }[]): string {
+function summarize(messages: readonly ChatMessage[]): string {
   const last = messages.at(-1);
   if (!last) return "nothing new";
-  return `${last.role}: ${showControls(String(last.content)).slice(0, 60)}`;
+  return `${last.role}: ${showControls(showContent(last.content)).slice(0, 60)}`;
 }

@@ -5,6 +5,7 @@ import { bindKeys } from "../keys.js";
 import { formatNumber, formatSeconds } from "../logic/format.js";
 import { type ShownMessage, splitConversation } from "../logic/split-conversation.js";
 import { showControls } from "../logic/visible-text.js";
+import { Picture } from "../ui/picture.js";
 import { Said } from "../ui/text.js";
 
 /** A conversation as a chat: calls, answers, errors; thinking and tools' schemas folded. */
@@ -73,6 +74,7 @@ export function ChatView(props: { line: DumpLine; schemas: readonly ToolSchema[]
                       </div>
                     )}
                   </Match>
+                  <Match when={part.kind === "image" && part}>{(shown) => <Picture image={shown().image} />}</Match>
                   <Match when={part.kind === "text" && part}>
                     {(text) => (
                       <Show when={text().text !== ""} fallback={<p class="soft small">(no text)</p>}>

@@ -1,19 +1,21 @@
-import type { DumpLine } from "@cria/rollout";
+import type { DumpLine, DumpSpan } from "@cria/rollout";
 
 /** How many tokens all conversations begin with. */
 export function countShared(lines: readonly DumpLine[]): number {
-  const first = lines[0]?.token_ids ?? [];
-  let shared = first.length;
-  for (const { token_ids } of lines.slice(1)) shared = Math.min(shared, countEqual(first, token_ids));
-  return shared;
+  const [first] = lines;
+  if (!first) return 0;
+  return lines.slice(1).reduce((shared, line) => Math.min(shared, countEqual(first, line)), first.token_ids.length);
 }
 
-/** How many tokens two conversations begin with. */
-export function countEqual(a: readonly number[], b: readonly number[]): number {
-  const end = Math.min(a.length, b.length);
+/** How many tokens two conversations begin with; those of an image are equal where the image is. */
+export function countEqual(a: DumpLine, b: DumpLine): number {
+  const end = Math.min(a.token_ids.length, b.token_ids.length);
   let i = 0;
-  while (i < end && a[i] === b[i]) i++;
-  return i;
+  while (i < end && a.token_ids[i] === b.token_ids[i]) i++;
+  const placeOf = ({ images = [] }: DumpLine) => images.map(({ hash, start }) => ({ hash, start }));
+  const others = new Map(placeOf(b).map(({ hash, start }) => [start, hash]));
+  const differs = placeOf(a).find(({ hash, start }) => start < i && others.get(start) !== hash);
+  return differs?.start ?? i;
 }
 
 export interface AlignedPart {
@@ -28,22 +30,29 @@ export interface AlignedPart {
  * span is cut at no token: it counts as same only when all of it is.
  */
 export function alignText(line: DumpLine, shared: number, reference: DumpLine): AlignedPart[] {
-  const equal = line === reference ? 0 : countEqual(line.token_ids, reference.token_ids);
+  const equal = line === reference ? 0 : countEqual(line, reference);
   const parts: AlignedPart[] = [];
   line.spans.forEach((span, i) => {
     const end = line.spans[i + 1]?.start ?? line.token_ids.length;
+    const text = textOf(line, span);
     const offset = (token: number) => {
       if (token <= span.start) return 0;
-      if (token >= end) return span.text.length;
+      if (token >= end) return text.length;
       return span.ends?.[token - span.start - 1] ?? 0;
     };
     const from = offset(shared);
     const cut = Math.max(from, offset(equal));
-    if (cut > from) parts.push({ same: true, sampled: span.mask === 1, text: span.text.slice(from, cut) });
-    if (cut < span.text.length && end > shared)
-      parts.push({ same: false, sampled: span.mask === 1, text: span.text.slice(cut) });
+    if (cut > from) parts.push({ same: true, sampled: span.mask === 1, text: text.slice(from, cut) });
+    if (cut < text.length && end > shared) parts.push({ same: false, sampled: span.mask === 1, text: text.slice(cut) });
   });
   return parts;
+}
+
+/** A span's text; an image's is a word. */
+function textOf({ images }: DumpLine, { text, image }: DumpSpan): string {
+  if (image === undefined) return text;
+  const shown = images?.[image];
+  return shown ? `[image ${shown.width} × ${shown.height}, ${shown.hash.slice(0, 8)}]` : "[image]";
 }
 
 /** The text of the first tokens. */
@@ -51,7 +60,7 @@ export function readPrefix(line: DumpLine, tokens: number): string {
   let text = "";
   line.spans.forEach((span, i) => {
     const end = line.spans[i + 1]?.start ?? line.token_ids.length;
-    if (end <= tokens) text += span.text;
+    if (end <= tokens) text += textOf(line, span);
     else if (span.start < tokens) text += span.text.slice(0, span.ends?.[tokens - span.start - 1] ?? 0);
   });
   return text;

@@ -49,6 +49,23 @@ describe("a conversation as a chat", () => {
     expect(shown[4]!.parts[1]).toEqual({ kind: "call", name: "x", arguments: "{", valid: false });
   });
 
+  it("has images between the texts of others", () => {
+    const image = { hash: "ab", width: 3, height: 4, mimeType: "image/png" as const };
+    const content = [
+      { type: "text" as const, text: "This: " },
+      { type: "image" as const, image },
+      { type: "image" as const, image: { path: "lost.png" } },
+    ];
+    const [shown] = splitConversation(makeLine({ messages: [{ role: "user", content }] }));
+    expect(shown!.parts).toEqual([
+      { kind: "text", text: "This:" },
+      { kind: "image", image },
+      { kind: "text", text: "[image]" },
+    ]);
+    const failed = { role: "tool" as const, content: [{ type: "text" as const, text: "error: none" }, content[1]!] };
+    expect(splitConversation(makeLine({ messages: [failed] }))[0]!.failure).toBe("error");
+  });
+
   it("says which answers are failures, and where step rewards landed", () => {
     const shown = splitConversation(line);
     expect(shown.map(({ failure }) => failure)).toEqual([null, null, null, "timeout", null]);
@@ -87,6 +104,25 @@ describe("conversations of a group", () => {
     expect(countShared([a, b, c])).toBe(2);
     expect(readPrefix(a, 2)).toBe("xyy");
     expect(countShared([])).toBe(0);
+  });
+
+  it("show an image as a word, and differ where they show another", () => {
+    const see = (hash: string): DumpLine => ({
+      ...make([1, -1, -1, 4], ["x", "yy", "z", "w"]),
+      images: [{ hash, width: 3, height: 4, mime_type: "image/png", start: 1, length: 2 }],
+      spans: [
+        { start: 0, mask: 0, text: "x", ends: [1] },
+        { start: 1, mask: 0, text: "<end>", image: 0 },
+        { start: 3, mask: 1, text: "w", ends: [1] },
+      ],
+    });
+    expect(countShared([see("aa"), see("aa")])).toBe(4);
+    expect(countShared([see("aa"), see("bb")])).toBe(1);
+    expect(readPrefix(see("aa"), 4)).toBe("x[image 3 × 4, aa]w");
+    expect(alignText(see("bb"), 1, see("aa"))).toEqual([
+      { same: false, sampled: false, text: "[image 3 × 4, bb]" },
+      { same: false, sampled: true, text: "w" },
+    ]);
   });
 
   it("are cut where they leave the one that they are compared with", () => {

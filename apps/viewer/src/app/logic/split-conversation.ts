@@ -1,9 +1,10 @@
-import type { ChatMessage } from "@cria/core";
+import type { ChatMessage, ImageRecord, ImageSource } from "@cria/core";
 import type { DumpLine, DumpTurn } from "@cria/rollout";
 
 export type MessagePart =
   | { kind: "text"; text: string }
   | { kind: "thinking"; text: string }
+  | { kind: "image"; image: ImageRecord }
   /** `arguments` as JSON with indents, or as it was written when it is none. */
   | { kind: "call"; name: string; arguments: string; valid: boolean };
 
@@ -26,7 +27,7 @@ export function splitConversation(line: DumpLine, messages: readonly ChatMessage
   const turns = whole ? matchTurns(line.turns, messages.slice(prompt)) : null;
   return messages.map((message, i): ShownMessage => {
     const matched = i >= prompt ? turns?.[i - prompt] : undefined;
-    const guessed = !turns && message.role === "tool" && /^error: /i.test(message.content) ? "error" : null;
+    const guessed = !turns && message.role === "tool" && /^error: /i.test(readText(message.content)) ? "error" : null;
     return {
       role: message.role,
       name: message.name ?? null,
@@ -37,6 +38,22 @@ export function splitConversation(line: DumpLine, messages: readonly ChatMessage
       ofPrompt: i < prompt,
     };
   });
+}
+
+/** A content's texts alone. */
+export function readText(content: ChatMessage["content"]): string {
+  if (typeof content === "string") return content;
+  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
+/** The same, with a word in the place of each image. */
+export function showContent(content: ChatMessage["content"]): string {
+  if (typeof content === "string") return content;
+  return content.map((part) => (part.type === "text" ? part.text : "[image]")).join("");
+}
+
+function isRecord(image: ImageSource): image is ImageRecord {
+  return "hash" in image && typeof image.hash === "string";
 }
 
 /** Messages from the first of a tree of segments down to one of them. */
@@ -59,8 +76,14 @@ function splitMessage(message: ChatMessage): MessagePart[] {
     if (text.trim() !== "") parts.push({ kind: "text", text: text.trim() });
   };
   if (message.reasoning_content) parts.push({ kind: "thinking", text: message.reasoning_content });
-  const text = typeof message.content === "string" ? message.content : JSON.stringify(message.content);
-  if (message.role === "assistant") {
+  const text = readText(message.content);
+  if (typeof message.content !== "string") {
+    for (const part of message.content) {
+      if (part.type === "text") addText(part.text);
+      else if (isRecord(part.image)) parts.push({ kind: "image", image: part.image });
+      else addText("[image]");
+    }
+  } else if (message.role === "assistant") {
     let end = 0;
     for (const match of text.matchAll(MARKED)) {
       addText(text.slice(end, match.index));

@@ -1,3 +1,4 @@
+import type { DumpLine } from "@cria/rollout";
 import { createEffect, createMemo, createSignal, For, on, Show } from "solid-js";
 import type { GroupDetail } from "../../api/index.js";
 import { onChange } from "../data/events.js";
@@ -133,7 +134,7 @@ function Columns(props: { dump: string; detail: GroupDetail }) {
                 <p class="soft small">
                   {reference() === i()
                     ? `${line.token_ids.length} tokens`
-                    : describeDifference(line.token_ids, lines()[reference()]!.token_ids)}
+                    : describeDifference(line, lines()[reference()]!)}
                 </p>
                 <For each={alignText(line, shared(), lines()[reference()]!)}>
                   {(part) => (
@@ -159,8 +160,9 @@ function describeShared(tokens: number, prompt: number): string {
   return tokens > prompt ? "(the prompt and more)" : "(of the prompt)";
 }
 
-function describeDifference(tokens: readonly number[], others: readonly number[]): string {
-  const equal = countEqual(tokens, others);
-  if (equal === tokens.length && equal === others.length) return `the same ${equal} tokens`;
-  return `${tokens.length} tokens, another from token ${equal} on`;
+function describeDifference(line: DumpLine, other: DumpLine): string {
+  const equal = countEqual(line, other);
+  const { length } = line.token_ids;
+  if (equal === length && equal === other.token_ids.length) return `the same ${equal} tokens`;
+  return `${length} tokens, another from token ${equal} on`;
 }

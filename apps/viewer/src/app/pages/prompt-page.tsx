@@ -6,6 +6,7 @@ import { apiAddress } from "../data/request.js";
 import { bindKeys } from "../keys.js";
 import { type DiffPart, diffWords } from "../logic/diff-words.js";
 import { formatNumber } from "../logic/format.js";
+import { showContent } from "../logic/split-conversation.js";
 import { showControls } from "../logic/visible-text.js";
 import { address, changeQuery, place } from "../router.js";
 import { CopyJson } from "../ui/copy-json.js";
@@ -181,7 +182,7 @@ function readAnswer(detail: EpisodeDetail | undefined): string {
   const { messages, prompt_messages } = detail.line;
   return messages
     .slice(prompt_messages)
-    .map(({ role, content }) => `${role}: ${typeof content === "string" ? content : JSON.stringify(content)}`)
+    .map(({ role, content }) => `${role}: ${showContent(content)}`)
     .join("\n");
 }
 

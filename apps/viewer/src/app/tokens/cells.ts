@@ -1,6 +1,6 @@
-import type { DumpLine } from "@cria/rollout";
+import type { DumpImage, DumpLine } from "@cria/rollout";
 
-/** A piece of text that can be pointed at: a token, or a span where the dump does not say where tokens end. */
+/** What can be pointed at: a token, an image, or a span where the dump does not say where tokens end. */
 export interface Cell {
   /** Index of its (first) token. */
   token: number;
@@ -8,15 +8,23 @@ export interface Cell {
   count: number;
   text: string;
   sampled: boolean;
+  /** It stands for an image, whose tokens have no text. */
+  image?: DumpImage;
 }
 
-/** The whole text in cells. `exact`: each is one token. */
+/** The whole text in cells. `exact`: each is one token, or an image. */
 export function cutCells(line: DumpLine): { cells: Cell[]; exact: boolean } {
   const cells: Cell[] = [];
   let exact = line.spans.length > 0;
   line.spans.forEach((span, i) => {
     const end = line.spans[i + 1]?.start ?? line.token_ids.length;
     const count = end - span.start;
+    if (span.image !== undefined) {
+      const image = line.images?.[span.image];
+      const cell = { token: span.start, count, text: `image ${count} tokens`, sampled: false };
+      cells.push(image ? { ...cell, image } : cell);
+      return;
+    }
     const ends = span.ends;
     if (!ends || ends.length !== count) {
       exact = false;

@@ -145,7 +145,7 @@ function drawLine(
     const cell = cells[index]!;
     const value = meanOf(coloring, cell);
     const element = document.createElement("span");
-    element.className = `token ${value === null ? "" : coloring.look(value, cell.token)}${cell.sampled ? "" : " given"}${index === selected ? " chosen" : ""}`;
+    element.className = `token ${value === null ? "" : coloring.look(value, cell.token)}${cell.sampled ? "" : " given"}${cell.image ? " image" : ""}${index === selected ? " chosen" : ""}`;
     element.dataset["cell"] = String(index);
     element.textContent = text;
     line.append(element);

@@ -7,6 +7,7 @@ import { showControls } from "../logic/visible-text.js";
 import { useRun } from "../pages/run-pages.js";
 import { changeQuery, place } from "../router.js";
 import { Problem } from "../ui/loaded.js";
+import { Picture } from "../ui/picture.js";
 import { AlternativesPanel } from "./alternatives.js";
 import { type Cell, cutCells } from "./cells.js";
 import { type Coloring, type ColoringId, listColorings, readClip } from "./colorings.js";
@@ -164,8 +165,9 @@ function TokenNumbers(props: { cell: Cell; colorings: readonly Coloring[]; first
       <p class="soft small">
         {single()
           ? `token ${props.cell.token}, id ${props.id}`
-          : `${props.cell.count} tokens from ${props.cell.token}: means`}
+          : `${props.cell.count} tokens from ${props.cell.token}${props.cell.image ? "" : ": means"}`}
       </p>
+      <Show when={props.cell.image}>{(shown) => <Picture image={{ ...shown(), mimeType: shown().mime_type }} />}</Show>
       <dl class="formulas">
         <For each={known()}>
           {(entry) => (

@@ -37,6 +37,14 @@ describe("cells", () => {
     ]);
   });
 
+  it("of an image are one, that names it", () => {
+    const image = { hash: "ab", width: 3, height: 4, mime_type: "image/png" as const, start: 1, length: 3 };
+    const spans = [line.spans[0]!, { start: 1, mask: 0 as const, text: "<start><end>", image: 0 }];
+    const { cells, exact } = cutCells({ ...line, token_ids: [5, 6, -1, 7], images: [image], spans });
+    expect(exact).toBe(true);
+    expect(cells[1]).toEqual({ token: 1, count: 3, text: "image 3 tokens", sampled: false, image });
+  });
+
   it("are spans where the dump does not say where tokens end", () => {
     const old = { ...line, spans: line.spans.map(({ ends: _, ...span }) => span) };
     const { cells, exact } = cutCells(old);

@@ -1,0 +1,107 @@
+import {
+  type ChatMessage,
+  type ContentPart,
+  CriaError,
+  DataError,
+  type ImageEncoder,
+  isLoaded,
+  type LoadedImage,
+  listImages,
+  loadImage,
+  showContent,
+  toContent,
+} from "@cria/core";
+import { loadContent, prepareImages, type ToolOutcome, withText } from "@cria/rollout";
+import type { ToolImages } from "@cria/tools";
+
+type Content = ChatMessage["content"];
+
+/** The images of a conversation with a person, who names files of this machine. */
+export class ChatImages {
+  private attached: LoadedImage[] = [];
+
+  /** @param encoder undefined: the model reads text alone. */
+  constructor(private readonly encoder: ImageEncoder | undefined) {}
+
+  /**
+   * Puts an image before the text of the next message.
+   * @returns the image, and how many tokens it takes.
+   * @throws DataError or EngineError for a file that is no image, or a model that sees none.
+   */
+  async attach(path: string): Promise<{ image: LoadedImage; tokens: number }> {
+    const { encoder } = this;
+    if (!encoder) {
+      throw new DataError("cannot be seen", {
+        code: "data/no-projector",
+        subject: path,
+        expected: "a model with a projector",
+        received: "a model that reads text alone",
+        remedy: "name its projector: --mmproj mmproj.gguf",
+      });
+    }
+    const image = await loadImage({ path }, { folder: process.cwd(), subject: path });
+    await encoder.prepare(image);
+    this.attached.push(image);
+    return { image, tokens: encoder.countTokens(image) };
+  }
+
+  /** How many images wait for a message. */
+  get waiting(): number {
+    return this.attached.length;
+  }
+
+  /** A message of this text, with the images that were attached to it. */
+  complete(text: string): Content {
+    if (this.attached.length === 0) return text;
+    return toContent([
+      ...this.attached.map((image): ContentPart => ({ type: "image", image })),
+      { type: "text", text },
+    ]);
+  }
+
+  /** Forgets what was attached: a message has it now, or nobody wants it any more. */
+  clear(): void {
+    this.attached = [];
+  }
+
+  /** What tools look at: the images of the newest message of the person that has any. */
+  forTools(messages: () => readonly ChatMessage[]): ToolImages | undefined {
+    const { encoder } = this;
+    if (!encoder) return undefined;
+    return {
+      get prompt() {
+        const shown = messages().findLast(({ role, content }) => role === "user" && listImages(content).length > 0);
+        return listImages(shown?.content ?? "")
+          .map(({ image }) => image)
+          .filter(isLoaded);
+      },
+      load: (source) => loadImage(source, { folder: process.cwd() }),
+      decode: (image) => encoder.decode(image),
+    };
+  }
+
+  /**
+   * A tool's answer as the model is shown it, its images in memory; an error for it to read where one cannot be seen.
+   * @param text what the limits left of the answer's text.
+   * @param isOwn whether paths are followed: a program of the person's gave them.
+   */
+  async showAnswer(outcome: ToolOutcome, text: string, tool: string, isOwn: boolean): Promise<Content> {
+    const said = outcome.omitted ? `${text}\n${outcome.omitted.text}`.trimStart() : text;
+    if (!outcome.parts) return said;
+    const content = said === outcome.text ? toContent(outcome.parts) : withText(outcome.parts, said);
+    try {
+      const access = { subject: `image of tool "${tool}"`, ...(isOwn ? { folder: process.cwd() } : {}) };
+      const shown = await loadContent(content, access);
+      await prepareImages(shown, this.encoder);
+      return shown;
+    } catch (error) {
+      if (!(error instanceof CriaError)) throw error;
+      return `error: ${tool} gave an image that cannot be seen (${error.message})`;
+    }
+  }
+}
+
+/** An image in a line, for people. */
+export function describeImage(image: LoadedImage, tokens: number): string {
+  return `${showContent([{ type: "image", image }])}, ${image.bytes.length} bytes, ${tokens} tokens`;
+}

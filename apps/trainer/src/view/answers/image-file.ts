@@ -1,0 +1,41 @@
+import { createHash } from "node:crypto";
+import { open } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { RunReader } from "../../runs/run-reader.js";
+import { refuseUnknown } from "./open-dump.js";
+
+/** What an image's file is called: its hash, and what it is. */
+export const imageNamePattern = "[0-9a-f]{64}\\.(?:png|jpg|bmp|gif)";
+
+const types: Record<string, string> = { png: "image/png", jpg: "image/jpeg", bmp: "image/bmp", gif: "image/gif" };
+/** Of a file that is read at all. */
+const mostBytes = 256 << 20;
+
+/**
+ * A picture of the run's conversations. Only what was dumped is given: a file whose SHA-256 is its name, wherever a link leads.
+ * @param name one that `imageNamePattern` fits.
+ * @throws RequestError 404 where no dump has it.
+ */
+export async function readImageFile(
+  { dumps }: RunReader,
+  name: string,
+): Promise<{ content: Uint8Array<ArrayBuffer>; type: string }> {
+  const [hash, extension] = name.split(".") as [string, string];
+  for (const folder of new Set(dumps.map(({ file }) => dirname(file)))) {
+    const content = await readFileOf(join(folder, "images", name));
+    const isIt = content && createHash("sha256").update(content).digest("hex") === hash;
+    if (isIt) return { content, type: types[extension]! };
+  }
+  throw refuseUnknown(`image ${name}`, "an image that a conversation of the run shows");
+}
+
+/** Null where there is no such file, or one that no image is. */
+async function readFileOf(path: string): Promise<Uint8Array<ArrayBuffer> | null> {
+  const file = await open(path, "r").catch(() => null);
+  try {
+    const found = await file?.stat();
+    return found?.isFile() && found.size <= mostBytes ? Uint8Array.from(await file!.readFile()) : null;
+  } finally {
+    await file?.close();
+  }
+}

@@ -1,0 +1,181 @@
+import { encodePng } from "@cria/core";
+import { afterEach, describe, expect, it } from "vitest";
+import { type OpenedFake, type OpenFakeOptions, openFake } from "../testing/open-fake.js";
+
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+/** A model that says how many images it has been shown. */
+async function open({ engine, ...options }: OpenFakeOptions = {}) {
+  const reply = ({ text }: { text: string }) => `${text.split("<|image_start|>").length - 1} seen`;
+  const fake = await openFake({ engine: { reply, images: true, ...engine }, ...options });
+  closers.push(async () => {
+    await fake.server.close();
+    expect(fake.engine.counts.disposed).toBe(fake.engine.counts.created);
+  });
+  return fake;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what tests look at in it is what they test.
+const get = async (at: string): Promise<any> => (await fetch(at)).json();
+const png = (grey: number) => encodePng({ width: 32, height: 16, rgb: new Uint8Array(32 * 16 * 3).fill(grey) });
+const base64 = Buffer.from(png(0)).toString("base64");
+const url = `data:image/png;base64,${base64}`;
+const web = "https://example.org/cat.png";
+
+const chatPart = (address: string) => ({ type: "image_url", image_url: { url: address } });
+const responsesPart = (address: string) => ({ type: "input_image", image_url: address });
+const block = (data: string) => ({ type: "image", source: { type: "base64", media_type: "image/png", data } });
+
+const chatBody = (part: object) => ({ messages: [{ role: "user", content: [part, { type: "text", text: "What?" }] }] });
+const responsesBody = (part: object) => ({
+  input: [{ role: "user", content: [part, { type: "input_text", text: "What?" }] }],
+});
+const messagesBody = (part: object) => ({ max_tokens: 99, ...chatBody(part) });
+
+/** In each protocol: one image, and the answer's text and tokens of the prompt. */
+const protocols = [
+  {
+    path: "/v1/chat/completions",
+    body: () => chatBody(chatPart(url)),
+    read: (body: OpenAiAnswer) => [body.choices[0]!.message.content, body.usage.prompt_tokens],
+  },
+  {
+    path: "/v1/responses",
+    body: () => responsesBody(responsesPart(url)),
+    read: (body: ResponsesAnswer) => [body.output[0]!.content[0]!.text, body.usage.input_tokens],
+  },
+  {
+    path: "/v1/messages",
+    body: () => messagesBody(block(base64)),
+    read: (body: MessagesAnswer) => [body.content[0]!.text, body.usage.input_tokens],
+  },
+] as const;
+
+interface OpenAiAnswer {
+  choices: { message: { content: string } }[];
+  usage: { prompt_tokens: number };
+}
+interface ResponsesAnswer {
+  output: { content: { text: string }[] }[];
+  usage: { input_tokens: number };
+}
+interface MessagesAnswer {
+  content: { text: string }[];
+  usage: { input_tokens: number };
+}
+
+describe.each(protocols)("an image at $path", ({ path, body, read }) => {
+  it("is seen, and counts as its tokens; in the record they are -1, and the message has its hash", async () => {
+    const { post, url: at } = await open();
+    const answer = await post(`/sessions/s${path}`, { ...body(), return_token_ids: true });
+    expect(answer.status).toBe(200);
+    const [text, promptTokens] = read(answer.body as never);
+    expect(text).toBe("1 seen");
+    const ids: number[] = answer.body.prompt_token_ids;
+    expect(promptTokens).toBe(ids.length);
+    // Two vectors of 16 x 16 pixels each.
+    expect(ids.filter((id) => id === -1)).toHaveLength(2);
+    const [prompt] = (await get(`${at}/sessions/s/trajectory`)).nodes;
+    expect(prompt.token_ids).toEqual(ids);
+    expect(prompt.messages[0].content[0]).toEqual({
+      type: "image",
+      image: { hash: expect.stringMatching(/^[0-9a-f]{64}$/), width: 32, height: 16, mimeType: "image/png" },
+    });
+  });
+
+  it("is refused by a model that reads text alone, with its place", async () => {
+    const { post } = await open({ engine: { images: undefined } });
+    const { status, body: refusal } = await post(path, body());
+    expect(status).toBe(400);
+    const place = path === "/v1/responses" ? "input.0.content.0" : "messages.0.content.0";
+    expect(refusal.error.message).toMatch(new RegExp(`${place}: is an image[\\s\\S]*reads text alone[\\s\\S]*mmproj`));
+  });
+});
+
+describe("images of requests", () => {
+  it("go on: a tool's result shows another, what was said before is not evaluated again, and a retry gets the same answer", async () => {
+    const { post, engine } = await open();
+    const messages: object[] = [...chatBody(chatPart(url)).messages];
+    const first = await post("/v1/chat/completions", { messages });
+    const call = { id: "c1", type: "function", function: { name: "zoom", arguments: "{}" } };
+    const again = { ...first.body.choices[0].message, tool_calls: [call] };
+    const other = `data:image/png;base64,${Buffer.from(png(9)).toString("base64")}`;
+    messages.push(again, { role: "tool", tool_call_id: "c1", content: [chatPart(other)] });
+    const second = await post("/v1/chat/completions", { messages });
+    expect(second.body.choices[0].message.content).toBe("2 seen");
+    const retried = await post("/v1/chat/completions", { messages }, { "x-stainless-retry-count": "1" });
+    expect(retried.body.cria.node).toBe(second.body.cria.node);
+    expect(engine.images!.stats().encoded).toBe(2);
+  });
+
+  it("are remembered by a response that is continued", async () => {
+    const { post } = await open();
+    const first = await post("/v1/responses", responsesBody(responsesPart(url)));
+    const second = await post("/v1/responses", { input: "And?", previous_response_id: first.body.id });
+    expect(second.body.output[0].content[0].text).toBe("1 seen");
+    expect(second.body.cria.reused_tokens).toBeGreaterThan(first.body.usage.input_tokens - 2);
+  });
+
+  it("count where tokens are counted beforehand", async () => {
+    const { post } = await open();
+    const body = messagesBody(block(base64));
+    const { input_tokens } = (await post("/v1/messages/count_tokens", body)).body;
+    expect((await post("/v1/messages", body)).body.usage.input_tokens).toBe(input_tokens);
+  });
+
+  it.each([
+    ["damaged", chatPart("data:image/png;base64,AAAA"), /messages\.0\.content\.0: is not an image that can be read/],
+    ["an address", chatPart(web), /messages\.0\.content\.0: is not in memory, and may not be fetched[\s\S]*cat\.png/],
+    ["too large for the context", chatPart(hugeAddress()), /maximum context length[\s\S]*fewer than 4096 tokens/],
+  ])("that are %s are refused", async (_what, part, reason) => {
+    const { post } = await open();
+    const { status, body } = await post("/v1/chat/completions", chatBody(part));
+    expect([status, body.error.type]).toEqual([400, "invalid_request_error"]);
+    expect(body.error.message).toMatch(reason);
+  });
+
+  it("are fetched where the server may, and only so many are taken", async () => {
+    const asked: string[] = [];
+    const fetchImage = async (address: string | URL | Request) => {
+      asked.push(String(address));
+      return new Response(png(7));
+    };
+    const { post } = await open({ fetchImage, limits: { images: 2 } });
+    const ask = (...parts: object[]) => post("/v1/chat/completions", { messages: [{ role: "user", content: parts }] });
+    expect((await ask(chatPart(web), chatPart(web))).body.choices[0].message.content).toBe("2 seen");
+    expect(asked).toEqual([web, web]);
+    const { status, body } = await ask(chatPart(url), chatPart(url), chatPart(url));
+    expect([status, body.error.param]).toEqual([400, "messages.0.content.2"]);
+    expect(body.error.message).toMatch(/at most 2 images/);
+  });
+
+  it("have no ids that a client could name: what another one showed stays its own", async () => {
+    const { post, engine } = await open();
+    await post("/v1/chat/completions", chatBody(chatPart(url)));
+    const { vocabSize } = engine.info;
+    const { status, body } = await post("/v1/completions", { prompt: [1, vocabSize] });
+    expect(status).toBe(400);
+    expect(body.error.message).toMatch(/prompt: is not in the vocabulary/);
+  });
+
+  it("are announced by the model, which takes longer bodies then", async () => {
+    const modalities = async ({ url: at }: OpenedFake) =>
+      (await get(`${at}/v1/models`)).data[0].architecture.input_modalities;
+    const seeing = await open();
+    expect(await modalities(seeing)).toEqual(["text", "image"]);
+    const blind = await open({ engine: { images: undefined } });
+    expect(await modalities(blind)).toEqual(["text"]);
+    const long = chatBody({ type: "text", text: "x".repeat(2_100_000) });
+    expect((await blind.post("/v1/chat/completions", long)).status).toBe(413);
+    // Too long for the model, not for the server.
+    expect((await seeing.post("/v1/chat/completions", long)).status).toBe(400);
+  });
+});
+
+function hugeAddress(): string {
+  const rgb = new Uint8Array(1200 * 1200 * 3);
+  return `data:image/png;base64,${Buffer.from(encodePng({ width: 1200, height: 1200, rgb })).toString("base64")}`;
+}
