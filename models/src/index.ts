@@ -16,6 +16,7 @@ export { firstNoise, type NoiseProfile, secondNoise, writeDemonstration } from "
 export { describeInitialModel, policyShape } from "./initial-model.js";
 export { calculatorSchema, chatTemplate, makePrompt, systemPrompt } from "./policy-prompt.js";
 export { Random } from "./random.js";
+export { describeTinyProjector } from "./tiny-projector.js";
 export { drawProblem, families, isHeldOut, type WordProblem } from "./word-problems.js";
 
 /** The shipped policy. */

@@ -1,7 +1,7 @@
-import { makeUniform } from "@cria/core";
 import type { GgufFile, GgufTensor, GgufValue } from "@cria/engine";
 import { specialTokens, type Vocabulary } from "./bpe.js";
 import { chatTemplate } from "./policy-prompt.js";
+import { Random } from "./random.js";
 
 /** Shape of the embedded policy: Qwen3 (RMS norms, NeoX RoPE, q/k norms, grouped queries, SwiGLU), tied embeddings. */
 export const policyShape = {
@@ -17,8 +17,7 @@ export const policyShape = {
 /** Random weights around a vocabulary, in F32. */
 export function describeInitialModel(vocabulary: Vocabulary, seed: number): GgufFile {
   const { embedding, layers, heads, kvHeads, headSize, feedForward, context } = policyShape;
-  const uniform = makeUniform(seed);
-  const normal = () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
+  const random = new Random(seed);
   const tensors: GgufTensor[] = [];
   const add = (name: string, shape: number[], make: () => number) =>
     tensors.push({
@@ -29,8 +28,8 @@ export function describeInitialModel(vocabulary: Vocabulary, seed: number): Gguf
     });
   const ones = (name: string, size: number) => add(name, [size], () => 1);
   // GPT-2's scheme: residual outputs start smaller by the number of layers that add to the stream.
-  const inner = () => 0.04 * normal();
-  const outer = () => (0.04 / Math.sqrt(2 * layers)) * normal();
+  const inner = () => 0.04 * random.normal();
+  const outer = () => (0.04 / Math.sqrt(2 * layers)) * random.normal();
   add("token_embd.weight", [embedding, vocabulary.tokens.length], inner);
   for (let i = 0; i < layers; i++) {
     const name = (part: string) => `blk.${i}.${part}.weight`;

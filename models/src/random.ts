@@ -18,6 +18,11 @@ export class Random {
     return low + Math.floor(this.uniform() * (high - low + 1));
   }
 
+  /** Of mean 0 and variance 1 (Box and Muller 1958). */
+  normal(): number {
+    return Math.sqrt(-2 * Math.log(1 - this.uniform())) * Math.cos(2 * Math.PI * this.uniform());
+  }
+
   pick<T>(items: readonly T[]): T {
     return items[Math.floor(this.uniform() * items.length)]!;
   }

@@ -68,10 +68,11 @@ describe("demonstrations", () => {
     it(`${name}: are spoiled in the proportions of the profile`, () => {
       const corpus = makeCorpus(6000, 3, stage).filter((dialog) => dialog.tools.length > 0);
       const skips = corpus.filter(({ messages }) => messages.length === 3).length / corpus.length;
-      const errors = corpus.filter(({ messages }) => messages[3]?.content.startsWith("error")).length / corpus.length;
+      const errors =
+        corpus.filter(({ messages }) => String(messages[3]?.content).startsWith("error")).length / corpus.length;
       expect(Math.abs(skips - stage.problems.skip)).toBeLessThan(0.03);
       expect(Math.abs(errors - stage.problems.malformed)).toBeLessThan(0.02);
-      expect(corpus.every(({ messages }) => /^#### -?[\d.]+$/.test(messages.at(-1)!.content))).toBe(true);
+      expect(corpus.every(({ messages }) => /^#### -?[\d.]+$/.test(String(messages.at(-1)!.content)))).toBe(true);
     });
   }
 
