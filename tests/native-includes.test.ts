@@ -14,6 +14,7 @@ const arrows: Record<string, readonly string[]> = {
   grammar: ["llama"],
   infer: ["cpu", "math", "grammar", "ggml", "llama"],
   scheduler: ["engine", "infer", "grammar", "ggml", "llama"],
+  vision: ["engine", "ggml", "llama"],
   train: ["engine", "cpu", "math", "kernels", "ggml", "llama"],
   // What binds it: the contract alone.
   binding: ["napi"],
@@ -32,6 +33,8 @@ function nameTarget(include: string): string {
   if (/^(ggml|gguf)[^/]*\.h$/.test(include)) return "ggml";
   if (/^llama[^/]*\.h$/.test(include)) return "llama";
   if (include === "napi.h") return "napi";
+  // The library's own border.
+  if (include === "../vision/cria_vision.h") return "vision";
   if (include.includes("kernels/")) return "kernels";
   return include.includes("/") ? include.split("/")[0]! : "engine";
 }

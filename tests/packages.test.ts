@@ -14,7 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { describePrebuild, listPrebuilds, packages } from "../scripts/pack.mjs";
+import { describePrebuild, describeVision, listPrebuilds, packages } from "../scripts/pack.mjs";
 import { installPacked } from "./install-packed.js";
 
 // That packed packages install and work is checked by scripts/nightly/packages.mjs; it needs a registry and minutes.
@@ -196,6 +196,14 @@ describe.runIf(process.platform === "linux")("the ready-made addon of arm64 Linu
     expect(manifest).toMatchObject({ name: "@cria/native-linux-arm64", version, os: ["linux"], cpu: ["arm64"] });
     const libraries = "@node-llama-cpp/linux-arm64";
     expect(manifest.dependencies).toEqual({ [libraries]: optionalDependencies[libraries] });
+  });
+
+  it("comes with a library for images, which runs on the libraries of the addon", () => {
+    const { version } = readManifest("native");
+    const manifest = describeVision("arm64");
+    expect(manifest).toMatchObject({ name: "@cria/vision-linux-arm64", version, os: ["linux"], cpu: ["arm64"] });
+    expect(manifest).not.toHaveProperty("dependencies");
+    expect(manifest.main).toBe("libcria-vision.so");
   });
 
   it.skipIf(process.arch === "arm64")("is packed where its cross compiler is; else a line says why not", () => {
