@@ -119,6 +119,9 @@ async function makeBarePath() {
   return bin;
 }
 
+/** Prints whether images can be used. */
+const visionProgram = `import("@cria/engine").then(({ inspectVision }) => console.log(JSON.stringify(inspectVision())))`;
+
 let registry;
 let bare;
 let newcomer = null;
@@ -132,12 +135,14 @@ try {
   });
   const nameOf = (file) => readPackedManifest(file).name;
   registry = await startRegistry(tarballs);
+  const isForPlatform = (file) => /^@cria\/(native|vision)-/.test(nameOf(file));
   // As for a platform without a ready-made addon. A server of its own: pnpm remembers by host what it was told.
-  bare = await startRegistry(tarballs.filter((file) => !nameOf(file).startsWith("@cria/native-")));
+  bare = await startRegistry(tarballs.filter((file) => !isForPlatform(file)));
   const cria = registry.tarballUrl("cria");
   const readyMade = `@cria/native-${process.platform}-${process.arch}`;
   // Package managers refuse another processor's addon where it is no optional dependency.
-  const fitting = tarballs.filter((file) => nameOf(file) === readyMade || !nameOf(file).startsWith("@cria/native-"));
+  const isOurs = (file) => nameOf(file).endsWith(`-${process.platform}-${process.arch}`);
+  const fitting = tarballs.filter((file) => !isForPlatform(file) || isOurs(file));
 
   await check("ready-made addon: CUDA kernels in it where nvcc is", async () => {
     const file = tarballs.find((tarball) => nameOf(tarball) === readyMade);
@@ -168,7 +173,7 @@ try {
   for (const file of tarballs) {
     const name = nameOf(file);
     // A program alone has no types.
-    if (name.startsWith("@cria/native-") || name === "create-cria") continue;
+    if (isForPlatform(file) || name === "create-cria") continue;
     await check(`publint, ${name}`, async () => {
       await run(join(root, "node_modules", ".bin", "publint"), ["run", file, "--strict"], { cwd: work });
     });
@@ -247,11 +252,16 @@ try {
     const devices = (await run(process.execPath, ["-e", program], { cwd })).trim();
     expect(devices.includes("CPU"), `devices: ${devices}`);
     expect(!existsSync(join(cwd, "node_modules", "@cria", "native", "build")), "it was built, not taken ready-made");
+    const vision = JSON.parse(await run(process.execPath, ["-e", visionProgram], { cwd }));
+    expect(vision.problem === null && vision.library.includes("@cria/vision-"), JSON.stringify(vision));
     return `${devices}; ${(await run("du", ["-sh", "node_modules"], { cwd })).split("\t")[0]} installed`;
   });
   await check("pnpm: ESM, CommonJS, command line", async () => {
     const cwd = makeProject("pnpm", registry.url);
-    const names = tarballs.map(nameOf).filter((name) => name.startsWith("@cria/") && !name.includes("native"));
+    const names = tarballs
+      .filter((file) => !isForPlatform(file))
+      .map(nameOf)
+      .filter((name) => name.startsWith("@cria/") && name !== "@cria/native");
     await pnpm(["add", ...names, cria, nodeTypes], { cwd });
     return useProject(cwd);
   });
@@ -261,6 +271,8 @@ try {
     const cwd = makeProject("npm-build", bare.url);
     await run("npm", ["install", "@cria/engine", "@cria/tokenizer-delta"], { cwd });
     const program = `import("@cria/engine").then(({ getRuntimeInfo }) => console.log(getRuntimeInfo().llamaVersion))`;
+    const vision = JSON.parse(await run(process.execPath, ["-e", visionProgram], { cwd }));
+    expect(vision.remedy?.includes("npm install @cria/vision-"), JSON.stringify(vision));
     return `llama.cpp ${(await run(process.execPath, ["-e", program], { cwd })).trim()}`;
   });
   await check("npm, no ready-made addon, no compiler: says what to do", async () => {

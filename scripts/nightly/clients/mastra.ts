@@ -54,6 +54,13 @@ export const mastra: Client = {
     if (signal?.aborted) throw signal.reason;
     return result.text;
   },
+  async look(place, image, question) {
+    const content = [
+      { type: "image" as const, image, mediaType: "image/png" },
+      { type: "text" as const, text: question },
+    ];
+    return (await open(place).generate([{ role: "user", content }])).text;
+  },
   readFailure(error) {
     if (!APICallError.isInstance(error)) return { kind: "other", status: undefined, message: String(error) };
     const { statusCode: status, message } = error;
