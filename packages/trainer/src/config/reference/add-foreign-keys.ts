@@ -2,6 +2,7 @@ import { findIgnoredReason, listIgnoredKeys, PYTHON_TARGET } from "../verl/ignor
 import { listAccepted, listPendingKeys } from "../verl/pending-keys.js";
 import { findRenamed, listRenamedKeys } from "../verl/renamed-keys.js";
 import { listNullableKeys, listUnboundedKeys } from "../verl/translate-values.js";
+import { frozenKeys } from "../verl/vision-keys.js";
 import { allowNull, findMapping, findNode, type JsonNode, visit } from "./make-json-schema.js";
 
 /**
@@ -28,7 +29,9 @@ export function addForeignKeys(root: JsonNode): void {
     addKey(root, key, { deprecationMessage: `has no effect: ${findIgnoredReason(key)}` });
   for (const key of listPendingKeys()) {
     const accepted = listAccepted(key);
-    const values = accepted ? { enum: [...accepted] } : {};
+    // Of a model without a projector any value will do, which a schema cannot say.
+    const isFrozen = (frozenKeys as readonly string[]).includes(key);
+    const values = accepted && !isFrozen ? { enum: [...accepted] } : {};
     const description = `Not supported yet${accepted ? `, but for ${accepted.map((value) => JSON.stringify(value)).join(" or ")}` : ""}.`;
     addKey(root, key, { ...values, description, doNotSuggest: true });
   }
