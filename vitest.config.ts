@@ -1,13 +1,7 @@
 import { defineConfig } from "vitest/config";
 
-// `npm test` runs most files in processes that they share (scripts/test.mjs): what they leave there is looked at.
-const isShared = process.argv.includes("--no-isolate");
-// Three, where there are two cores: some tests mostly wait, for other processes or for the clock. Never fewer: tinypool 1.1 may
-// end an idle process twice, and the run fails.
-const sharedForks = { minForks: 3, maxForks: 3 };
-
 // Tests run against the TypeScript sources of every package ("cria-source" export condition); the native addon is the
-// built one, with one thread each where tests load it: spinning threads on busy cores cost far more than they bring. Forks, not threads: a native addon's crash then fails one test file.
+// built one, with one thread each where tests load it: spinning threads on busy cores cost far more than they bring. Forks, not threads: a native addon's crash then fails one test file and names it.
 export default defineConfig({
   resolve: { conditions: ["cria-source", "node", "import", "default"] },
   ssr: { resolve: { conditions: ["cria-source", "node", "import", "default"] } },
@@ -23,9 +17,8 @@ export default defineConfig({
       "native/test/**/*.test.ts",
       "tests/**/*.test.ts",
     ],
-    setupFiles: isShared ? ["./tests/leave-nothing.ts"] : [],
     pool: "forks",
     testTimeout: 60_000,
-    poolOptions: { forks: isShared ? sharedForks : { maxForks: 2 } },
+    poolOptions: { forks: { maxForks: 2 } },
   },
 });

@@ -22,22 +22,6 @@ const TESTS_OF_BITS = [
   "apps/trainer/src/demo/demo.test.ts",
 ];
 
-// Tests that change their process for good: a CPU kernel is chosen once, another copy of llama.cpp takes over its log, a
-// client's package listens to signals, a registry never forgets. All others leave nothing behind (tests/leave-nothing.ts) and
-// share processes, which load each package once.
-const TESTS_WITH_OWN_PROCESS = [
-  "packages/engine/",
-  "packages/tokenizer-delta/",
-  "native/",
-  "models/src/stock-llama.test.ts",
-  "apps/trainer/src/commands/adapter-import.test.ts",
-  "apps/trainer/src/commands/eval-export.test.ts",
-  "packages/trainer/src/step/algorithms.test.ts",
-  "packages/trainer/src/step/failures.test.ts",
-  "tests/clients/",
-  "tests/readme.test.ts",
-];
-
 /** Kernels that the tests have not run with: the process's own choice is among the usable ones. */
 function listOtherKernels() {
   const { cpuKernel, usableCpuKernels } = loadAddon().runtimeInfo();
@@ -50,12 +34,8 @@ const checks = [
   ["types", bin("tsc"), ["-p", "tsconfig.json"]],
   ["types of the viewer", bin("tsc"), ["-p", "apps/viewer/tsconfig.json"]],
 ];
-const steps = [];
-if (chosen.length > 0) steps.push(["tests", bin("vitest"), ["run", ...chosen]]);
-else {
-  const others = TESTS_WITH_OWN_PROCESS.flatMap((path) => ["--exclude", path.endsWith("/") ? `${path}**` : path]);
-  steps.push(["tests", bin("vitest"), ["run", "--no-isolate", ...others]]);
-  steps.push(["tests with a process each", bin("vitest"), ["run", ...TESTS_WITH_OWN_PROCESS]]);
+const steps = [["tests", bin("vitest"), ["run", ...chosen]]];
+if (chosen.length === 0) {
   for (const kernel of listOtherKernels())
     steps.push([`tests, kernel ${kernel}`, bin("vitest"), ["run", ...TESTS_OF_BITS], { CRIA_CPU_KERNEL: kernel }]);
 }
