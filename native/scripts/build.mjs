@@ -62,7 +62,7 @@ function hashInputs() {
   };
   for (const dir of ["src", "include", "scripts", ...(sanitize === "thread" ? ["test"] : [])])
     addFolder(join(nativeRoot, dir));
-  for (const file of ["CMakeLists.txt", "package.json", join("kernels", "cria_kernels.h")])
+  for (const file of ["CMakeLists.txt", "package.json", "kernels/cria_kernels.h", "vision/cria_vision.h"])
     hash.update(readFileSync(join(nativeRoot, file)));
   hash.update(
     [readLlamaPin(), process.platform, arch, fromSource, sanitize, prebuild, ...(compiler ? [compiler] : [])].join("|"),

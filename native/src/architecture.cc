@@ -1,5 +1,6 @@
 #include "architecture.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -9,10 +10,12 @@
 
 namespace cria {
 
-const char * const kTrainableArchitectures = "llama, qwen2, qwen3";
+const char * const kTrainableArchitectures = "llama, qwen2, qwen3, qwen2vl, qwen3vl";
 
 void check_trainable_architecture(const std::string & name, const std::string & path) {
-    if (name == "llama" || name == "qwen2" || name == "qwen3") return;
+    for (const char * const known : {"llama", "qwen2", "qwen3", "qwen2vl", "qwen3vl"}) {
+        if (name == known) return;
+    }
     throw Error("unsupported-architecture", "this architecture cannot be trained")
         .subject(path)
         .expected(std::string("general.architecture one of ") + kTrainableArchitectures)
@@ -123,6 +126,9 @@ Architecture describe_architecture(llama_model * model, const std::string & path
     a.attention_scale = hp.f_attention_scale == 0.0f ? 1.0f / std::sqrt(float(a.head_size)) : hp.f_attention_scale;
     a.rope_type = int(llama_model_rope_type(model));
     a.rope_dims = int(hp.n_rot());
+    const bool has_sections = hp.n_pos_per_embd() > 1;
+    for (size_t i = 0; i < 4; i++) a.rope_sections[i] = has_sections ? hp.rope_sections[i] : 0;
+    a.n_deepstack = std::min<int64_t>(hp.n_deepstack_layers, a.n_layer);
     a.rope_context = int(hp.n_ctx_orig_yarn != 0 ? hp.n_ctx_orig_yarn : hp.n_ctx_train);
     a.rope_base = hp.rope_freq_base_train;
     a.rope_scale = hp.rope_scaling_type_train == LLAMA_ROPE_SCALING_TYPE_NONE ? 1.0f : hp.rope_freq_scale_train;
@@ -134,7 +140,7 @@ Architecture describe_architecture(llama_model * model, const std::string & path
     a.output = table.find("output.weight");
     if (!a.output) a.output = a.token_embd;
     a.n_vocab = a.output->ne[1];
-    const bool has_qk_norm = a.name == "qwen3";
+    const bool has_qk_norm = a.name == "qwen3" || a.name == "qwen3vl";
     for (int64_t il = 0; il < a.n_layer; il++) {
         const std::string p = "blk." + std::to_string(il) + ".";
         LayerWeights w{};

@@ -14,8 +14,8 @@ namespace cria {
 struct LayerWeights {
     ggml_tensor * attn_norm;                      // [d]
     ggml_tensor *wq, *wk, *wv, *wo;               // [d, heads*hd], [d, kv*hd], [d, kv*hd], [heads*hd, d]
-    ggml_tensor *bq, *bk, *bv;                    // qwen2, else null
-    ggml_tensor *q_norm, *k_norm;                 // [hd], qwen3, else null
+    ggml_tensor *bq, *bk, *bv;                    // qwen2 and qwen2vl, else null
+    ggml_tensor *q_norm, *k_norm;                 // [hd], qwen3 and qwen3vl, else null
     ggml_tensor * ffn_norm;                       // [d]
     ggml_tensor *ffn_gate, *ffn_up, *ffn_down;    // [d, ff], [d, ff], [ff, d]
 };
@@ -27,10 +27,15 @@ struct Architecture {
     float attention_scale;
     // RoPE, as llama_context derives it from the file when nothing is overridden.
     int rope_type, rope_dims, rope_context;
+    // How many pairs of dimensions turn by each of four positions (M-RoPE); all 0 where positions are plain.
+    int rope_sections[4];
     float rope_base, rope_scale;
     ggml_tensor * rope_factors;  // llama 3, else null
     ggml_tensor *token_embd, *output_norm, *output;  // output == token_embd when tied
     std::vector<LayerWeights> layers;
+    // An image's vector has as many parts more, added to the outputs of the first layers (DeepStack, arXiv:2406.04334).
+    int64_t n_deepstack;
+    bool has_grids() const { return rope_sections[0] > 0 || rope_sections[1] > 0 || rope_sections[2] > 0; }
 };
 
 // Names of architectures that can be trained.

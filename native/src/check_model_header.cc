@@ -1,5 +1,6 @@
 #include "check_model_header.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -24,10 +25,11 @@ class HeaderChecker {
         if (!layers) return;
         if (*layers < 1 || *layers > LLAMA_MAX_LAYERS)
             refuse("block_count", "1 to " + std::to_string(LLAMA_MAX_LAYERS) + " layers", std::to_string(*layers));
-        const auto predicted = find_count("nextn_predict_layers");
-        if (predicted && *predicted > *layers)
-            refuse(
-                "nextn_predict_layers", "at most block_count, " + std::to_string(*layers), std::to_string(*predicted));
+        for (const char * name : {"nextn_predict_layers", "n_deepstack_layers"}) {
+            const auto some = find_count(name);
+            if (some && *some > *layers)
+                refuse(name, "at most block_count, " + std::to_string(*layers), std::to_string(*some));
+        }
     }
 
     void check_experts() const {
@@ -53,6 +55,33 @@ class HeaderChecker {
             if (!std::isfinite(epsilon) || epsilon < 0)
                 refuse(name, "a finite number of at least 0", std::to_string(epsilon));
         }
+    }
+
+    // By which positions dimensions turn (M-RoPE): RoPE divides by their sum, on ggml's threads.
+    void check_rope_sections() const {
+        const int64_t id = gguf_find_key(gguf_, key("rope.dimension_sections").c_str());
+        if (id < 0 || gguf_get_kv_type(gguf_, id) != GGUF_TYPE_ARRAY) return;
+        const gguf_type type = gguf_get_arr_type(gguf_, id);
+        if (type != GGUF_TYPE_INT32 && type != GGUF_TYPE_UINT32) return;
+        const auto * sections = static_cast<const int32_t *>(gguf_get_arr_data(gguf_, id));
+        const size_t count = gguf_get_arr_n(gguf_, id);
+        int64_t sum = 0;
+        bool is_wrong = false;
+        std::string received;
+        for (size_t i = 0; i < std::min<size_t>(count, 4); i++) {
+            is_wrong |= sections[i] < 0;
+            sum += sections[i];
+            received += (i > 0 ? ", " : "") + std::to_string(sections[i]);
+        }
+        const uint64_t heads = std::max<uint64_t>(1, find_count("attention.head_count").value_or(1));
+        const uint64_t head_size =
+            find_count("attention.key_length").value_or(find_count("embedding_length").value_or(0) / heads);
+        // The fourth is of no position that a token has.
+        const bool has_any =
+            std::any_of(sections, sections + std::min<size_t>(count, 3), [](int32_t n) { return n > 0; });
+        if (is_wrong || !has_any || sum > int64_t(head_size))
+            refuse("rope.dimension_sections",
+                "pairs of dimensions for each position, in all at most " + std::to_string(head_size), received);
     }
 
     // Two tokens of one text: the vocabulary would have more ids than texts.
@@ -108,6 +137,7 @@ void check_model_header(const gguf_context * gguf, const std::string & path) {
     checker.check_layers();
     checker.check_experts();
     checker.check_epsilons();
+    checker.check_rope_sections();
     checker.check_tokens();
 }
 

@@ -61,6 +61,7 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
             .remedy("check that the file is a complete model of an architecture that llama.cpp " CRIA_LLAMA_RELEASE
                     " knows");
     }
+    model->mend_epsilon();
     model->vectors_ = std::make_unique<VectorTable>(
         llama_vocab_n_tokens(model->vocab()), size_t(llama_model_n_embd_inp(model->model_)));
     if (options.trainable != Trainable::none) {
@@ -76,6 +77,14 @@ Model::Model() = default;
 Model::~Model() {
     // The adapter is registered with the model and freed by it.
     if (model_) llama_model_free(model_);
+}
+
+// This release of llama.cpp leaves qwen2vl's epsilon at zero, whatever its file says: a token whose hidden state is
+// zero would become NaN.
+void Model::mend_epsilon() {
+    const int64_t id = gguf_find_key(header_->gguf.get(), "qwen2vl.attention.layer_norm_rms_epsilon");
+    if (id < 0 || gguf_get_kv_type(header_->gguf.get(), id) != GGUF_TYPE_FLOAT32) return;
+    model_->hparams.f_norm_rms_eps = gguf_get_val_f32(header_->gguf.get(), id);
 }
 
 void Model::check_full_training() const {

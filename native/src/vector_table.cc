@@ -38,9 +38,21 @@ void VectorTable::drop(int32_t first) {
     held_.erase(defined_at(first).first);
 }
 
+bool VectorTable::is_empty() const {
+    const Locked lock(mutex_);
+    return end_ == first_;
+}
+
 bool VectorTable::knows(int32_t id) const {
     const Locked lock(mutex_);
     return id >= first_ && id < end_;
+}
+
+VectorGrid VectorTable::grid_of(int32_t id) const {
+    const Locked lock(mutex_);
+    const Definition * definition = find(id);
+    if (!definition) return {};
+    return {definition->first, definition->columns, definition->rows};
 }
 
 void VectorTable::check_held(const std::vector<int32_t> & tokens, const char * subject) const {

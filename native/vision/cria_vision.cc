@@ -101,7 +101,6 @@ void cria_vision_close(cria_vision * vision) { delete vision; }
 
 void cria_vision_describe(const cria_vision * vision, cria_vision_info * info) {
     const mtmd_context * context = vision->context.get();
-    info->sees = mtmd_support_vision(context);
     info->is_causal = !mtmd_decode_use_non_causal(context, nullptr);
     info->model_is_mrope = mtmd_decode_use_mrope(context);
     info->vector_size = vision->vector_size;

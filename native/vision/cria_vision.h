@@ -18,7 +18,7 @@ extern "C" {
 struct llama_model;
 
 // Counts up with every change of this file.
-#define CRIA_VISION_ABI 1
+#define CRIA_VISION_ABI 2
 
 int32_t cria_vision_abi(void);
 
@@ -45,7 +45,6 @@ cria_vision * cria_vision_open(const cria_vision_options * options);
 void cria_vision_close(cria_vision * vision);
 
 typedef struct {
-    int32_t sees;            // 0: it takes sound alone
     int32_t is_causal;       // 0: the tokens of an image see each other in both directions
     int32_t model_is_mrope;  // the model's positions are of several dimensions
     int32_t vector_size;     // floats

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 
 #include "cria_vision.h"
 #include "vision_log.h"
@@ -37,9 +38,16 @@ namespace {
 
 constexpr size_t kSmallAllocation = size_t(16) << 20;  // tables, and the padding of very narrow pictures
 
+// As plain text: stb names an unknown chunk of a PNG by the file's own bytes.
+std::string make_printable(std::string text) {
+    for (char & c : text)
+        if (c < ' ' || c > '~') c = '?';
+    return text;
+}
+
 int32_t fail(const char * what) {
     const char * reason = stbi_failure_reason();
-    log_error(std::string(what) + ": " + (reason ? reason : "unknown"));
+    log_error(std::string(what) + ": " + (reason ? make_printable(reason) : "unknown"));
     return -1;
 }
 

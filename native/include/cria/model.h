@@ -106,6 +106,7 @@ class Model {
    private:
     Model();
     void check_full_training() const;
+    void mend_epsilon();
 
     ModelOptions options_;
     llama_model * model_ = nullptr;

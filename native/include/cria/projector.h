@@ -33,7 +33,6 @@ struct ProjectorOptions {
 struct ProjectorFacts {
     std::string type;  // as llama.cpp names it
     int vector_size = 0;  // floats
-    bool uses_mrope = false;
 };
 
 // A stretch of an image's place in a prompt: a token of the vocabulary, or so many vectors (0: it is a token), with

@@ -12,6 +12,11 @@
 
 namespace cria {
 
+// Vectors that were defined together, and the grid that they lie in; 0 columns and rows for none.
+struct VectorGrid {
+    int32_t first = 0, columns = 0, rows = 0;
+};
+
 class VectorTable {
    public:
     // Ids begin at `first`; a vector has `width` floats.
@@ -27,7 +32,11 @@ class VectorTable {
     void hold(int32_t first, std::vector<float> values);
     void drop(int32_t first);
 
+    // Whether none was ever defined.
+    bool is_empty() const;
     bool knows(int32_t id) const;
+    // Of a defined id.
+    VectorGrid grid_of(int32_t id) const;
     // Throws Error("bad-token") for the first of the tokens that is neither of the vocabulary nor a defined id, and
     // Error("vectors-missing") for one whose values are not held.
     void check_held(const std::vector<int32_t> & tokens, const char * subject) const;

@@ -91,7 +91,6 @@ Napi::Value NativeProjector::info(Info info) {
         Napi::Object o = Napi::Object::New(info.Env());
         o.Set("type", facts.type);
         o.Set("vectorSize", facts.vector_size);
-        o.Set("usesMrope", facts.uses_mrope);
         return o;
     });
 }

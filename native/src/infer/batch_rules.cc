@@ -46,10 +46,10 @@ PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & optio
 
 }  // namespace
 
-BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & options) {
+BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & options, const TokenPlaces & places) {
     BatchRules rules;
     rules.sharing = choose_sharing(model, options);
-    rules.cuts = {size_t(options.prefill_chunk), llama_vocab_n_tokens(model.vocab())};
+    rules.cuts = {size_t(options.prefill_chunk), llama_vocab_n_tokens(model.vocab()), places.has_grids()};
     if (options.deterministic && has_k_quants(model.llama())) {
         rules.min_rows = 8;
         rules.row_step = 4;  // repacked weights: the rest of rows that are no multiple of four takes another kernel

@@ -23,6 +23,6 @@ struct BatchRules {
     int padded(int rows) const { return round_up(std::max(min_rows, rows)); }
 };
 
-BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & options);
+BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & options, const TokenPlaces & places);
 
 }  // namespace cria

@@ -7,9 +7,10 @@
 
 namespace cria {
 
-KvSlots::KvSlots(llama_context * context, int count, PrefixSharing sharing, const PrefillCuts & cuts)
-    : context_(context), sharing_(sharing), cuts_(cuts), slots_(size_t(count)), rows_(context), resident_(count),
-      promised_(count) {}
+KvSlots::KvSlots(
+    llama_context * context, int count, PrefixSharing sharing, const PrefillCuts & cuts, const TokenPlaces & places)
+    : context_(context), sharing_(sharing), cuts_(cuts), places_(places), slots_(size_t(count)), rows_(context),
+      resident_(count), promised_(count) {}
 
 PrefixMatch KvSlots::find_prefix(const std::vector<int32_t> & tokens) const {
     if (sharing_ == PrefixSharing::family) return {};
@@ -71,9 +72,13 @@ void KvSlots::promise(int slot, const std::vector<int32_t> & tokens) {
 }
 
 void KvSlots::append(int slot, const int32_t * tokens, size_t count, bool whole) {
-    auto & held = slots_[size_t(slot)].tokens;
+    KvSlot & s = slots_[size_t(slot)];
+    auto & held = s.tokens;
     const size_t before = held.size();
-    held.insert(held.end(), tokens, tokens + count);
+    for (size_t i = 0; i < count; i++) {
+        places_.advance(held.empty() ? -1 : held.back(), tokens[i], s.next_position);
+        held.push_back(tokens[i]);
+    }
     // One that begins where a fresh evaluation would cut.
     const auto is_chunk = [&] {
         return whole && before == resident_.length(slot) && cuts_.last_whole(held, before) == before;
@@ -83,11 +88,20 @@ void KvSlots::append(int slot, const int32_t * tokens, size_t count, bool whole)
 }
 
 void KvSlots::trim(int slot, size_t length) {
-    llama_memory_seq_rm(llama_get_memory(context_), slot, llama_pos(length), -1);
     KvSlot & s = slots_[size_t(slot)];
-    if (s.tokens.size() > length) s.tokens.resize(length);
+    if (s.tokens.size() > length) {
+        length = cuts_.last_cut(s.tokens, length);
+        s.tokens.resize(length);
+        s.next_position = places_.behind(s.tokens.data(), length);
+    }
+    llama_memory_seq_rm(llama_get_memory(context_), slot, s.next_position, -1);
     if (s.prompt_end.length > length) s.prompt_end = {};
     resident_.truncate(slot, length);
+}
+
+void KvSlots::remove_failed(int slot) {
+    const size_t length = slots_[size_t(slot)].tokens.size();
+    trim(slot, cuts_.keeps_runs && length > 0 ? length - 1 : length);
 }
 
 // llama.cpp notes the cells, and would copy whole streams at its next decode. That is too late: until then a state may
@@ -108,6 +122,7 @@ void KvSlots::copy(int from, int to, size_t length) {
     }
     const KvSlot & source = slots_[size_t(from)];
     slots_[size_t(to)].tokens = source.tokens;
+    slots_[size_t(to)].next_position = source.next_position;
     slots_[size_t(to)].prompt_end = source.prompt_end;
     resident_.append(to, source.tokens.data(), std::min(length, resident_.length(from)));
     trim(to, length);
@@ -130,6 +145,7 @@ void KvSlots::clear_all() {
     llama_memory_clear(llama_get_memory(context_), false);
     for (auto & slot : slots_) {
         slot.tokens.clear();
+        slot.next_position = 0;
         slot.prompt_end = {};
     }
     resident_.clear();
@@ -151,7 +167,9 @@ bool KvSlots::restore(int slot, const SavedKv & saved, const std::vector<int32_t
         llama_memory_seq_rm(llama_get_memory(context_), slot, -1, -1);
         return false;
     }
-    slots_[size_t(slot)].tokens.assign(tokens.begin(), tokens.begin() + long(saved.tokens));
+    KvSlot & s = slots_[size_t(slot)];
+    s.tokens.assign(tokens.begin(), tokens.begin() + long(saved.tokens));
+    s.next_position = places_.behind(s.tokens.data(), saved.tokens);
     resident_.append(slot, tokens.data(), saved.shareable);
     return true;
 }

@@ -12,6 +12,7 @@
 #include "infer/kv_rows.h"
 #include "infer/prefill_cuts.h"
 #include "infer/prefix_tree.h"
+#include "cria/token_places.h"
 
 struct llama_context;
 struct llama_memory_context_i;
@@ -34,6 +35,7 @@ struct PrefixLogits {
 struct KvSlot {
     SequenceId owner = 0;  // 0: free
     std::vector<int32_t> tokens;  // what the stream holds, in order
+    int32_t next_position = 0;  // of the token behind them
     uint64_t last_use = 0;
     SequenceId family = 0;  // of the sequence that it was evaluated for
     PrefixLogits prompt_end;  // of the last prompt: whoever sends the same one has nothing to evaluate
@@ -48,7 +50,8 @@ struct SavedKv {
 
 class KvSlots {
    public:
-    KvSlots(llama_context * context, int count, PrefixSharing sharing, const PrefillCuts & cuts);
+    KvSlots(llama_context * context, int count, PrefixSharing sharing, const PrefillCuts & cuts,
+        const TokenPlaces & places);
     int count() const { return int(slots_.size()); }
     KvSlot & operator[](int slot) { return slots_[size_t(slot)]; }
 
@@ -66,14 +69,18 @@ class KvSlots {
     void unpromise(int slot) { promised_.truncate(slot, 0); }
     // Tokens that were evaluated in one piece; `whole`: as one chunk, whatever comes behind them.
     void append(int slot, const int32_t * tokens, size_t count, bool whole);
-    // Keeps the first `length` tokens.
+    // Keeps the first `length` tokens, or fewer where they cannot be cut there (`PrefillCuts::last_cut`).
     void trim(int slot, size_t length);
+    // Removes what an evaluation that failed has left. Of an image in parts llama.cpp may remove those before as well,
+    // for they stand at one time: they are evaluated again.
+    void remove_failed(int slot);
     // Shorter prefixes are evaluated again rather than copied.
     size_t least_copied() const { return rows_.can_copy() ? 1 : 8; }
     // The first `length` tokens of a slot, into another.
     void copy(int from, int to, size_t length);
     // Two slots change places, which costs about a copy of the longer one; only where `can_swap`.
-    bool can_swap() const { return rows_.can_copy(); }
+    // (With rows and columns of images cells of equal index stand elsewhere, and llama.cpp has no way to swap them.)
+    bool can_swap() const { return rows_.can_copy() && !places_.has_grids(); }
     void swap(int a, int b);
     void clear_all();
     SavedKv save(int slot) const;
@@ -87,6 +94,7 @@ class KvSlots {
     llama_context * context_;
     PrefixSharing sharing_;
     PrefillCuts cuts_;
+    TokenPlaces places_;
     std::vector<KvSlot> slots_;
     KvRows rows_;
     PrefixTree

@@ -12,6 +12,7 @@ namespace cria {
 struct PrefillCuts {
     size_t chunk;  // most tokens between two cuts
     int32_t first_vector;  // ids from here on are vectors'
+    bool keeps_runs = false;  // what was evaluated is not cut between vectors, which may stand at one position
 
     // The end of the chunk that begins at `at`, at most the end of the tokens.
     size_t end_after(const std::vector<int32_t> & tokens, size_t at) const {
@@ -44,6 +45,13 @@ struct PrefillCuts {
             cut = end;
         }
         return cut;
+    }
+
+    // The last place up to `length`, which lies within evaluated tokens, where they may be cut.
+    size_t last_cut(const std::vector<int32_t> & tokens, size_t length) const {
+        if (!keeps_runs || !is_vector(tokens[length])) return length;
+        while (length > 0 && is_vector(tokens[length - 1])) length--;
+        return length;
     }
 
    private:

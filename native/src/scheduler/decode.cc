@@ -30,11 +30,11 @@ void Scheduler::Impl::decode() {
     size_t p = 0;
     const auto pad_until = [&](int slot) {
         for (; p < padding.size() && padding[p] < slot; p++)
-            batch.add(0, int(slots[padding[p]].tokens.size()), padding[p], true);
+            batch.add(0, slots[padding[p]].next_position, padding[p], true);
     };
     for (const auto & sequence : decoding) {
         pad_until(sequence->slot);
-        const int position = int(store.slot_of(*sequence).tokens.size());
+        const int position = store.slot_of(*sequence).next_position;
         outputs.push_back({sequence, batch.add(sequence->tokens.back(), position, sequence->slot, true)});
     }
     pad_until(slots.count());

@@ -33,7 +33,7 @@ ggml_type parse_kv_type(const std::string & name) {
 
 Evaluator::Evaluator(
     const Model & model, const SchedulerOptions & options, const BatchRules & rules, std::atomic<bool> & stopping)
-    : model_(model), keeps_prompt_ends_(rules.sharing == PrefixSharing::tokens),
+    : model_(model), keeps_prompt_ends_(rules.sharing == PrefixSharing::tokens), has_grids_(rules.cuts.keeps_runs),
       n_vocab_(llama_vocab_n_tokens(model.vocab())) {
     // Enough streams for the padding rows (see scheduler_impl.h), each with cells for them.
     const int streams = rules.padded(options.max_sequences);
@@ -79,12 +79,13 @@ Evaluator::Evaluator(
     }
     pool_ = std::make_unique<ThreadPool>(model.threads());
     pool_->attach(context());
-    token_batch_ = std::make_unique<DecodeBatch>(n_batch, 0);
+    token_batch_ = std::make_unique<DecodeBatch>(n_batch, 0, false);
 }
 
 DecodeBatch & Evaluator::start_batch(bool vectors) {
     if (vectors && !vector_batch_)
-        vector_batch_ = std::make_unique<DecodeBatch>(int(llama_n_batch(context())), model_.vectors().width());
+        vector_batch_ =
+            std::make_unique<DecodeBatch>(int(llama_n_batch(context())), model_.vectors().width(), has_grids_);
     batch_ = vectors ? vector_batch_.get() : token_batch_.get();
     batch_->clear();
     return *batch_;

@@ -63,7 +63,7 @@ class Evaluator {
     Drawn draw_allowed(Request & request, const float * logits);
 
     const Model & model_;
-    const bool keeps_prompt_ends_;
+    const bool keeps_prompt_ends_, has_grids_;
     const int n_vocab_;
     Sampler sampler_;
     std::unique_ptr<TokenPieces> pieces_;  // made for the first grammar

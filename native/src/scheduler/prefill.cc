@@ -46,18 +46,20 @@ void Scheduler::Impl::prefill() {
                batch.room() >= rows && (end == begin || rules.groups_prefill);
             end++) {
             const auto & sequence = chunks[end].sequence;
-            const size_t at = store.slot_of(*sequence).tokens.size();
+            const KvSlot & slot = store.slot_of(*sequence);
+            const size_t at = slot.tokens.size();
             const bool last = at + size_t(length) == sequence->tokens.size();
             const int first = batch.size();
+            int32_t before = at > 0 ? slot.tokens.back() : -1, next = slot.next_position;
             // As many output rows, for the same reason: the LM head and the last feed-forward see output rows only.
             for (int i = 0; i < rows; i++) {
                 const bool wants_logits =
                     last && i >= std::max(0, length - rules.min_rows) && i < std::max(length, rules.min_rows);
-                const int position = int(at) + i;
-                if (vectors) batch.add_vector(position, sequence->slot, wants_logits);
-                else
-                    batch.add(
-                        i < length ? sequence->tokens[at + size_t(i)] : 0, position, sequence->slot, wants_logits);
+                const int32_t token = i < length ? sequence->tokens[at + size_t(i)] : 0;
+                const TokenPlace place = places.advance(before, token, next);
+                before = token;
+                if (vectors) batch.add_vector(place, sequence->slot, wants_logits);
+                else batch.add(token, place.time, sequence->slot, wants_logits);
             }
             if (vectors) model->vectors().read(sequence->tokens.data() + at, size_t(length), batch.vector(first));
             outputs.push_back({sequence, last ? first + length - 1 : -1});

@@ -84,6 +84,7 @@ void Requests::accept(const std::shared_ptr<Sequence> & sequence, const Drawn & 
 }
 
 void Requests::fail_evaluation(const std::shared_ptr<Sequence> & sequence, const std::string & what) {
+    store_.slots().remove_failed(sequence->slot);
     fail(sequence, Error("decode-failed", "could not evaluate " + what).subject("llama_decode"));
 }
 

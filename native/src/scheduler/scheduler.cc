@@ -117,7 +117,7 @@ void Scheduler::Impl::check_request(
         throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call first");
     model->vectors().check_held(delta, "deltaTokenIds");
     // After a flush or an eviction all of the sequence is evaluated again.
-    model->vectors().check_held(sequence.tokens, "sequence");
+    if (!model->vectors().is_empty()) model->vectors().check_held(sequence.tokens, "sequence");
     const size_t total = sequence.tokens.size() + delta.size();
     if (total == 0)
         throw Error("empty-request", "has no tokens to continue")

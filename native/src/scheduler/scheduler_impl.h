@@ -37,6 +37,7 @@ struct Scheduler::Impl {
 
     const std::shared_ptr<Model> model;
     const SchedulerOptions options;
+    const TokenPlaces places;
     const BatchRules rules;
     std::atomic<bool> stopping{false};
 

@@ -1,5 +1,8 @@
 #include "train/layer.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "train/linear.h"
 #include "train/matmul.h"
 #include "train/swiglu.h"
@@ -9,6 +12,13 @@ namespace cria {
 namespace {
 
 ggml_tensor * rope(Graph & g, const Architecture & arch, ggml_tensor * x, ggml_tensor * positions, bool backward) {
+    if (arch.has_grids()) {
+        int sections[4];
+        std::copy(std::begin(arch.rope_sections), std::end(arch.rope_sections), sections);
+        const auto apply = backward ? ggml_rope_multi_back : ggml_rope_multi;
+        return apply(g.ctx(), x, positions, arch.rope_factors, arch.rope_dims, sections, arch.rope_type,
+            arch.rope_context, arch.rope_base, arch.rope_scale, 0.0f, 1.0f, 32.0f, 1.0f);
+    }
     const auto apply = backward ? ggml_rope_ext_back : ggml_rope_ext;
     return apply(g.ctx(), x, positions, arch.rope_factors, arch.rope_dims, arch.rope_type, arch.rope_context,
         arch.rope_base, arch.rope_scale, 0.0f, 1.0f, 32.0f, 1.0f);

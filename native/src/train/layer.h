@@ -12,7 +12,7 @@ namespace cria {
 
 // Inputs that every layer shares.
 struct LayerInputs {
-    ggml_tensor * positions;  // [T] I32
+    ggml_tensor * positions;  // [T] I32; with rows and columns of images [4T], one dimension after the other
     AttentionInputs attention;  // who sees whom
     // Of the last layer, where only some tokens' outputs are read: these tokens [Q] I32, ascending, and their
     // positions. Queries, their attention and the feed-forward are then of those alone. Else null, and Q = T.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <optional>
 
@@ -13,6 +14,7 @@
 #include "train/head.h"
 #include "train/layer.h"
 #include "train/parameters.h"
+#include "train/tree_places.h"
 #include "train/value_head.h"
 
 namespace cria {
@@ -64,11 +66,12 @@ struct Session {
     AttentionPlan plan, last_plan;                // who sees whom: on the CPU; in the last layer, if it has `wanted`
     ggml_tensor * ends = nullptr;                 // the same for kernels: [T]
     ggml_tensor * mask = nullptr;                 // and for ggml's operations: [S, S, 1, 1 or B]
-    ggml_tensor * positions = nullptr;            // [T]
+    ggml_tensor * positions = nullptr;            // [T], or [4T]: see LayerInputs
     ggml_tensor *tokens = nullptr, *sources = nullptr;  // sources: columns of the last output
-    // Tokens whose last output is read, [Q], and their positions: null where the last layer computes all of them.
+    // Tokens whose last output is read, [Q], and their positions, [Q] or [4Q]: null where the last layer computes all
+    // of them.
     ggml_tensor *wanted = nullptr, *wanted_positions = nullptr;
-    std::vector<ggml_tensor *> x;                 // input of each layer [d, T], then the last output [d, Q]
+    std::vector<ggml_tensor *> x;  // input of each layer [d, T], then the last output [d, Q]
     ggml_tensor *picked = nullptr,
                 *d_picked = nullptr;  // hidden states that predict targets [d, R], and their gradient
     ggml_tensor *dy = nullptr, *d_last = nullptr;  // [d, T]; of the last output [d, Q]
@@ -81,6 +84,7 @@ struct Trainer::Impl {
     std::shared_ptr<Model> model;
     TrainerOptions options;
     const Architecture & arch;
+    const TokenPlaces places;
     Compute compute;
     ParameterSet parameters;
     Head head;
@@ -91,9 +95,9 @@ struct Trainer::Impl {
     std::atomic<int> kept_layers{0};  // of the last forward; read from any thread, also during one
 
     Impl(std::shared_ptr<Model> m, const TrainerOptions & o)
-        : model(std::move(m)), options(o), arch(*model->architecture()), compute(*model),
-          parameters(*model, compute, o.value_head), head(arch, parameters), value_head(arch, parameters),
-          scratch(compute.make_allocator()), tapes(size_t(arch.n_layer)) {
+        : model(std::move(m)), options(o), arch(*model->architecture()), places(model->llama(), model->vectors()),
+          compute(*model), parameters(*model, compute, o.value_head), head(arch, parameters),
+          value_head(arch, parameters), scratch(compute.make_allocator()), tapes(size_t(arch.n_layer)) {
         if (!compute.notice.empty()) model->notice = compute.notice;
         if (!compute.on_cpu()) check_device();
     }
@@ -169,18 +173,21 @@ struct Trainer::Impl {
         s.temperature = b.temperature;
         const int64_t d = arch.n_embd, T = s.shape.tokens(), R = int64_t(b.targets.size()), S = b.row_length;
         const bool branches = has_branches(b);
+        const std::vector<int32_t> positions = place_trees(b, int32_t(arch.n_vocab), places);
+        const int64_t dimensions = int64_t(positions.size()) / T;
         s.pool = std::make_unique<TensorPool>(size_t(arch.n_layer) + 14);
         s.tokens = s.pool->add(GGML_TYPE_I32, {T});
         s.sources = s.pool->add(GGML_TYPE_I32, {R});
-        s.positions = s.pool->add(GGML_TYPE_I32, {T});
+        s.positions = s.pool->add(GGML_TYPE_I32, {dimensions * T});
         std::vector<int32_t> wanted = b.sources, sources = b.sources;
         std::sort(wanted.begin(), wanted.end());
         wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-        const bool trims = compute.on_cpu() && int64_t(wanted.size()) < T;
+        // What DeepStack adds to an output is added to all of its columns.
+        const bool trims = compute.on_cpu() && int64_t(wanted.size()) < T && arch.n_deepstack < arch.n_layer;
         const int64_t Q = trims ? int64_t(wanted.size()) : T;
         if (trims) {
             s.wanted = s.pool->add(GGML_TYPE_I32, {Q});
-            s.wanted_positions = s.pool->add(GGML_TYPE_I32, {Q});
+            s.wanted_positions = s.pool->add(GGML_TYPE_I32, {dimensions * Q});
             s.last_plan = plan_attention(b.ends, b.rows, S, &wanted);
             for (int32_t & source : sources)
                 source = int32_t(std::lower_bound(wanted.begin(), wanted.end(), source) - wanted.begin());
@@ -201,14 +208,16 @@ struct Trainer::Impl {
         s.pool->allocate(compute, "the layers' inputs");
         const std::vector<int32_t> tokens = take_vectors(b);
         ggml_backend_tensor_set(s.tokens, tokens.data(), 0, size_t(T) * 4);
-        ggml_backend_tensor_set(s.positions, b.positions.data(), 0, size_t(T) * 4);
+        ggml_backend_tensor_set(s.positions, positions.data(), 0, positions.size() * sizeof(int32_t));
         ggml_backend_tensor_set(s.sources, sources.data(), 0, size_t(R) * 4);
         if (trims) {
-            std::vector<int32_t> positions;
-            positions.reserve(wanted.size());
-            for (const int32_t token : wanted) positions.push_back(b.positions[size_t(token)]);
+            std::vector<int32_t> picked;
+            picked.reserve(size_t(dimensions * Q));
+            for (int64_t i = 0; i < dimensions; i++) {
+                for (const int32_t token : wanted) picked.push_back(positions[size_t(i * T + token)]);
+            }
             ggml_backend_tensor_set(s.wanted, wanted.data(), 0, size_t(Q) * 4);
-            ggml_backend_tensor_set(s.wanted_positions, positions.data(), 0, size_t(Q) * 4);
+            ggml_backend_tensor_set(s.wanted_positions, picked.data(), 0, picked.size() * sizeof(int32_t));
         }
         if (s.ends) ggml_backend_tensor_set(s.ends, b.ends.data(), 0, size_t(T) * 4);
         if (s.mask) fill_mask(b, branches);
@@ -256,12 +265,36 @@ struct Trainer::Impl {
         Graph g(compute);
         g.write(ggml_get_rows(g.ctx(), arch.token_embd, g.ref(session.tokens)), session.x[0]);
         g.run(scratch.get());
-        const size_t width = model->vectors().width();
-        for (const auto & [start, ids] : session.vectors) {
-            std::vector<float> values(ids.size() * width);
-            model->vectors().read(ids.data(), ids.size(), values.data());
+        for (const VectorRun & run : session.vectors) {
+            const std::vector<float> values = read_part(run, 0);
             ggml_tensor * x = session.x[0];
-            ggml_backend_tensor_set(x, values.data(), size_t(start) * x->nb[1], values.size() * sizeof(float));
+            ggml_backend_tensor_set(x, values.data(), size_t(run.start) * x->nb[1], values.size() * sizeof(float));
+        }
+    }
+
+    // One of the parts of a run's vectors, each as wide as a layer's input: the input itself, then DeepStack's.
+    std::vector<float> read_part(const VectorRun & run, int64_t part) const {
+        const size_t d = size_t(arch.n_embd), width = model->vectors().width();
+        std::vector<float> vectors(run.ids.size() * width), values;
+        model->vectors().read(run.ids.data(), run.ids.size(), vectors.data());
+        values.reserve(run.ids.size() * d);
+        for (size_t i = 0; i < run.ids.size(); i++) {
+            const auto begin = vectors.begin() + std::ptrdiff_t(i * width + size_t(part) * d);
+            values.insert(values.end(), begin, begin + std::ptrdiff_t(d));
+        }
+        return values;
+    }
+
+    // Adds their own part of images' vectors to the output of one of the first layers. It is given: gradients pass.
+    void add_deepstack(int64_t il) {
+        ggml_tensor * x = session.x[size_t(il) + 1];
+        for (const VectorRun & run : session.vectors) {
+            const std::vector<float> values = read_part(run, il + 1);
+            std::vector<float> columns(values.size());
+            const size_t offset = size_t(run.start) * x->nb[1], bytes = columns.size() * sizeof(float);
+            ggml_backend_tensor_get(x, columns.data(), offset, bytes);
+            for (size_t i = 0; i < columns.size(); i++) columns[i] += values[i];
+            ggml_backend_tensor_set(x, columns.data(), offset, bytes);
         }
     }
 
@@ -290,6 +323,7 @@ struct Trainer::Impl {
         }
         g.write(y, session.x[size_t(il) + 1]);
         g.run(tape ? tape->allocator.get() : scratch.get());
+        if (il < arch.n_deepstack) add_deepstack(il);
     }
 
     void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy,

@@ -51,7 +51,6 @@ Projector::Projector(std::shared_ptr<llama_model> model, const ProjectorOptions 
     cria_vision_info info;
     library_->describe(vision_, &info);
     facts_.vector_size = info.vector_size;
-    facts_.uses_mrope = info.model_is_mrope;
     if (info.is_causal) return;
     library_->close(vision_);
     throw refuse(options.path, "is for models whose image tokens see each other in both directions")

@@ -5,14 +5,14 @@ import { afterAll, describe, expect, it } from "vitest";
 import { writeGguf } from "./gguf-files/write-gguf.js";
 import { loadModel } from "./load-model.js";
 import type { GgufFile, GgufTensor, GgufValue } from "./native-types.js";
-import { describeTinyModel, TinyModels } from "./testing/index.js";
+import { describeTinyModel, type TinyModelOptions, TinyModels } from "./testing/index.js";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
 let written = 0;
-async function load(change: (file: GgufFile) => void) {
-  const file = describeTinyModel();
+async function load(change: (file: GgufFile) => void, options: TinyModelOptions = {}) {
+  const file = describeTinyModel(options);
   change(file);
   const path = join(models.folder, `damaged-${written++}.gguf`);
   await writeGguf(path, file);
@@ -60,6 +60,24 @@ describe("a model file with metadata that cannot be is refused", () => {
       const error = await load(change).catch((error: unknown) => error);
       expect(error).toBeInstanceOf(EngineError);
       expect((error as EngineError).message).toMatch(message);
+    });
+  }
+
+  const sections = (...value: number[]) => ({ type: "array", of: "int32", value }) as const;
+  for (const [name, key, value, message] of [
+    ["no pair of dimensions for any position", "rope.dimension_sections", sections(0, 0, 0, 0), /0, 0, 0, 0/],
+    ["pairs for no position that a token has", "rope.dimension_sections", sections(0, 0, 0, 8), /0, 0, 0, 8/],
+    ["more pairs than a head has dimensions", "rope.dimension_sections", sections(8, 8, 8, 0), /at most 16.*8, 8, 8/s],
+    ["fewer pairs than none", "rope.dimension_sections", sections(4, -4, 4, 0), /4, -4, 4, 0/],
+    ["more deep layers than layers", "n_deepstack_layers", u32(4e9), /at most block_count, 3.*4000000000/s],
+  ] as const) {
+    it(name, async () => {
+      const change = ({ metadata }: GgufFile) => Object.assign(metadata, { [`qwen3vl.${key}`]: value });
+      const loading = load(change, { architecture: "qwen3vl" });
+      await expect(loading).rejects.toMatchObject({
+        code: "engine/bad-model",
+        message: expect.stringMatching(message),
+      });
     });
   }
 

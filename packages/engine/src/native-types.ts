@@ -177,7 +177,6 @@ export interface NativeProjector {
     type: string;
     /** Floats of a vector: the model's embedding size, times 1 + its deep layers for Qwen3-VL. */
     vectorSize: number;
-    usesMrope: boolean;
   };
   /** How an image of this size stands in a prompt, in microseconds. Throws for one that the projector cannot take. */
   layout(width: number, height: number): ImagePiece[];

@@ -436,6 +436,6 @@ describe("bad input", () => {
     file.metadata["general.architecture"] = { type: "string", value: "gemma2" };
     const path = join(models.folder, "gemma.gguf");
     await writeGguf(path, file);
-    await expect(loadModel({ path, lora: { rank: 4 } })).rejects.toThrow(/llama, qwen2, qwen3/);
+    await expect(loadModel({ path, lora: { rank: 4 } })).rejects.toThrow(/llama, qwen2, qwen3, qwen2vl, qwen3vl/);
   });
 });

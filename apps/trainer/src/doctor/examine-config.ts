@@ -1,6 +1,7 @@
+import { stat } from "node:fs/promises";
 import type { HubError } from "@cria/core";
 import { inspectCuda, readGguf } from "@cria/engine";
-import { isAddress, readHubSettings, resolveModel } from "@cria/hub";
+import { isAddress, readHubSettings, resolveModel, resolveProjector } from "@cria/hub";
 import { listWarnings, readContextSize, resolvePath, type TrainConfig, usesLora } from "@cria/trainer";
 import { formatBytes } from "../terminal/format-bytes.js";
 import { readAvailableMemory } from "./available-memory.js";
@@ -8,7 +9,7 @@ import { bad, type Check, ok } from "./check.js";
 import { estimateMemory, type MemoryItem, type ModelShape, readModelShape } from "./estimate-memory.js";
 
 /** Architectures that can be trained. */
-export const TRAINABLE: readonly string[] = ["llama", "qwen2", "qwen3"];
+export const TRAINABLE: readonly string[] = ["llama", "qwen2", "qwen3", "qwen2vl", "qwen3vl"];
 
 export interface MemoryNeed {
   items: MemoryItem[];
@@ -50,7 +51,7 @@ export async function examineConfig(config: TrainConfig, folder: string, availab
     return { checks, model: null, memory: null };
   }
   checks.push(checkModel(path, model, config), ...(await checkContexts(config, folder, model)));
-  const items = estimateMemory(model, config);
+  const items = estimateMemory(model, config, await measureProjector(config, folder));
   const needed = items.reduce((sum, item) => sum + item.bytes, 0);
   const memory = { items, needed, available, fits: needed <= available };
   checks.push(checkFit(memory));
@@ -117,6 +118,20 @@ async function tryReadShape(folder: string, path: string): Promise<ModelShape | 
     return file === null ? null : readModelShape(await readGguf(file));
   } catch {
     return null;
+  }
+}
+
+/** Bytes of the policy's projector, 0 where it is not there yet; null: the policy reads text alone. */
+async function measureProjector({ actor_rollout_ref }: TrainConfig, folder: string): Promise<number | null> {
+  const { mmproj } = actor_rollout_ref.model;
+  if (mmproj === null) return null;
+  const path = resolvePath(folder, mmproj);
+  try {
+    const settings = { ...readHubSettings(), offline: true };
+    return (await stat(isAddress(path) ? await resolveProjector(path, { settings }) : path)).size;
+  } catch {
+    // Loading it tells why.
+    return 0;
   }
 }
 

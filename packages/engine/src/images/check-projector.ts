@@ -1,9 +1,7 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { homedir } from "node:os";
-import { join } from "node:path";
-import { EngineError, writeFileAtomically } from "@cria/core";
+import { EngineError, hashFile, userCacheFolder, writeFileAtomically } from "@cria/core";
 import { projectorTrial } from "@cria/native";
 import { wrapNativeError } from "../native.js";
 import type { NativeProjectorOptions } from "../native-types.js";
@@ -25,13 +23,10 @@ export interface ProjectorCheck {
  */
 export async function checkProjector(check: ProjectorCheck): Promise<void> {
   const { projector, hash, model } = check;
-  const library = createHash("sha256")
-    .update(await readFile(projector.library))
-    .digest("hex");
+  const library = await hashFile(projector.library);
   const limits = [projector.minTokens, projector.maxTokens];
   const passed = JSON.stringify({ projector: hash, library, architecture: model.architecture, limits });
-  const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "cria", "projectors");
-  const file = join(folder, `${createHash("sha256").update(passed).digest("hex")}.json`);
+  const file = userCacheFolder("projectors", `${createHash("sha256").update(passed).digest("hex")}.json`);
   if ((await readFile(file, "utf8").catch(() => null)) === passed) return;
   await tryInChild(check);
   // A folder that cannot be written costs time at the next start, and nothing else.

@@ -44,10 +44,7 @@ const flatten = (layout: Layout) =>
 const largestDifference = (a: ArrayLike<number>, b: ArrayLike<number>) =>
   Math.max(...Array.from(a, (x, i) => Math.abs(x - b[i]!)));
 
-/** Positions of two dimensions. */
-const isMrope = ({ model }: VisionPair) => model.architecture === "qwen2vl" || model.architecture === "qwen3vl";
-
-describe.each(visionPairs.filter((pair) => !isMrope(pair)))("$name", (pair) => {
+describe.each(visionPairs)("$name", (pair) => {
   const expected = stock[pair.name]!;
   let model: LlamaModel;
   let image: LoadedImage;
@@ -135,14 +132,5 @@ describe.each(visionPairs.filter((pair) => !isMrope(pair)))("$name", (pair) => {
     expect(checks.map(({ name }) => name).sort()).toEqual([...names].sort());
     for (const check of checks) expect(Math.abs(check.analytic), check.name).toBeGreaterThan(1e-3);
     expect(checks.filter(({ relativeError }) => relativeError > 2e-3)).toEqual([]);
-  });
-});
-
-describe.each(visionPairs.filter(isMrope))("$name", (pair) => {
-  it("is refused, and so is training its language model", async () => {
-    const mmproj = join(models.folder, `${pair.name}.mmproj.gguf`);
-    await makeTinyProjector(mmproj, pair.projector);
-    await expect(models.load(pair.model, { mmproj })).rejects.toThrow(/M-RoPE/);
-    await expect(models.load(pair.model, { trainable: "full" })).rejects.toThrow(/cannot be trained/);
   });
 });

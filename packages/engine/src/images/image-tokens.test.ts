@@ -40,6 +40,9 @@ const cases: [string, TinyModelOptions, Parameters<TinyModels["load"]>[1], parit
   ["f32", soft, { trainable: "full" }, 1e-5],
   ["f32, llama's layers", { architecture: "llama" }, { lora: { rank: 4 } }, 1e-5],
   ["f32, qwen2's layers", { architecture: "qwen2" }, { lora: { rank: 4 } }, 1e-5],
+  ["f32, rows and columns", { architecture: "qwen2vl" }, { trainable: "full" }, 1e-5],
+  ["f32, rows and columns, deep layers", { architecture: "qwen3vl", ...soft }, { lora: { rank: 4 } }, 1e-5],
+  ["q4_K, rows and columns", { architecture: "qwen2vl", type: "q4_K", ...wide }, { lora: { rank: 4 } }, 2e-2],
   ["f16", { type: "f16", ...soft }, { lora: { rank: 4 } }, 2e-3],
   ["q8_0", { type: "q8_0", ...soft, embedding: 64, feedForward: 64 }, { lora: { rank: 4 } }, 5e-3],
   ["q4_K", { type: "q4_K", ...wide }, { lora: { rank: 4 } }, 2e-2],
@@ -97,70 +100,117 @@ describe("vectors of images among tokens", () => {
     });
   }
 
-  it("are reused as a prefix; another image reuses the text before it alone", async () => {
-    const model = await models.loadWithStub({}, { contextSize: 256 });
-    const prompt = makePrompt(model, cat);
-    const first = await ask(model, prompt);
-    const again = await ask(model, prompt);
-    expect(again.stats).toMatchObject({ prefillTokens: 0, reusedTokens: 30 });
-    expectSameBits(again, first);
-    // The mark before the image is the same.
-    expect((await ask(model, makePrompt(model, dog))).stats).toMatchObject({ reusedTokens: 10, prefillTokens: 20 });
-    const longer = await ask(model, makePrompt(model, cat, randomTokens(5, 77)));
-    expect(longer.stats).toMatchObject({ reusedTokens: 23, prefillTokens: 5 });
-    // The cat's vectors were needed by two models' prompts, and encoded once.
-    expect(model.projector.encoded).toEqual([5, 9]);
-  });
+  describe.each([
+    ["plain positions", {}, false],
+    ["rows and columns", { architecture: "qwen2vl" }, true],
+    ["rows and columns, deep layers", { architecture: "qwen3vl", embeddingScale: 0.3 }, true],
+  ] satisfies [string, TinyModelOptions, boolean][])("with %s", (_, tiny, grids) => {
+    it("are reused as a prefix; another image reuses the text before it alone", async () => {
+      const model = await models.loadWithStub(tiny, { contextSize: 256 });
+      const prompt = makePrompt(model, cat);
+      const first = await ask(model, prompt);
+      const again = await ask(model, prompt);
+      expect(again.stats).toMatchObject({ prefillTokens: 0, reusedTokens: 30 });
+      expectSameBits(again, first);
+      // The mark before the image is the same.
+      expect((await ask(model, makePrompt(model, dog))).stats).toMatchObject({ reusedTokens: 10, prefillTokens: 20 });
+      const longer = await ask(model, makePrompt(model, cat, randomTokens(5, 77)));
+      expect(longer.stats).toMatchObject({ reusedTokens: 23, prefillTokens: 5 });
+      // The cat's vectors were needed by two models' prompts, and encoded once.
+      expect(model.projector.encoded).toEqual([5, 9]);
+    });
 
-  it("in a later turn, at the end of a prompt, and over few slots compute what a fresh prompt does", async () => {
-    for (const swapBytes of [1 << 30, 0]) {
-      const model = await models.loadWithStub({}, { maxSequences: 3, contextSize: 256, swapBytes });
-      const fresh = await models.loadWithStub({}, { prefixReuse: false, contextSize: 256 });
-      const turns = await Promise.all(
-        [1, 2, 3, 4, 5, 6].map(async (seed) => {
-          const sequence = model.createSequence();
-          const start = makePrompt(model, makeStubImage(seed), randomTokens(3, seed));
-          const { tokenIds } = await sequence.generate(start, { ...sampling, seed });
-          return { seed, sequence, said: [...tokenIds] };
-        }),
-      );
-      for (const { seed, sequence, said } of turns) {
-        // A tool answers with a picture, and nothing behind it.
-        const vectors = model.images.place(dog).tokenIds.subarray(0, 13);
-        const next = await sequence.generate([3, 4, ...vectors], { ...sampling, seed: 50 + seed });
-        const whole = [
-          ...makePrompt(fresh, makeStubImage(seed), randomTokens(3, seed)),
-          ...said,
-          3,
-          4,
-          ...fresh.images.place(dog).tokenIds.subarray(0, 13),
-        ];
-        expectSameBits(next, await ask(fresh, whole, 50 + seed));
-        sequence.dispose();
+    it("in a later turn, at the end of a prompt, and over few slots compute what a fresh prompt does", async () => {
+      for (const swapBytes of [1 << 30, 0]) {
+        const model = await models.loadWithStub(tiny, { maxSequences: 3, contextSize: 256, swapBytes });
+        const fresh = await models.loadWithStub(tiny, { prefixReuse: false, contextSize: 256 });
+        const turns = await Promise.all(
+          [1, 2, 3, 4, 5, 6].map(async (seed) => {
+            const sequence = model.createSequence();
+            const start = makePrompt(model, makeStubImage(seed), randomTokens(3, seed));
+            const { tokenIds } = await sequence.generate(start, { ...sampling, seed });
+            return { seed, sequence, said: [...tokenIds] };
+          }),
+        );
+        for (const { seed, sequence, said } of turns) {
+          // A tool answers with a picture, and nothing behind it.
+          const vectors = model.images.place(dog).tokenIds.subarray(0, 13);
+          const next = await sequence.generate([3, 4, ...vectors], { ...sampling, seed: 50 + seed });
+          const whole = [
+            ...makePrompt(fresh, makeStubImage(seed), randomTokens(3, seed)),
+            ...said,
+            3,
+            4,
+            ...fresh.images.place(dog).tokenIds.subarray(0, 13),
+          ];
+          expectSameBits(next, await ask(fresh, whole, 50 + seed));
+          sequence.dispose();
+        }
+        expect(model.schedulerStats().evictions).toBeGreaterThan(0);
+        expect(model.schedulerStats().restores > 0).toBe(swapBytes > 0);
       }
-      expect(model.schedulerStats().evictions).toBeGreaterThan(0);
-      expect(model.schedulerStats().restores > 0).toBe(swapBytes > 0);
-    }
-  });
+    });
 
-  it("are shared in whole chunks of one kind, where rows differ by their batch", async () => {
-    const load = (prefixReuse: boolean) =>
-      models.loadWithStub({}, { contextSize: 256, prefillChunk: 5, flashAttention: true, kvType: "f16", prefixReuse });
-    const [reusing, fresh] = await Promise.all([load(true), load(false)]);
-    // Chunks of the prompt: 5 + 5 tokens, 5 + 5 + 2 vectors, 5 + 3 tokens.
-    await ask(reusing, makePrompt(reusing, cat));
-    for (const [name, expected, cut] of [
-      ["the same", 27, (ids: number[]) => ids],
-      ["other text behind the image", 22, (ids: number[]) => [...ids.slice(0, 23), ...randomTokens(9, 5)]],
-      ["no text behind the image", 20, (ids: number[]) => ids.slice(0, 22)],
-      ["text within the image's marks", 10, (ids: number[]) => [...ids.slice(0, 12), 4, 5, 6]],
-      ["text in the place of the image", 10, (ids: number[]) => [...ids.slice(0, 10), 4, 5, 6]],
-    ] as const) {
-      const prompt = cut(makePrompt(reusing, cat));
-      const result = await ask(reusing, prompt, 3);
-      expect([name, result.stats.reusedTokens]).toEqual([name, expected]);
-      expectSameBits(result, await ask(fresh, cut(makePrompt(fresh, cat)), 3));
-    }
+    it("are shared in whole chunks of one kind, where rows differ by their batch", async () => {
+      const load = (prefixReuse: boolean) =>
+        models.loadWithStub(tiny, {
+          contextSize: 256,
+          prefillChunk: 5,
+          flashAttention: true,
+          kvType: "f16",
+          prefixReuse,
+        });
+      const [reusing, fresh] = await Promise.all([load(true), load(false)]);
+      // Chunks of the prompt: 5 + 5 tokens, 5 + 5 + 2 vectors, 5 + 3 tokens.
+      await ask(reusing, makePrompt(reusing, cat));
+      for (const [name, expected, cut] of [
+        ["the same", 27, (ids: number[]) => ids],
+        ["other text behind the image", 22, (ids: number[]) => [...ids.slice(0, 23), ...randomTokens(9, 5)]],
+        ["no text behind the image", grids ? 10 : 20, (ids: number[]) => ids.slice(0, 22)],
+        ["text within the image's marks", 10, (ids: number[]) => [...ids.slice(0, 12), 4, 5, 6]],
+        ["text in the place of the image", 10, (ids: number[]) => [...ids.slice(0, 10), 4, 5, 6]],
+      ] as const) {
+        const prompt = cut(makePrompt(reusing, cat));
+        const result = await ask(reusing, prompt, 3);
+        expect([name, result.stats.reusedTokens]).toEqual([name, expected]);
+        expectSameBits(result, await ask(fresh, cut(makePrompt(fresh, cat)), 3));
+      }
+    });
+
+    it("are told apart from others of the same number by where they stand", async () => {
+      const model = await models.loadWithStub(tiny, { contextSize: 256 });
+      const ask2 = async (columns: number, rows: number) => {
+        const image = { ...makeStubImage(5, 8 * columns, 8 * rows), bytes: makeStubImage(5, 32, 24).bytes };
+        return (await ask(model, makePrompt(model, { ...image, hash: `${columns}` }), 1, { temperature: 1 })).logprobs;
+      };
+      const [wide, high] = [await ask2(4, 3), await ask2(3, 4)];
+      expect([...wide].every((logprob, t) => logprob === high[t])).toBe(!grids);
+    });
+
+    it("cut within an image, a prefix is evaluated from the image on", async () => {
+      const model = await models.loadWithStub(tiny, { contextSize: 256, trainable: "full" });
+      const prompt = makePrompt(model, cat);
+      await ask(model, prompt);
+      const cuts = [
+        [...prompt.slice(0, 15), 4, 5, 6],
+        prompt.slice(0, 15),
+        [...prompt.slice(0, 15), ...prompt.slice(12, 22), 7],
+        prompt.slice(14, 30),
+      ];
+      for (const cut of cuts) {
+        const reused = cut === cuts[3] ? 0 : grids ? 10 : Math.min(15, cut.length - 1);
+        const result = await ask(model, cut, 2);
+        expect(result.stats.reusedTokens).toBe(reused);
+        await model.flushCache();
+        expectSameBits(await ask(model, cut, 2), result);
+        const [scored] = await model.score([{ tokenIds: [...cut, ...result.tokenIds] }], { temperature: 0.9 });
+        result.logprobs.forEach((logprob, t) => {
+          expect(Math.abs(logprob - scored!.logprobs[cut.length + t]!)).toBeLessThan(1e-5);
+        });
+        await model.flushCache();
+        await ask(model, prompt);
+      }
+    });
   });
 
   it("wait for a batch of their own, be it one vector alone", async () => {

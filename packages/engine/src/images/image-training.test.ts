@@ -46,6 +46,15 @@ describe("training on images", () => {
     ["all weights", { layers: 1, vocabulary: 288 }, { trainable: "full" }, {}],
     ["an adapter", { architecture: "llama", layers: 1 }, { lora: { rank: 2 } }, {}],
     ["as on a device", { layers: 1 }, { trainable: "full" }, { emulatedDevice: {} }],
+    ["rows and columns", { architecture: "qwen2vl", layers: 1, tied: true }, { trainable: "full" }, {}],
+    ["deep layers", { architecture: "qwen3vl", layers: 2, deepLayers: 1 }, { lora: { rank: 2 } }, {}],
+    ["deep layers up to the last", { architecture: "qwen3vl", layers: 2, deepLayers: 2 }, { trainable: "full" }, {}],
+    [
+      "rows, columns and deep layers as on a device",
+      { architecture: "qwen3vl", layers: 2, deepLayers: 2 },
+      { lora: { rank: 2 } },
+      { emulatedDevice: {} },
+    ],
   ];
   for (const [name, tiny, options, stub] of cases) {
     it(`has the gradients of finite differences: ${name}`, async () => {

@@ -35,6 +35,13 @@ afterAll(async () => {
 /** The numbers of the loaded release, without a suffix. */
 const llamaRelease = () => /^[\d.]+\d/.exec(getRuntimeInfo().llamaVersion)![0];
 
+/** What the library's header counts. */
+const visionInterface = Number(
+  /CRIA_VISION_ABI (\d+)/.exec(
+    readFileSync(new URL("../../../../native/vision/cria_vision.h", import.meta.url), "utf8"),
+  )![1],
+);
+
 let written = 0;
 async function write(options: TinyProjectorOptions = {}, change: (file: GgufFile) => void = () => {}): Promise<string> {
   const file = describeTinyProjector(options);
@@ -71,7 +78,7 @@ describe("a projector", () => {
     const path = await write();
     const projector = await open(path);
     expect(projector.info).toEqual({ path, type: "mlp", hash: expect.stringMatching(/^[0-9a-f]{64}$/) });
-    expect(projector.native.info()).toEqual({ type: "mlp", vectorSize: 32, usesMrope: false });
+    expect(projector.native.info()).toEqual({ type: "mlp", vectorSize: 32 });
     for (const [width, height] of [
       [32, 32],
       [1, 1],
@@ -280,7 +287,7 @@ describe("the check of a file", () => {
       #include <stdio.h>
       #include <unistd.h>
       extern "C" {
-      int cria_vision_abi(void) { return 1; }
+      int cria_vision_abi(void) { return ${visionInterface}; }
       const char * cria_vision_release(void) { return "${llamaRelease()}"; }
       void cria_vision_start(void *) {}
       void * cria_vision_open(void *) { ${body} return 0; }
@@ -324,7 +331,7 @@ describe("libcria-vision.so", () => {
     };
     vi.stubEnv("CRIA_VISION", compile("old.so", "0.4.0"));
     expect(inspectVision().problem).toMatch(
-      /another release.*interface 1, llama\.cpp .*interface 7, llama\.cpp 0\.4\.0/,
+      new RegExp(`another release.*interface ${visionInterface}, llama\\.cpp .*interface 7, llama\\.cpp 0\\.4\\.0`),
     );
     vi.stubEnv("CRIA_VISION", join(models.folder, "none.so"));
     expect(inspectVision()).toMatchObject({

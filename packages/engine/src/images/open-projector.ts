@@ -1,8 +1,5 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
-import { pipeline } from "node:stream/promises";
-import { EngineError, type ModelInfo, type ProjectorInfo } from "@cria/core";
+import { EngineError, hashFile, type ModelInfo, type ProjectorInfo } from "@cria/core";
 import { callNative } from "../native.js";
 import type { NativeModel, NativeProjector } from "../native-types.js";
 import { checkProjector } from "./check-projector.js";
@@ -39,7 +36,7 @@ export async function openProjector(
   { path, threads, minTokens = 0, maxTokens = 0, timeLimit }: OpenProjectorOptions,
 ): Promise<OpenedProjector> {
   const library = loadVisionLibrary();
-  const hash = await hashFile(path);
+  const hash = await hashProjector(path);
   const isSmall = (await stat(path)).size < smallProjector;
   const projector = { library, path, threads: threads ?? (isSmall ? 1 : model.threads), minTokens, maxTokens };
   await checkProjector({ model, projector, hash, timeLimit });
@@ -47,11 +44,9 @@ export async function openProjector(
   return { native: opened, info: { path, type: opened.info().type, hash } };
 }
 
-/** SHA-256 in hex. */
-async function hashFile(path: string): Promise<string> {
-  const hash = createHash("sha256");
+async function hashProjector(path: string): Promise<string> {
   try {
-    await pipeline(createReadStream(path, { highWaterMark: 1 << 20 }), hash);
+    return await hashFile(path);
   } catch (cause) {
     throw new EngineError("cannot be read", {
       code: "engine/file-not-found",
@@ -61,5 +56,4 @@ async function hashFile(path: string): Promise<string> {
       cause,
     });
   }
-  return hash.digest("hex");
 }

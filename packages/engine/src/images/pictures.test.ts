@@ -84,6 +84,15 @@ describe("a picture that cannot be decoded is an error", () => {
     expect((await fail(huge)).message).toMatch(/1048576 x 1048576/);
   });
 
+  it("an unknown part that must be read: the message is plain text, whatever its name", async () => {
+    const png = read("rgb.png");
+    // Of a lower-case first letter a reader may skip the part; of no other.
+    png.write("\x07\x1b\xff\x01", png.indexOf("IEND"), "latin1");
+    const { message } = await fail(png);
+    expect(message).toContain("???? PNG chunk not known");
+    expect(message).toMatch(/^[\x20-\x7e\n]*$/);
+  });
+
   it("a small file that unfolds to gigabytes allocates none of them", async () => {
     const bomb = readPngWith(Buffer.alloc(64 * 2 ** 20));
     expect(bomb.length).toBeLessThan(2 ** 17);

@@ -59,6 +59,9 @@ const SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
 const CHATML =
   "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
+/** Layers of a tiny qwen3vl whose outputs an image's vectors add to. */
+export const DEEP_LAYERS = 2;
+
 /** Which pairs of a head follow an image's time, row and column, as published models of these architectures divide them. */
 const ROPE_SECTIONS = { qwen2vl: [2, 3, 3, 0], qwen3vl: [4, 2, 2, 0] };
 
@@ -77,7 +80,7 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     vocabulary = 0,
     controlTokens = [],
     merges = [],
-    deepLayers = 2,
+    deepLayers = DEEP_LAYERS,
     seed = 1,
     embeddingScale = 1,
   } = options;

@@ -4,14 +4,14 @@ import type { NativeProjector } from "../native-types.js";
 import { makeNormals } from "./make-tiny-model.js";
 
 export interface StubProjectorOptions {
-  /** Floats of a vector: the embedding size of the model it is for. */
+  /** Floats of a vector: the embedding size of the model it is for, times 1 + its deep layers. */
   vectorSize: number;
   /** Default: a mark (token 1), a vector for each 8 x 8 pixels, and a mark (token 2). */
   layout?: (width: number, height: number) => ImagePiece[];
+  /** Whether that says that the vectors lie in rows and columns. */
+  hasGrid?: boolean;
   /** Against 1 for those of an embedding table. Default 1. */
   scale?: number;
-  /** Floats of a vector beside `vectorSize`'s, for deep layers, and whether positions are of two dimensions. */
-  usesMrope?: boolean;
 }
 
 /** A projector without a tower: an image's vectors are random numbers that follow from its bytes. */
@@ -24,12 +24,14 @@ export class StubProjector implements NativeProjector {
   constructor(private readonly options: StubProjectorOptions) {}
 
   info() {
-    return { type: "stub", vectorSize: this.options.vectorSize, usesMrope: this.options.usesMrope ?? false };
+    return { type: "stub", vectorSize: this.options.vectorSize };
   }
 
   layout(width: number, height: number): ImagePiece[] {
     if (this.options.layout) return this.options.layout(width, height);
-    return [{ token: 1 }, { vectors: Math.ceil(width / 8) * Math.ceil(height / 8), columns: 0, rows: 0 }, { token: 2 }];
+    const [columns, rows] = [Math.ceil(width / 8), Math.ceil(height / 8)];
+    const grid = this.options.hasGrid ? { columns, rows } : { columns: 0, rows: 0 };
+    return [{ token: 1 }, { vectors: columns * rows, ...grid }, { token: 2 }];
   }
 
   async encode(file: Uint8Array): Promise<{ vectors: Float32Array }> {

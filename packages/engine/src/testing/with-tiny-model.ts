@@ -6,7 +6,7 @@ import { LlamaModel } from "../llama-model.js";
 import { loadModel } from "../load-model.js";
 import { type LoadModelOptions, loadNative } from "../load-native.js";
 import type { NativeLoadOptions } from "../native-types.js";
-import { makeTinyModel, type TinyModelOptions } from "./make-tiny-model.js";
+import { DEEP_LAYERS, makeTinyModel, type TinyModelOptions } from "./make-tiny-model.js";
 import { StubProjector, type StubProjectorOptions } from "./stub-projector.js";
 
 /** A folder of tiny models and everything loaded from it; `cleanUp` frees both. */
@@ -40,8 +40,9 @@ export class TinyModels {
     const path = options.path ?? (await this.write(tiny));
     const sizes = { contextSize: 128, maxSequences: 4, threads: 1 };
     const native = await loadNative({ ...sizes, ...options, path }, { emulatedDevice });
-    const { embeddingSize, vocabSize } = native.info();
-    const projector = new StubProjector({ vectorSize: embeddingSize, ...stub });
+    const { architecture, embeddingSize, vocabSize } = native.info();
+    const vectorSize = embeddingSize * (architecture === "qwen3vl" ? 1 + (tiny.deepLayers ?? DEEP_LAYERS) : 1);
+    const projector = new StubProjector({ vectorSize, hasGrid: architecture.endsWith("vl"), ...stub });
     const info = { path: "stub", type: "stub", hash: "stub" };
     const images = new ImageStore(native, projector, info, { vocabSize, memoryLimit: imageMemory });
     const model = Object.assign(new LlamaModel(native, images), { images, projector });

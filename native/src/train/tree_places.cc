@@ -1,0 +1,38 @@
+#include "train/tree_places.h"
+
+#include <cstddef>
+
+namespace cria {
+
+namespace {
+
+// A token that the next one may continue.
+struct Open {
+    int32_t end, id, next;  // up to where it is continued; its id in the model's table; the time behind it
+};
+
+}  // namespace
+
+std::vector<int32_t> place_trees(const MicroBatch & b, int32_t first_vector, const TokenPlaces & places) {
+    if (!places.has_grids()) return b.positions;
+    const size_t n = b.tokens.size(), length = size_t(b.row_length);
+    std::vector<int32_t> positions(4 * n, 0);
+    std::vector<Open> open;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t at = int32_t(i % length), token = b.tokens[i];
+        if (at == 0) open.clear();
+        if (b.ends[i] == 0) continue;
+        while (!open.empty() && open.back().end <= at) open.pop_back();
+        const Open before = open.empty() ? Open{0, -1, b.positions[i]} : open.back();
+        const int32_t id = token < first_vector ? token : b.vectors[size_t(token - first_vector)];
+        int32_t next = before.next;
+        const TokenPlace place = places.advance(before.id, id, next);
+        open.push_back({b.ends[i], id, next});
+        positions[i] = place.time;
+        positions[n + i] = place.row;
+        positions[2 * n + i] = place.column;
+    }
+    return positions;
+}
+
+}  // namespace cria
