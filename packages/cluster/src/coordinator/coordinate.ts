@@ -5,6 +5,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type ClusterView, type CoordinatedRun, type Coordination, OTHER_CLASS } from "@cria/trainer";
 import { z } from "zod";
 import type { JobBus, JobKindName, WorkerInfo } from "../bus/job-bus.js";
+import { CoordinatorImages } from "../images/coordinator-images.js";
+import { readImageLimits } from "../images/image-limits.js";
 import { gradientJob, rolloutJob, scoreJob } from "../jobs/job-kinds.js";
 import { type Packed, receive } from "../jobs/packed.js";
 import { readGradient, readScores } from "../jobs/results.js";
@@ -14,6 +16,7 @@ import { Dispatcher } from "./dispatcher.js";
 import type { Leader } from "./lead.js";
 import { Ledger } from "./ledger.js";
 import { openRun } from "./open-run.js";
+import { makePortable } from "./portable-work.js";
 import { Publisher } from "./publisher.js";
 import { receiveConversation } from "./receive-conversation.js";
 import { RemoteJobs, type Taken } from "./remote-jobs.js";
@@ -44,7 +47,8 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
   let renewed = performance.now();
   const ledger = new Ledger(bus.stats);
   const publisher = new Publisher(bus, engine, { sha, weights: description.weights });
-  const jobs = new RemoteJobs(bus, publisher, ledger, {
+  const images = new CoordinatorImages(bus.blobs, readImageLimits(config));
+  const jobs = new RemoteJobs(bus, publisher, ledger, images, {
     run: sha,
     class: description.class,
     maxTries: cluster.max_tries,
@@ -59,6 +63,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
     conversationsHere: engine.info.maxSequences,
     mayDo,
   });
+  const portable = makePortable(readImageLimits(config));
   const open = (result: Packed) => receive(bus, result, z.unknown(), "a result");
   const helps = (worker: WorkerInfo) =>
     Object.keys(worker.slots).some((kind) => mayDo(worker, kind as JobKindName)) && !worker.draining;
@@ -123,9 +128,9 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
         "rollout",
         here,
         async (signal) => {
-          const taken = await jobs.do(rolloutJob, work, {
+          const taken = await jobs.do(rolloutJob, await portable(work), {
             inOwnClass: cluster.other_classes === "refuse",
-            read: (result, meta) => receiveConversation(bus, result, meta, work, run),
+            read: (result, meta) => receiveConversation(bus, images, result, meta, work, run),
             trace,
             signal,
           });
@@ -170,7 +175,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
         },
       ),
     saveCheckpoint: (checkpoint) => storeCheckpoint(bus, leader, checkpoint, { report }),
-    takeMetrics: () => ledger.takeMetrics(able, publisher),
+    takeMetrics: () => ledger.takeMetrics(able, publisher, images.bytes),
     view: (): ClusterView => ({
       bus: name,
       coordinator: `${hostname()}/${process.pid}`,
@@ -182,7 +187,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
     close: async () => {
       closing.abort();
       // A server that is away is not waited for: what stays there vanishes by its age.
-      await Promise.race([jobs.forget(), delay(FORGET_MS, undefined, { ref: false })]);
+      await Promise.race([jobs.close(), delay(FORGET_MS, undefined, { ref: false })]);
     },
   };
 }

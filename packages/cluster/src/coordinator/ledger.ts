@@ -79,8 +79,8 @@ export class Ledger {
     this.abandoned++;
   }
 
-  /** Since the last call. */
-  takeMetrics(workers: number, policy: { sent: number; seconds: number }): StepMetrics {
+  /** Since the last call. @param imageBytes of the images that were sent or fetched so far. */
+  takeMetrics(workers: number, policy: { sent: number; seconds: number }, imageBytes: number): StepMetrics {
     const sum = (counts: Counts) => counts.rollout + counts.score + counts.gradient;
     const totals: StepMetrics = {
       "cluster/jobs_here": sum(this.here),
@@ -93,6 +93,7 @@ export class Ledger {
       "cluster/policy_bytes": policy.sent,
       "cluster/gradient_bytes": this.traffic.gradients,
       "cluster/job_bytes": this.traffic.jobs,
+      "cluster/image_bytes": imageBytes,
     };
     const since = Object.entries(totals).map(([name, total]) => [name, total - (this.last[name] ?? 0)]);
     this.last = totals;

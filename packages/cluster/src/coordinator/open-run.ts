@@ -6,7 +6,7 @@ import { identifyEnvironment } from "../environment/identify.js";
 import { toPortableConfig } from "../environment/portable-config.js";
 import { computeClass } from "../jobs/compute-class.js";
 import { pack } from "../jobs/pack.js";
-import type { RunDescription } from "../jobs/run-description.js";
+import type { ModelFile, RunDescription } from "../jobs/run-description.js";
 import { hasWeights, readWeights, type WeightsEngine } from "../jobs/weights.js";
 import { hashModel } from "../models/hash-model.js";
 import { shareModel } from "../models/share-model.js";
@@ -35,21 +35,25 @@ export async function openRun(bus: JobBus, run: CoordinatedRun): Promise<OpenedR
     });
   }
   const { format } = environment.multiTurn;
-  const { path } = config.actor_rollout_ref.model;
-  const model = await hashModel(engine.info.path, { report, signal });
-  const address = isAddress(path) ? path : null;
-  const mayShare = config.cluster.share_model && address === null;
-  const share = () => shareModel(bus, engine.info.path, { report, signal });
+  const { path, mmproj } = config.actor_rollout_ref.model;
+  /** Those that the bus has. */
+  const shared: string[] = [];
+  const share = (file: string) => shareModel(bus, file, { report, signal });
+  const describe = async (file: string, given: string | null): Promise<ModelFile> => {
+    const address = given !== null && isAddress(given) ? given : null;
+    const mayShare = config.cluster.share_model && address === null;
+    if (mayShare) shared.push(file);
+    return { ...(await hashModel(file, { report, signal })), address, blobs: mayShare ? await share(file) : null };
+  };
+  const model = await describe(engine.info.path, path);
+  const projector = engine.images ? await describe(engine.images.info.path, mmproj) : null;
   const weights = await readWeights(engine);
   const description: RunDescription = {
     cria: version,
     config: toPortableConfig(config, configFolder),
     environment: await identifyEnvironment(config, configFolder, task),
-    model: {
-      ...model,
-      address,
-      blobs: mayShare ? await share() : null,
-    },
+    model,
+    projector,
     class: await computeClass(engine, model.sha256, signal),
     weights: await bus.blobs.put(weights),
     toolFormat: typeof format === "string" ? format : null,
@@ -62,7 +66,7 @@ export async function openRun(bus: JobBus, run: CoordinatedRun): Promise<OpenedR
     renew: async () => {
       await bus.blobs.put(packed);
       await bus.blobs.put(weights);
-      if (mayShare) await share();
+      for (const file of shared) await share(file);
     },
   };
 }

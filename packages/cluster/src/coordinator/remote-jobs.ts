@@ -1,6 +1,7 @@
 import { ClusterError, ToolError } from "@cria/core";
 import type { Report } from "@cria/trainer";
 import type { JobBus, JobKind, JobResult } from "../bus/job-bus.js";
+import type { CoordinatorImages } from "../images/coordinator-images.js";
 import { type JobMeta, type JobPayload, type JobValue, metaSchema } from "../jobs/job-kinds.js";
 import { type Packed, send, sizeOf } from "../jobs/packed.js";
 import { DoItHere } from "./dispatcher.js";
@@ -36,6 +37,7 @@ export class RemoteJobs {
     private readonly bus: JobBus,
     private readonly publisher: Publisher,
     private readonly ledger: Ledger,
+    private readonly images: CoordinatorImages,
     private readonly options: RemoteJobOptions,
   ) {}
 
@@ -84,17 +86,22 @@ export class RemoteJobs {
     throw new DoItHere(`no worker gave a result that can be used in ${MOST_ROUNDS} rounds`);
   }
 
-  /** Deletes what was sent and taken since the last call. Never rejects. */
+  /** Deletes what was sent and taken since the last call, and of images what is too much. Never rejects. */
   async forget(): Promise<void> {
     const blobs = [...this.used];
     this.used.clear();
-    await Promise.all(blobs.map((sha) => this.bus.blobs.delete(sha).catch(() => undefined)));
+    await Promise.all([this.images.forget(), ...blobs.map((sha) => this.bus.blobs.delete(sha).catch(() => undefined))]);
+  }
+
+  /** Deletes all that was sent and taken. Never rejects. */
+  async close(): Promise<void> {
+    await Promise.all([this.forget(), this.images.close()]);
   }
 
   private async pack(kind: string, work: unknown): Promise<Packed> {
     let packed: Packed;
     try {
-      packed = await send(this.bus, work);
+      packed = await send(this.bus, work, this.images);
     } catch (cause) {
       if (!(cause instanceof TypeError)) throw cause;
       this.warn(`work of kind ${kind} holds what cannot travel, and is done here`, cause);

@@ -1,12 +1,14 @@
+import type { ChatMessage, LoadedImage } from "@cria/core";
 import { z } from "zod";
+import { isImage } from "./pack.js";
 
 /**
  * Checks a value and gives it as it came: a schema of objects would give copies with their keys in its own order, and templates
  * print messages in the order that they have.
  */
-export const asItCame = <T>(schema: z.ZodType): z.ZodType<T> =>
+export const asItCame = <T>(schema: z.ZodType | ((value: unknown) => z.ZodType)): z.ZodType<T> =>
   z.unknown().superRefine((value, context) => {
-    const { error } = schema.safeParse(value);
+    const { error } = (typeof schema === "function" ? schema(value) : schema).safeParse(value);
     for (const { code: _, ...issue } of error?.issues ?? [])
       context.addIssue({ code: "custom", message: issue.message, path: issue.path, input: undefined });
   }) as unknown as z.ZodType<T>;
@@ -29,10 +31,24 @@ export function every(values: ArrayLike<number>, isValid: (value: number, index:
   return true;
 }
 
+/** An image whose file has arrived and was checked (`ImageExchange`). */
+export const image = z.custom<LoadedImage>(isImage, "expected an image");
+
+const parts = z
+  .array(
+    z.discriminatedUnion("type", [
+      z.looseObject({ type: z.literal("text"), text }),
+      z.looseObject({ type: z.literal("image"), image }),
+    ]),
+  )
+  .max(100_000);
+/** Not a union, which would not say what is wrong with a part. */
+const content = asItCame<ChatMessage["content"]>((value) => (Array.isArray(value) ? parts : text));
+
 /** A message as templates and records see it. */
 export const messageSchema = z.looseObject({
   role: z.enum(["system", "user", "assistant", "tool"]),
-  content: text,
+  content,
   name: text.optional(),
   tool_calls: z
     .array(

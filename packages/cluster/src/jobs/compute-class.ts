@@ -1,25 +1,31 @@
 import { createHash } from "node:crypto";
-import type { PolicyEngine, ShardGradient } from "@cria/core";
+import { encodePng, loadImage, type PlacedImage, type PolicyEngine, type ShardGradient } from "@cria/core";
 
 const PROMPT_TOKENS = 24;
 const SAMPLED_TOKENS = 64;
+/** In pixels. */
+const PICTURE_SIDE = 32;
 
 /**
- * The class of an engine's bits: a hash of 64 sampled tokens, their logprobs, and one gradient, over the model's SHA-256. Engines
- * of one class compute the same bits, whatever their machines are called; kernels, types and releases that compute others
- * give another class. It must be called while the weights are those that training starts from.
+ * The class of an engine's bits: a hash of 64 sampled tokens, their logprobs, and one gradient, over the SHA-256 of the model and of
+ * its projector; where it has one, all of them follow from a picture. Engines of one class compute the same bits, whatever their
+ * machines are called; kernels, types and releases that compute others give another class. It must be called while the weights
+ * are those that training starts from.
  * @param model SHA-256 of the model's file.
  */
 export async function computeClass(engine: PolicyEngine, model: string, signal?: AbortSignal): Promise<string> {
   const hash = createHash("sha256").update(model);
+  if (engine.images) hash.update(engine.images.info.hash);
+  const picture = await placePicture(engine);
   const turns: SampledTurn[] = [];
   let left = SAMPLED_TOKENS;
   // A turn may end early, and a context may be small: as many as it takes.
   while (left > 0 && turns.length < SAMPLED_TOKENS) {
-    const turn = await sampleTurn(engine, turns.length, left, signal);
+    const turn = await sampleTurn(engine, picture, turns.length, left, signal);
     turns.push(turn);
     left -= turn.logprobs.length;
-    hash.update(bytesOf(turn.tokens)).update(bytesOf(turn.logprobs));
+    // An image's ids follow from what the engine was shown before.
+    hash.update(bytesOf(turn.tokens.subarray(picture?.tokenIds.length ?? 0))).update(bytesOf(turn.logprobs));
   }
   return hash
     .update(bytesOf(await computeGradient(engine, turns)))
@@ -36,15 +42,18 @@ interface SampledTurn {
 
 async function sampleTurn(
   engine: PolicyEngine,
+  picture: PlacedImage | undefined,
   turn: number,
   most: number,
   signal?: AbortSignal,
 ): Promise<SampledTurn> {
   const { contextSize, vocabSize } = engine.info;
-  const prompt = Int32Array.from(
-    { length: Math.max(1, Math.min(PROMPT_TOKENS, contextSize >> 1)) },
+  const shown = picture?.tokenIds ?? [];
+  const text = Int32Array.from(
+    { length: Math.max(1, Math.min(PROMPT_TOKENS, (contextSize - shown.length) >> 1)) },
     (_, i) => ((i + 31 * turn) * 7919 + 13) % vocabSize,
   );
+  const prompt = Int32Array.of(...shown, ...text);
   const sequence = engine.createSequence();
   try {
     const maxTokens = Math.min(most, contextSize - prompt.length);
@@ -53,6 +62,14 @@ async function sampleTurn(
   } finally {
     sequence.dispose();
   }
+}
+
+/** A small picture, in front of each turn; undefined where the model sees none, or its context has no room for one. */
+async function placePicture({ images, info }: PolicyEngine): Promise<PlacedImage | undefined> {
+  const rgb = Uint8Array.from({ length: 3 * PICTURE_SIDE ** 2 }, (_, i) => (i * i + 7 * i) % 251);
+  const bytes = encodePng({ width: PICTURE_SIDE, height: PICTURE_SIDE, rgb });
+  const placed = images?.place(await loadImage({ bytes }));
+  return placed && placed.tokenIds.length + 2 <= info.contextSize ? placed : undefined;
 }
 
 /** Of the logprobs of the sampled tokens. */

@@ -1,7 +1,16 @@
+import type { LoadedImage } from "@cria/core";
 import { decode, ExtensionCodec, encode } from "@msgpack/msgpack";
 
+/** What is done with the images of a value. */
+interface ImageHandlers {
+  /** Called with each that is packed. */
+  pack?: (image: LoadedImage) => void;
+  /** What stands for the image with this SHA-256. */
+  unpack?: (sha256: string) => unknown;
+}
+
 /** What jobs carry is MessagePack, with typed arrays as extension types: all machines are little-endian. */
-const codec = new ExtensionCodec();
+const codec = new ExtensionCodec<ImageHandlers | undefined>();
 
 type TypedArray = Int8Array | Uint16Array | Int32Array | Uint32Array | Float32Array | Float64Array;
 // Types and their places never change: others may run another version.
@@ -24,30 +33,66 @@ codec.register({
   encode: (value) => (typeof value === "bigint" ? Buffer.from(value.toString()) : null),
   decode: (bytes) => BigInt(Buffer.from(bytes).toString()),
 });
+const IMAGE = 17;
+codec.register({
+  type: IMAGE,
+  encode: (value, images) => {
+    if (!isImage(value)) return null;
+    if (!images?.pack) throw new TypeError("an image cannot be sent here");
+    images.pack(value);
+    return Buffer.from(value.hash, "hex");
+  },
+  decode: (bytes, _, images) => {
+    if (bytes.length !== 32) throw new RangeError("a torn image");
+    if (!images?.unpack) throw new TypeError("an image where none may be");
+    return images.unpack(Buffer.from(bytes).toString("hex"));
+  },
+});
 
 /** How deep lists and objects may lie in each other. */
 const MOST_DEPTH = 200;
 
 /**
  * Bytes of a value of JSON's kinds, typed arrays, `NaN`, infinities and big integers. Keys keep their order, for templates print
- * them in it: values that were made alike have equal bytes. What is undefined in an object is left out.
+ * them in it: values that were made alike have equal bytes. What is undefined in an object is left out. Of an image in memory its
+ * SHA-256 stands there.
+ * @param onImage is called with each image; left out: they are refused.
  * @throws TypeError for functions, symbols, instances of classes, and values in each other.
  */
-export function pack(value: unknown): Uint8Array {
+export function pack(value: unknown, onImage?: (image: LoadedImage) => void): Uint8Array {
   checkPlain(value, 0);
-  return encode(value, { extensionCodec: codec, ignoreUndefined: true, maxDepth: MOST_DEPTH });
+  const context = { pack: onImage };
+  return encode(value, { extensionCodec: codec, context, ignoreUndefined: true, maxDepth: MOST_DEPTH });
 }
 
-/** The value of bytes that somebody sent. @throws Error for anything that `pack` does not give; nothing is executed. */
-export function unpack(bytes: Uint8Array): unknown {
-  return decode(bytes, { extensionCodec: codec });
+/**
+ * The value of bytes that somebody sent.
+ * @param image what stands for an image, by its SHA-256; left out: images are refused.
+ * @throws Error for anything that `pack` does not give; nothing is executed.
+ */
+export function unpack(bytes: Uint8Array, image?: (sha256: string) => unknown): unknown {
+  return decode(bytes, { extensionCodec: codec, context: { unpack: image } });
+}
+
+/** Whether a value is an image whose file is in memory. */
+export function isImage(value: unknown): value is LoadedImage {
+  if (typeof value !== "object" || value === null || !("hash" in value) || !("bytes" in value)) return false;
+  const { hash, bytes, width, height, mimeType } = value as Partial<Record<keyof LoadedImage, unknown>>;
+  return (
+    typeof hash === "string" &&
+    /^[0-9a-f]{64}$/.test(hash) &&
+    bytes instanceof Uint8Array &&
+    typeof width === "number" &&
+    typeof height === "number" &&
+    typeof mimeType === "string"
+  );
 }
 
 /** MessagePack would write an instance as if it were plain. */
 function checkPlain(value: unknown, depth: number): void {
   if (depth > MOST_DEPTH) throw new TypeError(`a value deeper than ${MOST_DEPTH} cannot be sent`);
   if (typeof value === "function" || typeof value === "symbol") throw new TypeError(`a ${typeof value} cannot be sent`);
-  if (value === null || typeof value !== "object" || ArrayBuffer.isView(value)) return;
+  if (value === null || typeof value !== "object" || ArrayBuffer.isView(value) || isImage(value)) return;
   if (Array.isArray(value)) {
     for (const each of value) checkPlain(each, depth + 1);
     return;

@@ -1,7 +1,8 @@
-import { ClusterError } from "@cria/core";
+import { ClusterError, type LoadedImage } from "@cria/core";
 import { z } from "zod";
 import type { JobBus } from "../bus/job-bus.js";
 import { cleanText } from "../bus/job-record.js";
+import type { ImageExchange } from "../images/image-exchange.js";
 import { pack, unpack } from "./pack.js";
 
 /** What is larger goes into a blob of its own, in bytes. */
@@ -18,9 +19,15 @@ export type Packed = z.infer<typeof packedSchema>;
 
 type HasBlobs = Pick<JobBus, "blobs">;
 
-/** Packs a value, and stores it where it is large. @throws TypeError for what cannot be packed; ClusterError. */
-export async function send({ blobs }: HasBlobs, value: unknown): Promise<Packed> {
-  const bytes = pack(value);
+/**
+ * Packs a value, and stores it where it is large. Its images are stored before, each on its own.
+ * @param images left out: images cannot be packed.
+ * @throws TypeError for what cannot be packed; ClusterError.
+ */
+export async function send({ blobs }: HasBlobs, value: unknown, images?: ImageExchange): Promise<Packed> {
+  const shown = new Map<string, LoadedImage>();
+  const bytes = pack(value, images && ((image) => shown.set(image.hash, image)));
+  await Promise.all([...shown.values()].map((image) => images!.put(image)));
   if (bytes.byteLength <= MOST_INLINE) return { bytes: Buffer.from(bytes).toString("base64") };
   return { blob: await blobs.put(bytes), size: bytes.byteLength };
 }
@@ -28,27 +35,52 @@ export async function send({ blobs }: HasBlobs, value: unknown): Promise<Packed>
 /** Bytes that travel for a value. */
 export const sizeOf = (packed: Packed): number => ("blob" in packed ? packed.size : (packed.bytes.length * 3) / 4);
 
+/** Images of one value. */
+const MOST_IMAGES = 10_000;
+/** Images that are fetched at once. */
+const FETCH_WIDTH = 16;
+
 /**
- * The value that another machine packed.
+ * The value that another machine packed, with its images in memory.
  * @param subject what it is, for errors.
- * @throws ClusterError "cluster/invalid-message" when it is no such value or not of the schema's kind; those of `blobs.get`.
+ * @param images left out: images are refused.
+ * @throws ClusterError "cluster/invalid-message" when it is no such value or not of the schema's kind, and for images that are
+ * refused; those of `blobs.get`.
  */
 export async function receive<T>(
   { blobs }: HasBlobs,
   packed: Packed,
   schema: z.ZodType<T>,
   subject: string,
+  images?: ImageExchange,
 ): Promise<T> {
   const bytes = "blob" in packed ? await blobs.get(packed.blob) : Buffer.from(packed.bytes, "base64");
   const refuse = (received: string, cause?: unknown) =>
     new ClusterError("is not what it must be", { code: "cluster/invalid-message", subject, received, cause });
-  let value: unknown;
-  try {
-    value = unpack(bytes);
-  } catch (cause) {
-    throw refuse(cleanText(cause instanceof Error ? cause.message : String(cause)), cause);
+  const read = (image: ((sha: string) => unknown) | undefined) => {
+    try {
+      return unpack(bytes, image);
+    } catch (cause) {
+      throw refuse(cleanText(cause instanceof Error ? cause.message : String(cause)), cause);
+    }
+  };
+  const named = new Set<string>();
+  let value = read(images && ((sha) => void named.add(sha)));
+  if (named.size > MOST_IMAGES) throw refuse(`${named.size} images, and at most ${MOST_IMAGES} may be`);
+  if (named.size > 0) {
+    const found = await getAll(images!, [...named]);
+    value = read((sha) => found.get(sha));
   }
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   throw refuse(cleanText(z.prettifyError(parsed.error)));
+}
+
+async function getAll(images: ImageExchange, wanted: readonly string[]): Promise<Map<string, LoadedImage>> {
+  const found = new Map<string, LoadedImage>();
+  for (let at = 0; at < wanted.length; at += FETCH_WIDTH) {
+    const some = wanted.slice(at, at + FETCH_WIDTH);
+    for (const image of await Promise.all(some.map((sha) => images.get(sha)))) found.set(image.hash, image);
+  }
+  return found;
 }

@@ -1,13 +1,21 @@
-import { ClusterError, type ModelInfo, type ScoreShard, type ShardGradient, type ShardScores } from "@cria/core";
+import {
+  ClusterError,
+  type ModelInfo,
+  type PolicyEngine,
+  type ScoreShard,
+  type ShardGradient,
+  type ShardScores,
+} from "@cria/core";
 import type { UnjudgedTrajectory } from "@cria/rollout";
 import { z } from "zod";
 import { cleanText } from "../bus/job-record.js";
-import { asItCame, every, float32s, int32s, messagesSchema, number, numbers, text } from "./checked.js";
+import { asItCame, every, float32s, image, int32s, messagesSchema, number, numbers, text } from "./checked.js";
+import { showIds } from "./image-tokens.js";
 
 /** Sums of exponentials are rounded: what is certain may be a little more than that. */
 const MOST_LOGPROB = 1e-3;
 
-/** A conversation's result: what the payload alone decides. */
+/** A conversation's result: what the payload alone decides. Of vectors it has no ids (`hideIds`). */
 export type ConversationResult = Omit<UnjudgedTrajectory, "metrics" | "timeline">;
 /** What comes beside it, and differs from worker to worker. */
 export type ConversationRecord = Pick<UnjudgedTrajectory, "metrics" | "timeline">;
@@ -15,6 +23,8 @@ export type ConversationRecord = Pick<UnjudgedTrajectory, "metrics" | "timeline"
 /** What a conversation must fit. */
 export interface ConversationLimits {
   info: Pick<ModelInfo, "vocabSize">;
+  /** Absent: the model sees none. */
+  images?: PolicyEngine["images"];
   /** Most tokens after the prompt. */
   responseLength: number;
 }
@@ -31,6 +41,10 @@ const trajectorySchema = z.strictObject({
   dataSource: text,
   tokenIds: int32s,
   promptLength: place,
+  images: z
+    .array(z.strictObject({ image, start: place, length: z.int().positive() }))
+    .max(100_000)
+    .optional(),
   responseMask: z.instanceof(Uint8Array),
   rolloutLogprobs: float32s,
   messages: messagesSchema,
@@ -87,22 +101,25 @@ const recordSchema = z.strictObject({
 });
 
 /**
- * The conversation that a worker held, checked as what an agent loop returns is.
+ * The conversation that a worker held, checked as what an agent loop returns is. Its vectors have the ids of this process.
  * @param value unpacked. @throws ClusterError "cluster/invalid-message" that names the field.
  */
 export function readConversation(value: unknown, limits: ConversationLimits): ConversationResult {
-  const found = parse("the record of a conversation", asItCame<ConversationResult>(trajectorySchema), value);
-  const refuse = refuseIn("the record of a conversation");
+  const subject = "the record of a conversation";
+  const given = parse(subject, asItCame<ConversationResult>(trajectorySchema), value);
+  const refuse = refuseIn(subject);
+  const { vocabSize } = limits.info;
+  const isToken = (token: number) => token < vocabSize && (token >= 0 || given.images !== undefined);
+  if (!every(given.tokenIds, isToken)) refuse(`token ids from 0 to ${vocabSize - 1}`);
+  const found = showIds(given, limits, refuse);
   const { tokenIds, promptLength, responseMask, rolloutLogprobs, segments } = found;
   const { length } = tokenIds;
-  const { vocabSize } = limits.info;
-  if (!every(tokenIds, (token) => token >= 0 && token < vocabSize)) refuse(`token ids from 0 to ${vocabSize - 1}`);
   if (promptLength > length) refuse(`a prompt of at most ${length} tokens`, promptLength);
   if (length - promptLength > limits.responseLength)
     refuse(`at most ${limits.responseLength} tokens after the prompt`, length - promptLength);
   if (responseMask.length !== length) refuse(`a mask of ${length} tokens`, responseMask.length);
-  if (!every(responseMask, (bit, t) => bit === 0 || (bit === 1 && t >= promptLength)))
-    refuse("a mask of 0 and 1, and 0 on the prompt");
+  if (!every(responseMask, (bit, t) => bit === 0 || (bit === 1 && t >= promptLength && tokenIds[t]! < vocabSize)))
+    refuse("a mask of 0 and 1, and 0 on the prompt and on images");
   if (rolloutLogprobs.length !== length) refuse(`logprobs of ${length} tokens`, rolloutLogprobs.length);
   if (!every(rolloutLogprobs, (logprob, t) => (responseMask[t] ? isLogprob(logprob) : logprob === 0)))
     refuse("finite logprobs of at most 0, and 0 where the mask is");

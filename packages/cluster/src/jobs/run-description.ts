@@ -17,23 +17,29 @@ export const environmentSchema = z.discriminatedUnion("kind", [
 ]);
 export type EnvironmentId = z.infer<typeof environmentSchema>;
 
+/** A GGUF that workers need: they find it by its SHA-256, wherever it lies. */
+const fileSchema = z.strictObject({
+  /** File name, for people. */
+  name: z.string().max(1000),
+  sha256,
+  bytes: z.int().positive(),
+  /** Where it was fetched from (hf:...); null: it was a file. */
+  address: z.string().max(1000).nullable(),
+  /** Its parts in the bus, in order; null: it is not shared. */
+  blobs: z.array(sha256).nullable(),
+});
+export type ModelFile = z.infer<typeof fileSchema>;
+
 /** All that workers need to know of a training. It is stored packed; its SHA-256 names the run in every job. */
 export const runDescriptionSchema = z.strictObject({
   /** Version of Cria that coordinates: others are refused. */
   cria: z.string().max(100),
-  /** The whole config, as JSON. Its paths are relative to the environment's folder, but for the model's. */
+  /** The whole config, as JSON. Its paths are relative to the environment's folder, but for the model's and the projector's. */
   config: z.record(z.string(), z.unknown()),
   environment: environmentSchema,
-  model: z.strictObject({
-    /** File name, for people. */
-    name: z.string().max(1000),
-    sha256,
-    bytes: z.int().positive(),
-    /** Where it was fetched from (hf:...); null: it was a file. */
-    address: z.string().max(1000).nullable(),
-    /** Its parts in the bus, in order; null: it is not shared. */
-    blobs: z.array(sha256).nullable(),
-  }),
+  model: fileSchema,
+  /** With which the model sees images; null: it reads text alone. */
+  projector: fileSchema.nullable(),
   /** The coordinator's own class of bits (`computeClass`). */
   class: z.string().max(64),
   /** SHA-256 of the weights that the class was found with; they stay in the bus while the run lasts. */

@@ -2,16 +2,16 @@ import type { MicroBatchShard, ScoreShard } from "@cria/core";
 import type { ConversationWork } from "@cria/rollout";
 import type { GradientWork } from "@cria/trainer";
 import { z } from "zod";
-import { asItCame, every, float32s, int32s, messagesSchema, number, text } from "./checked.js";
+import { asItCame, every, float32s, image, int32s, messagesSchema, number, text } from "./checked.js";
 
 /**
  * What arrives at a worker. Whether it fits model and environment is checked where it is used: rows as any row of a dataset, tokens
- * and trees by the engine.
+ * and trees by the engine, and so are ids of vectors and the number of them that an image has.
  */
 
 const record = z.record(z.string(), z.unknown());
 
-/** A row as `parseRow` gave it: of the rest of a row's data nothing is known. */
+/** A row as `parseRow` gave it, with its images: of the rest of its data nothing is known. It has no folder: its paths are refused. */
 const rowSchema = z.strictObject({
   index: z.number(),
   uid: text,
@@ -25,6 +25,7 @@ const rowSchema = z.strictObject({
     interaction_kwargs: record.nullish(),
   }),
   agentName: text.optional(),
+  files: z.record(text, image).optional(),
 });
 
 const samplingSchema = z.strictObject({
@@ -55,6 +56,10 @@ const microBatch = {
   sources: int32s,
   targets: int32s,
   temperature: number.positive(),
+  images: z
+    .array(z.strictObject({ first: z.int().min(0), count: z.int().positive(), image }))
+    .max(10_000)
+    .optional(),
 };
 
 function checkMicroBatch(shard: MicroBatchShard, refuse: (message: string) => void): void {

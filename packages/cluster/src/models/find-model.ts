@@ -1,29 +1,29 @@
 import { ClusterError, CriaError } from "@cria/core";
 import { readHubSettings } from "@cria/hub";
-import { fetchModel } from "@cria/trainer";
+import { fetchModel, fetchProjector } from "@cria/trainer";
 import type { JobBus } from "../bus/job-bus.js";
 import { cleanText } from "../bus/job-record.js";
-import type { RunDescription } from "../jobs/run-description.js";
+import type { ModelFile } from "../jobs/run-description.js";
 import { hashModel } from "./hash-model.js";
 import { listModels } from "./list-models.js";
 import type { WorkOptions } from "./long-work.js";
 import { receiveModel } from "./receive-model.js";
 
-type WantedModel = RunDescription["model"];
-
 export interface FindModelOptions extends WorkOptions {
+  /** Default: the model. */
+  kind?: "model" | "projector";
   bus: Pick<JobBus, "blobs">;
   /** Where models lie, and where one from the bus is put. Default: the hub's cache, the working directory; the user's cache. */
   modelDir?: string;
 }
 
 /**
- * A file with exactly the model of a run: from the folder, from the hub, or from the bus, in this order. What came from elsewhere
+ * A file with exactly the model, or the projector, of a run: from the folder, from the hub, or from the bus, in this order. What came from elsewhere
  * is checked by its SHA-256.
  * @throws ClusterError "cluster/no-model" that says where it was looked for; the signal's reason.
  */
-export async function findModel(wanted: WantedModel, options: FindModelOptions): Promise<string> {
-  const { modelDir, bus, report, signal } = options;
+export async function findModel(wanted: ModelFile, options: FindModelOptions): Promise<string> {
+  const { kind = "model", modelDir, bus, report, signal } = options;
   const failures: string[] = [];
   const attempt = async (where: string, find: () => Promise<string | null>): Promise<string | null> => {
     try {
@@ -48,12 +48,12 @@ export async function findModel(wanted: WantedModel, options: FindModelOptions):
     (blobs === null
       ? null
       : await attempt("on the bus", () =>
-          receiveModel({ ...wanted, blobs }, { bus, folder: modelDir, report, signal }),
+          receiveModel({ ...wanted, blobs }, { kind, bus, folder: modelDir, report, signal }),
         ));
   if (path !== null) return path;
   throw new ClusterError("is not here", {
     code: "cluster/no-model",
-    subject: `the model ${cleanText(wanted.name)}`,
+    subject: `the ${kind} ${cleanText(wanted.name)}`,
     expected: `a file of ${wanted.bytes} bytes with SHA-256 ${wanted.sha256}`,
     received: failures.join("; "),
     remedy: `put the file into ${modelDir ?? "a folder, and start the worker with --model-dir FOLDER"}`,
@@ -63,7 +63,7 @@ export async function findModel(wanted: WantedModel, options: FindModelOptions):
 /** Only what has the right size is read. */
 async function findInFolders(
   folders: readonly string[],
-  { bytes, sha256 }: WantedModel,
+  { bytes, sha256 }: ModelFile,
   options: FindModelOptions,
 ): Promise<string | null> {
   for await (const path of listModels(folders, bytes)) {
@@ -76,8 +76,8 @@ async function findInFolders(
   return null;
 }
 
-async function fetchChecked(address: string, wanted: WantedModel, options: FindModelOptions): Promise<string> {
-  const path = await fetchModel(address, options);
+async function fetchChecked(address: string, wanted: ModelFile, options: FindModelOptions): Promise<string> {
+  const path = await (options.kind === "projector" ? fetchProjector : fetchModel)(address, options);
   const { sha256 } = await hashModel(path, options);
   if (sha256 === wanted.sha256) return path;
   throw new ClusterError("is another file by now", {

@@ -1,13 +1,12 @@
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { basename } from "node:path";
-import type { RunDescription } from "../jobs/run-description.js";
+import { hashFiles } from "@cria/core";
+import type { ModelFile } from "../jobs/run-description.js";
 import { KnownHashes } from "./known-hashes.js";
 import { listParts } from "./list-parts.js";
 import { LongWork, type WorkOptions } from "./long-work.js";
 
-export type ModelHash = Pick<RunDescription["model"], "name" | "sha256" | "bytes">;
+export type ModelHash = Pick<ModelFile, "name" | "sha256" | "bytes">;
 
 /**
  * Name, size and SHA-256 of a model's file; of one in parts those of all parts, one behind the other. What was hashed once is
@@ -21,10 +20,11 @@ export async function hashModel(path: string, options: WorkOptions = {}): Promis
   const key = JSON.stringify(files);
   let sha256 = known.get(key);
   if (sha256 === undefined) {
+    const work = new LongWork(`finding the SHA-256 of ${basename(path)}`, bytes, options.report);
+    const { signal } = options;
     sha256 = await hashFiles(
-      files,
-      new LongWork(`finding the SHA-256 of ${basename(path)}`, bytes, options.report),
-      options,
+      files.map((file) => file.path),
+      { signal, onRead: (read) => work.add(read) },
     );
     // What was written meanwhile has another hash.
     const now = JSON.stringify(await Promise.all(listParts(path).map(describeFile)));
@@ -42,15 +42,4 @@ interface KnownFile {
 async function describeFile(path: string): Promise<KnownFile> {
   const { size, mtimeMs } = await stat(path);
   return { path: await realpath(path), size, changed: mtimeMs };
-}
-
-async function hashFiles(files: KnownFile[], work: LongWork, { signal }: WorkOptions): Promise<string> {
-  const hash = createHash("sha256");
-  for (const { path } of files) {
-    for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20, signal })) {
-      hash.update(chunk as Buffer);
-      work.add((chunk as Buffer).length);
-    }
-  }
-  return hash.digest("hex");
 }

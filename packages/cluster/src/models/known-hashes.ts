@@ -1,9 +1,7 @@
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
-import { writeFileAtomically } from "@cria/core";
+import { userCacheFolder, writeFileAtomically } from "@cria/core";
 import { z } from "zod";
 import { sha256 } from "../jobs/packed.js";
-import { cacheFolder } from "./cache-folder.js";
 
 /** How many are remembered: the newest. */
 const MOST = 1000;
@@ -16,7 +14,7 @@ export class KnownHashes {
   private entries = new Map<string, string>();
 
   static async open(): Promise<KnownHashes> {
-    const known = new KnownHashes(join(cacheFolder(), "model-hashes.json"));
+    const known = new KnownHashes(userCacheFolder("model-hashes.json"));
     await known.read();
     return known;
   }

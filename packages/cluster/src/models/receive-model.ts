@@ -1,15 +1,16 @@
 import { createHash } from "node:crypto";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { ClusterError } from "@cria/core";
+import { ClusterError, userCacheFolder } from "@cria/core";
 import type { JobBus } from "../bus/job-bus.js";
 import { cleanText } from "../bus/job-record.js";
 import { receiveFile } from "../files/receive-file.js";
-import { cacheFolder } from "./cache-folder.js";
 import { hashModel } from "./hash-model.js";
 import { LongWork, type WorkOptions } from "./long-work.js";
 
 export interface ReceiveModelOptions extends WorkOptions {
+  /** Default: a model. */
+  kind?: "model" | "projector";
   bus: Pick<JobBus, "blobs">;
   /** Where it is put; default: the user's cache. */
   folder?: string;
@@ -22,7 +23,7 @@ export interface ReceiveModelOptions extends WorkOptions {
  */
 export async function receiveModel(
   { name, sha256, bytes, blobs }: { name: string; sha256: string; bytes: number; blobs: readonly string[] },
-  { bus, folder = join(cacheFolder(), "models"), report, signal }: ReceiveModelOptions,
+  { kind = "model", bus, folder = userCacheFolder("models"), report, signal }: ReceiveModelOptions,
 ): Promise<string> {
   const path = join(folder, `${sha256}.gguf`);
   const there = await hashModel(path, { report, signal }).catch(() => undefined);
@@ -42,7 +43,7 @@ export async function receiveModel(
     if (size !== bytes || found !== sha256) {
       throw new ClusterError("is not what was promised", {
         code: "cluster/other-model",
-        subject: `the model ${cleanText(name)} on the bus`,
+        subject: `the ${kind} ${cleanText(name)} on the bus`,
         expected: `${bytes} bytes with SHA-256 ${sha256}`,
         received: size === bytes ? `SHA-256 ${found}` : `${size > bytes ? "more" : `${size}`} bytes`,
       });

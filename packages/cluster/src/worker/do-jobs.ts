@@ -2,6 +2,7 @@ import { holdConversation } from "@cria/rollout";
 import { computePolicyGradient } from "@cria/trainer";
 import type { z } from "zod";
 import type { JobBus, JobContext, JobHandler } from "../bus/job-bus.js";
+import { hideIds } from "../jobs/image-tokens.js";
 import { gradientJob, type JobMeta, type JobPayload, type JobValue, rolloutJob, scoreJob } from "../jobs/job-kinds.js";
 import { receive, send } from "../jobs/packed.js";
 import { conversationWorkSchema, gradientWorkSchema, scoreWorkSchema } from "../jobs/works.js";
@@ -30,9 +31,9 @@ type Handler = JobHandler<JobPayload, JobValue>;
 
 /** The jobs that a worker takes for a run, as far as it is prepared for them. */
 export function makeHandlers(run: PreparedRun, options: JobOptions): Handler[] {
-  const { engine, conversations, scores, losses } = run;
+  const { engine, images, conversations, scores, losses } = run;
   const handlers: Handler[] = [];
-  if (!engine) return handlers;
+  if (!engine || !images) return handlers;
   const add = <Work>(
     kind: Handler["kind"],
     slots: number,
@@ -43,12 +44,13 @@ export function makeHandlers(run: PreparedRun, options: JobOptions): Handler[] {
       declineOthers(payload, run, options.id, context);
       const { weights, version, work: packed } = payload;
       try {
-        const given = await receive(options.bus, packed, schema, "the work");
+        const shown = images.ofJob();
+        const given = await receive(options.bus, packed, schema, "the work", shown);
         const { seconds, result, record } = await options.lock.use(
           { weights, version, signal: context.signal },
           async (signal) => measure(() => work(given, signal, context)),
         );
-        const value = { result: await send(options.bus, result) };
+        const value = { result: await send(options.bus, result, shown) };
         const meta: JobMeta = { class: run.class, seconds };
         if (record !== undefined) meta.record = await send(options.bus, record);
         options.onEnd("done");
@@ -68,7 +70,7 @@ export function makeHandlers(run: PreparedRun, options: JobOptions): Handler[] {
     add(rolloutJob, options.slots, conversationWorkSchema, async (work, signal, { trace: parent }) => {
       const held = await holdConversation(engine, work, { ...environment, tokenizer, signal, parent, onWarning });
       const { metrics, timeline, ...result } = held;
-      return { result, record: { metrics, timeline } };
+      return { result: hideIds(result, engine), record: { metrics, timeline } };
     });
   }
   // One is computed at a time; what comes of the one before it is on its way meanwhile.

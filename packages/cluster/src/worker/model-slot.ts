@@ -4,7 +4,7 @@ import { loadConfiguredModel, readContextSize, resolvePath, type TrainConfig } f
 import { computeClass } from "../jobs/compute-class.js";
 import { writeWeights } from "../jobs/weights.js";
 
-export type ModelOverrides = Pick<LoadModelOptions, "path" | "device" | "threads"> &
+export type ModelOverrides = Pick<LoadModelOptions, "path" | "mmproj" | "device" | "threads"> &
   Partial<Pick<LoadModelOptions, "maxSequences">>;
 
 /** The one model that a worker has loaded. It stays for the next run that loads the same in the same way. */
@@ -12,18 +12,24 @@ export class ModelSlot {
   private loaded: { key: string; engine: LlamaModel; classes: Map<string, string> } | null = null;
 
   /**
-   * @param sha256 of the model's file.
+   * @param hashes SHA-256 of the files that are opened: of the model, and of its projector ("": it has none).
    * @param folder where the config's paths start.
+   * @param overrides where the files lie. What the config says of that is for the coordinator.
    * @throws EngineError; nothing is loaded then.
    */
-  async open(sha256: string, config: TrainConfig, folder: string, overrides: ModelOverrides): Promise<LlamaModel> {
+  async open(
+    hashes: readonly string[],
+    config: TrainConfig,
+    folder: string,
+    overrides: ModelOverrides & { mmproj: string | undefined },
+  ): Promise<LlamaModel> {
     const { model, rollout } = config.actor_rollout_ref;
     const { max_num_seqs, deterministic } = rollout;
     const adapter = model.lora_adapter_path && resolvePath(folder, model.lora_adapter_path);
     const changed = adapter ? statSync(adapter, { throwIfNoEntry: false })?.mtimeMs : undefined;
     // All that loading reads, but for the seed of weights that are never used.
     const sizes = { context: readContextSize(config), max_num_seqs, deterministic };
-    const key = JSON.stringify([sha256, { ...model, path: null }, sizes, adapter, changed, overrides]);
+    const key = JSON.stringify([hashes, { ...model, path: null, mmproj: null }, sizes, adapter, changed, overrides]);
     if (this.loaded?.key === key) return this.loaded.engine;
     await this.dispose();
     const engine = await loadConfiguredModel(config, folder, overrides);

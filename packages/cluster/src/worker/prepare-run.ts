@@ -1,5 +1,5 @@
-import { CriaError } from "@cria/core";
-import type { LlamaModel } from "@cria/engine";
+import { ClusterError, CriaError } from "@cria/core";
+import { inspectVision, type LlamaModel } from "@cria/engine";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import {
   type Environment,
@@ -14,6 +14,8 @@ import { cleanText } from "../bus/job-record.js";
 import { type EnvironmentPlaces, type FoundEnvironment, findEnvironment } from "../environment/find.js";
 import { BUILT_IN } from "../environment/identify.js";
 import { checkInside, listConversationFiles, listLossFiles, type NamedFile } from "../environment/named-files.js";
+import { readImageLimits } from "../images/image-limits.js";
+import { WorkerImages } from "../images/worker-images.js";
 import type { RunDescription } from "../jobs/run-description.js";
 import { findModel } from "../models/find-model.js";
 import type { ModelOverrides, ModelSlot } from "./model-slot.js";
@@ -29,6 +31,8 @@ export interface PreparedRun {
   class: string;
   /** The model, where it is here and of any use. */
   engine: LlamaModel | null;
+  /** Of its jobs, under the config's limits; null without an engine. */
+  images: WorkerImages | null;
   /** For conversations; null: it holds none. */
   conversations: { environment: Environment; tokenizer: DeltaTokenizer } | null;
   /** Whether its scores are those of the coordinator. */
@@ -50,7 +54,7 @@ export interface PrepareOptions {
   places: EnvironmentPlaces;
   modelDir?: string;
   /** How the model is loaded here. */
-  load: Omit<ModelOverrides, "path">;
+  load: Omit<ModelOverrides, "path" | "mmproj">;
   report?: Report;
   signal: AbortSignal;
 }
@@ -69,6 +73,7 @@ export async function prepareRun(sha: string, options: PrepareOptions): Promise<
     sha,
     class: "",
     engine: null,
+    images: null,
     conversations: null,
     scores: false,
     losses: null,
@@ -102,6 +107,7 @@ export async function prepareRun(sha: string, options: PrepareOptions): Promise<
   prepared.mayComeBy = false;
   prepared.class = ownClass;
   prepared.engine = engine;
+  prepared.images = new WorkerImages(options.bus.blobs, readImageLimits(config));
   const isOwn = ownClass === description.class;
   const holdsOthers = config.cluster.other_classes === "rollout";
   if (!isOwn) {
@@ -162,8 +168,26 @@ async function loadModel(
   found: { folder: string } | undefined,
   { bus, models, places, modelDir, load, report, signal }: PrepareOptions,
 ): Promise<LlamaModel> {
-  const path = await findModel(description.model, { bus, modelDir, report, signal });
-  return models.open(description.model.sha256, config, found?.folder ?? places.folder, { ...load, path });
+  const { model, projector } = description;
+  if (projector) checkVision();
+  const options = { bus, modelDir, report, signal };
+  const path = await findModel(model, options);
+  const mmproj = projector ? await findModel(projector, { ...options, kind: "projector" }) : undefined;
+  const hashes = [model.sha256, projector?.sha256 ?? ""];
+  return models.open(hashes, config, found?.folder ?? places.folder, { ...load, path, mmproj });
+}
+
+/** Before anything is fetched that could not be used. @throws ClusterError "cluster/no-vision" that says what to install. */
+function checkVision(): void {
+  const { problem, remedy } = inspectVision();
+  if (problem === null) return;
+  throw new ClusterError("cannot see the images of this training", {
+    code: "cluster/no-vision",
+    subject: "this worker",
+    expected: "the library that opens projectors and pictures, libcria-vision.so",
+    received: problem,
+    remedy: remedy ?? undefined,
+  });
 }
 
 async function openRunConversations(

@@ -20,13 +20,14 @@ import { z } from "zod";
 import type { JobBus, JobKind, PublishedPolicy, WorkerInfo } from "../bus/job-bus.js";
 import { openRun } from "../coordinator/open-run.js";
 import { gradientJob, type JobPayload, type JobValue, metaSchema, rolloutJob, scoreJob } from "../jobs/job-kinds.js";
-import { pack, unpack } from "../jobs/pack.js";
+import { pack } from "../jobs/pack.js";
 import { receive, send } from "../jobs/packed.js";
 import { readConversation, readConversationRecord, readGradient, readScores } from "../jobs/results.js";
 import type { RunDescription } from "../jobs/run-description.js";
 import { readWeights, type WeightsEngine, writeWeights } from "../jobs/weights.js";
 import { LocalHub } from "../local/local-store.js";
 import { openLocalBus } from "../local/open-local-bus.js";
+import { damage, makeRandom, mutate } from "../testing/nonsense.js";
 import { version } from "../version.js";
 import { type RunningWorker, type StartWorkerOptions, startWorker } from "./start-worker.js";
 
@@ -446,44 +447,3 @@ describe("a worker survives", () => {
     await expect(submit(scoreJob, scoring)).resolves.toBeDefined();
   });
 });
-
-/** Uniform in [0, 1), from a seed. */
-function makeRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = hashSeed(state, 1);
-    return (state >>> 0) / 2 ** 32;
-  };
-}
-
-function damage(given: Uint8Array, random: () => number): Uint8Array {
-  const damaged = given.slice(0, Math.ceil(given.length * (0.5 + random() / 2)));
-  for (let i = 0; i < 8; i++) damaged[Math.floor(random() * damaged.length)]! ^= 1 + Math.floor(255 * random());
-  return damaged;
-}
-
-const NONSENSE = [null, -1, 1.5, 2 ** 40, Number.NaN, "", "../../../etc", "x".repeat(5000), [], {}, true];
-
-/** A copy with one value, somewhere, replaced, or one value of a typed array. */
-function mutate<T>(given: T, random: () => number): unknown {
-  const copy = unpack(pack(given)) as Record<string, unknown>;
-  let at: Record<string, unknown> = copy;
-  for (;;) {
-    const keys = Object.keys(at);
-    const key = keys[Math.floor(random() * keys.length)];
-    if (key === undefined) return copy;
-    const value = at[key];
-    if (value instanceof Int32Array || value instanceof Float32Array) {
-      if (value.length > 0)
-        value[Math.floor(random() * value.length)] = [-1, 2 ** 30, 1e9, 0][Math.floor(random() * 4)]!;
-      return copy;
-    }
-    if (typeof value === "object" && value !== null && Object.keys(value).length > 0 && random() < 0.85) {
-      at = value as Record<string, unknown>;
-      continue;
-    }
-    if (random() < 0.3) delete at[key];
-    else at[key] = NONSENSE[Math.floor(random() * NONSENSE.length)];
-    return copy;
-  }
-}

@@ -1,4 +1,4 @@
-import { type ChatMessage, DataError, describeIssue, withoutLibraryTexts } from "@cria/core";
+import { type ChatMessage, DataError, describeIssue, type LoadedImage, withoutLibraryTexts } from "@cria/core";
 import { z } from "zod";
 import { copyData } from "../rewards/copy-data.js";
 import { messageSchema } from "./message-schema.js";
@@ -63,6 +63,8 @@ export interface DatasetRow {
   prompt: ChatMessage[];
   /** Where relative paths of its images begin; left out: paths are refused. */
   folder?: string;
+  /** Images by the paths that its tools load them by, where the folder lies on another machine. */
+  files?: Readonly<Record<string, LoadedImage>>;
   /** What routes the reward: the column `data_source`, or `data.reward_fn_key`. */
   dataSource: string;
   groundTruth: unknown;

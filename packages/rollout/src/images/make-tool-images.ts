@@ -15,7 +15,11 @@ export function makeToolImages(
   if (!encoder) return undefined;
   return {
     prompt: row.prompt.flatMap(({ content }) => listImages(content).map(({ image }) => image)).filter(isLoaded),
-    load: (source) => loadImage(source, { ...access, subject: `image of ${row.place}`, folder: row.folder }),
+    load: async (source) => {
+      const { files = {}, folder } = row;
+      if ("path" in source && Object.hasOwn(files, source.path)) return files[source.path]!;
+      return loadImage(source, { ...access, subject: `image of ${row.place}`, folder });
+    },
     decode: (image) => encoder.decode(image),
   };
 }

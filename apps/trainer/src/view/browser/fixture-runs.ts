@@ -134,6 +134,7 @@ const makeClusterMetrics = (step: number, workers: number): Record<string, numbe
   "cluster/policy_bytes": 2e7,
   "cluster/gradient_bytes": 0,
   "cluster/job_bytes": 5e5,
+  "cluster/image_bytes": 0,
   "cluster/policy_seconds": 0.3,
 });
 

@@ -82,6 +82,7 @@ const CHARTS: readonly (readonly [title: string, curves: readonly (readonly [met
       ["policy_bytes", "weights"],
       ["gradient_bytes", "gradients"],
       ["job_bytes", "jobs"],
+      ["image_bytes", "images"],
     ],
   ],
   ["Seconds to send the weights", [["policy_seconds", "seconds"]]],
