@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { SpecialToken } from "@cria/core";
-import { getLlama, type Llama } from "node-llama-cpp";
+import type { Llama } from "node-llama-cpp";
 import type { TextTokenizer } from "../text-tokenizer.js";
 import { unpackBundledVocabulary } from "./llama-bundle.js";
 
@@ -25,8 +25,14 @@ let llama: Promise<Llama> | undefined;
 
 /** Its own model loader reads each file twice and guesses at memory first, which takes seconds; this takes 0.3 s. */
 async function getBindings(): Promise<Bindings> {
-  llama ??= getLlama({ gpu: false, build: "never", maxThreads: 1, logLevel: "error" as never });
+  llama ??= loadLlama();
   return ((await llama) as unknown as { _bindings: Bindings })._bindings;
+}
+
+/** Loaded where it is used: it takes half a second, which those who read a template alone need not wait. */
+async function loadLlama(): Promise<Llama> {
+  const { getLlama } = await import("node-llama-cpp");
+  return getLlama({ gpu: false, build: "never", maxThreads: 1, logLevel: "error" as never });
 }
 
 /** llama.cpp's own Jinja engine on one template. */
