@@ -31,7 +31,7 @@ export async function learn(folder: string, { seed = 1, steps = {}, onStep }: Le
   const build = join(folder, "build");
   const settings = (count: number | undefined) => [
     `trainer.default_local_dir=${join(build, "runs")}`,
-    "trainer.logger=[]",
+    "trainer.logger=[file]",
     "trainer.resume_mode=disable",
     ...(count === undefined ? [] : [`trainer.total_training_steps=${count}`]),
   ];

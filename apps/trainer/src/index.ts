@@ -45,6 +45,7 @@ export {
   type InteractionReply,
   type InteractionTurn,
   interaction,
+  loadToolConfig,
   mcpServer,
   openTools,
   type StartKwargs,

@@ -52,6 +52,7 @@ export function drawSvgChart(title: string, series: readonly ChartSeries[]): str
 <text x="${width / 2}" y="20" text-anchor="middle" font-size="15">${title}</text>
 ${grid}
 <text x="${width / 2}" y="${height - 12}" text-anchor="middle">training step</text>
+<text x="${x(0)}" y="${height - margin + 18}" text-anchor="middle">0</text><text x="${x(last)}" y="${height - margin + 18}" text-anchor="middle">${last}</text>
 ${marks}
 </svg>
 `;

@@ -38,20 +38,21 @@ export function listenToKeys(): void {
     // Enter and space belong to what has the focus.
     if ((event.key === "Enter" || event.key === " ") && target.closest("a, button, summary, input, select")) return;
     if (event.key.startsWith("Arrow") && target.closest("select, input, [role=slider]")) return;
-    const binding = find(event.key);
+    const binding = find(event.key, event.timeStamp);
     if (!binding) return;
     event.preventDefault();
     binding.run();
   });
 }
 
-function find(key: string): KeyBinding | undefined {
-  const before = first && performance.now() - first.at < 1200 ? first.key : null;
+/** @param at when the key was pressed, in milliseconds: a busy page handles it later. */
+function find(key: string, at: number): KeyBinding | undefined {
+  const before = first && at - first.at < 1200 ? first.key : null;
   first = null;
   const all = scopes().flatMap((scope) => scope.bindings);
   const two = before && all.findLast((binding) => binding.keys === `${before} ${key}`);
   if (two) return two;
-  if (all.some((binding) => binding.keys.startsWith(`${key} `))) first = { key, at: performance.now() };
+  if (all.some((binding) => binding.keys.startsWith(`${key} `))) first = { key, at };
   return all.findLast((binding) => binding.keys === key);
 }
 

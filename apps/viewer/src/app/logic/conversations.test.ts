@@ -49,6 +49,18 @@ describe("a conversation as a chat", () => {
     expect(shown[4]!.parts[1]).toEqual({ kind: "call", name: "x", arguments: "{", valid: false });
   });
 
+  it("shows lists of numbers on a line, and texts as they are", () => {
+    const args = { bbox_2d: [0, -1.5, 2e-7], deep: [[1], ["2"], []], text: "[\n  1,\n  2\n]" };
+    const content = `<tool_call>${JSON.stringify({ name: "zoom", arguments: args })}</tool_call>`;
+    const [shown] = splitConversation(makeLine({ messages: [{ role: "assistant", content }] }));
+    const [call] = shown!.parts;
+    if (call?.kind !== "call") throw new Error("no call");
+    expect(call.arguments).toContain(
+      '"bbox_2d": [0, -1.5, 2e-7],\n  "deep": [\n    [1],\n    [\n      "2"\n    ],\n    []',
+    );
+    expect(JSON.parse(call.arguments)).toEqual(args);
+  });
+
   it("has images between the texts of others", () => {
     const image = { hash: "ab", width: 3, height: 4, mimeType: "image/png" as const };
     const content = [

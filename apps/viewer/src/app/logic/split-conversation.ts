@@ -109,10 +109,14 @@ function readCall(text: string): MessagePart {
   return { kind: "call", name: "", arguments: text.trim(), valid: false };
 }
 
+/** A list of numbers (a box, a point), which is one thing to read. No text of JSON has line breaks, so that texts stay as they are. */
+const NUMBERS = /\[\n\s+[-+.\deE]+(?:,\n\s+[-+.\deE]+)*\n\s*\]/g;
+const joinLines = (list: string) => list.replace(/,\n\s+/g, ", ").replace(/\n\s*/g, "");
+
 function readArguments(value: unknown): { arguments: string; valid: boolean } {
   try {
     const parsed: unknown = typeof value === "string" ? JSON.parse(value) : value;
-    return { arguments: JSON.stringify(parsed, null, 2), valid: true };
+    return { arguments: JSON.stringify(parsed, null, 2).replace(NUMBERS, joinLines), valid: true };
   } catch {
     return { arguments: String(value), valid: false };
   }
