@@ -10,6 +10,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   algorithms: () => import("./algorithms/index.js"),
   cluster: () => import("./cluster/index.js"),
   decode: () => import("./decode/index.js"),
+  images: () => import("./images/index.js"),
   "multi-turn": () => import("./multi-turn/index.js"),
   serve: () => import("./serve/index.js"),
   step: () => import("./step/index.js"),

@@ -36,6 +36,7 @@ const presentations: Record<string, Presentation> = {
   train: { title: "Train", shows: ["tokens per second", "peak resident", "memory added"] },
   step: { title: "Step", shows: ["steps per second", "share of everything else"] },
   serve: { title: "Serve" },
+  images: { title: "Images" },
   tokenize: { title: "Tokenize", shows: ["microseconds per delta", "growth"] },
   algorithms: { formatTable: formatAlgorithms, drawFigure: drawAlgorithms },
   cluster: { formatTable: formatCluster, drawFigure: drawCluster },
