@@ -1,3 +1,4 @@
+export { userCacheFolder } from "./cache-folder.js";
 export { contentText, findLastAnswer, joinContent, listImages, showContent, toContent } from "./content.js";
 export { describeIssue, describeSchema, findSchema, formatValue, withoutLibraryTexts } from "./describe-schema.js";
 export { ClusterError } from "./errors/cluster-error.js";
@@ -10,6 +11,7 @@ export { TokenizerError } from "./errors/tokenizer-error.js";
 export { ToolError } from "./errors/tool-error.js";
 export { findNearest } from "./find-nearest.js";
 export { guardWrite, suggestWriteRemedy } from "./guard-write.js";
+export { type HashOptions, hashFile, hashFiles } from "./hash-file.js";
 export { hashSeed, makeUniform, shuffleIndices } from "./hash-seed.js";
 export { type ReadImageOptions, toContentPart, toContentParts, toImageSource } from "./images/content-parts.js";
 export { encodePng } from "./images/encode-png.js";

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readGguf } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
@@ -47,7 +47,9 @@ describe("cria doctor", () => {
     ]);
     expect(find(diagnosis, "libraries").found).toMatch(/llama\.cpp .*ggml/);
     expect(find(diagnosis, "CPU kernel").found).toMatch(/^(portable|avx2|avx512), .* of .*portable; ggml's build \w+/);
-    expect(find(diagnosis, "images").found).toMatch(/libcria-vision\.so, for llama\.cpp \d+\.\d+\.\d+$/);
+    expect(find(diagnosis, "images").found).toMatch(
+      /libcria-vision\.so, for llama\.cpp \d+\.\d+\.\d+; .* stay up to 536\.9 MB$/,
+    );
     const parts = ["driver", "cudart", "cublas", "package", "backend", "device", "kernels"];
     expect(diagnosis.cuda.map(({ name }) => name)).toEqual(parts);
     // What is missing comes with what to do about it.
@@ -70,6 +72,19 @@ describe("cria doctor", () => {
     const sum = diagnosis.memory!.items.reduce((total, item) => total + item.bytes, 0);
     expect(diagnosis.memory!.needed).toBe(sum);
     expect(diagnosis.model).toMatchObject({ architecture: "qwen3", layers: 2, embedding: 32, vocabulary: 288 });
+  });
+
+  it("a policy that sees images: its projector, and how much of images stays in memory", async () => {
+    const { folder } = await writeTinyRun(models);
+    writeFileSync(join(folder, "mmproj.gguf"), new Uint8Array(1234));
+    const config = join(folder, "config.yaml");
+    const { memory } = await examine(config, `actor_rollout_ref.model.mmproj=${join(folder, "mmproj.gguf")}`);
+    const sizes = Object.fromEntries(memory!.items.map(({ name, bytes }) => [name, bytes]));
+    expect(sizes).toMatchObject({ projector: 1234, images: 512 * 2 ** 20 });
+    stdout = "";
+    const blind = (await examine(config)).memory!;
+    expect(memory!.needed - blind.needed).toBe(1234 + 512 * 2 ** 20);
+    expect(blind.items.map(({ name }) => name)).not.toContain("images");
   });
 
   it.skipIf(existsSync("/dev/nvidia0"))(

@@ -1,4 +1,4 @@
-import type { GgufHeader } from "@cria/engine";
+import { defaultImageMemory, type GgufHeader } from "@cria/engine";
 import { readContextSize, type TrainConfig, usesLora } from "@cria/trainer";
 
 /** One thing that takes memory. */
@@ -66,8 +66,13 @@ const PROCESS = 110e6;
 /**
  * What a training takes at its peak, the largest first. An estimate: the parts are counted, not measured. On the calculator
  * example it was 21% and 4% above the measured peak (235 MB, and 825 MB with a KV cache of 604 MB).
+ * @param projectorBytes of the file with which the model sees images; null: it reads text alone.
  */
-export function estimateMemory(model: ModelShape, config: TrainConfig): MemoryItem[] {
+export function estimateMemory(
+  model: ModelShape,
+  config: TrainConfig,
+  projectorBytes: number | null = null,
+): MemoryItem[] {
   const { actor, rollout } = config.actor_rollout_ref;
   const lora = usesLora(config);
   const context = readContextSize(config);
@@ -120,6 +125,14 @@ export function estimateMemory(model: ModelShape, config: TrainConfig): MemoryIt
     },
     { name: "process", bytes: PROCESS, detail: "Node and llama.cpp's libraries", key: null },
   ];
+  if (projectorBytes !== null) {
+    const key = "actor_rollout_ref.model.mmproj";
+    const kept = "vectors and files that stay when nothing uses them, at most";
+    items.push(
+      { name: "projector", bytes: projectorBytes, detail: "as in the file", key },
+      { name: "images", bytes: defaultImageMemory, detail: kept, key },
+    );
+  }
   if (config.algorithm.adv_estimator === "gae") {
     items.push({
       name: "critic",

@@ -3,7 +3,7 @@ import { statfs } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { dirname, resolve } from "node:path";
 import type { EngineError } from "@cria/core";
-import { type CudaPart, getRuntimeInfo, inspectCuda, inspectVision } from "@cria/engine";
+import { type CudaPart, defaultImageMemory, getRuntimeInfo, inspectCuda, inspectVision } from "@cria/engine";
 import { findRunPath, type LoadedConfig, listMissingTrainPaths, type TrainConfig } from "@cria/trainer";
 import { formatBytes } from "../terminal/format-bytes.js";
 import { readAvailableMemory } from "./available-memory.js";
@@ -106,7 +106,8 @@ function checkVision(): Check {
   const name = "images";
   try {
     const { library, release, problem, remedy } = inspectVision();
-    if (problem === null) return ok(name, `${library}, for llama.cpp ${release}`);
+    const bound = `vectors and files of images that nothing uses stay up to ${formatBytes(defaultImageMemory)}`;
+    if (problem === null) return ok(name, `${library}, for llama.cpp ${release}; ${bound}`);
     if (library === null) return ok(name, `${problem}: models see no images; to change that: ${remedy}`);
     return bad("warning", name, problem, remedy ?? "");
   } catch {

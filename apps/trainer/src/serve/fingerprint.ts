@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import type { ModelInfo, ProjectorInfo } from "@cria/core";
+import { hashFile, type ModelInfo, type ProjectorInfo } from "@cria/core";
 import type { Checkpoint } from "@cria/trainer";
 
 /** Bytes at a file's beginning that tell models apart: names, shapes and the vocabulary. */
@@ -37,9 +36,9 @@ export async function makeFingerprint(parts: FingerprintParts): Promise<string> 
 
 /** A checkpoint, or an adapter's file, in a few words. */
 export async function describeWeights(source: { checkpoint: Checkpoint } | { adapter: string }): Promise<string> {
-  if ("adapter" in source) return `${nameFile(source.adapter)}@${await hashFile(source.adapter)}`;
+  if ("adapter" in source) return `${nameFile(source.adapter)}@${(await hashFile(source.adapter)).slice(0, 8)}`;
   const { path, step } = source.checkpoint;
-  return `step-${step}@${await hashFile(join(path, "actor", "state.bin"))}`;
+  return `step-${step}@${(await hashFile(join(path, "actor", "state.bin"))).slice(0, 8)}`;
 }
 
 const nameFile = (path: string) => basename(path).replace(/\.gguf$/, "");
@@ -53,10 +52,4 @@ async function hashHead(path: string): Promise<string> {
   } finally {
     await file.close();
   }
-}
-
-async function hashFile(path: string): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const chunk of createReadStream(path)) hash.update(chunk);
-  return hash.digest("hex").slice(0, 8);
 }

@@ -102,6 +102,7 @@ export class Endpoint {
       sessions: () => this.sessions.size,
       policyVersion: () => model.policyVersion,
       inEngine: () => model.countInUse(),
+      images: () => model.images?.stats() ?? null,
       eventLoopDelay: () => (this.loopDelay.max === 0 ? Number.NaN : this.loopDelay.percentile(99) / 1e9),
     });
     this.authenticate = options.authenticate ?? authenticateByKey(null);

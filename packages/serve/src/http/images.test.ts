@@ -1,5 +1,5 @@
 import { encodePng } from "@cria/core";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { type OpenedFake, type OpenFakeOptions, openFake } from "../testing/open-fake.js";
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -109,6 +109,34 @@ describe("images of requests", () => {
     const retried = await post("/v1/chat/completions", { messages }, { "x-stainless-retry-count": "1" });
     expect(retried.body.cria.node).toBe(second.body.cria.node);
     expect(engine.images!.stats().encoded).toBe(2);
+  });
+
+  it("are counted in the metrics, where the model sees them", async () => {
+    const read = async (at: string) =>
+      (await (await fetch(`${at}/metrics`)).text()).split("\n").filter((line) => line.startsWith("cria_images_"));
+    const seeing = await open();
+    const held = {
+      held: 1,
+      heldBytes: 12,
+      memoryLimit: 34,
+      encoded: 5,
+      encodedAgain: 2,
+      encodeSeconds: 0.5,
+      reused: 3,
+    };
+    vi.spyOn(seeing.engine.images!, "stats").mockReturnValue(held);
+    const expected = [
+      "cria_images_encoded_total 5",
+      "cria_images_encoded_again_total 2",
+      "cria_images_encode_seconds_total 0.5",
+      "cria_images_reused_total 3",
+      "cria_images_held 1",
+      "cria_images_held_bytes 12",
+      "cria_images_memory_limit_bytes 34",
+    ];
+    // Asked again, they are not added up.
+    for (let i = 0; i < 2; i++) expect(await read(seeing.url)).toEqual(expected);
+    expect(await read((await open({ engine: { images: undefined } })).url)).toEqual([]);
   });
 
   it("are remembered by a response that is continued", async () => {

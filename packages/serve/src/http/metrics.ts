@@ -1,3 +1,4 @@
+import type { ImageStats } from "@cria/core";
 import type { ChatUsage } from "@cria/rollout";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
@@ -8,6 +9,8 @@ export interface MetricSources {
   sessions: () => number;
   policyVersion: () => number;
   inEngine: () => { sequences: number; requests: number } | null;
+  /** null: the model reads text alone. */
+  images: () => ImageStats | null;
   /** The 99th percentile of the event loop's delay since the start, in seconds; NaN where nobody measures. */
   eventLoopDelay: () => number;
 }
@@ -75,6 +78,29 @@ export class Metrics {
     gauge("event_loop_delay_p99_seconds", "How late the event loop was, since the start.", sources.eventLoopDelay);
     gauge("engine_sequences", "Sequences that exist in the engine.", () => sources.inEngine()?.sequences ?? Number.NaN);
     gauge("engine_requests", "Requests in flight in the engine.", () => sources.inEngine()?.requests ?? Number.NaN);
+    if (sources.images() !== null) this.addImages(() => sources.images()!);
+  }
+
+  private addImages(read: () => ImageStats): void {
+    const registers = [this.registry];
+    const add = (Kind: typeof Counter | typeof Gauge, name: string, help: string, value: () => number) =>
+      new Kind({
+        name: `cria_images_${name}`,
+        help,
+        registers,
+        collect() {
+          this.reset();
+          this.inc(value());
+        },
+      });
+    const again = "Images that were encoded once more, as their vectors had been dropped for want of memory.";
+    add(Counter, "encoded_total", "Images that were decoded and encoded.", () => read().encoded);
+    add(Counter, "encoded_again_total", again, () => read().encodedAgain);
+    add(Counter, "encode_seconds_total", "Seconds that encoding took.", () => read().encodeSeconds);
+    add(Counter, "reused_total", "Uses of an image whose vectors were there.", () => read().reused);
+    add(Gauge, "held", "Images whose vectors are in memory.", () => read().held);
+    add(Gauge, "held_bytes", "Bytes of their vectors and files.", () => read().heldBytes);
+    add(Gauge, "memory_limit_bytes", "Bytes of them that stay when nothing uses them.", () => read().memoryLimit);
   }
 
   get contentType(): string {

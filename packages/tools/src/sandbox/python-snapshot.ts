@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { homedir } from "node:os";
 import { join } from "node:path";
+import { userCacheFolder } from "@cria/core";
 import { IMPORT_RULES } from "./python-imports.mjs";
 import { REALM } from "./python-realm.mjs";
 import { SETUP } from "./python-setup.mjs";
@@ -24,7 +24,7 @@ export function takeSnapshot(child: ChildOptions): Promise<Buffer> {
 }
 
 async function readOrMake(child: ChildOptions): Promise<Buffer> {
-  const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "cria", "python");
+  const folder = userCacheFolder("python");
   const pyodide = await readFile(join(child.settings.folder as string, "package.json"));
   const name = `${hash(pyodide, Buffer.from(REALM + SETUP + IMPORT_RULES))
     .toString("hex")

@@ -1,8 +1,7 @@
-import { createHash } from "node:crypto";
-import { createReadStream, existsSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ConfigError, type ErrorDetails } from "@cria/core";
+import { ConfigError, type ErrorDetails, hashFile } from "@cria/core";
 import type { CheckpointStore } from "../checkpoints/checkpoint-store.js";
 import { describeMachine, type Machine } from "../checkpoints/machine.js";
 import { describeModelFile } from "../checkpoints/model-file.js";
@@ -61,12 +60,6 @@ async function checkProjector({ actor_rollout_ref }: TrainConfig, origin: RunOri
     received: hash?.slice(0, 12) ?? "no such file",
     remedy: "put the run's projector back",
   });
-}
-
-async function hashFile(path: string): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const part of createReadStream(path)) hash.update(part as Uint8Array);
-  return hash.digest("hex");
 }
 
 /**

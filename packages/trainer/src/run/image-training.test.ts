@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { losses } from "@cria/algorithms";
-import { drawPicture, makeTinyProjector, TinyModels } from "@cria/engine/testing";
+import { drawPicture, makeTinyProjector, TinyModels, visionPairs } from "@cria/engine/testing";
 import { type DumpLine, readDump } from "@cria/rollout";
 import { tool } from "@cria/tools";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -104,3 +104,18 @@ it("all weights, a reference and a critic see them too, each in an engine of its
   expect(metrics["critic/vf_loss"]).toBeGreaterThan(0);
   expect(metrics["critic/grad_norm"]).toBeGreaterThan(0);
 }, 60_000);
+
+it.each(visionPairs.filter(({ name }) => name === "Qwen2.5-VL" || name === "Qwen3-VL"))(
+  "$name is trained through its positions of rows and columns",
+  async (pair) => {
+    const projector = join(models.folder, `${pair.name}.mmproj.gguf`);
+    await makeTinyProjector(projector, pair.projector);
+    const { metrics } = await train(
+      options(pair.name, { model: await models.write(pair.model), mmproj: projector, steps: 1 }),
+    );
+    expect(metrics["images/shown/mean"]).toBe(1.5);
+    expect(metrics["actor/grad_norm"]).toBeGreaterThan(0);
+    expect(metrics["training/rollout_probs_diff_max"]).toBeLessThan(1e-5);
+  },
+  60_000,
+);

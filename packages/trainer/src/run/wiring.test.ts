@@ -1,4 +1,5 @@
 import { setMaxListeners } from "node:events";
+import { join } from "node:path";
 import {
   composePolicyLoss,
   composeValueLoss,
@@ -10,12 +11,16 @@ import {
 import type { LossFunction, TrainSequence, ValueLossFunction } from "@cria/core";
 import { hashSeed } from "@cria/core";
 import { FakeTokenizer, FakeValueEngine } from "@cria/core/testing";
-import { TinyModels } from "@cria/engine/testing";
+import { makeTinyProjector, TinyModels } from "@cria/engine/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { loadConfig } from "../config/load-config.js";
+import { imageKeys, visionKeys } from "../config/sections/vision.js";
 import { trainConfigSchema } from "../config/train-config.js";
+import { loadConfiguredModel } from "../policy/load-configured-model.js";
 import { makePolicyLossOptions, makeRolloutCorrectionOptions } from "../step/algorithm-options.js";
 import { runTrainingStep } from "../step/training-step.js";
 import { type FakeSession, openFakeSession } from "../testing/fake-session.js";
+import { writeTinyRun } from "../testing/tiny-session.js";
 import { runValidation } from "../validation/run-validation.js";
 
 /**
@@ -348,6 +353,10 @@ const ELSEWHERE: Record<string, string[]> = {
     ...["gdpo_reward_keys", "gdpo_reward_weights", "use_pf_ppo"].map((key) => `algorithm.${key}`),
     ...["reweight_method", "weight_pow"].map((key) => `algorithm.pf_ppo.${key}`),
   ],
+  "the test of projectors below": Object.keys(visionKeys).map((key) => `actor_rollout_ref.model.${key}`),
+  "image-runs.test.ts": ["image_key", "fetch_images", "image_max_bytes", "image_max_pixels"].map(
+    (key) => `data.${key}`,
+  ),
 };
 
 let base: Arguments;
@@ -421,6 +430,8 @@ describe("every argument of the engines", () => {
     const keys = [
       ...listKeys({ actor, rollout }, "actor_rollout_ref"),
       ...listKeys({ critic: config.critic, algorithm: config.algorithm }),
+      ...Object.keys(visionKeys).map((key) => `actor_rollout_ref.model.${key}`),
+      ...Object.keys(imageKeys).map((key) => `data.${key}`),
     ];
     expect(keys.length).toBeGreaterThan(90);
     expect(keys.filter((key) => !known.has(key))).toEqual([]);
@@ -446,6 +457,25 @@ function listKeys(node: object, path = ""): string[] {
     return isSection ? listKeys(value, here) : [here];
   });
 }
+
+it("a model sees through the projector that its config names, with images as large as it says", async () => {
+  const { folder } = await writeTinyRun(models);
+  // Of those that take pictures of any size: patches of 8 pixels.
+  await makeTinyProjector(join(folder, "mmproj.gguf"), { type: "pixtral" });
+  const count = async (size: number, ...keys: string[]) => {
+    const overrides = keys.map((key) => `actor_rollout_ref.model.${key.replace("{folder}", folder)}`);
+    const { values } = loadConfig(trainConfigSchema, join(folder, "config.yaml"), overrides);
+    const model = await loadConfiguredModel(values, folder);
+    const tokens = model.images?.countTokens({ width: size, height: size });
+    await model.dispose();
+    return tokens;
+  };
+  const mmproj = "mmproj={folder}/mmproj.gguf";
+  expect(await count(160)).toBeUndefined();
+  expect(await count(160, mmproj)).toBeGreaterThan(400);
+  expect(await count(160, mmproj, "image_max_tokens=100")).toBeLessThan(120);
+  expect(await count(16, mmproj, "image_min_tokens=100")).toBeGreaterThan(99);
+});
 
 describe("what the engines are given for each conversation", () => {
   it("each turn of each sample has a seed of its own, from the run's, the step, row, sample and turn", async () => {

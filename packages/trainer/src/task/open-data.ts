@@ -1,6 +1,4 @@
-import { homedir } from "node:os";
-import { join } from "node:path";
-import { ConfigError, type PolicyEngine } from "@cria/core";
+import { ConfigError, type PolicyEngine, userCacheFolder } from "@cria/core";
 import { isAddress, resolveData } from "@cria/hub";
 import {
   agentLoops,
@@ -148,5 +146,5 @@ export async function filterData(
 /** Folder of cached prompt lengths. */
 export function findPromptCache({ cache_dir }: TrainConfig["data"], folder: string): string {
   if (cache_dir !== null) return resolvePath(folder, cache_dir);
-  return join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "cria", "prompt-lengths");
+  return userCacheFolder("prompt-lengths");
 }
