@@ -46,6 +46,7 @@ const TESTS_WITH_OWN_PROCESS = [
   "tests/clients/clients.test.ts",
   "tests/clients/table.test.ts",
   // A registry never forgets.
+  "packages/tools/src/parsers/parsers.test.ts",
   "packages/trainer/src/step/algorithms.test.ts",
   "packages/trainer/src/step/failures.test.ts",
   // Memory and the event loop are measured.
