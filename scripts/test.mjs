@@ -2,7 +2,7 @@
 // this CPU can run. Each failure is shown, and once more at the end; the exit code is 1 if any failed. Arguments go to the tests, which then run alone.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -45,16 +45,23 @@ const TESTS_WITH_OWN_PROCESS = [
   "apps/trainer/src/commands/listen-for-signals.test.ts",
   "tests/clients/clients.test.ts",
   "tests/clients/table.test.ts",
-  // A registry never forgets.
-  "packages/tools/src/parsers/parsers.test.ts",
-  "packages/trainer/src/step/algorithms.test.ts",
-  "packages/trainer/src/step/failures.test.ts",
   // Memory and the event loop are measured.
   "packages/engine/src/images/pictures.test.ts",
   "packages/engine/src/soak.test.ts",
   "packages/rollout/src/loops/load.test.ts",
   "apps/trainer/src/view/index/index.test.ts",
 ];
+
+/** A registry never forgets: files that put something into one have a process of their own, too. */
+function listRegisteringTests() {
+  const folders = ["packages", "apps"].flatMap((parent) =>
+    readdirSync(join(root, parent)).map((name) => join(parent, name, "src")),
+  );
+  return [...folders.filter((folder) => existsSync(join(root, folder))), "tests"]
+    .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((path) => join(folder, path)))
+    .filter((path) => path.endsWith(".test.ts"))
+    .filter((path) => /\bregister[A-Z]\w*\(|\.register\(/.test(readFileSync(join(root, path), "utf8")));
+}
 
 /** Kernels that the tests have not run with: the process's own choice is among the usable ones. */
 function listOtherKernels() {
@@ -71,9 +78,10 @@ const checks = [
 const steps = [];
 if (chosen.length > 0) steps.push(["tests", bin("vitest"), ["run", ...chosen]]);
 else {
-  const others = TESTS_WITH_OWN_PROCESS.flatMap((path) => ["--exclude", path]);
+  const apart = [...new Set([...TESTS_WITH_OWN_PROCESS, ...listRegisteringTests()])];
+  const others = apart.flatMap((path) => ["--exclude", path]);
   steps.push(["tests", bin("vitest"), ["run", "--no-isolate", ...others]]);
-  steps.push(["tests with a process each", bin("vitest"), ["run", ...TESTS_WITH_OWN_PROCESS]]);
+  steps.push(["tests with a process each", bin("vitest"), ["run", ...apart]]);
   for (const kernel of listOtherKernels())
     steps.push([
       `tests, kernel ${kernel}`,
