@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { SlowFirst } from "./tests/slow-first.js";
 
-// `npm test` runs most files in processes that they share (scripts/test.mjs): what they leave there is looked at.
+// Other kernels' tests share processes (scripts/test.mjs): what they leave there is looked at.
 const isShared = process.argv.includes("--no-isolate");
 
 // Tests run against the TypeScript sources of every package ("cria-source" export condition); the native addon is the

@@ -2,7 +2,7 @@
 // this CPU can run. Each failure is shown, and once more at the end; the exit code is 1 if any failed. Arguments go to the tests, which then run alone.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -24,45 +24,6 @@ const TESTS_OF_BITS = [
   "apps/trainer/src/demo/demo.test.ts",
 ];
 
-// Tests that change their process for good. All others leave nothing behind (tests/leave-nothing.ts) and share processes, which
-// load each package once.
-const TESTS_WITH_OWN_PROCESS = [
-  // A CPU kernel is chosen once.
-  "packages/engine/src/cpu-kernel.test.ts",
-  // Another copy of llama.cpp takes over its log.
-  "packages/tokenizer-delta/src/control-tokens.test.ts",
-  "packages/tokenizer-delta/src/explain-mismatch.test.ts",
-  "packages/tokenizer-delta/src/piece-tokenizer.test.ts",
-  "packages/tokenizer-delta/src/template-matrix.test.ts",
-  "models/src/stock-llama.test.ts",
-  "apps/trainer/src/commands/adapter-import.test.ts",
-  "apps/trainer/src/commands/eval-export.test.ts",
-  "tests/readme.test.ts",
-  // Modules are replaced.
-  "packages/engine/src/images/open-projector.test.ts",
-  "packages/rollout/src/tracing/open-tracer.test.ts",
-  // Signals are sent to the process, or a client's package listens to them.
-  "apps/trainer/src/commands/listen-for-signals.test.ts",
-  "tests/clients/clients.test.ts",
-  "tests/clients/table.test.ts",
-  // Memory and the event loop are measured.
-  "packages/engine/src/images/pictures.test.ts",
-  "packages/engine/src/soak.test.ts",
-  "packages/rollout/src/loops/load.test.ts",
-  "apps/trainer/src/view/index/index.test.ts",
-];
-
-/** A registry never forgets: files that put something into one have a process of their own, too. */
-function listRegisteringTests() {
-  const folders = ["packages", "apps"].flatMap((parent) =>
-    readdirSync(join(root, parent)).map((name) => join(parent, name, "src")),
-  );
-  return [...folders.filter((folder) => existsSync(join(root, folder))), "tests"]
-    .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((path) => join(folder, path)))
-    .filter((path) => path.endsWith(".test.ts"))
-    .filter((path) => /\bregister[A-Z]\w*\(|\.register\(/.test(readFileSync(join(root, path), "utf8")));
-}
-
 /** Kernels that the tests have not run with: the process's own choice is among the usable ones. */
 function listOtherKernels() {
   const { cpuKernel, usableCpuKernels } = loadAddon().runtimeInfo();
@@ -75,13 +36,8 @@ const checks = [
   ["types", bin("tsc"), ["-p", "tsconfig.json"]],
   ["types of the viewer", bin("tsc"), ["-p", "apps/viewer/tsconfig.json"]],
 ];
-const steps = [];
-if (chosen.length > 0) steps.push(["tests", bin("vitest"), ["run", ...chosen]]);
-else {
-  const apart = [...new Set([...TESTS_WITH_OWN_PROCESS, ...listRegisteringTests()])];
-  const others = apart.flatMap((path) => ["--exclude", path]);
-  steps.push(["tests", bin("vitest"), ["run", "--no-isolate", ...others]]);
-  steps.push(["tests with a process each", bin("vitest"), ["run", ...apart]]);
+const steps = [["tests", bin("vitest"), ["run", ...chosen]]];
+if (chosen.length === 0) {
   for (const kernel of listOtherKernels())
     steps.push([
       `tests, kernel ${kernel}`,

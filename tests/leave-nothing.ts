@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { afterAll, expect, vi } from "vitest";
 
-// Most test files share a process in `npm test` (scripts/test.mjs): what one of them leaves there, the next would run with.
+// Tests of bits share a process for each other kernel (scripts/test.mjs): what one file leaves there, the next would run with.
 
 // node-llama-cpp's `proper-lockfile` listens to every signal that ends a process, once it is loaded, and for good: it removes its
 // locks then, and ends the process as if it had not listened. It is loaded here, so that no file is the first.
@@ -29,8 +29,5 @@ afterAll(() => {
   vi.unstubAllEnvs();
   vi.unstubAllGlobals();
   vi.useRealTimers();
-  expect(
-    look(),
-    "what this file left in its process; scripts/test.mjs lists files with a process of their own",
-  ).toEqual(before);
+  expect(look(), "what this file left in its process").toEqual(before);
 });
