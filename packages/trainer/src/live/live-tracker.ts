@@ -17,6 +17,7 @@ const phases: Record<string, LivePhase> = {
   adv: "training",
   update_critic: "training",
   update_actor: "training",
+  update_kl: "scoring",
 };
 
 type Spent = LiveState["seconds"];

@@ -37,6 +37,7 @@ const BASE = [
   "actor_rollout_ref.actor.ppo_epochs=2",
   "actor_rollout_ref.actor.ppo_mini_batch_size=2",
   "actor_rollout_ref.actor.shuffle=false",
+  "actor_rollout_ref.actor.update_kl_ratio=0",
   "critic.shuffle=false",
   "actor_rollout_ref.rollout.n=2",
   "actor_rollout_ref.rollout.multi_turn.tool_config_path={folder}/tools.yaml",
@@ -220,6 +221,11 @@ const TABLE: Row[] = [
   [
     [`${ROLLOUT}.temperature=0.7`],
     { "generate.temperature": [0.7], "score.temperature": [0.7], "train.temperature": [0.7] },
+  ],
+  // Half of the six conversations once more, when the updates are done: what has begun is finished.
+  [
+    [`${ACTOR}.update_kl_ratio=0.5`],
+    { "score.calls": 3, "score.sequences": [6, 3], "score.signal": ["signal", undefined] },
   ],
   [[`${ROLLOUT}.top_p=0.9`], { "generate.topP": [0.9] }],
   [[`${ROLLOUT}.top_k=7`], { "generate.topK": [7] }],

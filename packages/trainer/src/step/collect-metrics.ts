@@ -32,6 +32,8 @@ export interface MetricInputs {
   /** Batches of prompts rolled out; null without dynamic sampling. */
   genBatches: number | null;
   updates: readonly TrainResult[];
+  /** How far they moved the policy; null where that was not measured. */
+  updateKl: number | null;
   criticUpdates: readonly TrainResult[];
   /** Of the actor; null while the critic warms up. */
   learningRate: number | null;
@@ -192,7 +194,7 @@ function describeScoreParts(trajectories: readonly Trajectory[]): StepMetrics {
 /** Means over the updates of what the loss reported. */
 function addActorMetrics(
   metrics: StepMetrics,
-  { updates, learningRate, penalty, scores, trajectories, config }: MetricInputs,
+  { updates, updateKl, learningRate, penalty, scores, trajectories, config }: MetricInputs,
 ) {
   const { actor } = config.actor_rollout_ref;
   if (updates.length > 0) {
@@ -208,6 +210,7 @@ function addActorMetrics(
     const sum = (key: "evaluatedTokens" | "paddingTokens") => updates.reduce((total, update) => total + update[key], 0);
     metrics["perf/padding_ratio"] = sum("paddingTokens") / Math.max(1, sum("evaluatedTokens"));
   }
+  if (updateKl !== null) metrics["actor/update_kl"] = updateKl;
   // Before the update and over all that was evaluated, rather than the average over updates.
   const entropies: number[] = [];
   for (const [index, { entropy }] of scores) {

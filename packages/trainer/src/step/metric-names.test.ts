@@ -21,10 +21,10 @@ perf/{max_memory_allocated_gb,max_memory_reserved_gb,cpu_memory_used_gb} trainin
 rollout_corr/{training_ppl,rollout_ppl,log_ppl_diff,log_ppl_abs_diff,ppl_ratio,chi2_token,chi2_seq}
 rollout_corr/rollout_is_{mean,std,max,min,ratio_fraction_high,ratio_fraction_low}
 rollout_corr/rollout_is_seq_{mean,std,max,min,max_deviation,fraction_high,fraction_low}
-actor/{pg_loss,kl_loss,kl_coef,entropy,pg_clipfrac,pg_clipfrac_lower,ppo_kl,grad_norm,lr}
+actor/{pg_loss,kl_loss,kl_coef,entropy,pg_clipfrac,pg_clipfrac_lower,ppo_kl,update_kl,grad_norm,lr}
 actor/{reward_kl_penalty,reward_kl_penalty_coeff} response_length/{mean,max,min,clip_ratio}
 prompt_length/{mean,max,min,clip_ratio} response/aborted_ratio num_turns/{mean,max,min} tool_call_counts/{mean,max,min}
-timing_s/{gen,reward,old_log_prob,ref,values,adv,update_critic,update_actor,testing,save_checkpoint,step}
+timing_s/{gen,reward,old_log_prob,ref,values,adv,update_critic,update_actor,update_kl,testing,save_checkpoint,step}
 timing_s/agent_loop/{generate_sequences,tool_calls}/{mean,max,min}
 timing_per_token_ms/{gen,ref,values,adv,update_critic,update_actor} perf/{throughput,time_per_step,total_num_tokens}
 training/{global_step,epoch} training/{rollout_probs_diff_max,rollout_probs_diff_mean,rollout_probs_diff_std}
@@ -61,7 +61,7 @@ it("a step with everything on has every metric of the contract", async () => {
   const session = await openTinySession(models, {
     reward: "return { score: text.length % 3, acc: text.length % 2, pred: text[0] ?? '' };",
     algorithm: { adv_estimator: "gae", use_kl_in_reward: true, rollout_correction: { rollout_is: "token" } },
-    actor: { use_kl_loss: true },
+    actor: { use_kl_loss: true, update_kl_ratio: 0.5 },
     rollout: { val_kwargs: { n: 4, do_sample: true, top_k: 5 } },
     data: { val_files: "rows.jsonl" },
     trainer: { total_training_steps: 1, val_before_train: false },

@@ -135,6 +135,23 @@ describe("a training step", () => {
     }
   });
 
+  it("measures how far the update moved the policy, by a share of what was scored, and changes nothing by it", async () => {
+    const train = async (update_kl_ratio: number, lr = 3e-2) => {
+      const session = await open({ actor: { update_kl_ratio, optim: { lr } } });
+      const [first, second] = [await take(session), await take(session, 2)];
+      const counts = session.scores.map(({ count }) => count);
+      return { kl: first.metrics["actor/update_kl"], loss: second.metrics["actor/pg_loss"], counts };
+    };
+    const [none, few, all, gentle] = [await train(0), await train(0.01), await train(1), await train(1, 3e-3)];
+    expect(none.kl).toBeUndefined();
+    expect(all.kl).toBeGreaterThan(10 * gentle.kl!);
+    expect(gentle.kl).toBeGreaterThan(0);
+    expect([few.loss, all.loss]).toEqual([none.loss, none.loss]);
+    const [before] = none.counts;
+    expect(all.counts.slice(0, 2)).toEqual([before, before]);
+    expect(few.counts.slice(0, 2)).toEqual([before, 1]);
+  });
+
   it("scores with the adapter off only when a KL term needs the reference", async () => {
     const plain = await open();
     await take(plain);

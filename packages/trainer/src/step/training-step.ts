@@ -29,6 +29,7 @@ import { type Critic, scoreValues, updateCritic } from "./critic.js";
 import { leaveOutGroupsWithoutBaseline } from "./groups.js";
 import { ImageMeter } from "./image-metrics.js";
 import { computeLearningRate, countSteps } from "./learning-rate.js";
+import { measureUpdate } from "./measure-update.js";
 import { type RollOutOptions, rollOut } from "./roll-out.js";
 import { scoreTrajectories } from "./score-trajectories.js";
 
@@ -291,6 +292,13 @@ export async function runTrainingStep(
         )
       : [];
 
+  // 10. How far the updates moved the policy.
+  const { update_kl_ratio: ratio } = actor;
+  const updateKl =
+    updates.length > 0 && ratio > 0
+      ? await clock.time("update_kl", () => measureUpdate(policy, { trajectories, scores, ratio, temperature }))
+      : null;
+
   const metrics = collectMetrics({
     trajectories,
     conversations: rollouts.trajectories,
@@ -305,6 +313,7 @@ export async function runTrainingStep(
     taught: taught ?? null,
     genBatches: algorithm.filter_groups.enable ? collected.genBatches : null,
     updates,
+    updateKl,
     criticUpdates,
     learningRate,
     seconds: clock.seconds(),

@@ -27,7 +27,7 @@ export interface TinySessionOptions {
   reward?: string;
   /** One user message each. */
   prompts?: readonly string[];
-  /** Merged into the config, section by section. */
+  /** Merged into the config, section by section. What updates do is not measured unless it says so: tests count the engine's calls. */
   actor?: Record<string, unknown>;
   rollout?: Record<string, unknown>;
   data?: Record<string, unknown>;
@@ -67,7 +67,7 @@ export async function writeTinyRun(
   const raw = {
     actor_rollout_ref: {
       model: { path: await models.write({ seed: 5, embeddingScale: 0.25 }), lora_rank: 4, lora_alpha: 8 },
-      actor: { optim: { lr: 1e-2 }, ppo_mini_batch_size: prompts.length, ...options.actor },
+      actor: { optim: { lr: 1e-2 }, ppo_mini_batch_size: prompts.length, update_kl_ratio: 0, ...options.actor },
       rollout: { n: 4, prompt_length: 48, response_length: 8, max_num_seqs: 16, seed: 1, ...options.rollout },
     },
     data: {

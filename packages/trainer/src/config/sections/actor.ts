@@ -80,6 +80,14 @@ export const actorSection = z.strictObject({
     .describe(
       "Leave conversations without advantage out of evaluation and update where they have no gradient: it is the same, and cheaper. false: as other frameworks do; actor/entropy, actor/ppo_kl, training/rollout_probs_diff_* and rollout_corr/* then cover the whole batch, and a batch without any advantage still takes an optimizer step.",
     ),
+  update_kl_ratio: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(1 / 16)
+    .describe(
+      "Share of a step's evaluated conversations that are scored again after its updates, for actor/update_kl: how far they moved the policy. At least one; 0: none. It changes nothing of the training.",
+    ),
   use_kl_loss: z.boolean().default(false).describe("Add the KL to the reference policy to the loss."),
   kl_loss_coef: z.number().default(0.001).describe("Weight of that KL."),
   kl_loss_type: z
