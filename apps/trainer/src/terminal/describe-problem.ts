@@ -11,13 +11,14 @@ const paint: Record<Severity, (text: string) => string> = { high: pc.red, medium
  * @param runPath null where the run keeps no conversations.
  */
 export function describeProblem(
-  { rule, severity, sentence, remedy, evidence }: Finding,
+  { rule, severity, sentence, remedy, evidence, holds }: Finding,
   runPath: string | null,
   width: number,
 ): string {
   // Names of tools and reward parts may be anybody's text.
   const text = makePrintable(`${sentence} ${remedy}`);
-  const lines = wrapParagraph(`${paint[severity](`${severity} ${rule}:`)} ${text}`, width);
+  const colour = holds ? paint[severity] : pc.dim;
+  const lines = wrapParagraph(`${colour(`${severity} ${rule}:`)} ${text}`, width);
   const [first] = evidence;
   if (runPath === null || first === undefined) return lines.join("\n");
   return [...lines, `  see one: ${describeEvidence(first, runPath)}`].join("\n");

@@ -64,6 +64,8 @@ it("a finding of the coach stands between the bars, with the command that shows 
     remedy: "Try the tool alone.",
     keys: [],
     evidence: [{ dump: "validation-5", filter: "tool_errors>0", conversations: [] }],
+    steps: [[5, 5]],
+    holds: true,
   };
   let raw = "";
   show({ isTTY: false }, (report) => {

@@ -17,7 +17,15 @@ export class RunFolder {
 
   /** Removes what an earlier run of the same name left. */
   async clear(): Promise<void> {
-    const names = ["metrics.jsonl", "rollouts", "validation", "end.json", "summary.json", "checkpoints"];
+    const names = [
+      "metrics.jsonl",
+      "rollouts",
+      "validation",
+      "end.json",
+      "problems.json",
+      "summary.json",
+      "checkpoints",
+    ];
     for (const name of [...names, "latest_checkpointed_iteration.txt"])
       await rm(join(this.path, name), { recursive: true, force: true });
   }
@@ -40,6 +48,11 @@ export class RunFolder {
   /** The metrics of steps and validations that were written; none where there is no such file. */
   async readMetrics(): Promise<Record<string, number>[]> {
     return readMetricLines(this.file("metrics.jsonl"));
+  }
+
+  /** What a file of the folder holds; undefined where it is missing or damaged. */
+  readJson(name: string): Promise<unknown> {
+    return readJson(this.file(name));
   }
 
   file(...parts: string[]): string {
@@ -103,6 +116,15 @@ export interface RunOrigin {
   /** Where relative paths of the config start. */
   config_folder: string;
   started: string;
+}
+
+/** What a file holds; undefined where it is missing or damaged. */
+export async function readJson(path: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(path, "utf8"));
+  } catch {
+    return undefined;
+  }
 }
 
 /** JSON lines, written whole or not at all. @throws DataError */

@@ -1,4 +1,3 @@
-import { explain } from "./no-signal-rules.js";
 import { percent, type Remark, type Rule, shorten } from "./rule.js";
 import { type RunHistory, WINDOW } from "./run-history.js";
 
@@ -34,10 +33,22 @@ function shareOfCalls(run: RunHistory, ...counters: string[]): { share: number; 
   };
 }
 
+/**
+ * Whether for five steps every conversation that calls a tool ends because no token is left, which lets none say what the tool
+ * answered. Some call several times, so that there may be more calls than callers.
+ */
+function endsCallers(run: RunHistory): boolean {
+  if (run.recent.length < WINDOW || run.isRising) return false;
+  return run.recent.every((step) => {
+    const callers = Math.min(1, step["tool_call_counts/mean"] ?? 0);
+    return callers >= 0.1 && (step["response_length/clip_ratio"] ?? 0) >= 0.95 * callers;
+  });
+}
+
 /** A remark about a share of the calls or conversations. */
 function remarkOn(run: RunHistory, share: number, remark: Omit<Remark, "severity" | "weight">): Remark {
   const severity = run.silence === null ? "medium" : "high";
-  return { ...remark, severity, weight: 0.9 * share, sentence: explain(run, remark.sentence) };
+  return { ...remark, severity, weight: 0.9 * share, isCause: true };
 }
 
 /** The name that most of a family of metrics is about; null where there is none. */
@@ -137,13 +148,14 @@ export const conversationRules: readonly Rule[] = [
   },
   {
     name: "truncated",
-    when: "Half of the conversations end because no token is left for five steps while the reward does not rise; three in ten where nothing is learned.",
+    when: "Half of the conversations end because no token is left for five steps while the reward does not rise; three in ten where nothing is learned; a tenth where these are all that call a tool.",
     look: (run) => {
       const name = "response_length/clip_ratio";
       const share = run.mean(name);
-      if (!isTooHigh(run, share, run.min(name), { silent: 0.3, learning: 0.5 })) return null;
+      const areCallers = endsCallers(run);
+      if (!areCallers && !isTooHigh(run, share, run.min(name), { silent: 0.3, learning: 0.5 })) return null;
       return remarkOn(run, share, {
-        sentence: `${percent(share)} of the conversations end because no token is left`,
+        sentence: `${percent(share)} of the conversations end because no token is left${areCallers ? ": all that call a tool" : ""}`,
         remedy: "Raise data.max_response_length, or ask for shorter answers",
         keys: ["data.max_response_length", "actor_rollout_ref.rollout.max_model_len"],
         filter: "truncated",

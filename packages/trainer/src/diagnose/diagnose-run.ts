@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { readDump } from "@cria/rollout";
+import { readJson } from "../checkpoints/run-folder.js";
 import { isMapping } from "../config/raw-config.js";
 import { readMetricLines } from "../step-metrics.js";
 import { findProblems } from "./find-problems.js";
 import type { Finding } from "./finding.js";
+import { PROBLEMS, ProblemLog } from "./problem-log.js";
 
 /** Steps after which a run that is asked about by its folder is judged: it may be over. */
 const FEWEST = 3;
@@ -24,19 +25,17 @@ export async function diagnoseRun(folder: string): Promise<Finding[]> {
   const hasTools =
     metrics.some((step) => (step["tool_call_counts/max"] ?? 0) > 0) ||
     (await offersTools(join(dumps, `${metrics.at(-1)!["training/global_step"]}.jsonl`)));
-  return findProblems(metrics, { hasTools, config, fewest: FEWEST }).map((finding) => ({
+  const now = findProblems(metrics, { hasTools, config, fewest: FEWEST });
+  const log = new ProblemLog(await readJson(join(folder, PROBLEMS)), metrics.at(-1)!["training/global_step"]);
+  return log.list(now).map((finding) => ({
     ...finding,
     evidence: finding.evidence.filter(({ dump }) => hasDump(dump)),
   }));
 }
 
 async function readConfig(folder: string): Promise<Record<string, unknown> | null> {
-  try {
-    const config: unknown = JSON.parse(await readFile(join(folder, "config.json"), "utf8"));
-    return isMapping(config) ? config : null;
-  } catch {
-    return null;
-  }
+  const config = await readJson(join(folder, "config.json"));
+  return isMapping(config) ? config : null;
 }
 
 /** The config may have put the conversations elsewhere. */

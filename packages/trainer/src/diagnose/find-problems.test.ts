@@ -6,7 +6,10 @@ import { listLeaves } from "../config/check-config.js";
 import { trainConfigSchema } from "../config/train-config.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { findProblems } from "./find-problems.js";
+import type { Finding } from "./finding.js";
+import { ProblemLog } from "./problem-log.js";
 import { describeRules, rules } from "./rules.js";
+import type { RunContext } from "./run-history.js";
 
 const folder = join(import.meta.dirname, "..", "..", "fixtures", "recorded-runs");
 
@@ -49,6 +52,17 @@ describe("runs that learn", () => {
   });
 });
 
+/** What a run says of itself, after each of its steps. */
+function follow(history: readonly StepMetrics[], context: RunContext) {
+  const log = new ProblemLog();
+  let now: Finding[] = [];
+  for (const [i, line] of history.entries()) {
+    now = findProblems(history.slice(0, i + 1), context);
+    log.note(line["training/global_step"]!, now);
+  }
+  return { log, now };
+}
+
 /** A step in which no conversation has an advantage. */
 const silent = (step: number, more: StepMetrics = {}): StepMetrics => ({
   "training/global_step": step,
@@ -73,14 +87,14 @@ const expected: [run: string, rule: string, sentence: RegExp, filter: string | n
   [
     "dead-tool",
     "dead_tool",
-    /^92 % of the tool calls fail .* mostly in calculator, which takes too long/,
+    /^In \d+ of steps 3 to 12 .* likely because 92 % of the tool calls fail .* mostly in calculator, which takes too long/,
     "tool_errors>0",
   ],
   ["entropy-collapse", "entropy_collapse", /^Entropy fell from 0\.\d+ to 0/, null],
   [
     "invalid-arguments",
     "invalid_call",
-    /^99 % of the tool calls cannot be read/,
+    /^In steps 3 to 12 hardly any .* likely because 99 % of the tool calls cannot be read/,
     "invalid_calls>0 || invalid_arguments>0",
   ],
   ["judge-alone", "one_part", /come from style: rule is 0 for every conversation/, null],
@@ -105,7 +119,45 @@ const expected: [run: string, rule: string, sentence: RegExp, filter: string | n
   ["template-mismatch", "tokenization", /^The tokens of 51 % /, "metrics.tokenization_mismatch>0"],
   ["truncated", "truncated", /^In 4 of steps 11 to 15 .* likely because 41 % .* no token is left/, "truncated"],
   ["turn-limit", "turn_limit", /no turn is left to answer it/, 'finish_reason == "tool_calls"'],
-  ["unknown-tool", "unknown_tool", /^94 % of the tool calls name a tool/, "unknown_tools>0"],
+  [
+    "calls-truncated-seed-1",
+    "truncated",
+    /^In \d+ of steps .* 32 % .* no token is left: all that call a tool\.$/,
+    "truncated",
+  ],
+  [
+    "calls-truncated-seed-2",
+    "truncated",
+    /^In \d+ of steps .* 32 % .* no token is left: all that call a tool\.$/,
+    "truncated",
+  ],
+  [
+    "entropy-bonus-seed-1",
+    "entropy_bonus",
+    /fell from 0\.313 to 0\.\d+ while entropy .* the entropy bonus, 1 a nat/,
+    null,
+  ],
+  ["entropy-bonus-seed-2", "entropy_bonus", /fell from 0\.339 to 0 while entropy .* the entropy bonus, 1 a nat/, null],
+  ["readme-lr-x10-seed-1", "lr_high", /fell from 0\.\d+ to .*, 0\.015, is probably too high \(.* no longer\)\.$/, null],
+  ["readme-lr-x10-seed-2", "lr_high", /fell from 0\.\d+ to .*, 0\.015, is probably too high \(.* no longer\)\.$/, null],
+  [
+    "readme-lr-x7-seed-2",
+    "kl_high",
+    /^The updates of a step move the policy by a KL of 0\.0\d+ \(.* no longer\)\.$/,
+    null,
+  ],
+  [
+    "readme-lr-x7-seed-1",
+    "lr_high",
+    /fell from 0\.\d+ to .*, 0\.01, is probably too high \(at step 21, no longer\)\.$/,
+    null,
+  ],
+  [
+    "unknown-tool",
+    "unknown_tool",
+    /^In steps 3 to 12 hardly any .* likely because 94 % of the tool calls name a tool/,
+    "unknown_tools>0",
+  ],
 ];
 
 describe("runs that were made bad on purpose", () => {
@@ -115,13 +167,39 @@ describe("runs that were made bad on purpose", () => {
 
   it.each(expected)("%s: %s", (name, rule, sentence, filter) => {
     const { config, history } = readRun("ailing", name);
-    const [found] = findProblems(history, { hasTools: true, config });
-    const dump = String(history.at(-1)!["training/global_step"]);
+    const { log, now } = follow(history, { hasTools: true, config });
+    const [found] = log.list(now);
+    const dump = String(found!.steps.at(-1)![1]);
+    expect(found!.holds ? dump : "").toBe(found!.holds ? String(history.at(-1)!["training/global_step"]) : "");
     expect(found).toMatchObject({ rule, sentence: expect.stringMatching(sentence), evidence: [{ dump, filter }] });
     // One sentence each, and keys that exist.
     for (const text of [found!.sentence, found!.remedy]) expect(text).toMatch(/^[^\n]*[^.]\.$/);
     for (const key of found!.keys) expect(known, key).toContain(key);
     if (filter !== null) expect(() => parseFilter(filter)).not.toThrow();
+  });
+});
+
+describe("what a run says", () => {
+  const read = (name: string) => {
+    const { config, history } = readRun("ailing", name);
+    return follow(history, { hasTools: true, config }).log.all;
+  };
+
+  it.each([
+    ["calls-truncated-seed-1", "truncated", 5],
+    ["calls-truncated-seed-2", "truncated", 5],
+    ["entropy-bonus-seed-1", "entropy_bonus", 11],
+    ["entropy-bonus-seed-2", "entropy_bonus", 11],
+    ["readme-lr-x10-seed-1", "lr_high", 10],
+    ["readme-lr-x10-seed-2", "lr_high", 16],
+  ])("%s: %s, from step %i on", (name, rule, from) => {
+    expect(read(name).find((finding) => finding.rule === rule)!.steps[0]![0]).toBe(from);
+  });
+
+  it("it does not flicker where tokens end before an answer, and blames no learning rate for a bonus", () => {
+    expect(read("calls-truncated-seed-1").find(({ rule }) => rule === "truncated")!.steps).toEqual([[5, 32]]);
+    for (const seed of [1, 2])
+      expect(read(`entropy-bonus-seed-${seed}`).map(({ rule }) => rule)).not.toContain("lr_high");
   });
 });
 
@@ -156,6 +234,19 @@ describe("rules that no run of the embedded policy breaks", () => {
         sentence: expect.stringMatching(/KL of 0\.3, and the KL to the reference is 2\.5 a token/),
       },
     ]);
+  });
+
+  it("updates do not move the policy, whatever the learning rate says", () => {
+    const { history } = readRun("ailing", "lr-div-1000");
+    const config = { actor_rollout_ref: { actor: { optim: { lr: 1e-4 } } } };
+    expect(findProblems(history, { hasTools: true, config })).toMatchObject([
+      {
+        rule: "lr_low",
+        sentence: expect.stringMatching(/at a learning rate of 0\.0001 the updates .* \(by a KL of \d/),
+      },
+    ]);
+    const unmeasured = history.map(({ "actor/update_kl": _, ...step }) => step);
+    expect(findProblems(unmeasured, { hasTools: true, config })).toEqual([]);
   });
 
   it("a worker's results are not what its class computes, however long ago", () => {
@@ -222,6 +313,14 @@ describe("runs without a learning signal", () => {
   it("the cause that explains most comes first; the others follow", () => {
     const run = makeRun({ "agent_loop/tool_unknown_tool/mean": 0.2, "agent_loop/tool_invalid_call/mean": 0.6 });
     expect(findProblems(run, options).map(({ rule }) => rule)).toEqual(["invalid_call", "unknown_tool", "no_reward"]);
+  });
+
+  it("say what they have in common once", () => {
+    const run = makeRun({ "agent_loop/tool_unknown_tool/mean": 0.2, "agent_loop/tool_invalid_call/mean": 0.6 });
+    const [first, ...others] = findProblems(run, options).map(({ sentence }) => sentence);
+    expect(first).toMatch(/^In steps 1 to 5 no .*; likely because 60 % of the tool calls cannot be read/);
+    expect(others[0]).toMatch(/^20 % of the tool calls name/);
+    expect(others[1]).toMatch(/^Every conversation is given the same reward, 0\.$/);
   });
 
   it("are judged after five steps, and after fewer where the run has no more", () => {

@@ -13,18 +13,32 @@ const order = { high: 0, medium: 1, low: 2 };
 export function findProblems(history: readonly StepMetrics[], context: RunContext): Finding[] {
   const run = new RunHistory(history, context);
   if (run.steps.length < (context.fewest ?? WINDOW)) return [];
-  return rules
+  const remarks = rules
     .flatMap(({ name, look }) => {
       const remark = look(run);
-      return remark ? [{ name, remark }] : [];
+      return remark ? [{ rule: name, ...remark }] : [];
     })
-    .sort(({ remark: a }, { remark: b }) => order[a.severity] - order[b.severity] || b.weight - a.weight)
-    .map(({ name, remark: { severity, sentence, remedy, keys, filter } }) => ({
-      rule: name,
+    .sort((a, b) => order[a.severity] - order[b.severity] || b.weight - a.weight);
+  const first = remarks.find(({ isCause }) => isCause);
+  return remarks.map((remark) => {
+    const { rule, severity, sentence, remedy, keys, filter } = remark;
+    const symptom = remark === first && run.silence !== null ? `${run.silence}; likely because ` : "";
+    return {
+      rule,
       severity,
-      sentence: `${sentence}.`,
+      sentence: `${symptom === "" ? capitalize(sentence) : symptom + sentence}.`,
       remedy: `${remedy}.`,
       keys,
       evidence: [{ dump: String(run.lastStep), filter, conversations: [] }],
-    }));
+      steps: [[run.lastStep, run.lastStep]],
+      holds: true,
+    };
+  });
 }
+
+/** The gravest first; those of one severity as they were. */
+export function sortFindings(findings: readonly Finding[]): Finding[] {
+  return [...findings].sort((a, b) => order[a.severity] - order[b.severity]);
+}
+
+const capitalize = (text: string) => text[0]!.toUpperCase() + text.slice(1);

@@ -11,6 +11,10 @@ export interface Finding {
   keys: string[];
   /** Where it can be seen. */
   evidence: Evidence[];
+  /** The steps after which it held: from and to, in order. */
+  steps: [from: number, to: number][];
+  /** Whether it holds now; what held once and does no longer is said all the same. */
+  holds: boolean;
 }
 
 /** high: nothing is learned, or the wrong thing. medium: much of the work is wasted. low: something to look at. */

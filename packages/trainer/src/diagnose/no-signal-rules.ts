@@ -1,9 +1,9 @@
 import type { Rule } from "./rule.js";
-import type { RunHistory } from "./run-history.js";
+import { FEW, type RunHistory, SCORE } from "./run-history.js";
 
-/** A sentence about a cause, with the symptom in front where the run learns nothing. */
-export function explain({ silence }: RunHistory, cause: string): string {
-  return silence === null ? cause[0]!.toUpperCase() + cause.slice(1) : `${silence}; likely because ${cause}`;
+/** Whether some lucky conversations alone are given more than nothing. */
+function areFew(run: RunHistory): boolean {
+  return run.min("critic/score/min") <= 0 && run.place(run.mean(SCORE)) < FEW;
 }
 
 const EXAMPLES = "or show the policy some calls first (cria sft)";
@@ -19,7 +19,8 @@ export const noSignalRules: readonly Rule[] = [
       return {
         severity: "high",
         weight: 0.1,
-        sentence: explain(run, "the policy never calls a tool, and no conversation is given a reward above 0"),
+        isCause: true,
+        sentence: "the policy never calls a tool, and no conversation is given a reward above 0",
         remedy: `Say in the prompt that there are tools, check that multi_turn.format is how the model writes calls, ${EXAMPLES}`,
         keys: ["actor_rollout_ref.rollout.multi_turn.format"],
         filter: null,
@@ -28,20 +29,18 @@ export const noSignalRules: readonly Rule[] = [
   },
   {
     name: "no_reward",
-    when: "Nothing is learned, and no conversation is given a reward above 0.",
+    when: "Nothing is learned, and no conversation is given a reward above 0, or one in fifty now and then.",
     look: (run) => {
       const highest = run.max("critic/score/max");
-      if (run.silence === null || highest > 0 || !Number.isFinite(highest)) return null;
+      if (run.silence === null || !Number.isFinite(highest) || (highest > 0 && !areFew(run))) return null;
       const isSame = highest === run.min("critic/score/min");
       return {
         severity: "high",
         weight: 0.05,
-        sentence: explain(
-          run,
-          isSame
-            ? `every conversation is given the same reward, ${highest}`
-            : "no conversation is given a reward above 0",
-        ),
+        isCause: true,
+        sentence: isSame
+          ? `every conversation is given the same reward, ${highest}`
+          : `${highest > 0 ? "hardly any" : "no"} conversation is given a reward above 0`,
         remedy:
           "Look whether answers that deserve a reward get it; if none does, begin with easier rows, or with examples (cria sft)",
         keys: ["custom_reward_function.path", "data.train_files"],
@@ -58,7 +57,8 @@ export const noSignalRules: readonly Rule[] = [
       return {
         severity: "high",
         weight: 0.05,
-        sentence: explain(run, `every conversation is given the same reward, ${highest}`),
+        isCause: true,
+        sentence: `every conversation is given the same reward, ${highest}`,
         remedy: "Look whether the reward tells good answers from bad ones; if it does, take harder rows",
         keys: ["custom_reward_function.path", "data.train_files"],
         filter: null,
@@ -70,11 +70,12 @@ export const noSignalRules: readonly Rule[] = [
     when: "Nothing is learned: rewards differ from prompt to prompt, and never within one.",
     look: (run) => {
       const highest = run.max("critic/score/max");
-      if (run.silence === null || highest <= 0 || highest === run.min("critic/score/min")) return null;
+      if (run.silence === null || highest <= 0 || highest === run.min("critic/score/min") || areFew(run)) return null;
       return {
         severity: "high",
         weight: 0.04,
-        sentence: explain(run, "the conversations of each prompt are too much alike"),
+        isCause: true,
+        sentence: "the conversations of each prompt are too much alike",
         remedy:
           "Raise rollout.temperature or rollout.n, or take rows that the policy sometimes solves and sometimes does not",
         keys: ["actor_rollout_ref.rollout.temperature", "actor_rollout_ref.rollout.n"],

@@ -8,6 +8,8 @@ export interface Remark {
   weight: number;
   /** What is wrong, with numbers: a sentence without its full stop. */
   sentence: string;
+  /** Whether it is why a run learns nothing, where one does: the first of them has that symptom in front. */
+  isCause?: boolean;
   /** What to do: a sentence without its full stop. */
   remedy: string;
   keys: string[];

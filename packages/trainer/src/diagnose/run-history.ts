@@ -16,6 +16,8 @@ export interface RunContext {
 export const WINDOW = 5;
 /** A mean score that rises by this much since the beginning is learning. */
 const PROGRESS = 0.05;
+/** A mean reward so low in its range is that of some lucky conversations. */
+export const FEW = 0.05;
 export const SCORE = "critic/score/mean";
 
 /** The metrics of a run as rules ask for them. */
@@ -55,6 +57,12 @@ export class RunHistory {
     return average(this.values(name, steps)) ?? 0;
   }
 
+  /** Its middle value, which a single step does not move; 0 where none has it. */
+  median(name: string, steps = this.recent): number {
+    const values = this.values(name, steps).sort((a, b) => a - b);
+    return values[Math.floor((values.length - 1) / 2)] ?? 0;
+  }
+
   /** Its largest value; -Infinity where no step has it. */
   max(name: string, steps = this.recent): number {
     return this.values(name, steps).reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
@@ -68,6 +76,14 @@ export class RunHistory {
   /** Whether the mean reward is higher than it was. */
   get isRising(): boolean {
     return this.mean(SCORE) > this.mean(SCORE, this.first) + PROGRESS;
+  }
+
+  /** Mean reward of the last three steps, and the best that three in a row had; null where there are fewer than six. */
+  get fall(): { best: number; now: number } | null {
+    const scores = this.values(SCORE, this.steps);
+    if (scores.length < 6) return null;
+    const means = scores.slice(2).map((score, i) => (scores[i]! + scores[i + 1]! + score) / 3);
+    return { best: Math.max(...means), now: means.at(-1)! };
   }
 
   /** How far up the range of all rewards of the run a mean is: 0 to 1. */
@@ -95,20 +111,30 @@ export class RunHistory {
   }
 
   private describeSilence(): string | null {
-    const { recent } = this;
-    if (recent.length === 0) return null;
-    const silent = recent.filter(isSilent).length;
-    // One lucky conversation among hundreds does not make a run that learns.
-    if (silent < recent.length - (recent.length >= WINDOW ? 1 : 0)) return null;
-    if (this.isRising) return null;
+    if (this.recent.length === 0 || this.isRising) return null;
+    const count = (steps: readonly StepMetrics[]) => steps.filter(isSilent).length;
+    // One lucky conversation among hundreds does not make a run that learns; nor do more of them, if nothing comes of it.
+    const isStill = count(this.recent) >= this.recent.length - (this.recent.length >= WINDOW ? 1 : 0);
+    const long = this.steps.slice(-2 * WINDOW);
+    const isPoor = long.length === 2 * WINDOW && long.every((step) => isSilent(step) || this.isLucky(step));
+    if (!isStill && !isPoor) return null;
+    const recent = isStill ? this.recent : long;
+    const silent = count(recent);
     const [from, to] = [recent[0]!, recent.at(-1)!].map((step) => step["training/global_step"] ?? 0);
     const where = silent === recent.length ? `steps ${from} to ${to}` : `${silent} of steps ${from} to ${to}`;
     if (this.mean("rollout/kept") === 0) return `In ${where} no conversation was left to learn from`;
     const groups = recent.every((step) => "critic/rewards/frac_zero_std" in step)
       ? ", since those of each prompt were all given the same reward"
       : "";
-    const mean = this.mean(SCORE).toFixed(3);
+    const mean = this.mean(SCORE, recent).toFixed(3);
+    if (2 * silent < recent.length)
+      return `In steps ${from} to ${to} hardly any conversation had an advantage (mean reward ${mean})`;
     return `In ${where} no conversation had an advantage${groups} (mean reward ${mean})`;
+  }
+
+  /** Whether next to none of a step's conversations were given more than the least. */
+  private isLucky(step: StepMetrics): boolean {
+    return (step["critic/rewards/frac_zero_std"] ?? 0) >= 0.6 && this.place(step[SCORE] ?? 0) < FEW;
   }
 }
 

@@ -1,9 +1,21 @@
+import { average } from "./average.js";
 import { percent, type Rule, shorten } from "./rule.js";
-import { type RunHistory, SCORE } from "./run-history.js";
+import { type RunHistory, SCORE, WINDOW } from "./run-history.js";
 
 const LEARNING_RATE = "actor_rollout_ref.actor.optim.lr";
+const ENTROPY = "actor_rollout_ref.actor.entropy_coeff";
 /** Steps before a run can be said to stand still. */
 const LONG = 30;
+
+/** A KL that the updates of healthy runs pass now and then, and in the middle of five steps never. */
+const FAR = 0.03;
+/** Below it an update does not move the policy. */
+const NEAR = 1e-6;
+
+/** How far the updates of the recent steps move the policy: as their loss says, or as is measured behind them. */
+function findMove(run: RunHistory): number {
+  return Math.max(run.mean("actor/ppo_kl"), run.median("actor/update_kl"));
+}
 
 /** How a policy that has broken differs from what it was in the first two steps, in words. */
 function describeBreak(run: RunHistory): string[] {
@@ -13,9 +25,9 @@ function describeBreak(run: RunHistory): string[] {
     return { before, after, ratio: before > 0 ? after / before : 1 };
   };
   const [entropy, length] = [change("actor/entropy"), change("response_length/mean")];
-  const kl = run.max("actor/ppo_kl", run.steps);
+  const kl = Math.max(run.max("actor/ppo_kl", run.steps), findMove(run));
   return [
-    ...(kl > 0.05 ? [`an update moved the policy by a KL of ${shorten(kl)}`] : []),
+    ...(kl > FAR ? [`an update moved the policy by a KL of ${shorten(kl)}`] : []),
     ...(entropy.ratio > 1.5 || entropy.ratio < 0.2
       ? [`entropy went from ${shorten(entropy.before)} to ${shorten(entropy.after)}`]
       : []),
@@ -25,22 +37,74 @@ function describeBreak(run: RunHistory): string[] {
   ];
 }
 
+/** From what to what the mean reward has fallen; null where it has not, or not so far that it says something. */
+function findFall(run: RunHistory): { best: number; now: number } | null {
+  const { fall } = run;
+  // Two thirds of what was learned is gone: that needs no other sign.
+  if (fall && run.place(fall.best) >= 0.3 && run.place(fall.now) <= 0.4 * run.place(fall.best)) return fall;
+  const isFar = run.steps.length >= 2 * WINDOW && run.median("actor/update_kl") > FAR;
+  const last = run.recent.at(-1)?.[SCORE];
+  if (fall && isFar && last !== undefined && run.place(fall.best) - run.place(last) > 0.35)
+    return { best: fall.best, now: last };
+  if (run.steps.length < 8 || describeBreak(run).length === 0) return null;
+  const [best, now] = [run.max(SCORE, run.steps), run.mean(SCORE)];
+  return run.place(best) >= 0.15 && run.place(now) <= 0.25 * run.place(best) ? { best, now } : null;
+}
+
+/**
+ * How much the entropy bonus weighs beside the rewards: what a token's entropy is worth against the largest advantages of the steps
+ * that have any; null where the config has no bonus.
+ */
+function weighBonus(run: RunHistory): { coefficient: number; entropy: number; advantage: number } | null {
+  const coefficient = run.readConfig(ENTROPY);
+  if (coefficient === null || coefficient <= 0) return null;
+  const highest = run.values("critic/advantages/max", run.steps).filter((value) => value > 0);
+  return { coefficient, entropy: run.mean("actor/entropy"), advantage: average(highest) ?? 0 };
+}
+
+/** Whether the entropy bonus, and not the rewards, moves the policy: entropy rises, and the bonus is no small part of the loss. */
+function isBonusTooHigh(run: RunHistory): boolean {
+  const bonus = weighBonus(run);
+  if (!bonus || bonus.coefficient * bonus.entropy < 0.05 * bonus.advantage) return false;
+  return (run.values("actor/entropy").at(-1) ?? 0) > 1.3 * run.mean("actor/entropy", run.first);
+}
+
 /** What goes wrong in updates. */
 export const updateRules: readonly Rule[] = [
   {
-    name: "lr_high",
-    when: "The mean reward falls to a quarter of its best, and entropy, lengths or the KL of an update are far from what they were.",
+    name: "entropy_bonus",
+    when: "The mean reward falls by two fifths while entropy rises by a third, and the entropy bonus weighs a twentieth of the advantages or more.",
     look: (run) => {
-      if (run.steps.length < 8) return null;
-      const [best, last] = [run.max(SCORE, run.steps), run.mean(SCORE)];
+      const { fall } = run;
+      const bonus = weighBonus(run);
+      if (!bonus || !fall || !isBonusTooHigh(run)) return null;
+      if (run.place(fall.best) < 0.15 || run.place(fall.now) > 0.6 * run.place(fall.best)) return null;
+      const from = run.mean("actor/entropy", run.first);
+      const to = run.values("actor/entropy").at(-1)!;
+      return {
+        severity: "high",
+        weight: 1,
+        sentence: `The mean reward fell from ${shorten(fall.best)} to ${shorten(fall.now)} while entropy went from ${shorten(from)} to ${shorten(to)}: the entropy bonus, ${bonus.coefficient} a nat, pays for being unsure more than rewards pay for being right`,
+        remedy: "Lower actor.entropy_coeff to 0.01 or 0, and begin again: what was learned is gone",
+        keys: [ENTROPY],
+        filter: null,
+      };
+    },
+  },
+  {
+    name: "lr_high",
+    when: "The mean reward of three steps falls to two fifths of its best; or to a quarter over five, where entropy, lengths or the KL of an update are far from what they were; or a step's by a third of its range, where updates move the policy by a KL of 0.03. An entropy bonus does not explain it.",
+    look: (run) => {
+      const fall = findFall(run);
+      if (!fall || isBonusTooHigh(run)) return null;
       const signs = describeBreak(run);
-      if (run.place(best) < 0.15 || run.place(last) > 0.25 * run.place(best) || signs.length === 0) return null;
       const rate = run.readConfig(LEARNING_RATE);
       return {
         severity: "high",
         weight: 1,
-        sentence: `The mean reward fell from ${shorten(best)} to ${shorten(last)}, ${signs.join(", ")}: the learning rate${rate === null ? "" : `, ${rate},`} is probably too high`,
-        remedy: "Lower actor.optim.lr to a third or a tenth, and begin again: what was learned is gone",
+        sentence: `${[`The mean reward fell from ${shorten(fall.best)} to ${shorten(fall.now)}`, ...signs].join(", ")}: the learning rate${rate === null ? "" : `, ${rate},`} is probably too high`,
+        remedy:
+          "Lower actor.optim.lr to a third or a tenth, and begin again, or go on from a checkpoint before the fall",
         keys: [LEARNING_RATE, "actor_rollout_ref.actor.grad_clip"],
         filter: null,
       };
@@ -48,14 +112,15 @@ export const updateRules: readonly Rule[] = [
   },
   {
     name: "kl_high",
-    when: "Updates move the policy by a KL above 0.1 or clip a third of the tokens, or the KL to the reference is above 1, over five steps.",
+    when: "Updates move the policy by a KL above 0.1 (actor/ppo_kl) or 0.05 (actor/update_kl, in the middle of five steps) or clip a third of the tokens, or the KL to the reference is above 1, over five steps.",
     look: (run) => {
       if (run.steps.length < 5) return null;
-      const moved = run.mean("actor/ppo_kl");
+      const moved = findMove(run);
+      const isFar = run.mean("actor/ppo_kl") > 0.1 || run.median("actor/update_kl") > 0.05;
       const clipped = run.mean("actor/pg_clipfrac");
       const away = Math.max(run.mean("actor/kl_loss"), run.mean("actor/reward_kl_penalty"));
       const seen = [
-        ...(moved > 0.1 ? [`the updates of a step move the policy by a KL of ${shorten(moved)}`] : []),
+        ...(isFar ? [`the updates of a step move the policy by a KL of ${shorten(moved)}`] : []),
         ...(clipped > 0.33 ? [`${percent(clipped)} of the tokens are clipped`] : []),
         ...(away > 1 ? [`the KL to the reference is ${shorten(away)} a token`] : []),
       ];
@@ -102,20 +167,29 @@ export const updateRules: readonly Rule[] = [
   },
   {
     name: "lr_low",
-    when: "Over thirty steps with advantages neither the mean reward nor the entropy moves, at a learning rate below 2e-5 (adapters) or 2e-7 (whole models).",
+    when: "Over thirty steps with advantages neither the mean reward nor the entropy moves, and updates move the policy by a KL below a millionth, or the learning rate is below 2e-5 (adapters) or 2e-7 (whole models).",
     look: (run) => {
       const rate = run.readConfig(LEARNING_RATE);
       const usual = run.readConfig("actor_rollout_ref.model.lora_rank") === 0 ? 2e-7 : 2e-5;
-      if (run.steps.length < LONG || run.silence !== null || rate === null || rate >= usual) return null;
+      const moved = run.median("actor/update_kl", run.steps);
+      const isLow = (rate !== null && rate < usual) || (moved > 0 && moved < NEAR);
+      if (run.steps.length < LONG || run.silence !== null || !isLow) return null;
       const third = Math.floor(run.steps.length / 3);
       const [begin, end] = [run.steps.slice(0, third), run.steps.slice(-third)];
       const [from, to] = [run.mean(SCORE, begin), run.mean(SCORE, end)];
       const [before, after] = [run.mean("actor/entropy", begin), run.mean("actor/entropy", end)];
-      if (run.place(to) - run.place(from) > 0.05 || before === 0 || Math.abs(after / before - 1) > 0.15) return null;
+      // Where nearly all is solved nothing has to move.
+      if (
+        run.place(to) > 0.8 ||
+        run.place(to) - run.place(from) > 0.05 ||
+        before === 0 ||
+        Math.abs(after / before - 1) > 0.15
+      )
+        return null;
       return {
         severity: "medium",
         weight: 0.7,
-        sentence: `In ${run.steps.length} steps the mean reward stayed at ${shorten(to)} and the entropy at ${shorten(after)}: at a learning rate of ${rate} the updates do not move the policy`,
+        sentence: `In ${run.steps.length} steps the mean reward stayed at ${shorten(to)} and the entropy at ${shorten(after)}: ${rate === null ? "" : `at a learning rate of ${rate} `}the updates do not move the policy${moved > 0 ? ` (by a KL of ${shorten(moved)})` : ""}`,
         remedy:
           "Raise actor.optim.lr tenfold; adapters of rank 8 to 64 learn at 1e-4 to 1e-3, whole models at 1e-6 to 1e-5",
         keys: [LEARNING_RATE],

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { RunFolder } from "../checkpoints/run-folder.js";
 import { findProblems } from "../diagnose/find-problems.js";
 import type { Finding } from "../diagnose/finding.js";
+import { PROBLEMS, ProblemLog } from "../diagnose/problem-log.js";
 import type { Report } from "../events.js";
 import type { LiveTracker } from "../live/live-tracker.js";
 import type { StepResult } from "../step/training-step.js";
@@ -38,12 +39,16 @@ export class RunRecord {
   private generations: Generation[] | undefined;
   /** Rules whose findings were reported. */
   private readonly told = new Set<string>();
+  /** What was found so far, whether it holds still or not. */
+  private problems = new ProblemLog();
 
   constructor(private readonly parts: RunRecordParts) {}
 
   /** Takes in what a resumed run measured before: it may have learned all that there is. */
   async restore(): Promise<void> {
-    this.history.push(...(await this.parts.folder.readMetrics()));
+    const { folder } = this.parts;
+    this.history.push(...(await folder.readMetrics()));
+    this.problems = new ProblemLog(await folder.readJson(PROBLEMS), this.history.at(-1)?.["training/global_step"]);
     this.parts.live?.restore(this.history);
     this.measurements.training.push(...this.history.flatMap((metrics) => measureStep(metrics) ?? []));
     const first = await readFirstValidation(this.validationFolder);
@@ -92,7 +97,9 @@ export class RunRecord {
     const measured = measureStep(metrics);
     if (measured) this.measurements.training.push(measured);
     // The gravest alone: what else is wrong often follows from it, and stands at the end.
-    const [problem] = this.findProblems();
+    const problems = this.findProblems();
+    const [problem] = problems;
+    if (problem) await this.keep(step, problems);
     if (!problem || this.told.has(problem.rule)) return;
     this.told.add(problem.rule);
     this.parts.report?.({ type: "problem", problem, runPath: this.parts.folder.path });
@@ -110,7 +117,14 @@ export class RunRecord {
   /** How far the run came, and what is wrong with it. */
   summarize(): { progress: RunProgress | null; problems: Finding[] } {
     // At its end a short run has said all that it will.
-    return { progress: compareEnds(this.measurements), problems: this.findProblems(3) };
+    return { progress: compareEnds(this.measurements), problems: this.problems.list(this.findProblems(3)) };
+  }
+
+  /** Keeps what was found, so that it can be said when it is over. */
+  private async keep(step: number, problems: readonly Finding[]): Promise<void> {
+    const { session, folder } = this.parts;
+    this.problems.note(step, problems);
+    if (session.config.trainer.logger.includes("file")) await folder.writeJson(PROBLEMS, this.problems.all);
   }
 
   private get validationFolder(): string {

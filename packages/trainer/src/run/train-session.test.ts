@@ -4,6 +4,7 @@ import { TinyModels } from "@cria/engine/testing";
 import type { DumpLine } from "@cria/rollout";
 import { afterAll, describe, expect, it } from "vitest";
 import { RunFolder } from "../checkpoints/run-folder.js";
+import { diagnoseRun } from "../diagnose/diagnose-run.js";
 import type { Finding } from "../diagnose/finding.js";
 import { openTinySession, type TinySession } from "../testing/tiny-session.js";
 import type { TrackedStep, Tracker } from "../trackers/tracker.js";
@@ -170,6 +171,16 @@ describe("the end of a run", () => {
     expect([short.told, short.problems.map(({ rule }) => rule)]).toEqual([[], ["truncated", "no_reward"]]);
     const healthy = await train(await openTinySession(models, { trainer: { total_training_steps: 8 } }));
     expect([healthy.told, healthy.problems]).toEqual([[], []]);
+  });
+
+  it("keeps what was wrong for a while, with its steps, over an interruption too", async () => {
+    const session = await openTinySession(models, { trainer: { total_training_steps: 6, save_freq: 1 } });
+    const poor = { ...session, environment: { ...session.environment, reward: () => 0 } };
+    const { path } = await train(poor);
+    const better = await train(await again(session, { total_training_steps: 12 }));
+    const held = { rule: "no_reward", holds: false, steps: [[5, 6]] };
+    expect(better.problems).toContainEqual(expect.objectContaining(held));
+    expect(await diagnoseRun(path)).toEqual(better.problems);
   });
 
   it("a resumed run that had learned all there is learns nothing, and that is no problem", async () => {
