@@ -2,6 +2,7 @@ import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 
 import { guardWrite, type PolicyEngine, writeFileAtomically } from "@cria/core";
+import { readJson } from "../config/raw-config.js";
 import { readMetricLines, readStep } from "../step-metrics.js";
 import { describeMachine } from "./machine.js";
 import { describeModelFile, type ModelFile } from "./model-file.js";
@@ -116,15 +117,6 @@ export interface RunOrigin {
   /** Where relative paths of the config start. */
   config_folder: string;
   started: string;
-}
-
-/** What a file holds; undefined where it is missing or damaged. */
-export async function readJson(path: string): Promise<unknown> {
-  try {
-    return JSON.parse(await readFile(path, "utf8"));
-  } catch {
-    return undefined;
-  }
 }
 
 /** JSON lines, written whole or not at all. @throws DataError */

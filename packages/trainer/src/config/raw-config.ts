@@ -1,5 +1,7 @@
 // A config as it was read: nested mappings, whose keys are named by dotted paths.
 
+import { readFile } from "node:fs/promises";
+
 /** A key that has no effect, and why. */
 export interface SetAside {
   key: string;
@@ -56,4 +58,13 @@ function dropEmptySections(raw: Record<string, unknown>, parts: readonly string[
 
 export function isMapping(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What a file holds; undefined where it is missing or damaged. */
+export async function readJson(path: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(path, "utf8"));
+  } catch {
+    return undefined;
+  }
 }

@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { readDump } from "@cria/rollout";
-import { readJson } from "../checkpoints/run-folder.js";
-import { isMapping } from "../config/raw-config.js";
+import { isMapping, readJson } from "../config/raw-config.js";
 import { readMetricLines } from "../step-metrics.js";
 import { findProblems } from "./find-problems.js";
 import type { Finding } from "./finding.js";
