@@ -25,11 +25,12 @@ export interface ListenOptions {
 /**
  * Aborts at the first SIGINT, SIGTERM or SIGHUP; a second one ends the process as if nobody had listened. With `drains` the second
  * aborts `again`, and a third one ends the process.
- * @returns the signals to work under, and what ends the listening.
+ * @returns the signals to work under, what aborts the first one for another reason, and what ends the listening.
  */
 export function listenForSignals({ drains = false }: ListenOptions = {}): {
   signal: AbortSignal;
   again: AbortSignal;
+  interrupt: (reason: unknown) => void;
   stop: () => void;
 } {
   const controller = new AbortController();
@@ -62,5 +63,6 @@ export function listenForSignals({ drains = false }: ListenOptions = {}): {
     for (const { name, listener } of listeners) process.removeListener(name, listener);
   };
   for (const { name, listener } of listeners) process.on(name, listener);
-  return { signal: controller.signal, again: again.signal, stop };
+  const interrupt = (reason: unknown) => controller.abort(reason);
+  return { signal: controller.signal, again: again.signal, interrupt, stop };
 }

@@ -4,7 +4,8 @@ import { colors as pc } from "../terminal/colors.js";
 import { quoteWord } from "../terminal/quote-word.js";
 import { provideCria } from "../user-code/provide-cria.js";
 import { isUsageError } from "./check-command-line.js";
-import { type Interrupted, type ListenOptions, listenForSignals } from "./listen-for-signals.js";
+import { guardProcess } from "./guard-process.js";
+import { Interrupted, type ListenOptions, listenForSignals } from "./listen-for-signals.js";
 
 /** Options that every command has. */
 export const commonArgs = {
@@ -20,7 +21,7 @@ export interface ParsedArgs {
 /**
  * Runs a command's work: a signal aborts it, errors are printed for people, and the exit code tells scripts: 0 done,
  * 1 failed, 2 wrong words, 128 + the signal's number interrupted. A second signal ends the process at once, or with `drains` aborts
- * what the work is given second.
+ * what the work is given second. An error that the user's code lets loose aborts the work as a signal does, and is a failure.
  */
 export async function runCommand(
   args: ParsedArgs,
@@ -28,19 +29,28 @@ export async function runCommand(
   options: ListenOptions = {},
 ): Promise<void> {
   const interruption = listenForSignals(options);
+  const { signal } = interruption;
+  let stray: unknown;
+  const print = (error: unknown) =>
+    process.stderr.write(`\n${pc.red("error")} ${describe(error, args.verbose)}\n`);
+  const guard = guardProcess((error) => {
+    // The first one ends the work; each is told.
+    stray ??= error;
+    print(error);
+    interruption.interrupt(error);
+  }, describeResume);
   provideCria();
   try {
-    await work(interruption.signal, interruption.again);
+    await work(signal, interruption.again);
   } catch (error) {
-    const { signal } = interruption;
-    const interrupted = signal.aborted;
     if (error instanceof TrainingInterrupted)
       process.stderr.write(`\n${error.message}\n  go on: ${describeResume()}\n`);
-    else if (!interrupted || args.verbose)
-      process.stderr.write(`\n${pc.red("error")} ${describe(error, args.verbose)}\n`);
-    process.exitCode = interrupted ? (signal.reason as Interrupted).exitCode : isUsageError(error) ? 2 : 1;
+    else if (!signal.aborted || args.verbose) print(error);
+    process.exitCode = signal.reason instanceof Interrupted ? signal.reason.exitCode : isUsageError(error) ? 2 : 1;
   } finally {
+    if (stray !== undefined) process.exitCode = 1;
     interruption.stop();
+    guard.stop();
   }
 }
 

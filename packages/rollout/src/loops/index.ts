@@ -12,6 +12,7 @@ export {
   type SamplingParams,
 } from "./agent-loop.js";
 export { type AgentLoopEntry, agentLoops, registerAgentLoop } from "./agent-loops.js";
+export { type EpisodePlace, findEpisode } from "./episode-place.js";
 export { makeAllFailedError, type OnFailure } from "./failures.js";
 export { type ConversationEnvironment, holdConversation } from "./hold-conversation.js";
 export { selectInteraction } from "./interaction-session.js";

@@ -27,6 +27,7 @@ import { EpisodeTrace } from "../tracing/episode-trace.js";
 import type { AgentLoopContext, SamplingParams } from "./agent-loop.js";
 import { checkOutput } from "./check-output.js";
 import { type CompleteOutput, completeOutput } from "./complete-output.js";
+import { runInEpisode } from "./episode-place.js";
 import { makeFailureError } from "./failures.js";
 import { fitPrompt } from "./fit-prompt.js";
 import { isBadImage, isFatal } from "./is-fatal.js";
@@ -84,7 +85,12 @@ export class RolloutGroup {
     // that may be held elsewhere need one only when they are held here.
     const places = Array.from({ length: this.options.n }, () => (this.options.converse ? null : this.slots.acquire()));
     try {
-      return await settleAll(places.map((place, sample) => this.runSample(place, sample)));
+      return await settleAll(
+        places.map((place, sample) => {
+          const at = { step: this.options.step, sample: nameSample(this.row, sample) };
+          return runInEpisode(at, () => this.runSample(place, sample));
+        }),
+      );
     } finally {
       // A failure before all samples took theirs leaves the prompt's sequence without an owner.
       if (this.waiting > 0) (await this.prompt?.catch(() => undefined))?.sequence.dispose();

@@ -1,4 +1,5 @@
 import { DataError, type ScorePart } from "@cria/core";
+import { runOutsideEpisodes } from "../loops/episode-place.js";
 import { isFatal } from "../loops/is-fatal.js";
 import { describeData, isUsableNumber, toPlainData, toPlainRecord } from "../plain-data.js";
 import { describeError } from "../run-with-deadline.js";
@@ -50,7 +51,7 @@ export class RewardQueue {
     // In the order of rows and samples, however long each took, so that a function sees the same batch each time.
     const batch = this.waiting.splice(0).sort((a, b) => a.request.order - b.request.order);
     this.expected -= batch.length;
-    this.ask(batch.map(({ request }) => request)).then(
+    runOutsideEpisodes(() => this.ask(batch.map(({ request }) => request))).then(
       (judgements) => {
         for (const [i, { resolve }] of batch.entries()) resolve(judgements[i]!);
       },

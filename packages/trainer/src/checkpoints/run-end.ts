@@ -1,4 +1,5 @@
 import { rm } from "node:fs/promises";
+import { CriaError } from "@cria/core";
 import type { RunFolder } from "./run-folder.js";
 
 /** How a run ended. `end.json`; there is none while it is under way, or when its process was killed. */
@@ -26,9 +27,11 @@ export async function recordEnd<T>(
   try {
     result = await work();
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
+    // Interrupted because something failed elsewhere, or by somebody's wish.
+    const failure = !signal?.aborted ? error : signal.reason instanceof CriaError ? signal.reason : null;
+    const text = failure instanceof Error ? failure.message : String(failure);
     // Where the disk is full the run's own error says so.
-    await (signal?.aborted ? write("interrupted", null) : write("failed", text)).catch(() => undefined);
+    await (failure === null ? write("interrupted", null) : write("failed", text)).catch(() => undefined);
     throw error;
   }
   await write("ended", null);
