@@ -2,5 +2,8 @@ import { defineConfig } from "tsup";
 import { publishedBuild } from "../../tsup.base.js";
 
 export default defineConfig(() =>
-  publishedBuild({ index: "src/index.ts", testing: "src/testing/index.ts" }, { esmOnly: [/^hyparquet/] }),
+  publishedBuild(
+    { index: "src/index.ts", testing: "src/testing/index.ts" },
+    { esmOnly: [/^hyparquet/], programs: { "parquet-worker": "src/data/parquet-worker.mjs" } },
+  ),
 );

@@ -31,8 +31,7 @@ export async function runCommand(
   const interruption = listenForSignals(options);
   const { signal } = interruption;
   let stray: unknown;
-  const print = (error: unknown) =>
-    process.stderr.write(`\n${pc.red("error")} ${describe(error, args.verbose)}\n`);
+  const print = (error: unknown) => process.stderr.write(`\n${pc.red("error")} ${describe(error, args.verbose)}\n`);
   const guard = guardProcess((error) => {
     // The first one ends the work; each is told.
     stray ??= error;

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { convertGsm8k, gsm8kShapes, loadDataset, readRecords, writeParquet } from "../index.js";
+import { readParquet } from "./read-parquet.js";
 
 const root = join(import.meta.dirname, "..", "..", "..", "..");
 const fixtures = join(root, "packages", "rollout", "fixtures", "parquet");
@@ -78,6 +79,44 @@ describe("errors", () => {
       await expect(readRecords(file)).rejects.toThrow(/bad\.parquet: cannot be read/);
     }
   });
+
+  // One byte or few of tool.parquet are others: [place, value].
+  const mutants: Record<string, [number, number][]> = {
+    "two columns, damaged both": [
+      [3911, 199],
+      [2088, 234],
+      [1614, 149],
+      [3682, 118],
+    ],
+    "a column's name, and another column's pages": [
+      [1381, 197],
+      [3655, 29],
+      [860, 28],
+    ],
+    "a length that memory has not": [
+      [2510, 140],
+      [653, 126],
+      [1542, 39],
+      [2752, 75],
+    ],
+  };
+  it.each(Object.entries(mutants))("%s: one error, and no promise rejects unheard", async (_, changes) => {
+    await expect(readRecords(mutate(changes))).rejects.toMatchObject({ code: "data/unreadable" });
+    // Node tells of a rejection that nobody heard after the microtasks: vitest fails the run of it.
+    await new Promise(setImmediate);
+  });
+
+  it("a file that would never be read to its end is given up", async () => {
+    await expect(readParquet(mutate([[42, 0]]), 300)).rejects.toThrow(/not read to its end/);
+  });
+
+  function mutate(changes: [number, number][]): string {
+    const bytes = readFileSync(join(fixtures, "tool.parquet"));
+    for (const [at, value] of changes) bytes[at] = value;
+    const file = join(folder, "mutant.parquet");
+    writeFileSync(file, bytes);
+    return file;
+  }
 
   it("a record that is not GSM8K names file and line, and leaves no file", async () => {
     const source = join(folder, "source");

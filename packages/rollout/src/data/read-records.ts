@@ -1,8 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import { DataError, readOrThrow } from "@cria/core";
-import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
-import { compressors } from "hyparquet-compressors";
+import { readParquet } from "./read-parquet.js";
 
 /** One row as its file has it. */
 export interface DatasetRecord {
@@ -21,9 +20,7 @@ export async function readRecords(file: string): Promise<DatasetRecord[]> {
   const expected = "a readable Parquet, JSONL or JSON file";
   const read = <T>(work: () => T) => readOrThrow(work, DataError, { subject: file, expected });
   if (kind === ".parquet") {
-    const records = await read(async () =>
-      parquetReadObjects({ file: await asyncBufferFromFile(file), compressors, utf8: false }),
-    );
+    const records = await read(() => readParquet(file));
     return records.map((value, i) => ({ value: simplify(value), place: `${file}, row ${i + 1}` }));
   }
   if (kind === ".jsonl") return parseLines(decodeText(await read(() => readFile(file)), file), file);
