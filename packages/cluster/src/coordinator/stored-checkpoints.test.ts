@@ -136,6 +136,7 @@ describe("checkpoints on the bus", () => {
       "config.json",
       "metrics.jsonl",
       "validation/0.jsonl",
+      "checkpoints/global_step_2/checksums.json",
       "checkpoints/global_step_2/data.json",
       "checkpoints/global_step_2/rng.json",
       "checkpoints/global_step_2/actor/state.bin",

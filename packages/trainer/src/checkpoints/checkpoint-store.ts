@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -6,6 +7,7 @@ import type { StepMetrics } from "../step-metrics.js";
 
 import {
   isStateful,
+  makeDamaged,
   restoreEngineState,
   type StatefulEngine,
   verifyEngineState,
@@ -45,10 +47,13 @@ export interface PendingCheckpoint {
 }
 
 const STATE_FILE = "state.bin";
+/** SHA-256, in hex, of each other file of a checkpoint, by its path there; of a state: the one at its end. */
+const CHECKSUMS_FILE = "checksums.json";
+type Checksums = Record<string, string>;
 const NAME = /^global_step_(\d+)$/;
 
 /**
- * `checkpoints/global_step_N/{actor/state.bin,critic/state.bin,data.json,rng.json}` of a run, and its
+ * `checkpoints/global_step_N/{actor/state.bin,critic/state.bin,data.json,rng.json,checksums.json}` of a run, and its
  * `latest_checkpointed_iteration.txt`. A checkpoint gets its name only when all of it is on disk: whatever has a name and
  * is whole can be resumed from, and a process killed at any instant leaves at most temporary names behind.
  */
@@ -84,20 +89,24 @@ export class CheckpointStore {
       try {
         await rm(temporary, { recursive: true, force: true });
         await mkdir(temporary, { recursive: true });
+        const checksums: Checksums = {};
         for (const [name, engine] of Object.entries(state.engines)) {
           await mkdir(join(temporary, name), { recursive: true });
-          await writeEngineState(join(temporary, name, STATE_FILE), checkStateful(name, engine));
+          const file = `${name}/${STATE_FILE}`;
+          checksums[file] = await writeEngineState(join(temporary, file), checkStateful(name, engine));
           await syncFolder(join(temporary, name));
         }
         const engines = Object.keys(state.engines);
-        await writeJson(join(temporary, "data.json"), {
+        checksums["data.json"] = await writeJson(join(temporary, "data.json"), {
           global_step: state.step,
           engines,
           machine: describeMachine(),
           interim: state.interim === true,
           data: state.data,
         });
-        await writeJson(join(temporary, "rng.json"), { global_step: state.step, rng: state.rng });
+        const rng = { global_step: state.step, rng: state.rng };
+        checksums["rng.json"] = await writeJson(join(temporary, "rng.json"), rng);
+        await writeJson(join(temporary, CHECKSUMS_FILE), { global_step: state.step, files: checksums });
         await syncFolder(temporary);
       } catch (error) {
         await rm(temporary, { recursive: true, force: true }).catch(() => undefined);
@@ -197,7 +206,7 @@ async function isInterim(path: string): Promise<boolean> {
   }
 }
 
-/** Reads a checkpoint's small files and checks its large ones. @throws DataError naming the file that is wrong. */
+/** Reads a checkpoint's small files, and all of them against their checksums. @throws DataError naming the file that is wrong. */
 export async function readCheckpoint(path: string): Promise<Checkpoint> {
   const step = Number(NAME.exec(basename(path))?.[1] ?? Number.NaN);
   if (Number.isNaN(step)) {
@@ -208,14 +217,24 @@ export async function readCheckpoint(path: string): Promise<Checkpoint> {
       received: basename(path),
     });
   }
-  const contents = await readJson<{ engines: string[]; machine?: Machine; data: unknown }>(
-    join(path, "data.json"),
-    step,
+  const read = <T>(name: string) => readJson<T>(join(path, name), step);
+  const { value: sums } = await read<{ files: Checksums }>(CHECKSUMS_FILE);
+  const check = (name: string, checksum: string) => {
+    if (checksum === sums.files[name]) return;
+    throw makeDamaged(join(path, name), `the file that ${CHECKSUMS_FILE} was written with`, "another checksum");
+  };
+  const { value: contents, checksum } = await read<{ engines: string[]; machine?: Machine; data: unknown }>(
+    "data.json",
   );
+  check("data.json", checksum);
+  const { value: draws, checksum: ofDraws } = await read<{ rng: unknown }>("rng.json");
+  check("rng.json", ofDraws);
   const { engines, machine = null, data } = contents;
-  const { rng } = await readJson<{ rng: unknown }>(join(path, "rng.json"), step);
-  for (const name of engines) await verifyEngineState(join(path, name, STATE_FILE));
-  return { path, step, machine, data, rng };
+  for (const name of engines) {
+    const file = `${name}/${STATE_FILE}`;
+    check(file, (await verifyEngineState(join(path, file))).checksum);
+  }
+  return { path, step, machine, data, rng: draws.rng };
 }
 
 /** Puts weights, moments and step counts back. @throws DataError when they are those of another model, or missing. */
@@ -245,33 +264,33 @@ function checkStateful(name: string, engine: object): StatefulEngine {
   });
 }
 
-async function writeJson(path: string, value: unknown): Promise<void> {
+/** @returns the file's SHA-256, in hex. */
+async function writeJson(path: string, value: unknown): Promise<string> {
+  const text = `${JSON.stringify(value, null, 2)}\n`;
   const file = await open(path, "w");
   try {
-    await file.writeFile(`${JSON.stringify(value, null, 2)}\n`);
+    await file.writeFile(text);
     await file.sync();
   } finally {
     await file.close();
   }
+  return hash(text);
 }
 
-async function readJson<T>(path: string, step: number): Promise<T> {
+async function readJson<T>(path: string, step: number): Promise<{ value: T; checksum: string }> {
   let received: string;
   try {
-    const value = JSON.parse(await readFile(path, "utf8")) as T & { global_step: number };
-    if (value.global_step === step) return value;
+    const bytes = await readFile(path);
+    const value = JSON.parse(bytes.toString()) as T & { global_step: number };
+    if (value.global_step === step) return { value, checksum: hash(bytes) };
     received = `global_step ${value.global_step}`;
   } catch (error) {
     received = (error as Error).message;
   }
-  throw new DataError("is damaged", {
-    code: "data/bad-checkpoint",
-    subject: path,
-    expected: `JSON of global_step ${step}`,
-    received,
-    remedy: "resume from another checkpoint: trainer.resume_mode=resume_path trainer.resume_from_path=<folder>",
-  });
+  throw makeDamaged(path, `JSON of global_step ${step}`, received);
 }
+
+const hash = (bytes: string | Buffer) => createHash("sha256").update(bytes).digest("hex");
 
 /** A rename or a new file lasts only once its folder is synced. */
 async function syncFolder(path: string): Promise<void> {

@@ -1,5 +1,7 @@
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -10,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { getRuntimeInfo } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
 import { afterAll, describe, expect, it } from "vitest";
@@ -74,6 +76,22 @@ function canMount(): boolean {
   return mounted;
 }
 
+/** A checkpoint's file as another machine would have written it: its checksum fits. */
+function writeChecked(file: string, text: string): void {
+  writeFileSync(file, text);
+  const sums = join(dirname(file), "checksums.json");
+  const contents = JSON.parse(readFileSync(sums, "utf8")) as { files: Record<string, string> };
+  contents.files[basename(file)] = createHash("sha256").update(text).digest("hex");
+  writeFileSync(sums, JSON.stringify(contents));
+}
+
+/** @throws Error when it changes nothing: such a test would see nothing either. */
+function changeText(file: string, change: (text: string) => string): void {
+  const text = readFileSync(file, "utf8");
+  if (change(text) === text) throw new Error(`nothing to change in ${file}`);
+  writeFileSync(file, change(text));
+}
+
 const readMetrics = (path: string) =>
   readFileSync(join(path, "metrics.jsonl"), "utf8")
     .trim()
@@ -111,14 +129,14 @@ describe("a resumed run", () => {
     const file = join(path, "checkpoints", "global_step_2", "data.json");
     const contents = JSON.parse(readFileSync(file, "utf8"));
     expect(contents.machine).toEqual(machine);
-    writeFileSync(file, JSON.stringify({ ...contents, machine: { cpu_kernel: "avx1024", ggml_build: "z80" } }));
+    writeChecked(file, JSON.stringify({ ...contents, machine: { cpu_kernel: "avx1024", ggml_build: "z80" } }));
     const other = await train(await reopen(session), 3);
     expect(other.said.join("\n")).toContain("made by CPU kernel avx1024 with ggml's build z80");
     expect(other.said.join("\n")).toContain(`this process has CPU kernel ${cpuKernel} with ggml's build ${ggmlBuild}`);
     // Checkpoints of before say nothing of it.
     const third = join(path, "checkpoints", "global_step_3", "data.json");
     const { machine: _, ...rest } = JSON.parse(readFileSync(third, "utf8"));
-    writeFileSync(third, JSON.stringify(rest));
+    writeChecked(third, JSON.stringify(rest));
     expect((await train(await reopen(session), 4)).said.join()).not.toMatch(/kernel/);
   });
 
@@ -144,6 +162,7 @@ describe("a resumed run", () => {
     await train(second, 4);
     expect(readdirSync(join(path, "checkpoints", "global_step_4")).sort()).toEqual([
       "actor",
+      "checksums.json",
       "critic",
       "data.json",
       "rng.json",
@@ -175,8 +194,8 @@ describe("checkpoints", () => {
     expect(readdirSync(join(path, "checkpoints")).sort()).toEqual(["global_step_4", "global_step_5"]);
     expect(readFileSync(join(path, "latest_checkpointed_iteration.txt"), "utf8")).toBe("5");
     const newest = join(path, "checkpoints", "global_step_5");
-    expect(readdirSync(newest).sort()).toEqual(["actor", "data.json", "rng.json"]);
-    const header = await verifyEngineState(join(newest, "actor", "state.bin"));
+    expect(readdirSync(newest).sort()).toEqual(["actor", "checksums.json", "data.json", "rng.json"]);
+    const { header } = await verifyEngineState(join(newest, "actor", "state.bin"));
     expect(header).toMatchObject({ architecture: "qwen3", trainable: "lora" });
     expect(header.stepCount).toBeGreaterThanOrEqual(5);
     expect(header.tensors.length).toBe(2 * 7 * 2);
@@ -210,6 +229,16 @@ describe("checkpoints", () => {
       (folder: string) => rmSync(join(folder, "actor"), { recursive: true }),
       (folder: string) => writeFileSync(join(folder, "data.json"), "{"),
       (folder: string) => rmSync(join(folder, "rng.json")),
+      (folder: string) => rmSync(join(folder, "checksums.json")),
+      // Still JSON of that step, with another number somewhere.
+      (folder: string) =>
+        changeText(join(folder, "data.json"), (text) => text.replace(/"position": \d+/, '"position": 7')),
+      (folder: string) => changeText(join(folder, "rng.json"), (text) => text.replace(/"step": \d+/, '"step": 12')),
+      (folder: string) =>
+        changeText(join(folder, "checksums.json"), (text) => text.replace(/[0-9a-f]{64}/, "0".repeat(64))),
+      // A whole state, of another step.
+      (folder: string) =>
+        copyFileSync(join(folder, "..", "global_step_2", "actor", "state.bin"), join(folder, "actor", "state.bin")),
     ]) {
       const session = await openTinySession(models, options);
       const { path } = await train(session, 3);

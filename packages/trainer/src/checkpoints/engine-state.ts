@@ -34,8 +34,11 @@ export function isStateful(engine: object): engine is StatefulEngine {
   return "listTensors" in engine && "readTensor" in engine && "writeTensor" in engine && "stepCount" in engine;
 }
 
-/** Writes and syncs; the caller gives a name that nobody reads yet. Errors are those of the file system. */
-export async function writeEngineState(path: string, engine: StatefulEngine): Promise<void> {
+/**
+ * Writes and syncs; the caller gives a name that nobody reads yet. Errors are those of the file system.
+ * @returns the checksum at the file's end, in hex.
+ */
+export async function writeEngineState(path: string, engine: StatefulEngine): Promise<string> {
   const header: EngineStateHeader = {
     architecture: engine.info.architecture,
     trainable: engine.info.trainable,
@@ -58,8 +61,10 @@ export async function writeEngineState(path: string, engine: StatefulEngine): Pr
         await append(file, hash, Buffer.from(values.buffer, values.byteOffset, values.byteLength));
       }
     }
-    await file.writeFile(hash.digest());
+    const digest = hash.digest();
+    await file.writeFile(digest);
     await file.sync();
+    return digest.toString("hex");
   } finally {
     await file.close();
   }
@@ -71,8 +76,8 @@ async function append(file: FileHandle, hash: Hash, bytes: Buffer): Promise<void
   await file.writeFile(bytes);
 }
 
-/** Reads the whole file against its checksum. @throws DataError when it is damaged. */
-export async function verifyEngineState(path: string): Promise<EngineStateHeader> {
+/** Reads the whole file against the checksum at its end, which is given in hex. @throws DataError when it is damaged. */
+export async function verifyEngineState(path: string): Promise<{ header: EngineStateHeader; checksum: string }> {
   const { header, size } = await readHeader(path);
   const hash = createHash("sha256");
   for await (const chunk of createReadStream(path, { end: size - DIGEST_BYTES - 1 })) hash.update(chunk);
@@ -81,10 +86,10 @@ export async function verifyEngineState(path: string): Promise<EngineStateHeader
     const stored = await readExactly(file, path, size - DIGEST_BYTES, DIGEST_BYTES);
     if (!hash.digest().equals(stored))
       throw makeDamaged(path, "bytes that match the checksum at its end", "another checksum");
+    return { header, checksum: stored.toString("hex") };
   } finally {
     await file.close();
   }
-  return header;
 }
 
 /**
@@ -183,7 +188,8 @@ export function countElements(shape: readonly number[]): number {
   return shape.reduce((product, n) => product * n, 1);
 }
 
-function makeDamaged(path: string, expected: string, received: string): DataError {
+/** The error for a file of a checkpoint that is not as it was written. */
+export function makeDamaged(path: string, expected: string, received: string): DataError {
   return new DataError("is damaged", {
     code: "data/bad-checkpoint",
     subject: path,
