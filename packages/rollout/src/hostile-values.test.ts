@@ -2,7 +2,7 @@ import { hasFailed, type Trajectory } from "@cria/core";
 import { BaseInteraction, BaseTool, defineToolSchema } from "@cria/tools";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { describeData, isUsableNumber, toPlainData } from "./plain-data.js";
+import { describeData, isUsableNumber, keepRecord, toPlainData } from "./plain-data.js";
 import { averageExtras, makeRewardManager, type RewardFunction } from "./rewards/index.js";
 import { makeFakeRollout, makeRow } from "./testing/index.js";
 
@@ -98,6 +98,24 @@ function expectSound(trajectories: readonly Trajectory[], count: number): void {
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
   }
 }
+
+describe("what a reward says beside its score", () => {
+  it("is bounded, entry by entry and as a whole; short ones are kept as they are", () => {
+    const kept = keepRecord({ acc: 1, note: "x".repeat(50_000_000), list: [1, { a: 2 }] });
+    expect(kept).toMatchObject({ acc: 1, list: [1, { a: 2 }] });
+    expect(JSON.stringify(kept).length).toBeLessThan(11_000);
+    const many = Object.fromEntries(Array.from({ length: 1_000_000 }, (_, i) => [`key${i}`, i]));
+    const bounded = keepRecord(many);
+    expect(JSON.stringify(bounded).length).toBeLessThan(250_000);
+    expect(bounded["(cut)"]).toBe(`${1_000_000 - (Object.keys(bounded).length - 1)} more`);
+  });
+
+  it("reaches the trajectory bounded", async () => {
+    const reward: RewardFunction = () => ({ score: 1, note: "x".repeat(1_000_000) });
+    const [trajectory] = await makeFakeRollout({ reply: () => "x", reward }).run();
+    expect(JSON.stringify(trajectory!.extraFields).length).toBeLessThan(20_000);
+  });
+});
 
 describe("what a reward function gives", () => {
   const shapes: Record<string, (value: unknown) => unknown> = {

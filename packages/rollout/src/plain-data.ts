@@ -36,6 +36,28 @@ export function toPlainRecord(value: unknown): Record<string, unknown> {
   return typeof plain === "object" && plain !== null && !Array.isArray(plain) ? (plain as Record<string, unknown>) : {};
 }
 
+/** Characters of JSON that an entry of a record keeps, and a whole record. */
+const longestEntry = 10_000;
+const longestRecord = 100_000;
+
+/**
+ * What a judge says beside its score, for a record: an entry that is too long is kept as the beginning of its text, and entries
+ * beyond the record's length are counted alone, under "(cut)".
+ */
+export function keepRecord(value: unknown): Record<string, unknown> {
+  const entries = Object.entries(toPlainRecord(value));
+  const kept: [string, unknown][] = [];
+  let length = 0;
+  for (const [name, entry] of entries) {
+    const short = keepData(entry);
+    length += name.length + JSON.stringify(short).length;
+    if (length > longestRecord) break;
+    kept.push([name, short]);
+  }
+  if (kept.length < entries.length) kept.push(["(cut)", `${entries.length - kept.length} more`]);
+  return Object.fromEntries(kept);
+}
+
 /** A value as one line of text, at most so many characters of it. Never throws. */
 export function describeData(value: unknown, longest = 200): string {
   if (value === undefined || typeof value === "function" || typeof value === "symbol") return typeof value;
@@ -46,7 +68,7 @@ export function describeData(value: unknown, longest = 200): string {
 }
 
 /** A value for a record: one with more JSON than this is kept as the beginning of its text. */
-export function keepData(value: unknown, longest: number): unknown {
+export function keepData(value: unknown, longest = longestEntry): unknown {
   const plain = toPlainData(value);
   const text = JSON.stringify(plain);
   return text.length > longest ? `${text.slice(0, longest)} (cut)` : plain;

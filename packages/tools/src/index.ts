@@ -46,6 +46,7 @@ export {
   type ToolListItem,
   type ToolSource,
 } from "./open-tools.js";
+export { parseYaml, parseYamlDocument, type YamlDocument } from "./parse-yaml.js";
 export type { CallStart, CallStartFinder } from "./parsers/call-start.js";
 export { getCallStart, isHarmony, parseNoCalls, withoutCalls } from "./parsers/call-starts.js";
 export { parseChatmlJson } from "./parsers/chatml-json.js";

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { ConfigError, describeIssue, formatValue, readOrThrow, withoutLibraryTexts } from "@cria/core";
 import type { z } from "zod";
+import { parseYaml } from "./parse-yaml.js";
 
 /**
  * Reads a YAML or JSON file of entries with a `class_name` each: a list, or a mapping with the list under `key`. A Python
@@ -12,8 +13,7 @@ export async function readConfigList<T extends z.ZodObject>(
   key: string,
   schema: T,
 ): Promise<z.infer<T>[]> {
-  const { parse } = await import("yaml");
-  const read = async (): Promise<unknown> => parse(await readFile(file, "utf8"));
+  const read = async (): Promise<unknown> => parseYaml(await readFile(file, "utf8"));
   const content = await readOrThrow(read, ConfigError, { subject: file, expected: `a YAML file with ${key}` });
   const list = Array.isArray(content) ? content : (content as Record<string, unknown> | null)?.[key];
   if (!Array.isArray(list) || list.some((entry) => typeof entry !== "object" || entry === null)) {

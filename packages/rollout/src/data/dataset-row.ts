@@ -178,11 +178,19 @@ function describeMissingColumn(name: string, column: string, value: object, plac
 }
 
 function describeValue(value: unknown): string {
-  const text = JSON.stringify(value, (_, entry: unknown) => {
-    if (typeof entry === "bigint") return String(entry);
-    return ArrayBuffer.isView(entry) ? `${entry.byteLength} bytes` : entry;
-  });
+  const text = JSON.stringify(showBytes(value, 0));
   return text?.slice(0, 200) ?? "nothing";
+}
+
+/** What JSON cannot hold becomes a text, and so does what lies too deep for it. */
+function showBytes(value: unknown, level: number): unknown {
+  if (typeof value === "bigint") return String(value);
+  if (ArrayBuffer.isView(value)) return `${value.byteLength} bytes`;
+  if (typeof value !== "object" || value === null || value instanceof Date) return value;
+  if (level === 20) return "(nested deeply)";
+  const inside = (entry: unknown) => showBytes(entry, level + 1);
+  if (Array.isArray(value)) return value.map(inside);
+  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, inside(entry)]));
 }
 
 function dropNulls<T extends object>(given: T): T {

@@ -55,6 +55,13 @@ describe("bytes that are no text", () => {
     expect(await bytes("written.jsonl", `${JSON.stringify(row("\ufffd"))}\n`)).toHaveLength(1);
   });
 
+  it("a value that is nested thousands of levels deep is a wrong value like others", async () => {
+    const file = join(folder, "deep.jsonl");
+    const nested = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+    writeFileSync(file, `{"data_source": "test", "prompt": ${nested}}\n`);
+    await expect(loadDataset([file])).rejects.toMatchObject({ code: "data/bad-row" });
+  });
+
   it("at the start of a file, a byte order mark, are named", async () => {
     const text = `${JSON.stringify(row("a"))}\n`;
     await expect(bytes("bom.jsonl", [0xef, 0xbb, 0xbf], text)).rejects.toThrow(

@@ -237,7 +237,13 @@ describe("runRollouts", () => {
 describe("failures", () => {
   const fails = async (behave: Behaviour): Promise<[Trajectory, Recorder]> => {
     const recorder = new Recorder("test", behave);
-    const { engine, run } = makeFakeRollout({ reply: () => "an answer", interactions: [recorder], reward: () => 1 });
+    const hangs = Object.values(behave).includes(never);
+    const { engine, run } = makeFakeRollout({
+      reply: () => "an answer",
+      interactions: [recorder],
+      reward: () => 1,
+      multiTurn: hangs ? { toolTimeoutS: 0.1 } : {},
+    });
     const [t] = await run();
     expect(engine.counts.disposed).toBe(engine.counts.created);
     expect(recorder.calls.filter((name) => name === "start")).toHaveLength(1);
@@ -281,7 +287,8 @@ describe("failures", () => {
       [() => new Promise<void>((resolve) => setTimeout(resolve, 200)), "within 0.1 s"],
     ] as const) {
       const tool = new CountingTool({ create });
-      const { run } = makeFakeRollout({ reply: ({ turn }) => (turn === 0 ? call(1) : "done"), tools: [tool] });
+      const reply = ({ turn }: { turn: number }) => (turn === 0 ? call(1) : "done");
+      const { run } = makeFakeRollout({ reply, tools: [tool], multiTurn: { toolTimeoutS: 0.1 } });
       const [t] = await run();
       expect(t!.messages.find((m) => m.role === "tool")!.content).toMatch(new RegExp(`not available.*${reason}`));
       expect(t!.metrics).toMatchObject({ tool_create_exception: 1, tool_unavailable: 1 });
@@ -292,7 +299,9 @@ describe("failures", () => {
 
   it("a release that throws or hangs is a metric", async () => {
     for (const release of [async () => boom(), never]) {
-      const [t] = await makeFakeRollout({ reply: () => "ok", tools: [new CountingTool({ release })] }).run();
+      const tools = [new CountingTool({ release })];
+      const multiTurn = { toolTimeoutS: release === never ? 0.1 : 60 };
+      const [t] = await makeFakeRollout({ reply: () => "ok", tools, multiTurn }).run();
       expect(t!.metrics.tool_release_exception).toBe(1);
     }
   });

@@ -116,7 +116,7 @@ export class InteractionSession {
     const data: [string, unknown][] = [];
     for (const [name, value] of Object.entries(reply.data)) {
       if (isUsableNumber(value)) addMetric(`interaction/${interaction.name}/${name}`, value);
-      else data.push([name, keepData(value, longestData)]);
+      else data.push([name, keepData(value)]);
     }
     const { shouldTerminate, score } = reply;
     if (shouldTerminate) this.record.interactionFinalText = contentText(reply.content);
@@ -228,6 +228,3 @@ function readContent(given: unknown): ChatMessage["content"] | null {
   const parts = given.map((part: unknown) => toContentPart(part)).filter((part) => part !== null);
   return parts.length === given.length ? toContent(parts) : null;
 }
-
-/** Characters of JSON beyond which a value of `data` is kept as the beginning of its text. */
-const longestData = 10_000;

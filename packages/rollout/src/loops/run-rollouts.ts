@@ -10,6 +10,7 @@ import type { UnjudgedTrajectory } from "./record-trajectory.js";
 import { RolloutGroup, settleAll } from "./rollout-group.js";
 import { findLoop, type RolloutOptions } from "./rollout-options.js";
 import { Semaphore } from "./semaphore.js";
+import { watchEventLoop } from "./watch-event-loop.js";
 
 /** Rollouts whose conversations are all over. */
 export interface EndedRollouts {
@@ -68,8 +69,10 @@ export async function startRollouts(
       : reward;
   const rewards = new RewardQueue(manager, rows.length * options.n, run.signal);
   const groups = rows.map((row, i) => new RolloutGroup(engine, row, i, slots, rewards, linked, stop));
+  const watch = watchEventLoop(linked.onWarning);
   const waitForJudges = async () => {
     await Promise.allSettled(groups.flatMap((group) => group.judging));
+    watch.stop();
     options.signal?.removeEventListener("abort", abort);
   };
   try {

@@ -161,7 +161,8 @@ describe("semantics of agent loops", () => {
       if (key === "nothing") return undefined as never;
       return answer("fine", key === "nan" ? Number.NaN : 0);
     });
-    const { run } = makeFakeRollout({ reply: ({ turn }) => (turn === 0 ? said : "done"), tools: [tool] });
+    const multiTurn = { toolTimeoutS: said.includes("hang") ? 0.1 : 60 };
+    const { run } = makeFakeRollout({ reply: ({ turn }) => (turn === 0 ? said : "done"), tools: [tool], multiTurn });
     const [t] = await run();
     const told = t!.messages.filter((m) => m.role === "tool").map((m) => m.content);
     expect(told.at(-1)).toContain(message);

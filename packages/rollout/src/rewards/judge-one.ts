@@ -1,6 +1,6 @@
 import type { ScorePart } from "@cria/core";
 import { isFatal } from "../loops/is-fatal.js";
-import { describeData, isUsableNumber, largestNumber, toPlainRecord } from "../plain-data.js";
+import { describeData, isUsableNumber, keepRecord, largestNumber } from "../plain-data.js";
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
 import type { RewardFunction, RewardResult } from "./reward-function.js";
 import type { Judgement, RewardManagerOptions, RewardRequest } from "./reward-manager.js";
@@ -47,15 +47,10 @@ export async function callReward<T>(
   signal?: AbortSignal,
 ): Promise<{ result: T } | { error: string }> {
   const timeoutS = options.timeoutS ?? null;
-  const late = { error: `the reward function gave no answer within ${timeoutS} s` };
-  const started = performance.now();
   try {
-    const result = await runWithDeadline(timeoutS, signal, call);
-    // A call that blocks the event loop cannot be interrupted, but its late result does not count either.
-    const isLate = timeoutS !== null && performance.now() - started > timeoutS * 1000;
-    return isLate ? late : { result };
+    return { result: await runWithDeadline(timeoutS, signal, call) };
   } catch (cause) {
-    if (isDeadlineExceeded(cause)) return late;
+    if (isDeadlineExceeded(cause)) return { error: `the reward function gave no answer within ${timeoutS} s` };
     if (signal?.aborted || isFatal(cause)) throw cause;
     return { error: `the reward function failed: ${describeError(cause)}${findPlace(cause)}` };
   }
@@ -65,7 +60,7 @@ export async function callReward<T>(
 export function readResult(result: RewardResult, by: string): Judgement {
   try {
     const { score, ...extra } = typeof result === "object" && result !== null ? result : { score: result };
-    if (isUsableNumber(score)) return { score, extra: toPlainRecord(extra), parts: [makePart(score, by)] };
+    if (isUsableNumber(score)) return { score, extra: keepRecord(extra), parts: [makePart(score, by)] };
     const received = typeof score === "number" ? String(score) : describeData(result);
     return {
       error: `the reward function gave no score: expected a finite number (at most ${largestNumber} in size), or { score, ...extra } with one; received ${received}`,

@@ -1,7 +1,7 @@
 import { DataError, type ScorePart } from "@cria/core";
 import { runOutsideEpisodes } from "../loops/episode-place.js";
 import { isFatal } from "../loops/is-fatal.js";
-import { describeData, isUsableNumber, toPlainData, toPlainRecord } from "../plain-data.js";
+import { describeData, isUsableNumber, keepRecord, toPlainData } from "../plain-data.js";
 import { describeError } from "../run-with-deadline.js";
 import type { Judgement, RewardManager, RewardRequest } from "./reward-manager.js";
 
@@ -83,7 +83,7 @@ export class RewardQueue {
 /** What a manager said, copied: it may be the user's, as the function that it asked. Never throws. */
 function readJudgement(judgement: Judgement): Judgement {
   try {
-    const extra = toPlainRecord(judgement.extra);
+    const extra = keepRecord(judgement.extra);
     if ("error" in judgement) return { error: String(judgement.error), extra };
     const { score, parts } = judgement;
     const known = toPlainData(parts);

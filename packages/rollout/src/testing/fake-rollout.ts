@@ -30,7 +30,7 @@ export function makeFakeRollout(given: FakeRolloutOptions): FakeRollout {
     tokenizer: DeltaTokenizer.forModel(engine),
     tools: new Map(tools.map((tool) => [tool.name, tool])),
     interactions: interactions && new Map(interactions.map((interaction) => [interaction.name, interaction])),
-    multiTurn: { ...defaultMultiTurn, toolTimeoutS: 0.1, ...multiTurn },
+    multiTurn: { ...defaultMultiTurn, toolTimeoutS: 60, ...multiTurn },
     reward: () => 0,
     n: 1,
     temperature: 1,

@@ -85,6 +85,11 @@ function writeChecked(file: string, text: string): void {
   writeFileSync(sums, JSON.stringify(contents));
 }
 
+function replaceByFolder(file: string): void {
+  rmSync(file);
+  mkdirSync(file);
+}
+
 /** @throws Error when it changes nothing: such a test would see nothing either. */
 function changeText(file: string, change: (text: string) => string): void {
   const text = readFileSync(file, "utf8");
@@ -230,6 +235,8 @@ describe("checkpoints", () => {
       (folder: string) => writeFileSync(join(folder, "data.json"), "{"),
       (folder: string) => rmSync(join(folder, "rng.json")),
       (folder: string) => rmSync(join(folder, "checksums.json")),
+      (folder: string) => replaceByFolder(join(folder, "actor", "state.bin")),
+      (folder: string) => replaceByFolder(join(folder, "data.json")),
       // Still JSON of that step, with another number somewhere.
       (folder: string) =>
         changeText(join(folder, "data.json"), (text) => text.replace(/"position": \d+/, '"position": 7')),
@@ -250,6 +257,16 @@ describe("checkpoints", () => {
       expect(readMetrics(path)).toEqual(whole);
       expect(readdirSync(join(path, "checkpoints"))).toContain("global_step_3.superseded");
     }
+  });
+
+  it("a folder in the place of the metrics is an error that names it", async () => {
+    const session = await openTinySession(models, options);
+    const { path } = await train(session, 1);
+    replaceByFolder(join(path, "metrics.jsonl"));
+    await expect(train(await reopen(session), 2)).rejects.toMatchObject({
+      code: "data/write-failed",
+      subject: join(path, "metrics.jsonl"),
+    });
   });
 
   it("when all are damaged, nothing is started anew behind one's back", async () => {

@@ -124,7 +124,9 @@ async function readHeader(path: string): Promise<{ header: EngineStateHeader; da
     throw makeDamaged(path, "a readable training state", cause.message);
   });
   try {
-    const { size } = await file.stat();
+    const stats = await file.stat();
+    if (!stats.isFile()) throw makeDamaged(path, "a file", "a folder");
+    const { size } = stats;
     const prefix = await readExactly(file, path, 0, PREFIX_BYTES);
     if (prefix.toString("latin1", 0, MAGIC.length) !== MAGIC)
       throw makeDamaged(path, `"${MAGIC}" at its start`, JSON.stringify(prefix.toString("latin1", 0, MAGIC.length)));

@@ -36,10 +36,11 @@ export class RunFolder {
    * @param lastMetrics the last step whose metrics stay; the step itself unless they are still to come.
    */
   async rewindTo(step: number, lastMetrics = step): Promise<void> {
-    const lines = (await readFile(this.file("metrics.jsonl"), "utf8").catch(() => "")).split("\n");
+    const metrics = this.file("metrics.jsonl");
+    const lines = (await readFile(metrics, "utf8").catch(() => "")).split("\n");
     const kept = lines.filter((line) => readStep(line) <= lastMetrics);
-    if (kept.length > 0) await writeAtomically(this.file("metrics.jsonl"), kept.map((line) => `${line}\n`).join(""));
-    else await rm(this.file("metrics.jsonl"), { force: true });
+    if (kept.length > 0) await writeAtomically(metrics, kept.map((line) => `${line}\n`).join(""));
+    else await guardRunWrite(metrics, () => rm(metrics, { force: true }));
     for (const folder of ["rollouts", "validation"]) {
       for (const name of await readdir(this.file(folder)).catch(() => []))
         if (Number.parseInt(name, 10) > step) await rm(this.file(folder, name), { force: true });

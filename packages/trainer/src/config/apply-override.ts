@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { parse as parseYaml } from "yaml";
+import { parseYaml } from "@cria/tools";
 import { removeKey, writeKey } from "./raw-config.js";
 
 /** An override as Hydra writes it: `key.path=value`, `+key=value`, `++key=value`, and `~key`, which removes the key. */

@@ -65,6 +65,19 @@ describe("config", () => {
     expect(refuse("data: { train_files: t.jsonl }\n")).toMatch(/^c\.yaml: actor_rollout_ref: has a wrong value/);
   });
 
+  it.each([
+    ["an alias to itself", "trainer: {total_training_steps: &a [*a]}"],
+    ["an alias to what holds it", "trainer: &a\n  total_training_steps: *a"],
+    ["a tag that nobody resolves", "trainer: {total_training_steps: !mine 3}"],
+    ["thousands of levels", `trainer: {total_training_steps: ${"[".repeat(20_000)}${"]".repeat(20_000)}}`],
+  ])("%s is an error that names the file", (_, text) => {
+    const file = join(folder, "hostile.yaml");
+    writeFileSync(file, text);
+    expect(() => loadConfig(trainConfigSchema, file)).toThrow(
+      expect.objectContaining({ code: "config/unreadable", subject: file }),
+    );
+  });
+
   it("files that are missing or not YAML", () => {
     expect(() => loadConfig(trainConfigSchema, join(folder, "none.yaml"))).toThrow(/cannot be read/);
     const bad = join(folder, "bad.yaml");

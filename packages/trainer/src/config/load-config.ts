@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ConfigError, readOrThrow } from "@cria/core";
-import { type Document, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, type Scalar } from "yaml";
+import { parseYamlDocument, type YamlDocument } from "@cria/tools";
+import { isMap, isNode, isScalar, isSeq, type Scalar } from "yaml";
 import type { z } from "zod";
 import { applyOverride } from "./apply-override.js";
 import { checkConfig } from "./check-config.js";
@@ -31,17 +32,13 @@ export function loadConfig<T extends z.ZodType>(
   file: string,
   overrides: readonly string[] = [],
 ): LoadedConfig<z.infer<T>> {
-  const lineCounter = new LineCounter();
-  const read = () => {
-    const document = parseDocument(readFileSync(file, "utf8"), { lineCounter });
-    if (document.errors[0]) throw document.errors[0];
-    return { document, raw: (document.toJS() ?? {}) as unknown };
-  };
-  const { document, raw } = readOrThrow(read, ConfigError, {
+  const read = () => parseYamlDocument(readFileSync(file, "utf8"));
+  const parsed = readOrThrow(read, ConfigError, {
     subject: file,
     expected: "a readable YAML file",
     remedy: () => (existsSync(file) ? undefined : `check the path: ${describeShellRule()}`),
   });
+  const raw = parsed.value ?? {};
   if (!isMapping(raw)) {
     throw new ConfigError("is not a mapping", {
       code: "config/bad-file",
@@ -57,7 +54,7 @@ export function loadConfig<T extends z.ZodType>(
   }
   const overridden = structuredClone(typedAlone);
   const findPlace = (key: string) =>
-    readKey(overridden, key) === undefined ? findLine(document, lineCounter, key) : "from the command line";
+    readKey(overridden, key) === undefined ? findLine(parsed, key) : "from the command line";
   setAsideForeignKeys(typedAlone);
   const { setAside, refusals } = setAsideForeignKeys(raw);
   refuseKeys(refusals, file, findPlace);
@@ -73,7 +70,7 @@ export function loadConfig<T extends z.ZodType>(
 }
 
 /** The line of a dotted key; undefined if the file does not have it, for example because it uses another name. */
-function findLine(document: Document, lines: LineCounter, key: string): string | undefined {
+function findLine({ document, lines }: YamlDocument, key: string): string | undefined {
   let node: unknown = document.contents;
   let start: number | undefined;
   for (const part of key.split(".")) {

@@ -1,0 +1,13 @@
+import { EventEmitter, once } from "node:events";
+import { expect, it } from "vitest";
+import { watchEventLoop } from "./watch-event-loop.js";
+
+it("a tool that computes without awaiting is told of", async () => {
+  const heard = new EventEmitter();
+  const watch = watchEventLoop((warning) => heard.emit("warning", warning), { everyMs: 1, longestMs: 50 });
+  const warned = once(heard, "warning");
+  const started = performance.now();
+  while (performance.now() - started < 100);
+  expect((await warned)[0]).toMatch(/event loop stood still[\s\S]* 0\.[1-9] s/);
+  watch.stop();
+});
