@@ -26,6 +26,7 @@ export { countSamples, readContextSize, usesLora } from "./config/derived-values
 export { formatConversion } from "./config/from-verl/format-conversion.js";
 export { convertVerlFile } from "./config/from-verl/from-verl.js";
 export { ShellReader, showWord } from "./config/from-verl/read-words.js";
+export { listInert } from "./config/list-inert.js";
 export { listWarnings } from "./config/list-warnings.js";
 export { type LoadedConfig, loadConfig } from "./config/load-config.js";
 export { checkArgument, listAddresses, listMissingPaths, pathKeys, resolvePath } from "./config/paths.js";
@@ -64,6 +65,7 @@ export {
   fetchProjector,
   fetchTrainAddresses,
 } from "./hub/fetch-addresses.js";
+export { findModelFile } from "./hub/find-model-file.js";
 export { type ClusterView, clusterViewSchema } from "./live/cluster-view.js";
 export { type LivePhase, type LiveState, readLiveState } from "./live/live-state.js";
 export { type Batch, type BatchScores, type MakeBatchOptions, makeBatch } from "./policy/batch.js";
@@ -78,6 +80,7 @@ export * from "./replay/index.js";
 export type { OtherReward } from "./rescore/rescore-config.js";
 export { type RescoreOptions, type RescoreResult, rescoreRun } from "./rescore/rescore-run.js";
 export type { ChangedJudgement, Means, RescoreCounts } from "./rescore/summarize.js";
+export { type ContextUse, describeContext, listContexts, listContextWarnings } from "./run/list-contexts.js";
 export { fromConfig, toConfig } from "./run/make-config.js";
 export { TrainingInterrupted } from "./run/run-steps.js";
 export type { Session } from "./run/session.js";

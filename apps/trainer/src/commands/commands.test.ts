@@ -61,10 +61,10 @@ describe("cria train", () => {
     const overrides = ["actor_rollout_ref.rollout.max_model_len=100000000", "reward_model.reward_manager=none"];
     expect(await run("train", config, ...overrides)).toBe(1);
     expect(output.stderr).toMatch(
-      /^warning: actor_rollout_ref\.rollout\.max_model_len: conversations of up to 100000000 tokens .* was trained with \d+; lower /,
+      /\nwarning: actor_rollout_ref\.rollout\.max_model_len: conversations of up to 100000000 tokens .* was trained with \d+; lower /,
     );
     expect(output.stderr).toMatch(
-      /\nwarning: this config: does not fit: about [\d.]+ GB of .*KV cache .*lower actor_rollout_ref\.rollout\.max_num_seqs\n[\s\S]*is not a reward manager/,
+      /^warning: this config: does not fit: about [\d.]+ GB of .*KV cache .*lower actor_rollout_ref\.rollout\.max_num_seqs\n[\s\S]*is not a reward manager/,
     );
   });
 

@@ -1,8 +1,17 @@
 import { stat } from "node:fs/promises";
-import type { HubError } from "@cria/core";
 import { inspectCuda, readGguf } from "@cria/engine";
-import { isAddress, readHubSettings, resolveModel, resolveProjector } from "@cria/hub";
-import { listWarnings, readContextSize, resolvePath, type TrainConfig, usesLora } from "@cria/trainer";
+import { isAddress, readHubSettings, resolveProjector } from "@cria/hub";
+import {
+  describeContext,
+  findModelFile,
+  listContexts,
+  listContextWarnings,
+  listInert,
+  listWarnings,
+  resolvePath,
+  type TrainConfig,
+  usesLora,
+} from "@cria/trainer";
 import { formatBytes } from "../terminal/format-bytes.js";
 import { readAvailableMemory } from "./available-memory.js";
 import { bad, type Check, ok } from "./check.js";
@@ -32,13 +41,13 @@ export interface ExaminedConfig {
  * @param available bytes of memory.
  */
 export async function examineConfig(config: TrainConfig, folder: string, available: number): Promise<ExaminedConfig> {
-  const checks = listWarnings(config).map(({ key, found, remedy }) =>
-    bad("warning", "learning rate", found, `${key}: ${remedy}`, key),
+  const checks = [...listWarnings(config), ...listInert(config)].map(({ key, found, remedy }) =>
+    bad("warning", key.endsWith(".lr") ? "learning rate" : "settings", found, `${key}: ${remedy}`, key),
   );
   let path = resolvePath(folder, config.actor_rollout_ref.model.path);
   let model: ModelShape;
   try {
-    const file = await findFile(path);
+    const file = await findModelFile(path);
     if (file === null) {
       const remedy = "cria train downloads it; what it needs is known then";
       checks.push(bad("warning", "model", `${path} is not in the cache of ${readHubSettings().endpoint}`, remedy));
@@ -50,7 +59,7 @@ export async function examineConfig(config: TrainConfig, folder: string, availab
     checks.push(bad("problem", "model", (error as Error).message, "check actor_rollout_ref.model.path"));
     return { checks, model: null, memory: null };
   }
-  checks.push(checkModel(path, model, config), ...(await checkContexts(config, folder, model)));
+  checks.push(checkModel(path, model, config), ...(await checkContexts(config, folder)));
   const items = estimateMemory(model, config, await measureProjector(config, folder));
   const needed = items.reduce((sum, item) => sum + item.bytes, 0);
   const memory = { items, needed, available, fits: needed <= available };
@@ -59,15 +68,13 @@ export async function examineConfig(config: TrainConfig, folder: string, availab
 }
 
 /**
- * What a training should be warned of before it loads its model: what it would do to the model, lengths beyond what a model
- * has learned, memory that will not do. What makes loading fail is left to it.
+ * What the command line warns of before a training loads its model: memory that will not do. What makes loading fail is left to it,
+ * and `train` itself warns of settings.
  */
 export async function listTrainWarnings(config: TrainConfig, folder: string): Promise<Check[]> {
   const { checks, memory } = await examineConfig(config, folder, readAvailableMemory());
-  return checks.filter(({ name, verdict }) => {
-    if (name === "this config") return memory !== null && !memory.fits && !usesGpu(config);
-    return verdict === "warning" && (name === "learning rate" || name === "context");
-  });
+  const isTight = memory !== null && !memory.fits && !usesGpu(config);
+  return isTight ? checks.filter(({ name }) => name === "this config") : [];
 }
 
 /** Whether the memory that counts is a GPU's. */
@@ -81,44 +88,14 @@ function usesGpu(config: TrainConfig): boolean {
   }
 }
 
-/** Conversations longer than a model was trained with: what it writes there is hardly language. */
-async function checkContexts(config: TrainConfig, folder: string, policy: ModelShape): Promise<Check[]> {
-  const { actor_rollout_ref, algorithm, critic, data, reward_model } = config;
-  const { rollout } = actor_rollout_ref;
-  const length = readContextSize(config);
-  const parts =
-    rollout.max_model_len === null
-      ? `prompt_length ${rollout.prompt_length} + response_length ${rollout.response_length}`
-      : `max_model_len ${length}; prompts of ${data.max_prompt_length}, responses of ${Math.min(rollout.response_length, data.max_response_length)}`;
-  const key = `actor_rollout_ref.rollout.${rollout.max_model_len === null ? "response_length" : "max_model_len"}`;
-  const checks = [checkContext("the model", policy, length, parts, key)];
-  if (algorithm.adv_estimator === "gae" && critic.model.path !== null) {
-    const shape = await tryReadShape(folder, critic.model.path);
-    if (shape) checks.push(checkContext("the critic", shape, length, parts, key));
-  }
-  for (const [i, { path, max_model_len }] of (reward_model.enable ? reward_model.model : []).entries()) {
-    const shape = path === null ? null : await tryReadShape(folder, path);
-    const judgeKey = `reward_model.model[${i}].max_model_len`;
-    if (shape) checks.push(checkContext(`reward model ${i}`, shape, max_model_len, "max_model_len", judgeKey));
-  }
-  // Where all is well only the policy is worth a line.
-  return checks.filter(({ verdict }, i) => i === 0 || verdict !== "ok");
-}
-
-function checkContext(who: string, { contextLength }: ModelShape, length: number, parts: string, key: string): Check {
-  const found = `conversations of up to ${length} tokens (${parts}), and ${who} was trained with ${contextLength}`;
-  if (contextLength === 0 || length <= contextLength) return ok("context", found);
-  return bad("warning", "context", found, `lower ${key}, so that they are ${contextLength} at most`, key);
-}
-
-/** null when it cannot be read, which loading it tells. */
-async function tryReadShape(folder: string, path: string): Promise<ModelShape | null> {
-  try {
-    const file = await findFile(resolvePath(folder, path));
-    return file === null ? null : readModelShape(await readGguf(file));
-  } catch {
-    return null;
-  }
+/** Conversations beside what models were trained with. Where all is well only the policy is worth a line. */
+async function checkContexts(config: TrainConfig, folder: string): Promise<Check[]> {
+  const uses = await listContexts(config, folder);
+  const warnings = listContextWarnings(uses);
+  const checks = warnings.map(({ found, remedy, key }) => bad("warning", "context", found, remedy, key));
+  const [policy] = uses;
+  const isWell = policy && !warnings.some(({ found }) => found === describeContext(policy));
+  return isWell ? [ok("context", describeContext(policy)), ...checks] : checks;
 }
 
 /** Bytes of the policy's projector, 0 where it is not there yet; null: the policy reads text alone. */
@@ -132,17 +109,6 @@ async function measureProjector({ actor_rollout_ref }: TrainConfig, folder: stri
   } catch {
     // Loading it tells why.
     return 0;
-  }
-}
-
-/** Where a model lies, that of an address in the cache; null: nowhere yet. @throws HubError for what is no address. */
-async function findFile(path: string): Promise<string | null> {
-  if (!isAddress(path)) return path;
-  try {
-    return await resolveModel(path, { settings: { ...readHubSettings(), offline: true } });
-  } catch (error) {
-    if ((error as HubError).code === "hub/offline") return null;
-    throw error;
   }
 }
 

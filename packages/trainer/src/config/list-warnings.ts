@@ -1,4 +1,5 @@
-import { usesLora } from "./derived-values.js";
+import { advantageEstimators } from "@cria/algorithms";
+import { countSamples, usesLora } from "./derived-values.js";
 import type { TrainConfig } from "./train-config.js";
 
 /** Warnings about settings that are allowed but probably a mistake. */
@@ -34,6 +35,15 @@ export function listWarnings(config: TrainConfig): ConfigWarning[] {
       key: "actor_rollout_ref.rollout.multi_turn.interaction_interval",
       found: `is ${interaction_interval}, and there are no tools: the model's first answer ends the conversation, and the interaction is never asked`,
       remedy: "set it to 1, or give the model tools (tool_config_path)",
+    });
+  }
+  const { adv_estimator: estimator } = algorithm;
+  const isKnown = advantageEstimators.names().includes(estimator);
+  if (isKnown && advantageEstimators.get(estimator).comparesGroup && countSamples(actor_rollout_ref.rollout) === 1) {
+    warnings.push({
+      key: "actor_rollout_ref.rollout.n",
+      found: `is 1, and ${estimator} compares the conversations of a prompt with each other, of which there is one`,
+      remedy: "set it to 8, for example, with fewer prompts a step (data.train_batch_size)",
     });
   }
   return warnings;

@@ -162,6 +162,27 @@ describe("a training under way", () => {
 });
 
 describe("who is told", () => {
+  it("report hears what the settings are warned of, and which have no effect, before the first step", async () => {
+    const events: RunEvent[] = [];
+    const report = (event: RunEvent) => void events.push(event);
+    const config = {
+      actor_rollout_ref: { rollout: { max_model_len: 4000, max_num_seqs: 2 }, actor: { clip_ratio: 0.1 } },
+    };
+    await train(options({ steps: 1, n: 1, batchSize: 8, config, report }));
+    const before = events.slice(
+      0,
+      events.findIndex(({ type }) => type === "step"),
+    );
+    const texts = (type: string) =>
+      before.flatMap((event) => (event.type === type && "text" in event ? event.text.split(": ")[0] : []));
+    const rollout = "actor_rollout_ref.rollout";
+    expect(texts("warning")).toEqual([`${rollout}.n`, `${rollout}.max_model_len`, "data.train_batch_size"]);
+    expect(texts("notice")).toContain("actor_rollout_ref.actor.clip_ratio");
+    events.length = 0;
+    await train(options({ steps: 1, report }));
+    expect(events.filter(({ type }) => type === "warning" || type === "notice")).toEqual([]);
+  });
+
   it("report hears of everything in order, and what it throws ends the training", async () => {
     const events: RunEvent[] = [];
     await train(

@@ -3,10 +3,12 @@ import type { DatasetRow } from "@cria/rollout";
 import { checkRun } from "../checkpoints/open-run.js";
 import { fetchCheckpoint } from "../cluster/fetch-checkpoint.js";
 import { takeLead } from "../cluster/take-lead.js";
+import { listInert } from "../config/list-inert.js";
+import { type ConfigWarning, listWarnings } from "../config/list-warnings.js";
 import { resolvePath } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Finding } from "../diagnose/finding.js";
-import type { StepEvent } from "../events.js";
+import type { Report, StepEvent } from "../events.js";
 import { fetchTrainAddresses } from "../hub/fetch-addresses.js";
 import { RunningStream } from "../running.js";
 import type { StepMetrics } from "../step-metrics.js";
@@ -17,6 +19,7 @@ import type { TaskDefinition } from "../task/task-definition.js";
 import { makeTrackers } from "../trackers/open-trackers.js";
 import type { RunProgress } from "../validation/measure-progress.js";
 import type { Validation } from "../validation/validate.js";
+import { listContexts, listContextWarnings } from "./list-contexts.js";
 import { makeConfig } from "./make-config.js";
 import { openSession, type Session } from "./session.js";
 import type { TrainOptions } from "./train-options.js";
@@ -116,13 +119,14 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
     const options = makeAgentTask(given);
     const { task, bus, configFolder = process.cwd() } = options;
     const { config, registries, findsToolFormat } = makeConfig(options);
-    const report: TrainOptions["report"] = (event) => {
+    const report: Report = (event) => {
       if (event.type === "step") this.add(describeStep(event));
       options.report?.(event);
     };
     const own = (options.trackers ?? []).filter((tracker) => typeof tracker !== "string");
     const trackers = [...makeTrackers(config), ...own];
     await fetchTrainAddresses(config, { report, signal: options.signal });
+    await warnOfSettings(config, configFolder, report);
     // The newest checkpoint is that of whoever had the lead before.
     const lead = await takeLead(bus, { signal: options.signal, report });
     const { signal } = lead;
@@ -143,6 +147,7 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
       });
       const overlong = await findOverlongPrompts(session, configFolder, report);
       if (overlong !== null) report({ type: "warning", text: overlong });
+      warnOfFewRows(session, report);
       const summary = await trainSession(session, {
         configFolder,
         report,
@@ -158,6 +163,21 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
       await lead.end();
     }
   }
+}
+
+/** Warns of what a config says, before anything is loaded; of what has no effect it only tells. */
+async function warnOfSettings(config: TrainConfig, folder: string, report: Report): Promise<void> {
+  const describe = ({ key, found, remedy }: ConfigWarning) => `${key}: ${found}; ${remedy}`;
+  for (const warning of [...listWarnings(config), ...listContextWarnings(await listContexts(config, folder))])
+    report({ type: "warning", text: describe(warning) });
+  for (const inert of listInert(config)) report({ type: "notice", text: describe(inert) });
+}
+
+function warnOfFewRows({ config, trainRows }: Session, report: Report): void {
+  const { train_batch_size: asked } = config.data;
+  if (asked <= trainRows.length || config.trainer.val_only) return;
+  const text = `data.train_batch_size: is ${asked}, and there ${trainRows.length === 1 ? "is 1 row" : `are ${trainRows.length} rows`}: each step takes all of them; add rows, or lower it`;
+  report({ type: "warning", text });
 }
 
 /** Held-out rows that the task makes, or that lie in memory; undefined: those of the config, as it says. */

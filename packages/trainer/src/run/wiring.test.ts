@@ -225,7 +225,7 @@ const TABLE: Row[] = [
   // Half of the six conversations once more, when the updates are done: what has begun is finished.
   [
     [`${ACTOR}.update_kl_ratio=0.5`],
-    { "score.calls": 3, "score.sequences": [6, 3], "score.signal": ["signal", undefined] },
+    { "score.calls": 3, "score.sequences": [3, 6], "score.signal": ["signal", undefined] },
   ],
   [[`${ROLLOUT}.top_p=0.9`], { "generate.topP": [0.9] }],
   [[`${ROLLOUT}.top_k=7`], { "generate.topK": [7] }],

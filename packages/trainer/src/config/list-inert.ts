@@ -1,0 +1,48 @@
+import { policyLosses } from "@cria/algorithms";
+import type { ConfigWarning } from "./list-warnings.js";
+import { actorSection } from "./sections/actor.js";
+import { criticSection } from "./sections/critic.js";
+import type { TrainConfig } from "./train-config.js";
+
+/** Keys of the loss that say what to do with ratios that are not 1, by loss_mode. */
+const CLIPS = ["clip_ratio", "clip_ratio_low", "clip_ratio_high", "clip_ratio_c"];
+const RATIO_KEYS: Record<string, readonly string[]> = {
+  sapo: ["tau_pos", "tau_neg"],
+  dro: ["policy_loss.dro_beta"],
+};
+
+/**
+ * Settings that are not the defaults and have no effect beside the others. A step's first optimizer step begins at the policy that
+ * sampled: every ratio is 1 there, and nothing clips it. Where it is the only one, the clips are for nothing.
+ */
+export function listInert({ actor_rollout_ref, algorithm, critic, data }: TrainConfig): ConfigWarning[] {
+  const { actor } = actor_rollout_ref;
+  const defaults = actorSection.parse({});
+  const { loss_mode } = actor.policy_loss;
+  const inert: ConfigWarning[] = [];
+  const isOne = (given: { ppo_epochs: number | null; ppo_mini_batch_size: number | null }) =>
+    (given.ppo_epochs ?? actor.ppo_epochs) === 1 &&
+    data.train_batch_size <= (given.ppo_mini_batch_size ?? actor.ppo_mini_batch_size);
+  const add = (section: string, keys: readonly string[], what: string) => {
+    if (keys.length === 0) return;
+    inert.push({
+      key: `${section}.${keys[0]}`,
+      found: `${keys.length > 1 ? `with ${keys.slice(1).join(", ")} ` : ""}has no effect: a step has one update, at whose beginning every ${what}`,
+      remedy: `leave ${keys.length > 1 ? "them" : "it"} out, or take several updates a step: ppo_epochs above 1, or a ppo_mini_batch_size below train_batch_size ${data.train_batch_size}`,
+    });
+  };
+  // With bypass_mode ratios are to the sampler, whose probabilities are others. What a loss of the user's does nobody knows.
+  if (isOne(actor) && !algorithm.rollout_correction.bypass_mode && policyLosses.names().includes(loss_mode)) {
+    const keys = [...CLIPS, ...(RATIO_KEYS[loss_mode] ?? [])];
+    const changed = keys.filter((key) => read(actor, key) !== read(defaults, key));
+    add("actor_rollout_ref.actor", changed, "ratio is 1");
+  }
+  const { cliprange_value } = criticSection.parse({});
+  if (algorithm.adv_estimator === "gae" && isOne(critic) && critic.cliprange_value !== cliprange_value)
+    add("critic", ["cliprange_value"], "value is the old one");
+  return inert;
+}
+
+function read(section: unknown, path: string): unknown {
+  return path.split(".").reduce((node, part) => (node as Record<string, unknown> | undefined)?.[part], section);
+}
