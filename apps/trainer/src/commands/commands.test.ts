@@ -2,6 +2,7 @@ import { copyFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { lockFile } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
+import type { Finding } from "@cria/trainer";
 import { writeTinyRun } from "@cria/trainer/testing";
 import { runCommand as runCitty } from "citty";
 import { afterAll, describe, expect, it } from "vitest";
@@ -77,6 +78,39 @@ describe("cria train", () => {
       /^warning: data\.max_prompt_length: 2 of 4 prompts have more than \d+ tokens, up to 3\d\d, the first in .*rows\.jsonl, line 2; /,
     );
     expect(output.stderr).toMatch(/error row 1 .*has a prompt that is too long/);
+  });
+
+  it("sft says what its loss means, and the command that trains on from there", async () => {
+    const { folder, config } = await writeTinyRun(models, {
+      reward: "return 0;",
+      trainer: { total_training_steps: 5 },
+    });
+    const talks = Array.from({ length: 4 }, () => ({
+      messages: [
+        { role: "user", content: "a" },
+        { role: "assistant", content: "bcdef" },
+      ],
+    }));
+    writeFileSync(join(folder, "talks.jsonl"), talks.map((talk) => `${JSON.stringify(talk)}\n`).join(""));
+    const trainer = { default_local_dir: folder, total_training_steps: 2, threads: 1, logger: ["file"] };
+    const model = { path: config.actor_rollout_ref.model.path, lora_rank: 4 };
+    writeFileSync(join(folder, "sft.yaml"), JSON.stringify({ model, data: { train_files: "talks.jsonl" }, trainer }));
+    expect(await run("sft", join(folder, "sft.yaml")), output.stderr).toBe(0);
+    expect(output.stdout.replaceAll("\n", " ")).toMatch(
+      /at a loss of 0\.\d+ one in twenty conversations of \d+ +tokens/,
+    );
+    const [, word] = /cria train config\.yaml (\S+)/.exec(output.stdout)!;
+    expect(word).toBe(`actor_rollout_ref.model.lora_adapter_path=${join(folder, "sft", "default", "adapter.gguf")}`);
+    const settings = [
+      "trainer.logger=[file]",
+      "actor_rollout_ref.model.lora_rank=0",
+      "actor_rollout_ref.model.lora_alpha=null",
+    ];
+    expect(await run("train", join(folder, "config.yaml"), word!, ...settings, "--json"), output.stderr).toBe(0);
+    // The coach knows where it began.
+    const { problems } = JSON.parse(output.stdout.trim().split("\n").at(-1)!) as { problems: Finding[] };
+    const remedy = expect.stringMatching(/began with ended after 2 steps at a loss of/);
+    expect(problems).toContainEqual(expect.objectContaining({ rule: "no_reward", remedy }));
   });
 
   it.each(["train", "sft"] as const)(

@@ -7,8 +7,11 @@ import {
   sftConfigSchema,
 } from "@cria/trainer";
 import { defineCommand } from "citty";
+import { colors as pc } from "../terminal/colors.js";
 import { formatCount, formatSeconds } from "../terminal/progress.js";
+import { quoteWord } from "../terminal/quote-word.js";
 import { showEvents } from "../terminal/show-events.js";
+import { findWidth, wrapParagraph } from "../terminal/wrap-text.js";
 import { readConfig } from "./read-config.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
@@ -58,14 +61,36 @@ export const sftCommand = defineCommand({
       await fetchAddresses(listAddresses(values), { report, signal });
       const result = await runSft(values, folder, { report, signal });
       if (given.json) console.log(JSON.stringify(result));
-      else print(result);
+      else print(result, values.model.lora_rank > 0);
     }),
 });
 
-function print({ output, steps, loss, valLoss, seconds, tokensPerSecond, path }: SftResult): void {
+function print({ output, steps, path, ...result }: SftResult, isLora: boolean): void {
+  const { loss, valLoss, conversationTokens: tokens, seconds, tokensPerSecond } = result;
   const heldOut = valLoss === null ? "" : `, held-out loss ${valLoss.toFixed(4)}`;
   const speed = tokensPerSecond > 0 ? `, ${formatSeconds(seconds)}, ${formatCount(tokensPerSecond)} tok/s` : "";
   console.log(`${output}: ${steps} steps, loss ${loss.toFixed(4)}${heldOut}${speed}`);
   console.log(`run folder: ${path}`);
-  console.log(`talk to it: cria chat ${path}`);
+  for (const line of wrapParagraph(describeLoss(valLoss ?? loss, tokens), findWidth())) console.log(line);
+  const start = `actor_rollout_ref.model.${isLora ? "lora_adapter_path" : "path"}=${output}`;
+  const next: [string[], string][] = [
+    [["chat", path], "talk to it"],
+    [["eval", "config.yaml", start], "success on a task, before it is trained on rewards"],
+    [
+      ["train", "config.yaml", start],
+      `that training; in code: ${isLora ? `lora: { path: "${output}" }` : `model: "${output}"`}`,
+    ],
+  ];
+  console.log(pc.bold("next"));
+  for (const [words, what] of next)
+    console.log(`  ${["cria", ...words.map(quoteWord)].join(" ")}\n    ${pc.dim(what)}`);
+}
+
+/** What a loss means where the policy samples: how many conversations come out as they were shown. */
+function describeLoss(loss: number, tokens: number): string {
+  const shown = `conversations of ${tokens.toFixed(0)} tokens`;
+  const enough = Math.min(0.5, 3 / Math.max(1, tokens));
+  if (loss <= enough)
+    return `one in ${Math.exp(loss * tokens).toFixed(0)} ${shown} is sampled as it was shown: cria train has something to learn from`;
+  return `at a loss of ${Number(enough.toPrecision(2))} one in twenty ${shown} is sampled as it was shown, which cria train can learn from; to go on, raise trainer.total_epochs or optim.lr, and run this again`;
 }

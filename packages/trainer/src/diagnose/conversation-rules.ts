@@ -1,4 +1,4 @@
-import { percent, type Remark, type Rule, shorten } from "./rule.js";
+import { adviseExamples, percent, type Remark, type Rule, shorten } from "./rule.js";
 import { type RunHistory, WINDOW } from "./run-history.js";
 
 const TOOL_ERRORS = "agent_loop/tool_errors/";
@@ -70,7 +70,7 @@ export const conversationRules: readonly Rule[] = [
       if (!isTooHigh(run, share, least, { silent: 0.1, learning: 0.5 })) return null;
       return remarkOn(run, share, {
         sentence: `${percent(share)} of the tool calls name a tool that does not exist`,
-        remedy: "Name the tools in the prompt as tools.yaml does, or show the policy some calls first (cria sft)",
+        remedy: `Name the tools in the prompt as tools.yaml does, or ${adviseExamples(run)}`,
         keys: [`${MULTI_TURN}.tool_config_path`],
         filter: "unknown_tools>0",
       });
@@ -84,8 +84,7 @@ export const conversationRules: readonly Rule[] = [
       if (!isTooHigh(run, share, least, { silent: 0.1, learning: 0.5 })) return null;
       return remarkOn(run, share, {
         sentence: `${percent(share)} of the tool calls cannot be read, or do not fit the tool's schema`,
-        remedy:
-          "Check that multi_turn.format is what the model was trained to write, or show the policy some calls first (cria sft)",
+        remedy: `Check that multi_turn.format is what the model was trained to write, or ${adviseExamples(run)}`,
         keys: [`${MULTI_TURN}.format`, `${MULTI_TURN}.tool_config_path`],
         filter: "invalid_calls>0 || invalid_arguments>0",
       });

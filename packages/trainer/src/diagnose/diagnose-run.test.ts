@@ -46,3 +46,28 @@ it("finds the conversations where the config put them, and in them whether there
   const [found] = await diagnoseRun(folder);
   expect(found).toMatchObject({ rule: "no_calls", evidence: [{ dump: "3" }] });
 });
+
+it("sees the cria sft that a run began with, by the adapter or the model that lies in its folder", async () => {
+  const [sft, folder] = [join(work, "sft"), join(work, "after-sft")];
+  for (const path of [sft, folder]) mkdirSync(path);
+  const losses = [7.8, 4, 1.6, 1.5, 1.5, 1.4, 1.5];
+  const write = (lines: object[]) =>
+    writeFileSync(join(sft, "metrics.jsonl"), lines.map((metrics) => `${JSON.stringify(metrics)}\n`).join(""));
+  const trained = losses.map((loss, i) => ({ "training/global_step": i + 1, "train/loss": loss }));
+  write(trained);
+  writeFileSync(join(folder, "metrics.jsonl"), line(1) + line(2) + line(3));
+  writeFileSync(join(folder, "run.json"), JSON.stringify({ config_folder: work }));
+  const find = async (model: object) => {
+    writeFileSync(join(folder, "config.json"), JSON.stringify({ actor_rollout_ref: { model } }));
+    return (await diagnoseRun(folder))[0]!.remedy;
+  };
+  const adapter = { path: "model.gguf", lora_adapter_path: "sft/adapter.gguf" };
+  expect(await find(adapter)).toMatch(/after 7 steps at a loss of 1\.5 a token/);
+  expect(await find({ path: "sft/model.gguf" })).toMatch(/at a loss of 1\.5 a token/);
+  expect(await find({ path: "model.gguf", lora_adapter_path: null })).toContain("(cria sft)");
+  write([...trained, { "training/global_step": 7, "val/loss": 1.9 }]);
+  expect(await find(adapter)).toMatch(/at a loss of 1\.9 a token/);
+  // A run of cria train has no such loss.
+  write([{ "training/global_step": 7, "reward/score/mean": 0.3 }]);
+  expect(await find(adapter)).toContain("(cria sft)");
+});

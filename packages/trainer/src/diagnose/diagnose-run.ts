@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { readDump } from "@cria/rollout";
-import { isMapping, readJson } from "../config/raw-config.js";
+import { isMapping, readJson, readKey } from "../config/raw-config.js";
 import { readMetricLines } from "../step-metrics.js";
 import { findProblems } from "./find-problems.js";
 import type { Finding } from "./finding.js";
 import { PROBLEMS, ProblemLog } from "./problem-log.js";
+import { readBeginning } from "./read-beginning.js";
 
 /** Steps after which a run that is asked about by its folder is judged: it may be over. */
 const FEWEST = 3;
@@ -24,7 +25,10 @@ export async function diagnoseRun(folder: string): Promise<Finding[]> {
   const hasTools =
     metrics.some((step) => (step["tool_call_counts/max"] ?? 0) > 0) ||
     (await offersTools(join(dumps, `${metrics.at(-1)!["training/global_step"]}.jsonl`)));
-  const now = findProblems(metrics, { hasTools, config, fewest: FEWEST });
+  const origin = await readJson(join(folder, "run.json"));
+  const configFolder = readKey(origin, "config_folder");
+  const beginning = await readBeginning(config, typeof configFolder === "string" ? configFolder : folder);
+  const now = findProblems(metrics, { hasTools, config, beginning, fewest: FEWEST });
   const log = new ProblemLog(await readJson(join(folder, PROBLEMS)), metrics.at(-1)!["training/global_step"]);
   return log.list(now).map((finding) => ({
     ...finding,

@@ -315,6 +315,39 @@ describe("runs without a learning signal", () => {
     expect(findProblems(run, options).map(({ rule }) => rule)).toEqual(["invalid_call", "unknown_tool", "no_reward"]);
   });
 
+  it("greedy answers are right and sampled ones are not: sample cooler", () => {
+    const validated = [{ "training/global_step": 0, "val-core/desk/reward/mean@1": 0.25 }, ...makeRun()];
+    const [found] = findProblems(validated, options);
+    expect(found).toMatchObject({ rule: "sampled_worse", keys: ["actor_rollout_ref.rollout.temperature"] });
+    expect(found!.sentence).toMatch(/likeliest token, on 25 % of the held-out rows, .* at a temperature of 1\.$/);
+    expect(found!.remedy).toMatch(/temperature 0\.5\).* \(cria sft\)\.$/);
+    const rules = (more: object) => findProblems(validated, { ...options, ...more }).map(({ rule }) => rule);
+    const sampled = { actor_rollout_ref: { rollout: { val_kwargs: { do_sample: true } } } };
+    expect(rules({ config: sampled })).toEqual(["no_reward"]);
+    // It could do more, and has broken.
+    const broken = [
+      ...validated.slice(0, 2),
+      silent(1, { ...learning, "critic/score/mean": 0.4, "critic/score/max": 1 }),
+    ];
+    expect(findProblems([...broken, ...makeRun()], options).map(({ rule }) => rule)).not.toContain("sampled_worse");
+  });
+
+  it("a run that began with an sft is not sent back there, but told how far to go on", () => {
+    const run = makeRun({ "response_length/mean": 40, "agent_loop/tool_invalid_call/mean": 0.8 });
+    const remedies = (loss: number) =>
+      findProblems(run, { ...options, beginning: { path: "runs/cria/sft", steps: 64, loss } }).map(
+        ({ remedy }) => remedy,
+      );
+    expect(findProblems(run, options).every(({ remedy }) => remedy.includes("first (cria sft)"))).toBe(true);
+    for (const remedy of remedies(1.5)) {
+      expect(remedy).toMatch(
+        /after 64 steps at a loss of 1\.5 a token, and at 0\.075 one in twenty conversations of 40 tokens/,
+      );
+      expect(remedy).not.toContain("first (cria sft)");
+    }
+    for (const remedy of remedies(0.05)) expect(remedy).toMatch(/at a loss of 0\.05 a token, which is low/);
+  });
+
   it("say what they have in common once", () => {
     const run = makeRun({ "agent_loop/tool_unknown_tool/mean": 0.2, "agent_loop/tool_invalid_call/mean": 0.6 });
     const [first, ...others] = findProblems(run, options).map(({ sentence }) => sentence);

@@ -1,12 +1,10 @@
-import type { Rule } from "./rule.js";
+import { adviseExamples, percent, type Rule } from "./rule.js";
 import { FEW, type RunHistory, SCORE } from "./run-history.js";
 
 /** Whether some lucky conversations alone are given more than nothing. */
 function areFew(run: RunHistory): boolean {
   return run.min("critic/score/min") <= 0 && run.place(run.mean(SCORE)) < FEW;
 }
-
-const EXAMPLES = "or show the policy some calls first (cria sft)";
 
 /** Why a run without a learning signal has none. None of them speaks of one that has. */
 export const noSignalRules: readonly Rule[] = [
@@ -21,7 +19,7 @@ export const noSignalRules: readonly Rule[] = [
         weight: 0.1,
         isCause: true,
         sentence: "the policy never calls a tool, and no conversation is given a reward above 0",
-        remedy: `Say in the prompt that there are tools, check that multi_turn.format is how the model writes calls, ${EXAMPLES}`,
+        remedy: `Say in the prompt that there are tools, check that multi_turn.format is how the model writes calls, or ${adviseExamples(run)}`,
         keys: ["actor_rollout_ref.rollout.multi_turn.format"],
         filter: null,
       };
@@ -41,9 +39,29 @@ export const noSignalRules: readonly Rule[] = [
         sentence: isSame
           ? `every conversation is given the same reward, ${highest}`
           : `${highest > 0 ? "hardly any" : "no"} conversation is given a reward above 0`,
-        remedy:
-          "Look whether answers that deserve a reward get it; if none does, begin with easier rows, or with examples (cria sft)",
+        remedy: `Look whether answers that deserve a reward get it; if none does, begin with easier rows, or ${adviseExamples(run)}`,
         keys: ["custom_reward_function.path", "data.train_files"],
+        filter: null,
+      };
+    },
+  },
+  {
+    name: "sampled_worse",
+    when: "Nothing is learned from sampled conversations, and a twentieth or more of those held out succeed, which are answered greedily.",
+    look: (run) => {
+      const heldOut = run.heldOut.at(-1);
+      if (run.silence === null || heldOut === undefined || heldOut < FEW) return null;
+      // What a broken policy could do once says nothing.
+      const isPoor = run.min("critic/score/min") <= 0 && run.place(run.max(SCORE, run.steps)) < 2 * FEW;
+      if (!isPoor || !run.isOff("actor_rollout_ref.rollout.val_kwargs.do_sample")) return null;
+      const temperature = run.readConfig("actor_rollout_ref.rollout.temperature") ?? 1;
+      return {
+        severity: "high",
+        weight: 0.95,
+        isCause: true,
+        sentence: `the policy is right when it takes the likeliest token, on ${percent(heldOut)} of the held-out rows, and hardly ever when it samples, at a temperature of ${temperature}`,
+        remedy: `Sample cooler (rollout.temperature ${temperature > 0.5 ? 0.5 : temperature / 2}), so that some conversations succeed, or ${adviseExamples(run)}`,
+        keys: ["actor_rollout_ref.rollout.temperature"],
         filter: null,
       };
     },

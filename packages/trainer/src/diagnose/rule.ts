@@ -35,3 +35,18 @@ export function percent(share: number): string {
 export function shorten(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
+
+/**
+ * The advice to teach by example, as the end of a sentence. A policy that has seen examples already needs more of them: sampled at
+ * temperature 1 it repeats a conversation of so many tokens once in e^(tokens x loss).
+ */
+export function adviseExamples(run: RunHistory): string {
+  const { beginning } = run.context;
+  if (!beginning) return "show the policy some conversations first (cria sft)";
+  const tokens = Math.max(1, run.mean("response_length/mean"));
+  const enough = Math.min(0.5, 3 / tokens);
+  const { steps, loss } = beginning;
+  const began = `the cria sft that this run began with ended after ${steps} steps at a loss of ${shorten(loss)} a token`;
+  if (loss <= enough) return `look at what its examples lack: ${began}, which is low`;
+  return `go on with its examples: ${began}, and at ${shorten(Number(enough.toPrecision(2)))} one in twenty conversations of ${tokens.toFixed(0)} tokens is sampled as it was shown (more steps, or a higher optim.lr, in the config of cria sft)`;
+}

@@ -1,6 +1,8 @@
+import { readKey } from "../config/raw-config.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { average } from "./average.js";
 import { readFacts } from "./line-facts.js";
+import type { Beginning } from "./read-beginning.js";
 
 /** What is known of a run beside its metrics. */
 export interface RunContext {
@@ -8,6 +10,8 @@ export interface RunContext {
   hasTools: boolean;
   /** The resolved config, as `config.json` has it; rules that need a value of it are silent where it is missing. */
   config?: unknown;
+  /** The supervised fine-tuning that the policy comes from; default: none is known. */
+  beginning?: Beginning | null;
   /** Steps that are needed before any rule speaks; default 5. */
   fewest?: number;
 }
@@ -105,9 +109,13 @@ export class RunHistory {
 
   /** A number of the config by its path; null where there is none. */
   readConfig(path: string): number | null {
-    let node = this.context.config;
-    for (const part of path.split(".")) node = (node as Record<string, unknown> | null | undefined)?.[part];
+    const node = readKey(this.context.config, path);
     return typeof node === "number" ? node : null;
+  }
+
+  /** Whether a key of the config is false, or not there. */
+  isOff(path: string): boolean {
+    return !readKey(this.context.config, path);
   }
 
   private describeSilence(): string | null {

@@ -3,6 +3,7 @@ import type { RunFolder } from "../checkpoints/run-folder.js";
 import { findProblems } from "../diagnose/find-problems.js";
 import type { Finding } from "../diagnose/finding.js";
 import { PROBLEMS, ProblemLog } from "../diagnose/problem-log.js";
+import type { Beginning } from "../diagnose/read-beginning.js";
 import type { Report } from "../events.js";
 import type { LiveTracker } from "../live/live-tracker.js";
 import type { StepResult } from "../step/training-step.js";
@@ -27,6 +28,8 @@ export interface RunRecordParts {
   folder: RunFolder;
   trackers: Trackers;
   report?: Report;
+  /** The supervised fine-tuning that the policy comes from; default: none. */
+  beginning?: Beginning | null;
   /** Null: nobody looks on. */
   live?: LiveTracker | null;
 }
@@ -138,7 +141,8 @@ export class RunRecord {
   }
 
   private findProblems(fewest?: number): Finding[] {
-    const { environment, config } = this.parts.session;
-    return findProblems(this.history, { hasTools: environment.tools.size > 0, config, fewest });
+    const { session, beginning } = this.parts;
+    const { environment, config } = session;
+    return findProblems(this.history, { hasTools: environment.tools.size > 0, config, beginning, fewest });
   }
 }

@@ -5,6 +5,7 @@ import type { RunFolder } from "../checkpoints/run-folder.js";
 import { SavePoints } from "../checkpoints/save-points.js";
 import { nameWeights, saveWeights } from "../checkpoints/save-weights.js";
 import { shareCheckpoint } from "../cluster/share-checkpoint.js";
+import { readBeginning } from "../diagnose/read-beginning.js";
 import { makeSay, type Report, WorkReporter } from "../events.js";
 import { LiveTracker } from "../live/live-tracker.js";
 import { LiveWriter } from "../live/live-writer.js";
@@ -55,7 +56,8 @@ export async function trainSession(session: Session, options: TrainSessionOption
     const total = countSteps(config, session.trainRows.length);
     const start = resume?.step ?? 0;
     live?.begin(start, total);
-    const record = new RunRecord({ session, folder, trackers, report, live });
+    const beginning = await readBeginning(config, options.configFolder ?? process.cwd());
+    const record = new RunRecord({ session, folder, trackers, report, live, beginning });
     const state = new RunState(session);
     if (resume) await record.restore();
     else if (trainer.val_before_train)

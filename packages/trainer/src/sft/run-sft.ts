@@ -7,6 +7,7 @@ import { recordEnd } from "../checkpoints/run-end.js";
 import { resolvePath } from "../config/paths.js";
 import type { SftConfig } from "../config/sft-config.js";
 import { makeSay, type Report, WorkReporter } from "../events.js";
+import { countOnes } from "../policy/flat-tokens.js";
 import { TrainingInterrupted } from "../run/run-steps.js";
 import { makeTrackers, startTrackers, type Trackers } from "../trackers/open-trackers.js";
 import type { Tracker } from "../trackers/tracker.js";
@@ -24,6 +25,8 @@ export interface SftResult {
   loss: number;
   /** On held-out conversations, at the end; null where there are none, or nothing was left to train. */
   valLoss: number | null;
+  /** Tokens in the loss, mean over the conversations. */
+  conversationTokens: number;
   /** Of this process, loading aside. */
   seconds: number;
   tokensPerSecond: number;
@@ -144,6 +147,8 @@ async function train(
     steps: total,
     loss: average,
     valLoss: history.at(-1)?.["val/loss"] ?? null,
+    conversationTokens:
+      session.examples.reduce((sum, { lossMask }) => sum + countOnes(lossMask), 0) / session.examples.length,
     seconds,
     tokensPerSecond: tokens / seconds,
   };
