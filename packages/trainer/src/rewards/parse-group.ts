@@ -29,7 +29,9 @@ export function parseGroup(verdict: string, count: number, { output, minScore, m
   const key = output === "ranks" ? "rank" : "score";
   const scores = new Array<number | undefined>(count).fill(undefined);
   for (const entry of entries as unknown[]) {
-    const { id, [key]: value } = (typeof entry === "object" && entry !== null ? entry : {}) as Record<string, unknown>;
+    if (typeof entry !== "object" || entry === null)
+      throw refuse(`has an entry that is no object with id and ${key}: ${shorten(JSON.stringify(entry))}`);
+    const { id, [key]: value } = entry as Record<string, unknown>;
     const place = typeof id === "string" ? Number(id) : id;
     if (typeof place !== "number" || !Number.isInteger(place) || place < 1 || place > count)
       throw refuse(`has an id that no attempt has: ${shorten(JSON.stringify(entry))}`);

@@ -45,9 +45,12 @@ describe("dumps as conversations to learn from", () => {
     const good = await readExamples([file], tokenizer, { ...options, keep: parseFilter("reward >= 1") });
     expect(good.unusable).toBe(2);
     expect(good.examples).toEqual([toExample(trajectories[1]!)]);
-    await expect(readExamples([file], tokenizer, { ...options, keep: parseFilter("reward > 9") })).rejects.toThrow(
-      /no conversation that fits[\s\S]*3 of dumps/,
-    );
+    const none = readExamples([file], tokenizer, { ...options, keep: parseFilter("reward > 9") });
+    await expect(none).rejects.toMatchObject({
+      code: "data/empty",
+      expected: expect.stringContaining("data.keep"),
+      received: expect.stringMatching(/^3 that are not kept/),
+    });
   });
 
   it("are told from rows of conversations, which no filter can choose", async () => {

@@ -105,16 +105,15 @@ export async function readExamples(
     }
   }
   if (examples.length > 0) return { examples, dropped, unsplit, unusable };
-  throw new DataError("holds no conversation that fits", {
+  const counts = [
+    ...(unusable > 0 ? [`${unusable} that are not kept, failed, or were cut in their last turn`] : []),
+    ...(dropped > 0 ? [`${dropped} longer ones`] : []),
+  ];
+  throw new DataError("holds no conversation to learn", {
     code: "data/empty",
     subject: files.join(", "),
-    expected: `conversations of at most ${options.maxLength} tokens (data.max_length)`,
-    received:
-      dropped > 0
-        ? `${dropped} longer ones`
-        : unusable > 0
-          ? `${unusable} of dumps that are not to be learned`
-          : "no rows",
+    expected: `conversations of at most ${options.maxLength} tokens (data.max_length)${options.keep ? " that data.keep chooses" : ""}`,
+    received: counts.join(", ") || "no rows",
   });
 }
 
