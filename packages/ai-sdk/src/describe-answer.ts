@@ -49,7 +49,7 @@ export function describeCall({ id, function: { name, arguments: input } }: ChatT
 }
 
 export function describeUsage({ usage }: ChatAnswer): LanguageModelV3Usage {
-  const { promptTokens, completionTokens, reusedTokens } = usage;
+  const { promptTokens, completionTokens, reasoningTokens, reusedTokens } = usage;
   return {
     inputTokens: {
       total: promptTokens,
@@ -57,7 +57,11 @@ export function describeUsage({ usage }: ChatAnswer): LanguageModelV3Usage {
       cacheRead: reusedTokens,
       cacheWrite: undefined,
     },
-    outputTokens: { total: completionTokens, text: undefined, reasoning: undefined },
+    outputTokens: {
+      total: completionTokens,
+      text: completionTokens - reasoningTokens,
+      reasoning: reasoningTokens,
+    },
   };
 }
 

@@ -55,12 +55,13 @@ function describeInvalidCall({ id, function: { name, arguments: args } }: ChatTo
 }
 
 function describeUsage({ usage }: ChatAnswer): UsageMetadata {
-  const { promptTokens, completionTokens, reusedTokens } = usage;
+  const { promptTokens, completionTokens, reasoningTokens, reusedTokens } = usage;
   return {
     input_tokens: promptTokens,
     output_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
     input_token_details: { cache_read: reusedTokens },
+    output_token_details: { reasoning: reasoningTokens },
   };
 }
 

@@ -46,7 +46,12 @@ export function scriptChat(script: Script): ScriptedChat {
         promptTokenIds,
         tokenIds,
         logprobs: Float32Array.from(tokenIds, () => -0.5),
-        usage: { promptTokens: promptTokenIds.length, completionTokens: tokenIds.length, reusedTokens: 2 },
+        usage: {
+          promptTokens: promptTokenIds.length,
+          completionTokens: tokenIds.length,
+          reasoningTokens: 0,
+          reusedTokens: 2,
+        },
         policyVersion: 3,
       };
     },

@@ -65,6 +65,8 @@ export interface ChatUsage {
   promptTokens: number;
   /** Tokens sampled. */
   completionTokens: number;
+  /** Those of them that are thoughts. */
+  reasoningTokens: number;
   /** Tokens of the prompt that were evaluated before. */
   reusedTokens: number;
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ChatMessage, ToolSchema } from "@cria/core";
 import { type FakeContext, FakeEngine, type FakeReply, fakeChatTemplate } from "@cria/core/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { ChatAnswer, ChatEvent, ChatRequest } from "./chat-model.js";
 import { ChatSession, type ChatSessionOptions } from "./chat-session.js";
 import { layOutGraph } from "./lay-out-graph.js";
@@ -105,6 +105,81 @@ describe("ChatSession", () => {
     expect(engine.detokenize(episode.tokenIds).split("<|im_start|>user\na<|im_end|>")).toHaveLength(2);
   });
 
+  const foreign = (content: string): ChatMessage => ({ role: "assistant", content });
+  const beginnings: [what: string, messages: ChatMessage[]][] = [
+    ["a plain question", [user("first")]],
+    ["an example of an answer", [user("2 + 2"), foreign("4"), user("first")]],
+    ["two examples, one after the other", [user("2 + 2"), foreign("4"), foreign("5"), user("first")]],
+    ["a greeting", [foreign("Welcome."), user("first")]],
+    ["a summary", [{ role: "system", content: "s" }, user("go on"), foreign("What was said."), user("first")]],
+  ];
+  it.each(beginnings)("a conversation that began with %s goes on: the same tokens, one root", async (_, beginning) => {
+    const { session } = open();
+    let messages = beginning;
+    let before: number[] = [];
+    for (let turn = 0; turn < 5; turn++) {
+      const { message, promptTokenIds, tokenIds } = await session.complete({ messages });
+      expect([...promptTokenIds].slice(0, before.length)).toEqual(before);
+      before = [...promptTokenIds, ...tokenIds];
+      messages = [...messages, message, user(`more ${turn}`)];
+    }
+    expect(session.metrics).toMatchObject({ chat_calls: 5, chat_roots: 1, chat_branches: 0 });
+    const episode = layOutGraph(session.graph, { credit: "last_branch", trainOnConstrained: false })!;
+    expect([...episode.tokenIds]).toEqual(before);
+    expect(episode.segments).toBeUndefined();
+  });
+
+  it("goes on behind answers that others edited in its middle: one branch for each edit", async () => {
+    const { session } = open();
+    let messages = [user("a")];
+    for (let turn = 0; turn < 8; turn++) {
+      const { message } = await session.complete({ messages });
+      // Two answers in a row that are not its own, then one more.
+      const isEdited = turn === 1 || turn === 2 || turn === 5;
+      messages = [...messages, isEdited ? foreign(`mine ${turn}`) : message, user(`more ${turn}`)];
+    }
+    expect(session.metrics).toMatchObject({ chat_calls: 8, chat_roots: 1, chat_branches: 3 });
+    const { segments } = layOutGraph(session.graph, { credit: "all_branches", trainOnConstrained: false })!;
+    // Edits in a row are one input each: an answer that was replaced is an end.
+    expect(segments!.filter(({ parent }) => parent === -1)).toHaveLength(1);
+  });
+
+  it("goes on where the template prints an input only within a whole conversation", async () => {
+    const template = fakeChatTemplate.replace(
+      "{%- for message in messages -%}",
+      "{%- for message in messages -%}{%- if message.content == 'alone' and messages[0].content != 'a' -%}{{ raise_exception('no') }}{%- endif -%}",
+    );
+    expect(template).not.toBe(fakeChatTemplate);
+    const engine = new FakeEngine({ reply: echo, chatTemplate: template });
+    const { session } = open({ engine, tokenizer: DeltaTokenizer.forModel(engine) });
+    let messages = [user("a")];
+    for (const next of ["alone", "b", "c", "d"]) {
+      const { message } = await session.complete({ messages });
+      messages = [...messages, message, user(next)];
+    }
+    await session.complete({ messages });
+    expect(session.graph.roots.size).toBe(2);
+    expect(session.metrics).toMatchObject({ chat_calls: 5, chat_roots: 1, chat_branches: 1 });
+    session.dispose();
+  });
+
+  it("siblings that say the same are told apart by the thoughts that are sent back", async () => {
+    const { session } = open({}, ({ turn, options }) =>
+      turn === 0 ? `<think>thought ${options.seed}</think>yes` : "and so on",
+    );
+    const siblings = [];
+    for (let i = 0; i < 3; i++) siblings.push(await session.complete(ask("a")));
+    expect(new Set(siblings.map(({ message }) => message.reasoning_content)).size).toBe(3);
+    for (const { message, tokenIds } of siblings) {
+      const { promptTokenIds } = await session.complete(ask("b", user("a"), message));
+      const prompt = [...promptTokenIds].join();
+      expect(prompt).toContain([...tokenIds].join());
+    }
+    // Without thoughts, as most clients send it, it is one of them.
+    await session.complete(ask("c", user("a"), foreign("yes")));
+    expect(session.metrics).toMatchObject({ chat_roots: 1, chat_branches: 0 });
+  });
+
   it("other tools make another conversation, in which answers are foreign", async () => {
     const { session } = open();
     const first = await session.complete(ask("a"));
@@ -141,7 +216,12 @@ describe("ChatSession", () => {
   });
 
   it("an equal question gets a sibling; while it is answered, or after it was cut off, the same answer", async () => {
-    const { session } = open();
+    const left = new AbortController();
+    const { session } = open({}, (context) => {
+      // In the middle of the first answer to b.
+      if (context.text.includes("\nb<|im_end|>") && !left.signal.aborted) left.abort(new Error("gone"));
+      return echo(context);
+    });
     const [one, same] = await Promise.all([session.complete(ask("a")), session.complete(ask("a"))]);
     expect(same.node).toBe(one.node);
     const sibling = await session.complete(ask("a"));
@@ -150,10 +230,7 @@ describe("ChatSession", () => {
     const choices = await Promise.all([0, 1].map((choice) => session.complete({ ...ask("a"), choice })));
     expect(new Set(choices.map(({ node }) => node)).size).toBe(2);
 
-    const left = new AbortController();
     const cut = session.complete(ask("b"), { signal: left.signal });
-    await sleep(0);
-    left.abort(new Error("gone"));
     await expect(cut).rejects.toThrow("gone");
     const retry = await session.complete(ask("b"));
     const other = open();
@@ -173,6 +250,37 @@ describe("ChatSession", () => {
     expect(both.map(({ message }) => message)).toEqual([first.message, second.message]);
     expect(both[0]!.message).not.toEqual(both[1]!.message);
     expect(session.metrics).toMatchObject({ chat_calls: 2, chat_siblings: 1, chat_retries: 0 });
+  });
+
+  it("who asks again gets the answer that nobody waits for, not one of others", async () => {
+    const { session } = open({}, echo, 60_000);
+    const gone = new AbortController();
+    const other = session.complete(ask("a"), { separate: true }).catch(() => "ended");
+    const leave = session.complete(ask("a"), { separate: true, signal: gone.signal }).catch(() => "left");
+    await vi.waitFor(() => expect(session.metrics.chat_calls).toBe(2));
+    gone.abort(new Error("gone"));
+    expect(await leave).toBe("left");
+    const again = session.complete(ask("a")).catch(() => "ended");
+    await vi.waitFor(() => expect(session.metrics.chat_calls).toBe(3));
+    session.dispose();
+    expect(await Promise.all([other, again])).toEqual(["ended", "ended"]);
+  });
+
+  it("what is asked beside the messages tells concurrent questions apart", async () => {
+    const { session } = open({}, () => "one STOP two", 1);
+    const asked = [ask("a"), { ...ask("a"), stop: ["STOP"] }, { ...ask("a"), stop: ["two"] }];
+    const said = await Promise.all(asked.map((request) => session.complete(request)));
+    expect(said.map(({ message }) => message.content)).toEqual(["one STOP two", "one", "one STOP"]);
+    expect(session.metrics).toMatchObject({ chat_calls: 3, chat_retries: 0 });
+  });
+
+  it("closes a turn that a stop string ended before the next one begins", async () => {
+    const { session, engine } = open({}, () => "one STOP two");
+    const first = await session.complete({ ...ask("a"), stop: ["STOP"] });
+    expect(first).toMatchObject({ finishReason: "stop", stopString: "STOP" });
+    const { promptTokenIds } = await session.complete(ask("b", user("a"), first.message));
+    const behind = promptTokenIds.slice(first.promptTokenIds.length + first.tokenIds.length);
+    expect(engine.detokenize(behind)).toBe("<|im_end|>\n<|im_start|>user\nb<|im_end|>\n<|im_start|>assistant\n");
   });
 
   it("says the same whatever the order in which calls arrive", async () => {
@@ -272,6 +380,8 @@ describe("ChatSession", () => {
         (error: { code: string }) => error.code,
       );
     expect(await code({ messages: [] })).toBe("chat/bad-request");
+    for (const wrong of [null, undefined, "a", 5, [], { ...ask("a"), tools: null }, { ...ask("a"), stop: "x" }])
+      expect(await code(wrong as never)).toBe("chat/bad-request");
     expect(await code({ messages: [{ role: "assistant", content: "x" }] })).toBe("chat/bad-request");
     expect(await code({ messages: [{ role: "user", content: 5 as never }] })).toBe("chat/bad-request");
     expect(await code({ ...ask("a"), toolChoice: { name: "none" } })).toBe("chat/bad-request");
@@ -283,17 +393,62 @@ describe("ChatSession", () => {
     expect(session.refusal?.code).toBe("chat/context-length");
   });
 
-  it("ends with its signal, and frees what waits", async () => {
+  it("ends with its signal, at whatever await a call then is, and frees what waits", async () => {
+    const { session: probe } = open();
+    let turns = 0;
+    const asked = probe.complete(ask("a")).then(() => true);
+    while (!(await Promise.race([asked, new Promise<false>((resolve) => setImmediate(resolve, false))]))) turns++;
+    for (let wait = 0; wait <= Math.min(turns, 6); wait++) {
+      for (const microtasks of [0, 1, 3, 7]) {
+        const over = new AbortController();
+        const { session, engine } = open({ signal: over.signal }, () => "never", 60_000);
+        const waiting = session.complete(ask("a"));
+        for (let i = 0; i < wait; i++) await new Promise((resolve) => setImmediate(resolve));
+        for (let i = 0; i < microtasks; i++) await null;
+        over.abort(new Error("over"));
+        await expect(waiting).rejects.toThrow("over");
+        await expect(session.complete(ask("b"))).rejects.toThrow("over");
+        session.dispose();
+        await vi.waitFor(() => expect(engine.counts.inFlight).toBe(0));
+        expect(engine.counts.created).toBe(engine.counts.disposed);
+      }
+    }
+  });
+
+  it("hears an abort while a conversation is rendered", async () => {
     const over = new AbortController();
-    const { session, engine } = open({ signal: over.signal }, () => "never", 60_000);
-    const waiting = session.complete(ask("a"));
-    await sleep(0);
-    over.abort(new Error("over"));
-    await expect(waiting).rejects.toThrow("over");
-    await expect(session.complete(ask("b"))).rejects.toThrow("over");
+    const { session, engine, tokenizer } = open({ signal: over.signal }, () => "never", 60_000);
+    const encode = tokenizer.encodePromptAside.bind(tokenizer);
+    tokenizer.encodePromptAside = async (...given) => {
+      over.abort(new Error("over"));
+      return encode(...given);
+    };
+    await expect(session.complete(ask("a"))).rejects.toThrow("over");
+    expect(engine.counts.requests).toBe(0);
+  });
+
+  it("counts the tokens of thoughts", async () => {
+    const { session, engine } = open({}, ({ text }) => (text.includes("think") ? "<think>Hm.</think>Yes." : "Yes."));
+    const thought = await session.complete(ask("think"));
+    expect(thought.usage.reasoningTokens).toBe(engine.tokenize("<think>Hm.").length);
+    expect(thought.usage.reasoningTokens).toBeLessThan(thought.usage.completionTokens);
+    expect((await session.complete(ask("a"))).usage.reasoningTokens).toBe(0);
+  });
+
+  it("takes no call once it was aborted, and a promise that nobody waits for is no unhandled rejection", async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => unhandled.push(reason);
+    process.on("unhandledRejection", note);
+    const { session } = open({}, () => "never", 60_000);
+    void session.complete(ask("a"));
+    void session.complete(null as never);
+    session.abort(new Error("enough"));
+    await expect(session.complete(ask("b"))).rejects.toThrow("enough");
     session.dispose();
-    await sleep(10);
-    expect(engine.counts.created).toBe(engine.counts.disposed);
+    await expect(session.complete(ask("c"))).rejects.toMatchObject({ code: "engine/disposed" });
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("unhandledRejection", note);
+    expect(unhandled).toEqual([]);
   });
 
   it("last_branch teaches the conversation whose answer came last, and nothing else", async () => {

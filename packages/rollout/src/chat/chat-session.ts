@@ -24,6 +24,7 @@ import { traceChat } from "../tracing/trace-work.js";
 import type { TraceScope } from "../tracing/tracer.js";
 import type { ChatAnswer, ChatEvent, ChatModel, ChatOptions, ChatRequest, ChatSampling } from "./chat-model.js";
 import { checkRequest } from "./check-request.js";
+import { countThoughts } from "./count-thoughts.js";
 import { loadRequest, prepareRequest } from "./load-request.js";
 import { describeGrammarError, makeGrammar } from "./make-grammar.js";
 import {
@@ -128,6 +129,8 @@ export class ChatSession implements ChatModel {
   private calls = 0;
   private heard = 0;
   private isDisposed = false;
+  /** Why no further call is taken. */
+  private ending: { reason: unknown } | null = null;
   private readonly onAbort = () => this.abort(this.options.signal!.reason);
 
   /** What its answers are made with. */
@@ -142,12 +145,17 @@ export class ChatSession implements ChatModel {
     options.signal?.addEventListener("abort", this.onAbort, { once: true });
   }
 
-  async complete(request: ChatRequest, options: ChatOptions = {}): Promise<ChatAnswer> {
+  complete(request: ChatRequest, options: ChatOptions = {}): Promise<ChatAnswer> {
+    const answer = this.ask(request, options);
+    // The end of a session rejects what an agent forgot to wait for: that must not end the process.
+    answer.catch(() => undefined);
+    return answer;
+  }
+
+  private async ask(request: ChatRequest, options: ChatOptions): Promise<ChatAnswer> {
     checkRequest(request);
     const { messages, tools = [] } = request;
-    this.options.signal?.throwIfAborted();
-    options.signal?.throwIfAborted();
-    this.checkOpen();
+    this.checkOpen(options.signal);
     const { engine, images } = this.options;
     const loaded = await loadRequest(copyData([...messages]), engine.images, images);
     // Before thousands of images are given ids.
@@ -158,13 +166,14 @@ export class ChatSession implements ChatModel {
     if (imageTokens >= this.contextSize) throw this.refuseLength(imageTokens);
     // Many calls may come at once; each renders in an iteration of the event loop of its own.
     await takeTurn();
+    this.checkOpen(options.signal);
     const input = await this.render(this.locate(loaded, tools));
-    this.checkOpen();
-    options.signal?.throwIfAborted();
-    const { answer, sibling } = this.graph.claim(input, this.nameQuestion(request), options.separate);
+    this.checkOpen(options.signal);
+    const isWaitedFor = (answer: AnswerNode) => this.running.get(answer)?.isAborted === false;
+    const { answer, sibling } = this.graph.claim(input, this.nameQuestion(request), isWaitedFor, options.separate);
     const running = this.running.get(answer);
     // Whoever left it has ended it: it is made again once it has stopped, as after any cut.
-    if (running?.isAborted && (await running.hasFailed())) return this.complete(request, options);
+    if (running?.isAborted && (await running.hasFailed())) return this.ask(request, options);
     if (answer.state !== "new") this.count("chat_retries", 1);
     const heard = await (running ?? this.start(answer, sibling, request)).join(options);
     this.settle(answer);
@@ -197,6 +206,7 @@ export class ChatSession implements ChatModel {
 
   /** Ends all calls; further ones are refused. */
   abort(reason: unknown = new Error("the session is over")): void {
+    this.ending ??= { reason };
     for (const turn of this.running.values()) turn.abort(reason);
   }
 
@@ -250,7 +260,9 @@ export class ChatSession implements ChatModel {
       const path = listPath(input).flatMap((node) => (isAnswer(node) ? [node.said!.message] : node.messages));
       const root = listPath(input)[0] as InputNode;
       this.count("chat_branches", 1);
-      return this.render(this.graph.openRoot(path, root.tools));
+      const whole = await this.render(this.graph.openRoot(path, root.tools));
+      this.graph.move(input, whole);
+      return whole;
     }
   }
 
@@ -380,7 +392,8 @@ export class ChatSession implements ChatModel {
     // Nine letters or digits: an id that every template takes.
     const makeId = (index: number) => hashValue(this.options.seed, answer.id, index).slice(0, 9);
     const { message } = readAnswer(opening + turn.text, parse, tools, makeId);
-    const said = this.describeSaid(message, turn, { policyVersion: version, startedAt });
+    const reasoningTokens = countThoughts(this.options.engine, turn.tokenIds, opening, message.reasoning_content);
+    const said = this.describeSaid(message, turn, { policyVersion: version, startedAt, reasoningTokens });
     if (this.isDisposed) sequence.dispose();
     else answer.sequence = sequence;
     answer.said = said;
@@ -406,7 +419,7 @@ export class ChatSession implements ChatModel {
   private describeSaid(
     message: Said["message"],
     { finishReason, tokenIds, logprobs, constrained, topLogprobs, stopString }: GenerateResult,
-    stamps: Pick<Said, "policyVersion" | "startedAt">,
+    counted: Pick<Said, "policyVersion" | "startedAt" | "reasoningTokens">,
   ): Said {
     return {
       message,
@@ -417,7 +430,7 @@ export class ChatSession implements ChatModel {
       ...(topLogprobs ? { topLogprobs } : {}),
       ...(stopString === undefined ? {} : { stopString }),
       ended: this.options.engine.info.endOfGenerationTokens.includes(tokenIds.at(-1)!),
-      ...stamps,
+      ...counted,
       endedAt: now(),
     };
   }
@@ -439,14 +452,19 @@ export class ChatSession implements ChatModel {
       usage: {
         promptTokens: promptTokenIds.length,
         completionTokens: tokenIds.length,
+        reasoningTokens: said!.reasoningTokens,
         reusedTokens: Math.max(0, promptTokenIds.length - stats.prefillTokens),
       },
       policyVersion,
     };
   }
 
-  private checkOpen(): void {
+  /** @param signal of the call. */
+  private checkOpen(signal: AbortSignal | undefined): void {
     if (this.isDisposed) throw makeDisposed();
+    this.options.signal?.throwIfAborted();
+    if (this.ending) throw this.ending.reason;
+    signal?.throwIfAborted();
   }
 
   private count(name: ChatCounter, value: number): void {

@@ -6,6 +6,8 @@ const roles: readonly string[] = ["system", "user", "assistant", "tool"];
 
 /** @throws DataError that names what is wrong with a request. */
 export function checkRequest(request: ChatRequest): void {
+  if (typeof request !== "object" || request === null)
+    throw refuse("request", "{ messages, ... }", describeData(request));
   const { messages, tools = [], toolChoice, maxTokens, sampling = {}, stop = [] } = request;
   if (!Array.isArray(messages) || messages.length === 0)
     throw refuse("messages", "at least one message", describeData(messages));
@@ -14,15 +16,19 @@ export function checkRequest(request: ChatRequest): void {
     if (!roles.includes(role)) throw refuse(`messages[${i}].role`, roles.join(", "), describeData(role));
     checkContent(content, `messages[${i}].content`);
   });
+  if (!Array.isArray(tools) || !tools.every((tool) => typeof tool?.function?.name === "string"))
+    throw refuse("tools", "a list of { type: function, function: { name, ... } }", describeData(tools));
   if (messages.at(-1)!.role === "assistant")
     throw refuse("messages", "a last message of a user, a tool or the system", "one of the assistant");
-  if (typeof toolChoice === "object" && !tools.some((tool) => tool.function.name === toolChoice.name))
-    throw refuse("tool_choice", `one of ${listNames(tools)}`, `"${toolChoice.name}"`);
+  if (typeof toolChoice === "object" && !tools.some((tool) => tool.function.name === toolChoice?.name))
+    throw refuse("tool_choice", `one of ${listNames(tools)}`, describeData(toolChoice?.name));
   if (toolChoice === "required" && tools.length === 0) throw refuse("tool_choice", "tools to choose from", "no tools");
   if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 1))
     throw refuse("max_tokens", "a whole number of at least 1", describeData(maxTokens));
-  if (stop.some((text) => typeof text !== "string" || text === ""))
+  if (!Array.isArray(stop) || stop.some((text) => typeof text !== "string" || text === ""))
     throw refuse("stop", "texts, none of them empty", describeData(stop));
+  if (typeof sampling !== "object" || sampling === null)
+    throw refuse("sampling", "{ temperature, topP, ... }", describeData(sampling));
   const ranges = {
     temperature: [(x: number) => x >= 0, "a number of at least 0"],
     topP: [(x: number) => x > 0 && x <= 1, "a number above 0 and at most 1"],

@@ -1,6 +1,6 @@
 import type { ChatMessage, PolicySequence, TokenCandidate, ToolSchema } from "@cria/core";
 import type { ChatAnswerMessage } from "./chat-model.js";
-import { hashValue, haveSameIds, keyOfMessage, keyOfTools } from "./message-key.js";
+import { hashValue, haveSameIds, haveSameThoughts, keyOfMessage, keyOfTools, PathHash } from "./message-key.js";
 
 /** What others said between two answers, or before the first one. */
 export interface InputNode {
@@ -38,6 +38,8 @@ export interface Said {
   logprobs: Float32Array;
   constrained?: Uint8Array;
   topLogprobs?: TokenCandidate[][];
+  /** How many of the tokens are thoughts. */
+  reasoningTokens: number;
   stopString?: string;
   /** Whether the last token ends the turn. */
   ended: boolean;
@@ -64,39 +66,84 @@ export class MessageGraph {
   /** By id. */
   private readonly answers = new Set<string>();
 
+  /** Inputs that a template prints only as a conversation of their own, by what they would have been called. */
+  private readonly moved = new Map<string, InputNode>();
+
   /** Finds the place of a conversation, made where it is new. @param messages the last one not of the assistant. */
   locate(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): Place {
     let after: AnswerNode | null = null;
     let from = 0;
     for (;;) {
-      const next = findSpeech(messages, from);
-      const input = this.find(after, messages.slice(from, next), tools);
-      const answer = input && next < messages.length ? findAnswer(input, messages[next]!) : undefined;
-      if (!answer) return this.open(after, messages.slice(from), tools, input !== undefined);
-      after = answer;
-      from = next + 1;
+      const found = this.follow(after, messages, from, tools);
+      if ("isKnownStart" in found) return this.open(after, messages.slice(from), found.id, found.isKnownStart, tools);
+      after = found.answer;
+      from = found.next;
     }
+  }
+
+  /**
+   * The next answer of a conversation that is known up to `from`. What others put into the model's mouth is part of an input, so
+   * each message of the assistant may be the answer.
+   * @returns else the id of the input that all the rest makes.
+   */
+  private follow(
+    after: AnswerNode | null,
+    messages: readonly ChatMessage[],
+    from: number,
+    tools: readonly ToolSchema[],
+  ): { answer: AnswerNode; next: number } | { id: string; isKnownStart: boolean } {
+    const inputs = this.inputsOf(after);
+    const lengths = new Set([...inputs.values(), ...this.moved.values()].map((input) => input.messages.length));
+    const path = hashPath(after, tools);
+    let isKnownStart = false;
+    for (const [i, message] of messages.entries()) {
+      if (i < from) continue;
+      // A moved input has the messages of all its conversation.
+      if (message.role === "assistant" && (lengths.has(i - from) || lengths.has(i))) {
+        const input = this.find(inputs, path.end());
+        isKnownStart ||= input !== undefined;
+        const answer = input && findAnswer(input, message);
+        if (answer) return { answer, next: i + 1 };
+      }
+      path.add(keyOfMessage(message));
+    }
+    return { id: path.end(), isKnownStart };
   }
 
   /** The place of a conversation that continues nothing: as a template prints the whole of it. */
   openRoot(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): Place {
-    return this.open(null, messages, tools, true);
+    const path = hashPath(null, tools);
+    for (const message of messages) path.add(keyOfMessage(message));
+    return this.open(null, messages, path.end(), true, tools);
   }
 
   /** Removes an input that could not be rendered. */
   remove({ parent, id }: InputNode): void {
-    (parent?.inputs ?? this.roots).delete(id);
+    this.inputsOf(parent).delete(id);
+  }
+
+  /** Has a removed input found in the place of another: that of a root, whose conversation then goes on from there. */
+  move({ id }: InputNode, to: InputNode): void {
+    this.moved.set(id, to);
   }
 
   /**
    * The answer that such a question gets: one that is not whole yet, or a new one beside those that are.
    * @param asked what was asked of it beside the messages: questions of different kinds are no retries of each other.
-   * @param separate whether an answer that is being made is somebody else's.
+   * @param isWaitedFor whether somebody waits for an answer that is being made.
+   * @param separate whether such an answer is somebody else's.
    */
-  claim(input: InputNode, asked: string, separate = false): { answer: AnswerNode; sibling: number } {
+  claim(
+    input: InputNode,
+    asked: string,
+    isWaitedFor: (answer: AnswerNode) => boolean,
+    separate = false,
+  ): { answer: AnswerNode; sibling: number } {
     const answers = input.answers.get(asked) ?? [];
     input.answers.set(asked, answers);
-    const open = answers.findIndex(({ state }) => state !== "done" && !(separate && state === "pending"));
+    // Who asks again wants the answer that was lost rather than one that others wait for.
+    const left = answers.findIndex((answer) => answer.state !== "done" && !isWaitedFor(answer));
+    const open = left < 0 && !separate ? answers.findIndex(({ state }) => state !== "done") : left;
     if (open >= 0) return { answer: answers[open]!, sibling: open };
     const sibling = answers.length;
     const id = hashValue(input.id, asked, sibling);
@@ -118,14 +165,15 @@ export class MessageGraph {
   private open(
     parent: AnswerNode | null,
     messages: readonly ChatMessage[],
-    tools: readonly ToolSchema[],
+    id: string,
     isKnownStart: boolean,
+    tools: readonly ToolSchema[],
   ): Place {
-    const known = this.find(parent, messages, tools);
+    const inputs = this.inputsOf(parent);
+    const known = this.find(inputs, id);
     if (known) return { input: known, kind: "known" };
-    const id = nameInput(parent, messages, tools);
     const input: InputNode = { id, parent, messages, tools, tokenIds: null, answers: new Map() };
-    (parent?.inputs ?? this.roots).set(id, input);
+    inputs.set(id, input);
     if (parent === null && !isKnownStart) return { input, kind: "root" };
     return { input, kind: messages.some(({ role }) => role === "assistant") ? "branch" : "next" };
   }
@@ -134,8 +182,12 @@ export class MessageGraph {
     return this.answers.has(id);
   }
 
-  private find(parent: AnswerNode | null, messages: readonly ChatMessage[], tools: readonly ToolSchema[]) {
-    return (parent?.inputs ?? this.roots).get(nameInput(parent, messages, tools));
+  private inputsOf(parent: AnswerNode | null): Map<string, InputNode> {
+    return parent?.inputs ?? this.roots;
+  }
+
+  private find(inputs: ReadonlyMap<string, InputNode>, id: string): InputNode | undefined {
+    return inputs.get(id) ?? this.moved.get(id);
   }
 }
 
@@ -179,18 +231,15 @@ export function listAnswers(input: InputNode): AnswerNode[] {
 }
 
 /** Tools are part of a root alone: other tools make another conversation, whose messages are rendered with these. */
-function nameInput(parent: AnswerNode | null, messages: readonly ChatMessage[], tools: readonly ToolSchema[]): string {
-  return hashValue(parent?.id ?? null, messages.map(keyOfMessage), parent ? null : keyOfTools(tools));
+function hashPath(parent: AnswerNode | null, tools: readonly ToolSchema[]): PathHash {
+  return new PathHash(parent?.id ?? null, parent ? null : keyOfTools(tools));
 }
 
-/** Index of the next message of the assistant, or the end. */
-function findSpeech(messages: readonly ChatMessage[], from: number): number {
-  const found = messages.findIndex(({ role }, i) => i >= from && role === "assistant");
-  return found < 0 ? messages.length : found;
-}
-
+/** Siblings may say the same: then ids of calls tell which is meant, and thoughts where they are sent back. */
 function findAnswer(input: InputNode, message: ChatMessage): AnswerNode | undefined {
   const key = keyOfMessage(message);
   const alike = listAnswers(input).filter(({ state, said }) => state === "done" && keyOfMessage(said!.message) === key);
-  return alike.find(({ said }) => haveSameIds(said!.message, message)) ?? alike[0];
+  const sameIds = alike.filter(({ said }) => haveSameIds(said!.message, message));
+  const meant = sameIds.length > 0 ? sameIds : alike;
+  return meant.find(({ said }) => haveSameThoughts(said!.message, message)) ?? meant[0];
 }

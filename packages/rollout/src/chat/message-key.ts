@@ -6,6 +6,30 @@ export function hashValue(...values: readonly unknown[]): string {
   return createHash("sha256").update(stringify(values)).digest("hex").slice(0, 24);
 }
 
+/** Names the paths to inputs, a message at a time: each beginning of a conversation has its name without being read anew. */
+export class PathHash {
+  private readonly hash;
+  private readonly tail: string;
+  private isEmpty = true;
+
+  /** @param parent id of the answer that the messages follow. */
+  constructor(parent: string | null, tools: string | null) {
+    this.hash = createHash("sha256").update(`[${JSON.stringify(parent)},[`);
+    this.tail = `],${JSON.stringify(tools)}]`;
+  }
+
+  /** @param key of the next message. */
+  add(key: string): void {
+    this.hash.update(`${this.isEmpty ? "" : ","}${JSON.stringify(key)}`);
+    this.isEmpty = false;
+  }
+
+  /** The name of what was added so far. */
+  end(): string {
+    return this.hash.copy().update(this.tail).digest("hex").slice(0, 24);
+  }
+}
+
 /**
  * What makes two messages the same. Clients send an answer back as their framework keeps it: thoughts are often dropped, white
  * space around the text is trimmed, arguments of calls are parsed and printed again, and ids of calls may be new.
@@ -29,6 +53,11 @@ export function keyOfTools(tools: readonly ToolSchema[]): string {
 export function haveSameIds(a: ChatMessage, b: ChatMessage): boolean {
   const ids = ({ tool_calls = [] }: ChatMessage) => tool_calls.map(({ id }) => id).join();
   return ids(a) === ids(b);
+}
+
+/** Whether the thoughts are the same, where the second message tells any: most clients drop them. */
+export function haveSameThoughts(a: ChatMessage, b: ChatMessage): boolean {
+  return (b.reasoning_content ?? "") !== "" && (a.reasoning_content ?? "").trim() === b.reasoning_content!.trim();
 }
 
 function readArguments(given: Record<string, unknown> | string): unknown {
