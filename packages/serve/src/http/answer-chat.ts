@@ -22,21 +22,23 @@ export interface AskOptions {
 export async function askModel(endpoint: Endpoint, options: AskOptions): Promise<readonly ChatAnswer[]> {
   const { call, record, isRetry, onEvent } = options;
   const key = nameCall(call);
-  const known = record.retries.find(key, isRetry);
+  const known = isRetry ? record.retries.find(key) : undefined;
   if (known) {
     known.forEach((answer, choice) => {
       for (const event of listEvents(answer)) onEvent(choice, event);
     });
     return known;
   }
-  // From here on a retry is of this call, not of an equal one before.
-  record.retries.forget(key);
+  record.retries.forgetDelivered(key);
   const answers = await askAnew(endpoint, options);
   record.retries.keep(key, answers);
   return answers;
 }
 
-async function askAnew(endpoint: Endpoint, { call, record, signal, onEvent }: AskOptions): Promise<ChatAnswer[]> {
+async function askAnew(
+  endpoint: Endpoint,
+  { call, record, signal, onEvent, isRetry }: AskOptions,
+): Promise<ChatAnswer[]> {
   const { gate, metrics, limits } = endpoint;
   endpoint.checkOpen();
   gate.check(call.n);
@@ -49,6 +51,7 @@ async function askAnew(endpoint: Endpoint, { call, record, signal, onEvent }: As
         const answer = await record.session.complete(request, {
           signal: link.signal,
           onEvent: (event) => onEvent(choice, event),
+          separate: !isRetry,
         });
         record.tokens += answer.usage.promptTokens + answer.usage.completionTokens;
         metrics.countUsage(answer.usage);

@@ -1,7 +1,6 @@
 import type { ChatAnswer, ChatEvent } from "@cria/rollout";
 import type { Context, Hono } from "hono";
 import { routePath } from "hono/route";
-import { nameCall } from "../model/retry-memory.js";
 import type { SessionRecord } from "../model/sessions.js";
 import { anthropicMessages } from "../protocol/anthropic.js";
 import { readMessagesBody } from "../protocol/anthropic-request.js";
@@ -90,7 +89,7 @@ async function respond<Call extends ChatCall>(
   const isRetry = Number(c.req.header("x-stainless-retry-count") ?? 0) > 0;
   const ask = async (options: Pick<AskOptions, "signal" | "onEvent">) => {
     const answers = await askModel(endpoint, { call, record, isRetry, ...options });
-    watchDelivery(c, () => record.retries.markDelivered(nameCall(call)));
+    watchDelivery(c, () => record.retries.markDelivered(answers));
     endpoint.metrics.countAnswer(route, seconds());
     return answers;
   };
@@ -108,7 +107,7 @@ async function respond<Call extends ChatCall>(
     },
     work: async (send, signal) => {
       const pace = new TextPace(endpoint.limits.paceMs);
-      const tell = (choice: number, event: ChatEvent) => send(writer.add(choice, event));
+      const tell = (choice: number, event: ChatEvent) => send(() => writer.add(choice, event));
       const onEvent = (choice: number, event: ChatEvent) => {
         if (event.type === "tool_call") {
           pace.flush();

@@ -99,6 +99,26 @@ describe("chat completions", () => {
     expect(ends.map(({ index }) => index)).toEqual([0, 1, 2]);
   });
 
+  it("the first of n answers is what a request for one gets", async () => {
+    const say = async (n: number, path: string) => {
+      const { post } = await open();
+      const { body } = await post(path, { messages: [user("hi")], n });
+      return body.choices[0].message.content;
+    };
+    for (const path of ["/v1/chat/completions", "/sessions/s/v1/chat/completions"])
+      expect(await say(3, path)).toBe(await say(1, path));
+  });
+
+  it("draw by the server's seed and the session's name", async () => {
+    const say = async (seed: number, session: string) => {
+      const { post } = await open({ seed });
+      const { body } = await post(`/sessions/${session}/v1/chat/completions`, { messages: [user("hi")] });
+      return body.choices[0].message.content;
+    };
+    expect(await say(1, "a")).toBe(await say(1, "a"));
+    expect(new Set([await say(1, "a"), await say(1, "b"), await say(2, "a")]).size).toBe(3);
+  });
+
   it("are the same for the same seed, in any session", async () => {
     const { post } = await open();
     const ask = async (seed: number, session: string) => {
@@ -234,6 +254,7 @@ describe("responses", () => {
     const text = await response.text();
     const events = readEvents(text);
     expect(events.map(({ type }) => type)).toEqual(text.match(/(?<=^event: ).+$/gm));
+    expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, i) => i));
     const { response: last } = events.at(-1);
     expect(last.output[0].content[0].text).toMatch(/^hi #\d+$/);
     const { status } = await post("/v1/responses", { previous_response_id: last.id, input: "again" });

@@ -1,6 +1,8 @@
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
+import { RetryMemory } from "../model/retry-memory.js";
+import { makeAnswer } from "../testing/make-answer.js";
 import { type OpenFakeOptions, openFake } from "../testing/open-fake.js";
 import { authenticateByKey, checkExposure, checkOrigin } from "./access.js";
 
@@ -112,10 +114,20 @@ describe("what the model is asked", () => {
 
 describe("too many", () => {
   it("calls are told when to come again", async () => {
-    const { post, engine, server } = await open({ engine: { latencyMs: 200 }, limits: { running: 1, waiting: 1 } });
-    const first = post("/sessions/a/v1/chat/completions", hello);
+    const { post, url, engine, server } = await open({
+      engine: { latencyMs: 60_000 },
+      limits: { running: 1, waiting: 1 },
+    });
+    const controller = new AbortController();
+    const ask = (session: string) =>
+      fetch(`${url}/sessions/${session}/v1/chat/completions`, {
+        method: "POST",
+        body: JSON.stringify(hello),
+        signal: controller.signal,
+      }).catch(() => "left");
+    const first = ask("a");
     await until(() => engine.counts.inFlight === 1);
-    const second = post("/sessions/b/v1/chat/completions", hello);
+    const second = ask("b");
     await until(() => server.endpoint.gate.waiting === 1);
     const third = await post("/sessions/c/v1/chat/completions", hello);
     expect([third.status, third.headers.get("retry-after"), third.body.error.type]).toEqual([
@@ -125,7 +137,8 @@ describe("too many", () => {
     ]);
     const fourth = await post("/v1/messages", { ...hello, n: 1 });
     expect([fourth.status, fourth.body.error.type]).toEqual([429, "rate_limit_error"]);
-    expect([(await first).status, (await second).status]).toEqual([200, 200]);
+    controller.abort();
+    expect(await Promise.all([first, second])).toEqual(["left", "left"]);
     expect(engine.counts.mostInFlight).toBe(1);
   });
 });
@@ -317,7 +330,9 @@ describe("clients that ask again", () => {
     );
 
   it("get the answer that they missed, whether it was made by then or not; who asks anew gets another", async () => {
-    const { url, engine } = await open({ engine: { latencyMs: 30 } });
+    // The third answer takes until its client has left.
+    let calls = 0;
+    const { url, engine } = await open({ engine: { latencyMs: () => (++calls === 3 ? 60_000 : 0) } });
     const whole = (await ask(url)).cria.node;
     expect((await ask(url, undefined, 1)).cria.node).toBe(whole);
     const sibling = await ask(url);
@@ -334,5 +349,38 @@ describe("clients that ask again", () => {
     expect(engine.counts.requests).toBe(requests + 1);
     expect((await ask(url, undefined, 2)).cria.node).toBe(third.cria.node);
     expect(engine.counts.requests).toBe(requests + 1);
+  });
+  it("join one another only where they say that they ask again", async () => {
+    const { post, engine } = await open({ engine: { latencyMs: 20 } });
+    for (const path of ["/v1/chat/completions", "/sessions/s/v1/chat/completions"]) {
+      const answers = await Promise.all(Array.from({ length: 8 }, () => post(path, hello)));
+      expect(new Set(answers.map(({ body }) => body.cria.node)).size).toBe(8);
+      expect(new Set(answers.map(({ body }) => body.choices[0].message.content)).size).toBe(8);
+    }
+    expect(engine.counts.requests).toBe(16);
+  });
+
+  it("while their first call still runs wait for its answer", async () => {
+    const { url, engine } = await open({ engine: { latencyMs: 60_000 } });
+    const controllers = [new AbortController(), new AbortController()];
+    const asked = controllers.map(({ signal }, i) => ask(url, signal, i).catch(() => "left"));
+    await until(() => engine.counts.inFlight === 1);
+    controllers[0]!.abort();
+    controllers[1]!.abort();
+    expect(await Promise.all(asked)).toEqual(["left", "left"]);
+    expect(engine.counts.requests).toBe(1);
+  });
+
+  it("that lost equal answers together each get one", () => {
+    const memory = new RetryMemory(3);
+    const [a, b, c] = [[makeAnswer()], [makeAnswer()], [makeAnswer()]];
+    for (const answers of [a, b, c]) memory.keep("k", answers!);
+    memory.markDelivered(b!);
+    expect([memory.find("k"), memory.find("k")]).toEqual([a, c]);
+    expect(memory.find("k")).toBe(c);
+    memory.forgetDelivered("k");
+    expect(memory.find("k")).toBeUndefined();
+    for (const answers of [a, b, c, a]) memory.keep("l", answers!);
+    expect(memory.find("l")).toBe(b);
   });
 });

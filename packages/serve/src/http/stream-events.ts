@@ -13,8 +13,8 @@ export interface StreamParts<Answers> {
 export interface StreamOptions<Answers> {
   endpoint: Endpoint;
   parts: StreamParts<Answers>;
-  /** Makes the answer; `send` sends what it has so far. */
-  work: (send: (events: readonly ServerEvent[]) => void, signal: AbortSignal) => Promise<Answers>;
+  /** Makes the answer; `send` sends what it has so far. Events are written behind those that begin the stream: some are numbered. */
+  work: (send: (write: () => readonly ServerEvent[]) => void, signal: AbortSignal) => Promise<Answers>;
   /** Aborts when the client goes. */
   signal: AbortSignal;
   /** Ends the connection of a client that was cut off. */
@@ -60,13 +60,13 @@ export async function streamEvents<Answers>(options: StreamOptions<Answers>): Pr
       resolve(new Response(sink.body, { headers: HEADERS }));
     };
     const timer = setTimeout(begin, limits.beginMs);
-    const send = (events: readonly ServerEvent[]) => {
+    const send = (write: () => readonly ServerEvent[]) => {
       begin();
-      sink.send(events);
+      sink.send(write());
     };
     work(send, controller.signal)
       .then(
-        (answers) => send(parts.end(answers)),
+        (answers) => send(() => parts.end(answers)),
         (error: unknown) => {
           if (!hasBegun) return reject(error);
           if (!controller.signal.aborted) metrics.countFailure();

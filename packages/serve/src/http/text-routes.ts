@@ -29,7 +29,7 @@ export function addTextRoutes(app: Hono<ServeEnv>, endpoint: Endpoint): void {
       work: async (send, signal) => {
         const pace = new TextPace(endpoint.limits.paceMs);
         const tell = (index: number, text: string) =>
-          pace.add(String(index), text, (all) => send(writer.add(index, all)));
+          pace.add(String(index), text, (all) => send(() => writer.add(index, all)));
         return completeAll(endpoint, call, signal, tell).finally(() => pace.flush());
       },
       signal: c.req.raw.signal,

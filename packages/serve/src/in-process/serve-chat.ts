@@ -28,8 +28,7 @@ function lend(chat: LocalChat, id: string): ServedSession {
   return {
     id,
     name: chat.name,
-    // Equal requests of one program are no retries.
-    complete: (request, options) => chat.complete(request, { ...options, separate: true }),
+    complete: (request, options) => chat.complete(request, options),
     reward: (value, node) => session?.reward(value, node),
     describe: () => (session ? describeGraph(session) : {}),
     dispose: () => {},

@@ -3,6 +3,7 @@ import type { ChatAnswer, ChatEvent } from "@cria/rollout";
 import type { ChatCall } from "../protocol/protocol.js";
 
 interface Kept {
+  key: string;
   answers: readonly ChatAnswer[];
   /** Whether a client has been sent all of it. */
   delivered: boolean;
@@ -13,32 +14,33 @@ interface Kept {
  * question that is no retry gets a sibling.
  */
 export class RetryMemory {
-  private readonly kept = new Map<string, Kept>();
+  /** The newest stands last. */
+  private kept: Kept[] = [];
 
   constructor(private readonly most: number) {}
 
-  /**
-   * @param isRetry whether the client says that it asks again. One that does not say so gets only what nobody has received.
-   * @returns undefined where the question has to be answered.
-   */
-  find(key: string, isRetry: boolean): readonly ChatAnswer[] | undefined {
-    const kept = this.kept.get(key);
-    return kept && (isRetry || !kept.delivered) ? kept.answers : undefined;
+  /** What a client that asks again missed: an answer that reached nobody, else the last one. undefined: none was made. */
+  find(key: string): readonly ChatAnswer[] | undefined {
+    const alike = this.kept.filter((kept) => kept.key === key);
+    const missed = alike.find(({ delivered }) => !delivered) ?? alike.at(-1);
+    if (!missed) return undefined;
+    // Equal questions that were lost together each get an answer.
+    this.kept = [...this.kept.filter((kept) => kept !== missed), { ...missed, delivered: true }];
+    return missed.answers;
   }
 
   keep(key: string, answers: readonly ChatAnswer[]): void {
-    this.forget(key);
-    this.kept.set(key, { answers, delivered: false });
-    if (this.kept.size > this.most) this.kept.delete(this.kept.keys().next().value!);
+    this.kept.push({ key, answers, delivered: false });
+    if (this.kept.length > this.most) this.kept.shift();
   }
 
-  forget(key: string): void {
-    this.kept.delete(key);
+  /** From here on a retry is of a new question, not of those that were answered before. */
+  forgetDelivered(key: string): void {
+    this.kept = this.kept.filter((kept) => kept.key !== key || !kept.delivered);
   }
 
-  markDelivered(key: string): void {
-    const kept = this.kept.get(key);
-    if (kept) kept.delivered = true;
+  markDelivered(answers: readonly ChatAnswer[]): void {
+    for (const kept of this.kept) if (kept.answers === answers) kept.delivered = true;
   }
 }
 

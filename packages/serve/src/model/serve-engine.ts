@@ -144,6 +144,7 @@ async function completeText(
       usage: {
         promptTokens: promptTokenIds.length,
         completionTokens: result.tokenIds.length,
+        reasoningTokens: 0,
         reusedTokens: Math.max(0, promptTokenIds.length - result.stats.prefillTokens),
       },
       sibling: request.sibling,

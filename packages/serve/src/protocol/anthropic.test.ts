@@ -186,7 +186,13 @@ describe("a stream", () => {
     expect(events[3]!.delta).toEqual({ type: "thinking_delta", thinking: "hm" });
     expect(events[4]!.delta).toMatchObject({ type: "signature_delta" });
     expect(events[7]!.delta).toEqual({ type: "text_delta", text: "Let " });
-    expect(events[10]!.content_block).toEqual({ type: "tool_use", id: "call-1", name: "weather", input: {} });
+    expect(events[10]!.content_block).toEqual({
+      type: "tool_use",
+      id: "call-1",
+      name: "weather",
+      input: {},
+      caller: { type: "direct" },
+    });
     expect(events[11]!.delta).toEqual({ type: "input_json_delta", partial_json: '{"city":"Bern"}' });
     expect(events.at(-2)).toMatchObject({
       delta: { stop_reason: "tool_use", stop_sequence: null },

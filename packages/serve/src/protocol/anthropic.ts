@@ -22,8 +22,8 @@ export const anthropicMessages: Protocol<AnthropicCall> = {
 function writeStop({ request }: AnthropicCall, { finishReason, stopString }: ChatAnswer) {
   const isAsked = finishReason === "stop" && stopString !== undefined && (request.stop ?? []).includes(stopString);
   return isAsked
-    ? { stop_reason: "stop_sequence", stop_sequence: stopString }
-    : { stop_reason: STOP_REASONS[finishReason], stop_sequence: null };
+    ? { stop_reason: "stop_sequence", stop_sequence: stopString, stop_details: null }
+    : { stop_reason: STOP_REASONS[finishReason], stop_sequence: null, stop_details: null };
 }
 
 const STOP_REASONS = { stop: "end_turn", length: "max_tokens", tool_calls: "tool_use" } as const;
@@ -48,7 +48,15 @@ export function writeAnthropicError(error: RequestError) {
 }
 
 function writeHead({ id, model, fingerprint }: AnswerContext) {
-  return { id: `msg_${id}`, type: "message", role: "assistant", model, system_fingerprint: fingerprint };
+  return {
+    id: `msg_${id}`,
+    type: "message",
+    role: "assistant",
+    model,
+    container: null,
+    diagnostics: null,
+    system_fingerprint: fingerprint,
+  };
 }
 
 function writeContent({ message }: ChatAnswer, thinking: boolean): object[] {
@@ -56,8 +64,12 @@ function writeContent({ message }: ChatAnswer, thinking: boolean): object[] {
   return [
     ...(thinking && reasoning_content ? [{ type: "thinking", thinking: reasoning_content, signature: SIGNATURE }] : []),
     ...(content === "" && tool_calls.length > 0 ? [] : [{ type: "text", text: content, citations: null }]),
-    ...tool_calls.map((call) => ({ type: "tool_use", id: call.id, name: call.function.name, input: readInput(call) })),
+    ...tool_calls.map((call) => writeToolUse(call, readInput(call))),
   ];
+}
+
+function writeToolUse({ id, function: called }: ChatToolCall, input: object) {
+  return { type: "tool_use", id, name: called.name, input, caller: { type: "direct" } };
 }
 
 /** Thoughts are given back unsigned: nothing is verified, and what a client changes in them has no effect. */
@@ -77,12 +89,26 @@ function readInput({ function: { arguments: text } }: ChatToolCall): object {
 /** Tokens that were evaluated before count as read from a cache, which `input_tokens` leaves out. */
 function writeUsage({ usage }: ChatAnswer) {
   return {
+    ...noUsage,
     input_tokens: usage.promptTokens - usage.reusedTokens,
-    cache_creation_input_tokens: 0,
     cache_read_input_tokens: usage.reusedTokens,
     output_tokens: usage.completionTokens,
+    output_tokens_details: { thinking_tokens: usage.reasoningTokens },
   };
 }
+
+const noUsage = {
+  input_tokens: 0,
+  cache_creation: null,
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: 0,
+  output_tokens: 0,
+  output_tokens_details: null,
+  inference_geo: null,
+  server_tool_use: null,
+  service_tier: null,
+  speed: null,
+};
 
 function writeTokens({ wishes }: AnthropicCall, answer: ChatAnswer, context: AnswerContext) {
   return {
@@ -104,18 +130,15 @@ class MessageStream implements AnswerStream {
   ) {}
 
   begin(): ServerEvent[] {
-    const usage = { input_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 };
-    const message = { ...writeHead(this.context), content: [], stop_reason: null, stop_sequence: null, usage };
+    const stop = { stop_reason: null, stop_sequence: null, stop_details: null };
+    const message = { ...writeHead(this.context), content: [], ...stop, usage: noUsage };
     return [name({ type: "message_start", message }), name({ type: "ping" })];
   }
 
   add(_choice: number, event: ChatEvent): ServerEvent[] {
     if (event.type === "tool_call") return this.addCall(event.call);
     if (event.type === "text")
-      return [
-        ...this.openBlock("text", { type: "text", text: "" }),
-        this.delta({ type: "text_delta", text: event.text }),
-      ];
+      return [...this.openBlock("text", emptyText), this.delta({ type: "text_delta", text: event.text })];
     if (!this.call.thinking) return [];
     return [
       ...this.openBlock("thinking", { type: "thinking", thinking: "", signature: "" }),
@@ -126,13 +149,13 @@ class MessageStream implements AnswerStream {
   end([answer]: readonly ChatAnswer[]): ServerEvent[] {
     const { message } = answer!;
     // A message has a block at least, as it has where it is not streamed.
-    const empty = this.index < 0 && !message.tool_calls ? this.openBlock("text", { type: "text", text: "" }) : [];
+    const empty = this.index < 0 && !message.tool_calls ? this.openBlock("text", emptyText) : [];
     return [
       ...empty,
       ...this.close(),
       name({
         type: "message_delta",
-        delta: writeStop(this.call, answer!),
+        delta: { container: null, ...writeStop(this.call, answer!) },
         usage: writeUsage(answer!),
         ...writeTokens(this.call, answer!, this.context),
       }),
@@ -145,13 +168,11 @@ class MessageStream implements AnswerStream {
   }
 
   private addCall(call: ChatToolCall): ServerEvent[] {
-    const { id, function: called } = call;
     const closed = this.close();
     this.index++;
-    const block = { type: "tool_use", id, name: called.name, input: {} };
     return [
       ...closed,
-      name({ type: "content_block_start", index: this.index, content_block: block }),
+      name({ type: "content_block_start", index: this.index, content_block: writeToolUse(call, {}) }),
       this.delta({ type: "input_json_delta", partial_json: JSON.stringify(readInput(call)) }),
       name({ type: "content_block_stop", index: this.index }),
     ];
@@ -176,5 +197,7 @@ class MessageStream implements AnswerStream {
     return name({ type: "content_block_delta", index: this.index, delta });
   }
 }
+
+const emptyText = { type: "text", text: "", citations: null };
 
 const name = <T extends { type: string }>(data: T): ServerEvent => ({ event: data.type, data });

@@ -164,7 +164,13 @@ describe("an answer", () => {
             finish_reason: "stop",
           },
         ],
-        usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, prompt_tokens_details: { cached_tokens: 2 } },
+        usage: {
+          prompt_tokens: 3,
+          completion_tokens: 2,
+          total_tokens: 5,
+          prompt_tokens_details: { cached_tokens: 2 },
+          completion_tokens_details: { reasoning_tokens: 0 },
+        },
         cria: { session: "session-1", node: "node-1", policy_version: 7, reused_tokens: 2 },
       },
     );

@@ -49,12 +49,13 @@ function writeEnd({ wishes, n }: OpenAiChatCall, answer: ChatAnswer, context: An
 }
 
 function writeUsage(answers: readonly ChatAnswer[]) {
-  const { prompt, completion, reused } = joinUsage(answers);
+  const { prompt, completion, reasoning, reused } = joinUsage(answers);
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
     prompt_tokens_details: { cached_tokens: reused },
+    completion_tokens_details: { reasoning_tokens: reasoning },
   };
 }
 

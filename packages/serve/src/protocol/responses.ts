@@ -27,9 +27,9 @@ function finishResponse(call: ResponsesCall, answer: ChatAnswer, output: OutputI
     output,
     usage: {
       input_tokens: usage.promptTokens,
-      input_tokens_details: { cached_tokens: usage.reusedTokens },
+      input_tokens_details: { cached_tokens: usage.reusedTokens, cache_write_tokens: 0 },
       output_tokens: usage.completionTokens,
-      output_tokens_details: { reasoning_tokens: 0 },
+      output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
       total_tokens: usage.promptTokens + usage.completionTokens,
     },
     ...listPromptTokens(answer, call.wishes),
@@ -52,8 +52,6 @@ function writeHead({ echo }: ResponsesCall, context: AnswerContext, status: stri
     parallel_tool_calls: true,
     reasoning: { effort: null, summary: null },
     truncation: "disabled",
-    usage: null as object | null,
-    user: null,
     ...echo,
   };
 }
@@ -62,20 +60,36 @@ function listItems(call: ResponsesCall, answer: ChatAnswer, context: AnswerConte
   const { reasoning_content, content, tool_calls = [] } = answer.message;
   const items: OutputItem[] = [];
   const nextId = (prefix: string) => `${prefix}_${context.id}_${items.length}`;
-  if (reasoning_content) items.push(writeReasoning(nextId("rs"), reasoning_content));
-  if (content !== "" || tool_calls.length === 0)
-    items.push(writeMessage(nextId("msg"), content, call.wishes.logprobs ? listLogprobs(answer, context) : []));
+  // What was cut is the last item; calls come whole.
+  const isCut = answer.finishReason === "length" && tool_calls.length === 0;
+  if (reasoning_content) items.push(writeReasoning(nextId("rs"), reasoning_content, isCut && content === ""));
+  if (content !== "" || (tool_calls.length === 0 && items.length === 0))
+    items.push(writeMessage(nextId("msg"), content, listOutputLogprobs(call, answer, context), isCut));
   for (const each of tool_calls) items.push(writeCall(nextId("fc"), each));
   return items;
 }
 
-function writeReasoning(id: string, text: string): OutputItem {
-  return { type: "reasoning", id, summary: [], content: [{ type: "reasoning_text", text }], status: "completed" };
+function writeReasoning(id: string, text: string, isCut: boolean): OutputItem {
+  const content = [{ type: "reasoning_text", text }];
+  return { type: "reasoning", id, summary: [], content, status: isCut ? "incomplete" : "completed" };
 }
 
-function writeMessage(id: string, text: string, logprobs: object[]): OutputItem {
+function writeMessage(id: string, text: string, logprobs: object[], isCut: boolean): OutputItem {
   const content = [{ type: "output_text", text, annotations: [], logprobs }];
-  return { type: "message", id, status: "completed", role: "assistant", content };
+  return { type: "message", id, status: isCut ? "incomplete" : "completed", role: "assistant", content };
+}
+
+/** In this protocol a token has a list of bytes in any case. */
+function listOutputLogprobs({ wishes }: ResponsesCall, answer: ChatAnswer, context: AnswerContext): object[] {
+  if (!wishes.logprobs) return [];
+  const withBytes = <Entry extends { bytes: number[] | null }>(entry: Entry) => ({
+    ...entry,
+    bytes: entry.bytes ?? [],
+  });
+  return listLogprobs(answer, context).map((entry) => ({
+    ...withBytes(entry),
+    top_logprobs: entry.top_logprobs.map(withBytes),
+  }));
 }
 
 function writeCall(id: string, { id: call_id, function: called }: ChatToolCall): OutputItem {
@@ -114,8 +128,9 @@ export class ResponsesStream implements AnswerStream {
   end([answer]: readonly ChatAnswer[]): ServerEvent[] {
     const { message } = answer!;
     const isEmpty = this.output.length === 0 && !this.open && !message.tool_calls;
-    const logprobs = this.call.wishes.logprobs ? listLogprobs(answer!, this.context) : [];
-    const closed = [...(isEmpty ? this.openItem("message") : []), ...this.close(logprobs)];
+    const logprobs = listOutputLogprobs(this.call, answer!, this.context);
+    const isCut = answer!.finishReason === "length";
+    const closed = [...(isEmpty ? this.openItem("message") : []), ...this.close(logprobs, isCut)];
     const spoken = this.output.findLast(({ type }) => type === "message");
     if (spoken) (spoken.content as { logprobs: object[] }[])[0]!.logprobs = logprobs;
     const response = finishResponse(this.call, answer!, this.output, this.context);
@@ -124,12 +139,12 @@ export class ResponsesStream implements AnswerStream {
   }
 
   fail(error: RequestError): ServerEvent[] {
-    const { code, message } = error;
+    const { message } = error;
     const { error: details } = writeOpenAiError(error);
     const response = {
       ...writeHead(this.call, this.context, "failed"),
       output: this.output,
-      error: { code: error.status < 500 ? code : "server_error", message },
+      error: { code: nameFailure(error.status), message },
     };
     return [this.event("error", { ...details, type: "error" }), this.event("response.failed", { response })];
   }
@@ -147,12 +162,12 @@ export class ResponsesStream implements AnswerStream {
     ];
   }
 
-  private close(logprobs: object[] = []): ServerEvent[] {
+  private close(logprobs: object[] = [], isCut = false): ServerEvent[] {
     if (!this.open) return [];
     const { kind, id, text } = this.open;
     this.open = null;
     const place = this.place(id);
-    const item = kind === "message" ? writeMessage(id, text, logprobs) : writeReasoning(id, text);
+    const item = kind === "message" ? writeMessage(id, text, logprobs, isCut) : writeReasoning(id, text, isCut);
     const events = [
       this.event(`${nameText(kind)}.done`, { ...place, text, ...(kind === "message" ? { logprobs } : {}) }),
       this.event("response.content_part.done", { ...place, part: writePart(kind, text, logprobs) }),
@@ -186,6 +201,12 @@ export class ResponsesStream implements AnswerStream {
   private event(type: string, data: object): ServerEvent {
     return { event: type, data: { ...data, type, sequence_number: this.number++ } };
   }
+}
+
+/** Of the codes that clients know; the event before has our own. */
+function nameFailure(status: number): string {
+  if (status === 429) return "rate_limit_exceeded";
+  return status < 500 ? "invalid_prompt" : "server_error";
 }
 
 const nameText = (kind: "message" | "reasoning") =>

@@ -44,5 +44,6 @@ export function joinUsage(answers: readonly ChatAnswer[]) {
   const prompt = answers[0]?.usage.promptTokens ?? 0;
   const reused = answers[0]?.usage.reusedTokens ?? 0;
   const completion = answers.reduce((sum, { usage }) => sum + usage.completionTokens, 0);
-  return { prompt, reused, completion };
+  const reasoning = answers.reduce((sum, { usage }) => sum + usage.reasoningTokens, 0);
+  return { prompt, reused, completion, reasoning };
 }

@@ -12,7 +12,7 @@ export function makeAnswer(message: Partial<ChatAnswerMessage> = {}, more: Parti
     promptTokenIds: Int32Array.of(1, 2, 3),
     tokenIds: Int32Array.of(72, 256),
     logprobs: Float32Array.of(-0.5, -0.25),
-    usage: { promptTokens: 3, completionTokens: 2, reusedTokens: 2 },
+    usage: { promptTokens: 3, completionTokens: 2, reasoningTokens: 0, reusedTokens: 2 },
     policyVersion: 7,
     ...more,
   };
