@@ -1,10 +1,38 @@
+import { DataError } from "@cria/core";
+
+/**
+ * Most work for one grammar, in characters that are read, compared or written for it: a tenth of a second or so. References that
+ * share a schema may else write it more often than the universe has atoms.
+ */
+const MOST_WORK = 1_000_000;
+
+/** Work of a step that looks at a schema or a value, in characters. */
+export const STEP = 20;
+
 /** The rules of a grammar in llama.cpp's notation (GBNF) while it is written. Expressions are texts, safe to put in a row. */
 export class GrammarWriter {
   private readonly rules = new Map<string, string>();
   private readonly names = new Map<string, string>();
+  /** By the beginning of rules' names: how many have it. */
+  private readonly hints = new Map<string, number>();
+  private work = 0;
+
+  /** @throws DataError where a grammar takes too much work. */
+  spend(work: number): void {
+    this.work += work;
+    if (this.work <= MOST_WORK) return;
+    throw new DataError("is too large for a grammar", {
+      code: "data/unsupported-schema",
+      subject: "JSON Schema",
+      expected: `a schema whose grammar takes at most ${MOST_WORK} characters to write, alternatives and references followed`,
+      received: "one that takes more",
+      remedy: "simplify the schema, or sample without a grammar and check afterwards",
+    });
+  }
 
   /** A rule with this body, shared by all who ask for the same. @returns its name. */
   rule(hint: string, body: string): string {
+    this.spend(body.length);
     const known = this.names.get(body);
     if (known !== undefined) return known;
     const name = this.open(hint);
@@ -17,7 +45,9 @@ export class GrammarWriter {
   open(hint: string): string {
     const base = hint.replace(/[^a-zA-Z0-9]+/g, "-").slice(0, 40) || "rule";
     let name = base;
-    for (let i = 2; name === "root" || this.rules.has(name); i++) name = `${base}-${i}`;
+    let count = this.hints.get(base) ?? 1;
+    while (name === "root" || this.rules.has(name)) name = `${base}-${++count}`;
+    this.hints.set(base, count);
     this.rules.set(name, "");
     return name;
   }

@@ -79,6 +79,81 @@ describe("jsonSchemaToGrammar", () => {
     expect((failure as Error).message).toMatch(message);
   });
 
+  const numbered = <T>(count: number, make: (i: number) => T) => Array.from({ length: count }, (_, i) => make(i));
+  /** Each schema has the one before it twice. */
+  const doubled = (make: (before: { $ref: string }, i: number) => JsonSchema): JsonSchema => ({
+    $defs: Object.fromEntries(
+      numbered(60, (i) => [`a${i}`, i === 0 ? { type: "string" } : make({ $ref: `#/$defs/a${i - 1}` }, i)]),
+    ),
+    $ref: "#/$defs/a59",
+  });
+  const evil = `${"a".repeat(40)}!`;
+  const endless: [string, JsonSchema][] = [
+    ["a listed value against a pattern", { type: "string", enum: [evil], pattern: "^(a+)+$" }],
+    ["an only value against a pattern", { anyOf: [{ const: evil, pattern: "^(a+)+$" }] }],
+    ["a part of a listed value against a pattern", { enum: [{ x: evil }], properties: { x: { pattern: "^(a+)+$" } } }],
+    [
+      "a nested value against alternatives of itself",
+      {
+        $defs: { a: { anyOf: [{ items: { $ref: "#/$defs/a" } }, { items: { $ref: "#/$defs/a" }, minItems: 2 }] } },
+        enum: [JSON.parse(`${"[".repeat(60)}1${"]".repeat(60)}`)],
+        items: { $ref: "#/$defs/a" },
+      },
+    ],
+    [
+      "references that double",
+      doubled((a, i) => ({
+        anyOf: [
+          { ...a, maxLength: i },
+          { ...a, minLength: i + 1 },
+        ],
+      })),
+    ],
+    [
+      "thousands of properties",
+      { type: "object", properties: Object.fromEntries(numbered(6000, (i) => [`p${i}`, { type: "string" }])) },
+    ],
+    ["thousands of listed values", { enum: numbered(100_000, (i) => `v${i}`) }],
+    ["thousands of alternatives", { oneOf: numbered(5000, (i) => ({ const: i })) }],
+    [
+      "a long name beside any others",
+      { type: "object", properties: { ["k".repeat(100_000)]: {} }, additionalProperties: true },
+    ],
+    ["a long pattern", { type: "string", pattern: ".".repeat(100_000) }],
+    ["a long list of parts", { allOf: numbered(1000, (i) => ({ properties: { [`x${i}`]: {} } })) }],
+  ];
+  it.each(endless)("does bounded work: refuses %s", (_, schema) => {
+    expect(() => jsonSchemaToGrammar(schema)).toThrow(expect.objectContaining({ code: "data/unsupported-schema" }));
+  });
+
+  it("writes what many clients have: hundreds of properties, a long list of values, a dozen alternatives", () => {
+    const properties = Object.fromEntries(
+      numbered(500, (i) => [`property_${i}`, { type: "string", description: "d".repeat(100) }]),
+    );
+    expect(() => jsonSchemaToGrammar({ type: "object", properties })).not.toThrow();
+    expect(() => jsonSchemaToGrammar({ enum: numbered(5000, (i) => `value ${i}`) })).not.toThrow();
+    const oneOf = numbered(12, (i) => ({
+      type: "object",
+      properties: { kind: { const: `kind ${i}` }, ...properties },
+      required: ["kind"],
+    }));
+    expect(() =>
+      jsonSchemaToGrammar({
+        oneOf: oneOf.map((one) => ({ ...one, properties: { kind: one.properties.kind, a: { type: "string" } } })),
+      }),
+    ).not.toThrow();
+  });
+
+  it("takes the listed values that satisfy the rest", () => {
+    const write = (schema: JsonSchema) => jsonSchemaToGrammar(schema).split("\n")[0];
+    expect(write({ type: "string", enum: ["a", "bb", 3, "ccc"], minLength: 2, maxLength: 2 })).toBe(
+      'root ::= "\\"bb\\""',
+    );
+    expect(write({ type: "integer", enum: [1, 2.5, 3, 9], minimum: 2, exclusiveMaximum: 9 })).toBe('root ::= "3"');
+    expect(write({ type: "string", nullable: true, enum: ["a", null] })).toBe('root ::= ("\\"a\\"" | "null")');
+    expect(write({ enum: [1, 2], const: 2, pattern: "x" })).toBe('root ::= "2"');
+  });
+
   it("passes over annotations and keywords of other types", () => {
     const plain = jsonSchemaToGrammar({ type: "string" });
     const noted = {

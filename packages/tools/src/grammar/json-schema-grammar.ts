@@ -1,8 +1,8 @@
 import { DataError, type JsonSchema } from "@cria/core";
 import { isRecord } from "../parsers/make-call.js";
-import { compileParameters } from "../validate-arguments.js";
 import { arrayGrammar } from "./array-grammar.js";
-import { anyOf, GrammarWriter, literal } from "./grammar-writer.js";
+import { anyOf, GrammarWriter, literal, STEP } from "./grammar-writer.js";
+import { findFitting } from "./listed-values.js";
 import { mergeSchemas } from "./merge-schemas.js";
 import { integerGrammar, numberGrammar } from "./number-grammar.js";
 import { objectGrammar } from "./object-grammar.js";
@@ -98,7 +98,10 @@ export class SchemaGrammar implements SchemaWriter {
     if (!isRecord(schema)) this.refuse(place, "a JSON Schema that something satisfies", JSON.stringify(schema));
     if (++this.depth > DEEPEST) this.refuse(place, `schemas nested at most ${DEEPEST} deep`, "a deeper one");
     try {
-      return this.writeSchema(schema, place);
+      this.writer.spend(STEP);
+      const written = this.writeSchema(schema, place);
+      this.writer.spend(written.length);
+      return written;
     } finally {
       this.depth--;
     }
@@ -117,6 +120,7 @@ export class SchemaGrammar implements SchemaWriter {
   /** All alternatives of a schema, each without references and alternatives of its own. */
   branches(schema: unknown, place: string): Place[] {
     if (++this.depth > DEEPEST) this.refuse(place, "alternatives that do not contain themselves", "a reference back");
+    this.writer.spend(STEP);
     const target = this.dereference(schema, place);
     const parts = isRecord(target) ? this.expand(target, place) : null;
     const found =
@@ -163,14 +167,13 @@ export class SchemaGrammar implements SchemaWriter {
   /** The values of `enum` and `const` that satisfy the rest of the schema; null without either. */
   listValues(schema: JsonSchema, place: string): unknown[] | null {
     if (schema.enum === undefined && !Object.hasOwn(schema, "const")) return null;
-    const listed = Array.isArray(schema.enum) ? schema.enum : [schema.const];
-    let found: unknown[] = [];
-    try {
-      const validate = compileParameters({ ...schema });
-      found = listed.filter((value) => validate(value));
-    } catch (error) {
-      this.refuse(place, "a JSON Schema", (error as Error).message);
-    }
+    const listed = schema.enum ?? [schema.const];
+    if (!Array.isArray(listed) || listed.length === 0)
+      this.refuse(`${place}/enum`, "a JSON Schema: enum is a list of at least one value", JSON.stringify(listed));
+    this.writer.spend(STEP * listed.length);
+    const found = findFitting(listed, schema, (key) =>
+      this.refuse(`${place}/${key}`, `${key} without enum or const: list the values that satisfy it`, "both"),
+    );
     if (found.length === 0) this.refuse(place, "a value that satisfies the rest of the schema", JSON.stringify(listed));
     return found;
   }
@@ -292,6 +295,7 @@ export class SchemaGrammar implements SchemaWriter {
 
   private merge(a: JsonSchema, b: unknown, place: string): JsonSchema {
     if (b === true) return a;
+    this.writer.spend(STEP + JSON.stringify(a).length + JSON.stringify(b).length);
     if (!isRecord(b)) this.refuse(place, "a JSON Schema that something satisfies", JSON.stringify(b));
     for (const key of ["anyOf", "oneOf"]) {
       if (key in a && key in b) this.refuse(`${place}/${key}`, `one ${key} for a value`, "two that both must hold");
@@ -309,6 +313,9 @@ export class SchemaGrammar implements SchemaWriter {
 
   private checkDisjoint(branches: readonly unknown[], place: string): void {
     const resolved = branches.map((branch, i) => this.dereference(branch, `${place}/oneOf/${i}`));
+    // Each is compared with each.
+    const size = resolved.reduce<number>((sum, branch) => sum + STEP + (JSON.stringify(branch)?.length ?? 0), 0);
+    this.writer.spend(size * branches.length);
     for (const [i, one] of resolved.entries()) {
       for (const other of resolved.slice(0, i)) {
         if (areDisjoint(one, other)) continue;
@@ -346,21 +353,22 @@ export class SchemaGrammar implements SchemaWriter {
   }
 }
 
-/** Whether a schema says more than annotations. */
+/** Keywords that say more than annotations. */
+const MEANING = new Set([
+  "type",
+  "enum",
+  "const",
+  "allOf",
+  "anyOf",
+  "oneOf",
+  "$ref",
+  "nullable",
+  ...Object.values(REFUSED).flat(),
+  ...TELLING.flatMap(([, keys]) => keys),
+]);
+
 function hasMeaning(schema: JsonSchema): boolean {
-  const known = new Set([
-    "type",
-    "enum",
-    "const",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "$ref",
-    "nullable",
-    ...Object.values(REFUSED).flat(),
-    ...TELLING.flatMap(([, keys]) => keys),
-  ]);
-  return Object.entries(schema).some(([key, value]) => value !== undefined && known.has(key));
+  return Object.entries(schema).some(([key, value]) => value !== undefined && MEANING.has(key));
 }
 
 function without(schema: JsonSchema, key: string): JsonSchema {

@@ -1,6 +1,6 @@
 import type { JsonSchema } from "@cria/core";
 import { isRecord } from "../parsers/make-call.js";
-import { literal } from "./grammar-writer.js";
+import { literal, STEP } from "./grammar-writer.js";
 import type { SchemaWriter } from "./schema-writer.js";
 import { readCount } from "./string-grammar.js";
 
@@ -14,20 +14,22 @@ export interface ObjectProperty {
 /** What an object may have, in the schema's order; required ones that it does not name come last. */
 export function listProperties(grammar: SchemaWriter, schema: JsonSchema, place: string): ObjectProperty[] {
   const properties = isRecord(schema.properties) ? schema.properties : {};
-  const required = Array.isArray(schema.required) ? schema.required.map(String) : [];
+  const count = Object.keys(properties).length + (Array.isArray(schema.required) ? schema.required.length : 0);
+  grammar.writer.spend(STEP * count);
+  const required = new Set(Array.isArray(schema.required) ? schema.required.map(String) : []);
   const listed = Object.entries(properties).flatMap(([key, value]): ObjectProperty[] => {
-    const isRequired = required.includes(key);
+    const isRequired = required.has(key);
     // `false`: nothing may stand there.
     if (value === false && !isRequired) return [];
     return [{ key, schema: value, isRequired, place: `${place}/properties/${key}` }];
   });
-  const others = required.filter((key) => !Object.hasOwn(properties, key));
+  const others = [...required].filter((key) => !Object.hasOwn(properties, key));
   if (others.length > 0 && schema.additionalProperties === false) {
     grammar.refuse(`${place}/required`, "properties that the schema allows", others.join(", "));
   }
   return [
     ...listed,
-    ...[...new Set(others)].map((key) => ({
+    ...others.map((key) => ({
       key,
       schema: schema.additionalProperties ?? true,
       isRequired: true,
@@ -89,6 +91,8 @@ function otherKey(grammar: SchemaWriter, known: readonly string[]): string {
   const { writer } = grammar;
   const free = `\\"\\\\\\x00-\\x1f\\x7f${grammar.escapesTags ? "<" : ""}`;
   const rest = writer.rule("key-rest", `[^${free}]*`);
+  // Each character of a key is looked at as often as characters stand before it.
+  writer.spend(known.reduce((sum, key) => sum + key.length ** 2, 0));
   const write = (keys: readonly string[]): string => {
     const ends = keys.includes("");
     const heads = [...new Set(keys.filter((key) => key !== "").map((key) => [...key][0]!))];

@@ -7,11 +7,17 @@ export function areDisjoint(a: unknown, b: unknown): boolean {
   const [typesOfA, typesOfB] = [listTypes(a), listTypes(b)];
   if (typesOfA && typesOfB && !typesOfA.some((type) => typesOfB.includes(type))) return true;
   const [valuesOfA, valuesOfB] = [listValues(a), listValues(b)];
-  if (valuesOfA && valuesOfB && !valuesOfA.some((value) => valuesOfB.includes(value))) return true;
+  if (valuesOfA && valuesOfB && !haveCommon(valuesOfA, valuesOfB)) return true;
   if (!isObject(a) || !isObject(b)) return false;
-  const required = (schema: Record<string, unknown>) => (Array.isArray(schema.required) ? schema.required : []);
-  const common = required(a).filter((key) => required(b).includes(key));
+  const required = (schema: Record<string, unknown>) => new Set(Array.isArray(schema.required) ? schema.required : []);
+  const ofB = required(b);
+  const common = [...required(a)].filter((key) => ofB.has(key));
   return common.some((key) => areDisjoint(property(a, key), property(b, key)));
+}
+
+function haveCommon(a: readonly string[], b: readonly string[]): boolean {
+  const ofB = new Set(b);
+  return a.some((value) => ofB.has(value));
 }
 
 function property(schema: Record<string, unknown>, key: string): unknown {

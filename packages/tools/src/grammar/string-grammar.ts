@@ -14,6 +14,9 @@ const FORMATS: Record<string, string> = {
   email: "^[a-z0-9]{1,30}(\\.[a-z0-9]{1,30})?@[a-z0-9]{1,30}\\.[a-z]{2,10}$",
 };
 
+/** What a character of a pattern may become, as `\\W`. */
+const MOST_OF_A_CHARACTER = 400;
+
 /** A string in its form, by length, pattern or format. */
 export function stringGrammar(grammar: SchemaWriter, form: TextForm, schema: JsonSchema, place: string): string {
   const least = readCount(schema.minLength, 0);
@@ -26,6 +29,7 @@ export function stringGrammar(grammar: SchemaWriter, form: TextForm, schema: Jso
   const pattern = typeof schema.pattern === "string" ? schema.pattern : hasLength ? null : format;
   if (pattern === null) return form.any(least, most);
   if (hasLength) grammar.refuse(`${place}/pattern`, "a pattern, or minLength and maxLength", "both");
+  grammar.writer.spend(pattern.length * MOST_OF_A_CHARACTER);
   // Libraries write a pattern beside a format, often one with look-around.
   const written = patternGrammar(pattern, form) ?? (format === null ? null : patternGrammar(format, form));
   if (written === null) {
