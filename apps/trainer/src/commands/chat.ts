@@ -113,5 +113,7 @@ function introduce({ name, engine, tools, system, sampling }: Chat): void {
     line("try", "There are 70 marbles in a box and 28 marbles in a bag. How many marbles in total?");
     line("", "It hardly uses its tool yet: cria demo trains it, then cria chat runs/demo");
   }
+  if (engine.info.name === "cria-tiny")
+    line("knows", "word problems like the demo's, and a code game; with half a million parameters nothing else");
   console.log(pc.dim("/help lists the commands; Ctrl-C stops an answer, Ctrl-D ends"));
 }

@@ -31,6 +31,10 @@ export interface Scaffold {
   remarks: string[];
 }
 
+/** What is said where the embedded policy is taken for the template's task. */
+const TOY =
+  "The embedded policy has half a million parameters and learns word problems like these; for other tasks take a model of yours: --model.";
+
 /** Where the copy of the embedded policy lies in an environment. */
 const POLICY = "models/cria-tiny.gguf";
 const PROJECTOR = "models/cria-tiny-vision.mmproj.gguf";
@@ -52,7 +56,7 @@ export async function scaffoldEnvironment(folder: string, options: ScaffoldOptio
   const projector = options.vision ? await findProjector(options.mmproj) : null;
   const model = usesDefaults ? null : await measure(options.model ?? embeddedPolicy, parts, projector);
   const fit = model ? fitConfig(model) : embeddedFit;
-  const remarks = model ? listRemarks(model, fit, { isEmbedded, vision: options.vision }) : [];
+  const remarks = model ? listRemarks(model, fit, { isEmbedded, vision: options.vision }) : [TOY];
   const modelPath = isEmbedded ? POLICY : showModel(model!, target);
   const lines = (rows: readonly unknown[]) => rows.map((row) => `${JSON.stringify(row)}\n`).join("");
   const files: Record<string, string> = {

@@ -348,6 +348,15 @@ describe("runs without a learning signal", () => {
     for (const remedy of remedies(0.05)) expect(remedy).toMatch(/at a loss of 0\.05 a token, which is low/);
   });
 
+  it("the embedded policy is beyond its few words there", () => {
+    const find = (path: string) =>
+      findProblems(makeRun(), { ...options, config: { actor_rollout_ref: { model: { path } } } }).map(
+        ({ rule }) => rule,
+      );
+    expect(find("models/cria-tiny.gguf")).toEqual(["no_reward", "toy_policy"]);
+    expect(find("models/not-cria-tiny.gguf")).toEqual(["no_reward"]);
+  });
+
   it("say what they have in common once", () => {
     const run = makeRun({ "agent_loop/tool_unknown_tool/mean": 0.2, "agent_loop/tool_invalid_call/mean": 0.6 });
     const [first, ...others] = findProblems(run, options).map(({ sentence }) => sentence);

@@ -67,6 +67,23 @@ export const noSignalRules: readonly Rule[] = [
     },
   },
   {
+    name: "toy_policy",
+    when: "Nothing is learned, and the model is the policy that comes with Cria.",
+    look: (run) => {
+      const model = "actor_rollout_ref.model.path";
+      if (run.silence === null || !/(^|[\\/])cria-tiny\.gguf$/.test(run.readText(model) ?? "")) return null;
+      return {
+        severity: "medium",
+        weight: 0.3,
+        sentence:
+          "the embedded policy has half a million parameters and 512 tokens, and knows word problems with a calculator and a code game: other tasks and tools are mostly beyond it",
+        remedy: "Take a model of yours, such as hf:Qwen/Qwen3-0.6B-GGUF:Q8_0",
+        keys: [model],
+        filter: null,
+      };
+    },
+  },
+  {
     name: "same_reward",
     when: "Nothing is learned, and all conversations are given the same reward above 0.",
     look: (run) => {

@@ -113,6 +113,12 @@ export class RunHistory {
     return typeof node === "number" ? node : null;
   }
 
+  /** A text of the config by its path; null where there is none. */
+  readText(path: string): string | null {
+    const node = readKey(this.context.config, path);
+    return typeof node === "string" ? node : null;
+  }
+
   /** Whether a key of the config is false, or not there. */
   isOff(path: string): boolean {
     return !readKey(this.context.config, path);
