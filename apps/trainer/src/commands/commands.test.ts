@@ -8,6 +8,7 @@ import { runCommand as runCitty } from "citty";
 import { afterAll, describe, expect, it } from "vitest";
 import { captureOutput } from "../testing/capture-output.js";
 import { demoCommand } from "./demo.js";
+import { evalCommand } from "./eval.js";
 import { sftCommand } from "./sft.js";
 import { trainCommand } from "./train.js";
 
@@ -16,7 +17,7 @@ afterAll(() => models.cleanUp());
 
 const output = captureOutput();
 
-const commands = { demo: demoCommand, sft: sftCommand, train: trainCommand };
+const commands = { demo: demoCommand, eval: evalCommand, sft: sftCommand, train: trainCommand };
 
 /** Runs a command in this process; returns the exit code that it chose. */
 async function run(name: keyof typeof commands, ...rawArgs: string[]): Promise<number> {
@@ -107,8 +108,14 @@ describe("cria train", () => {
       "actor_rollout_ref.model.lora_alpha=null",
     ];
     expect(await run("train", join(folder, "config.yaml"), word!, ...settings, "--json"), output.stderr).toBe(0);
-    // The coach knows where it began.
     const { problems } = JSON.parse(output.stdout.trim().split("\n").at(-1)!) as { problems: Finding[] };
+    // Success on its task is measured from there too.
+    const rows = `data.val_files=${join(folder, "rows.jsonl")}`;
+    expect(
+      await run("eval", join(folder, "config.yaml"), word!, ...settings, rows, "--out", join(folder, "eval.jsonl")),
+      output.stderr,
+    ).toBe(0);
+    // The coach knows where it began.
     const remedy = expect.stringMatching(/began with ended after 2 steps at a loss of/);
     expect(problems).toContainEqual(expect.objectContaining({ rule: "no_reward", remedy }));
   });

@@ -83,13 +83,13 @@ async function trainIt(name: string, { bus, ...cluster }: { bus?: TrainingBus; [
         model: { path: "model.gguf", mmproj: "mmproj.gguf", lora_rank: 4 },
         actor: { optim: { lr: 1e-2 }, ppo_mini_batch_size: 1, ppo_max_token_len: 700 },
         rollout: {
-          ...{ n: 4, prompt_length: 400, response_length: 200, max_tokens_per_turn: 4, max_num_seqs: 8, seed: 1 },
+          ...{ n: 4, prompt_length: 300, response_length: 200, max_tokens_per_turn: 4, max_num_seqs: 8, seed: 1 },
           multi_turn: {
             ...{ enable: true, max_assistant_turns: 2, tool_config_path: "tools.yaml", format: "./code.mjs#parse" },
           },
         },
       },
-      data: { train_files: "rows.jsonl", train_batch_size: 2, max_prompt_length: 400, max_response_length: 200 },
+      data: { train_files: "rows.jsonl", train_batch_size: 2, max_prompt_length: 300, max_response_length: 200 },
       custom_reward_function: { path: "code.mjs" },
       trainer: { threads: 1, total_training_steps: STEPS, default_local_dir: join(root, "runs") },
       cluster: { audit: 0, take_part: false, ...cluster },
