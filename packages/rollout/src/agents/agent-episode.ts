@@ -5,6 +5,7 @@ import { layOutGraph } from "../chat/lay-out-graph.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { AgentLoopContext, AgentLoopOutput, SamplingParams } from "../loops/agent-loop.js";
 import { createAgentLog } from "../loops/state-log.js";
+import { describeData, isUsableNumber } from "../plain-data.js";
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
 import type { AgentResult } from "./agent-function.js";
 
@@ -60,23 +61,28 @@ export async function runAgentEpisode(
   }
   log.enter("terminated");
   request.enter("running");
-  const { score, extra } = isOut ? { score: 0, extra: {} } : readScore(result);
+  const { score, extra, wrong } = isOut ? outOfRoom : readScore(result);
+  error ??= wrong;
   const output = describeEpisode(session, row, context);
   const own = session.outcome ?? score;
   return {
     ...output,
     finishReason: isOut ? "length" : output.finishReason,
     score: own,
-    ...(own === null ? { scoreError: noScore } : {}),
+    ...(own === null ? { scoreError: describeNoScore(result) } : {}),
     extraFields: extra,
     transitions: log.transitions,
     ...(error === undefined ? {} : { error }),
   };
 }
 
+const aScore = "a finite number, true or false, or { score, ...extra }";
+
 /** Heard only where the task has no reward function. */
-const noScore =
-  "the agent gave no score: expected a number, true or false, or { score, ...extra }, and received nothing; or give the task a reward";
+function describeNoScore(result: unknown): string {
+  const received = result === undefined || result === null ? "nothing" : describeData(result);
+  return `the agent gave no score: expected ${aScore}, and received ${received}; or give the task a reward`;
+}
 
 /** What the calls of a session add up to. */
 function describeEpisode(
@@ -134,13 +140,34 @@ function findTaught(
   return null;
 }
 
-/** Others made the result; `{ score }` and its extras are checked with the loop's output. */
-function readScore(result: AgentResult): { score: number | null; extra: Record<string, unknown> } {
-  if (typeof result === "number") return { score: result, extra: {} };
+interface AgentScore {
+  score: number | null;
+  extra: Record<string, unknown>;
+  /** Why it is no score that can be taken. */
+  wrong?: string;
+}
+
+/** Out of tokens or calls, which is the policy's doing. */
+const outOfRoom: AgentScore = { score: 0, extra: {} };
+
+/** Others made the result. A wrong score fails the episode alone, as an agent that throws does. */
+function readScore(result: AgentResult): AgentScore {
+  if (typeof result === "number") return checkScore(result, {});
   if (typeof result === "boolean") return { score: Number(result), extra: {} };
   if (typeof result !== "object" || result === null) return { score: null, extra: {} };
   const { score, ...extra } = result;
-  return { score, extra };
+  return checkScore(score, extra);
+}
+
+function checkScore(given: unknown, extra: Record<string, unknown>): AgentScore {
+  const score = typeof given === "boolean" ? Number(given) : given;
+  if (score === undefined || score === null) return { score: null, extra };
+  if (isUsableNumber(score)) return { score, extra };
+  return {
+    score: null,
+    extra,
+    wrong: `the agent's score is wrong: expected ${aScore}, and received ${describeData(given)}`,
+  };
 }
 
 /** Errors of the engine end the run. What is wrong with a request is the agent's, also where it throws our error on. */

@@ -156,6 +156,54 @@ describe("an agent of one's own", () => {
     expect(judged.trajectory.reward).toBe(3);
   });
 
+  it("a score that is none fails its episode alone, and says what was received", async () => {
+    for (const [wrong, received] of [
+      [Number.NaN, "NaN"],
+      [Number.POSITIVE_INFINITY, "Infinity"],
+      [{ score: Number.NaN, note: "x" }, "NaN"],
+      [{ score: "0.5" }, '"0.5"'],
+      ["0.5", '"0.5"'],
+      [1n, "1"],
+    ] as const) {
+      let calls = 0;
+      const agent = async (context: AgentContext) => {
+        await ask(context, [user("a")]);
+        return calls++ === 0 ? wrong : 1;
+      };
+      const { trajectories } = await run(agent, { n: 2 });
+      const [failed, ...others] = trajectories.filter(hasFailed);
+      expect(failed!.error).toContain(`received ${received}`);
+      expect(others).toEqual([]);
+      expect(failed!.responseMask).not.toContain(1);
+    }
+    const judged = await run(async (context) => (await ask(context, [user("a")])) && "text", { reward: () => 3 });
+    expect(judged.trajectory.reward).toBe(3);
+  });
+
+  it("what is left over when it returns is told, and ends nothing", async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => unhandled.push(reason);
+    process.on("unhandledRejection", note);
+    let late: (() => void) | undefined;
+    const { trajectory, warnings } = await run(async ({ session }) => {
+      await session.complete({ messages: [user("a")] });
+      void session.complete({ messages: [user("forgotten")] });
+      void session.complete(null as never);
+      late = () => {
+        session.reward(5);
+        void session.complete({ messages: [user("late")] });
+      };
+      return 1;
+    });
+    late!();
+    await sleep(0);
+    process.off("unhandledRejection", note);
+    expect(unhandled).toEqual([]);
+    expect(trajectory.error).toBeUndefined();
+    expect(trajectory.rewards.score).toBe(1);
+    expect(warnings).toEqual([expect.stringContaining("a reward came after its session had ended")]);
+  });
+
   it("a wrong request is the agent's own failure, and ends no run", async () => {
     let calls = 0;
     const { trajectories } = await run(

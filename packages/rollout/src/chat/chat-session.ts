@@ -191,10 +191,15 @@ export class ChatSession implements ChatModel {
   /**
    * Rewards the episode, or one of its answers.
    * @param node of an answer. Without it `value` is the episode's score.
+   * After the session's end it is too late: a warning says so, and nothing is changed.
    * @throws DataError for a value that is no usable number, or a node that the session does not have.
    */
   reward(value: number, node?: string): void {
     if (!isUsableNumber(value)) throw refuseReward("value", usableNumber, describeData(value));
+    if (this.isDisposed) {
+      this.options.onWarning?.(lateReward);
+      return;
+    }
     if (node === undefined) {
       this.outcome = value;
       return;
@@ -501,6 +506,9 @@ function refuseMessages(messages: readonly ChatMessage[], cause: TokenizerError)
     cause,
   });
 }
+
+const lateReward =
+  "a reward came after its session had ended, and does not count\n  wait for what decides it before the agent returns";
 
 function refuseReward(subject: string, expected: string, received: string): DataError {
   return new DataError("is wrong", { code: "chat/bad-request", subject: `reward: ${subject}`, expected, received });

@@ -18,6 +18,18 @@ export function makeFailureError(row: DatasetRow, { sampleIndex, error }: Trajec
   });
 }
 
+/** The error for rollouts in which nobody called the policy. @param agents names of the agents that were to. */
+export function makeNeverCalledError(subject: string, agents: readonly string[], conversations: number): ToolError {
+  return new ToolError("did not call the policy", {
+    code: "rollout/never-called",
+    subject: `${subject}: agent ${agents.map((name) => `"${name}"`).join(", ")}`,
+    expected:
+      "calls of the model that the agent is given: `model` or `session`, for a program OPENAI_BASE_URL or ANTHROPIC_BASE_URL",
+    received: `none in ${conversations} conversations`,
+    remedy: "put that model in the place of the agent's own: agent: ({ model }) => ... generateText({ model, ... })",
+  });
+}
+
 /** The error for rollouts that all failed, with the first causes. @param subject what they were for. */
 export function makeAllFailedError(subject: string, trajectories: readonly Trajectory[]): ToolError {
   const causes = new Map<string, string>();

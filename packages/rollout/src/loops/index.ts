@@ -13,7 +13,7 @@ export {
 } from "./agent-loop.js";
 export { type AgentLoopEntry, agentLoops, registerAgentLoop } from "./agent-loops.js";
 export { type EpisodePlace, findEpisode } from "./episode-place.js";
-export { makeAllFailedError, type OnFailure } from "./failures.js";
+export { makeAllFailedError, makeNeverCalledError, type OnFailure } from "./failures.js";
 export { type ConversationEnvironment, holdConversation } from "./hold-conversation.js";
 export { selectInteraction } from "./interaction-session.js";
 export { type AgentLoopConfigEntry, loadAgentLoops } from "./load-agent-loops.js";

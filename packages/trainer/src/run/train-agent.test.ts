@@ -98,6 +98,31 @@ describe("train with an agent", () => {
     expect(error).toMatchObject({ subject: expect.stringContaining("branch_credit nodes") });
   });
 
+  it("an agent that never calls the policy is an error at step 1, with its name and what to use", async () => {
+    const error = await failureOf(train(options({ agent: () => 0.5 })));
+    expect(error).toMatchObject({
+      code: "rollout/never-called",
+      subject: expect.stringMatching(/^step 1: agent "/),
+      received: "none in 9 conversations",
+    });
+  });
+
+  it("an episode without a call is no zero in its group: it is left out, and counted", async () => {
+    let episodes = 0;
+    const agent = async ({ session, row }: AgentContext<Row>) => {
+      // One of each three did not ask, and scores most.
+      if (episodes++ % 3 === 0) return 1;
+      await session.complete({ messages: [user(row.question)], maxTokens: 4 });
+      return 0.5;
+    };
+    const run = train(options({ agent, steps: 1, n: 6 }));
+    const { metrics } = await run;
+    expect(metrics).toMatchObject({ "rollout/silent": 6, "rollout/kept": 12, "rollout/failed": 0 });
+    expect(metrics["critic/score/mean"]).toBe(0.5);
+    // All others of a group scored alike.
+    expect(metrics["critic/advantages/max"]).toBeCloseTo(0, 6);
+  });
+
   it("limits of time and calls come from the config", async () => {
     const endless = async ({ session, row }: AgentContext<Row>) => {
       const messages = [user(row.question)];

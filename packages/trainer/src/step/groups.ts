@@ -96,6 +96,8 @@ export interface FailureCounts {
   failed: number;
   /** Those of them whose judge failed. */
   judgeFailed: number;
+  /** Conversations in which an agent did not call the policy. */
+  silent: number;
   /** Times that a conversation was sampled again. */
   refilled: number;
   /** Groups that failures left with too little to learn from. */
@@ -108,8 +110,13 @@ export interface Learnable {
   failures: FailureCounts;
 }
 
+/** Whether there are tokens to learn from: an agent that did not call the policy shows nothing of it, whatever it scored. */
+function isTold(trajectory: Trajectory): boolean {
+  return !hasFailed(trajectory) && trajectory.tokenIds.length > 0;
+}
+
 /**
- * Leaves out failed trajectories. If the estimator compares the samples of a group, it also leaves out groups with
+ * Leaves out failed trajectories, and those of agents that did not call the policy. If the estimator compares the samples of a group, it also leaves out groups with
  * fewer than two samples left; a group that had one sample from the start stays.
  */
 export function leaveOutFailures(trajectories: readonly Trajectory[], estimator: AdvantageEstimator): Learnable {
@@ -117,7 +124,7 @@ export function leaveOutFailures(trajectories: readonly Trajectory[], estimator:
   for (const trajectory of trajectories) {
     const group = groups.get(trajectory.uid) ?? { size: 0, left: 0 };
     group.size++;
-    if (!hasFailed(trajectory)) group.left++;
+    if (isTold(trajectory)) group.left++;
     groups.set(trajectory.uid, group);
   }
   const isDropped = (uid: string) => {
@@ -126,11 +133,12 @@ export function leaveOutFailures(trajectories: readonly Trajectory[], estimator:
   };
   const count = (pick: (t: Trajectory) => number) => trajectories.reduce((sum, t) => sum + pick(t), 0);
   return {
-    indices: [...trajectories.keys()].filter((i) => !hasFailed(trajectories[i]!) && !isDropped(trajectories[i]!.uid)),
+    indices: [...trajectories.keys()].filter((i) => isTold(trajectories[i]!) && !isDropped(trajectories[i]!.uid)),
     failures: {
       conversations: trajectories.length,
       failed: count((t) => (hasFailed(t) ? 1 : 0)),
       judgeFailed: count((t) => t.metrics.reward_failed ?? 0),
+      silent: count((t) => (t.tokenIds.length === 0 ? 1 : 0)),
       refilled: count((t) => t.metrics.refilled ?? 0),
       droppedGroups: [...groups.keys()].filter(isDropped).length,
     },
@@ -162,6 +170,7 @@ export function makeFailureMetrics(failures: FailureCounts, kept: number): Recor
     "rollout/failed": failures.failed,
     "rollout/failed_ratio": failures.failed / Math.max(1, failures.conversations),
     "rollout/judge_failed": failures.judgeFailed,
+    "rollout/silent": failures.silent,
     "rollout/refilled": failures.refilled,
     "rollout/dropped_groups": failures.droppedGroups,
     "rollout/kept": kept,

@@ -2,6 +2,7 @@ import { DataError, hasFailed, type Trajectory } from "@cria/core";
 import {
   type DatasetRow,
   makeAllFailedError,
+  makeNeverCalledError,
   type OnRequestState,
   type RolloutOptions,
   startRollouts,
@@ -89,7 +90,7 @@ export function rollOut(
       converse: options.converse,
     });
     signal?.throwIfAborted();
-    return { ...ended, responseLength: opened.responseLength };
+    return { ...ended, responseLength: opened.responseLength, defaultAgentLoop: opened.defaultAgentLoop };
   };
   const finish = async () => {
     const trajectories = await (await started).finish();
@@ -98,8 +99,16 @@ export function rollOut(
   };
   const group = async () => {
     const all = await trajectories;
-    if (all.every(hasFailed)) throw makeAllFailedError(options.name ?? `step ${step}`, all);
+    const name = options.name ?? `step ${step}`;
+    if (all.every(hasFailed)) throw makeAllFailedError(name, all);
+    // Later a policy may have come to where nothing is left to ask.
+    if (step === 1 && all.every(({ tokenIds }) => tokenIds.length === 0))
+      throw makeNeverCalledError(name, await listAgents(), all.length);
     return new Groups({ rows, trajectories: all, temperature, responseLength: (await started).responseLength });
+  };
+  const listAgents = async () => {
+    const { defaultAgentLoop } = await started;
+    return [...new Set(rows.map(({ agentName }) => agentName ?? defaultAgentLoop))];
   };
   const started = start();
   const trajectories = finish();
