@@ -1,3 +1,5 @@
+import type { TrajectorySegment } from "@cria/core";
+
 /**
  * A batch of trajectories as flat per-token arrays: trajectory i owns `[offsets[i], offsets[i + 1])`. Tokens whose mask
  * is 0 (prompt, tools, users, templates) may be in it or left out: they never change a result.
@@ -10,6 +12,16 @@ export interface AdvantageInputs {
   offsets: ArrayLike<number>;
   /** Group of each trajectory: rollouts of the same prompt share one. */
   groups: readonly string[];
+  /**
+   * Of each trajectory that branches, its stretches of tokens, counted from its first; null: one conversation, end to end.
+   * Left out: no trajectory branches.
+   */
+  segments?: readonly (readonly BranchSegment[] | null)[];
+  /**
+   * Of each trajectory, the part of its last sampled token's reward that the whole episode earned: each path of a trajectory that
+   * branches ends with it. Default 0.
+   */
+  episodeRewards?: ArrayLike<number>;
   /** Critic's value before each token was sampled; there for estimators that need "values" (gae). */
   values?: ArrayLike<number>;
   /** Reward of a greedy rollout of each trajectory's prompt; there for estimators that need "baselines" (remax). */
@@ -29,6 +41,9 @@ export interface AdvantageInputs {
   /** false leaves out the division by the group's standard deviation (grpo, grpo_passk, gdpo). Default true. */
   normalizeByStd?: boolean;
 }
+
+/** A stretch of a trajectory's tokens, `[start, end)`, behind the one at index `parent`; -1: it begins a conversation. */
+export type BranchSegment = Pick<TrajectorySegment, "start" | "end" | "parent">;
 
 /** One of several rewards, kept apart. */
 export interface RewardPart {

@@ -1,19 +1,15 @@
 import type { AdvantageInputs } from "./advantage-estimator.js";
+import { carryBack } from "./carry-back.js";
 
 /**
- * G_t = r_t + gamma G_next over sampled tokens; tokens in between (tools, users) neither earn nor discount. 0 where the
- * mask is 0.
+ * G_t = r_t + gamma G_next over sampled tokens; tokens in between (tools, users) neither earn nor discount. Where a trajectory
+ * branches, G_next is the mean over its paths. 0 where the mask is 0.
  */
 export function discountReturns(inputs: AdvantageInputs, gamma: number): Float64Array {
-  const { tokenLevelRewards, responseMask, offsets } = inputs;
-  const returns = new Float64Array(responseMask.length);
-  for (let i = 0; i + 1 < offsets.length; i++) {
-    let running = 0;
-    for (let t = offsets[i + 1]! - 1; t >= offsets[i]!; t--) {
-      if (!responseMask[t]) continue;
-      running = tokenLevelRewards[t]! + gamma * running;
-      returns[t] = running;
-    }
-  }
+  const returns = new Float64Array(inputs.responseMask.length);
+  carryBack(inputs, 1, (t, reward, state) => {
+    state[0] = reward + gamma * state[0]!;
+    returns[t] = state[0]!;
+  });
   return returns;
 }

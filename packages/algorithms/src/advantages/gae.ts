@@ -1,18 +1,20 @@
 import { ConfigError } from "@cria/core";
 import { maskedVariance, maskedWhiten } from "../masked.js";
 import type { AdvantageEstimator, AdvantageInputs, AdvantageOutputs } from "./advantage-estimator.js";
+import { carryBack } from "./carry-back.js";
 
 /**
  * Generalized advantage estimation (Schulman et al. 2015, arXiv:1506.02438) over sampled tokens:
  * delta_t = r_t + gamma V_next - V_t, A_t = delta_t + gamma lam A_next, returns = A + V; then A is whitened over the mask.
- * A masked token carries V_next and A_next through, so that a tool's text costs neither discount nor a value.
+ * A masked token carries V_next and A_next through, so that a tool's text costs neither discount nor a value. Where a trajectory
+ * branches they are means over its paths (`carryBack`).
  * Metric `vf_explained_var` = 1 - Var(returns - values) / (Var(returns) + 1e-5).
  * @throws ConfigError without `values`.
  */
 export const estimateGae: AdvantageEstimator = Object.assign(estimate, { needs: ["values"] as const });
 
 function estimate(inputs: AdvantageInputs): AdvantageOutputs {
-  const { tokenLevelRewards, responseMask, offsets, values, gamma = 1, lam = 1 } = inputs;
+  const { responseMask, values, gamma = 1, lam = 1 } = inputs;
   if (!values) {
     throw new ConfigError("needs a critic: it is made of the values of each token", {
       code: "config/needs-critic",
@@ -24,18 +26,14 @@ function estimate(inputs: AdvantageInputs): AdvantageOutputs {
   }
   const advantages = new Float64Array(responseMask.length);
   const returns = new Float32Array(responseMask.length);
-  for (let i = 0; i + 1 < offsets.length; i++) {
-    let nextValue = 0;
-    let nextAdvantage = 0;
-    for (let t = offsets[i + 1]! - 1; t >= offsets[i]!; t--) {
-      if (!responseMask[t]) continue;
-      const delta = tokenLevelRewards[t]! + gamma * nextValue - values[t]!;
-      nextAdvantage = delta + gamma * lam * nextAdvantage;
-      nextValue = values[t]!;
-      advantages[t] = nextAdvantage;
-      returns[t] = nextAdvantage + nextValue;
-    }
-  }
+  /** V_next and A_next. */
+  carryBack(inputs, 2, (t, reward, state) => {
+    const delta = reward + gamma * state[0]! - values[t]!;
+    state[1] = delta + gamma * lam * state[1]!;
+    state[0] = values[t]!;
+    advantages[t] = state[1]!;
+    returns[t] = state[1]! + state[0]!;
+  });
   const metrics = { vf_explained_var: explainVariance(values, returns, responseMask) };
   return { advantages: Float32Array.from(maskedWhiten(advantages, responseMask)), returns, metrics };
 }

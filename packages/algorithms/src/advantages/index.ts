@@ -2,6 +2,7 @@ export {
   type AdvantageEstimator,
   type AdvantageInputs,
   type AdvantageOutputs,
+  type BranchSegment,
   type CostlyInput,
   costlyInputs,
   type RewardPart,

@@ -14,7 +14,8 @@ import { listGroups } from "./outcome.js";
  * the sampled token, w_j the rollout correction's weight, 1 without. Tokens are counted as they were sampled: text of tools and
  * users in between has no place in the count, so that single-turn and tool-integrated conversations have one definition
  * (optimal_token_baseline, tir_optimal_token_baseline). Where the longest trajectory goes on alone, and in a group of one, the
- * baseline is 0: a token must not be compared with itself.
+ * baseline is 0: a token must not be compared with itself. Where a trajectory branches, W and the count go on along each path
+ * from the tokens that its branches share; all tokens of one place take part in its baseline, each once.
  * @throws ConfigError without `oldLogprobs` and `sumPiSquared`.
  */
 export const estimateOptimalTokenBaseline: AdvantageEstimator = Object.assign(estimate, {
@@ -23,7 +24,7 @@ export const estimateOptimalTokenBaseline: AdvantageEstimator = Object.assign(es
 });
 
 function estimate(inputs: AdvantageInputs): AdvantageOutputs {
-  const { responseMask, offsets, oldLogprobs, sumPiSquared, rolloutIsWeights } = inputs;
+  const { responseMask, offsets, segments, oldLogprobs, sumPiSquared, rolloutIsWeights } = inputs;
   if (!oldLogprobs || !sumPiSquared) {
     throw new ConfigError("needs the probabilities of each token", {
       code: "config/needs-probabilities",
@@ -34,28 +35,35 @@ function estimate(inputs: AdvantageInputs): AdvantageOutputs {
   }
   const returns = discountReturns(inputs, 1);
   const advantages = new Float32Array(responseMask.length);
-  /** Places of each trajectory's sampled tokens, and their W. */
+  /** Of each trajectory, by place in its paths: the sampled tokens there, and their W. */
   const sampled = Array.from({ length: offsets.length - 1 }, (_, i) => {
-    const tokens: { at: number; energy: number }[] = [];
-    let energy = 0;
-    for (let t = offsets[i]!; t < offsets[i + 1]!; t++) {
-      if (!responseMask[t]) continue;
-      const weight = rolloutIsWeights?.[t] ?? 1;
-      energy += weight * weight * (1 - 2 * Math.exp(oldLogprobs[t]!) + sumPiSquared[t]!);
-      tokens.push({ at: t, energy });
+    const places: { at: number; energy: number }[][] = [];
+    const parts = segments?.[i] ?? [{ start: 0, end: offsets[i + 1]! - offsets[i]!, parent: -1 }];
+    const ends: { energy: number; count: number }[] = [];
+    for (const { start, end, parent } of parts) {
+      let { energy, count } = ends[parent] ?? { energy: 0, count: 0 };
+      for (let t = offsets[i]! + start; t < offsets[i]! + end; t++) {
+        if (!responseMask[t]) continue;
+        const weight = rolloutIsWeights?.[t] ?? 1;
+        energy += weight * weight * (1 - 2 * Math.exp(oldLogprobs[t]!) + sumPiSquared[t]!);
+        if (count === places.length) places.push([]);
+        places[count++]!.push({ at: t, energy });
+      }
+      ends.push({ energy, count });
     }
-    return tokens;
+    return places;
   });
   for (const indices of listGroups(inputs.groups)) {
     const longest = indices.reduce((most, i) => Math.max(most, sampled[i]!.length), 0);
     for (let k = 0; k < longest; k++) {
-      const tokens = indices.flatMap((i) => sampled[i]![k] ?? []);
+      const members = indices.map((i) => sampled[i]![k] ?? []).filter((tokens) => tokens.length > 0);
+      const tokens = members.flat();
       const total = tokens.reduce((sum, { energy }) => sum + energy, 0);
       // Counted from the first return, equal returns give advantages of exactly 0. A policy that was certain of every token so
       // far has no energy, and no baseline.
       const first = tokens.length > 0 ? returns[tokens[0]!.at]! : 0;
       const weighted = tokens.reduce((sum, { at, energy }) => sum + energy * (returns[at]! - first), 0);
-      const baseline = tokens.length > 1 && total > 0 ? first + weighted / total : 0;
+      const baseline = members.length > 1 && total > 0 ? first + weighted / total : 0;
       for (const { at } of tokens) advantages[at] = returns[at]! - baseline;
     }
   }

@@ -34,8 +34,18 @@ export function estimateAdvantages(
     responseMask: join(trajectories.map((t) => t.responseMask)),
     offsets,
     groups: trajectories.map((t) => t.uid),
+    ...listBranches(trajectories),
     ...given,
   });
+}
+
+/** Where trajectories branch, and what each of their paths ends with. */
+function listBranches(trajectories: readonly Trajectory[]): Pick<AdvantageInputs, "segments" | "episodeRewards"> {
+  if (trajectories.every(({ segments }) => !segments)) return {};
+  return {
+    segments: trajectories.map(({ segments }) => segments ?? null),
+    episodeRewards: trajectories.map(({ rewards }) => rewards.outcome + rewards.length),
+  };
 }
 
 /** The flat array cut into one for each trajectory. */

@@ -206,6 +206,8 @@ export async function runTrainingStep(
     gamma: algorithm.gamma,
     lam: algorithm.lam,
     normalizeByStd: algorithm.norm_adv_by_std_in_grpo,
+    // What another strategy spreads over the tokens stays with them.
+    ...(reward_model.aggregation.strategy === "last_token" ? {} : { episodeRewards: undefined }),
   };
   const estimated = clock.timeSync("adv", () =>
     rollout.branch_credit === "nodes"
