@@ -24,7 +24,7 @@ export { checkConfig, listLeaves } from "./config/check-config.js";
 export { checkTrainPaths, listMissingTrainPaths } from "./config/check-train-paths.js";
 export { countSamples, readContextSize, usesLora } from "./config/derived-values.js";
 export { formatConversion } from "./config/from-verl/format-conversion.js";
-export { convertVerlFile } from "./config/from-verl/from-verl.js";
+export { convertVerlFiles } from "./config/from-verl/from-verl.js";
 export { ShellReader, showWord } from "./config/from-verl/read-words.js";
 export { listInert } from "./config/list-inert.js";
 export { listWarnings } from "./config/list-warnings.js";

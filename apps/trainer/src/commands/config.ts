@@ -1,5 +1,5 @@
 import { ConfigError } from "@cria/core";
-import { configFiles, convertVerlFile, findConfigFile, findKeys, formatConversion } from "@cria/trainer";
+import { configFiles, convertVerlFiles, findConfigFile, findKeys, formatConversion } from "@cria/trainer";
 import { defineCommand } from "citty";
 import { formatKey, formatKeys } from "../terminal/print-keys.js";
 import { commonArgs, runCommand } from "./run-command.js";
@@ -8,7 +8,7 @@ const args = {
   key: {
     type: "positional",
     description:
-      "A key (trainer.save_freq), a section (trainer), or a last name (save_freq); none: all. With --from-verl any number of key.path=value",
+      "A key (trainer.save_freq), a section (trainer), or a last name (save_freq); none: all. With --from-verl more files, and any number of key.path=value",
     required: false,
   },
   of: {
@@ -19,7 +19,7 @@ const args = {
   "from-verl": {
     type: "string",
     description:
-      'Convert a script (.sh) that trains with verl, or a YAML config of verl: YAML on stdout; key.path=value stand for "$@"',
+      'Convert a script (.sh) that trains with verl, a YAML config of verl, or both (--from-verl run.sh base.yaml): YAML on stdout; key.path=value stand for "$@"',
   },
   ...commonArgs,
 } as const;
@@ -27,7 +27,7 @@ const args = {
 export const configCommand = defineCommand({
   meta: { name: "config", description: "What each key of a config means, and its default; configs of verl as Cria's" },
   args,
-  run: ({ args: given }) =>
+  run: ({ args: given, rawArgs }) =>
     runCommand(given, async () => {
       const verl = given["from-verl"];
       if (verl === "")
@@ -37,7 +37,7 @@ export const configCommand = defineCommand({
           expected: "a script (.sh) that trains with verl, or a YAML config of verl",
           remedy: "cria config --from-verl run.sh > config.yaml",
         });
-      if (verl !== undefined) return convert(verl, given._.map(String), given.json);
+      if (verl !== undefined) return convert(listFiles(rawArgs, verl), given._.map(String), given.json);
       const file = findConfigFile(given.of);
       const query = given.key ?? "";
       const { keys, note } = findKeys(file, query);
@@ -49,8 +49,20 @@ export const configCommand = defineCommand({
     }),
 });
 
-function convert(file: string, overrides: readonly string[], json: boolean | undefined): void {
-  const conversion = convertVerlFile(file, overrides);
+/** The files of --from-verl, which may stand several times: citty keeps the last one alone. */
+function listFiles(words: readonly string[], last: string): string[] {
+  const files = words.flatMap((word, i) => {
+    const [, , value] = /^--(from-verl|fromVerl)=(.*)$/s.exec(word) ?? [];
+    return value ?? (/^--(from-verl|fromVerl)$/.test(word) ? (words[i + 1] ?? []) : []);
+  });
+  return files.length > 0 ? files : [last];
+}
+
+/** @param words more files, and overrides. */
+function convert(files: string[], words: readonly string[], json: boolean | undefined): void {
+  const isOverride = (word: string) => word.startsWith("~") || word.includes("=");
+  const all = [...files, ...words.filter((word) => !isOverride(word))];
+  const conversion = convertVerlFiles(all, words.filter(isOverride));
   if (json) console.log(JSON.stringify(conversion));
-  else process.stdout.write(formatConversion(conversion, file));
+  else process.stdout.write(formatConversion(conversion, all.join(", ")));
 }

@@ -16,6 +16,7 @@ export function checkTrainConfig(config: TrainConfig, registries: Registries): v
   const { actor, rollout } = config.actor_rollout_ref;
   composePolicyLoss(makePolicyLossOptions(config, rollout.response_length), registries);
   checkLoss(config);
+  checkTurns(rollout.multi_turn);
   registries.klEstimates.get(actor.kl_loss_type);
   rewardStrategies.get(config.reward_model.aggregation.strategy);
   registries.klEstimates.get(config.algorithm.kl_penalty);
@@ -25,6 +26,21 @@ export function checkTrainConfig(config: TrainConfig, registries: Registries): v
   const { format } = rollout.multi_turn;
   // A parser of the user's is loaded with the session.
   if (!format.includes("#")) getToolParser(format, registries.toolParsers);
+}
+
+/** Tools and interactions have no effect in conversations of one turn: training would go on without them. */
+function checkTurns(multiTurn: TrainConfig["actor_rollout_ref"]["rollout"]["multi_turn"]): void {
+  if (multiTurn.enable) return;
+  const section = "actor_rollout_ref.rollout.multi_turn";
+  for (const key of ["tool_config_path", "interaction_config_path"] as const)
+    if (multiTurn[key] !== null)
+      throw new ConfigError("has no effect in conversations of one turn", {
+        code: "config/bad-value",
+        subject: `${section}.${key}`,
+        expected: `${section}.enable true`,
+        received: "false",
+        remedy: `set ${section}.enable to true, or ${key} to null`,
+      });
 }
 
 function checkAlgorithm({ algorithm, actor_rollout_ref, critic }: TrainConfig, registries: Registries): void {

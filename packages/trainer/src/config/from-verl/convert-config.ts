@@ -4,6 +4,7 @@ import { inspectConfig } from "../check-config.js";
 import { isMapping, readKey, removeKey, type SetAside, writeKey } from "../raw-config.js";
 import { trainConfigSchema } from "../train-config.js";
 import { setAsideForeignKeys } from "../verl/set-aside-keys.js";
+import { isStreamed, listStreamedFactors } from "../verl/streamed-training.js";
 import { listVerlDefaults } from "../verl/verl-defaults.js";
 import type { Field } from "./expand-word.js";
 
@@ -21,6 +22,11 @@ export interface Conversion {
   verlDefaults: string[];
   notes: string[];
 }
+
+const BATCH_SIZE = "data.train_batch_size";
+const MULTI_TURN = "actor_rollout_ref.rollout.multi_turn";
+/** verl's ppo_mini_batch_size where a config has none. */
+const VERL_MINI_BATCH = 256;
 
 /** Keys without which no config parses, and what stands there until the reader fills them in. */
 const required: Record<string, string> = {
@@ -40,9 +46,16 @@ const paths: [key: string, isRight: RegExp, advice: string][] = [
   ["data.custom_cls.path", /\.[cm]?[jt]s$/, "must be a JavaScript or TypeScript module that exports the class"],
 ];
 
-/** Converts overrides as a script gives them, on top of a raw config. */
-export function convertConfig(raw: Record<string, unknown>, overrides: readonly Field[] = []): Conversion {
-  const toFillIn: SetAside[] = [];
+/**
+ * Converts overrides as a script gives them, on top of a raw config.
+ * @param missing files that the raw config should have been made of, too: what they say of turns is not known.
+ */
+export function convertConfig(
+  raw: Record<string, unknown>,
+  overrides: readonly Field[] = [],
+  missing: readonly SetAside[] = [],
+): Conversion {
+  const toFillIn = [...missing];
   for (const { text, unknown } of overrides) {
     const key = OVERRIDE.exec(text)?.[2] ?? text;
     try {
@@ -54,7 +67,10 @@ export function convertConfig(raw: Record<string, unknown>, overrides: readonly 
       toFillIn.push({ key, reason: (error as CriaError).message.split("\n").join(" ") });
     }
   }
-  const { setAside, refusals } = setAsideForeignKeys(raw);
+  const open = toFillIn.map(({ key }) => key);
+  if (isStreamed(raw) && listStreamedFactors().some((key) => open.includes(key)))
+    toFillIn.push({ key: BATCH_SIZE, reason: `is streamed: it is ${listStreamedFactors().join(" x ")}` });
+  const { setAside, refusals } = setAsideForeignKeys(raw, { miniBatch: VERL_MINI_BATCH, open });
   const unsupported = refusals.map(({ key, received, remedy }) => ({
     key,
     reason: [`${JSON.stringify(received)} is not supported yet`, remedy].filter(Boolean).join("; "),
@@ -71,7 +87,7 @@ export function convertConfig(raw: Record<string, unknown>, overrides: readonly 
     if (typeof value === "string" && !isRight.test(value) && !toFillIn.some((entry) => entry.key === key))
       toFillIn.push({ key, reason: `${value}: ${advice}` });
   }
-  const verlDefaults = adoptDefaults(raw, new Set(toFillIn.map(({ key }) => key)));
+  const verlDefaults = adoptDefaults(raw, new Set(toFillIn.map(({ key }) => key)), missing.length > 0);
   return { config: raw, toFillIn, unsupported, setAside, verlDefaults, notes: [] };
 }
 
@@ -110,16 +126,17 @@ const readers: [prefix: string, key: string, value: string][] = [
 ];
 
 /** What training depends on and nobody said is as verl has it, but for keys that are still to fill in. */
-function adoptDefaults(raw: Record<string, unknown>, open: ReadonlySet<string>): string[] {
-  const multiTurn = readKey(raw, "actor_rollout_ref.rollout.multi_turn");
+function adoptDefaults(raw: Record<string, unknown>, open: ReadonlySet<string>, isIncomplete: boolean): string[] {
+  // Tools and interactions mean several turns, also where a reader is still to say which. Without either there is one turn.
+  const hasTurns =
+    isIncomplete || isMapping(readKey(raw, MULTI_TURN)) || [...open].some((key) => key.startsWith(`${MULTI_TURN}.`));
   const adopted: string[] = [];
   const defaults = listVerlDefaults();
   const read = (key: string) => readKey(raw, key) ?? defaults.find((entry) => entry.key === key)?.verl;
   for (const { key, verl, adopts } of defaults) {
     if (!adopts || open.has(key) || readKey(raw, key) !== undefined) continue;
     if (readers.some(([prefix, other, value]) => key.startsWith(prefix) && read(other) !== value)) continue;
-    // Tools and interactions mean several turns.
-    if (key === "actor_rollout_ref.rollout.multi_turn.enable" && isMapping(multiTurn)) continue;
+    if (key === `${MULTI_TURN}.enable` && hasTurns) continue;
     writeKey(raw, key, structuredClone(verl));
     adopted.push(key);
   }

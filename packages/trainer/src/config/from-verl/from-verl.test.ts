@@ -1,12 +1,13 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are shell scripts and interpolations
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
 import { loadConfig } from "../load-config.js";
+import { readKey } from "../raw-config.js";
 import { trainConfigSchema } from "../train-config.js";
 import { formatConversion } from "./format-conversion.js";
-import { convertVerlFile } from "./from-verl.js";
+import { convertVerlFiles } from "./from-verl.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-from-verl-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -16,7 +17,7 @@ afterEach(() => vi.restoreAllMocks());
 function convert(name: string, text: string, args: string[] = [], environment: Record<string, string> = {}) {
   const file = join(folder, name);
   writeFileSync(file, text);
-  const conversion = convertVerlFile(file, args, environment);
+  const conversion = convertVerlFiles([file], args, environment);
   const printed = formatConversion(conversion, name);
   writeFileSync(join(folder, "out.yaml"), printed);
   const warnings = vi.spyOn(process.stderr, "write").mockReturnValue(true);
@@ -98,7 +99,7 @@ describe("a script of verl", () => {
   });
 
   it("is refused when it cannot be read", () => {
-    expect(() => convertVerlFile(join(folder, "none.sh"))).toThrow(/none\.sh: cannot be read/);
+    expect(() => convertVerlFiles([join(folder, "none.sh")])).toThrow(/none\.sh: cannot be read/);
   });
 });
 
@@ -121,12 +122,162 @@ actor_rollout_ref:
     expect(values.actor_rollout_ref.rollout).toMatchObject({ response_length: 64, max_model_len: null });
     expect(values.data.train_batch_size).toBe(32);
     expect(values.trainer.total_epochs).toBe(2);
-    expect(toFillIn).toEqual([{ key: "actor_rollout_ref.rollout.seed", reason: "${no.such} stands for nothing here" }]);
+    expect(toFillIn.map(({ key }) => key)).toEqual(["actor_rollout_ref.rollout.seed", "defaults: actor"]);
     expect(setAside.map(({ key }) => key)).toContain("actor_rollout_ref.actor._target_");
   });
 
   it("is refused when it is none", () => {
     expect(() => convert("a.yaml", "- 1")).toThrow(/not a mapping/);
     expect(() => convert("a.yaml", "a: [")).toThrow(/is not YAML/);
+  });
+});
+
+/** Writes files of a copy of verl's repository; returns where each lies. */
+function write(files: Record<string, string>): string[] {
+  return Object.entries(files).map(([name, text]) => {
+    const file = join(folder, name);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+    return file;
+  });
+}
+
+const base = `
+hydra: { searchpath: [file://verl/trainer/config] }
+defaults: [ppo_trainer, _self_]
+data: { max_prompt_length: 1024, train_batch_size: 256 }
+actor_rollout_ref: { rollout: { n: 4, multi_turn: { enable: true, max_assistant_turns: 5 } } }
+`;
+const multiTurn = `
+PROJECT_DIR="$(pwd)"
+CONFIG_PATH="$PROJECT_DIR/examples/config"
+python3 -m verl.trainer.main_ppo --config-path="$CONFIG_PATH" --config-name='turns_grpo' \\
+  actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.use_kl_loss=True \\
+  actor_rollout_ref.rollout.multi_turn.tool_config_path="$PROJECT_DIR/tools.yaml"
+`;
+const turns = "actor_rollout_ref.rollout.multi_turn";
+
+describe("a script with a config", () => {
+  it("is read with the file of --config-name where it is there; overrides win", () => {
+    const [script] = write({ "a/examples/multi/run.sh": multiTurn, "a/examples/config/turns_grpo.yaml": base });
+    const { config, toFillIn, verlDefaults, notes } = convertVerlFiles([script!], [], {});
+    expect(readKey(config, "actor_rollout_ref.rollout.n")).toBe(16);
+    expect(readKey(config, "actor_rollout_ref.actor.use_kl_loss")).toBe(true);
+    expect(readKey(config, "data.train_batch_size")).toBe(256);
+    expect(readKey(config, `${turns}.enable`)).toBe(true);
+    expect(readKey(config, `${turns}.max_assistant_turns`)).toBe(5);
+    expect(toFillIn.map(({ key }) => key)).toContain(`${turns}.tool_config_path`);
+    expect(verlDefaults).not.toContain("data.train_batch_size");
+    expect(notes.join()).toMatch(/turns_grpo\.yaml/);
+  });
+
+  it("is converted whole from several files, in whatever order; configs count in theirs", () => {
+    const [script, yaml, second] = write({
+      "b/run.sh": multiTurn,
+      "b/elsewhere/turns_grpo.yaml": base,
+      "b/elsewhere/second.yaml": "data: { train_batch_size: 64 }",
+    });
+    for (const files of [
+      [script!, yaml!, second!],
+      [yaml!, script!, second!],
+    ]) {
+      const { config, toFillIn } = convertVerlFiles(files, ["actor_rollout_ref.rollout.n=3"], {});
+      expect(readKey(config, "actor_rollout_ref.rollout.n")).toBe(3);
+      expect(readKey(config, "actor_rollout_ref.actor.use_kl_loss")).toBe(true);
+      expect(readKey(config, "data.train_batch_size")).toBe(64);
+      expect(readKey(config, "data.max_prompt_length")).toBe(1024);
+      expect(toFillIn.map(({ key }) => key)).not.toContain("--config-name=turns_grpo");
+    }
+    expect(() => convertVerlFiles([script!, script!])).toThrow(
+      expect.objectContaining({ code: "config/not-supported" }),
+    );
+  });
+
+  it("names a file that is not there, and has several turns whatever that file says", () => {
+    const [script] = write({ "c/run.sh": multiTurn });
+    const { config, toFillIn, verlDefaults } = convertVerlFiles([script!], [], {});
+    expect(toFillIn[0]!.key).toBe("--config-name=turns_grpo");
+    expect(verlDefaults).not.toContain(`${turns}.enable`);
+    expect(trainConfigSchema.parse(config).actor_rollout_ref.rollout.multi_turn.enable).toBe(true);
+    // Without a config of its own the key that could not be read says it alone.
+    const [alone] = write({ "d/run.sh": multiTurn.replace(/--config-\S+ --config-\S+/, "") });
+    expect(convertVerlFiles([alone!], [], {}).verlDefaults).not.toContain(`${turns}.enable`);
+    const [single] = write({ "d/single.sh": "python3 -m verl.trainer.main_ppo data.train_batch_size=4" });
+    expect(convertVerlFiles([single!], [], {}).verlDefaults).toContain(`${turns}.enable`);
+  });
+
+  it("is composed as Hydra does: defaults in their order, groups at their sections", () => {
+    const [yaml] = write({
+      "e/top.yaml": `
+defaults: [ppo_trainer, first, rewards/own@reward, { "sampling@actor_rollout_ref.rollout": hot }, _self_, last]
+data: { max_prompt_length: 2, max_response_length: 2 }
+`,
+      "e/first.yaml": "data: { max_prompt_length: 1, seed: 1 }",
+      "e/last.yaml": "defaults: [top]\ndata: { max_response_length: 3 }",
+      "e/sampling/hot.yaml": "temperature: 0.5",
+    });
+    const { config, toFillIn } = convertVerlFiles([yaml!]);
+    expect(config.data).toMatchObject({ max_prompt_length: 2, max_response_length: 3, seed: 1 });
+    expect(readKey(config, "actor_rollout_ref.rollout.temperature")).toBe(0.5);
+    expect(toFillIn.map(({ key }) => key)).toContain("defaults: rewards/own@reward");
+  });
+});
+
+const streamed = `
+python3 -m verl.experimental.fully_async_policy.fully_async_main data.train_files=a.parquet \\
+  data.train_batch_size=0 actor_rollout_ref.model.path=m.gguf actor_rollout_ref.actor.ppo_mini_batch_size=$MINI \\
+  actor_rollout_ref.actor.optim.lr_warmup_steps=10 rollout.nnodes=1 rollout.total_rollout_steps=51200 \\
+  rollout.total_epochs=10 rollout.test_freq=5 trainer.test_freq=-1 async_training.staleness_threshold=0.5 \\
+  async_training.trigger_parameter_sync_step=4 async_training.require_batches=2 async_training.partial_rollout=True
+`;
+
+describe("a script of verl's fully asynchronous trainer", () => {
+  it("trains on the prompts between two synchronisations, as many updates and steps as verl makes of them", () => {
+    const { values, verlDefaults, setAside, unsupported, printed } = convert("async.sh", streamed, [], { MINI: "32" });
+    expect(values.data.train_batch_size).toBe(256);
+    expect(values.actor_rollout_ref.actor.ppo_mini_batch_size).toBe(32);
+    expect(values.actor_rollout_ref.actor.optim.lr_warmup_steps).toBe(3);
+    expect(values.trainer).toMatchObject({ total_training_steps: 200, total_epochs: 10, test_freq: 5 });
+    expect(values.algorithm.rollout_correction.bypass_mode).toBe(true);
+    expect(verlDefaults).not.toContain("data.train_batch_size");
+    expect(unsupported.map(({ key }) => key)).toEqual(["async_training.staleness_threshold"]);
+    expect(setAside.map(({ key }) => key).sort()).toEqual([
+      "actor_rollout_ref.actor.optim.lr_warmup_steps",
+      "async_training.partial_rollout",
+      "data.train_batch_size",
+      "rollout.nnodes",
+      "rollout.total_rollout_steps",
+      "trainer.test_freq",
+    ]);
+    expect(printed).toMatch(/256, the prompts\s/);
+  });
+
+  it("has its mini-batch of verl's default, and no batch size where one of its numbers is open", () => {
+    const without = streamed.replace(/actor_rollout_ref\.actor\.ppo_mini_batch_size=\$MINI/, "");
+    expect(convert("async.sh", without).values.data.train_batch_size).toBe(2048);
+    const { toFillIn, verlDefaults, setAside } = convert("async.sh", streamed);
+    expect(toFillIn.map(({ key }) => key)).toEqual([
+      "actor_rollout_ref.actor.ppo_mini_batch_size",
+      "data.train_batch_size",
+    ]);
+    expect(verlDefaults).not.toContain("data.train_batch_size");
+    expect(setAside.map(({ key }) => key)).toContain("rollout.total_rollout_steps");
+  });
+
+  it("of verl 0.7 says by other names whose logprobs are the old ones", () => {
+    const read = (...args: string[]) =>
+      convert("async.sh", streamed, args, { MINI: "1" }).values.algorithm.rollout_correction.bypass_mode;
+    expect(read("async_training.use_rollout_log_probs=True", "async_training.compute_prox_log_prob=True")).toBe(false);
+    expect(read("async_training.use_rollout_log_probs=True", "async_training.compute_prox_log_prob=False")).toBe(true);
+  });
+
+  it("of one step has its batch size, and bypass_mode as its own config", () => {
+    const script = "python3 -m verl.experimental.one_step_off_policy.main_ppo data.train_batch_size=64";
+    const { values } = convert("one.sh", script, ["actor_rollout_ref.model.path=m.gguf"]);
+    expect(values.data.train_batch_size).toBe(64);
+    expect(values.algorithm.rollout_correction.bypass_mode).toBe(true);
+    const old = convert("one.sh", script, ["rollout.nnodes=1"]);
+    expect(old.values.algorithm.rollout_correction.bypass_mode).toBe(false);
+    expect(old.setAside.map(({ key }) => key)).toEqual(["rollout.nnodes"]);
   });
 });

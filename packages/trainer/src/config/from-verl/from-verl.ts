@@ -1,48 +1,59 @@
 import { readFileSync } from "node:fs";
+import { basename } from "node:path";
 import { ConfigError, readOrThrow } from "@cria/core";
-import { parse as parseYaml } from "yaml";
-import { isMapping } from "../raw-config.js";
+import type { SetAside } from "../raw-config.js";
 import { type Conversion, convertConfig } from "./convert-config.js";
+import type { Field } from "./expand-word.js";
+import { findBaseConfig } from "./find-base-config.js";
 import { readInterpolations } from "./read-interpolations.js";
 import { readScript } from "./read-script.js";
+import { mergeConfig, readYamlConfig } from "./read-yaml-config.js";
+
+const isYaml = (file: string) => /\.ya?ml$/i.test(file);
 
 /**
- * Converts a shell script that trains with verl, or one of its YAML configs. A script is read, never run.
+ * Converts a shell script that trains with verl, one of its YAML configs, or a script with its configs. Configs count in the
+ * order in which they are given, the script's overrides over them. A script is read, never run.
  * @param args overrides: those that stand for "$@" in a script.
- * @throws ConfigError when the file cannot be read, or has nothing of a training.
+ * @throws ConfigError when a file cannot be read, or has nothing of a training.
  */
-export function convertVerlFile(
-  file: string,
+export function convertVerlFiles(
+  files: readonly string[],
   args: readonly string[] = [],
   environment: Record<string, string | undefined> = process.env,
 ): Conversion {
-  const expected = "a shell script or a YAML config";
-  const text = readOrThrow(() => readFileSync(file, "utf8"), ConfigError, { subject: file, expected });
-  const raw = /\.ya?ml$/i.test(file) ? readYaml(text) : null;
-  if (!raw) {
-    const { overrides, notes } = readScript(text, file, { args, environment });
-    return { ...convertConfig({}, overrides), notes };
+  const scripts = files.filter((file) => !isYaml(file));
+  const configs = files.filter(isYaml);
+  if (scripts.length > 1)
+    throw new ConfigError("are more than one training", {
+      code: "config/not-supported",
+      subject: scripts.join(", "),
+      expected: "one script, and the YAML configs that it starts from",
+      received: `${scripts.length} scripts`,
+    });
+  const [script] = scripts;
+  const raw: Record<string, unknown> = {};
+  const missing: SetAside[] = [];
+  const notes: string[] = [];
+  let overrides: readonly Field[] = args.map((text) => ({ text, unknown: [] }));
+  if (script !== undefined) {
+    const expected = "a shell script or a YAML config";
+    const text = readOrThrow(() => readFileSync(script, "utf8"), ConfigError, { subject: script, expected });
+    const reading = readScript(text, script, { args, environment });
+    const base = findBaseConfig(reading, script, configs);
+    mergeConfig(raw, base.raw);
+    missing.push(...base.missing);
+    overrides = reading.overrides;
+    notes.push(...base.files.map((file) => `${basename(file)}: read for --config-name`), ...reading.notes);
   }
-  if (!isMapping(raw))
-    throw new ConfigError("is not a mapping", { code: "config/bad-file", subject: file, expected: "keys and values" });
+  for (const file of configs) {
+    const config = readYamlConfig(file);
+    mergeConfig(raw, config.raw);
+    missing.push(...config.missing.filter(({ key }) => !configs.some((each) => key.endsWith(` ${stem(each)}`))));
+  }
   const removed = readInterpolations(raw, environment);
-  const conversion = convertConfig(
-    raw,
-    args.map((text) => ({ text, unknown: [] })),
-  );
-  return { ...conversion, toFillIn: [...removed, ...conversion.toFillIn] };
-
-  function readYaml(source: string): unknown {
-    try {
-      return parseYaml(source) ?? {};
-    } catch (cause) {
-      throw new ConfigError("is not YAML", {
-        code: "config/unreadable",
-        subject: file,
-        expected: "a readable YAML file",
-        received: (cause as Error).message.split("\n")[0],
-        cause,
-      });
-    }
-  }
+  const conversion = convertConfig(raw, overrides, missing);
+  return { ...conversion, toFillIn: [...removed, ...conversion.toFillIn], notes };
 }
+
+const stem = (file: string) => basename(file).replace(/\.ya?ml$/i, "");

@@ -136,11 +136,16 @@ describe("arguments", () => {
     expect(read(`${train} a.b=1`, ["a.b=2"]).texts).toEqual(["a.b=1", "a.b=2"]);
   });
 
-  it("of Hydra that name another file are told", () => {
-    expect(read(`${train} --config-path=/x --config-name='y' a.b=1`).notes).toEqual([
-      expect.stringMatching(/^--config-path=\/x: the keys of that file are not read/),
-      expect.stringMatching(/^--config-name=y/),
-    ]);
+  it("of Hydra that name another file are found", () => {
+    const options = (call: string) => {
+      const { configName, configPath, program } = readScript(`${train} ${call} a.b=1`, "run.sh");
+      return [program, configName?.text, configPath?.text, configPath?.unknown];
+    };
+    const main = "verl.trainer.main_ppo";
+    expect(options("--config-path=/x --config-name='y'")).toEqual([main, "y", "/x", []]);
+    expect(options("-cn y --config-dir z")).toEqual([main, "y", "z", []]);
+    expect(options('--config-path="$(pwd)/x"')).toEqual([main, undefined, "$(pwd)/x", ["$(pwd) is not run"]]);
+    expect(options("")).toEqual([main, undefined, undefined, undefined]);
   });
 });
 
@@ -188,6 +193,30 @@ describe("scripts without a training", () => {
 
   it("of examples are another config", () => {
     expect(() => read("torchrun -m verl.trainer.fsdp_sft_trainer data.train_files=x")).toThrow(/teaches by example/);
+  });
+
+  it.each([
+    "actor_rollout_ref.model.path=/models/my_sft_model",
+    "trainer.experiment_name=qwen3-4b.sft.dapo",
+    "trainer.project_name=sft",
+  ])("are not those that name a model or an experiment: %s", (override) => {
+    expect(read(`${train} ${override}`).texts).toEqual([override]);
+    expect(read(`cd my_sft_project && python3 /home/my_sft_project/main_ppo.py ${override}`).texts).toEqual([override]);
+  });
+
+  it.each([
+    "-m verl.trainer.sft_trainer",
+    "-m verl.trainer.fsdp_sft_trainer",
+    "--nproc_per_node 2 verl/trainer/sft_trainer.py",
+    "-m verl.trainer.main_sft",
+  ])("are those of %s", (call) => {
+    let code: string | undefined;
+    try {
+      read(`torchrun ${call} data.train_files=x`);
+    } catch (error) {
+      ({ code } = error as { code?: string });
+    }
+    expect(code).toBe("config/not-supported");
   });
 
   it("that are broken end", () => {

@@ -7,6 +7,11 @@ import { type Item, ShellReader, showWord, type Word } from "./read-words.js";
 export interface ScriptReading {
   /** In order, as `key=value`. */
   overrides: Field[];
+  /** The program that trains: what stands behind -m, or a file of Python. */
+  program: string | null;
+  /** Hydra's --config-name and --config-path, where the command has them. */
+  configName: Field | null;
+  configPath: Field | null;
   /** What a reader should know of how it was read. */
   notes: string[];
 }
@@ -50,8 +55,9 @@ export function readScript(script: string, file: string, options: ReadScriptOpti
       expected: "python3 -m verl.trainer.main_ppo key.path=value ...",
       remedy: "give the file that has the overrides, or a YAML config",
     });
-  const program = training.fields.map(({ text }) => text).find((text) => /\bsft_?trainer|_sft_|\.sft/.test(text));
-  if (program)
+  const program = findProgram(training.fields);
+  // Names of models and experiments may speak of examples in any training.
+  if (program && /(^|[^a-z])sft([^a-z]|$)/i.test(program.replace(/\.py$/, "").split(/[./]/).at(-1)!))
     throw new ConfigError("teaches by example, which is another config", {
       code: "config/not-supported",
       subject: `${file}: ${program}`,
@@ -62,9 +68,6 @@ export function readScript(script: string, file: string, options: ReadScriptOpti
   if (training.nested) notes.push(`the command on line ${training.line} stands in an if, a loop or a function`);
   for (const { line } of trainings.filter((other) => other !== training))
     notes.push(`the command on line ${line} is left out: one config is one training`);
-  for (const { text } of training.fields)
-    if (/^--?(config-name|config-path|config-dir|cn|cp|cd)\b/.test(text))
-      notes.push(`${text}: the keys of that file are not read; give it to --from-verl too`);
   for (const name of scope.doubtful)
     notes.push(`$${name} ${scope.undecided.get(name)}; its value before that is taken`);
   if (scope.borrowed.size > 0) notes.push(`from the environment: ${[...scope.borrowed].join(", ")}`);
@@ -72,7 +75,26 @@ export function readScript(script: string, file: string, options: ReadScriptOpti
   // Without "$@" in the script they come last, as if typed behind it.
   const given = new Set(overrides.map(({ text }) => text));
   for (const text of args) if (!given.has(text)) overrides.push({ text, unknown: [] });
-  return { overrides, notes };
+  const configName = findOption(training.fields, ["config-name", "cn"]);
+  const configPath = findOption(training.fields, ["config-path", "cp", "config-dir", "cd"]);
+  return { overrides, program, configName, configPath, notes };
+}
+
+function findProgram(fields: readonly Field[]): string | null {
+  const flag = fields.findIndex(({ text }) => text === "-m");
+  if (flag >= 0) return fields[flag + 1]?.text ?? null;
+  return fields.find(({ text }) => text.endsWith(".py"))?.text ?? null;
+}
+
+/** The value of an option of Hydra's, as `--name=value`, `--name value` or `-name value`; a later one wins. */
+function findOption(fields: readonly Field[], names: readonly string[]): Field | null {
+  let found: Field | null = null;
+  for (const [i, { text, unknown }] of fields.entries()) {
+    const [, name, , value] = /^--?([a-z-]+)(=(.*))?$/s.exec(text) ?? [];
+    if (name === undefined || !names.includes(name)) continue;
+    found = value === undefined ? (fields[i + 1] ?? null) : { text: value, unknown };
+  }
+  return found;
 }
 
 function isOverride({ text }: Field): boolean {

@@ -1,6 +1,7 @@
 import { findIgnoredReason, listIgnoredKeys, PYTHON_TARGET } from "../verl/ignored-keys.js";
 import { listAccepted, listPendingKeys } from "../verl/pending-keys.js";
 import { findRenamed, listRenamedKeys } from "../verl/renamed-keys.js";
+import { describeStreamedKeys } from "../verl/streamed-training.js";
 import { listNullableKeys, listUnboundedKeys } from "../verl/translate-values.js";
 import { frozenKeys } from "../verl/vision-keys.js";
 import { allowNull, findMapping, findNode, type JsonNode, visit } from "./make-json-schema.js";
@@ -35,6 +36,8 @@ export function addForeignKeys(root: JsonNode): void {
     const description = `Not supported yet${accepted ? `, but for ${accepted.map((value) => JSON.stringify(value)).join(" or ")}` : ""}.`;
     addKey(root, key, { ...values, description, doNotSuggest: true });
   }
+  for (const [key, description] of Object.entries(describeStreamedKeys()))
+    addKey(root, key, { description, doNotSuggest: true });
   // Hydra's names of Python classes, which any section may have.
   visit(root, ({ properties, additionalProperties }) => {
     if (properties && additionalProperties === false)

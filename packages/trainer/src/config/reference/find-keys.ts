@@ -2,6 +2,7 @@ import { ConfigError, findNearest } from "@cria/core";
 import { findIgnoredReason, listIgnoredKeys } from "../verl/ignored-keys.js";
 import { listAccepted, listPendingKeys } from "../verl/pending-keys.js";
 import { findRenamed, listOtherNames, listRenamedKeys } from "../verl/renamed-keys.js";
+import { describeStreamedKeys } from "../verl/streamed-training.js";
 import { listVerlDefaults } from "../verl/verl-defaults.js";
 import { type ConfigFile, configFiles } from "./config-files.js";
 import { type ConfigKey, listKeys } from "./list-keys.js";
@@ -63,6 +64,8 @@ function findForeign(all: readonly ConfigKey[], query: string): { keys: ConfigKe
       return { keys: target, note: `${key} is another name of ${renamed}` };
     const reason = findIgnoredReason(key);
     if (reason !== undefined) return { keys: [], note: `${key} has no effect: ${reason}` };
+    const streamed = describeStreamedKeys()[key];
+    if (streamed !== undefined) return { keys: [], note: `${key} is of a streamed training: ${streamed}` };
     if (!listPendingKeys().includes(key)) continue;
     const accepted = listAccepted(key)
       ?.map((value) => JSON.stringify(value))

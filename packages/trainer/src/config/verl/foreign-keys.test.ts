@@ -57,6 +57,62 @@ describe("keys of other frameworks", () => {
     }
   });
 
+  it("of sections that nothing reads are told by name", () => {
+    const { values, warnings } = read(
+      "+trainer.v1.sampler.max_off_policy_threshold=4",
+      "+trainer.v1.separate_async.parameter_sync_step=2",
+      "+trainer.v1.sampler.sampler_kwargs={}",
+      "+skip.rollout.dump_dir=/x",
+      "+distillation.distillation_loss.topk=8",
+      "+rollout.nnodes=2",
+    );
+    expect(values).toEqual(load());
+    for (const key of [
+      "trainer.v1.sampler.max_off_policy_threshold",
+      "trainer.v1.separate_async.parameter_sync_step",
+      "skip.rollout.dump_dir",
+      "distillation.distillation_loss.topk",
+      "rollout.nnodes",
+    ])
+      expect(warnings.join("\n")).toContain(key);
+    expect(warnings.join()).not.toMatch(/sampler_kwargs/);
+  });
+
+  it.each([
+    "trainer.v1.sampler.custom_sampler.path=x.py",
+    "trainer.v1.trainer_mode=separate_async",
+    "skip.rollout.enable=true",
+    "distillation.enabled=true",
+    "async_training.staleness_threshold=0.5",
+    "actor_rollout_ref.ref.model.path=other.gguf",
+  ])("of other trainings are refused: %s", (override) => {
+    expect(() => load(`+${override}`)).toThrow(expect.objectContaining({ code: "config/not-supported" }));
+  });
+
+  it("with another name of what a key of Cria's does have its effect", () => {
+    const refills = load("+trainer.v1.sampler.sync_refill_failed_groups=true");
+    expect(refills.actor_rollout_ref.rollout.on_failure).toBe("refill");
+    const { path } = load().actor_rollout_ref.model;
+    expect(load(`+actor_rollout_ref.ref.model.path=${path}`, `actor_rollout_ref.model.path=${path}`)).toEqual(
+      load(`actor_rollout_ref.model.path=${path}`),
+    );
+    const correction = "algorithm.rollout_correction";
+    expect(load(`${correction}={rollout_is: null, rollout_is_threshold: null}`)).toEqual(load());
+    expect(() => load(`${correction}={rollout_is: token, rollout_is_threshold: null}`)).toThrow(/rollout_is_threshold/);
+  });
+
+  it("that stream prompts make steps of the prompts between two synchronisations of weights", () => {
+    const { values, warnings } = read(
+      "data.train_batch_size=0",
+      "actor_rollout_ref.actor.ppo_mini_batch_size=4",
+      "+async_training.require_batches=3",
+      "+rollout.total_rollout_steps=100",
+    );
+    expect(values.data.train_batch_size).toBe(48);
+    expect(values.trainer.total_training_steps).toBe(2);
+    expect(warnings.join()).toMatch(/48, the prompts/);
+  });
+
   it("in the overrides of the field's own multi-turn scripts are all known", () => {
     const rollout = "actor_rollout_ref.rollout";
     const actor = "actor_rollout_ref.actor";
@@ -151,6 +207,11 @@ describe("names that only registries know", () => {
     ["actor_rollout_ref.actor.loss_agg_mode=seq-mean", /token-mean/],
     ["actor_rollout_ref.actor.kl_loss_type=k9", /low_var_kl/],
     ["actor_rollout_ref.rollout.agent.default_agent_loop=react", /tool_agent/],
+    ["actor_rollout_ref.rollout.multi_turn.enable=false", /multi_turn\.enable true/],
+    [
+      ["actor_rollout_ref.rollout.multi_turn={enable: false, interaction_config_path: x.yaml}"],
+      /multi_turn\.interaction_config_path/,
+    ],
   ])("%s is refused before a model is loaded", async (given, message) => {
     // The model does not exist: a complaint about it would come first if it were loaded first.
     const overrides = [given].flat();

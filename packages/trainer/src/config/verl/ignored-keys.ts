@@ -15,6 +15,7 @@ const byProjector = "images are cut as the projector's file says";
 const shared = "rollouts and training share the weights in one process: nothing is sent";
 const noDispatch = "conversations are judged as they end, several at once, in this process";
 const ownSandbox = "programs run in Cria's own sandboxes: nothing is sent to a server";
+const inTurns = "rollouts, updates and validations take turns";
 const noSkip = "rollouts are never replayed from a dump";
 const hydra = "it says how Hydra and Python build the configuration";
 const ownServer = "it configures another framework's inference server; the rollout engine is llama.cpp";
@@ -29,6 +30,19 @@ const ignored: Record<string, string> = {
   defaults: hydra,
   hydra: hydra,
   sandbox_fusion: ownSandbox,
+  "async_training.partial_rollout":
+    "no conversation is cut by an update of the weights: there is nothing to go on with",
+  "async_training.use_trainer_do_validate": inTurns,
+  "async_training.parallel_validate_and_rollout": inTurns,
+  "async_training.checkpoint_engine": shared,
+  "async_training.use_dynamic_resource_scaling": "there is one machine",
+  "async_training.dynamic_scaling_policy": "there is one machine",
+  "async_training.dynamic_scaling_deactivate_ratio": "there is one machine",
+  "async_training.dynamic_scaling_enable_rebalance": "there is one machine",
+  "rollout.nnodes": "there is one machine",
+  "rollout.n_gpus_per_node": "one device runs a model whole; trainer.device says which",
+  "rollout.n": "actor_rollout_ref.rollout.n says it",
+  "rollout.max_concurrent_samples_per_replica": "actor_rollout_ref.rollout.max_num_seqs says it",
   "critic.strategy": notSharded,
   "critic.megatron": notSharded,
   "critic.fsdp": notSharded,

@@ -1,8 +1,9 @@
 import type { SetAside } from "../raw-config.js";
 import { dropIgnoredKeys, dropPythonTargets } from "./ignored-keys.js";
-import { type Refusal, removePendingKeys } from "./pending-keys.js";
+import { dropUnreadSections, type Refusal, removePendingKeys } from "./pending-keys.js";
 import { renameKeys } from "./renamed-keys.js";
-import { expandSwitches, translateValues } from "./translate-values.js";
+import { type StreamedOptions, translateStreamed } from "./streamed-training.js";
+import { expandSwitches, moveValues, translateValues } from "./translate-values.js";
 import { dropKeysOfNoTower, translatePixelLimits } from "./vision-keys.js";
 
 export interface ForeignKeys {
@@ -13,11 +14,16 @@ export interface ForeignKeys {
 }
 
 /** Brings a raw config with other frameworks' keys into Cria's form, in place, and tells what was not taken over. */
-export function setAsideForeignKeys(raw: Record<string, unknown>): ForeignKeys {
+export function setAsideForeignKeys(raw: Record<string, unknown>, options: StreamedOptions = {}): ForeignKeys {
   expandSwitches(raw);
   const translated = [...dropPythonTargets(raw), ...renameKeys(raw), ...translatePixelLimits(raw)];
-  const setAside = [...translated, ...dropKeysOfNoTower(raw), ...dropIgnoredKeys(raw)];
+  moveValues(raw);
+  const streamed = translateStreamed(raw, options);
+  const ofNoTower = dropKeysOfNoTower(raw);
+  // Of a section that is dropped some keys must not be ignored: they are looked at before.
   const refusals = removePendingKeys(raw);
+  const dropped = [...ofNoTower, ...dropIgnoredKeys(raw), ...dropUnreadSections(raw)];
+  const setAside = [...translated, ...streamed, ...dropped];
   return { setAside: [...setAside, ...translateValues(raw)], refusals };
 }
 

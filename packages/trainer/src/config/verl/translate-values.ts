@@ -45,6 +45,22 @@ export function expandSwitches(raw: Record<string, unknown>): void {
   if (typeof enable === "boolean") writeKey(raw, key, { enable });
 }
 
+/** Keys whose values another key of Cria's has; this runs before sections are dropped. */
+export function moveValues(raw: Record<string, unknown>): void {
+  const onFailure = `${rollout}.on_failure`;
+  const { value: refills } = removeKey(raw, "trainer.v1.sampler.sync_refill_failed_groups");
+  if (refills === true && readKey(raw, onFailure) === undefined) writeKey(raw, onFailure, "refill");
+  const reference = "actor_rollout_ref.ref.model.path";
+  if (readKey(raw, reference) === readKey(raw, "actor_rollout_ref.model.path")) removeKey(raw, reference);
+  const correction = "algorithm.rollout_correction";
+  // Without weights there is nothing to cut off.
+  if (
+    readKey(raw, `${correction}.rollout_is_threshold`) === null &&
+    (readKey(raw, `${correction}.rollout_is`) ?? null) === null
+  )
+    removeKey(raw, `${correction}.rollout_is_threshold`);
+}
+
 /** Brings values of other frameworks into Cria's form; returns those that cannot have their full effect. */
 export function translateValues(raw: Record<string, unknown>): SetAside[] {
   const notes: SetAside[] = [];

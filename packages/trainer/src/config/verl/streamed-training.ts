@@ -1,0 +1,132 @@
+import { isMapping, readKey, removeKey, type SetAside, writeKey } from "../raw-config.js";
+
+const actor = "actor_rollout_ref.actor";
+
+/** Of how many prompts a step of a streamed training is made; verl's own values where a config leaves them out. */
+const factors = [
+  [`${actor}.ppo_mini_batch_size`, null],
+  ["async_training.require_batches", 1],
+  ["async_training.trigger_parameter_sync_step", 4],
+] as const;
+
+/** Keys of verl's fully asynchronous trainer that say how long it trains and when it validates. */
+const lengths: Record<string, string> = {
+  "rollout.total_epochs": "trainer.total_epochs",
+  "rollout.test_freq": "trainer.test_freq",
+};
+
+/** Whether a config says that prompts are streamed: verl's fully asynchronous trainer does not read train_batch_size. */
+export function isStreamed(raw: Record<string, unknown>): boolean {
+  return isMapping(raw.async_training) || readKey(raw, "data.train_batch_size") === 0;
+}
+
+/** Keys that the batch size of a streamed training is made of. */
+export function listStreamedFactors(): string[] {
+  return factors.map(([key]) => key);
+}
+
+/** Keys that are read of a streamed training alone, and what each means here. */
+export function describeStreamedKeys(): Record<string, string> {
+  const size = "Prompts of a step: ppo_mini_batch_size x require_batches x trigger_parameter_sync_step.";
+  return {
+    ...Object.fromEntries(factors.slice(1).map(([key]) => [key, size])),
+    ...Object.fromEntries(Object.entries(lengths).map(([from, to]) => [from, `Another name of ${to}.`])),
+    "rollout.total_rollout_steps": "Prompts of the whole training; trainer.total_training_steps are made of them.",
+    "async_training.use_rollout_log_probs": "Another name of algorithm.rollout_correction.bypass_mode.",
+    "async_training.compute_prox_log_prob": "true is algorithm.rollout_correction.bypass_mode false.",
+  };
+}
+
+/** What is known beside a config. */
+export interface StreamedOptions {
+  /** ppo_mini_batch_size where the config has none. Default Cria's. */
+  miniBatch?: number;
+  /** Keys whose values are still to fill in. */
+  open?: readonly string[];
+}
+
+/**
+ * Brings a config of verl's fully asynchronous trainer into the form of one that takes turns: a step has the prompts of
+ * `trigger_parameter_sync_step` local updates, `require_batches` x `ppo_mini_batch_size` each, which is what verl trains on
+ * between two synchronisations of the weights. It has as many updates as verl makes of them.
+ * Where one of these numbers is still to fill in, the batch size is too.
+ * @returns what was made of which keys.
+ */
+export function translateStreamed(raw: Record<string, unknown>, options: StreamedOptions = {}): SetAside[] {
+  if (!isStreamed(raw)) return [];
+  const { miniBatch = 8, open = [] } = options;
+  const notes: SetAside[] = [];
+  const values = factors.map(([key, otherwise]) => Number(readKey(raw, key) ?? otherwise ?? miniBatch));
+  const [mini, batches, updates] = values as [number, number, number];
+  const isOpen = factors.some(([key]) => open.includes(key));
+  const size = mini * batches * updates;
+  if (!isOpen && (!Number.isInteger(size) || size < 1)) return notes;
+  for (const [key] of factors.slice(1)) removeKey(raw, key);
+  const { value: given } = removeKey(raw, "data.train_batch_size");
+  if (!isOpen) {
+    writeKey(raw, "data.train_batch_size", size);
+    notes.push({
+      key: "data.train_batch_size",
+      reason:
+        `${given ?? "a streamed batch"} is taken as ${size}, the prompts between two synchronisations of weights: ` +
+        `ppo_mini_batch_size ${mini} x require_batches ${batches} x trigger_parameter_sync_step ${updates}; ` +
+        `a step makes ${batches * updates} updates of them, as verl does`,
+    });
+  }
+  notes.push(
+    ...translateLengths(raw, isOpen ? null : size),
+    ...translateWarmup(raw, isOpen ? 1 : updates),
+    ...translateOldLogprobs(raw),
+  );
+  return notes;
+}
+
+function translateLengths(raw: Record<string, unknown>, size: number | null): SetAside[] {
+  const notes: SetAside[] = [];
+  for (const [from, to] of Object.entries(lengths)) {
+    const { found, value } = removeKey(raw, from);
+    if (!found || value === null) continue;
+    const present = readKey(raw, to);
+    if (present !== undefined && present !== null && present !== value)
+      notes.push({ key: to, reason: `${from} says it: ${JSON.stringify(value)}` });
+    writeKey(raw, to, value);
+  }
+  const { value: total } = removeKey(raw, "rollout.total_rollout_steps");
+  if (typeof total !== "number") return notes;
+  if (size === null) {
+    const reason = `${total} prompts are so many divided by data.train_batch_size steps (trainer.total_training_steps)`;
+    return [...notes, { key: "rollout.total_rollout_steps", reason }];
+  }
+  const steps = Math.max(1, Math.floor(total / size));
+  writeKey(raw, "trainer.total_training_steps", steps);
+  notes.push({
+    key: "rollout.total_rollout_steps",
+    reason: `${total} prompts are ${steps} steps of ${size} (trainer.total_training_steps); verl also ends with total_epochs`,
+  });
+  return notes;
+}
+
+/** verl's learning rate goes on with each local update, of which a step has several. */
+function translateWarmup(raw: Record<string, unknown>, updates: number): SetAside[] {
+  const key = `${actor}.optim.lr_warmup_steps`;
+  const steps = readKey(raw, key);
+  if (typeof steps !== "number" || steps <= 0 || updates <= 1) return [];
+  const taken = Math.ceil(steps / updates);
+  writeKey(raw, key, taken);
+  return [{ key, reason: `${steps} local updates are ${taken} steps of ${updates}` }];
+}
+
+/** verl 0.7's names of what bypass_mode says. */
+function translateOldLogprobs(raw: Record<string, unknown>): SetAside[] {
+  const key = "algorithm.rollout_correction.bypass_mode";
+  const { value: ofRollout } = removeKey(raw, "async_training.use_rollout_log_probs");
+  const { value: recomputed } = removeKey(raw, "async_training.compute_prox_log_prob");
+  if (typeof recomputed !== "boolean" && typeof ofRollout !== "boolean") return [];
+  const bypass = recomputed === true ? false : ofRollout !== false;
+  const present = readKey(raw, key);
+  if (recomputed !== true && typeof present === "boolean") return [];
+  writeKey(raw, key, bypass);
+  return present === undefined || present === bypass
+    ? []
+    : [{ key, reason: `async_training.compute_prox_log_prob says it: ${bypass}` }];
+}
