@@ -1,0 +1,38 @@
+import { describe, expect, it } from "vitest";
+import { makeStubImage } from "../testing/index.js";
+import { numberByPlace } from "./number-images.js";
+
+const vocabSize = 100;
+/** By their hashes; B has the lower ids. */
+const [b, a, c] = [3, 2, 1].map((count, i) => ({
+  first: vocabSize + [0, 3, 5][i]!,
+  count,
+  image: makeStubImage(i + 1),
+})) as [Shown, Shown, Shown];
+type Shown = { first: number; count: number; image: ReturnType<typeof makeStubImage> };
+
+const show = ({ first, count }: Shown) => Array.from({ length: count }, (_, i) => first + i);
+
+describe("numberByPlace", () => {
+  it("gives an image that comes again the ids of its first place, whatever stood between", () => {
+    const tokens = Int32Array.from([7, ...show(a), 8, ...show(b), ...show(a), 9, ...show(c), ...show(b), ...show(a)]);
+    const shown = numberByPlace(tokens, [b, a, c]);
+    expect(shown).toEqual([
+      { ...a, first: 100 },
+      { ...b, first: 102 },
+      { ...c, first: 105 },
+    ]);
+    const [newA, newB, newC] = shown as [Shown, Shown, Shown];
+    expect([...tokens]).toEqual([
+      ...[7, ...show(newA), 8, ...show(newB), ...show(newA)],
+      ...[9, ...show(newC), ...show(newB), ...show(newA)],
+    ]);
+  });
+
+  it("leaves out what is not shown, and text as it is", () => {
+    const tokens = Int32Array.from([1, 99, ...show(c)]);
+    expect(numberByPlace(tokens, [b, a, c])).toEqual([{ ...c, first: vocabSize }]);
+    expect([...tokens]).toEqual([1, 99, vocabSize]);
+    expect(numberByPlace(Int32Array.from([1, 2]), [])).toEqual([]);
+  });
+});
