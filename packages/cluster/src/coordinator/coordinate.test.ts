@@ -105,7 +105,7 @@ async function withWorkers<T>(
 }
 
 /** A worker that changes what comes of its jobs. */
-function cheat(kind: JobKindName, change: (result: never) => unknown) {
+function cheat(kind: JobKindName, change: (result: never) => unknown, told: object = {}) {
   return (bus: JobBus): JobBus => ({
     ...bus,
     work: (options) =>
@@ -122,13 +122,23 @@ function cheat(kind: JobKindName, change: (result: never) => unknown) {
                     meta: unknown;
                   };
                   const result = await receive(bus, value.result, z.unknown(), "own result");
-                  return { value: { result: await send(bus, change(result as never)) }, meta };
+                  const said = { ...(meta as object), ...told };
+                  return { value: { result: await send(bus, change(result as never)) }, meta: said };
                 },
               },
         ),
       }),
   });
 }
+
+/** What a worker sends of a conversation. */
+type Held = {
+  tokenIds: Int32Array;
+  promptLength: number;
+  responseMask: Uint8Array;
+  rolloutLogprobs: Float32Array;
+  messages: { role: string; content: string }[];
+};
 
 const warnings = () => events.flatMap((event) => (event.type === "warning" ? [event.text] : []));
 
@@ -141,6 +151,9 @@ describe("a training with workers", () => {
       // 8 conversations, and scores and gradients besides, in each step.
       expect(sum("cluster/jobs_elsewhere")).toBeGreaterThan(STEPS * 8 + STEPS * 2);
       expect(sum("cluster/policy_bytes")).toBeGreaterThan(0);
+      // Nothing is looked at but what looks wrong.
+      expect(sum("cluster/audits")).toBe(0);
+      expect(sum("cluster/logprob_diff_max")).toBeLessThan(1e-4);
       const notices = events.flatMap((event) => (event.type === "notice" ? [event.text] : []));
       expect(notices).toContainEqual(expect.stringMatching(/^worker one on .+ helps: rollout, score, gradient$/));
       const documented = readFileSync(join(import.meta.dirname, "../../../../docs/metrics.md"), "utf8");
@@ -268,6 +281,73 @@ describe("a training with workers", () => {
       expect(sum("cluster/audits_failed")).toBeGreaterThan(0);
       expect(warnings().join("\n")).toContain(`worker cheat is shut out: a ${kind} job`);
       expect(warnings().join("\n")).not.toContain("worker honest");
+    });
+  });
+
+  const lies: [string, (held: Held) => object][] = [
+    ["scores itself", () => ({ score: 1 })],
+    ["scores itself by its length", ({ tokenIds }) => ({ score: tokenIds.length / 50 })],
+    [
+      "says what it did not sample",
+      ({ messages }) => ({ messages: [messages[0], { ...messages[1]!, content: "aaa" }] }),
+    ],
+    ["claims rewards of tools", ({ promptLength }) => ({ toolRewards: [{ value: 5, tokenIndex: promptLength }] })],
+  ];
+  // Also where nothing is looked at by chance.
+  it.each(lies)("learns nothing from a worker that %s", async (_, lie) => {
+    const change = (held: Held) => ({ ...held, ...lie(held) });
+    for (const audit of [0, 1]) {
+      await withWorkers([{ id: "cheat", change: cheat("rollout", change) }], async (bus) => {
+        const { sha } = await trainIt("lied", { bus, overrides: { audit, wait_for_workers: 1 } });
+        expect(sha).toBe(plain);
+        expect(warnings().join("\n")).toContain("worker cheat");
+      });
+    }
+  });
+
+  const escapes: [string, (held: Held) => object, object?][] = [
+    ["fails", (held) => ({ ...held, error: "the tool is down" })],
+    ["is cut off", (held) => ({ ...held, finishReason: "aborted" })],
+  ];
+  it.each(escapes)("names and stops a worker that always %s", async (_, change) => {
+    for (const audit of [0, 1]) {
+      const workers = [{ id: "cheat", change: cheat("rollout", change) }];
+      await withWorkers(workers, async (bus) => {
+        const { result } = await trainIt("failing", { bus, overrides: { audit, wait_for_workers: 1 } });
+        expect(warnings().join("\n")).toMatch(/worker cheat is shut out: .*\n {2}its last \d+ conversations failed/);
+        expect(result.adapter).toBeDefined();
+      });
+    }
+  });
+
+  it("shuts out a worker that says another class, and tokens and logprobs that the policy does not give", async () => {
+    const invent = ({ tokenIds, promptLength, rolloutLogprobs, responseMask, ...held }: Held) => ({
+      ...held,
+      promptLength,
+      responseMask,
+      tokenIds: tokenIds.map((token, t) => (responseMask[t] ? (token + 1) % 32 : token)),
+      rolloutLogprobs: rolloutLogprobs.map((value) => (value === 0 ? 0 : -0.01)),
+    });
+    const guess = (held: Held) => ({ ...held, rolloutLogprobs: invent(held).rolloutLogprobs });
+    await withWorkers([{ id: "cheat", change: cheat("rollout", guess, { class: "another" }) }], async (bus) => {
+      const { sum } = await trainIt("another-class", { bus, overrides: { wait_for_workers: 1 } });
+      expect(warnings().join("\n")).toMatch(/worker cheat is shut out: the step computed other logprobs/);
+      expect(sum("cluster/logprob_diff_max")).toBeGreaterThan(1);
+    });
+    await withWorkers([{ id: "cheat", change: cheat("rollout", invent, { class: "another" }) }], async (bus) => {
+      const { sha, sum } = await trainIt("another-class", { bus, overrides: { audit: 1, wait_for_workers: 1 } });
+      expect(sum("cluster/audits")).toBeGreaterThan(0);
+      expect(warnings().join("\n")).toContain("worker cheat is shut out: a rollout job");
+      expect(sha).toBe(plain);
+    });
+  });
+
+  it.each(["score", "gradient"] as const)("takes no %s of another class of bits", async (kind) => {
+    const change = cheat(kind, (found) => found, { class: "another" });
+    await withWorkers([{ id: "one", change }], async (bus) => {
+      const { sha } = await trainIt("other-bits", { bus, overrides: { wait_for_workers: 1 } });
+      expect(sha).toBe(plain);
+      expect(warnings().join("\n")).toContain("another class of bits");
     });
   });
 

@@ -2,6 +2,8 @@ import { randomInt } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
+import { hasFailed } from "@cria/core";
+import type { UnjudgedTrajectory } from "@cria/rollout";
 import { type ClusterView, type CoordinatedRun, type Coordination, OTHER_CLASS } from "@cria/trainer";
 import { z } from "zod";
 import type { JobBus, JobKindName, WorkerInfo } from "../bus/job-bus.js";
@@ -11,7 +13,8 @@ import { gradientJob, rolloutJob, scoreJob } from "../jobs/job-kinds.js";
 import { type Packed, receive } from "../jobs/packed.js";
 import { readGradient, readScores } from "../jobs/results.js";
 import { Announcer } from "./announce-workers.js";
-import { auditConversation, auditGradient, auditScores } from "./audit.js";
+import { auditGradient, auditScores } from "./audit.js";
+import { auditConversation, findContradiction, type Verdict } from "./audit-conversation.js";
 import { Dispatcher } from "./dispatcher.js";
 import type { Leader } from "./lead.js";
 import { Ledger } from "./ledger.js";
@@ -20,6 +23,7 @@ import { makePortable } from "./portable-work.js";
 import { Publisher } from "./publisher.js";
 import { receiveConversation } from "./receive-conversation.js";
 import { RemoteJobs, type Taken } from "./remote-jobs.js";
+import { SamplerCheck } from "./sampler-check.js";
 import { storeCheckpoint } from "./stored-checkpoints.js";
 import { waitForWorkers } from "./wait-for-workers.js";
 
@@ -28,6 +32,8 @@ const RENEW_MS = 3_600_000;
 
 const DRAWS = 2 ** 32;
 const FORGET_MS = 2000;
+/** So many failed conversations in a row of one worker are looked into. */
+const MANY_FAILURES = 8;
 
 export interface BusOfRun {
   bus: JobBus;
@@ -41,11 +47,12 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
   const { config, report } = run;
   const { cluster } = config;
   const closing = new AbortController();
-  // Each job listens.
-  setMaxListeners(0, closing.signal);
+  // Each job listens, and each audit.
+  setMaxListeners(0, closing.signal, ...(run.signal ? [run.signal] : []));
   const { engine, description, sha, renew } = await openRun(bus, run);
   let renewed = performance.now();
   const ledger = new Ledger(bus.stats);
+  const samplers = new SamplerCheck();
   const publisher = new Publisher(bus, engine, { sha, weights: description.weights });
   const images = new CoordinatorImages(bus.blobs, readImageLimits(config));
   const jobs = new RemoteJobs(bus, publisher, ledger, images, {
@@ -84,12 +91,18 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
     run,
   );
 
+  const shutOut = (worker: string, why: string, reason: string) => {
+    if (!ledger.shutOut(worker, reason)) return;
+    report?.({ type: "warning", text: `worker ${worker} is shut out: ${why}\n  ${reason}` });
+  };
+
   /** Does a job here, or has it done and sometimes looks whether it was done right: then what was computed here counts. */
   const share = async <T>(
     kind: JobKindName,
     here: () => Promise<T>,
     away: (signal: AbortSignal) => Promise<Taken<T>>,
-    audit: (taken: T) => Promise<{ difference: string | null | undefined; own: T }>,
+    audit: (taken: Taken<T>) => Promise<{ verdict: Verdict; own: T }>,
+    isSuspect: (taken: Taken<T>) => boolean = () => false,
   ): Promise<T> =>
     dispatcher.run({
       kind,
@@ -102,18 +115,38 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
         const signals = [stop, closing.signal, ...(run.signal ? [run.signal] : [])];
         const taken = await away(AbortSignal.any(signals));
         // Not by what the job is: a worker could tell which ones are looked at.
-        if (!taken.isOwnClass || randomInt(DRAWS) >= cluster.audit * DRAWS) return taken.value;
-        const { difference, own } = await audit(taken.value);
-        if (difference === undefined) return taken.value;
-        ledger.audited(taken.worker, difference);
-        if (difference === null) return taken.value;
-        report?.({
-          type: "warning",
-          text: `worker ${taken.worker} is shut out: a ${kind} job that it did was computed again here, and is another\n  ${difference}`,
-        });
-        return own;
+        if (randomInt(DRAWS) >= cluster.audit * DRAWS && !isSuspect(taken)) return taken.value;
+        const { verdict, own } = await audit(taken);
+        ledger.audited(taken.worker, verdict.is);
+        if (verdict.is === "different")
+          shutOut(taken.worker, `a ${kind} job that it did was computed again here, and is another`, verdict.reason);
+        if (verdict.is === "open" && ledger.mayTellOfOpen(taken.worker))
+          report?.({
+            type: "warning",
+            text: `an audit of worker ${taken.worker} stays open: its ${kind} job is not trusted more than the worker is\n  ${verdict.reason}`,
+          });
+        return verdict.is === "same" || verdict.is === "none" ? taken.value : own;
       },
     });
+  const verdictOf = (reason: string | null): Verdict =>
+    reason === null ? { is: "same" } : { is: "different", reason };
+
+  /** A conversation that failed with a worker is held here: whoever always fails decides what is left out. */
+  const auditFailure = async (
+    { value, worker }: Taken<UnjudgedTrajectory>,
+    here: () => Promise<UnjudgedTrajectory>,
+  ) => {
+    const own = await here();
+    const error = value.error ?? "it was aborted";
+    const inRow = ledger.failuresInRow(worker);
+    if (hasFailed(own)) {
+      ledger.held(worker, false);
+      return { verdict: { is: "same" } as const, own };
+    }
+    return inRow >= MANY_FAILURES
+      ? { verdict: { is: "different", reason: `its last ${inRow} conversations failed (${error})` } as const, own }
+      : { verdict: { is: "open", reason: `it failed there, and not here: ${error}` } as const, own };
+  };
 
   return {
     publish: async () => {
@@ -134,15 +167,21 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
             trace,
             signal,
           });
+          const { value, worker, isOwnClass } = taken;
           // The step weighs what another sampler drew.
-          if (!taken.isOwnClass) taken.value.metrics[OTHER_CLASS] = 1;
+          if (!isOwnClass) value.metrics[OTHER_CLASS] = 1;
+          ledger.held(worker, hasFailed(value));
+          samplers.heldBy(value.tokenIds, worker, isOwnClass);
           return taken;
         },
-        async (held) => {
-          const difference = await auditConversation(run, work, held);
+        async (taken) => {
+          if (hasFailed(taken.value)) return auditFailure(taken, here);
+          const verdict = await auditConversation(run, work, taken.value, taken.isOwnClass);
           // Held once more only where it must be: its tools run again.
-          return { difference, own: difference ? await here() : held };
+          return { verdict, own: verdict.is === "different" ? await here() : taken.value };
         },
+        ({ value, worker }) =>
+          ledger.failuresInRow(worker) >= MANY_FAILURES || findContradiction(run, work, value) !== null,
       ),
     score: (shard, here) =>
       share(
@@ -154,9 +193,9 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
             read: async (result) => readScores(await open(result), shard),
             signal,
           }),
-        async (found) => {
+        async ({ value }) => {
           const own = await here();
-          return { difference: auditScores(found, own), own };
+          return { verdict: verdictOf(auditScores(value, own)), own };
         },
       ),
     compute: (work, here) =>
@@ -169,13 +208,17 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
             read: async (result) => readGradient(await open(result), engine.info),
             signal,
           }),
-        async (found) => {
+        async ({ value }) => {
           const own = await here();
-          return { difference: auditGradient(found, own), own };
+          return { verdict: verdictOf(auditGradient(value, own)), own };
         },
       ),
+    checkLogprobs: (conversations) => {
+      for (const [worker, reason] of samplers.check(conversations))
+        shutOut(worker, "the step computed other logprobs of a conversation that it held", reason);
+    },
     saveCheckpoint: (checkpoint) => storeCheckpoint(bus, leader, checkpoint, { report }),
-    takeMetrics: () => ledger.takeMetrics(able, publisher, images.bytes),
+    takeMetrics: () => ({ ...ledger.takeMetrics(able, publisher, images.bytes), ...samplers.metrics() }),
     view: (): ClusterView => ({
       bus: name,
       coordinator: `${hostname()}/${process.pid}`,

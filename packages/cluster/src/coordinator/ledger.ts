@@ -16,6 +16,10 @@ interface Entry {
   /** When its last results came. */
   times: number[];
   audits: { passed: number; failed: number };
+  /** Its last conversations that failed, one after another. */
+  failures: number;
+  /** Whether it was told that an audit of it could not be decided. */
+  isOpenTold: boolean;
 }
 
 /** What a coordinator counts: for the metrics of each step, and for people who look on. */
@@ -25,7 +29,7 @@ export class Ledger {
   private readonly traffic = { gradients: 0, jobs: 0 };
   private abandoned = 0;
   private otherClass = 0;
-  private audits = { passed: 0, failed: 0 };
+  private audits = { passed: 0, failed: 0, open: 0 };
   /** All counts as they were at the end of the last step. */
   private last: StepMetrics = {};
 
@@ -44,7 +48,7 @@ export class Ledger {
   }
 
   /** Workers from which nothing is taken any more. */
-  get shutOut(): string[] {
+  get shutOuts(): string[] {
     return [...this.entries.values()].filter(({ shutOut }) => shutOut !== null).map(({ info }) => info.id);
   }
 
@@ -66,13 +70,38 @@ export class Ledger {
     if (isOtherClass) this.otherClass++;
   }
 
-  /** @param reason why the result is wrong; null: it was right. */
-  audited(worker: string, reason: string | null): void {
+  /** Counts an audit by what it found. */
+  audited(worker: string, verdict: "same" | "different" | "open" | "none"): void {
+    if (verdict === "none") return;
+    const counted = { same: "passed", different: "failed", open: "open" } as const;
+    this.audits[counted[verdict]]++;
+    if (verdict !== "open") this.entryOf(worker).audits[verdict === "same" ? "passed" : "failed"]++;
+  }
+
+  /** Takes nothing from a worker any more. @returns whether something was. */
+  shutOut(worker: string, reason: string): boolean {
     const entry = this.entryOf(worker);
-    const verdict = reason === null ? "passed" : "failed";
-    entry.audits[verdict]++;
-    this.audits[verdict]++;
-    if (reason !== null) entry.shutOut ??= reason;
+    if (entry.shutOut !== null) return false;
+    entry.shutOut = reason;
+    return true;
+  }
+
+  /** Counts a conversation that a worker held. */
+  held(worker: string, hasFailed: boolean): void {
+    const entry = this.entryOf(worker);
+    entry.failures = hasFailed ? entry.failures + 1 : 0;
+  }
+
+  failuresInRow(worker: string): number {
+    return this.entryOf(worker).failures;
+  }
+
+  /** Whether people were not told yet that audits of a worker stay open. */
+  mayTellOfOpen(worker: string): boolean {
+    const entry = this.entryOf(worker);
+    const isFirst = !entry.isOpenTold;
+    entry.isOpenTold = true;
+    return isFirst;
   }
 
   gaveUp(): void {
@@ -87,8 +116,9 @@ export class Ledger {
       "cluster/jobs_elsewhere": [...this.entries.values()].reduce((total, { done }) => total + sum(done), 0),
       "cluster/redelivered": this.stats.retries,
       "cluster/abandoned": this.abandoned,
-      "cluster/audits": this.audits.passed + this.audits.failed,
+      "cluster/audits": this.audits.passed + this.audits.failed + this.audits.open,
       "cluster/audits_failed": this.audits.failed,
+      "cluster/audits_open": this.audits.open,
       "cluster/other_class": this.otherClass,
       "cluster/policy_bytes": policy.sent,
       "cluster/gradient_bytes": this.traffic.gradients,
@@ -150,7 +180,16 @@ export class Ledger {
         lacks: [],
       };
       const audits = { passed: 0, failed: 0 };
-      entry = { info, isThere: false, shutOut: null, done: noJobs(), times: [], audits };
+      entry = {
+        info,
+        isThere: false,
+        shutOut: null,
+        done: noJobs(),
+        times: [],
+        audits,
+        failures: 0,
+        isOpenTold: false,
+      };
       this.entries.set(id, entry);
     }
     return entry;

@@ -1,4 +1,13 @@
-import { agentLoops, type ConversationWork, type UnjudgedTrajectory } from "@cria/rollout";
+import { ClusterError } from "@cria/core";
+import {
+  agentLoops,
+  type ConversationWork,
+  replayedLoops,
+  scoresConversations,
+  selectInteraction,
+  selectTools,
+  type UnjudgedTrajectory,
+} from "@cria/rollout";
 import type { CoordinatedRun } from "@cria/trainer";
 import { z } from "zod";
 import type { JobBus } from "../bus/job-bus.js";
@@ -23,6 +32,39 @@ export async function receiveConversation(
   const responseLength = traits.prompt === false ? Number.POSITIVE_INFINITY : environment.responseLength;
   const value = await receive(bus, result, z.unknown(), "a conversation", images);
   const found = readConversation(value, { info, images: encoder, responseLength });
+  const problem = findUnearned(found, row, environment);
+  if (problem) {
+    throw new ClusterError("is not what it must be", {
+      code: "cluster/invalid-message",
+      subject: "the record of a conversation",
+      ...problem,
+    });
+  }
   const beside = record ? await receive(bus, record, z.unknown(), "what comes with a conversation") : { metrics: {} };
   return { ...found, ...readConversationRecord(beside, found.tokenIds.length) };
+}
+
+/** What a record claims of judges that its conversation does not have; null: nothing. */
+function findUnearned(
+  { score, toolScore, interactionScore, toolRewards, turnScores }: Omit<UnjudgedTrajectory, "metrics" | "timeline">,
+  row: ConversationWork["row"],
+  { agentLoops: loops = agentLoops, defaultAgentLoop, tools, interactions }: CoordinatedRun["environment"],
+): { expected: string; received: string } | null {
+  const loop = row.agentName ?? defaultAgentLoop;
+  const { traits } = loops.get(loop);
+  const refuse = (what: string, received: unknown) => ({
+    expected: `no ${what}: agent loop ${loop} has none here`,
+    received: JSON.stringify(received).slice(0, 200),
+  });
+  if (!traits.scores && score !== null) return refuse("score of its own", score);
+  // What loops of the user's give is theirs alone to know.
+  if (!replayedLoops.includes(loop)) return null;
+  const names = traits.tools ? selectTools(tools, row) : [];
+  if (names.length === 0 && toolRewards.length > 0) return refuse("rewards of tools", toolRewards);
+  if (toolScore !== null && !names.some((name) => scoresConversations(tools.get(name)!)))
+    return refuse("score of tools", toolScore);
+  const hasInteraction = traits.interactions && selectInteraction(interactions ?? null, row) !== null;
+  if (!hasInteraction && turnScores.length > 0) return refuse("scores of turns", turnScores);
+  if (!hasInteraction && interactionScore !== null) return refuse("score of an interaction", interactionScore);
+  return null;
 }

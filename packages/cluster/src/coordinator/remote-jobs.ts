@@ -2,7 +2,7 @@ import { ClusterError, ToolError } from "@cria/core";
 import type { Report } from "@cria/trainer";
 import type { JobBus, JobKind, JobResult } from "../bus/job-bus.js";
 import type { CoordinatorImages } from "../images/coordinator-images.js";
-import { type JobMeta, type JobPayload, type JobValue, metaSchema } from "../jobs/job-kinds.js";
+import { type JobMeta, type JobPayload, type JobValue, MOST_AVOIDED, metaSchema } from "../jobs/job-kinds.js";
 import { type Packed, send, sizeOf } from "../jobs/packed.js";
 import { DoItHere } from "./dispatcher.js";
 import type { Ledger } from "./ledger.js";
@@ -68,7 +68,7 @@ export class RemoteJobs {
         weights: this.publisher.weights,
         version: this.publisher.version,
         class: inOwnClass ? this.options.class : null,
-        avoid: this.ledger.shutOut.sort(),
+        avoid: this.ledger.shutOuts.sort().slice(0, MOST_AVOIDED),
         again,
         work: packed,
       };

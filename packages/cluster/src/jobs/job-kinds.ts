@@ -2,6 +2,9 @@ import { z } from "zod";
 import type { JobKind } from "../bus/job-bus.js";
 import { packedSchema, sha256 } from "./packed.js";
 
+/** Names of workers that a job may say; the results of others that are shut out are refused when they come. */
+export const MOST_AVOIDED = 1000;
+
 /** What every job of a training says. The rest of it is `work`, packed. */
 export const payloadSchema = z.strictObject({
   /** SHA-256 of the run's description (`RunDescription`): model, config, environment. */
@@ -13,7 +16,7 @@ export const payloadSchema = z.strictObject({
   /** The class of bits that it must be done in; null: any. */
   class: z.string().max(64).nullable(),
   /** Workers that are not to do it. */
-  avoid: z.array(z.string().max(64)).max(1000),
+  avoid: z.array(z.string().max(64)).max(MOST_AVOIDED),
   /** How often it was given out before because its result was lost. Another number is another job. */
   again: z.int().min(0),
   work: packedSchema,

@@ -1,7 +1,7 @@
 import type { PolicyEngine } from "@cria/core";
 import type { AnswerSource } from "./agent-loop.js";
 import type { UnjudgedTrajectory } from "./record-trajectory.js";
-import type { ConversationWork, RolloutOptions } from "./rollout-options.js";
+import type { ConversationReplay, ConversationWork, RolloutOptions } from "./rollout-options.js";
 import { startRollouts } from "./run-rollouts.js";
 
 /** What a conversation depends on beside its work: the environment that its process has. */
@@ -11,6 +11,8 @@ export type ConversationEnvironment = Omit<
 > & {
   /** Answers in the place of tools and interaction; default: theirs. */
   answers?: AnswerSource;
+  /** What its tokens are sampled in; default: sequences of the engine. */
+  steer?: ConversationReplay["steer"];
 };
 
 /**
@@ -20,7 +22,7 @@ export type ConversationEnvironment = Omit<
 export async function holdConversation(
   engine: PolicyEngine,
   { row, sample, step, sampling }: ConversationWork,
-  { answers, ...environment }: ConversationEnvironment,
+  { answers, steer, ...environment }: ConversationEnvironment,
 ): Promise<UnjudgedTrajectory> {
   const { seed, temperature, topP, topK, minP, stop, maxTokensPerTurn } = sampling;
   const { conversations } = await startRollouts(engine, [row], {
@@ -33,7 +35,7 @@ export async function holdConversation(
     step,
     seed: 0,
     ...{ temperature, topP, topK, minP, stop, maxTokensPerTurn },
-    replay: () => ({ seed, answers }),
+    replay: () => ({ seed, answers, steer }),
   });
   environment.signal?.throwIfAborted();
   return { ...conversations[0]!, sampleIndex: sample };

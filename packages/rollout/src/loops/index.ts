@@ -27,5 +27,5 @@ export { takeTurn } from "./take-turn.js";
 export { ToolAgentLoop } from "./tool-agent-loop.js";
 export type { ToolOutcome } from "./tool-outcome.js";
 export { withText } from "./tool-response.js";
-export { listToolSchemas, selectTools, ToolSession } from "./tool-session.js";
+export { listToolSchemas, scoresConversations, selectTools, ToolSession } from "./tool-session.js";
 export { type TruncateSide, truncateText } from "./truncate-text.js";

@@ -1,3 +1,4 @@
+export { findOtherText } from "./find-other-text.js";
 export {
   type AnswerRecord,
   makeReadCalls,
@@ -5,4 +6,5 @@ export {
   type RecordedAnswersOptions,
   replayedLoops,
 } from "./recorded-answers.js";
+export { RecordedTokens, type TokenRecord } from "./recorded-tokens.js";
 export { type Change, Steering } from "./steered-sequence.js";

@@ -81,8 +81,15 @@ export class RecordedAnswers implements AnswerSource {
   ): Promise<NextTurn> {
     const next = await live();
     const isBefore = number < (this.options.changedTurn ?? Number.POSITIVE_INFINITY);
-    if (typeof next === "string" || !isBefore || !recorded || recorded.answers.length !== next.messages.length)
+    if (!isBefore || !recorded) return next;
+    const said = typeof next === "string" ? [] : next.messages;
+    if (typeof next === "string" || recorded.answers.length !== said.length) {
+      // One that did not fit was not recorded either.
+      const wasCut = recorded.answers.length === 0 && this.line.finish_reason === "length";
+      if (recorded.answers.length !== said.length && !wasCut)
+        this.options.onOtherAnswer?.(showAll(recorded.answers), showAll(said));
       return next;
+    }
     recorded.answers.forEach((answer, i) => {
       const content = showContent(answer.content);
       const said = showContent(next.messages[i]!.content);
@@ -137,6 +144,8 @@ export class RecordedAnswers implements AnswerSource {
     });
   }
 }
+
+const showAll = (messages: readonly ChatMessage[]) => messages.map(({ content }) => showContent(content)).join("\n");
 
 function describe(calls: readonly ParsedToolCall[], text: string | undefined): string | undefined {
   return (calls.length > 0 ? nameCalls(calls) : text)?.slice(0, 300);

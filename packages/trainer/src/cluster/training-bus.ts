@@ -1,3 +1,4 @@
+import type { Trajectory } from "@cria/core";
 import type { RolloutOptions } from "@cria/rollout";
 import type { TrainConfig } from "../config/train-config.js";
 import type { Report } from "../events.js";
@@ -86,6 +87,12 @@ export interface Coordination {
   readonly converse: NonNullable<RolloutOptions["converse"]>;
   readonly score: NonNullable<PolicyScoreOptions["compute"]>;
   readonly compute: NonNullable<UpdateOptions["compute"]>;
+  /** Says what the step computed of its conversations' tokens: what workers said of them is compared with that. */
+  checkLogprobs(
+    conversations: readonly (Pick<Trajectory, "tokenIds" | "responseMask" | "rolloutLogprobs"> & {
+      oldLogprobs: Float32Array;
+    })[],
+  ): void;
   /**
    * Puts a checkpoint into the bus, in place of the run's older one. When it throws, that one is still there.
    * @throws ClusterError, when the bus does not keep it or the lead is lost; what reading its files throws.

@@ -221,6 +221,10 @@ export async function runTrainingStep(
   const needsAll = needsEveryTrajectory(config, registries);
   const used = new Set(await score((i) => isWarm && (needsAll || hasAdvantage(advantages[i]!))));
 
+  // What was not computed here is the sampler's own word.
+  if (!bypass)
+    coordination?.checkLogprobs([...scores].map(([i, { oldLogprobs }]) => ({ ...trajectories[i]!, oldLogprobs })));
+
   // 7. Correct for the difference between the sampler and the training graph: importance weights and rejections.
   const corrected = correction ?? correctRollouts(trajectories, scores, algorithm);
 
