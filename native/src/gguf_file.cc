@@ -106,6 +106,15 @@ GgufHeader read_gguf(const std::string & path, bool with_data) {
             .received(take_log_errors())
             .remedy("the file is truncated or damaged: fetch it again");
     }
+    for (const ggml_tensor * t = ggml_get_first_tensor(tensors); t;
+        t = ggml_get_next_tensor(tensors, const_cast<ggml_tensor *>(t))) {
+        if (!ggml_is_empty(t)) continue;
+        // llama.cpp's quantizer divides by it.
+        throw cannot_read(path, "empty-tensor", "has a tensor without values")
+            .expected("dimensions of at least 1")
+            .received(std::string(t->name) + " with a dimension of 0")
+            .remedy("the file is damaged or badly converted: fetch or convert it again");
+    }
     // Where the last tensor ends says how long the file has to be.
     const gguf_context * gguf = header.gguf.get();
     size_t needed = gguf_get_data_offset(gguf);

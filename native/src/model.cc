@@ -12,6 +12,7 @@
 #include "architecture.h"
 #include "assertions.h"
 #include "check_model_header.h"
+#include "check_tensors.h"
 #include "cria/cuda.h"
 #include "cria/error.h"
 #include "cria/gguf_file.h"
@@ -28,6 +29,7 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
     model->threads_ = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
     model->header_ = std::make_unique<GgufHeader>(read_gguf(options.path, false));
     check_model_header(model->header_->gguf.get(), options.path);
+    check_tensor_types(*model->header_, options.path);
     const std::string arch = gguf_string(model->header_->gguf.get(), "general.architecture");
     if (options.trainable != Trainable::none) check_trainable_architecture(arch, options.path);
 

@@ -6,6 +6,7 @@
 
 #include "assertions.h"
 #include "check_model_header.h"
+#include "check_tensors.h"
 #include "cria/error.h"
 #include "cria/gguf_file.h"
 #include "cria/runtime.h"
@@ -71,7 +72,9 @@ void quantize_file(const QuantizeOptions & options) {
     params.nthread = options.threads;
     // A tensor that is quantized already may still change its type, as the embedding of a merged model.
     params.allow_requantize = true;
-    check_model_header(read_gguf(options.input, false).gguf.get(), options.input);
+    const GgufHeader header = read_gguf(options.input, false);
+    check_model_header(header.gguf.get(), options.input);
+    check_tensor_types(header, options.input);
     const std::string temporary = temporary_name(options.output);
     take_log_errors();
     const AssertionGuard guard(options.input);

@@ -1,6 +1,6 @@
-// Damages the embedded policy's file in 2,000 ways and loads, scores and samples with each: every mutant must be refused with
-// an error or work; none may end the process or hang. Writes gguf-mutants.json and gguf-mutants.md beside this file. Needs a
-// build; about 2 minutes.
+// Damages the embedded policy's file, and tiny models whose rows divide into the blocks of every type, in 5,000 ways and loads,
+// scores and samples with each: every mutant must be refused with an error or work; none may end the process or hang. Writes
+// gguf-mutants.json and gguf-mutants.md beside this file. Needs a build; about 8 minutes.
 //   node scripts/nightly/gguf-mutants.mjs [how many] [first seed]
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -104,35 +104,123 @@ const mutations = [
   },
 ];
 
-function makeMutant(seed) {
+/** What llama.cpp does with a tensor follows from its name and shape. */
+const roles = {
+  vector: ({ shape }) => shape.length === 1,
+  bias: ({ name }) => name.endsWith(".bias"),
+  matrix: ({ name, shape }) => shape.length === 2 && name.startsWith("blk."),
+  embedding: ({ name }) => name === "token_embd.weight",
+  output: ({ name }) => name === "output.weight",
+};
+
+const pick = (list, draw) => list[draw(list.length)];
+
+/** Ways to write a whole file whose tensors are not what llama.cpp takes for granted. */
+const tensorMutations = [
+  function storeAs(tensors, draw, types) {
+    const ofRole = tensors.filter(roles[pick(Object.keys(roles), draw)]);
+    const tensor = pick(ofRole.length > 0 ? ofRole : tensors, draw);
+    setType(tensor, pick(types, draw), draw);
+  },
+  function storeSomeAs(tensors, draw, types) {
+    for (let n = 2 + draw(4); n > 0; n--) setType(pick(tensors, draw), pick(types, draw), draw);
+  },
+  function storeRoleAs(tensors, draw, types) {
+    const type = pick(types, draw);
+    for (const tensor of tensors.filter(roles[pick(Object.keys(roles), draw)])) setType(tensor, type, draw);
+  },
+  function emptyTensor(tensors, draw) {
+    const shape = Array.from({ length: 1 + draw(4) }, () => draw(5));
+    shape[draw(shape.length)] = 0;
+    tensors.push({ name: "empty.weight", type: "f32", shape: shape.map((n) => n || 1), axes: shape });
+  },
+];
+
+/** Its bytes are random where the type is another. */
+function setType(tensor, type, draw) {
+  if (tensor.shape[0] % type.blockSize !== 0) return;
+  tensor.type = type.name;
+  const count = tensor.shape.reduce((product, n) => product * n, 1);
+  // Numbers below 128 only: few of them read as NaN or as huge floats.
+  tensor.bytes = Buffer.alloc((count / type.blockSize) * type.blockBytes, () => 0);
+  for (let i = 0; i < tensor.bytes.length; i += 1 + draw(7)) tensor.bytes[i] = draw(128);
+}
+
+async function makeTensorMutant(seed, folder, { engine, testing }) {
   const draw = makeDraw(seed);
-  const kind = seed % mutations.length;
-  return { kind: mutations[kind].name, bytes: mutations[kind](Buffer.from(original), draw) };
+  const source = join(folder, "base.gguf");
+  const wide = { embedding: 256, heads: 4, kvHeads: 2, headSize: 64, feedForward: 256, layers: 1 };
+  if (draw(3) === 0) writeFileSync(source, original);
+  else
+    await testing.makeTinyModel(source, {
+      ...wide,
+      architecture: pick(["llama", "qwen2", "qwen3"], draw),
+      tied: draw(2) === 0,
+    });
+  const header = await engine.readGguf(source);
+  const file = readFileSync(source);
+  const tensors = header.tensors.map(({ name, type, shape, offset, bytes }) => ({
+    name,
+    type: type.name,
+    shape,
+    bytes: file.subarray(offset, offset + bytes),
+  }));
+  const mutate = pick(tensorMutations, draw);
+  mutate(tensors, draw, testing.listTensorTypes());
+  const path = join(folder, "mutant.gguf");
+  await engine.writeGguf(path, {
+    metadata: Object.fromEntries(header.metadata),
+    tensors: tensors.map(({ name, type, shape, bytes }) => {
+      const size = 4 * shape.reduce((product, n) => product * n, 1);
+      return { name, type, shape, makeBytes: async () => bytes ?? Buffer.alloc(size) };
+    }),
+  });
+  const written = readFileSync(path);
+  // The writer refuses an empty tensor: its dimensions are set afterwards.
+  for (const { name, axes = [] } of tensors) {
+    const at = written.indexOf(name) + name.length + 4;
+    for (const [i, n] of axes.entries()) written.writeBigUInt64LE(BigInt(n), at + 8 * i);
+  }
+  return { kind: mutate.name, bytes: written };
+}
+
+/** Half of the mutants are damaged bytes, half are other tensors. */
+async function makeMutant(seed, folder, built) {
+  if (seed % 2 === 0) return makeTensorMutant(seed, folder, built);
+  const draw = makeDraw(seed);
+  const mutate = mutations[((seed - 1) / 2) % mutations.length];
+  return { kind: mutate.name, bytes: mutate(Buffer.from(original), draw) };
 }
 
 /** Child: seeds come in, one JSON line goes out before and after each. */
 async function work() {
-  const { loadModel } = await import(
-    new URL("packages/engine/dist/index.js", `file://${fileURLToPath(new URL("../../", import.meta.url))}`)
-  );
+  const dist = new URL("../../packages/engine/dist/", import.meta.url);
+  const engine = await import(new URL("index.js", dist));
+  const testing = await import(new URL("testing.js", dist));
+  const { loadModel, quantizeModel } = engine;
   const folder = process.argv[3];
   for await (const line of createInterface({ input: process.stdin })) {
     const seed = Number(line);
-    const { kind, bytes } = makeMutant(seed);
+    const { kind, bytes } = await makeMutant(seed, folder, { engine, testing });
     const path = join(folder, "mutant.gguf");
     writeFileSync(path, bytes);
     console.log(JSON.stringify({ seed, kind, begins: true }));
     let outcome = "works";
     let model;
+    // Training refuses more types than generation does: each has half of the mutants.
+    const trains = seed % 4 < 2;
     try {
-      model = await loadModel({ path, contextSize: 64, maxSequences: 2, threads: 1, lora: { rank: 2 } });
+      if (kind === "emptyTensor")
+        await quantizeModel({ input: path, output: `${path}.q8_0`, type: "Q8_0", threads: 1 });
+      const lora = trains ? { trainable: "lora", lora: { rank: 2 } } : { trainable: "none" };
+      model = await loadModel({ path, contextSize: 64, maxSequences: 2, threads: 1, ...lora });
     } catch (error) {
       outcome = error.code ? "refused" : `untyped error: ${error.message}`;
     }
     if (model) {
       try {
         model.tokenize("a <|im_end|> 12");
-        await model.score([{ tokenIds: [1, 2, 3, 4] }]);
+        if (trains) await model.score([{ tokenIds: [1, 2, 3, 4] }]);
         await model.createSequence().generate([1, 2, 3], { maxTokens: 3, stopTokens: [] });
       } catch (error) {
         outcome = error.code ? "refused when used" : `untyped error: ${error.message}`;
@@ -144,7 +232,7 @@ async function work() {
 }
 
 async function run() {
-  const count = Number(process.argv[2] ?? 2000);
+  const count = Number(process.argv[2] ?? 5000);
   const first = Number(process.argv[3] ?? 1);
   const started = performance.now();
   const folder = mkdtempSync(join(tmpdir(), "cria-mutants-"));
@@ -209,7 +297,7 @@ async function run() {
   const text = [
     "# Damaged model files",
     "",
-    `${count} mutants of the embedded policy, each loaded, scored and sampled from. ${result.date}, ${result.cpu}, Node ${result.node}, ${result.seconds} s.`,
+    `${count} mutants of the embedded policy and of tiny models, each loaded, scored and sampled from. ${result.date}, ${result.cpu}, Node ${result.node}, ${result.seconds} s.`,
     "",
     `| ${"outcome".padEnd(width)} | mutants |`,
     `| ${"-".repeat(width)} | ------: |`,

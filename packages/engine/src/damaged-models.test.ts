@@ -4,6 +4,7 @@ import { EngineError } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
 import { writeGguf } from "./gguf-files/write-gguf.js";
 import { loadModel } from "./load-model.js";
+import type { LoadModelOptions } from "./load-native.js";
 import type { GgufFile, GgufTensor, GgufValue } from "./native-types.js";
 import { describeTinyModel, type TinyModelOptions, TinyModels } from "./testing/index.js";
 
@@ -11,12 +12,16 @@ const models = new TinyModels();
 afterAll(() => models.cleanUp());
 
 let written = 0;
-async function load(change: (file: GgufFile) => void, options: TinyModelOptions = {}) {
+async function load(
+  change: (file: GgufFile) => void,
+  options: TinyModelOptions = {},
+  more: Omit<LoadModelOptions, "path"> = {},
+) {
   const file = describeTinyModel(options);
   change(file);
   const path = join(models.folder, `damaged-${written++}.gguf`);
   await writeGguf(path, file);
-  return models.load({}, { path });
+  return models.load({}, { path, ...more });
 }
 
 const set = (key: string, value: GgufValue) => (file: GgufFile) => {
@@ -119,6 +124,16 @@ describe("weights that are not finite", () => {
         await expect(running).rejects.toThrow(/logits that are not finite.*NaN or infinity/s);
       });
     }
+  }
+
+  for (const value of [Number.NaN, Number.POSITIVE_INFINITY]) {
+    it(`${value}: no score is given`, async () => {
+      const spoil = ({ tensors }: GgufFile) =>
+        void tensors.find((t) => t.name === "output_norm.weight")!.data.fill(value);
+      const model = await load(spoil, {}, { lora: { rank: 2 } });
+      const scoring = model.score([{ tokenIds: [1, 2] }, { tokenIds: [1, 2, 3] }]);
+      await expect(scoring).rejects.toMatchObject({ code: "engine/bad-logits" });
+    });
   }
 
   it("are also found when the prompt was evaluated before", async () => {

@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
+import type { ShardGradient } from "@cria/core";
 import { afterAll, describe, expect, it } from "vitest";
 import { TinyModels, weightedLogprobs } from "./testing/index.js";
 
@@ -32,6 +33,19 @@ describe("dispose", () => {
     await expect(model.score([{ tokenIds: [1, 2] }])).rejects.toThrow(/disposed/);
     sequence.dispose();
   });
+
+  for (const options of [{}, { compute: (_: unknown, here: () => Promise<ShardGradient>) => here() }]) {
+    it(`within a step ${"compute" in options ? "that is computed elsewhere " : ""}hides no error of the loss`, async () => {
+      const model = await models.load({}, { lora: { rank: 2 } });
+      const own = new Error("the loss's own");
+      const loss = () => {
+        void model.dispose();
+        throw own;
+      };
+      const step = model.train([{ tokenIds: [1, 2, 3], lossMask: [0, 1, 1] }], loss, null, options);
+      await expect(step).rejects.toBe(own);
+    });
+  }
 
   it("a sequence: twice, in flight, and use after", async () => {
     const model = await models.load({}, { contextSize: 4096 });

@@ -82,6 +82,7 @@ function parseHeader(path: string, bytes: Buffer, size: number): GgufHeader {
   for (let i = 0; i < tensorCount; i++) {
     const name = reader.string();
     const shape = Array.from({ length: reader.u32() }, () => reader.u64());
+    if (shape.some((n) => n < 1)) throw new Error(`tensor ${name} has the shape [${shape.join(", ")}]`);
     const id = reader.u32();
     const type = findTypeById(id);
     if (!type) throw new Error(`tensor ${name} has the unknown type ${id}`);

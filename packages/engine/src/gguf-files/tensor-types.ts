@@ -32,6 +32,9 @@ const TYPES: readonly [id: number, name: string, blockSize: number, blockBytes: 
   [34, "tq1_0", 256, 54],
   [35, "tq2_0", 256, 66],
   [39, "mxfp4", 32, 17],
+  [40, "nvfp4", 64, 36],
+  [41, "q1_0", 128, 18],
+  [42, "q2_0", 64, 18],
 ];
 
 export interface TensorType {
@@ -42,6 +45,11 @@ export interface TensorType {
 }
 
 const all = TYPES.map(([id, name, blockSize, blockBytes]): TensorType => ({ id, name, blockSize, blockBytes }));
+
+/** All of them, by name. */
+export function listTypes(): readonly TensorType[] {
+  return all;
+}
 
 export function findTypeById(id: number): TensorType | undefined {
   return all.find((type) => type.id === id);

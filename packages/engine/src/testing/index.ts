@@ -1,3 +1,4 @@
+export { listTypes as listTensorTypes } from "../gguf-files/tensor-types.js";
 export { type CheckedModel, checkGradients, type GradientCheck, weightedLogprobs } from "./finite-differences.js";
 export { loadEmulated } from "./load-emulated.js";
 export { describeTinyModel, makeNormals, makeTinyModel, type TinyModelOptions } from "./make-tiny-model.js";

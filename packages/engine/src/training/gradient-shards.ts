@@ -46,7 +46,7 @@ export async function computeShard(
     const { loss: value, metrics } = await runShard(native, store, shard, loss, signal);
     return { gradient: await readGradient(native), loss: value, metrics };
   } finally {
-    await native.zeroGradients().catch(() => undefined);
+    await callNative(() => native.zeroGradients()).catch(() => undefined);
   }
 }
 

@@ -1,4 +1,12 @@
-import type { ModelInfo, ScoreOptions, ScoreResult, ScoreSequence, ScoreShard, ShardScores } from "@cria/core";
+import {
+  EngineError,
+  type ModelInfo,
+  type ScoreOptions,
+  type ScoreResult,
+  type ScoreSequence,
+  type ScoreShard,
+  type ShardScores,
+} from "@cria/core";
 import type { ImageStore } from "../images/image-store.js";
 import { JobQueue } from "../job-queue.js";
 import { callNative, callNativeSync } from "../native.js";
@@ -50,6 +58,7 @@ export async function scoreSequences(
       const { scored } = inputs[index]!;
       const base = plan.offsets[i]!;
       for (let k = 0; k < scored.length; k++) {
+        if (!Number.isFinite(logprobs[base + k]!)) throw makeNotFinite(index, scored[k]!, logprobs[base + k]!);
         results[index]!.logprobs[scored[k]!] = logprobs[base + k]!;
         if (options.entropy) results[index]!.entropy![scored[k]!] = entropy[base + k]!;
         if (squares) results[index]!.sumPiSquared![scored[k]!] = squares[base + k]!;
@@ -57,6 +66,16 @@ export async function scoreSequences(
     });
   }
   return results;
+}
+
+function makeNotFinite(sequence: number, token: number, logprob: number): EngineError {
+  return new EngineError("gives logits that are not finite", {
+    code: "engine/bad-logits",
+    subject: "model",
+    expected: `a finite logprob of token ${token} of sequence ${sequence}`,
+    received: `${logprob}`,
+    remedy: "a weight is NaN or infinity, or too large: go back to weights from before, or check the model file",
+  });
 }
 
 /** The scores of one micro-batch. */

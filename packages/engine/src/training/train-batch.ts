@@ -79,7 +79,7 @@ export async function trainBatch(
     if (optimizer && plans.length > 0) result.gradNorm = await takeStep(native, optimizer);
   } catch (error) {
     // Half a gradient must not leak into the next step.
-    await native.zeroGradients().catch(() => undefined);
+    await callNative(() => native.zeroGradients()).catch(() => undefined);
     throw error;
   } finally {
     options.signal?.removeEventListener("abort", abort);
