@@ -72,7 +72,7 @@ describe("workers", () => {
     const docs = readFileSync(join(import.meta.dirname, "../../../../../docs/metrics.md"), "utf8");
     const rows = [...docs.matchAll(/^\| `cluster\/(?:\{([^`]*)\}|([^`]*))` /gm)];
     const names = rows.flatMap(([, several, one]) => (several ?? one)!.split(","));
-    expect(names.length).toBe(13);
+    expect(names.length).toBe(16);
     const count = (kept: readonly string[]) => {
       const columns = Object.fromEntries(kept.map((name) => [`cluster/${name}`, [1]]));
       const charts = makeClusterCharts({ steps: [1], seconds: [1], tokens: [1], columns });

@@ -73,6 +73,14 @@ const CHARTS: readonly (readonly [title: string, curves: readonly (readonly [met
     [
       ["audits", "audits"],
       ["audits_failed", "failed"],
+      ["audits_open", "undecided"],
+    ],
+  ],
+  [
+    "Workers' logprobs against the step's own, nats",
+    [
+      ["logprob_diff_mean", "largest mean of a conversation"],
+      ["logprob_diff_max", "largest of a token"],
     ],
   ],
   ["Conversations by workers of another class", [["other_class", "conversations"]]],
