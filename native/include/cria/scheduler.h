@@ -99,6 +99,10 @@ class Scheduler {
     int token_count(SequenceId sequence) const;
     std::vector<int32_t> tokens(SequenceId sequence) const;
 
+    // Whether a request of so many new tokens may be submitted; known before their vectors are there. Throws
+    // Error("sequence-busy" | "unknown-sequence" | "empty-request" | "context-exceeded").
+    void check_fits(SequenceId sequence, size_t delta, int max_tokens) const;
+
     // `done` is called exactly once. `on_text` (may be empty) gets whole UTF-8 characters as they are sampled.
     // Throws Error at once for what is known at once: sequence-busy, unknown-sequence, bad-option,
     // context-exceeded (with numbers), empty request, bad-grammar.

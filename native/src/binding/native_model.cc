@@ -85,6 +85,7 @@ Napi::Function NativeModel::define(Napi::Env env) {
             InstanceMethod<&NativeModel::fork_sequence>("forkSequence"),
             InstanceMethod<&NativeModel::dispose_sequence>("disposeSequence"),
             InstanceMethod<&NativeModel::reset_sequence>("resetSequence"),
+            InstanceMethod<&NativeModel::check_fits>("checkFits"),
             InstanceMethod<&NativeModel::sequence_tokens>("sequenceTokens"),
             InstanceMethod<&NativeModel::generate>("generate"),
             InstanceMethod<&NativeModel::abort>("abort"),
@@ -290,6 +291,15 @@ Napi::Value NativeModel::dispose_sequence(Info info) {
 Napi::Value NativeModel::reset_sequence(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         engine_->scheduler().reset(SequenceId(to_id(info[0], "sequence")));
+        return info.Env().Undefined();
+    });
+}
+
+// checkFits(sequence, deltaLength, maxTokens)
+Napi::Value NativeModel::check_fits(Info info) {
+    return guard(info.Env(), [&]() -> Napi::Value {
+        engine_->scheduler().check_fits(SequenceId(to_id(info[0], "sequence")),
+            size_t(to_int32(info[1], "deltaLength")), to_int32(info[2], "maxTokens"));
         return info.Env().Undefined();
     });
 }

@@ -30,6 +30,7 @@ class NativeModel : public Napi::ObjectWrap<NativeModel> {
     Napi::Value fork_sequence(Info);
     Napi::Value dispose_sequence(Info);
     Napi::Value reset_sequence(Info);
+    Napi::Value check_fits(Info);
     Napi::Value sequence_tokens(Info);
     Napi::Value generate(Info);
     Napi::Value abort(Info);

@@ -111,27 +111,35 @@ SchedulerStats Scheduler::stats() const {
     return stats;
 }
 
-void Scheduler::Impl::check_request(
-    const Sequence & sequence, const std::vector<int32_t> & delta, const GenerateParams & params) const {
+void Scheduler::check_fits(SequenceId id, size_t delta, int max_tokens) const {
+    const Locked lock(impl_->mutex);
+    impl_->check_fits(*impl_->store.find(id), delta, max_tokens);
+}
+
+void Scheduler::Impl::check_fits(const Sequence & sequence, size_t delta, int max_tokens) const {
     if (sequence.request)
         throw Error("sequence-busy", "is still generating").subject("sequence").remedy("await the running call first");
-    model->vectors().check_held(delta, "deltaTokenIds");
-    // After a flush or an eviction all of the sequence is evaluated again.
-    if (!model->vectors().is_empty()) model->vectors().check_held(sequence.tokens, "sequence");
-    const size_t total = sequence.tokens.size() + delta.size();
+    const size_t total = sequence.tokens.size() + delta;
     if (total == 0)
         throw Error("empty-request", "has no tokens to continue")
             .subject("generate")
             .expected("at least one token in the sequence or the delta");
-    const size_t needed = total + size_t(std::max(0, params.max_tokens));
-    if (needed > size_t(options.context_size)) {
-        throw Error("context-exceeded", "the request does not fit into the context")
-            .subject("generate")
-            .expected("at most " + std::to_string(options.context_size) + " tokens")
-            .received(std::to_string(sequence.tokens.size()) + " in the sequence + " + std::to_string(delta.size()) +
-                      " new + " + std::to_string(params.max_tokens) + " to sample = " + std::to_string(needed))
-            .remedy("lower maxTokens, shorten the prompt, or load the model with a larger contextSize");
-    }
+    const size_t needed = total + size_t(std::max(0, max_tokens));
+    if (needed <= size_t(options.context_size)) return;
+    throw Error("context-exceeded", "the request does not fit into the context")
+        .subject("generate")
+        .expected("at most " + std::to_string(options.context_size) + " tokens")
+        .received(std::to_string(sequence.tokens.size()) + " in the sequence + " + std::to_string(delta) + " new + " +
+                  std::to_string(max_tokens) + " to sample = " + std::to_string(needed))
+        .remedy("lower maxTokens, shorten the prompt, or load the model with a larger contextSize");
+}
+
+void Scheduler::Impl::check_request(
+    const Sequence & sequence, const std::vector<int32_t> & delta, const GenerateParams & params) const {
+    check_fits(sequence, delta.size(), params.max_tokens);
+    model->vectors().check_held(delta, "deltaTokenIds");
+    // After a flush or an eviction all of the sequence is evaluated again.
+    if (!model->vectors().is_empty()) model->vectors().check_held(sequence.tokens, "sequence");
 }
 
 }  // namespace cria

@@ -59,6 +59,7 @@ struct Scheduler::Impl {
 
     // ---- called from any thread ----
 
+    void check_fits(const Sequence & sequence, size_t delta, int max_tokens) const CRIA_REQUIRES(mutex);
     void check_request(const Sequence & sequence, const std::vector<int32_t> & delta,
         const GenerateParams & params) const CRIA_REQUIRES(mutex);
 

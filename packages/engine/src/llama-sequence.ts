@@ -115,6 +115,8 @@ export class LlamaSequence implements PolicySequence {
     const shown = this.store?.list(delta, "deltaTokenIds") ?? [];
     const images = [...new Set([...this.images, ...shown])];
     if (images.length === 0) return this.request(delta, params, signal, onText);
+    // What cannot be evaluated is not encoded either: one large image takes seconds and gigabytes.
+    callNativeSync(() => this.native.checkFits(this.id, delta.length, params.maxTokens));
     this.preparing = true;
     let release: () => void;
     try {

@@ -211,6 +211,8 @@ export interface NativeModel {
   disposeSequence(sequence: number): void;
   /** Forgets the tokens; the KV stays until the room is needed. */
   resetSequence(sequence: number): void;
+  /** Throws what `generate` throws of a request of so many new tokens, before their vectors are there. */
+  checkFits(sequence: number, deltaLength: number, maxTokens: number): void;
   sequenceTokens(sequence: number): Int32Array;
   generate(
     sequence: number,

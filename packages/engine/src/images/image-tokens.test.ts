@@ -261,6 +261,19 @@ function makeBitmap(width: number, height: number, seed: number): Promise<Loaded
   return loadImage({ bytes });
 }
 
+describe("a request that does not fit", () => {
+  it("is refused before its images are encoded", async () => {
+    const model = await models.loadWithStub({}, { contextSize: 128 });
+    const sequence = model.createSequence();
+    const huge = makeStubImage(3, 255, 255);
+    const prompt = makePrompt(model, huge);
+    await expect(sequence.generate(prompt, sampling)).rejects.toMatchObject({ code: "engine/context-exceeded" });
+    await expect(sequence.prefill(prompt)).rejects.toMatchObject({ code: "engine/context-exceeded" });
+    expect(model.projector.encoded).toEqual([]);
+    expect((await sequence.generate(makePrompt(model, cat), sampling)).tokenIds).toHaveLength(8);
+  });
+});
+
 describe("a request whose images are still encoded", () => {
   /** A model whose projector waits until `open` is called. */
   async function hold() {
