@@ -34,7 +34,8 @@ export async function findModel(wanted: ModelFile, options: FindModelOptions): P
       signal?.throwIfAborted();
       const { code } = error as NodeJS.ErrnoException;
       const text = error instanceof CriaError ? error.message : `${code ?? ""} ${(error as Error).message}`;
-      failures.push(`not ${where}: ${cleanText(text.split("\n", 1)[0]!)}`);
+      const why = error instanceof CriaError && error.received !== undefined ? ` (${error.received})` : "";
+      failures.push(`not ${where}: ${cleanText(text.split("\n", 1)[0]! + why)}`);
       return null;
     }
   };

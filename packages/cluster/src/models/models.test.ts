@@ -132,6 +132,17 @@ describe("models", () => {
     expect(existsSync(join(folder, `${wanted.sha256}.gguf`))).toBe(false);
   });
 
+  it("that cannot be written are missed with what the file system said", async () => {
+    const blobs = await shareModel(bus, write("m.gguf", "room"));
+    const modelDir = write("no-folder", "");
+    const wanted = { ...describeModel("room"), blobs: blobs! };
+    rmSync(join(folder, "m.gguf"));
+    await expect(findModel(wanted, { bus, modelDir })).rejects.toMatchObject({
+      code: "cluster/no-model",
+      received: expect.stringMatching(/not on the bus: .*no-folder.*(EEXIST|ENOTDIR)/),
+    });
+  });
+
   it("are not looked for any more when the signal aborts", async () => {
     write("m.gguf", "abc");
     const signal = AbortSignal.abort(new Error("another training"));

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { ClusterError, userCacheFolder } from "@cria/core";
+import { ClusterError, guardWrite, userCacheFolder } from "@cria/core";
 import type { JobBus } from "../bus/job-bus.js";
 import { cleanText } from "../bus/job-record.js";
 import { receiveFile } from "../files/receive-file.js";
@@ -19,7 +19,7 @@ export interface ReceiveModelOptions extends WorkOptions {
 /**
  * Fetches a model from the bus. It gets its name only when all of it is there and has its SHA-256.
  * @returns the file, named by its SHA-256; one that is there already is not fetched again.
- * @throws ClusterError, those of `blobs.get` included; what writing a file throws; the signal's reason.
+ * @throws ClusterError, those of `blobs.get` included; DataError when it cannot be written; the signal's reason.
  */
 export async function receiveModel(
   { name, sha256, bytes, blobs }: { name: string; sha256: string; bytes: number; blobs: readonly string[] },
@@ -29,7 +29,7 @@ export async function receiveModel(
   const there = await hashModel(path, { report, signal }).catch(() => undefined);
   signal?.throwIfAborted();
   if (there?.sha256 === sha256) return path;
-  await mkdir(folder, { recursive: true });
+  await guardWrite(folder, () => mkdir(folder, { recursive: true }));
   const temporary = `${path}.${process.pid}.${Math.random().toString(36).slice(2)}.part`;
   const work = new LongWork(`fetching ${cleanText(name)} from the bus`, bytes, report);
   try {
