@@ -1,6 +1,7 @@
 import { type ConfigDifference, compareConfigs } from "@cria/trainer";
 import type { RunSummary } from "@cria/viewer/api";
 import { findRuns } from "../runs/find-runs.js";
+import { heldOutName } from "../runs/metrics-file.js";
 import { RunReader } from "../runs/run-reader.js";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintableLine } from "../terminal/printable-text.js";
@@ -22,7 +23,7 @@ export interface RunComparison {
 
 /** What people look for first; the others are in the JSON. */
 const SHOWN =
-  /^(val-core\/.*\/(acc|reward)\/mean@\d+|reward\/score\/mean|critic\/(score\/mean|rewards\/frac_zero_std)|response_length\/(mean|clip_ratio)|num_turns\/mean|agent_loop\/tool_error_rate|actor\/(entropy|ppo_kl|pg_clipfrac|grad_norm|lr)|perf\/(throughput|time_per_step|max_memory_allocated_gb))$/;
+  /^(reward\/score\/mean|critic\/(score\/mean|rewards\/frac_zero_std)|response_length\/(mean|clip_ratio)|num_turns\/mean|agent_loop\/tool_error_rate|actor\/(entropy|ppo_kl|pg_clipfrac|grad_norm|lr)|perf\/(throughput|time_per_step|max_memory_allocated_gb))$/;
 /** Where a run lies, and on what it ran, is no difference of its config. */
 const PLACE = /^(machine|trainer\.(project_name|experiment_name|default_local_dir|resume_))/;
 
@@ -63,7 +64,7 @@ export function drawComparison({ runs, metrics, config }: RunComparison, width: 
     ["success before", share(runs[0].before), share(runs[1].before)],
     ["success after", share(runs[0].after), share(runs[1].after)],
     ...metrics
-      .filter(({ name }) => SHOWN.test(name))
+      .filter(({ name }) => heldOutName.test(name) || SHOWN.test(name))
       .map(({ name, values }): [string, string, string] => [
         makePrintableLine(name),
         ...(values.map(format) as [string, string]),

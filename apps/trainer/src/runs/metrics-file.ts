@@ -1,5 +1,5 @@
 import { open, stat } from "node:fs/promises";
-import type { MetricTable } from "@cria/viewer/api";
+import type { HeldOutPoint, MetricTable } from "@cria/viewer/api";
 import { isObject } from "./read-small-json.js";
 
 /** A line of metrics.jsonl: what could not be a number is null. */
@@ -109,8 +109,17 @@ function readSeconds(row: MetricRow): number {
   return names.reduce((sum, name) => sum + (row.get(name) ?? 0), 0);
 }
 
+/** The name of a data source's held-out success: `failed_ratio` beside it is none. */
+export const heldOutName = /^val-core\/.*\/(acc|reward)\/mean@\d+$/;
+
+/** Held-out success of a line: the mean of its data sources; null where none was judged. */
+export function readHeldOut(row: MetricRow): number | null {
+  const values = [...row].flatMap(([name, value]) => (heldOutName.test(name) && value !== null ? value : []));
+  return values.length > 0 ? values.reduce((a, b) => a + b) / values.length : null;
+}
+
 /** All metrics, a column each, and what steps can be compared by. */
-export function makeMetricTable(rows: readonly MetricRow[]): MetricTable {
+export function makeMetricTable(rows: readonly MetricRow[], heldOut: readonly HeldOutPoint[]): MetricTable {
   const names = new Set(rows.flatMap((row) => [...row.keys()]));
   let seconds = 0;
   let tokens = 0;
@@ -123,6 +132,7 @@ export function makeMetricTable(rows: readonly MetricRow[]): MetricTable {
     steps: rows.map((row) => row.get("training/global_step") ?? 0),
     seconds: sums.map((sum) => sum.seconds),
     tokens: sums.map((sum) => sum.tokens),
+    heldOut: [...heldOut],
     columns: Object.fromEntries([...names].map((name) => [name, rows.map((row) => row.get(name) ?? null)])),
   };
 }

@@ -1,9 +1,9 @@
 import { stat } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
-import type { LiveState, RunSummary } from "@cria/viewer/api";
+import type { HeldOutPoint, LiveState, RunSummary } from "@cria/viewer/api";
 import { type FoundRun, findRuns } from "./find-runs.js";
 import { type DumpFile, listDumps } from "./list-dumps.js";
-import { type MetricRow, MetricsFile } from "./metrics-file.js";
+import { MetricsFile, readHeldOut } from "./metrics-file.js";
 import { isObject, readSmallObject } from "./read-small-json.js";
 import { readLive, readStatus } from "./run-status.js";
 
@@ -16,6 +16,8 @@ export class RunReader {
   config: Record<string, unknown> | null = null;
   dumps: DumpFile[] = [];
   live: LiveState | null = null;
+  /** Each validation that judged something. */
+  heldOut: HeldOutPoint[] = [];
   summary: RunSummary;
   private configTime = -1;
 
@@ -73,7 +75,9 @@ export class RunReader {
     const started = Date.parse(String(origin?.started));
     const model =
       config && (readString(config, "actor_rollout_ref", "model", "path") ?? readString(config, "model", "path"));
-    const held = rows.flatMap((row) => readHeldOut(row) ?? []);
+    this.heldOut = this.findHeldOut(result, step);
+    const [first, last] = [this.heldOut[0], this.heldOut.at(-1)];
+    const isSft = rows.some((row) => row.has("train/loss"));
     const sum = (name: string) => rows.reduce((all, row) => all + (row.get(name) ?? 0), 0);
     return {
       ...run,
@@ -85,13 +89,31 @@ export class RunReader {
       seconds: sum("perf/time_per_step") + sum("timing_s/testing") + sum("timing_s/save_checkpoint"),
       tokens: sum("perf/total_num_tokens"),
       model: model ? basename(model.replaceAll("\\", "/")) : null,
-      algorithm: readString(config, "algorithm", "adv_estimator"),
+      algorithm: isSft ? "sft" : readString(config, "algorithm", "adv_estimator"),
       seed: readNumber(config, "actor_rollout_ref", "rollout", "seed") ?? readNumber(config, "data", "seed"),
-      before: held.length > 1 ? held[0]! : readNumber(result, "before", "sampled"),
-      after: held.at(-1) ?? readNumber(result, "after", "sampled"),
-      curve: shorten(rows.flatMap((row) => row.get("reward/score/mean") ?? [])),
+      // The only validation of a run that was stopped is the one before training.
+      before: first && (this.heldOut.length > 1 || first.step === 0) ? first.success : null,
+      after: last && last.step > 0 ? last.success : null,
+      curve: shorten(rows.flatMap((row) => row.get(isSft ? "train/loss" : "reward/score/mean") ?? [])),
       trouble: this.findTrouble(error),
     };
+  }
+
+  /** Validations of the training, else what a command measured before and after it. */
+  private findHeldOut(result: Record<string, unknown>, lastStep: number): HeldOutPoint[] {
+    const points = this.metrics.rows.flatMap((row) => {
+      const success = readHeldOut(row);
+      return success === null ? [] : { step: row.get("training/global_step") ?? 0, success };
+    });
+    if (points.length > 0) return points;
+    const measured = [
+      [0, "before"],
+      [lastStep, "after"],
+    ] as const;
+    return measured.flatMap(([step, name]) => {
+      const success = readNumber(result, name, "sampled");
+      return success === null ? [] : { step, success };
+    });
   }
 
   private findTrouble(error: string | null): string | null {
@@ -128,14 +150,6 @@ const EMPTY: Omit<RunSummary, keyof FoundRun> = {
   curve: [],
   trouble: null,
 };
-
-/** Held-out success of a line: the mean of its data sources; null where it has no validation. */
-function readHeldOut(row: MetricRow): number | null {
-  const values = [...row].flatMap(([name, value]) =>
-    /^val-core\/.*\/(acc|reward)\/mean@\d+$/.test(name) && value !== null ? value : [],
-  );
-  return values.length > 0 ? values.reduce((a, b) => a + b) / values.length : null;
-}
 
 function shorten(values: readonly number[]): number[] {
   if (values.length <= CURVE) return [...values];

@@ -123,11 +123,15 @@ describe("a run", () => {
       ["10", "training", 10],
       ["validation-after", "validation", null],
     ]);
-    expect(makeMetricTable(reader.metrics.rows)).toMatchObject({
+    expect(makeMetricTable(reader.metrics.rows, reader.heldOut)).toMatchObject({
       steps: [0, 1, 2],
       seconds: [2, 4, 6],
       tokens: [100, 200, 300],
       columns: { "reward/score/mean": [null, 0.5, 0.75], odd: [null, null, null] },
+      heldOut: [
+        { step: 0, success: 0.25 },
+        { step: 2, success: 1 },
+      ],
     });
   });
 
@@ -174,10 +178,36 @@ describe("a run", () => {
     expect((await readRun(locked)).status).toBe("stale");
   });
 
+  it("has held-out success whatever judges: sources count alike, failed validations not, one before training is no result", async () => {
+    const judged = { "val-core/a/reward/mean@1": 1, "val-core/b/acc/mean@2": 0, "val-aux/b/reward/mean@2": 7 };
+    const none = { "val-core/a/failed_ratio": 1 };
+    const lines = [line(0, { ...none, ...judged }), line(1, none), line(2, { "val-core/a/reward/mean@1": 0.75 })];
+    const path = write("numbers", { "config.json": config(), "metrics.jsonl": lines.join("") });
+    const reader = new RunReader((await findRuns([path]))[0]!);
+    expect(await reader.refresh()).toMatchObject({ before: 0.5, after: 0.75 });
+    expect(reader.heldOut).toEqual([
+      { step: 0, success: 0.5 },
+      { step: 2, success: 0.75 },
+    ]);
+    writeFileSync(join(path, "metrics.jsonl"), lines.slice(0, 2).join(""));
+    expect(await reader.refresh()).toMatchObject({ before: 0.5, after: null });
+  });
+
+  it("of sft has a loss instead", async () => {
+    const path = write("taught", { "metrics.jsonl": line(1, { "train/loss": 3 }) + line(2, { "train/loss": 2 }) });
+    expect(await readRun(path)).toMatchObject({ algorithm: "sft", curve: [3, 2], before: null, after: null });
+  });
+
   it("of a demo has its success before and after; one of rollouts alone has ended", async () => {
     const summary = JSON.stringify({ before: { sampled: 0.1 }, after: { sampled: 0.9 } });
     const demo = write("a-demo", { "summary.json": summary, "metrics.jsonl": line(3), "config.json": config() });
     expect(await readRun(demo)).toMatchObject({ status: "ended", before: 0.1, after: 0.9 });
+    const reader = new RunReader((await findRuns([demo]))[0]!);
+    await reader.refresh();
+    expect(reader.heldOut).toEqual([
+      { step: 0, success: 0.1 },
+      { step: 3, success: 0.9 },
+    ]);
     const rolled = write("a-rollout", { "trajectories.jsonl": dump });
     expect(await readRun(rolled)).toMatchObject({ status: "ended", name: "a-rollout" });
     expect(await readRun(join(rolled, "trajectories.jsonl"))).toMatchObject({ status: "ended" });

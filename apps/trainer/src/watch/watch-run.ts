@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { MetricRow } from "../runs/metrics-file.js";
+import { type MetricRow, readHeldOut } from "../runs/metrics-file.js";
 import { formatCount } from "../terminal/progress.js";
 import { drawView, type Pane, panes } from "./draw-view.js";
 import { type RunView, ViewReader } from "./read-view.js";
@@ -83,15 +83,13 @@ function describeRow(row: MetricRow, { summary }: RunView): string {
     const value = row.get(name);
     return value === undefined || value === null ? [] : [`${label} ${format(value)}`];
   };
-  const held = [...row].flatMap(([name, value]) =>
-    /^val-core\/.*\/(acc|reward)\/mean@\d+$/.test(name) ? (value ?? []) : [],
-  );
+  const held = readHeldOut(row);
   const total = summary.total === null ? "" : `/${summary.total}`;
   return [
     `step ${row.get("training/global_step")}${total}`,
     ...show("critic/rewards/mean", "reward", (value) => value.toFixed(3)),
     ...show("reward/score/mean", "success", (value) => value.toFixed(3)),
-    ...(held.length > 0 ? [`held out ${(held.reduce((a, b) => a + b) / held.length).toFixed(3)}`] : []),
+    ...(held === null ? [] : [`held out ${held.toFixed(3)}`]),
     ...show("train/loss", "loss", (value) => value.toFixed(4)),
     ...show("perf/throughput", "tok/s", formatCount),
     ...show("agent_loop/tool_error_rate", "tool errors", (value) => `${(100 * value).toFixed(1)} %`),

@@ -25,13 +25,13 @@ export interface RunSummary {
   tokens: number;
   /** File name of the model. */
   model: string | null;
-  /** `algorithm.adv_estimator`. */
+  /** `algorithm.adv_estimator`; "sft" for supervised fine-tuning. */
   algorithm: string | null;
   seed: number | null;
-  /** Held-out success of the first and the last validation; null where there was none. */
+  /** Held-out success of the first validation and of the last one after a step; null where there was none. */
   before: number | null;
   after: number | null;
-  /** Success (or mean score) of the training's conversations by step, at most 60 points, for a spark line. */
+  /** Success (or mean score) of the training's conversations by step, of sft the loss: at most 60 points, for a spark line. */
   curve: number[];
   /** Why the run cannot be read as it should be: damaged, half written, older than the formats that are known. */
   trouble: string | null;
@@ -68,6 +68,15 @@ export interface MetricTable {
   seconds: number[];
   tokens: number[];
   columns: Record<string, (number | null)[]>;
+  /** Held-out success, a point for each validation in which a conversation was judged, in the order of steps. */
+  heldOut: HeldOutPoint[];
+}
+
+export interface HeldOutPoint {
+  /** 0: before training. */
+  step: number;
+  /** The mean of the data sources' own: of their `acc`, and where a reward is a plain number of the reward. */
+  success: number;
 }
 
 /** What the coach has to say: one sentence, what shows it, and what to do. */
@@ -101,7 +110,7 @@ export interface LiveState {
   phase: "loading" | "rollout" | "scoring" | "training" | "validation" | "saving" | "idle";
   /** Of the step under way. */
   conversations: { done: number; generating: number; waitingForTools: number; total: number };
-  /** Sampled tokens per second over the last seconds. */
+  /** Sampled tokens per second over the last seconds; in supervised fine-tuning trained ones. */
   tokensPerSecond: number;
   /** Seconds of the run so far, by what they went into. */
   seconds: { rollout: number; scoring: number; training: number; validation: number; other: number };

@@ -21,7 +21,7 @@ export interface LiveState {
   phase: LivePhase;
   /** Of the rollouts or the validation under way. */
   conversations: { done: number; generating: number; waitingForTools: number; total: number };
-  /** Sampled tokens per second over the last seconds. */
+  /** Sampled tokens per second over the last seconds; in supervised fine-tuning trained ones. */
   tokensPerSecond: number;
   /** Seconds of the run so far, by what they went into. */
   seconds: { rollout: number; scoring: number; training: number; validation: number; other: number };

@@ -37,12 +37,15 @@ export class LiveTracker {
   private began: number | null = null;
   private done = 0;
   private samples: { at: number; tokens: number }[] = [];
-  /** Tokens of the conversations that are over, for engines that do not count. */
-  private sampledElsewhere = 0;
+  /** Tokens that it was told of, for engines that do not count. */
+  private told = 0;
 
-  /** @param now milliseconds since 1970. */
+  /**
+   * @param engine counts what it samples; null: nothing is sampled, and `addTokens` tells of what is trained.
+   * @param now milliseconds since 1970.
+   */
   constructor(
-    private readonly engine: PolicyEngine,
+    private readonly engine: PolicyEngine | null,
     private readonly now: () => number = Date.now,
     /** What the machines do that share the work; null: there is one. */
     private readonly viewCluster?: () => ClusterView,
@@ -78,10 +81,10 @@ export class LiveTracker {
     if (phase && phase !== this.phase) this.enter(phase);
   };
 
-  startStep(step: number): void {
+  startStep(step: number, phase: LivePhase = "rollout"): void {
     this.began ??= this.now();
     this.step = step;
-    this.enter("rollout");
+    this.enter(phase);
     this.resetConversations();
   }
 
@@ -99,8 +102,12 @@ export class LiveTracker {
 
   /** A conversation is over. */
   readonly onTrajectory = ({ metrics }: Pick<Trajectory, "metrics">): void => {
-    this.sampledElsewhere += metrics.decode_tokens ?? 0;
+    this.addTokens(metrics.decode_tokens ?? 0);
   };
+
+  addTokens(tokens: number): void {
+    this.told += tokens;
+  }
 
   state(): LiveState {
     this.addUp();
@@ -147,8 +154,7 @@ export class LiveTracker {
   }
 
   private measureSpeed(at: number): number {
-    const tokens =
-      this.engine instanceof LlamaModel ? this.engine.schedulerStats().decodeTokens : this.sampledElsewhere;
+    const tokens = this.engine instanceof LlamaModel ? this.engine.schedulerStats().decodeTokens : this.told;
     this.samples.push({ at, tokens });
     this.samples = this.samples.filter((sample) => at - sample.at <= 1000 * SPEED_SECONDS);
     const first = this.samples[0]!;

@@ -7,6 +7,8 @@ import { recordEnd } from "../checkpoints/run-end.js";
 import { resolvePath } from "../config/paths.js";
 import type { SftConfig } from "../config/sft-config.js";
 import { makeSay, type Report, WorkReporter } from "../events.js";
+import { LiveTracker } from "../live/live-tracker.js";
+import { LiveWriter } from "../live/live-writer.js";
 import { countOnes } from "../policy/flat-tokens.js";
 import { TrainingInterrupted } from "../run/run-steps.js";
 import { makeTrackers, startTrackers, type Trackers } from "../trackers/open-trackers.js";
@@ -63,8 +65,10 @@ export async function runSft(config: SftConfig, folder: string, options: RunSftO
           resumedStep: run.resume?.step ?? null,
           warn: say,
         });
+        const live = new LiveTracker(null);
+        const writer = trainer.logger.includes("file") ? new LiveWriter(run.folder.path, live) : null;
         try {
-          const result = await train(session, run, trackers, { report, signal, say });
+          const result = await train(session, run, { trackers, live }, { report, signal, say });
           await trackers.finish("finished");
           if (output) await saveTo(session, output);
           const { lora_rank } = config.model;
@@ -73,6 +77,8 @@ export async function runSft(config: SftConfig, folder: string, options: RunSftO
         } catch (error) {
           await trackers.finish(signal?.aborted ? "interrupted" : "failed");
           throw error;
+        } finally {
+          await writer?.close();
         }
       });
     } finally {
@@ -101,15 +107,17 @@ async function openReported(
 async function train(
   session: SftSession,
   { folder, checkpoints, resume }: OpenedRun,
-  trackers: Trackers,
+  { trackers, live }: { trackers: Trackers; live: LiveTracker },
   { report, signal, say }: Pick<RunSftOptions, "report" | "signal"> & { say: (text: string) => void },
 ): Promise<Omit<SftResult, "path" | "output">> {
   const { trainer } = session.config;
   const total = countSftSteps(session);
   const started = performance.now();
   let tokens = 0;
+  live.begin(resume?.step ?? 0, total);
   const validating = reportValidations(report, session.valExamples.length);
   if (trainer.val_before_train && !resume && session.valExamples.length > 0) {
+    live.enter("validation");
     const first = await validateFirst(session, total, { signal, onValidation: validating.update });
     validating.end(0, first);
     const metrics = { "training/global_step": 0, ...first };
@@ -124,7 +132,10 @@ async function train(
     signal,
     checkpoints,
     resume,
+    onPhase: (phase, step) => (phase === "training" ? live.startStep(step, phase) : live.enter(phase)),
     onStep: (step, metrics, mean) => {
+      live.endStep();
+      live.addTokens(metrics["perf/total_num_tokens"]!);
       tokens += metrics["perf/total_num_tokens"]!;
       report?.({
         type: "step",

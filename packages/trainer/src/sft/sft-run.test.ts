@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { loadModel } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { openRun } from "../checkpoints/open-run.js";
 import { checkConfig } from "../config/check-config.js";
 import { type SftConfig, sftConfigSchema } from "../config/sft-config.js";
+import { type LiveState, readLiveState } from "../live/live-state.js";
 import { TrainingInterrupted } from "../run/run-steps.js";
 import { trainSession } from "../run/train-session.js";
 import { dropTimes } from "../testing/drop-times.js";
@@ -234,6 +235,25 @@ describe("a run of cria sft", () => {
     const written = Object.keys(steps[2]!.metrics).filter((name) => /^(train|val)\//.test(name));
     expect(written.sort()).toEqual(documented.sort());
   });
+});
+
+it("says in its folder what it does, as long as it runs", async () => {
+  let live: LiveState | null = null;
+  const tracker: Tracker = {
+    name: "late",
+    start: async () => null,
+    log: async () => undefined,
+    // The run is over when its trackers are; the file is written once a second.
+    finish: () =>
+      vi.waitFor(async () => {
+        live = await readLiveState(pathOf("lived"));
+        expect(live?.step).toBe(2);
+      }, 5000),
+  };
+  await run(configure("lived", { trainer: { total_training_steps: 2 } }), { trackers: [tracker] });
+  expect(live).toMatchObject({ phase: "validation", total: 2, eta: 0, conversations: { total: 0 } });
+  expect(live!.seconds.training).toBeGreaterThan(0);
+  expect(await readLiveState(pathOf("lived"))).toBeNull();
 });
 
 describe("the average of the loss", () => {

@@ -10,6 +10,7 @@ import type { RunFolder } from "../checkpoints/run-folder.js";
 import { SavePoints } from "../checkpoints/save-points.js";
 import { saveWeights } from "../checkpoints/save-weights.js";
 import type { SftConfig } from "../config/sft-config.js";
+import type { LivePhase } from "../live/live-state.js";
 import { runSteps } from "../run/run-steps.js";
 import { computeLearningRate } from "../step/learning-rate.js";
 import type { StepMetrics } from "../step-metrics.js";
@@ -26,6 +27,8 @@ export interface TrainConversationsOptions {
   resume: Checkpoint | null;
   /** After each step; `average` is the moving average of the loss. */
   onStep?: (step: number, metrics: StepMetrics, average: number) => void;
+  /** Before each part of a step. */
+  onPhase?: (phase: LivePhase, step: number) => void;
   /** While held-out conversations are scored. */
   onValidation?: (done: number, total: number) => void;
   /** Called with every step's metrics, validation included. */
@@ -90,6 +93,7 @@ export async function trainConversations(
       rng: { seed: trainer.seed, step },
     }),
     take: async (step) => {
+      options.onPhase?.("training", step);
       const metrics = await update(step, batches.next());
       average.add(metrics["train/loss"]!);
       return metrics;
@@ -98,7 +102,9 @@ export async function trainConversations(
     onStep: (step, metrics) => options.onStep?.(step, metrics, average.value),
     validate: async (step) => {
       const due = step === total || (trainer.test_freq > 0 && step % trainer.test_freq === 0);
-      return due ? validateSft(session, options) : {};
+      if (!due) return {};
+      options.onPhase?.("validation", step);
+      return validateSft(session, options);
     },
     record: async (step, metrics) => {
       if (trainer.logger.includes("file")) await folder.appendLine("metrics.jsonl", metrics);

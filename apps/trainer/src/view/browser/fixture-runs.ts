@@ -40,6 +40,8 @@ export function writeRuns(folder: string): void {
   writeRun(folder, "many", { steps: 1, estimator: "grpo", gain: 0 });
   const many = Array.from({ length: 6000 }, (_, i) => makeLine({ group: Math.floor(i / 4), sample: i % 4, step: 1 }));
   writeDump(join(folder, "many", "rollouts", "1.jsonl"), many);
+  writeNumbers(join(folder, "numbers"));
+  writeTaught(join(folder, "taught"));
   mkdirSync(join(folder, "old", "rollouts"), { recursive: true });
   // Version 1: no spans, no turns, no parts.
   const { uid, data_source, messages, token_ids, response_mask, rollout_logprobs, reward } = makeLine({
@@ -63,10 +65,49 @@ export function writeRuns(folder: string): void {
   writeFileSync(join(folder, "old", "rollouts", "1.jsonl"), `${JSON.stringify({ ...old, ...rest, ...lists })}\n`);
 }
 
-/** What the run that is under way does now; its process is this one. `done`: conversations that a worker has held. */
+/** Rewards are numbers, of two data sources; the second validation failed. The run was stopped. */
+function writeNumbers(path: string): void {
+  const validate = (rewards: readonly [number, number] | null) =>
+    ["near", "far/off"].map((source, i) => ({
+      [`val-core/${source}/failed_ratio`]: rewards ? 0 : 1,
+      ...(rewards ? { [`val-core/${source}/reward/mean@2`]: rewards[i], [`val-aux/${source}/reward/std@2`]: 9 } : {}),
+    }));
+  const validations = new Map([
+    [0, [0, 0.25] as const],
+    [2, null],
+    [4, [1, 0.75] as const],
+  ]);
+  const lines = [0, 1, 2, 3, 4].map((step) => {
+    const validated = validations.has(step) ? validate(validations.get(step)!) : [];
+    const { "reward_extra/acc/mean": _, "val-core/calculator/acc/mean@1": __, ...metrics } = makeMetrics(step, 0.1);
+    const trained = step === 0 ? { "training/global_step": 0 } : metrics;
+    return `${JSON.stringify(Object.assign({}, ...validated, trained))}\n`;
+  });
+  mkdirSync(path);
+  writeJson(join(path, "config.json"), { algorithm: { adv_estimator: "grpo" }, actor_rollout_ref: {} });
+  writeFileSync(join(path, "metrics.jsonl"), lines.join(""));
+}
+
+/** A run of `cria sft`. */
+function writeTaught(path: string): void {
+  const lines = Array.from({ length: 9 }, (_, step) => {
+    const heldOut = step % 4 === 0 ? { "val/loss": 8 - step / 2, "val/loss_tokens": 50 } : {};
+    const trained = { "train/loss": 8 - step / 2, "train/lr": 1e-3, "train/grad_norm": 1, "perf/time_per_step": 2 };
+    return `${JSON.stringify({ "training/global_step": step, ...(step > 0 ? trained : {}), ...heldOut })}\n`;
+  });
+  mkdirSync(path);
+  writeJson(join(path, "config.json"), { model: { path: "models/tiny.gguf" }, optim: { lr: 1e-3 } });
+  writeFileSync(join(path, "metrics.jsonl"), lines.join(""));
+}
+
+/** What a run that is under way does now; its process is this one. `done`: conversations that a worker has held. */
 export function writeLive(
   folder: string,
-  { done, ...given }: { step?: number; phase?: string; tokens_per_second?: number; done?: number },
+  {
+    done,
+    run = "running",
+    ...given
+  }: { step?: number; phase?: string; tokens_per_second?: number; done?: number; run?: string },
 ): void {
   const live = {
     format_version: 1,
@@ -83,7 +124,7 @@ export function writeLive(
     cluster: makeCluster(done ?? 24),
     ...given,
   };
-  writeJson(join(folder, "running", "live.json"), live);
+  writeJson(join(folder, run, "live.json"), live);
 }
 
 /** Three workers: one at work, one whose results were wrong, one that left. */
@@ -152,7 +193,7 @@ export function makeMetrics(step: number, gain: number): Record<string, number> 
     "actor/entropy": 0.5 / step,
     "perf/total_num_tokens": 5000,
     "perf/time_per_step": 2,
-    ...(step % 6 === 0 ? { "val-core/calculator/acc/mean@1": success } : {}),
+    ...(step % 6 === 0 ? { "val-core/calculator/failed_ratio": 0, "val-core/calculator/acc/mean@1": success } : {}),
   };
 }
 

@@ -22,6 +22,8 @@ const PAGES: Record<string, [address: string, shows: string]> = {
   runs: ["#/", "healthy"],
   "runs, compared": ["#/?runs=healthy,failed&smooth=0.5", "algorithm.adv_estimator"],
   run: ["#/runs/healthy", "Success by step"],
+  "a run of rewards that are numbers": ["#/runs/numbers", "88%"],
+  "a run of sft": ["#/runs/taught", "Loss by step"],
   "a run that failed": ["#/runs/failed", "the disk is full"],
   "an empty run": ["#/runs/empty", "No step is written yet"],
   "a damaged run": ["#/runs/damaged", "config.json is damaged"],
@@ -208,6 +210,22 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
     await row.getByText("5 / 12").waitFor();
     appendFileSync(join(folder, "running", "metrics.jsonl"), `${JSON.stringify(makeMetrics(7, 0.05))}\n`);
     await row.getByText("7 / 12").waitFor();
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it("a run's first chart is its success, held out and in training, whatever its judge gives; of sft its loss", async () => {
+    const { page, complaints } = await open("#/runs/numbers");
+    const chart = (name: string) => page.getByRole("img", { name, exact: true }).waitFor();
+    await chart("Success by step: training from 0.3 to 0.6, held out from 0.125 to 0.875");
+    const tile = (name: string) => page.locator(".tiles div").filter({ hasText: name }).locator("dd").textContent();
+    expect([await tile("Held out, before"), await tile("Held out, after")]).toEqual(["13%", "88%"]);
+    expect(await page.getByText("failed_ratio").filter({ visible: true }).count()).toBe(0);
+    await page.goto(`${server.url}#/runs/taught`);
+    await chart("Loss by step: training from 7.5 to 4, held out from 8 to 4");
+    expect(await tile("Held-out loss")).toBe("8 → 4");
+    await page.goto(`${server.url}#/runs/healthy`);
+    await chart("Success by step: training from 0.27 to 1, held out from 0.62 to 1");
     expect(complaints).toEqual([]);
     await page.context().close();
   });

@@ -65,7 +65,10 @@ export function createViewerApp({ catalog, assets, host, token }: ViewerOptions)
 
   app.get("/api/runs", async (c) => c.json(await catalog.list()));
   app.get("/api/runs/:run", async (c) => c.json(await describeRun(await findRun(c))));
-  app.get("/api/runs/:run/metrics", async (c) => c.json(makeMetricTable((await findRun(c)).metrics.rows)));
+  app.get("/api/runs/:run/metrics", async (c) => {
+    const { metrics, heldOut } = await findRun(c);
+    return c.json(makeMetricTable(metrics.rows, heldOut));
+  });
   app.get("/api/runs/:run/live", async (c) => c.json((await findRun(c)).live));
   app.get("/api/runs/:run/environment", async (c) => {
     const [from, to] = [readNumber(c, "from", 0), readNumber(c, "to", Number.MAX_SAFE_INTEGER)];

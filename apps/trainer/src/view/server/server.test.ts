@@ -302,7 +302,7 @@ describe("the viewer's server", () => {
       ["damaged", "stale"],
       ["empty", "empty"],
     ]);
-    expect(await get("runs/empty/metrics")).toEqual({ steps: [], seconds: [], tokens: [], columns: {} });
+    expect(await get("runs/empty/metrics")).toEqual({ heldOut: [], steps: [], seconds: [], tokens: [], columns: {} });
     expect(await get("runs/empty/environment")).toMatchObject({ steps: [], tools: [] });
     expect(await get("runs/damaged")).toMatchObject({ config: null, summary: { trouble: /damaged/ } as never });
     expect(await get("runs/damaged/dumps/1")).toMatchObject({ total: 1, groups: [{ conversations: [{ line: 1 }] }] });

@@ -1,18 +1,36 @@
 import type { MetricTable } from "../../api/index.js";
 import type { ChartAxis, ChartSeries } from "../ui/chart.js";
 import { smooth } from "./ema.js";
+import { formatNumber } from "./format.js";
 
-/** Success of the training's conversations where the run measures it, else the mean score. */
-export function chooseMainMetric(columns: readonly string[]): string {
-  const held = columns.find((name) => /^val-core\/.*mean/.test(name));
-  return (
-    ["reward_extra/success/mean", "reward_extra/acc/mean", "critic/score/mean"].find((name) =>
-      columns.includes(name),
-    ) ??
-    held ??
-    columns[0] ??
-    "critic/score/mean"
-  );
+/** The metric that says whether the training's conversations get better; of sft its loss. Null: the run has neither. */
+export function chooseMainMetric(columns: readonly string[]): string | null {
+  const names = ["reward_extra/success/mean", "reward_extra/acc/mean", "reward/score/mean", "critic/score/mean"];
+  return [...names, "train/loss"].find((name) => columns.includes(name)) ?? null;
+}
+
+/** The curves of a run that people look at first: training and held out, of success, or of sft's loss. */
+export function drawProgress(table: MetricTable): { title: string; series: ChartSeries[] } | null {
+  const main = chooseMainMetric(Object.keys(table.columns));
+  const isLoss = main === "train/loss";
+  const look = { axis: "step", smoothing: 0.6, color: 1 } as const;
+  const training = main && makeSeries(table, main, { ...look, label: "training" });
+  const validated = isLoss
+    ? makeSeries(table, "val/loss", { ...look, label: "held out", smoothing: 0 })
+    : { x: table.heldOut.map(({ step }) => step), y: table.heldOut.map(({ success }) => success) };
+  const heldOut = validated && { ...validated, label: "held out", color: 2, points: true };
+  const series = [training, heldOut].flatMap((curve) => (curve && curve.x.length > 0 ? [curve] : []));
+  return series.length > 0 ? { title: isLoss ? "Loss by step" : "Success by step", series } : null;
+}
+
+/** Curves in words, for who does not see them. */
+export function describeCurves(title: string, series: readonly ChartSeries[]): string {
+  const parts = series.map(({ label, raw, y }) => {
+    const values = (raw ?? y).filter((value) => value !== null);
+    const [first, last] = [values[0], values.at(-1)].map((value) => formatNumber(value));
+    return values.length > 1 ? `${label} from ${first} to ${last}` : `${label} ${first}`;
+  });
+  return `${title}: ${parts.join(", ")}`;
 }
 
 /** Those that people look at first come first, then the rest by name. */
@@ -26,6 +44,9 @@ export function sortMetrics(columns: readonly string[]): string[] {
 
 const FIRST = [
   "val-core/",
+  "train/loss",
+  "val/loss",
+  "reward/score/mean",
   "critic/score/mean",
   "reward_extra/",
   "critic/",

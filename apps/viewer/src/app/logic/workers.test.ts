@@ -53,7 +53,7 @@ describe("workers", () => {
   });
 
   it("are drawn over the steps, where the run has numbers; bytes as megabytes", () => {
-    const table = { steps: [1, 2], seconds: [1, 2], tokens: [1, 2] };
+    const table = { steps: [1, 2], seconds: [1, 2], tokens: [1, 2], heldOut: [] };
     expect(makeClusterCharts({ ...table, columns: { "critic/score/mean": [1, 1] } })).toEqual([]);
     const columns = { "cluster/jobs_here": [4, 5], "cluster/policy_bytes": [2e6, null], "cluster/job_bytes": [0, 5e5] };
     expect(makeClusterCharts({ ...table, columns })).toMatchObject([
@@ -75,7 +75,7 @@ describe("workers", () => {
     expect(names.length).toBe(16);
     const count = (kept: readonly string[]) => {
       const columns = Object.fromEntries(kept.map((name) => [`cluster/${name}`, [1]]));
-      const charts = makeClusterCharts({ steps: [1], seconds: [1], tokens: [1], columns });
+      const charts = makeClusterCharts({ steps: [1], seconds: [1], tokens: [1], columns, heldOut: [] });
       return charts.flatMap(({ series }) => series).length;
     };
     for (const name of names) expect(count([name]), name).toBe(1);

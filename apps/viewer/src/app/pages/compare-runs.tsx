@@ -47,7 +47,10 @@ export function CompareRuns(props: { runs: readonly RunSummary[] }) {
   const columns = createMemo(() => [...new Set(ids().flatMap((id) => Object.keys(tables[id]?.columns ?? {})))]);
   const metrics = createMemo(() => {
     const asked = (place().query["metrics"] ?? "").split(",").filter(Boolean);
-    return asked.length > 0 ? asked : [chooseMainMetric(columns())];
+    if (asked.length > 0) return asked;
+    // A chart for the runs that have a success, and one for those of sft.
+    const own = ids().flatMap((id) => chooseMainMetric(Object.keys(tables[id]?.columns ?? {})) ?? []);
+    return [...new Set(own)];
   });
   const axis = () => (place().query["x"] ?? "step") as ChartAxis;
   const smoothing = () => Number(place().query["smooth"] ?? 0);

@@ -4,10 +4,11 @@ import { onChange } from "../data/events.js";
 import { createLoad } from "../data/load.js";
 import { apiAddress } from "../data/request.js";
 import { flatten } from "../logic/config-differences.js";
-import { formatAgo, formatBytes, formatCount, formatPercent, formatSeconds } from "../logic/format.js";
-import { chooseMainMetric, makeSeries } from "../logic/metrics.js";
+import { formatAgo, formatBytes, formatCount, formatNumber, formatPercent, formatSeconds } from "../logic/format.js";
+import { chooseMainMetric, describeCurves, drawProgress, makeSeries } from "../logic/metrics.js";
+import { nameMetric } from "../logic/words.js";
 import { address, go } from "../router.js";
-import { Chart, type ChartSeries } from "../ui/chart.js";
+import { Chart } from "../ui/chart.js";
 import { CopyJson } from "../ui/copy-json.js";
 import { createCursor } from "../ui/cursor.js";
 import { Empty, Loaded } from "../ui/loaded.js";
@@ -32,7 +33,7 @@ export function RunPage() {
                 </p>
               )}
             </Show>
-            <Tiles detail={detail()} />
+            <Tiles detail={detail()} table={metrics.data()} />
             <Show when={metrics.data()}>{(table) => <Curves table={table()} />}</Show>
             <Findings run={id} findings={detail().findings} />
             <Steps run={id} detail={detail()} table={metrics.data()} />
@@ -57,12 +58,26 @@ function Head(props: { detail: RunDetail }) {
   );
 }
 
-function Tiles(props: { detail: RunDetail }) {
+function Tiles(props: { detail: RunDetail; table: MetricTable | undefined }) {
   const run = () => props.detail.summary;
+  /** The first and the last value of a metric. */
+  const change = (name: string) => {
+    const values = (props.table?.columns[name] ?? []).filter((value) => value !== null);
+    return values.length > 1 ? `${formatNumber(values[0])} → ${formatNumber(values.at(-1))}` : formatNumber(values[0]);
+  };
+  const results = () =>
+    run().algorithm === "sft"
+      ? ([
+          ["Loss", change("train/loss")],
+          ["Held-out loss", change("val/loss")],
+        ] as const)
+      : ([
+          ["Held out, before", formatPercent(run().before)],
+          ["Held out, after", formatPercent(run().after)],
+        ] as const);
   const tiles = () =>
     [
-      ["Success before", formatPercent(run().before)],
-      ["Success after", formatPercent(run().after)],
+      ...results(),
       ["Step", run().total === null ? String(run().step) : `${run().step} / ${run().total}`],
       ["Tokens", formatCount(run().tokens)],
       ["Time", formatSeconds(run().seconds)],
@@ -85,47 +100,59 @@ function Tiles(props: { detail: RunDetail }) {
 }
 
 /** What people look at first, where the run has it. */
-const SMALL = ["actor/entropy", "response_length/mean", "agent_loop/tool_error_rate", "critic/rewards/frac_zero_std"];
+const SMALL = [
+  "actor/entropy",
+  "response_length/mean",
+  "agent_loop/tool_error_rate",
+  "critic/rewards/frac_zero_std",
+  "train/grad_norm",
+  "train/lr",
+];
 
 function Curves(props: { table: MetricTable }) {
   const names = () => Object.keys(props.table.columns);
-  const main = createMemo((): ChartSeries[] => {
-    const look = { axis: "step", smoothing: 0.6 } as const;
-    const held =
-      names().find((name) => /^val-core\/.*(success|acc).*mean/.test(name)) ??
-      names().find((name) => name.startsWith("val-core/"));
-    const training = chooseMainMetric(names());
-    const curves = [makeSeries(props.table, training, { ...look, label: `training: ${training}`, color: 1 })];
-    if (held)
-      curves.push(makeSeries(props.table, held, { ...look, smoothing: 0, label: `held out: ${held}`, color: 2 }));
-    return curves.filter((curve) => curve !== null);
-  });
+  const progress = createMemo(() => drawProgress(props.table));
   return (
     <Show
       when={props.table.steps.length > 0}
       fallback={<Empty title="No step is written yet">Curves come with the first one.</Empty>}
     >
       <section class="run-charts" aria-label="Curves">
-        <article class="card">
-          <header>
-            <h2>Success by step</h2>
-            <div class="push">
-              <CopyJson value={() => props.table} of="all metrics" />
-            </div>
-          </header>
-          <Chart series={main()} axis="step" label="Success in training and held out, by step" height={250} share />
-        </article>
+        <Show when={progress()}>
+          {(drawn) => (
+            <article class="card">
+              <header>
+                <h2>{drawn().title}</h2>
+                <div class="push">
+                  <CopyJson value={() => props.table} of="all metrics" />
+                </div>
+              </header>
+              <Chart
+                series={drawn().series}
+                axis="step"
+                label={describeCurves(drawn().title, drawn().series)}
+                height={250}
+                share
+              />
+            </article>
+          )}
+        </Show>
         <div class="small-charts">
           <For each={SMALL.filter((name) => names().includes(name))}>
             {(name) => {
               const curves = createMemo(() => {
-                const made = makeSeries(props.table, name, { label: name, color: 3, axis: "step", smoothing: 0.5 });
+                const made = makeSeries(props.table, name, {
+                  label: nameMetric(name),
+                  color: 3,
+                  axis: "step",
+                  smoothing: 0.5,
+                });
                 return made ? [made] : [];
               });
               return (
                 <article class="card quiet-legend">
-                  <h3>{name}</h3>
-                  <Chart series={curves()} axis="step" label={`${name} by step`} height={96} />
+                  <h3 title={name}>{nameMetric(name)}</h3>
+                  <Chart series={curves()} axis="step" label={`${nameMetric(name)} by step`} height={96} />
                 </article>
               );
             }}
@@ -191,7 +218,7 @@ function EvidenceLink(props: { run: string; evidence: Evidence }) {
 }
 
 function Steps(props: { run: string; detail: RunDetail; table: MetricTable | undefined }) {
-  const metric = createMemo(() => chooseMainMetric(Object.keys(props.table?.columns ?? {})));
+  const metric = createMemo(() => chooseMainMetric(Object.keys(props.table?.columns ?? {})) ?? "");
   const valueAt = (step: number | null) => {
     const at = props.table?.steps.indexOf(step ?? -1) ?? -1;
     return at < 0 ? null : (props.table!.columns[metric()]?.[at] ?? null);

@@ -133,7 +133,10 @@ export function RunsPage() {
                             <StatusPill status={run.status} />
                           </td>
                           <td>
-                            <SparkLine values={run.curve} label={`Success by step of ${run.name}`} />
+                            <SparkLine
+                              values={run.curve}
+                              label={`${run.algorithm === "sft" ? "Loss" : "Success"} by step of ${run.name}`}
+                            />
                           </td>
                           <td>
                             <BeforeAfter before={run.before} after={run.after} />

@@ -88,7 +88,7 @@ export function WorkersPage() {
   );
 }
 
-const NONE: MetricTable = { steps: [], seconds: [], tokens: [], columns: {} };
+const NONE: MetricTable = { steps: [], seconds: [], tokens: [], columns: {}, heldOut: [] };
 
 /** The commands that let other machines help. */
 function HowToShare() {

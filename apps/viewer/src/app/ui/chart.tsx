@@ -12,6 +12,8 @@ export interface ChartSeries {
   y: readonly (number | null)[];
   /** Drawn pale below the smoothed line. */
   raw?: readonly (number | null)[];
+  /** Each value is marked: there are few, and far apart. */
+  points?: boolean;
 }
 
 export type ChartAxis = "step" | "time" | "tokens";
@@ -89,7 +91,7 @@ function describeSeries(series: ChartSeries, colors: (name: string) => string): 
     stroke,
     width: 1.75,
     spanGaps: true,
-    points: { show: series.x.length < 2 },
+    points: { show: series.points || series.x.length < 2 },
     value: (_, value) => (value === null ? "–" : formatNumber(value)),
   };
   if (!series.raw) return [line];

@@ -26,7 +26,7 @@ export function BeforeAfter(props: { before: number | null; after: number | null
     return props.after > props.before ? "good" : "bad";
   };
   return (
-    <Show when={props.after !== null} fallback={<span class="soft">–</span>}>
+    <Show when={props.before !== null || props.after !== null} fallback={<span class="soft">–</span>}>
       <span class="soft">{formatPercent(props.before)} → </span>
       <strong class={look()}>{formatPercent(props.after)}</strong>
     </Show>
