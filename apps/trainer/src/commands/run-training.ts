@@ -56,5 +56,8 @@ async function trainWhileLeading(options: TrainOptions): Promise<TrainResult> {
   }
 }
 
-const isLeadLost = (error: unknown): boolean =>
-  error instanceof TrainingInterrupted && (error.cause as { code?: string } | undefined)?.code === "cluster/lease-lost";
+/** Before the first step it is thrown as it is, afterwards with what was saved. */
+const isLeadLost = (error: unknown): boolean => {
+  const { code } = (error instanceof TrainingInterrupted ? error.cause : error) as { code?: string };
+  return code === "cluster/lease-lost";
+};

@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { makeSay, type Report } from "../events.js";
+import { TrainingInterrupted } from "../run/run-steps.js";
 import type { Leadership, TrainingBus } from "./training-bus.js";
 
 /** How long it takes until people are told what is waited for, in milliseconds. */
@@ -9,6 +10,8 @@ const PATIENCE_MS = 2000;
 export interface Lead {
   /** The caller's signal, and that of the right to coordinate. */
   signal: AbortSignal | undefined;
+  /** What a failure of the training is: once the right is lost, that it was lost is why whatever fails then fails. */
+  explain(error: unknown): unknown;
   /** Gives the right back. Never rejects. */
   end(): Promise<void>;
 }
@@ -18,7 +21,7 @@ export async function takeLead(
   bus: TrainingBus | undefined,
   { signal, report }: { signal?: AbortSignal; report?: Report },
 ): Promise<Lead> {
-  if (!bus) return { signal, end: async () => undefined };
+  if (!bus) return { signal, explain: (error) => error, end: async () => undefined };
   const say = makeSay(report);
   const waiting = setTimeout(
     () => say("another process coordinates this bus: standing by, to go on from its newest checkpoint when it ends"),
@@ -31,5 +34,13 @@ export async function takeLead(
     clearTimeout(waiting);
   }
   const lost = leadership.signal;
-  return { signal: signal ? AbortSignal.any([signal, lost]) : lost, end: () => leadership.release() };
+  return {
+    signal: signal ? AbortSignal.any([signal, lost]) : lost,
+    explain: (error) => {
+      // The caller's own wish counts first, and an interruption says itself what it cost.
+      if (!lost.aborted || signal?.aborted || error instanceof TrainingInterrupted) return error;
+      return lost.reason;
+    },
+    end: () => leadership.release(),
+  };
 }

@@ -67,7 +67,7 @@ export interface TrainResult {
  * iteration stops the training; its result says how it ended. A failure reaches everyone who awaits or iterates; where nobody
  * does it is an unhandled rejection.
  * @throws ConfigError, DataError, EngineError, HubError or ToolError, each naming what is wrong; TrainingInterrupted when the signal
- * aborted.
+ * aborted; ClusterError "cluster/lease-lost" when the lead of the bus was lost before the first step, or as the cause of TrainingInterrupted.
  */
 export class TrainRun extends RunningStream<TrainResult, TrainStep> {
   protected readonly result: Promise<TrainResult>;
@@ -158,6 +158,8 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
         },
       });
       return describeResult(session, summary);
+    } catch (error) {
+      throw lead.explain(error);
     } finally {
       await session?.dispose();
       await lead.end();
