@@ -25,6 +25,8 @@ export interface Conversion {
 
 const BATCH_SIZE = "data.train_batch_size";
 const MULTI_TURN = "actor_rollout_ref.rollout.multi_turn";
+/** Keys that have no use in a single turn. The format of tool calls is often said without any tools. */
+const MEANS_TURNS = /\.multi_turn\.(tool_config_path|interaction_config_path|function_tool_path|max_\w*turns)$/;
 /** verl's ppo_mini_batch_size where a config has none. */
 const VERL_MINI_BATCH = 256;
 
@@ -128,8 +130,9 @@ const readers: [prefix: string, key: string, value: string][] = [
 /** What training depends on and nobody said is as verl has it, but for keys that are still to fill in. */
 function adoptDefaults(raw: Record<string, unknown>, open: ReadonlySet<string>, isIncomplete: boolean): string[] {
   // Tools and interactions mean several turns, also where a reader is still to say which. Without either there is one turn.
-  const hasTurns =
-    isIncomplete || isMapping(readKey(raw, MULTI_TURN)) || [...open].some((key) => key.startsWith(`${MULTI_TURN}.`));
+  const section = readKey(raw, MULTI_TURN);
+  const said = [...open, ...Object.keys(isMapping(section) ? section : {}).map((key) => `${MULTI_TURN}.${key}`)];
+  const hasTurns = isIncomplete || said.some((key) => MEANS_TURNS.test(key));
   const adopted: string[] = [];
   const defaults = listVerlDefaults();
   const read = (key: string) => readKey(raw, key) ?? defaults.find((entry) => entry.key === key)?.verl;

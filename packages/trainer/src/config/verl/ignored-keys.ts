@@ -145,6 +145,8 @@ const ignored: Record<string, string> = {
   "actor_rollout_ref.rollout.mode": "rollouts are always asynchronous",
   "actor_rollout_ref.rollout.agent.custom_async_server": ownServer,
   "actor_rollout_ref.rollout.disaggregation": ownServer,
+  "actor_rollout_ref.rollout.sglang_engine_mode": ownServer,
+  "actor_rollout_ref.rollout.server": ownServer,
   "actor_rollout_ref.rollout.scheduling_policy": ownServer,
   "actor_rollout_ref.rollout.skip_tokenizer_init": ownServer,
   "actor_rollout_ref.rollout.checkpoint_engine": shared,
