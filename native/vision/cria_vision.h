@@ -69,7 +69,7 @@ int32_t cria_vision_encode(
 // Width and height of a PNG, JPEG, BMP or GIF, from its header; negative for any other file.
 int32_t cria_picture_size(const uint8_t * file, int64_t length, int32_t * width, int32_t * height);
 
-// Its pixels, three bytes each; of a GIF the first picture. `rgb` has room for those of its header. No single allocation exceeds
+// Its pixels, three bytes each, over white where they are transparent; of a GIF the first picture. `rgb` has room for those of its header. No single allocation exceeds
 // what pictures of that size need.
 int32_t cria_picture_decode(const uint8_t * file, int64_t length, uint8_t * rgb);
 

@@ -75,6 +75,13 @@ struct Reader {
     }
 };
 
+// Three bytes of a pixel of `components`: grey, grey and opacity, RGB, or RGB and opacity; over white.
+void show_over_white(const uint8_t * pixel, int components, uint8_t * rgb) {
+    const bool is_grey = components < 3;
+    const int opacity = components % 2 ? 255 : pixel[components - 1];
+    for (int c = 0; c < 3; c++) rgb[c] = uint8_t((pixel[is_grey ? 0 : c] * opacity + 255 * (255 - opacity) + 127) / 255);
+}
+
 struct FreePixels {
     void operator()(uint8_t * pixels) const { std::free(pixels); }
 };
@@ -102,13 +109,16 @@ int32_t cria_picture_decode(const uint8_t * file, int64_t length, uint8_t * rgb)
     Reader reader{file, file + length};
     int components = 0, decoded_width = 0, decoded_height = 0;
     const std::unique_ptr<uint8_t, FreePixels> decoded(
-        stbi_load_from_callbacks(&callbacks, &reader, &decoded_width, &decoded_height, &components, 3));
+        stbi_load_from_callbacks(&callbacks, &reader, &decoded_width, &decoded_height, &components, 0));
     if (!decoded) return fail("the picture cannot be decoded");
     const char * const problem = reader.is_short ? "the file ends within the picture"
                                  : decoded_width != width || decoded_height != height
                                      ? "the picture has another size than its header says"
                                      : nullptr;
-    if (!problem) std::memcpy(rgb, decoded.get(), size);
-    else log_error(problem);
-    return problem ? -1 : 0;
+    if (problem) {
+        log_error(problem);
+        return -1;
+    }
+    for (size_t i = 0; i < size / 3; i++) show_over_white(decoded.get() + i * size_t(components), components, rgb + 3 * i);
+    return 0;
 }

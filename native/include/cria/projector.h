@@ -61,10 +61,11 @@ class Projector {
     // How an image of so many pixels stands in a prompt. Throws Error("bad-image" | "bad-projector" | "disposed").
     std::vector<ImagePiece> layout(int width, int height) const;
     // The vectors of a picture, in the order of its layout. Throws Error("bad-image" | "encode-failed").
-    std::vector<float> encode(const std::vector<uint8_t> & file, int64_t max_pixels) const;
+    std::vector<float> encode(const std::vector<uint8_t> & file, int64_t max_pixels, int orientation) const;
     std::vector<float> encode(const Picture & picture) const;
-    // A PNG, JPEG, BMP or GIF (its first picture). Throws Error("bad-image").
-    Picture decode(const std::vector<uint8_t> & file, int64_t max_pixels) const;
+    // A PNG, JPEG, BMP or GIF (its first picture), over white, turned as `orientation` says: EXIF's, 1 to 8. Throws
+    // Error("bad-image").
+    Picture decode(const std::vector<uint8_t> & file, int64_t max_pixels, int orientation) const;
 
     // From now on layout() throws, so that no caller gets what is being freed.
     void refuse_calls() { refusing_ = true; }

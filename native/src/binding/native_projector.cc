@@ -23,6 +23,12 @@ int64_t to_pixel_limit(const Napi::Value & value) {
         .received(describe(value));
 }
 
+int to_orientation(const Napi::Value & value) {
+    const double number = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : 0;
+    if (number >= 1 && number <= 8) return int(number);
+    throw Error("bad-option", "is out of range").subject("orientation").expected("1 to 8").received(describe(value));
+}
+
 Napi::Object to_js(Napi::Env env, const ImagePiece & piece) {
     Napi::Object object = Napi::Object::New(env);
     if (piece.vectors == 0) {
@@ -104,11 +110,12 @@ Napi::Value NativeProjector::layout(Info info) {
     });
 }
 
-// encode(file, maxPixels) -> promise
+// encode(file, maxPixels, orientation) -> promise
 Napi::Value NativeProjector::encode(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
-        return run_job(info, [this, file = to_bytes(info[0], "file"), limit = to_pixel_limit(info[1])] {
-            auto vectors = std::make_shared<std::vector<float>>(projector_->encode(file, limit));
+        return run_job(info, [this, file = to_bytes(info[0], "file"), limit = to_pixel_limit(info[1]),
+                                 orientation = to_orientation(info[2])] {
+            auto vectors = std::make_shared<std::vector<float>>(projector_->encode(file, limit, orientation));
             return [vectors](Napi::Env env) -> Napi::Value {
                 Napi::Object o = Napi::Object::New(env);
                 o.Set("vectors", from_floats(env, *vectors));
@@ -118,11 +125,12 @@ Napi::Value NativeProjector::encode(Info info) {
     });
 }
 
-// decode(file, maxPixels) -> promise
+// decode(file, maxPixels, orientation) -> promise
 Napi::Value NativeProjector::decode(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
-        return run_job(info, [this, file = to_bytes(info[0], "file"), limit = to_pixel_limit(info[1])] {
-            auto picture = std::make_shared<Picture>(projector_->decode(file, limit));
+        return run_job(info, [this, file = to_bytes(info[0], "file"), limit = to_pixel_limit(info[1]),
+                                 orientation = to_orientation(info[2])] {
+            auto picture = std::make_shared<Picture>(projector_->decode(file, limit, orientation));
             return [picture](Napi::Env env) -> Napi::Value {
                 Napi::Object o = Napi::Object::New(env);
                 o.Set("width", picture->width);

@@ -28,6 +28,25 @@ Error refuse(const std::string & path, const std::string & summary) {
     return Error("bad-projector", summary).subject(path);
 }
 
+// As it is shown: EXIF's orientation says where the stored picture's first row and column lie.
+Picture turn(const Picture & stored, int orientation) {
+    const bool on_side = orientation >= 5;
+    const bool from_right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+    const bool from_bottom = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+    Picture shown{on_side ? stored.height : stored.width, on_side ? stored.width : stored.height, {}};
+    shown.rgb.resize(stored.rgb.size());
+    uint8_t * out = shown.rgb.data();
+    for (int y = 0; y < shown.height; y++) {
+        for (int x = 0; x < shown.width; x++, out += 3) {
+            const int column = on_side ? y : x, row = on_side ? x : y;
+            const int64_t from = int64_t(from_bottom ? stored.height - 1 - row : row) * stored.width +
+                                 (from_right ? stored.width - 1 - column : column);
+            std::copy_n(stored.rgb.data() + 3 * from, 3, out);
+        }
+    }
+    return shown;
+}
+
 }  // namespace
 
 Projector::Projector(std::shared_ptr<llama_model> model, const ProjectorOptions & options)
@@ -103,8 +122,8 @@ std::vector<ImagePiece> Projector::find_layout(int width, int height) const {
     return layout;
 }
 
-std::vector<float> Projector::encode(const std::vector<uint8_t> & file, int64_t max_pixels) const {
-    return encode(decode(file, max_pixels));
+std::vector<float> Projector::encode(const std::vector<uint8_t> & file, int64_t max_pixels, int orientation) const {
+    return encode(decode(file, max_pixels, orientation));
 }
 
 std::vector<float> Projector::encode(const Picture & picture) const {
@@ -127,7 +146,7 @@ std::vector<float> Projector::encode(const Picture & picture) const {
     return vectors;
 }
 
-Picture Projector::decode(const std::vector<uint8_t> & file, int64_t max_pixels) const {
+Picture Projector::decode(const std::vector<uint8_t> & file, int64_t max_pixels, int orientation) const {
     take_log_errors();
     const auto fail = [](const std::string & received) {
         return Error("bad-image", "is damaged, or of a kind that is not read")
@@ -149,7 +168,7 @@ Picture Projector::decode(const std::vector<uint8_t> & file, int64_t max_pixels)
     picture.height = height;
     picture.rgb.resize(size_t(width) * size_t(height) * 3);
     if (library_->decode(file.data(), int64_t(file.size()), picture.rgb.data()) < 0) throw fail(take_log_errors());
-    return picture;
+    return orientation == 1 ? picture : turn(picture, orientation);
 }
 
 namespace {

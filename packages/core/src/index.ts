@@ -35,6 +35,7 @@ export {
   type LoadImageOptions,
   loadImage,
   measureImage,
+  readOrientation,
   toImageRecord,
 } from "./images/load-image.js";
 export { cropPicture, type PixelBox, scalePicture } from "./images/transform-picture.js";

@@ -180,9 +180,17 @@ export interface NativeProjector {
   };
   /** How an image of this size stands in a prompt, in microseconds. Throws for one that the projector cannot take. */
   layout(width: number, height: number): ImagePiece[];
-  /** A PNG, JPEG, BMP or GIF, decoded under the limit of pixels: its vectors, one behind the other. */
-  encode(file: Uint8Array, maxPixels: number): Promise<{ vectors: Float32Array }>;
-  decode(file: Uint8Array, maxPixels: number): Promise<{ width: number; height: number; rgb: Uint8Array }>;
+  /**
+   * A PNG, JPEG, BMP or GIF, decoded under the limit of pixels and turned as its orientation says (EXIF's, 1 to 8): its vectors,
+   * one behind the other.
+   */
+  encode(file: Uint8Array, maxPixels: number, orientation: number): Promise<{ vectors: Float32Array }>;
+  /** Its pixels, over white where they are transparent. */
+  decode(
+    file: Uint8Array,
+    maxPixels: number,
+    orientation: number,
+  ): Promise<{ width: number; height: number; rgb: Uint8Array }>;
   dispose(): Promise<void>;
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { fakeImageFile } from "../testing/fake-image-file.js";
-import { loadImage, measureImage } from "./load-image.js";
+import { loadImage, measureImage, readOrientation } from "./load-image.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-images-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -42,6 +42,17 @@ describe("an image is loaded", () => {
     ["image/jpeg", jpeg],
   ])("as %s", async (mimeType, bytes) => {
     expect(await loadImage({ bytes })).toMatchObject({ width: 5, height: 3, mimeType });
+  });
+
+  it.each([1, 3, 6, 8, 0, 9])("as a JPEG is shown, whose camera was held as EXIF's %i says", async (orientation) => {
+    const entry = [0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0];
+    const exif = [...Buffer.from("Exif\0\0MM\0*"), 0, 0, 0, 8, 0, 1, ...entry, 0, 0, 0, 0];
+    const bytes = Uint8Array.from([0xff, 0xd8, 0xff, 0xe1, 0, exif.length + 2, ...exif, ...jpeg.subarray(2)]);
+    const isKnown = orientation >= 1 && orientation <= 8;
+    expect(readOrientation(bytes)).toBe(isKnown ? orientation : 1);
+    const size = isKnown && orientation > 4 ? { width: 3, height: 5 } : { width: 5, height: 3 };
+    expect(await loadImage({ bytes })).toMatchObject(size);
+    expect(await measureImage({ bytes })).toMatchObject(size);
   });
 
   it("as JSON without its file", async () => {

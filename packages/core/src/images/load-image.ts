@@ -42,7 +42,8 @@ export function toImageRecord({ hash, width, height, mimeType }: ImageRecord): I
 }
 
 /**
- * Brings an image's file into memory and reads its size from its header; its pixels are decoded later.
+ * Brings an image's file into memory and reads its size from its header, as it is shown: a JPEG's camera may have been turned.
+ * Its pixels are decoded later.
  * @throws DataError "data/bad-image" for what is no image that can be decoded, or beyond the limits; "data/image-refused" for a
  * path or an address that these options do not allow.
  */
@@ -102,5 +103,24 @@ function parseHeader(bytes: Uint8Array, subject: string): Header {
   const mimeType = mimeTypes[header.type ?? ""];
   if (!mimeType) return refuse(`a file of type ${header.type}`);
   if (!(header.width >= 1 && header.height >= 1)) return refuse(`${header.width} x ${header.height} pixels`);
-  return { width: header.width, height: header.height, mimeType };
+  const { width, height } = header;
+  return isOnItsSide(header) ? { width: height, height: width, mimeType } : { width, height, mimeType };
+}
+
+/** How a camera was held, as EXIF counts: 1 is upright, 5 to 8 lie on their side. */
+function toOrientation({ orientation = 1 }: { orientation?: number }): number {
+  return orientation >= 1 && orientation <= 8 ? orientation : 1;
+}
+
+function isOnItsSide(header: { orientation?: number }): boolean {
+  return toOrientation(header) >= 5;
+}
+
+/** How the pixels of an image's file must be turned before they are shown, as EXIF counts: 1 to 8; 1: not at all. */
+export function readOrientation(bytes: Uint8Array): number {
+  try {
+    return toOrientation(imageSize(bytes));
+  } catch {
+    return 1;
+  }
 }

@@ -8,6 +8,7 @@ import {
   type Picture,
   type PlacedImage,
   type ProjectorInfo,
+  readOrientation,
 } from "@cria/core";
 import { JobQueue } from "../job-queue.js";
 import { callNative, callNativeSync } from "../native.js";
@@ -86,7 +87,9 @@ export class ImageStore implements ImageEncoder {
   }
 
   decode(image: LoadedImage): Promise<Picture> {
-    return callNative(() => this.projector.decode(image.bytes, image.width * image.height));
+    return callNative(() =>
+      this.projector.decode(image.bytes, image.width * image.height, readOrientation(image.bytes)),
+    );
   }
 
   stats(): ImageStats {
@@ -163,7 +166,9 @@ export class ImageStore implements ImageEncoder {
   private async encode(placed: PlacedImage, holding: Holding): Promise<void> {
     const { image } = placed;
     const started = performance.now();
-    const { vectors } = await callNative(() => this.projector.encode(image.bytes, image.width * image.height));
+    const { vectors } = await callNative(() =>
+      this.projector.encode(image.bytes, image.width * image.height, readOrientation(image.bytes)),
+    );
     const { counts, vectorSize } = this;
     counts.encodeSeconds += (performance.now() - started) / 1000;
     counts.encoded++;

@@ -71,7 +71,7 @@ const makePng = (width: number, height: number, seed: number) =>
   });
 
 const encode = async ({ native }: OpenedProjector, file: Uint8Array) =>
-  (await callNative(() => native.encode(file, 2 ** 20))).vectors;
+  (await callNative(() => native.encode(file, 2 ** 20, 1))).vectors;
 
 describe("a projector", () => {
   it("says what it is, and how images stand in a prompt", async () => {
@@ -125,14 +125,14 @@ describe("a projector", () => {
   it("encodes one image after the other while layouts are asked for; what waits when it is disposed of is dropped", async () => {
     const { native } = await openProjector(model, info, { path: await write() });
     const file = await makePng(500, 500, 3);
-    const all = Promise.allSettled(Array.from({ length: 20 }, () => native.encode(file, 2 ** 20)));
+    const all = Promise.allSettled(Array.from({ length: 20 }, () => native.encode(file, 2 ** 20, 1)));
     expect(native.layout(500, 500)).toHaveLength(1);
     await native.dispose();
     const ends = (await all).map(({ status }) => status);
     expect(ends).toContain("rejected");
     expect(ends.lastIndexOf("fulfilled")).toBeLessThan(ends.indexOf("rejected"));
     await expect(callNative(() => native.layout(1, 1))).rejects.toThrow(/disposed/);
-    await expect(native.encode(file, 2 ** 20)).rejects.toThrow(/disposed/);
+    await expect(native.encode(file, 2 ** 20, 1)).rejects.toThrow(/disposed/);
     await native.dispose();
   });
 });
