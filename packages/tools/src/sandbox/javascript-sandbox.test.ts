@@ -55,6 +55,18 @@ describe("JavaScript programs", () => {
 });
 
 describe("limits of JavaScript programs", () => {
+  it("output and error share the room: an error has half of it, and what the output leaves", async () => {
+    const bytes = async (printed: number) => {
+      const fail = `throw new Error("y".repeat(9000))`;
+      const { output, error, truncated } = await run(`print("x".repeat(${printed - 1}))\n${fail}`);
+      return [output.length, error!.length, truncated];
+    };
+    // A cut keeps as much of both ends: one byte of an odd number is left.
+    expect(await bytes(500)).toEqual([500, 1499, false]);
+    expect(await bytes(1000)).toEqual([1000, 999, false]);
+    expect(await bytes(1700)).toEqual([1001, 999, true]);
+  });
+
   it("infinite loops are stopped, their output is kept, and the next program runs", async () => {
     const loops = [
       "console.log('in'); while (true) {}",

@@ -86,6 +86,22 @@ describe("a child process", () => {
     await child.exited;
   });
 
+  it("ends between two programs when they left more behind than a child may keep", async () => {
+    const child = new SandboxChild({
+      ...describeProbe(),
+      file: new URL("hostile/hoarding-child.mjs", import.meta.url),
+      // No program is near the limit of one: only what adds up is.
+      settings: { outputBytes: 1000, watchedMb: 512, watchdog: new URL("watchdog.mjs", import.meta.url).href },
+    });
+    const program = { code: "60", stdin: "" };
+    for (const _ of [1, 2]) {
+      await child.becomeReady();
+      expect(await child.run(program, limits)).toMatchObject({ status: "ok" });
+    }
+    await expect(child.becomeReady()).rejects.toThrow(/SIGKILL/);
+    await child.exited;
+  });
+
   it.runIf(process.platform === "linux")("has an empty environment and folder, and no open file of ours", async () => {
     const sandbox = make({ workers: 1 });
     await sandbox.run("1");

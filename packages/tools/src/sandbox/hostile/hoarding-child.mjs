@@ -1,0 +1,8 @@
+/** A child whose programs leave memory behind when they are over: as much as the code says, in MiB. */
+import { readJson } from "../frames.mjs";
+import { servePrograms } from "../serve-programs.mjs";
+
+const kept = [];
+await servePrograms(readJson(), async () => ({ code }) => {
+  kept.push(Buffer.alloc(Number(code) * 2 ** 20, 1));
+});
