@@ -2,8 +2,8 @@ import { ConfigError } from "@cria/core";
 import { clampLogRatio } from "./losses/log-ratio.js";
 
 /**
- * What a rule looks at: of each token an estimate of KL(rollout || training) with log r = training - rollout (Schulman,
- * joschu.net/blog/kl-approx.html): k1 = -log r, k2 = (log r)^2 / 2, k3 = r - 1 - log r.
+ * What a rule looks at: of each token an estimate of KL(rollout || training) with log r = training - rollout, clamped to ±20
+ * (Schulman, joschu.net/blog/kl-approx.html): k1 = -log r, k2 = (log r)^2 / 2, k3 = r - 1 - log r.
  */
 export type RejectionEstimate = "k1" | "k2" | "k3";
 
@@ -100,7 +100,7 @@ function makeThresholdError(expected: string, threshold: number | string | null,
 }
 
 const estimates: Record<RejectionEstimate, (logRatio: number) => number> = {
-  k1: (logRatio) => -logRatio,
+  k1: (logRatio) => -clampLogRatio(logRatio, 0),
   k2: (logRatio) => clampLogRatio(logRatio, 0) ** 2 / 2,
   k3: (logRatio) => Math.expm1(clampLogRatio(logRatio, 0)) - clampLogRatio(logRatio, 0),
 };

@@ -15,6 +15,7 @@ import {
   penalizeRewards,
   resampleByScore,
 } from "./index.js";
+import { rejectTokens } from "./rejection-rules.js";
 
 fc.configureGlobal({ seed: Number(process.env.CRIA_SEED ?? 1), numRuns: 50 });
 
@@ -211,6 +212,21 @@ describe("rollout correction", () => {
     expect([...correctRollout(inputs).lossMask]).toEqual(inputs.responseMask);
   });
 
+  it("measures the weights that are used, and the ratios before they are cut off by token", () => {
+    // The first conversation has a ratio of 4 · 4, the second sampled nothing, the third has 1.
+    const inputs = {
+      oldLogprobs: [Math.log(4), Math.log(4), -5, 0, 0],
+      rolloutLogprobs: [0, 0, 0, 0, 0],
+      responseMask: [1, 1, 0, 1, 1],
+      offsets: [0, 2, 3, 5],
+    };
+    const { metrics } = correctRollout(inputs, { ...defaultRolloutCorrection, rolloutIs: "sequence" });
+    expect(metrics).toMatchObject({ rollout_is_max: 2, rollout_is_min: 1, rollout_is_seq_mean: 1.5 });
+    expect(metrics).toMatchObject({ rollout_is_ratio_fraction_high: 0.5, rollout_is_seq_fraction_high: 0.5 });
+    // Two conversations, not three: -log(4) / 2.
+    expect(metrics.log_ppl_diff).toBeCloseTo(-Math.log(4) / 2, 12);
+  });
+
   it("never exceeds the threshold, never looks at masked tokens", () => {
     fc.assert(
       fc.property(batch, fc.constantFrom("token", "sequence"), finite(-9, 9), (tokens, rolloutIs, noise) => {
@@ -232,6 +248,19 @@ describe("rollout correction", () => {
 });
 
 describe("rejection rules", () => {
+  it("clamp each token's log-ratio to ±20 before they add or average, as verl 0.9", () => {
+    // Sampler / training graph is exp(60) at the first token: clamped, the sum is 20 - 10 and the mean 5.
+    const logRatios = Float64Array.of(-60, 10);
+    const reject = (name: string, upper: number) =>
+      [...rejectTokens(logRatios, parseRejectionRules(name, `1e-9_${Math.exp(upper)}`))].join("");
+    expect(reject("seq_sum_k1", 11)).toBe("00");
+    expect(reject("seq_sum_k1", 9)).toBe("11");
+    expect(reject("seq_mean_k1", 6)).toBe("00");
+    expect(reject("token_k1", 19)).toBe("10");
+    const least = Float64Array.of(Number.NEGATIVE_INFINITY, 10);
+    expect([...rejectTokens(least, parseRejectionRules("seq_sum_k1", `1e-9_${Math.exp(11)}`))]).toEqual([0, 0]);
+  });
+
   const bounds = (names: string, threshold: string | number | null, lower: number | null = null) =>
     parseRejectionRules(names, threshold, lower).map((rule) => [
       rule.name,

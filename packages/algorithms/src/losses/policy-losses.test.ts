@@ -318,6 +318,10 @@ describe("single tokens", () => {
       expect(at(0.05, 0.5, -1)).toMatchObject({ dLogprobs: [0], metrics: { pg_clipfrac: 1 } });
       expect(at(0.05, 0.5, 1).dLogprobs[0]).toBeCloseTo(-0.1, 5);
     }
+    // Without advantage there is no way out, however far it is; a chance of exactly 1 is infinitely far from any other.
+    const kl = composePolicyLoss(withOptions({ lossMode: "dppo_kl", clipRatioHigh: 5 }));
+    expect(evaluateOne(kl, Math.log(0.95), Math.log(0.01), 0).metrics!.pg_clipfrac).toBe(0);
+    expect(evaluateOne(kl, 0, Math.log(0.5), 1).metrics!.pg_clipfrac).toBe(1);
     // KL of Bernoulli(0.5) and Bernoulli(0.7) is 0.0872, their total variation 0.2: the bounds are of the divergence itself.
     const kept = ["dppo_tv", "dppo_kl"].map((lossMode) => {
       const loss = composePolicyLoss(withOptions({ lossMode, clipRatioHigh: 0.1 }));
@@ -394,8 +398,8 @@ describe("correction by the policy as it is now", () => {
     rolloutIs: "token",
     rolloutRs: parseRejectionRules("token_k1,seq_mean_k2", "0.5_2,0.3"),
   } as const;
-  const options = (lossMode: string, more: object = {}) =>
-    withOptions({ lossMode, currentCorrection: { ...correction, ...more } });
+  const options = (lossMode: string, more: object = {}, others: object = {}) =>
+    withOptions({ lossMode, currentCorrection: { ...correction, ...more }, ...others });
   /** Flat over a batch: what correctRollout says of logprobs against old logprobs. */
   const correct = ({ inputs }: Batch, more: object = {}) =>
     correctRollout(
@@ -409,7 +413,12 @@ describe("correction by the policy as it is now", () => {
     );
   const without = ({ rolloutIsWeights: _, ...columns }: LossInputs["columns"]) => columns;
 
-  it.each(["vanilla", "gpg"])("%s: has the gradient of the loss with these weights, 0 where rejected", (lossMode) => {
+  // Rejected tokens stay in the denominators of sequences and of the mini-batch alike.
+  it.each([
+    ["vanilla", "token-mean"],
+    ["gpg", "token-mean"],
+    ["vanilla", "seq-mean-token-mean"],
+  ])("%s, %s: has the gradient of the loss with these weights, 0 where rejected", (lossMode, lossAggMode) => {
     let rejections = 0;
     fc.assert(
       fc.property(batches, (batch) => {
@@ -420,8 +429,9 @@ describe("correction by the policy as it is now", () => {
           ...inputs,
           columns: { ...inputs.columns, rolloutIsWeights: weights!.map((w, i) => w * lossMask[i]!) },
         };
-        const expected = composePolicyLoss(withOptions({ lossMode }))(given);
-        const actual = composePolicyLoss(options(lossMode))({ ...inputs, columns: without(inputs.columns) });
+        const expected = composePolicyLoss(withOptions({ lossMode, lossAggMode }))(given);
+        const now = options(lossMode, {}, { lossAggMode });
+        const actual = composePolicyLoss(now)({ ...inputs, columns: without(inputs.columns) });
         expect([...actual.dLogprobs]).toEqual([...expected.dLogprobs]);
         expect(actual.loss).toBeCloseTo(expected.loss, 6);
       }),
