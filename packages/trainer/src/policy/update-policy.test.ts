@@ -9,7 +9,7 @@ const names = ["a", "b", "c", "d", "e", "f", "g", "h"];
 /** Two samples of each of eight prompts, of two sampled tokens behind one; the prompt's number is in the tokens. */
 function makeTinyBatch(responseLength = 10): Batch {
   const trajectories = names.flatMap((uid, i) =>
-    [0, 1].map(() => ({ uid, tokenIds: [i, i, i], segments: undefined, responseMask: [0, 1, 1] })),
+    [0, 1].map(() => ({ uid, tokenIds: Int32Array.of(i, i, i), responseMask: Uint8Array.of(0, 1, 1) })),
   );
   return makeBatch(trajectories, {
     advantages: trajectories.map((_, i) => Float32Array.of(0, i % 2 ? 1 : -1, i % 2 ? 1 : -1)),
