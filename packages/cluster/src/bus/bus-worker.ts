@@ -6,6 +6,7 @@ import { z } from "zod";
 import { type BusStore, changeRecord, type Delivery, limitTo, persist } from "./bus-store.js";
 import { MOST_LACKS, writePresence } from "./directory.js";
 import type { JobHandler, Worker, WorkerInfo, WorkerOptions } from "./job-bus.js";
+import { JobLane } from "./job-lane.js";
 import {
   boundText,
   cleanText,
@@ -14,11 +15,15 @@ import {
   type JobRecord,
   jobId,
   jobName,
+  mayBegin,
   readJobMessage,
   readJobRecord,
   toCanonicalJson,
   workerId,
 } from "./job-record.js";
+
+/** Requests that stand for one kind of jobs: what a frozen worker is given in vain, until they end. */
+const AHEAD = 4;
 
 class Declined extends Error {}
 /** Why a job's signal is aborted. */
@@ -34,7 +39,10 @@ type Outcome =
 export class BusWorker implements Worker {
   readonly id: string;
   readonly #store: BusStore;
-  readonly #jobs: JobHandler[];
+  readonly #lanes: JobLane[];
+  /** The jobs in hand by id, and when they were taken. */
+  readonly #inHand = new Map<string, number>();
+  readonly #working = new Set<Promise<void>>();
   readonly #info: WorkerInfo;
   readonly #report: (problem: ClusterError) => void;
   /** No further jobs. */
@@ -51,18 +59,21 @@ export class BusWorker implements Worker {
     setMaxListeners(0, this.#leaving.signal, this.#releasing.signal, store.closed);
     this.id = options.id;
     this.#store = store;
-    this.#jobs = options.jobs;
+    const restMs = store.times.presenceMs;
+    this.#lanes = options.jobs.map((job) => new JobLane(job, { restMs, onChange: () => this.#tell() }));
     this.#report = report;
     this.#info = {
       id: options.id,
       host: cleanText(hostname()).slice(0, 200),
       class: options.class,
       versions: options.versions,
-      slots: Object.fromEntries(options.jobs.map(({ kind, slots }) => [kind.name, slots])),
+      slots: {},
       doing: [],
       done: 0,
       failed: 0,
       declined: 0,
+      oldestS: 0,
+      lastFailure: null,
       draining: false,
       lacks: (options.lacks ?? []).slice(0, MOST_LACKS).map(cleanText),
     };
@@ -71,14 +82,23 @@ export class BusWorker implements Worker {
   /** Registers first, so that whoever hears of a decline has heard of the worker. */
   async start(): Promise<void> {
     await this.#announce();
-    const timer = setInterval(() => this.#announce().catch(() => {}), this.#store.times.presenceMs / 3);
+    const timer = setInterval(() => this.#tell(), this.#store.times.presenceMs / 3);
     timer.unref();
     this.#releasing.signal.addEventListener("abort", () => clearInterval(timer), { once: true });
-    this.#loops = this.#jobs.flatMap((job) => Array.from({ length: job.slots }, () => this.#takeJobs(job)));
+    this.#loops = this.#lanes.flatMap((lane) =>
+      Array.from({ length: Math.min(AHEAD, lane.handler.slots) }, () => this.#takeJobs(lane)),
+    );
   }
 
   async #announce(): Promise<void> {
+    this.#info.slots = Object.fromEntries(this.#lanes.map(({ handler, open }) => [handler.kind.name, open]));
+    const now = performance.now();
+    this.#info.oldestS = Math.floor((now - Math.min(now, ...this.#inHand.values())) / 1000);
     await this.#store.workers.set(this.id, writePresence(this.#info));
+  }
+
+  #tell(): void {
+    if (!this.#releasing.signal.aborted) this.#announce().catch(() => {});
   }
 
   drain(): Promise<void> {
@@ -93,22 +113,25 @@ export class BusWorker implements Worker {
 
   async #leave(): Promise<void> {
     this.#info.draining = true;
-    if (!this.#releasing.signal.aborted) this.#announce().catch(() => {});
+    this.#tell();
     this.#leaving.abort();
     await Promise.all(this.#loops);
+    await Promise.all(this.#working);
+    for (const lane of this.#lanes) lane.close();
     this.#releasing.abort(new Released());
     await this.#store.workers.delete(this.id).catch(() => {});
   }
 
-  /** One slot: one job after another. Never rejects. */
-  async #takeJobs(handler: JobHandler): Promise<void> {
+  /** Asks for one job after another, each for a slot that is free. Never rejects. */
+  async #takeJobs(lane: JobLane): Promise<void> {
     const { queue, closed } = this.#store;
     let failing = false;
-    while (!this.#leaving.signal.aborted && !closed.aborted) {
+    while (!closed.aborted && (await lane.claim(this.#leaving.signal))) {
+      let taken: Promise<void> | undefined;
       try {
-        const delivery = await queue.pull(handler.kind.name, this.#leaving.signal);
+        const delivery = await queue.pull(lane.handler.kind.name, this.#leaving.signal);
         failing = false;
-        if (delivery) await this.#take(handler, delivery);
+        taken = delivery && this.#take(lane, delivery);
       } catch (cause) {
         if (closed.aborted) return;
         // Once an outage, not once a request.
@@ -117,14 +140,23 @@ export class BusWorker implements Worker {
         failing = true;
         await delay(500);
       }
+      if (!taken) lane.release();
+      else {
+        const working = taken.finally(() => {
+          this.#working.delete(working);
+          lane.release();
+        });
+        this.#working.add(working);
+      }
     }
   }
 
-  async #take(handler: JobHandler, delivery: Delivery): Promise<void> {
+  /** Does a job that was delivered. Never rejects. */
+  async #take(lane: JobLane, delivery: Delivery): Promise<void> {
     let message: JobMessage;
     try {
       message = readJobMessage(Buffer.from(delivery.data).toString());
-      if (message.id !== jobId(message.kind, message.payload) || message.kind !== handler.kind.name)
+      if (message.id !== jobId(message.kind, message.payload) || message.kind !== lane.handler.kind.name)
         throw new ClusterError("has another id than its content", {
           code: "cluster/invalid-message",
           subject: jobName(message.kind, message.id),
@@ -137,9 +169,12 @@ export class BusWorker implements Worker {
       return;
     }
     const job = { id: message.id, kind: message.kind };
+    // The bus did not hear of it for a while, and gave it out again: whoever was frozen gets its own jobs.
+    if (this.#inHand.has(job.id)) return delivery.working();
+    this.#inHand.set(job.id, performance.now());
     this.#info.doing.push(job);
     try {
-      await this.#work(handler, message, delivery);
+      await this.#work(lane, message, delivery);
     } catch (cause) {
       if (!this.#store.closed.aborted) {
         this.#report(
@@ -148,15 +183,16 @@ export class BusWorker implements Worker {
         delivery.retry(1_000);
       }
     } finally {
+      this.#inHand.delete(job.id);
       this.#info.doing.splice(this.#info.doing.indexOf(job), 1);
     }
   }
 
-  async #work(handler: JobHandler, message: JobMessage, delivery: Delivery): Promise<void> {
+  async #work(lane: JobLane, message: JobMessage, delivery: Delivery): Promise<void> {
     const begun = await this.#persist(() => this.#begin(message));
     if (begun === "settled") return delivery.ack();
     // It will be delivered here again while the others are busy: leave it to them a little longer each time.
-    if (begun === "declined") return delivery.retry(100 + Math.floor(Math.random() * 400));
+    if (begun === "others") return delivery.retry(100 + Math.floor(Math.random() * 400));
 
     const abort = new AbortController();
     const release = () => abort.abort(this.#releasing.signal.reason);
@@ -172,9 +208,11 @@ export class BusWorker implements Worker {
     }, this.#store.times.ackWaitMs / 3);
     beat.unref();
     try {
-      const outcome = await this.#run(handler, message, begun, abort.signal);
+      const outcome = await this.#run(lane.handler, message, begun, abort.signal);
       if (this.#store.closed.aborted) return;
       if (outcome.is === "settled") return delivery.ack();
+      if (outcome.is === "failed") this.#info.lastFailure = `${message.kind}: ${outcome.reason}`;
+      if (outcome.is === "failed" || outcome.is === "done") lane.ended(outcome.is === "done");
       const settled = await this.#persist(() => this.#finish(message, outcome));
       if (outcome.is !== "released") this.#info[outcome.is]++;
       if (settled) delivery.ack();
@@ -187,12 +225,12 @@ export class BusWorker implements Worker {
   }
 
   /** Counts the try before it begins, so that a job which kills its worker is counted too. @returns which try it is. */
-  async #begin(message: JobMessage): Promise<number | "settled" | "declined"> {
-    const { answer } = await changeRecord<number | "settled" | "declined">(this.#store.jobs, message.id, (text) => {
+  async #begin(message: JobMessage): Promise<number | "settled" | "others"> {
+    const { answer } = await changeRecord<number | "settled" | "others">(this.#store.jobs, message.id, (text) => {
       if (text === undefined) return { answer: "settled" };
       const record = readJobRecord(message.id, text);
       if (record.status !== "open") return { answer: "settled" };
-      if (Object.hasOwn(record.declined, this.id)) return { answer: "declined" };
+      if (!mayBegin(record, this.id)) return { answer: "others" };
       if (record.tries.length >= message.maxTries)
         return { text: JSON.stringify({ ...record, status: "given-up" }), answer: "settled" };
       const tries = [...record.tries, { worker: this.id }];

@@ -21,6 +21,9 @@ const schema = z.object({
   done: count,
   failed: count,
   declined: count,
+  // Nor these.
+  oldestS: z.number().min(0).default(0),
+  lastFailure: z.string().max(1000).transform(cleanText).nullable().default(null),
   draining: z.boolean(),
   lacks: z.array(z.string().max(500).transform(cleanText)).max(MOST_LACKS).default([]),
 });

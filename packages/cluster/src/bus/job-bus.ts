@@ -57,7 +57,7 @@ export interface JobHandler<Payload = unknown, Value = unknown> {
   kind: JobKind<Payload, Value>;
   /** How many of these jobs the worker does at once; at least 1. */
   slots: number;
-  /** Does the job. What it throws counts as a failed try. */
+  /** Does the job. What it throws counts as a failed try, and this worker does not get the job again. */
   run(payload: Payload, context: JobContext): Promise<{ value: Value; meta?: unknown }>;
 }
 
@@ -90,13 +90,17 @@ export interface WorkerInfo {
   host: string;
   class: string;
   versions: Record<string, string>;
-  /** By kind. A kind that is missing is not done. */
+  /** Jobs that it takes at once, by kind. A kind that is missing is not done; 0: it failed too often, and rests for a while. */
   slots: Partial<Record<JobKindName, number>>;
   /** The jobs in hand. */
   doing: { id: string; kind: JobKindName }[];
   done: number;
   failed: number;
   declined: number;
+  /** Whole seconds since the oldest job in hand was begun, by the worker's own clock; 0: it has none. */
+  oldestS: number;
+  /** Why its last job failed, after the kind; null: none did. */
+  lastFailure: string | null;
   draining: boolean;
   /** Why it does not do all that it could, for people. */
   lacks: string[];
@@ -158,7 +162,7 @@ export interface Blobs {
 export interface BusStats {
   submitted: number;
   done: number;
-  /** Rejected: given up, declined by all, withdrawn, past the deadline. */
+  /** Rejected: given up, lost, declined by all, withdrawn, past the deadline. */
   failed: number;
   /** Submitted and not yet resolved. */
   outstanding: number;
@@ -179,8 +183,9 @@ export interface JobBus {
   /**
    * Queues a job, after waiting while `maxOutstanding` others are unresolved. A job that is on its way already is joined, with
    * the options that it has; one whose result is still stored resolves at once.
-   * @throws ClusterError "cluster/invalid-payload", "cluster/message-size", "cluster/given-up" (after `maxTries`, with the last
-   * reason), "cluster/declined" (by every known worker, with their reasons), "cluster/deadline", "cluster/invalid-result",
+   * @throws ClusterError "cluster/invalid-payload", "cluster/message-size", "cluster/given-up" (after `maxTries`, or when every
+   * known worker failed at it or declined it; with the last reason), "cluster/lost" (after `maxTries`, where each time the worker was lost),
+   * "cluster/declined" (by every known worker, with their reasons), "cluster/deadline", "cluster/invalid-result",
    * "cluster/closed"; the signal's reason when it is aborted.
    */
   submit<Payload, Value>(

@@ -19,13 +19,25 @@ export const withdrawError = ({ kind, id }: JobMessage, cause: unknown) =>
     cause,
   });
 
+/** @param record of an open job that nobody is left for, or of one that was given up. */
 export function givenUpError(kind: JobKindName, id: string, maxTries: number, record: JobRecord): ClusterError {
+  const { length } = record.tries;
   const last = record.tries.at(-1);
-  return new ClusterError(`was given up after ${record.tries.length} tries`, {
+  const failed = record.tries.findLast(({ reason }) => reason !== undefined);
+  const subject = jobName(kind, id);
+  const expected = `a result within ${maxTries} ${maxTries === 1 ? "try" : "tries"}`;
+  if (!failed)
+    return new ClusterError("was lost with each worker that began it", {
+      code: "cluster/lost",
+      subject,
+      expected,
+      received: `${length} ${length === 1 ? "try" : "tries"}, the last by worker ${last?.worker}: no sign of life while it ran`,
+    });
+  return new ClusterError(`was given up after ${length} ${length === 1 ? "try" : "tries"}`, {
     code: "cluster/given-up",
-    subject: jobName(kind, id),
-    expected: `a result within ${maxTries} tries`,
-    received: `from worker ${last?.worker}: ${last?.reason ?? "lost while it ran"}`,
+    subject,
+    expected,
+    received: `from worker ${failed.worker}: ${failed.reason}`,
   });
 }
 

@@ -36,6 +36,10 @@ const recordSchema = z.object({
 });
 export type JobRecord = z.infer<typeof recordSchema>;
 
+/** Whether a job is left to a worker: one that declined it or failed at it does not get it again. */
+export const mayBegin = ({ declined, tries }: JobRecord, worker: string): boolean =>
+  !Object.hasOwn(declined, worker) && !tries.some((each) => each.worker === worker && each.reason !== undefined);
+
 export const openRecord = (): JobRecord => ({
   protocol: PROTOCOL,
   status: "open",

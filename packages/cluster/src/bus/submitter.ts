@@ -18,6 +18,7 @@ import {
   type JobMessage,
   type JobRecord,
   jobName,
+  mayBegin,
   openRecord,
   readJobRecord,
   toCanonicalJson,
@@ -177,18 +178,22 @@ export class Submitter {
     if (record.status === "done" && record.result) pending.settle(this.#readResult(pending, record));
     else if (record.status === "given-up") pending.settle({ error: givenUpError(kind, id, maxTries, record) });
     else if (record.status === "withdrawn") pending.settle({ error: withdrawnError(kind, id) });
-    else if (Object.keys(record.declined).length > 0) this.#checkDeclined(pending);
+    else this.#checkRefused(pending);
   }
 
-  #checkDeclined(pending: Pending): void {
-    const { kind, id } = pending.message;
-    const declined = pending.record?.declined ?? {};
+  /** A job that every worker declined or failed at is left to nobody. */
+  #checkRefused(pending: Pending): void {
+    const { record } = pending;
+    if (!record || !isRefused(record)) return;
+    const { kind, id, maxTries } = pending.message;
     // The list is whole only once the directory has heard of all.
     this.#directory.list().then(
       (workers) => {
-        const able = workers.filter((worker) => (worker.slots[kind] ?? 0) > 0);
-        if (able.length === 0 || !able.every((worker) => Object.hasOwn(declined, worker.id))) return;
-        pending.settle({ error: declinedError(kind, id, declined) });
+        const able = workers.filter((worker) => Object.hasOwn(worker.slots, kind));
+        if (able.length === 0 || able.some((worker) => mayBegin(record, worker.id))) return;
+        const hasFailed = record.tries.some(({ reason }) => reason !== undefined);
+        const error = hasFailed ? givenUpError(kind, id, maxTries, record) : declinedError(kind, id, record.declined);
+        pending.settle({ error });
       },
       () => {},
     );
@@ -205,9 +210,7 @@ export class Submitter {
 
   async #begin(): Promise<void> {
     await this.#directory.watch(() => {
-      for (const pending of this.#pending.values()) {
-        if (Object.keys(pending.record?.declined ?? {}).length > 0) this.#checkDeclined(pending);
-      }
+      for (const pending of this.#pending.values()) this.#checkRefused(pending);
     }, this.#stop.signal);
     await this.#store.jobs.watch("now", (id, entry) => this.#onChange(id, entry), this.#stop.signal);
     const sweep = () => void this.#sweep().catch(() => {});
@@ -287,6 +290,10 @@ function makeResolvers<T>() {
   });
   return { promise, resolve, reject };
 }
+
+/** Whether any worker does not get an open job again. */
+const isRefused = ({ declined, tries }: JobRecord): boolean =>
+  tries.some(({ reason }) => reason !== undefined) || Object.keys(declined).length > 0;
 
 function readOrUndefined(id: string, text: string): JobRecord | undefined {
   try {

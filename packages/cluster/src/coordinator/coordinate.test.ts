@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ClusterError } from "@cria/core";
 import { makeTinyModel } from "@cria/engine/testing";
 import { defineTask, type RunEvent, type TrainOptions, train } from "@cria/trainer";
 import { context, propagation, trace } from "@opentelemetry/api";
@@ -11,6 +12,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { JobBus, JobKindName } from "../bus/job-bus.js";
+import { toClusterBus } from "../cluster-bus.js";
 import { type JobPayload, type JobValue, payloadSchema } from "../jobs/job-kinds.js";
 import { receive, send } from "../jobs/packed.js";
 import { LocalHub } from "../local/local-store.js";
@@ -361,19 +363,37 @@ describe("a training with workers", () => {
     });
   });
 
-  it("gives up a conversation that nobody can hold: on_failure decides about it", async () => {
-    let broken = 0;
-    const fail = (held: { rowIndex: number; sampleIndex: number }) => {
-      if (held.sampleIndex !== 0 || held.rowIndex !== 0) return held;
-      broken++;
+  it("holds the conversations itself that workers fail at", async () => {
+    const fail = () => {
       throw new Error("the machine burns");
     };
-    await withWorkers([{ id: "one", change: cheat("rollout", fail) }], async (bus) => {
-      const { sum } = await trainIt("poisoned", { bus, overrides: { wait_for_workers: 1, max_tries: 2 } });
-      expect(broken % 2).toBe(0);
-      expect(sum("cluster/abandoned")).toBe(broken / 2);
+    await withWorkers([{ id: "broken", change: cheat("rollout", fail) }, { id: "good" }], async (bus) => {
+      const { sha, sum } = await trainIt("one-broken", { bus, overrides: { wait_for_workers: 2 } });
+      expect(sha).toBe(plain);
+      expect(sum("cluster/abandoned")).toBe(0);
+    });
+    await withWorkers([{ id: "broken", change: cheat("rollout", fail) }], async (bus) => {
+      const { sha, sum } = await trainIt("all-broken", { bus, overrides: { wait_for_workers: 1 } });
+      expect(sha).toBe(plain);
+      expect(sum("cluster/abandoned")).toBe(0);
+      expect(sum("cluster/jobs_here")).toBe(STEPS * 8);
       expect(warnings().join("\n")).toContain("the machine burns");
-      expect(warnings().join("\n")).toContain("rollout.on_failure");
+    });
+  });
+
+  it("gives up a conversation that loses its workers: on_failure decides about it", async () => {
+    const lose = (bus: JobBus): JobBus => ({
+      ...bus,
+      submit: async (kind, payload, options) => {
+        if (kind.name !== "rollout") return bus.submit(kind, payload, options);
+        throw new ClusterError("was lost", { code: "cluster/lost", subject: "a job" });
+      },
+    });
+    await withWorkers([{ id: "one" }], async (bus) => {
+      const lost = toClusterBus(lose(bus), "lossy");
+      const overrides = { wait_for_workers: 1 };
+      await expect(trainIt("lost", { bus: lost, overrides })).rejects.toThrow();
+      expect(warnings().join("\n")).toContain("a job was given up");
     });
   });
 

@@ -176,6 +176,8 @@ export class Ledger {
         done: 0,
         failed: 0,
         declined: 0,
+        oldestS: 0,
+        lastFailure: null,
         draining: false,
         lacks: [],
       };

@@ -124,10 +124,15 @@ export class RemoteJobs {
       signal.throwIfAborted();
       if (!(error instanceof ClusterError)) throw error;
       if (error.code === "cluster/declined") throw new DoItHere(error.message);
-      if (error.code !== "cluster/given-up" && error.code !== "cluster/deadline") throw error;
+      if (!["cluster/given-up", "cluster/lost", "cluster/deadline"].includes(error.code)) throw error;
+      // Workers that fail cost time, and no conversation: one that fails everywhere fails here too.
+      if (error.code === "cluster/given-up") {
+        this.warn("workers failed at jobs, which are done here", error);
+        throw new DoItHere(error.message);
+      }
       this.ledger.gaveUp();
       this.warn("a job was given up", error);
-      // Three workers may have died of it: a conversation is not worth the coordinator.
+      // Its workers may have died of it, and what takes too long there does here: a conversation is not worth the coordinator.
       if (kind.name !== "rollout") throw new DoItHere(error.message);
       throw new ToolError("was given up by the machines that should hold it", {
         code: "tool/given-up",

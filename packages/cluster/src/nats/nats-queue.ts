@@ -11,7 +11,8 @@ import type { JobKindName } from "../bus/job-bus.js";
 import type { StreamNames } from "./names.js";
 
 /** Milliseconds that one request for a job stands; below 5 s the client may end the process over a late heartbeat. */
-const PULL_MS = 30_000;
+const LEAST_PULL_MS = 5_000;
+const MOST_PULL_MS = 30_000;
 /** JetStream's codes for a message that it cannot delete because it is not there. */
 const NO_SUCH_MESSAGE = [10043, 10057];
 
@@ -20,13 +21,16 @@ export class NatsQueue implements JobQueue {
   readonly #client: JetStreamClient;
   readonly #manager: JetStreamManager;
   readonly #names: StreamNames;
+  readonly #pullMs: number;
   readonly #consumers = new Map<JobKindName, Promise<Consumer>>();
   readonly #pulls = new Set<ConsumerMessages>();
 
-  constructor(client: JetStreamClient, manager: JetStreamManager, names: StreamNames) {
+  constructor(client: JetStreamClient, manager: JetStreamManager, names: StreamNames, ackWaitMs: number) {
     this.#client = client;
     this.#manager = manager;
     this.#names = names;
+    // The requests of a worker that froze have ended when its jobs are given out again: they would get them.
+    this.#pullMs = Math.max(LEAST_PULL_MS, Math.min(MOST_PULL_MS, ackWaitMs / 2));
   }
 
   #subject(kind: JobKindName, id: string): string {
@@ -66,7 +70,7 @@ export class NatsQueue implements JobQueue {
   async pull(kind: JobKindName, signal: AbortSignal): Promise<Delivery | undefined> {
     if (signal.aborted) return undefined;
     const consumer = await this.#open(kind);
-    const pull = await consumer.fetch({ max_messages: 1, expires: PULL_MS });
+    const pull = await consumer.fetch({ max_messages: 1, expires: this.#pullMs });
     const stop = () => pull.stop();
     if (signal.aborted) stop();
     signal.addEventListener("abort", stop, { once: true });

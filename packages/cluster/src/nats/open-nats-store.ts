@@ -68,7 +68,7 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore
       if (!agreed) await control.set(KEY, text, 0);
     }
     const { times, oneBlobBytes } = await readAgreement(control, prefix, role === "coordinator" ? 0 : waitMs);
-    const queue = new NatsQueue(client, manager, names);
+    const queue = new NatsQueue(client, manager, names, times.ackWaitMs);
     const store = await new Objm(client).open(names.blobs, false);
     const blobs = new NatsBlobs({
       connection,

@@ -3,9 +3,10 @@ import { ClusterError } from "@cria/core";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import type { BusStore } from "../bus/bus-store.js";
-import type { BusOptions, BusTimes, JobBus, PublishedPolicy } from "../bus/job-bus.js";
+import type { BusOptions, BusTimes, JobBus, PublishedPolicy, WorkerInfo } from "../bus/job-bus.js";
 import { hashText, jobId, toCanonicalJson } from "../bus/job-record.js";
 import { openBus } from "../bus/open-bus.js";
+import { makeFreezable } from "./freeze-store.js";
 import { double, type Handler, hang, join, quickTimes, rollout } from "./test-jobs.js";
 
 /** How a kind of bus is tried: one world of machines a test. */
@@ -41,8 +42,8 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
   let problems: ClusterError[];
   let coordinator: JobBus;
 
-  const connect = async (options: BusOptions = {}) => {
-    const store = await world.connect();
+  const connect = async (options: BusOptions = {}, change = (store: BusStore) => store) => {
+    const store = change(await world.connect());
     const bus = openBus(store, { onProblem: (problem) => problems.push(problem), ...options });
     stores.push(store);
     buses.push(bus);
@@ -110,20 +111,92 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       expect(begun).toHaveBeenCalledTimes(1);
     });
 
-    it("that fail are given up with the last reason, and can be submitted again", async () => {
-      let tries = 0;
-      const worker = await join((await connect()).bus, "clumsy", async () => {
-        throw new Error(`no luck ${++tries}`);
+    it("of a worker that is frozen are done by another, which has as many slots", async () => {
+      let frozen = makeFreezable(stores[0]!);
+      const { bus } = await connect({}, (store) => {
+        frozen = makeFreezable(store);
+        return frozen.store;
       });
-      const error = await failure(coordinator.submit(rollout, { row: 1 }, { maxTries: 2 }));
-      expect(error).toMatchObject({ code: "cluster/given-up", received: "from worker clumsy: no luck 2" });
+      const begun = vi.fn(hang);
+      await join(bus, "frozen", begun, 64);
+      const results = [1, 2, 3].map((row) => coordinator.submit(rollout, { row }));
+      await waitFor(() => expect(begun).toHaveBeenCalledTimes(3));
+      frozen.freeze();
+      await join((await connect()).bus, "next", double, 64);
+      expect(await Promise.all(results)).toMatchObject(
+        [1, 2, 3].map((row) => ({ value: { answer: 2 * row }, worker: "next", tries: 2 })),
+      );
+      // Few requests of it stand, so that it is given few jobs in vain.
+      expect(frozen.swallowed).toBeLessThanOrEqual(4);
+      frozen.thaw();
+      await waitFor(async () => {
+        const workers = await coordinator.listWorkers();
+        expect(workers.find(({ id }) => id === "frozen")).toMatchObject({ doing: [], done: 0, failed: 0 });
+      });
+      expect(begun).toHaveBeenCalledTimes(3);
+    });
+
+    it("that are given again to the worker that has them in hand are not begun twice", async () => {
+      let frozen = makeFreezable(stores[0]!);
+      const { bus } = await connect({}, (store) => {
+        frozen = makeFreezable(store);
+        return frozen.store;
+      });
+      const gate = makeGate();
+      const begun = vi.fn<Handler["run"]>(async ({ row }) => {
+        await gate.opened;
+        return { value: { answer: row } };
+      });
+      await join(bus, "frozen", begun, 8);
+      const results = [1, 2, 3].map((row) => coordinator.submit(rollout, { row }, { maxTries: 1 }));
+      await waitFor(() => expect(begun).toHaveBeenCalledTimes(3));
+      frozen.freeze();
+      await waitFor(() => expect(frozen.swallowed).toBeGreaterThanOrEqual(3));
+      frozen.thaw();
+      const { store } = await connect();
+      const queued = { protocol: 1, kind: "rollout", payload: { row: 4 }, maxTries: 1, trace: {} };
+      await store.queue.put("rollout", "4", Buffer.from(JSON.stringify({ ...queued, id: "4" })));
+      // What lay before it has been looked at.
+      await waitFor(() => expect(problems).toMatchObject([{ code: "cluster/invalid-message" }]));
+      gate.open();
+      expect(await Promise.all(results)).toMatchObject([1, 2, 3].map((row) => ({ value: { answer: row }, tries: 1 })));
+      expect(begun).toHaveBeenCalledTimes(3);
+    });
+
+    it("that fail are done by a worker that has not failed at them, and given up where there is none", async () => {
+      const begun = { a: 0, b: 0 };
+      const fail = (id: "a" | "b"): Handler["run"] => {
+        return async ({ row }, context) => {
+          if (id === "b" && row === 2) return double({ row }, context);
+          throw new Error(`no luck ${id}${++begun[id]}`);
+        };
+      };
+      const workers = [];
+      for (const id of ["a", "b"] as const) workers.push(await join((await connect()).bus, id, fail(id)));
+      const error = await failure(coordinator.submit(rollout, { row: 1 }, { maxTries: 9 }));
+      expect(error).toMatchObject({
+        code: "cluster/given-up",
+        received: expect.stringMatching(/^from worker [ab]: no luck [ab]1$/),
+      });
+      expect(begun).toEqual({ a: 1, b: 1 });
       expect(error.subject).toBe(`job rollout ${jobId("rollout", { row: 1 }).slice(0, 12)}`);
-      await worker.drain();
+      expect(await coordinator.submit(rollout, { row: 2 })).toMatchObject({ worker: "b" });
+      await Promise.all(workers.map((worker) => worker.drain()));
       await join((await connect()).bus, "able", double);
       expect(await coordinator.submit(rollout, { row: 1 })).toMatchObject({ value: { answer: 2 }, tries: 1 });
     });
 
-    it("that kill their worker are given up", async () => {
+    it("are given up after some tries, with the last reason", async () => {
+      for (const id of ["a", "b", "c"])
+        await join((await connect()).bus, id, async () => {
+          throw new Error(`no luck of ${id}`);
+        });
+      const error = await failure(coordinator.submit(rollout, { row: 1 }, { maxTries: 2 }));
+      expect(error).toMatchObject({ code: "cluster/given-up", expected: "a result within 2 tries" });
+      expect(error.message).toContain("was given up after 2 tries");
+    });
+
+    it("that kill their worker are lost", async () => {
       const dying = await connect();
       const begun = vi.fn(hang);
       await join(dying.bus, "dying", begun);
@@ -132,8 +205,8 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       await dying.store.close();
       await join((await connect()).bus, "next", double);
       expect(await result).toMatchObject({
-        code: "cluster/given-up",
-        received: "from worker dying: lost while it ran",
+        code: "cluster/lost",
+        received: "1 try, the last by worker dying: no sign of life while it ran",
       });
     });
 
@@ -352,6 +425,38 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       expect(seen!.lacks).toHaveLength(20);
       expect(seen!.lacks!.slice(0, 2)).toEqual(["the model [31m", "x".repeat(500)]);
       await worker.drain();
+    });
+
+    it("that fail job after job rest, say why, and try one before they take all again", async () => {
+      const doing = vi.fn<Handler["run"]>(async ({ row }, context) => {
+        if (row < 5) throw new Error(`no memory for ${row}`);
+        return double({ row }, context);
+      });
+      const seen: WorkerInfo[] = [];
+      const watching = new AbortController();
+      await coordinator.watchWorkers((list) => void seen.push(...list), watching.signal);
+      await join((await connect()).bus, "weak", doing, 2);
+      for (const row of [0, 1, 2, 3, 4])
+        expect(await failure(coordinator.submit(rollout, { row }))).toMatchObject({ code: "cluster/given-up" });
+      await waitFor(() =>
+        expect(seen.at(-1)).toMatchObject({
+          slots: { rollout: 0 },
+          failed: 5,
+          lastFailure: "rollout: no memory for 4",
+        }),
+      );
+      await waitFor(() => expect(seen.at(-1)).toMatchObject({ slots: { rollout: 1 } }));
+      expect(await coordinator.submit(rollout, { row: 5 })).toMatchObject({ worker: "weak" });
+      await waitFor(() => expect(seen.at(-1)).toMatchObject({ slots: { rollout: 2 }, done: 1 }));
+      watching.abort();
+    });
+
+    it("say how old their oldest job is", async () => {
+      await join((await connect()).bus, "slow", hang);
+      const job = failure(coordinator.submit(rollout, { row: 1 }));
+      await waitFor(async () => expect((await coordinator.listWorkers())[0]!.oldestS).toBeGreaterThanOrEqual(1));
+      await coordinator.close();
+      await job;
     });
 
     it("that drain end their job and take no other", async () => {
