@@ -1,26 +1,25 @@
+import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const root = join(import.meta.dirname, "..");
 mkdirSync(join(import.meta.dirname, "build"), { recursive: true });
 const folder = mkdtempSync(join(import.meta.dirname, "build", "readme-"));
-const home = process.cwd();
+const tsx = join(dirname(createRequire(import.meta.url).resolve("tsx/package.json")), "dist", "cli.mjs");
 
 beforeAll(() => {
-  // What `npm install cria` gives: `cria` itself, from the root, and what it depends on.
+  // What `npm init -y` and `npm install cria` give: a package of CommonJS, `cria` itself, from the root, and what it depends on.
+  writeFileSync(join(folder, "package.json"), '{ "name": "mine", "version": "1.0.0", "type": "commonjs" }');
   symlinkSync(join(root, "apps", "trainer", "node_modules"), join(folder, "node_modules"));
-  process.chdir(folder);
 });
-afterAll(() => {
-  process.chdir(home);
-  rmSync(folder, { recursive: true });
-});
-afterEach(() => vi.restoreAllMocks());
+afterAll(() => rmSync(folder, { recursive: true }));
 
 /** The blocks of a page that are programs: those whose first line names a file. */
 function readPrograms(page: string): Map<string, string> {
-  const blocks = readFileSync(join(root, page), "utf8").matchAll(/^```ts\n(\/\/ ([\w-]+\.ts)\b[\s\S]*?)^```$/gm);
+  const blocks = readFileSync(join(root, page), "utf8").matchAll(/^```ts\n(\/\/ ([\w-]+\.m?ts)\b[\s\S]*?)^```$/gm);
   return new Map([...blocks].map(([, text, name]) => [name!, text!]));
 }
 
@@ -38,37 +37,38 @@ function writePrograms(page: string, cuts: Record<string, readonly [printed: str
   }
   return {
     names: [...programs.keys()],
-    find: (name: string) => join(place, name),
+    /** Runs one as `npx tsx` does. @returns the lines that it prints. */
     async run(name: string): Promise<string[]> {
-      const printed: string[] = [];
-      vi.spyOn(console, "log").mockImplementation((...values) => void printed.push(values.join(" ")));
-      await import(join(place, name));
-      return printed;
+      const { stdout } = await promisify(execFile)(process.execPath, [tsx, join(place, name)], {
+        cwd: folder,
+        env: { ...process.env, NODE_OPTIONS: "--conditions=cria-source" },
+      });
+      return stdout.trimEnd().split("\n");
     },
   };
 }
 
 describe("README.md", () => {
   const page = writePrograms("README.md", {
-    "train.ts": [
+    "train.mts": [
       ["steps: 30", "steps: 2"],
       ["seed: 1", "seed: 1, threads: 1"],
     ],
-    "loop.ts": [
+    "loop.mts": [
       ["steps: 30", "steps: 2"],
       ["248, seed: 1", "248, seed: 1, threads: 1"],
     ],
   });
 
   it("shows one call and an own loop, before its 150th line", () => {
-    expect(page.names).toEqual(["task.ts", "train.ts", "loop.ts"]);
+    expect(page.names).toEqual(["task.mts", "train.mts", "loop.mts"]);
     expect(readFileSync(join(root, "README.md"), "utf8").trimEnd().split("\n").length).toBeLessThan(150);
   });
 
   let rewards: string[] = [];
 
   it("one call: reports steps, and what came of them", async () => {
-    const printed = await page.run("train.ts");
+    const printed = await page.run("train.mts");
     rewards = printed.slice(0, -1);
     expect(rewards).toEqual([
       expect.stringMatching(/^step 1: reward 0\.\d+$/),
@@ -76,24 +76,24 @@ describe("README.md", () => {
     ]);
     const [, before, after, adapter] = /^held-out success (\S+) -> (\S+): (.*)$/.exec(printed.at(-1)!)!;
     for (const success of [before, after]) expect(Number(success) * 32).toSatisfy(Number.isInteger);
-    expect(existsSync(adapter!)).toBe(true);
+    expect(existsSync(join(folder, adapter!))).toBe(true);
   });
 
   it("an own loop: gets the rewards of the one call, and saves the same adapter", async () => {
-    expect(await page.run("loop.ts")).toEqual(rewards);
+    expect(await page.run("loop.mts")).toEqual(rewards);
     const ofCall = readFileSync(join(folder, "runs", "cria", "default", "adapter.gguf"));
-    expect(readFileSync("adapter.gguf").equals(ofCall)).toBe(true);
+    expect(readFileSync(join(folder, "adapter.gguf")).equals(ofCall)).toBe(true);
   });
 });
 
 describe("packages/engine/README.md", () => {
   const page = writePrograms("packages/engine/README.md", {
-    "engine.ts": [["lora: { rank: 8 }", "lora: { rank: 8 }, threads: 1"]],
+    "engine.mts": [["lora: { rank: 8 }", "lora: { rank: 8 }, threads: 1"]],
   });
 
   it("generates, and scores what it sampled", async () => {
-    const [line] = await page.run("engine.ts");
-    const logprobs = /(-[\d.e-]+(,-?[\d.e-]+)*)$/.exec(line!)![1]!.split(",").map(Number);
+    const line = (await page.run("engine.mts")).join("\n");
+    const logprobs = /Float32Array\(\d+\) \[([^\]]*)\]$/.exec(line)![1]!.split(",").map(Number);
     expect(logprobs.length).toBeGreaterThan(2);
     for (const logprob of logprobs) expect(logprob).toBeLessThanOrEqual(0);
   });
@@ -101,26 +101,26 @@ describe("packages/engine/README.md", () => {
 
 describe("packages/serve/README.md", () => {
   const page = writePrograms("packages/serve/README.md", {
-    "serve.ts": [["maxSequences: 8", "maxSequences: 8, threads: 1"]],
+    "serve.mts": [["maxSequences: 8", "maxSequences: 8, threads: 1"]],
   });
 
   it("serves a model, and asks it", async () => {
-    expect(await page.run("serve.ts")).toEqual([expect.stringMatching(/\S.* \d+ [0-9a-f]+$/s)]);
+    expect((await page.run("serve.mts")).join("\n")).toMatch(/\S.* \d+ [0-9a-f]+$/s);
   });
 });
 
 describe("packages/trainer/README.md", () => {
   const page = writePrograms("packages/trainer/README.md", {
-    "train.ts": [["seed: 1,", "seed: 1, threads: 1,"]],
-    "loop.ts": [["248, seed: 1", "248, seed: 1, threads: 1"]],
+    "train.mts": [["seed: 1,", "seed: 1, threads: 1,"]],
+    "loop.mts": [["248, seed: 1", "248, seed: 1, threads: 1"]],
   });
 
   it("has a program for each level", () => {
-    expect(page.names).toEqual(["task.ts", "train.ts", "loop.ts", "config.ts"]);
+    expect(page.names).toEqual(["task.mts", "train.mts", "loop.mts", "config.mts"]);
   });
 
   it("one call: validates, is evaluated, stops, and goes on where it stopped", async () => {
-    const printed = await page.run("train.ts");
+    const printed = await page.run("train.mts");
     const find = (pattern: RegExp) => printed.flatMap((line) => pattern.exec(line)?.[1] ?? []);
     const steps = find(/^step (\d): reward [\d.]+, gradient [\d.]+$/).map(Number);
     const resumed = find(/^resumed: step (\d)$/).map(Number);
@@ -130,23 +130,22 @@ describe("packages/trainer/README.md", () => {
       expect.arrayContaining(["0", "2", "8"]),
     );
     expect(find(/^evaluated: success ([01](?:\.\d+)?)$/)).toHaveLength(1);
-    expect(existsSync(find(/^success [\d.]+ -> [\d.]+: (.*)$/)[0]!)).toBe(true);
+    expect(existsSync(join(folder, find(/^success [\d.]+ -> [\d.]+: (.*)$/)[0]!))).toBe(true);
   });
 
   it("an own loop: trains, generates, saves and exports", async () => {
-    const pieces: string[] = [];
-    vi.spyOn(process.stdout, "write").mockImplementation((piece) => pieces.push(String(piece)) > 0);
-    const printed = await page.run("loop.ts");
+    const printed = await page.run("loop.mts");
     expect(printed.filter((line) => /^([01] ){3}[01]$/.test(line))).toHaveLength(8);
     expect(printed.filter((line) => /^gradient [\d.]+$/.test(line)).length).toBeGreaterThan(1);
-    expect(pieces.join("").trim()).not.toBe("");
-    for (const file of ["adapter.gguf", "model.gguf"]) expect(readFileSync(file).toString("latin1", 0, 4)).toBe("GGUF");
+    expect(printed.filter((line) => !/^[01] |^gradient /.test(line)).join("")).toMatch(/\w/);
+    for (const file of ["adapter.gguf", "model.gguf"])
+      expect(readFileSync(join(folder, file)).toString("latin1", 0, 4)).toBe("GGUF");
   });
 
   it("configs: options as a file, and back", async () => {
-    const [printed] = await page.run("config.ts");
+    const [printed] = await page.run("config.mts");
     expect(printed).toBe("steps: 20");
-    expect(JSON.parse(readFileSync("config.yaml", "utf8"))).toMatchObject({
+    expect(JSON.parse(readFileSync(join(folder, "config.yaml"), "utf8"))).toMatchObject({
       actor_rollout_ref: { actor: { policy_loss: { loss_mode: "gspo" }, clip_ratio_low: 0.05 } },
       trainer: { total_training_steps: 10 },
     });
@@ -154,14 +153,13 @@ describe("packages/trainer/README.md", () => {
 });
 
 describe("packages/ai-sdk/README.md", () => {
-  const page = writePrograms("packages/ai-sdk/README.md", { "answer.ts": [["seed: 1", "seed: 1, threads: 1"]] });
+  const page = writePrograms("packages/ai-sdk/README.md", { "answer.mts": [["seed: 1", "seed: 1, threads: 1"]] });
 
   it("answers by the AI SDK, and says what was sampled", async () => {
-    const printed = vi.spyOn(console, "log").mockImplementation(() => undefined);
-    await import(page.find("answer.ts"));
-    const [[text], [steps]] = printed.mock.calls as [[string], [{ tokenIds: number[]; logprobs: number[] }[]]];
-    expect(text).not.toBe("");
+    const [text, ...said] = (await page.run("answer.mts")).join("\n").split(/^(?=\[$)/m);
+    expect(text!.trim()).not.toBe("");
+    const steps = said.join("").match(/tokenIds: \[/g) ?? [];
     expect(steps.length).toBeGreaterThan(0);
-    for (const { tokenIds, logprobs } of steps) expect(logprobs).toHaveLength(tokenIds.length);
+    expect(said.join("").match(/logprobs: \[/g)).toHaveLength(steps.length);
   });
 });

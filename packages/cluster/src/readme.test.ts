@@ -8,9 +8,9 @@ const folder = mkdtempSync(join(root, "build", "readme-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 it("README.md: the program runs", async () => {
-  const [, program] = /^```ts\n(\/\/ jobs\.ts\n[\s\S]*?)^```$/m.exec(readFileSync(join(root, "README.md"), "utf8"))!;
-  writeFileSync(join(folder, "jobs.ts"), program!);
+  const [, program] = /^```ts\n(\/\/ jobs\.mts\n[\s\S]*?)^```$/m.exec(readFileSync(join(root, "README.md"), "utf8"))!;
+  writeFileSync(join(folder, "jobs.mts"), program!);
   const print = vi.spyOn(console, "log").mockImplementation(() => {});
-  await import(join(folder, "jobs.ts"));
+  await import(join(folder, "jobs.mts"));
   expect(print).toHaveBeenCalledExactlyOnceWith("1 4 9");
 });
