@@ -1,11 +1,26 @@
-/** The known name with the smallest edit distance, if it is near at all. */
+/** The known name with the smallest edit distance, if it is near at all; else the only one that has all of the name's words. */
 export function findNearest(name: string, known: readonly string[]): string | undefined {
   let best: { name: string; distance: number } | undefined;
   for (const candidate of known) {
     const distance = measureDistance(name, candidate);
     if (!best || distance < best.distance) best = { name: candidate, distance };
   }
-  return best && best.distance <= Math.max(2, name.length / 3) ? best.name : undefined;
+  if (best && best.distance <= Math.max(2, name.length / 3)) return best.name;
+  const words = splitWords(name);
+  const holding = [...new Set(known)].filter((candidate) => {
+    const own = splitWords(candidate);
+    return words.every((word) => own.includes(word));
+  });
+  return words.length > 1 && holding.length === 1 ? holding[0] : undefined;
+}
+
+/** The words of total_steps and of totalSteps. */
+function splitWords(name: string): string[] {
+  return name
+    .replace(/([a-z])([A-Z])/g, "$1_$2")
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter(Boolean);
 }
 
 /** Levenshtein distance. */

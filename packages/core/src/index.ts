@@ -1,4 +1,14 @@
 export { userCacheFolder } from "./cache-folder.js";
+export {
+  type ChecksOf,
+  checkOptions,
+  isFunction,
+  isObject,
+  isText,
+  optionChecks,
+  previewValue,
+  refuseOption,
+} from "./check-options.js";
 export { contentText, findLastAnswer, joinContent, listImages, showContent, toContent } from "./content.js";
 export { describeIssue, describeSchema, findSchema, formatValue, withoutLibraryTexts } from "./describe-schema.js";
 export { ClusterError } from "./errors/cluster-error.js";

@@ -17,6 +17,15 @@ const question = "There are 70 marbles in a box and 28 marbles in a bag. How man
 const calculator = tool({ description: "Computes.", inputSchema: z.object({ expression: z.string() }) });
 
 describe("createCria", () => {
+  it("refuses what it does not know, and to go without a model", () => {
+    const loose = (options: object) => () => createCria(options as CreateCriaOptions);
+    const code = "config/unknown-key";
+    expect(loose({ model: "m.gguf", adaptor: "a.gguf" })).toThrow(
+      expect.objectContaining({ code, expected: 'perhaps "adapter"' }),
+    );
+    expect(loose({})).toThrow(expect.objectContaining({ code: "config/bad-value", subject: "createCria: model" }));
+  });
+
   it("answers and streams the same with the same seed; a conversation that goes on keeps its tokens", async () => {
     const [one, two] = [open(), open()];
     try {

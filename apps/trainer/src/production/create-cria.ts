@@ -1,5 +1,6 @@
 import { basename } from "node:path";
 import { type CriaProvider, createProvider } from "@cria/ai-sdk";
+import { type ChecksOf, checkOptions, isText, optionChecks, refuseOption } from "@cria/core";
 import { type LoadModelOptions, loadModel } from "@cria/engine";
 import { resolveModel } from "@cria/hub";
 import { ChatPool, type ChatPoolOptions, defaultMultiTurn } from "@cria/rollout";
@@ -24,6 +25,28 @@ export interface CreateCriaOptions
   seed?: number;
 }
 
+const { any, text, count } = optionChecks;
+
+const criaChecks: ChecksOf<Required<CreateCriaOptions>> = {
+  model: [isText, "a GGUF file, or an address: hf:<owner>/<model>:<type>"],
+  adapter: text,
+  mmproj: text,
+  name: text,
+  format: any,
+  seed: optionChecks.whole,
+  contextSize: count,
+  maxSequences: count,
+  device: any,
+  threads: count,
+  deterministic: optionChecks.flag,
+  sampling: optionChecks.object,
+  limits: optionChecks.object,
+  images: any,
+  stop: any,
+  mostTokens: count,
+  onWarning: optionChecks.function,
+};
+
 export interface Cria extends CriaProvider {
   /** Answers as `cria serve` would over HTTP, for clients that take a `fetch`, such as OpenAI's. */
   readonly fetch: typeof fetch;
@@ -36,6 +59,9 @@ export interface Cria extends CriaProvider {
  * Requests fail with EngineError or HubError when the model cannot be loaded; a later one tries again.
  */
 export function createCria(options: CreateCriaOptions): Cria {
+  checkOptions("createCria", options, criaChecks);
+  if (options.model === undefined)
+    throw refuseOption("createCria: model", "is missing", criaChecks.model[1], undefined);
   const { name = basename(options.model).replace(/\.gguf$/, "") } = options;
   let fetcher: typeof fetch | null = null;
   const provider = createProvider({

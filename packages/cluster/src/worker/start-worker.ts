@@ -1,4 +1,5 @@
 import { hostname } from "node:os";
+import { type ChecksOf, checkOptions, optionChecks } from "@cria/core";
 import type { LoadModelOptions } from "@cria/engine";
 import type { Report, Task } from "@cria/trainer";
 import type { JobBus, JobKindName, PublishedPolicy, Worker } from "../bus/job-bus.js";
@@ -61,6 +62,21 @@ export interface RunningWorker {
   close(): Promise<void>;
 }
 
+const { any, text, count } = optionChecks;
+
+const workerChecks: ChecksOf<Required<StartWorkerOptions>> = {
+  id: any,
+  slots: count,
+  threads: count,
+  device: any,
+  modelDir: text,
+  folder: text,
+  tasks: [Array.isArray, "a list of tasks: defineTask({ name, rows, reward, ... })"],
+  signal: optionChecks.signal,
+  report: optionChecks.function,
+  onStatus: optionChecks.function,
+};
+
 /** How long it takes until what was lacking is looked for again. */
 const RETRY_MS = 30_000;
 /** How long leaving waits for what prepares a run, and work that was given back for its end. */
@@ -71,9 +87,10 @@ const MOST_TOLD = 1000;
 /**
  * Joins a bus as a worker: it waits for a training, prepares for it as far as it can, and does its jobs; when another training begins
  * it prepares for that. What it lacks it says. It leaves by `drain` or `close`, which leave the bus open, and when that is closed.
- * @throws ClusterError "cluster/invalid-worker" for an id that is none, and what registering throws.
+ * @throws ConfigError for an option that is unknown or wrong; ClusterError "cluster/invalid-worker" for an id that is none, and what registering throws.
  */
 export async function startWorker(bus: JobBus, options: StartWorkerOptions = {}): Promise<RunningWorker> {
+  checkOptions("startWorker", options, workerChecks);
   const worker = new WorkerLoop(bus, options);
   await worker.start();
   return worker;

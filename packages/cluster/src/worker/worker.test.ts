@@ -451,3 +451,11 @@ describe("a worker survives", () => {
     await expect(submit(scoreJob, scoring)).resolves.toBeDefined();
   });
 });
+
+it("misspelt options are refused", async () => {
+  const options = { slot: 1 } as StartWorkerOptions;
+  await expect(startWorker(connect(), options)).rejects.toMatchObject({
+    code: "config/unknown-key",
+    expected: 'perhaps "slots"',
+  });
+});

@@ -16,19 +16,18 @@ export interface ErrorDetails {
 /** Base of every error that Cria throws on purpose. Its message names subject, expected, received and remedy. */
 export class CriaError extends Error {
   readonly code: string;
-  readonly subject: string;
-  readonly expected?: string;
-  readonly received?: string;
-  readonly remedy?: string;
+  declare readonly subject: string;
+  declare readonly expected?: string;
+  declare readonly received?: string;
+  declare readonly remedy?: string;
 
   constructor(summary: string, details: ErrorDetails) {
     super(formatMessage(summary, details), details.cause === undefined ? undefined : { cause: details.cause });
     this.name = new.target.name;
     this.code = details.code;
-    this.subject = details.subject;
-    this.expected = details.expected;
-    this.received = details.received;
-    this.remedy = details.remedy;
+    // Who prints the error sees them in its message, not once more beside it.
+    for (const field of ["subject", "expected", "received", "remedy"] as const)
+      Object.defineProperty(this, field, { value: details[field], writable: true, configurable: true });
   }
 }
 

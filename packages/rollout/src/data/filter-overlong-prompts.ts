@@ -17,8 +17,8 @@ export async function filterOverlongPrompts(
   throw new DataError("has no prompt that fits", {
     code: "data/empty",
     subject: `dataset of ${rows.length} rows (${rows[0]!.place} and following)`,
-    expected: `prompts of at most ${maxPromptLength} tokens (data.max_prompt_length)`,
+    expected: `prompts of at most ${maxPromptLength} tokens: maxPromptLength of the task, data.max_prompt_length of a config`,
     received: `prompts of ${lengths.reduce((a, b) => Math.min(a, b))} to ${lengths.reduce((a, b) => Math.max(a, b))} tokens`,
-    remedy: "raise data.max_prompt_length",
+    remedy: "raise it",
   });
 }

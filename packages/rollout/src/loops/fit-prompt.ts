@@ -34,8 +34,8 @@ export function fitPrompt(
   throw new DataError("has a prompt that is too long", {
     code: "data/prompt-too-long",
     subject: row,
-    expected: `at most ${limit} tokens (data.max_prompt_length)`,
+    expected: `at most ${limit} tokens: maxPromptLength of the task, data.max_prompt_length of a config`,
     received: `${promptIds.length} tokens`,
-    remedy: "raise data.max_prompt_length, set data.filter_overlong_prompts: true, or choose a data.truncation",
+    remedy: "raise it; or say data: { filter_overlong_prompts: true }, or a truncation, in the config",
   });
 }

@@ -22,6 +22,7 @@ export function makeUnknownSource(dataSource: string, known: readonly string[], 
     code: "config/unknown-data-source",
     subject: `${place}: data_source "${dataSource}"`,
     expected: `one of ${known.join(", ")}, or a tool or an interaction that scores the trajectory`,
-    remedy: "set custom_reward_function.path, or call registerReward for this data source",
+    remedy:
+      "give the task a reward (in a config: custom_reward_function.path), or call registerReward for this data source",
   });
 }

@@ -1,9 +1,9 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { ConfigError } from "@cria/core";
+import { type ChecksOf, ConfigError, checkOptions, isObject, optionChecks } from "@cria/core";
 import { createAdaptorServer } from "@hono/node-server";
 import { createApp } from "./create-app.js";
-import { Endpoint, type EndpointOptions } from "./endpoint.js";
+import { Endpoint, type EndpointLimits, type EndpointOptions } from "./endpoint.js";
 
 export interface ListenOptions extends EndpointOptions {
   /** Default 127.0.0.1. */
@@ -13,6 +13,36 @@ export interface ListenOptions extends EndpointOptions {
   /** Connections at once; default 2048. */
   maxConnections?: number;
 }
+
+const { any, count } = optionChecks;
+
+const limitChecks: ChecksOf<EndpointLimits> = {
+  bodyBytes: count,
+  images: count,
+  answerTokens: count,
+  running: count,
+  waiting: count,
+  streamBytes: count,
+  stallMs: count,
+  keepAliveMs: count,
+  paceMs: count,
+  beginMs: count,
+  sessions: count,
+  anonymousTokens: count,
+};
+
+const listenChecks: ChecksOf<Required<ListenOptions>> = {
+  model: [isObject, "what is served: serveEngine({ engine, tokenizer, ... })"],
+  limits: [isObject, "an object", limitChecks],
+  seed: optionChecks.whole,
+  implicitSessions: optionChecks.flag,
+  authenticate: optionChecks.function,
+  origins: any,
+  fetchImage: optionChecks.function,
+  host: optionChecks.text,
+  port: optionChecks.whole,
+  maxConnections: count,
+};
 
 /** How long a client may take for its headers, for the whole request, and between two requests, in milliseconds. */
 const HEADERS_MS = 15_000;
@@ -34,8 +64,9 @@ export interface Listening {
   close(deadlineMs?: number): Promise<number>;
 }
 
-/** Serves a model over HTTP. @throws ConfigError when the address cannot be listened to. */
+/** Serves a model over HTTP. @throws ConfigError for an option that is unknown, or an address that cannot be listened to. */
 export async function listen(options: ListenOptions): Promise<Listening> {
+  checkOptions("listen", options, listenChecks);
   const { host = "127.0.0.1", port = 0, maxConnections = 2048 } = options;
   const endpoint = new Endpoint(options);
   endpoint.measureEventLoop();

@@ -5,14 +5,25 @@ import { listRenamedKeys } from "./verl/renamed-keys.js";
 /** Where a key was written, in words, "line 3" for example; undefined if that is not known. */
 export type FindPlace = (key: string) => string | undefined;
 
+/** How a key is called where it was written. */
+export type NameKey = (key: string) => string;
+
+const asItIs: NameKey = (key) => key;
+
 /** @throws ConfigError that names every unknown key, or every wrong value. */
 export function checkConfig<T extends z.ZodType>(
   schema: T,
   raw: unknown,
   file: string,
   findPlace: FindPlace = () => undefined,
+  nameKey: NameKey = asItIs,
 ): z.infer<T> {
-  const { values, unknown, wrong } = inspectConfig(schema, raw);
+  const { values, ...found } = inspectConfig(schema, raw);
+  const unknown = found.unknown.map(({ key, nearest }) => ({
+    key: nameKey(key),
+    nearest: nearest && nameKey(nearest),
+  }));
+  const wrong = found.wrong.map((entry) => ({ ...entry, key: nameKey(entry.key) }));
   if (unknown.length > 0) throw refuseUnknown(unknown, file, findPlace);
   if (wrong.length > 0) throw refuseWrong(wrong, file, findPlace);
   return values as z.infer<T>;

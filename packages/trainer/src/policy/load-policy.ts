@@ -1,3 +1,4 @@
+import { type ChecksOf, checkOptions, isObject, optionChecks } from "@cria/core";
 import { type LoadModelOptions, loadModel } from "@cria/engine";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { listTargets, targetModulesSchema } from "../config/sections/target-modules.js";
@@ -30,12 +31,33 @@ export interface LoadPolicyOptions {
   reference?: boolean;
 }
 
+const { any, text, count, flag } = optionChecks;
+
+const policyChecks: ChecksOf<Required<LoadPolicyOptions>> = {
+  lora: [
+    (value) => value === null || isObject(value),
+    "{ rank, alpha, targets, path }, or null",
+    { rank: any, alpha: any, targets: any, path: text },
+  ],
+  mmproj: text,
+  imageMinTokens: count,
+  imageMaxTokens: count,
+  contextSize: count,
+  maxSequences: count,
+  seed: optionChecks.whole,
+  device: any,
+  threads: count,
+  deterministic: flag,
+  reference: flag,
+};
+
 /**
  * Loads a model to generate with and to train.
  * @param path a GGUF file, or an address: hf:<owner>/<model>:<quantisation>.
- * @throws EngineError when it cannot be loaded or trained; HubError when its address cannot be followed.
+ * @throws ConfigError for an option that is unknown or wrong; EngineError when it cannot be loaded or trained; HubError when its address cannot be followed.
  */
 export async function loadPolicy(path: string, options: LoadPolicyOptions = {}): Promise<Policy> {
+  checkOptions("loadPolicy", options, policyChecks);
   const { lora = {}, contextSize = 1024, maxSequences = 64, seed = 0, device, threads, deterministic = true } = options;
   const { mmproj, imageMinTokens, imageMaxTokens } = options;
   const vision = mmproj === undefined ? {} : { mmproj, imageMinTokens, imageMaxTokens };

@@ -230,3 +230,17 @@ it("what cannot be loaded names the file", async () => {
   expect(String(await failureOf(loadPolicy(join(models.folder, "nowhere.gguf"))))).toContain("nowhere.gguf");
   expect(String(await failureOf(loadPolicy(model, { lora: { targets: ["q_prj"] } })))).toContain("q_prj");
 });
+
+it("misspelt options of an own loop are refused", async () => {
+  const code = "config/unknown-key";
+  const loose = (options: object) => options as never;
+  await expect(loadPolicy(model, loose({ contextsize: 100 }))).rejects.toMatchObject({
+    code,
+    subject: "loadPolicy: contextsize",
+    expected: 'perhaps "contextSize"',
+  });
+  await expect(rollOut(policy, task, await task.load(), loose({ temprature: 0 }))).rejects.toMatchObject({ code });
+  await expect(policy.train(loose({}), loose({}), loose({ learningrate: 1 }))).rejects.toMatchObject({ code });
+  await expect(task.batches(1, loose({ step: 1 })).next()).rejects.toMatchObject({ code });
+  expect(() => policy.generate("?", loose({ maxTokns: 1 }))).toThrow("maxTokens");
+});

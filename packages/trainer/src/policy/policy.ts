@@ -1,6 +1,15 @@
 import { rm } from "node:fs/promises";
 import type { PolicyLossOptions } from "@cria/algorithms";
-import { type ChatMessage, ConfigError, hashSeed, type PolicyEngine, type TrainResult } from "@cria/core";
+import {
+  type ChatMessage,
+  type ChecksOf,
+  ConfigError,
+  checkOptions,
+  hashSeed,
+  optionChecks,
+  type PolicyEngine,
+  type TrainResult,
+} from "@cria/core";
 import { exportModel } from "@cria/engine";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { Batch } from "./batch.js";
@@ -25,6 +34,35 @@ export interface GenerateTextOptions {
   /** Ends the generation; it then throws the signal's reason. */
   signal?: AbortSignal;
 }
+
+const { any, number, count, whole, signal, flag } = optionChecks;
+
+const generateChecks: ChecksOf<Required<GenerateTextOptions>> = {
+  maxTokens: count,
+  temperature: number,
+  topP: number,
+  topK: number,
+  minP: number,
+  seed: whole,
+  signal,
+};
+
+const updateChecks: ChecksOf<Required<UpdateOptions>> = {
+  learningRate: number,
+  betas: any,
+  weightDecay: number,
+  maxGradNorm: any,
+  miniBatchSize: count,
+  epochs: count,
+  shuffle: flag,
+  seed: whole,
+  step: whole,
+  microBatchTokens: any,
+  isOnPolicy: flag,
+  algorithms: any,
+  beforeStep: any,
+  compute: any,
+};
 
 export interface PolicyParts {
   engine: PolicyEngine;
@@ -62,6 +100,7 @@ export class Policy {
    * @throws ConfigError when the loss needs a reference and the policy has none.
    */
   async train(batch: Batch, loss: PolicyLossOptions, options: UpdateOptions): Promise<TrainResult[]> {
+    checkOptions("policy.train", options, updateChecks);
     const step = options.step ?? this.updated + 1;
     const results = await updatePolicy(this, batch, loss, { ...options, seed: options.seed ?? this.seed, step });
     this.updated++;
@@ -117,10 +156,11 @@ export class Policy {
   /**
    * The assistant's next message: await the text, or iterate over its pieces. Tools are not called.
    * @param prompt a user's message, or a conversation.
-   * @throws (to who awaits or iterates) ConfigError when the prompt fills the context; TokenizerError when the chat template cannot
+   * @throws ConfigError, at once, for an option that is unknown or wrong; (to who awaits or iterates) when the prompt fills the context; TokenizerError when the chat template cannot
    * render it.
    */
   generate(prompt: string | readonly ChatMessage[], options: GenerateTextOptions = {}): Generation {
+    checkOptions("policy.generate", options, generateChecks);
     const messages = typeof prompt === "string" ? [{ role: "user" as const, content: prompt }] : prompt;
     const seed = hashSeed(options.seed ?? this.seed, "generate");
     return generate(this.engine, this.tokenizer, messages, { ...options, seed });

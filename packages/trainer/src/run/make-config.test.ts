@@ -144,8 +144,8 @@ describe("options", () => {
   it("that are wrong are named as keys", () => {
     const make = () => makeConfig({ ...given, n: 0, config: { data: { sheffle: true } } as never });
     expect(make).toThrow(ConfigError);
-    expect(make).toThrow(/train\(\): data\.sheffle: is not a key[\s\S]*data\.shuffle/);
-    expect(() => makeConfig({ model: "m.gguf" })).toThrow(/data/);
+    expect(make).toThrow(/^train: config\.data\.sheffle: is not a key[\s\S]*config\.data\.shuffle/);
+    expect(() => makeConfig({ model: "m.gguf" })).toThrow(/^train: task: is missing/);
   });
 });
 
@@ -319,5 +319,51 @@ describe("toConfig and fromConfig", () => {
     expect(
       makeConfig({ ...given, task: defineTask({ ...task.definition, toolFormat: "python" }) }).findsToolFormat,
     ).toBe(false);
+  });
+});
+
+describe("wrong options", () => {
+  const refuse = (options: object): ConfigError => {
+    try {
+      makeConfig({
+        model: "policy.gguf",
+        task: defineTask({ rows: [{ question: "?" }], reward: () => 1 }),
+        ...options,
+      });
+    } catch (error) {
+      return error as ConfigError;
+    }
+    throw new Error(`was taken: ${JSON.stringify(options)}`);
+  };
+  const task = { task: undefined };
+  const cases: [options: object, code: string, subject: string, says: RegExp][] = [
+    [{ lerningRate: 1 }, "config/unknown-key", "train: lerningRate", /perhaps "learningRate"/],
+    [{ save: { evry: 1 } }, "config/unknown-key", "train: save.evry", /perhaps "save.every"/],
+    [{ steps: "3" }, "config/bad-value", "train: steps", /a whole number/],
+    [{ temperature: 0 }, "config/bad-value", "train: temperature", /above 0/],
+    [{ lora: { rank: -1 } }, "config/bad-value", "train: lora.rank", /at least 0/],
+    [{ validation: [{ question: "?" }] }, "config/bad-value", "train: validation", /rows, every/],
+    [{ validation: {} }, "config/bad-value", "train: validation.rows", /at least one row/],
+    [{ validation: { rows: "r.jsonl", every: 0.5 } }, "config/bad-value", "train: validation.every", /whole/],
+    [task, "config/bad-value", "train: task", /defineTask/],
+    [{ model: undefined }, "config/bad-value", "train: model", /GGUF/],
+    [
+      { config: { trainer: { total_steps: 1 } } },
+      "config/unknown-key",
+      "train: config.trainer.total_steps",
+      /perhaps "config.trainer.total_training_steps"/,
+    ],
+    [
+      { config: { trainer: { total_training_steps: "x" } } },
+      "config/bad-value",
+      "train: config.trainer.total_training_steps",
+      /whole/,
+    ],
+  ];
+
+  it.each(cases)("are named as they were written: %j", (options, code, subject, says) => {
+    const error = refuse(options);
+    expect(error).toMatchObject({ code, subject });
+    expect(error.expected).toMatch(says);
   });
 });

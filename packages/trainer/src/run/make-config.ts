@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { type AdvantageEstimator, defaultPolicyLoss, type PolicyLossOptions } from "@cria/algorithms";
-import { ConfigError, type Registry } from "@cria/core";
+import { ConfigError, type Registry, refuseOption } from "@cria/core";
 import { checkConfig } from "../config/check-config.js";
 import { loadConfig } from "../config/load-config.js";
 import { resolveAllPaths } from "../config/paths.js";
@@ -9,6 +9,7 @@ import { type TrainConfig, trainConfigSchema } from "../config/train-config.js";
 import { areFiles } from "../task/check-definition.js";
 import { describeTask, nameFiles, registerAgent, resolveFile } from "../task/task-config.js";
 import { openRegistries, type Registries } from "../user-code/registries.js";
+import { checkTrainOptions } from "./check-train-options.js";
 import type { PartialConfig, TrainOptions } from "./train-options.js";
 
 /** The config that the options of `train` mean, and the values in memory that its names stand for. */
@@ -21,9 +22,54 @@ export interface MadeConfig {
 
 const actor = "actor_rollout_ref.actor";
 const rollout = "actor_rollout_ref.rollout";
+const model = "actor_rollout_ref.model";
+
+/** Options that are keys of a config as they are. */
+const plainOptions: readonly (readonly [option: string, key: string])[] = [
+  ["lora.rank", `${model}.lora_rank`],
+  ["lora.alpha", `${model}.lora_alpha`],
+  ["n", `${rollout}.n`],
+  ["temperature", `${rollout}.temperature`],
+  ["seed", `${rollout}.seed`],
+  ["seed", "data.seed"],
+  ["batchSize", "data.train_batch_size"],
+  ["learningRate", `${actor}.optim.lr`],
+  ["steps", "trainer.total_training_steps"],
+  ["epochs", "trainer.total_epochs"],
+  ["name", "trainer.experiment_name"],
+  ["save.every", "trainer.save_freq"],
+  ["save.minutes", "trainer.save_minutes"],
+  ["save.keep", "trainer.max_actor_ckpt_to_keep"],
+  ["threads", "trainer.threads"],
+  ["device", "trainer.device"],
+  ["validation.every", "trainer.test_freq"],
+  ["validation.before", "trainer.val_before_train"],
+  ["validation.n", `${rollout}.val_kwargs.n`],
+  ["validation.temperature", `${rollout}.val_kwargs.temperature`],
+];
+
+/** Options that a key is made of. */
+const madeOptions: readonly (readonly [option: string, key: string])[] = [
+  ["model", `${model}.path`],
+  ["mmproj", `${model}.mmproj`],
+  ["lora.targets", `${model}.target_modules`],
+  ["lora.path", `${model}.lora_adapter_path`],
+  ["advantages", "algorithm.adv_estimator"],
+  ["folder", "trainer.default_local_dir"],
+  ["trackers", "trainer.logger"],
+  ["validation.rows", "data.val_files"],
+  ["batchSize", `${actor}.ppo_mini_batch_size`],
+];
+
+/** What a key of the config is called by who wrote these options. */
+function nameOption(options: TrainOptions, key: string): string {
+  const known = [...plainOptions, ...madeOptions].find((entry) => entry[1] === key);
+  return known && readKey(options, known[0]) !== undefined ? known[0] : `config.${key}`;
+}
 
 /** The config of a training. @throws ConfigError naming every wrong key */
 export function makeConfig(options: TrainOptions): MadeConfig {
+  checkTrainOptions(options);
   const registries = openRegistries();
   if (options.task) registerAgent(registries, options.task.definition);
   const raw = makeRaw(options, (registry, value) => {
@@ -31,7 +77,16 @@ export function makeConfig(options: TrainOptions): MadeConfig {
     (registries[registry] as Registry<unknown>).register(name, value);
     return name;
   });
-  const config = checkConfig(trainConfigSchema, raw, "train()");
+  if (!options.task && readKey(raw, "data.train_files") === undefined)
+    throw refuseOption("train: task", "is missing", "defineTask({ rows, reward, ... }), or rows and agent", undefined);
+  if (readKey(raw, "actor_rollout_ref.model.path") === undefined)
+    throw refuseOption(
+      "train: model",
+      "is missing",
+      "a GGUF file, or an address: hf:<owner>/<model>:<type>",
+      undefined,
+    );
+  const config = checkConfig(trainConfigSchema, raw, "train", undefined, (key) => nameOption(options, key));
   const findsToolFormat = options.task !== undefined && readKey(raw, `${rollout}.multi_turn.format`) === undefined;
   return { config, registries, findsToolFormat };
 }
@@ -42,6 +97,7 @@ export function makeConfig(options: TrainOptions): MadeConfig {
  * @throws ConfigError naming everything that lies in memory alone: functions, rows, tools, trackers.
  */
 export function toConfig(options: TrainOptions): PartialConfig {
+  checkTrainOptions(options);
   const inMemory = listInMemory(options);
   if (inMemory.length > 0) {
     throw new ConfigError("cannot be written into a config", {
@@ -76,57 +132,37 @@ type Register = (
 ) => string;
 
 function makeRaw(options: TrainOptions, register: Register): Record<string, unknown> {
-  const { task, validation, lora, save, loss } = options;
+  const { task, validation, lora, loss } = options;
   const raw = structuredClone(options.config ?? {}) as Record<string, unknown>;
   const set = (key: string, value: unknown) => value !== undefined && writeKey(raw, key, value);
   /** What `train` says where neither option nor config does. */
   const otherwise = (key: string, value: unknown) => readKey(raw, key) === undefined && set(key, value);
   if (task) mergeInto(raw, describeTask(task.definition));
-  const model = "actor_rollout_ref.model";
+  for (const [option, key] of plainOptions) set(key, readKey(options, option));
   set(`${model}.path`, options.model && resolveFile(options.model));
   set(`${model}.mmproj`, options.mmproj && resolveFile(options.mmproj));
   if (lora === null) {
     set(`${model}.lora_rank`, 0);
     set(`${model}.lora_adapter_path`, null);
   }
-  set(`${model}.lora_rank`, lora?.rank);
-  set(`${model}.lora_alpha`, lora?.alpha);
   set(`${model}.target_modules`, lora?.targets && [...lora.targets]);
   set(`${model}.lora_adapter_path`, lora?.path && resolve(lora.path));
   if (!lora?.path) otherwise(`${model}.lora_rank`, 16);
-  set(`${rollout}.n`, options.n);
-  set(`${rollout}.temperature`, options.temperature);
-  set(`${rollout}.seed`, options.seed);
-  set("data.seed", options.seed);
-  set("data.train_batch_size", options.batchSize);
   otherwise(`${actor}.ppo_mini_batch_size`, readKey(raw, "data.train_batch_size") ?? 16);
-  set(`${actor}.optim.lr`, options.learningRate);
   set(
     "algorithm.adv_estimator",
     nameValue(options.advantages, (value) => register("advantageEstimators", value)),
   );
   if (loss) setLoss(loss, raw, register);
-  set("trainer.total_training_steps", options.steps);
-  set("trainer.total_epochs", options.epochs);
-  set("trainer.experiment_name", options.name);
   set("trainer.default_local_dir", options.folder && resolve(options.folder));
   set("trainer.resume_mode", nameResume(options.resume));
   if (typeof options.resume === "string") set("trainer.resume_from_path", resolve(options.resume));
   otherwise("trainer.resume_mode", "disable");
-  set("trainer.save_freq", save?.every);
-  set("trainer.save_minutes", save?.minutes);
-  set("trainer.max_actor_ckpt_to_keep", save?.keep);
-  set("trainer.threads", options.threads);
-  set("trainer.device", options.device);
   const named = options.trackers?.filter((tracker) => typeof tracker === "string");
   set("trainer.logger", named && ["console", "file", ...named]);
   if (validation) {
-    const { rows, every, before, n, temperature } = validation;
+    const { rows, temperature } = validation;
     set("data.val_files", nameFiles(rows));
-    set("trainer.test_freq", every);
-    set("trainer.val_before_train", before);
-    set(`${rollout}.val_kwargs.n`, n);
-    set(`${rollout}.val_kwargs.temperature`, temperature);
     set(`${rollout}.val_kwargs.do_sample`, temperature === undefined ? undefined : temperature > 0);
   }
   return raw;

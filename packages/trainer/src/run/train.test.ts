@@ -219,7 +219,7 @@ describe("who is told", () => {
 describe("a failure", () => {
   it("reaches whoever awaits, and whoever iterates", async () => {
     const cases: [string, () => TrainOptions, new (...args: never[]) => Error, RegExp][] = [
-      ["an option", () => options({ n: 0 }), ConfigError, /rollout\.n: has a wrong value[\s\S]*received: 0/],
+      ["an option", () => options({ n: 0 }), ConfigError, /^train: n: has a wrong value[\s\S]*received: 0/],
       [
         "a reward",
         () =>

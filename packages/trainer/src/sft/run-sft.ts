@@ -1,7 +1,7 @@
 import { constants, existsSync, statSync } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import { ConfigError } from "@cria/core";
+import { type ChecksOf, ConfigError, checkOptions, optionChecks } from "@cria/core";
 import { checkRun, type OpenedRun, openRun } from "../checkpoints/open-run.js";
 import { recordEnd } from "../checkpoints/run-end.js";
 import { resolvePath } from "../config/paths.js";
@@ -41,12 +41,19 @@ export interface RunSftOptions {
   trackers?: readonly Tracker[];
 }
 
+const sftChecks: ChecksOf<Required<RunSftOptions>> = {
+  signal: optionChecks.signal,
+  report: optionChecks.function,
+  trackers: [Array.isArray, "a list of trackers"],
+};
+
 /**
  * A run of `cria sft`: supervised fine-tuning on conversations, with run folder, validation, trackers, checkpoints and resume
  * as `cria train` has them.
  * @throws TrainingInterrupted when the signal aborts once training has begun.
  */
 export async function runSft(config: SftConfig, folder: string, options: RunSftOptions = {}): Promise<SftResult> {
+  checkOptions("runSft", options, sftChecks);
   const { trainer } = config;
   const { report, signal } = options;
   const say = makeSay(report);

@@ -1,4 +1,4 @@
-import { DataError, hasFailed, type Trajectory } from "@cria/core";
+import { type ChecksOf, checkOptions, DataError, hasFailed, optionChecks, type Trajectory } from "@cria/core";
 import {
   type DatasetRow,
   makeAllFailedError,
@@ -42,6 +42,23 @@ export interface RollOutOptions {
   converse?: RolloutOptions["converse"];
 }
 
+const { any, number } = optionChecks;
+
+const rollOutChecks: ChecksOf<Required<RollOutOptions>> = {
+  n: any,
+  temperature: number,
+  topP: number,
+  topK: number,
+  minP: number,
+  seed: optionChecks.whole,
+  step: optionChecks.whole,
+  name: optionChecks.text,
+  signal: optionChecks.signal,
+  onState: optionChecks.function,
+  onTrajectory: optionChecks.function,
+  converse: optionChecks.function,
+};
+
 /** Rollouts that are running. Await them for their groups; that throws ToolError when every conversation failed. */
 export class RunningRollouts extends Running<Groups> {
   constructor(
@@ -71,6 +88,7 @@ export function rollOut(
 ): RunningRollouts {
   const { n = 8, signal, temperature = 1, step = policy.updates + 1 } = options;
   const start = async () => {
+    checkOptions("rollOut", options, rollOutChecks);
     checkCount("rollOut: n", n, 1);
     checkRows(rows);
     const opened = isTask(task) ? await task.open(policy) : task;

@@ -1,4 +1,13 @@
-import { ConfigError, findNearest, formatValue } from "@cria/core";
+import {
+  type ChecksOf,
+  ConfigError,
+  checkOptions,
+  isFunction,
+  isObject,
+  isText,
+  optionChecks,
+  refuseOption,
+} from "@cria/core";
 import { getToolParser, isTool, toolParsers } from "@cria/tools";
 import type { TaskDefinition } from "./task-definition.js";
 
@@ -7,14 +16,10 @@ export function areFiles(rows: readonly unknown[] | string): rows is string | re
   return typeof rows === "string" || rows.every((row) => typeof row === "string");
 }
 
-type Check = readonly [isRight: (value: unknown) => boolean, expected: string];
+const { count, text } = optionChecks;
 
-const isFunction = (value: unknown) => typeof value === "function";
-const isText = (value: unknown) => typeof value === "string" && value !== "";
-const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
-const count: Check = [(value) => Number.isInteger(value) && Number(value) > 0, "a whole number of at least 1"];
-
-const checks: Readonly<Record<keyof TaskDefinition<object>, Check>> = {
+/** Of each field of a task. */
+export const taskChecks: ChecksOf<Required<TaskDefinition<object>>> = {
   rows: [
     (rows) =>
       isText(rows) ||
@@ -22,7 +27,7 @@ const checks: Readonly<Record<keyof TaskDefinition<object>, Check>> = {
     "at least one row, each an object; or a file of rows, or several",
   ],
   prompt: [isFunction, "a function of a row"],
-  system: [isText, "a text"],
+  system: text,
   agent: [isFunction, "a function of { row, model, signal }"],
   tools: [(tools) => isText(tools) || Array.isArray(tools), "a list of tools, or the path of a YAML file of tools"],
   interaction: [
@@ -34,7 +39,7 @@ const checks: Readonly<Record<keyof TaskDefinition<object>, Check>> = {
   ],
   reward: [(value) => isText(value) || isFunction(value), 'a function of an episode, or a path: "./reward.ts#score"'],
   truth: [isFunction, "a function of a row"],
-  name: [isText, "a text"],
+  name: text,
   toolFormat: [isText, "the name of a parser of tool calls"],
   maxTurns: count,
   maxPromptLength: count,
@@ -46,24 +51,9 @@ const checks: Readonly<Record<keyof TaskDefinition<object>, Check>> = {
  * names the field.
  */
 export function checkDefinition(definition: TaskDefinition<object>): void {
-  if (!isObject(definition)) throw refuse("defineTask", "has no definition", "{ rows, reward, ... }", definition);
-  for (const [key, value] of Object.entries(definition)) {
-    if (!Object.hasOwn(checks, key)) {
-      const nearest = findNearest(key, Object.keys(checks));
-      throw new ConfigError("is not a field of a task", {
-        code: "config/unknown-key",
-        subject: `defineTask: ${key}`,
-        expected: nearest === undefined ? Object.keys(checks).join(", ") : `perhaps "${nearest}"`,
-        received: key,
-        remedy: "correct or remove it",
-      });
-    }
-    if (value === undefined) continue;
-    const [isRight, expected] = checks[key as keyof TaskDefinition<object>];
-    if (!isRight(value)) throw refuse(key, "has a wrong value", expected, value);
-  }
+  checkOptions("defineTask", definition, taskChecks);
   const { rows, tools, toolFormat } = definition;
-  if (rows === undefined) throw refuse("rows", "is missing", checks.rows[1], rows);
+  if (rows === undefined) throw refuse("rows", "is missing", taskChecks.rows[1], rows);
   if (definition.agent !== undefined) checkAgent(definition);
   if (typeof tools === "object") checkNames(tools);
   if (toolFormat !== undefined && !toolFormat.includes("#")) checkFormat(toolFormat);
@@ -72,12 +62,7 @@ export function checkDefinition(definition: TaskDefinition<object>): void {
 /** @throws ConfigError for what is no whole number of at least `least`. */
 export function checkCount(subject: string, value: number, least: number): void {
   if (Number.isInteger(value) && value >= least) return;
-  throw new ConfigError("is no count", {
-    code: "config/bad-value",
-    subject,
-    expected: `a whole number of at least ${least}`,
-    received: preview(value),
-  });
+  throw refuseOption(subject, "is no count", `a whole number of at least ${least}`, value);
 }
 
 /** An agent says by itself what is asked and by whom. */
@@ -120,23 +105,5 @@ function checkFormat(format: string): void {
   }
 }
 
-function refuse(key: string, summary: string, expected: string, received: unknown): ConfigError {
-  return new ConfigError(summary, {
-    code: "config/bad-value",
-    subject: key === "defineTask" ? key : `defineTask: ${key}`,
-    expected,
-    received: preview(received),
-  });
-}
-
-/** A value as one line of text, also one that JSON cannot hold. */
-export function preview(value: unknown): string {
-  if (typeof value === "function") return `a function${value.name === "" ? "" : ` (${value.name})`}`;
-  if (value instanceof Promise) return "a promise";
-  try {
-    const text = formatValue(value) ?? typeof value;
-    return text.length > 200 ? `${text.slice(0, 200)}...` : text;
-  } catch {
-    return `a value of type ${typeof value}`;
-  }
-}
+const refuse = (key: string, summary: string, expected: string, received: unknown) =>
+  refuseOption(`defineTask: ${key}`, summary, expected, received);

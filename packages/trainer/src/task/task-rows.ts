@@ -1,6 +1,6 @@
-import { type ChatMessage, DataError, findLastAnswer } from "@cria/core";
+import { type ChatMessage, DataError, findLastAnswer, previewValue } from "@cria/core";
 import { type DatasetRow, parseRow, type RewardFunction } from "@cria/rollout";
-import { preview } from "./check-definition.js";
+
 import type { Episode, TaskDefinition, TaskReward } from "./task-definition.js";
 
 /**
@@ -84,7 +84,7 @@ function callFor<Row>(key: "prompt" | "truth", call: (row: Row) => unknown, row:
       code: "data/bad-row",
       subject: `defineTask: ${key} of ${place}`,
       expected: key === "prompt" ? "a text or messages" : "the right answer",
-      received: cause instanceof Error ? cause.message : preview(cause),
+      received: cause instanceof Error ? cause.message : previewValue(cause),
       cause,
     });
   }
@@ -110,7 +110,7 @@ function toMessages(prompt: unknown, { given, system, place, isMade }: GivenProm
       code: "data/bad-row",
       subject: isMade ? `defineTask: prompt of ${place}` : place,
       expected: isMade ? "a text or messages" : "a text or messages in prompt, messages or question",
-      received: isMade || prompt !== undefined ? preview(prompt) : `only ${Object.keys(given).join(", ") || "{}"}`,
+      received: isMade || prompt !== undefined ? previewValue(prompt) : `only ${Object.keys(given).join(", ") || "{}"}`,
       remedy: isMade ? undefined : "say what is asked: defineTask({ rows, prompt: (row) => ... })",
     });
   }

@@ -53,7 +53,7 @@ describe("a definition that is wrong names the field", () => {
     tool({ name, description: "Does nothing.", inputSchema: z.object({}), execute: () => "" });
 
   it.each<[string, unknown, RegExp]>([
-    ["nothing", undefined, /^defineTask: has no definition[\s\S]*received: nothing/],
+    ["nothing", undefined, /^defineTask: has no options[\s\S]*received: nothing/],
     ["no rows at all", { reward }, /^defineTask: rows: is missing[\s\S]*expected: at least one row/],
     ["an empty list", { rows: [] }, /^defineTask: rows: has a wrong value[\s\S]*received: \[\]/],
     ["an empty path", { rows: "" }, /^defineTask: rows: /],

@@ -1,3 +1,4 @@
+import { checkOptions, optionChecks } from "@cria/core";
 import { DataLoader, type DatasetRow, loadDataset } from "@cria/rollout";
 import { interaction } from "@cria/tools";
 import type { Policy } from "../policy/policy.js";
@@ -7,6 +8,8 @@ import { resolveFiles } from "./open-data.js";
 import { type OpenedEnvironment, openTaskEnvironment } from "./open-environment.js";
 import type { TaskDefinition } from "./task-definition.js";
 import { separateUids, toDatasetRow } from "./task-rows.js";
+
+const { any } = optionChecks;
 
 export interface BatchesOptions {
   /** Passes over the rows, at least 1; default 1. */
@@ -67,6 +70,12 @@ export class Task<Row extends object = DatasetRow> {
    */
   async *batches(size: number, options: BatchesOptions = {}): AsyncGenerator<DatasetRow[]> {
     const { shuffle = true, seed = 0, epochs = 1, steps } = options;
+    checkOptions("task.batches", options, {
+      shuffle: optionChecks.flag,
+      seed: optionChecks.whole,
+      epochs: any,
+      steps: any,
+    });
     checkCount("task.batches: size", size, 1);
     checkCount("task.batches: epochs", epochs, 1);
     if (steps !== undefined) checkCount("task.batches: steps", steps, 0);

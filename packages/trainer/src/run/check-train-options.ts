@@ -1,0 +1,68 @@
+import { type ChecksOf, checkOptions, isObject, isText, optionChecks, refuseOption } from "@cria/core";
+import { taskChecks } from "../task/check-definition.js";
+import { isTask } from "../task/task.js";
+import type { TrainOptions, ValidationOptions } from "./train-options.js";
+
+const { any, text } = optionChecks;
+
+const loraChecks: ChecksOf<Required<NonNullable<TrainOptions["lora"]>>> = {
+  rank: any,
+  alpha: any,
+  targets: [(value) => Array.isArray(value) && value.every(isText), "a list of names of layers"],
+  path: text,
+};
+
+const validationChecks: ChecksOf<Required<ValidationOptions>> = {
+  rows: taskChecks.rows,
+  every: any,
+  before: any,
+  n: any,
+  temperature: any,
+};
+
+const saveChecks: ChecksOf<Required<NonNullable<TrainOptions["save"]>>> = { every: any, minutes: any, keep: any };
+
+/** What is `any` here is checked as the key of a config that it becomes. */
+const trainChecks: ChecksOf<Required<TrainOptions>> = {
+  model: text,
+  mmproj: text,
+  task: [(value) => isObject(value) && isTask(value), "a task: defineTask({ rows, reward, ... })"],
+  rows: taskChecks.rows,
+  agent: taskChecks.agent,
+  validation: [isObject, "{ rows, every, before, n, temperature }", validationChecks],
+  steps: any,
+  epochs: any,
+  batchSize: any,
+  n: any,
+  temperature: any,
+  seed: any,
+  learningRate: any,
+  lora: [(value) => value === null || isObject(value), "{ rank, alpha, targets, path }, or null", loraChecks],
+  advantages: [
+    (value) => isText(value) || typeof value === "function" || isObject(value),
+    'an estimator, or its name: "grpo"',
+  ],
+  loss: [isObject, "what one of losses makes: losses.ppo()"],
+  name: any,
+  folder: text,
+  resume: [(value) => typeof value === "boolean" || isText(value), "true, false, or the path of a checkpoint"],
+  save: [isObject, "{ every, minutes, keep }", saveChecks],
+  trackers: [
+    (value) => Array.isArray(value) && value.every((each) => isText(each) || isObject(each)),
+    "a list of names and trackers",
+  ],
+  threads: any,
+  device: any,
+  bus: [isObject, "a bus: await openNatsBus({ servers, role })"],
+  signal: optionChecks.signal,
+  report: optionChecks.function,
+  config: [isObject, "keys of a config, nested as in YAML"],
+  configFolder: text,
+};
+
+/** @throws ConfigError that names the option that is unknown or wrong. */
+export function checkTrainOptions(options: TrainOptions): void {
+  checkOptions("train", options, trainChecks);
+  if (options.validation && options.validation.rows === undefined)
+    throw refuseOption("train: validation.rows", "is missing", taskChecks.rows[1], undefined);
+}
