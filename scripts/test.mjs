@@ -18,6 +18,7 @@ const TESTS_OF_BITS = [
   "packages/engine/src/generation.test.ts",
   "packages/engine/src/gradients.test.ts",
   "packages/engine/src/prefix-reuse.test.ts",
+  "packages/engine/src/recurrent-state.test.ts",
   "packages/engine/src/torch-reference.test.ts",
   "packages/engine/src/training.test.ts",
   "packages/trainer/src/agent-loop.test.ts",

@@ -24,13 +24,17 @@ bool has_k_quants(const llama_model * model) {
     return false;
 }
 
+// Layers with a recurrent state, which holds no earlier ones.
+bool has_state(const Model & model) {
+    return llama_model_is_recurrent(model.llama()) || llama_model_is_hybrid(model.llama());
+}
+
 // See PrefixSharing. Where rows differ by their batch (other devices, flash attention, experts, which see a part of the
 // rows), a deterministic scheduler shares what a fresh evaluation would compute in the same batches.
 PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & options) {
     const auto & hparams = model.llama()->hparams;
     // Such a cache cannot go back to a prefix.
-    const bool forgets =
-        hparams.n_swa > 0 || llama_model_is_recurrent(model.llama()) || llama_model_is_hybrid(model.llama());
+    const bool forgets = hparams.n_swa > 0 || has_state(model);
     if (!options.prefix_reuse || forgets) return PrefixSharing::family;
     if (!options.deterministic) return PrefixSharing::tokens;
     // Weights are multiplied by our kernels, or by ggml's with as many rows as its matrix kernels want: on ARM more
@@ -50,6 +54,12 @@ BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & opti
     BatchRules rules;
     rules.sharing = choose_sharing(model, options);
     rules.cuts = {size_t(options.prefill_chunk), llama_vocab_n_tokens(model.vocab()), places.has_grids()};
+    // A row of padding is a token of some sequence, whose state would have seen it.
+    rules.rewinds = !has_state(model);
+    if (!rules.rewinds) {
+        rules.min_rows = 1;
+        return rules;
+    }
     if (options.deterministic && has_k_quants(model.llama())) {
         rules.min_rows = 8;
         rules.row_step = 4;  // repacked weights: the rest of rows that are no multiple of four takes another kernel

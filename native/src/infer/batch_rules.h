@@ -15,6 +15,7 @@ struct BatchRules {
     PrefixSharing sharing = PrefixSharing::family;
     int min_rows = 2;  // of a batch, so that each row is computed by the same kernel
     int row_step = 1;  // rows come in multiples of this, for the same reason
+    bool rewinds = true;  // whether evaluated tokens can be taken back; padding must be
     PrefillCuts cuts{};
     bool groups_prefill = true;  // equal chunks in one batch: only where that cannot change the kernel
 

@@ -1,16 +1,17 @@
 #include "infer/kv_slots.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "llama-memory.h"
 #include "llama.h"
 
 namespace cria {
 
-KvSlots::KvSlots(
-    llama_context * context, int count, PrefixSharing sharing, const PrefillCuts & cuts, const TokenPlaces & places)
-    : context_(context), sharing_(sharing), cuts_(cuts), places_(places), slots_(size_t(count)), rows_(context),
-      resident_(count), promised_(count) {}
+KvSlots::KvSlots(llama_context * context, int count, PrefixSharing sharing, const PrefillCuts & cuts,
+    const TokenPlaces & places, bool rewinds)
+    : context_(context), sharing_(sharing), cuts_(cuts), places_(places), rewinds_(rewinds), slots_(size_t(count)),
+      rows_(context), resident_(count), promised_(count) {}
 
 PrefixMatch KvSlots::find_prefix(const std::vector<int32_t> & tokens) const {
     if (sharing_ == PrefixSharing::family) return {};
@@ -43,7 +44,7 @@ PrefixMatch KvSlots::find_in_family(const std::vector<int32_t> & tokens, size_t 
         const size_t limit = std::min({held.size(), tokens.size(), most});
         size_t n = 0;
         while (n < limit && held[n] == tokens[n]) n++;
-        if (n == 0 || n < best.length) continue;
+        if (n == 0 || n < best.length || (!rewinds_ && n < held.size())) continue;
         if (n > best.length) best = {n, {}};
         best.holders.push_back(int(i));
     }
@@ -87,20 +88,32 @@ void KvSlots::append(int slot, const int32_t * tokens, size_t count, bool whole)
         resident_.append(slot, tokens, count);
 }
 
+bool KvSlots::remove_cells(int slot, int32_t from) {
+    return llama_memory_seq_rm(llama_get_memory(context_), slot, from, -1);
+}
+
 void KvSlots::trim(int slot, size_t length) {
     KvSlot & s = slots_[size_t(slot)];
     if (s.tokens.size() > length) {
-        length = cuts_.last_cut(s.tokens, length);
+        length = rewinds_ ? cuts_.last_cut(s.tokens, length) : 0;
         s.tokens.resize(length);
         s.next_position = places_.behind(s.tokens.data(), length);
     }
-    llama_memory_seq_rm(llama_get_memory(context_), slot, s.next_position, -1);
+    if (!remove_cells(slot, s.next_position)) {
+        // More is in the cells than the tokens say. Without them it is evaluated again.
+        remove_cells(slot, 0);
+        s.tokens.clear();
+        s.next_position = 0;
+        length = 0;
+    }
     if (s.prompt_end.length > length) s.prompt_end = {};
     resident_.truncate(slot, length);
 }
 
 void KvSlots::remove_failed(int slot) {
     const size_t length = slots_[size_t(slot)].tokens.size();
+    // Parts of the batch may have been evaluated before one failed.
+    if (!rewinds_) return trim(slot, 0);
     trim(slot, cuts_.keeps_runs && length > 0 ? length - 1 : length);
 }
 
@@ -133,7 +146,8 @@ void KvSlots::swap(int a, int b) {
     const size_t longer = slots_[size_t(a)].tokens.size(), shorter = slots_[size_t(b)].tokens.size();
     if (longer > shorter) {
         copy_cells(a, b);
-        llama_memory_seq_rm(llama_get_memory(context_), a, llama_pos(shorter), -1);
+        if (!remove_cells(a, llama_pos(shorter)))
+            throw std::logic_error("cells of a slot that is swapped cannot be removed");
     }
     rows_.swap(a, b, longer);
     std::swap(slots_[size_t(a)], slots_[size_t(b)]);
@@ -164,7 +178,7 @@ SavedKv KvSlots::save(int slot) const {
 bool KvSlots::restore(int slot, const SavedKv & saved, const std::vector<int32_t> & tokens) {
     trim(slot, 0);
     if (llama_state_seq_set_data(context_, saved.state.data(), saved.state.size(), slot) == 0) {
-        llama_memory_seq_rm(llama_get_memory(context_), slot, -1, -1);
+        remove_cells(slot, 0);
         return false;
     }
     KvSlot & s = slots_[size_t(slot)];

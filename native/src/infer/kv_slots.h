@@ -50,8 +50,9 @@ struct SavedKv {
 
 class KvSlots {
    public:
+    // @param rewinds whether a slot can lose its last tokens and keep the others
     KvSlots(llama_context * context, int count, PrefixSharing sharing, const PrefillCuts & cuts,
-        const TokenPlaces & places);
+        const TokenPlaces & places, bool rewinds);
     int count() const { return int(slots_.size()); }
     KvSlot & operator[](int slot) { return slots_[size_t(slot)]; }
 
@@ -59,7 +60,8 @@ class KvSlots {
     PrefixMatch find_prefix(const std::vector<int32_t> & tokens) const;
     // How long it is among what running requests have promised to evaluate.
     size_t find_promised(const std::vector<int32_t> & tokens) const;
-    // The slots of a family that share the longest prefix with the first `most` of `tokens`.
+    // The slots of a family that share the longest prefix with the first `most` of `tokens`; those that hold nothing
+    // else, where slots do not rewind.
     PrefixMatch find_in_family(const std::vector<int32_t> & tokens, size_t most, SequenceId family) const;
     // A free slot: the lowest empty one (active slots then lie together), else the one unused longest; -1 when none.
     int find_free() const;
@@ -69,10 +71,11 @@ class KvSlots {
     void unpromise(int slot) { promised_.truncate(slot, 0); }
     // Tokens that were evaluated in one piece; `whole`: as one chunk, whatever comes behind them.
     void append(int slot, const int32_t * tokens, size_t count, bool whole);
-    // Keeps the first `length` tokens, or fewer where they cannot be cut there (`PrefillCuts::last_cut`).
+    // Keeps the first `length` tokens, or fewer where they cannot be cut there (`PrefillCuts::last_cut`): none where
+    // slots do not rewind and hold more.
     void trim(int slot, size_t length);
-    // Removes what an evaluation that failed has left. Of an image in parts llama.cpp may remove those before as well,
-    // for they stand at one time: they are evaluated again.
+    // Removes what an evaluation that failed has left; everything where slots do not rewind. Of an image in parts
+    // llama.cpp may remove those before as well, for they stand at one time: they are evaluated again.
     void remove_failed(int slot);
     // Shorter prefixes are evaluated again rather than copied.
     size_t least_copied() const { return rows_.can_copy() ? 1 : 8; }
@@ -88,6 +91,8 @@ class KvSlots {
     bool restore(int slot, const SavedKv & saved, const std::vector<int32_t> & tokens);
 
    private:
+    // Removes a slot's cells from a position on. False: llama.cpp cannot, and has removed none.
+    bool remove_cells(int slot, int32_t from);
     // llama.cpp's record of which cells of `from` are used, for `to`.
     std::unique_ptr<llama_memory_context_i> copy_cells(int from, int to);
 
@@ -95,6 +100,7 @@ class KvSlots {
     PrefixSharing sharing_;
     PrefillCuts cuts_;
     TokenPlaces places_;
+    bool rewinds_;
     std::vector<KvSlot> slots_;
     KvRows rows_;
     PrefixTree

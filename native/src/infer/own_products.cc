@@ -25,7 +25,10 @@ bool is_plain_weight(const ggml_tensor * t) {
 
 bool has_float_rows(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && t->nb[0] == sizeof(float); }
 
-bool is_matrix(const ggml_tensor * t) { return t->ne[2] == 1 && t->ne[3] == 1; }
+// As in a matrix: layers with a state have rows of several sequences in an axis of their own.
+bool has_equal_steps(const ggml_tensor * t) {
+    return t->ne[3] == 1 && (t->ne[2] == 1 || t->nb[2] == size_t(t->ne[1]) * t->nb[1]);
+}
 
 // Keys [size, cells, kv_heads, streams] by queries [size, tokens, heads, streams], or values [cells, size, kv_heads,
 // streams] by softmax weights [cells, tokens, heads, streams]; cells or sizes lie together.
@@ -147,7 +150,8 @@ void OwnProducts::take(ggml_tensor * node) {
     if (node->op != GGML_OP_MUL_MAT || !has_float_rows(node->src[1]) || !has_float_rows(node)) return;
     if (is_plain_weight(node->src[0])) {
         const int64_t least_rows = same_bits_ ? 1 : node->src[0]->type == GGML_TYPE_Q8_0 ? kLeastQ8Rows : kLeastRows;
-        if (node->ne[1] >= least_rows && is_matrix(node->src[1])) replace(node, run_weight_product, this);
+        if (ggml_nrows(node) >= least_rows && has_equal_steps(node->src[1]) && has_equal_steps(node))
+            replace(node, run_weight_product, this);
     } else if (is_attention(node)) {
         const bool mixes = node->src[1]->op == GGML_OP_SOFT_MAX || is_replaced_by(node->src[1], weigh_scores);
         replace(node, mixes ? mix_values : multiply_scores, this);
@@ -157,10 +161,14 @@ void OwnProducts::take(ggml_tensor * node) {
 void OwnProducts::run_weight_product(ggml_tensor * node, int thread, int threads, void * self) {
     Workspace & workspace = static_cast<OwnProducts *>(self)->workspaces_[size_t(thread)];
     const ggml_tensor *w = node->src[0], *x = node->src[1];
-    if (w->type == GGML_TYPE_Q8_0)
-        return run_integer_gemm(
-            describe_integer_product(w, false, x, node, false), thread, threads, workspace.gemm.integers);
+    const int64_t rows = ggml_nrows(x);
+    if (w->type == GGML_TYPE_Q8_0) {
+        IntegerGemm gemm = describe_integer_product(w, false, x, node, false);
+        gemm.m = rows;
+        return run_integer_gemm(gemm, thread, threads, workspace.gemm.integers);
+    }
     Gemm gemm = describe_product(w, false, x, node, false);
+    gemm.m = rows;
     if (w->type == GGML_TYPE_F16) {
         // As ggml and the trainer do.
         workspace.rounded.resize(size_t(gemm.m * gemm.k));

@@ -17,9 +17,9 @@ constexpr size_t kMaxLostTail = 7;
 }  // namespace
 
 SequenceStore::SequenceStore(llama_context * context, int slots, PrefixSharing sharing, const PrefillCuts & cuts,
-    const TokenPlaces & places, size_t swap_bytes, SchedulerStats & totals)
+    const TokenPlaces & places, bool rewinds, size_t swap_bytes, SchedulerStats & totals)
     : context_(context), sharing_(sharing), swap_bytes_(swap_bytes), totals_(totals),
-      slots_(context, slots, sharing, cuts, places) {}
+      slots_(context, slots, sharing, cuts, places, rewinds) {}
 
 std::shared_ptr<Sequence> SequenceStore::create() {
     auto sequence = std::make_shared<Sequence>();

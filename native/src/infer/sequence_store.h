@@ -15,7 +15,7 @@ class SequenceStore {
    public:
     // Evicted KV is saved up to `swap_bytes`, beyond that evaluated again. Counts what it does in `totals`.
     SequenceStore(llama_context * context, int slots, PrefixSharing sharing, const PrefillCuts & cuts,
-        const TokenPlaces & places, size_t swap_bytes, SchedulerStats & totals);
+        const TokenPlaces & places, bool rewinds, size_t swap_bytes, SchedulerStats & totals);
 
     KvSlots & slots() { return slots_; }
     KvSlot & slot_of(const Sequence & sequence) { return slots_[sequence.slot]; }

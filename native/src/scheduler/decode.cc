@@ -24,7 +24,8 @@ void Scheduler::Impl::decode() {
         }
     }
     std::sort(decoding.begin(), decoding.end(), [](const auto & a, const auto & b) { return a->slot < b->slot; });
-    const std::vector<int> padding = plan_padding(active, rules.min_rows, rules.row_step);
+    const std::vector<int> padding =
+        rules.rewinds ? plan_padding(active, rules.min_rows, rules.row_step) : std::vector<int>();
     DecodeBatch & batch = evaluator.start_batch();
     std::vector<Output> outputs;
     size_t p = 0;

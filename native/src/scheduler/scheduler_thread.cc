@@ -28,7 +28,7 @@ SchedulerOptions with_checked_sizes(SchedulerOptions options) {
 Scheduler::Impl::Impl(std::shared_ptr<Model> m, const SchedulerOptions & o)
     : model(std::move(m)), options(with_checked_sizes(o)), places(model->llama(), model->vectors()),
       rules(choose_batch_rules(*model, options, places)), evaluator(*model, options, rules, stopping),
-      store(evaluator.context(), rules.padded(options.max_sequences), rules.sharing, rules.cuts, places,
+      store(evaluator.context(), rules.padded(options.max_sequences), rules.sharing, rules.cuts, places, rules.rewinds,
           options.swap_bytes, totals),
       requests(*model, options.context_size, store, totals, stopping), grammars(*model), thread([this] { run(); }) {}
 

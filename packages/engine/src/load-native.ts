@@ -64,7 +64,7 @@ export interface LoadModelOptions {
   /**
    * With a seed given, results then depend on the sequence's tokens alone, bit for bit: not on timing, threads, neighbours,
    * or whether its prefix was evaluated for it or for another (see `prefixReuse`). K-quantised models then evaluate at
-   * least 8 rows at a time. Default true.
+   * least 8 rows at a time. Models with recurrent layers keep this with F32, F16 and Q8_0 weights on a CPU. Default true.
    */
   deterministic?: boolean;
   /**

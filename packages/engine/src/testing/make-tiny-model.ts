@@ -3,7 +3,7 @@ import type { GgufFile, GgufTensor, GgufTensorType, GgufValue } from "../native-
 
 /** A random model of a few thousand weights, for tests: real file, real vocabulary, any supported architecture and type. */
 export interface TinyModelOptions {
-  architecture?: "llama" | "qwen2" | "qwen3" | "qwen2vl" | "qwen3vl";
+  architecture?: "llama" | "qwen2" | "qwen3" | "qwen2vl" | "qwen3vl" | "lfm2";
   type?: GgufTensorType;
   embedding?: number;
   layers?: number;
@@ -62,6 +62,9 @@ const CHATML =
 /** Layers of a tiny qwen3vl whose outputs an image's vectors add to. */
 export const DEEP_LAYERS = 2;
 
+/** Tokens that a convolution of lfm2 sees; its state are those before the newest. Every other layer has one, from the first on. */
+const CONVOLUTION_TOKENS = 3;
+
 /** Which pairs of a head follow an image's time, row and column, as published models of these architectures divide them. */
 const ROPE_SECTIONS = { qwen2vl: [2, 3, 3, 0], qwen3vl: [4, 2, 2, 0] };
 
@@ -70,12 +73,12 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     architecture = "qwen3",
     type = "f32",
     embedding = architecture.startsWith("qwen2") ? 64 : 32,
-    layers = architecture === "qwen3vl" ? 3 : 2,
+    layers = architecture === "qwen3vl" ? 3 : architecture === "lfm2" ? 4 : 2,
     heads = 4,
     kvHeads = 2,
     headSize = 16,
     feedForward = 48,
-    tied = architecture.startsWith("qwen3"),
+    tied = architecture.startsWith("qwen3") || architecture === "lfm2",
     contextLength = 512,
     vocabulary = 0,
     controlTokens = [],
@@ -91,38 +94,45 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       shape.reduce((a, b) => a * b, 1),
       () => mean + scale * normal(),
     );
-    // Norms and biases stay F32, as in every real file.
-    tensors.push({ name, type: shape.length === 2 ? type : "f32", shape, data });
+    // Norms, biases and convolutions stay F32, as in every real file.
+    tensors.push({ name, type: shape.length === 2 && !name.includes(".conv.") ? type : "f32", shape, data });
   };
   const control = [...SPECIAL_TOKENS, ...controlTokens];
   const tokens = [...byteTokens(), ...control, ...merges.map((merge) => merge.replace(" ", ""))];
   const used = tokens.length;
   while (tokens.length < vocabulary || tokens.length % 32) tokens.push(`[PAD${tokens.length}]`);
   add("token_embd.weight", [embedding, tokens.length], embeddingScale);
+  const hasConvolution = (layer: number) => architecture === "lfm2" && layer % 2 === 0;
   for (let i = 0; i < layers; i++) {
     const name = (part: string) => `blk.${i}.${part}`;
     const linear = (part: string, inputs: number, outputs: number) =>
       add(name(part), [inputs, outputs], 1.2 / Math.sqrt(inputs));
     add(name("attn_norm.weight"), [embedding], 0.1, 1);
-    linear("attn_q.weight", embedding, heads * headSize);
-    linear("attn_k.weight", embedding, kvHeads * headSize);
-    linear("attn_v.weight", embedding, kvHeads * headSize);
+    if (hasConvolution(i)) {
+      add(name("shortconv.conv.weight"), [CONVOLUTION_TOKENS, embedding], 0.6);
+      linear("shortconv.in_proj.weight", embedding, 3 * embedding);
+      linear("shortconv.out_proj.weight", embedding, embedding);
+    } else {
+      linear("attn_q.weight", embedding, heads * headSize);
+      linear("attn_k.weight", embedding, kvHeads * headSize);
+      linear("attn_v.weight", embedding, kvHeads * headSize);
+    }
     if (architecture.startsWith("qwen2")) {
       add(name("attn_q.bias"), [heads * headSize], 0.3);
       add(name("attn_k.bias"), [kvHeads * headSize], 0.3);
       add(name("attn_v.bias"), [kvHeads * headSize], 0.3);
     }
-    if (architecture.startsWith("qwen3")) {
+    if (architecture.startsWith("qwen3") || (architecture === "lfm2" && !hasConvolution(i))) {
       add(name("attn_q_norm.weight"), [headSize], 0.1, 1);
       add(name("attn_k_norm.weight"), [headSize], 0.1, 1);
     }
-    linear("attn_output.weight", heads * headSize, embedding);
+    if (!hasConvolution(i)) linear("attn_output.weight", heads * headSize, embedding);
     add(name("ffn_norm.weight"), [embedding], 0.1, 1);
     linear("ffn_gate.weight", embedding, feedForward);
     linear("ffn_up.weight", embedding, feedForward);
     linear("ffn_down.weight", feedForward, embedding);
   }
-  add("output_norm.weight", [embedding], 0.1, 1);
+  add(architecture === "lfm2" ? "token_embd_norm.weight" : "output_norm.weight", [embedding], 0.1, 1);
   if (!tied) add("output.weight", [embedding, tokens.length], 1 / Math.sqrt(embedding));
   const u32 = (value: number): GgufValue => ({ type: "uint32", value });
   const key = (part: string) => `${architecture}.${part}`;
@@ -131,6 +141,16 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
     ofImages[key("rope.dimension_sections")] = { type: "array", of: "int32", value: ROPE_SECTIONS[architecture] };
   }
   if (architecture === "qwen3vl") ofImages[key("n_deepstack_layers")] = u32(deepLayers);
+  const keysAndValues: GgufValue =
+    architecture === "lfm2"
+      ? {
+          type: "array",
+          of: "int32",
+          value: Array.from({ length: layers }, (_, i) => (hasConvolution(i) ? 0 : kvHeads)),
+        }
+      : u32(kvHeads);
+  const ofConvolutions: Record<string, GgufValue> =
+    architecture === "lfm2" ? { [key("shortconv.l_cache")]: u32(CONVOLUTION_TOKENS) } : {};
   return {
     metadata: {
       "general.architecture": { type: "string", value: architecture },
@@ -140,13 +160,14 @@ export function describeTinyModel(options: TinyModelOptions = {}): GgufFile {
       [key("block_count")]: u32(layers),
       [key("feed_forward_length")]: u32(feedForward),
       [key("attention.head_count")]: u32(heads),
-      [key("attention.head_count_kv")]: u32(kvHeads),
+      [key("attention.head_count_kv")]: keysAndValues,
       [key("attention.key_length")]: u32(headSize),
       [key("attention.value_length")]: u32(headSize),
       [key("rope.dimension_count")]: u32(headSize),
       [key("attention.layer_norm_rms_epsilon")]: { type: "float32", value: 1e-6 },
       [key("rope.freq_base")]: { type: "float32", value: 10000 },
       ...ofImages,
+      ...ofConvolutions,
       "tokenizer.ggml.model": { type: "string", value: "gpt2" },
       "tokenizer.ggml.pre": { type: "string", value: "qwen2" },
       "tokenizer.ggml.tokens": { type: "array", of: "string", value: tokens },

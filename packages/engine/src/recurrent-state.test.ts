@@ -1,0 +1,120 @@
+import type { GenerateResult } from "@cria/core";
+import { afterAll, describe, expect, it } from "vitest";
+import type { LlamaModel, LlamaSequence } from "./index.js";
+import { TinyModels } from "./testing/index.js";
+
+/**
+ * Models some of whose layers keep a state in place of their past (LFM2, Qwen3.5, Granite hybrid, Mamba): it cannot be cut back
+ * to fewer tokens, and every row of a batch changes one.
+ */
+const models = new TinyModels();
+afterAll(() => models.cleanUp());
+
+const prompt = [72, 101, 108, 108, 111, 44, 32, 119];
+const others = [87, 104, 121, 63, 32, 78, 111, 119, 33];
+const sampling = { maxTokens: 6, temperature: 0.8, stopTokens: [], seed: 5 };
+const load = (type: "f32" | "q8_0" | "q4_0", options: Parameters<TinyModels["load"]>[1] = {}) =>
+  models.load({ architecture: "lfm2", type, embedding: 64, feedForward: 64, embeddingScale: 0.3 }, options);
+
+/** The tokens and logprobs of an answer. */
+const bitsOf = ({ tokenIds, logprobs }: GenerateResult) => [[...tokenIds], [...logprobs]];
+
+/** What tokens are answered by a sequence that has seen nothing before. */
+async function askFresh(model: LlamaModel, tokens: readonly number[], more: object = {}): Promise<GenerateResult> {
+  const sequence = model.createSequence();
+  const result = await sequence.generate(tokens, { ...sampling, ...more });
+  sequence.dispose();
+  return result;
+}
+
+const say = (sequence: LlamaSequence, tokens: readonly number[], more: object = {}) =>
+  sequence.generate(tokens, { ...sampling, ...more });
+
+describe.each(["f32", "q8_0"] as const)("layers with a state, %s weights, default options", (type) => {
+  it("answer again and again: a conversation, its fork, its origin, and another one", async () => {
+    const model = await load(type);
+    const fresh = await load(type, { maxSequences: 1 });
+    const origin = model.createSequence();
+    const first = await say(origin, prompt);
+    expect(bitsOf(first)).toEqual(bitsOf(await askFresh(fresh, prompt)));
+    const whole = [...prompt, ...first.tokenIds];
+    const fork = origin.fork();
+    const second = await say(fork, others);
+    expect(second.stats.reusedTokens).toBe(whole.length - 1);
+    const third = await say(origin, others, { seed: 6 });
+    expect(bitsOf(second)).toEqual(bitsOf(await askFresh(fresh, [...whole, ...others])));
+    expect(bitsOf(third)).toEqual(bitsOf(await askFresh(fresh, [...whole, ...others], { seed: 6 })));
+    expect(bitsOf(await askFresh(model, others))).toEqual(bitsOf(await askFresh(fresh, others)));
+    expect((await say(fork, prompt)).stats.prefillTokens).toBe(prompt.length + 1);
+  });
+
+  it("a fork that first speaks when its origin has gone on begins anew", async () => {
+    const model = await load(type);
+    const origin = model.createSequence();
+    const first = await say(origin, prompt);
+    const fork = origin.fork();
+    await say(origin, others);
+    const late = await say(fork, others, { seed: 7 });
+    expect(late.stats.reusedTokens).toBe(0);
+    const expected = await askFresh(model, [...prompt, ...first.tokenIds, ...others], { seed: 7 });
+    expect(bitsOf(late)).toEqual(bitsOf(expected));
+  });
+
+  it("go on alone and together, whatever slots lie between them", async () => {
+    const model = await load(type);
+    const sequences = [0, 1, 2].map(() => model.createSequence());
+    const begun = await Promise.all(sequences.map((sequence, i) => say(sequence, prompt, { seed: i })));
+    const texts = begun.map(({ tokenIds }) => [...prompt, ...tokenIds]);
+    // One alone, then the first and the last with an idle one between them, then all.
+    for (const speaking of [[0], [0, 2], [1], [0, 1, 2]]) {
+      const results = await Promise.all(speaking.map((i) => say(sequences[i]!, others, { seed: 10 + i })));
+      for (const [k, i] of speaking.entries()) {
+        texts[i]!.push(...others);
+        // The last sampled token and the new ones: no state was lost.
+        expect([i, results[k]!.stats.prefillTokens]).toEqual([i, others.length + 1]);
+        expect([i, bitsOf(results[k]!)]).toEqual([i, bitsOf(await askFresh(model, texts[i]!, { seed: 10 + i }))]);
+        texts[i]!.push(...results[k]!.tokenIds);
+      }
+    }
+  });
+
+  it("fork before and after the first token, which is sampled from the same logits", async () => {
+    const model = await load(type);
+    const sequence = model.createSequence();
+    const first = await say(sequence, prompt, { maxTokens: 1 });
+    const fork = sequence.fork();
+    const [a, b] = [await say(sequence, []), await say(fork, [])];
+    expect(bitsOf(b)).toEqual(bitsOf(a));
+    expect(bitsOf(await askFresh(model, [...prompt, ...first.tokenIds]))).toEqual(bitsOf(a));
+  });
+
+  it("come back after an eviction, with and without room for what was evicted", async () => {
+    for (const swapBytes of [1 << 24, 0]) {
+      const model = await load(type, { maxSequences: 1, swapBytes });
+      const [a, b] = [model.createSequence(), model.createSequence()];
+      const first = await say(a, prompt);
+      await say(b, others);
+      const again = await say(a, others);
+      expect(bitsOf(again)).toEqual(bitsOf(await askFresh(model, [...prompt, ...first.tokenIds, ...others])));
+      expect((await say(b, prompt)).tokenIds).toHaveLength(sampling.maxTokens);
+    }
+  });
+
+  it("survive aborts and flushes", async () => {
+    const model = await load(type);
+    const sequence = model.createSequence();
+    const abort = new AbortController();
+    const cut = say(sequence, prompt, { maxTokens: 60, signal: abort.signal, onText: () => abort.abort() });
+    await cut.catch(() => undefined);
+    await say(sequence, others);
+    expect((await askFresh(model, prompt)).tokenIds).toHaveLength(sampling.maxTokens);
+  });
+});
+
+it("layers with a state and weights that ggml multiplies answer too, in any company", async () => {
+  const model = await load("q4_0");
+  const sequences = [0, 1, 2].map(() => model.createSequence());
+  for (const speaking of [[0, 1, 2], [0], [0, 2], [1]])
+    for (const result of await Promise.all(speaking.map((i) => say(sequences[i]!, others))))
+      expect(result.tokenIds).toHaveLength(sampling.maxTokens);
+});
