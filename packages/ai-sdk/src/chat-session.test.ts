@@ -37,6 +37,27 @@ function open(options: Partial<ChatSessionOptions> = {}) {
   return { engine, session, model: languageModel(session) };
 }
 
+it("calls of the AI SDK that an agent forgot reject nothing once it has returned", async () => {
+  const { engine, model, session } = open();
+  const settled: string[] = [];
+  const forget = (name: string, promise: PromiseLike<unknown>) =>
+    void promise.then(
+      () => settled.push(name),
+      () => settled.push(name),
+    );
+  const { textStream } = streamText({ model, prompt: "plain stream" });
+  const read = async () => {
+    for await (const _ of textStream);
+  };
+  forget("stream", read());
+  forget("text", generateText({ model, prompt: "plain text" }));
+  await expect.poll(() => engine.counts.inFlight + engine.counts.created).toBeGreaterThan(0);
+  session.leave();
+  forget("late", generateText({ model, prompt: "plain late" }));
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+  expect(settled).toEqual([]);
+});
+
 interface Cria {
   tokenIds: number[];
   logprobs: number[];

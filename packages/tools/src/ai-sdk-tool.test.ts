@@ -54,6 +54,19 @@ describe("AI SDK tools", () => {
     });
   });
 
+  it("that give what JSON cannot say fail with its name; nothing is an empty answer", async () => {
+    const give = async (output: unknown) => {
+      const given = tool({ inputSchema: z.object({}), execute: () => output as object });
+      const made = (await fromAiSdkTools({ given })).get("given")!;
+      const { instanceId } = await made.create("i");
+      return made.execute(instanceId, {});
+    };
+    const refused = (received: string) => expect.objectContaining({ code: "tool/bad-answer", received });
+    await expect(give(new Map())).rejects.toEqual(refused("a Map"));
+    await expect(give(() => 1)).rejects.toEqual(refused("a function"));
+    expect((await give(undefined)).response).toEqual({ text: "" });
+  });
+
   it("answer with the last value of a generator, and as toModelOutput says", async () => {
     const streaming = tool({
       inputSchema: z.object({}),

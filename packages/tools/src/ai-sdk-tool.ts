@@ -4,6 +4,7 @@ import { BaseTool, type ExecuteOptions, type ToolResponse, type ToolResult } fro
 import { describeParts } from "./describe-parts.js";
 import { type ReadSchema, readInputSchema, refuseArguments } from "./input-schema.js";
 import { defineToolSchema } from "./schema.js";
+import { writeOutput } from "./write-output.js";
 
 /**
  * A tool of the AI SDK (`tool({ description, inputSchema, execute })`), as far as it is used here. The type is
@@ -98,7 +99,7 @@ class AiSdkToolAdapter extends BaseTool {
     }
     const model = await this.tool.toModelOutput?.({ toolCallId, input, output });
     return {
-      response: model === undefined ? { text: toText(output) } : readModelOutput(model),
+      response: model === undefined ? { text: toText(output, this.name) } : readModelOutput(model, this.name),
       reward: 0,
       metrics: {},
     };
@@ -106,11 +107,11 @@ class AiSdkToolAdapter extends BaseTool {
 }
 
 /** The AI SDK's `ToolResultOutput`: texts are joined, and what is no text or image is kept apart. */
-function readModelOutput(model: unknown): ToolResponse {
+function readModelOutput(model: unknown, tool: string): ToolResponse {
   const { type, value, reason } = model as { type: string; value?: unknown; reason?: string };
   if (type === "execution-denied") return { text: `error: denied${reason ? ` (${reason})` : ""}` };
-  if (type === "error-text" || type === "error-json") return { text: `error: ${toText(value)}` };
-  if (type !== "content" || !Array.isArray(value)) return { text: toText(value) };
+  if (type === "error-text" || type === "error-json") return { text: `error: ${toText(value, tool)}` };
+  if (type !== "content" || !Array.isArray(value)) return { text: toText(value, tool) };
   const given = value as { type: string; mediaType?: string }[];
   const parts = given.map((part) => toContentPart(part)).filter((part) => part !== null);
   const media = (["video", "audio"] as const).map((kind) => {
@@ -121,8 +122,9 @@ function readModelOutput(model: unknown): ToolResponse {
   return { ...describeParts(parts), ...Object.fromEntries(media.filter(([, found]) => found.length > 0)) };
 }
 
-function toText(value: unknown): string {
-  return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+/** Nothing is no text: a tool may be for what it does alone. */
+function toText(value: unknown, tool: string): string {
+  return value === undefined ? "" : writeOutput(value, tool);
 }
 
 function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {

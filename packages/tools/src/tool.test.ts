@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { ToolError } from "@cria/core";
 import { jsonSchema } from "ai";
 import { describe, expect, expectTypeOf, it } from "vitest";
@@ -177,12 +178,42 @@ describe("tool()", () => {
       [() => 1, "function"],
       [1n, "BigInt"],
       [circle, "circular"],
-    ]) {
+      // JSON would say {} of these.
+      [new Map([["a", 1]]), "a Map"],
+      [new Set([1]), "a Set"],
+      [{ later: Promise.resolve(1) }, "a Promise at later"],
+      [new Error("no judge"), 'an error ("no judge")'],
+      [/x/, "a RegExp"],
+      [new ReadableStream(), "a ReadableStream"],
+      [Readable.from(["a"]), "a Readable"],
+      [(function* () {})(), "a Generator"],
+      [{ rows: [{ found: new Map() }] }, "a Map at rows.0.found"],
+    ] as const) {
       const made = tool({ name: "say", description: "", inputSchema: z.object({}), execute: () => output as object });
       const error = await made.execute("a", {}).catch((thrown) => thrown);
       expect(error).toBeInstanceOf(ToolError);
       expect(error.message).toContain('execute of tool "say": returned what JSON cannot say');
       expect(error.received).toContain(received);
+    }
+  });
+
+  it("what JSON says of its own accord is its answer", async () => {
+    const date = new Date(0);
+    class Point {
+      x = 1;
+    }
+    for (const [output, text] of [
+      [{}, "{}"],
+      [Object.create(null), "{}"],
+      [{ at: date, skip: undefined, f: () => 1 }, '{"at":"1970-01-01T00:00:00.000Z"}'],
+      [new Point(), '{"x":1}'],
+      [Uint8Array.of(7), '{"0":7}'],
+      [Object.assign(new Map(), { toJSON: () => "mine" }), '"mine"'],
+      [null, "null"],
+      [Number.NaN, "NaN"],
+    ] as const) {
+      const made = tool({ name: "say", description: "", inputSchema: z.object({}), execute: () => output as object });
+      expect((await made.execute("a", {})).response).toEqual({ text });
     }
   });
 

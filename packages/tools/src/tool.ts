@@ -19,6 +19,7 @@ import {
 import { InstanceStore } from "./instance-store.js";
 import { defineToolSchema } from "./schema.js";
 import { findArgumentError, preview } from "./validate-arguments.js";
+import { writeOutput } from "./write-output.js";
 
 /**
  * An answer with more than a text. An object is taken for one when it has a `text`, images (`image`) or parts (`content`), and no
@@ -189,22 +190,7 @@ class FunctionTool<Schema extends ToolInputSchema, State> extends BaseTool {
       const { reward = 0, metrics = {}, ...response } = output;
       return { response, reward, metrics };
     }
-    let text: string | undefined;
-    let cause: unknown;
-    try {
-      // Numbers as they are: JSON would say null for those that are not finite.
-      text = typeof output === "string" || typeof output === "number" ? String(output) : JSON.stringify(output);
-    } catch (thrown) {
-      cause = thrown;
-    }
-    if (text !== undefined) return { response: { text }, reward: 0, metrics: {} };
-    throw new ToolError("returned what JSON cannot say", {
-      code: "tool/bad-answer",
-      subject: `execute of tool "${this.name}"`,
-      expected: "a text, { text, image, reward, metrics }, or a value that JSON can say",
-      received: cause === undefined ? typeof output : (cause as Error).message,
-      cause,
-    });
+    return { response: { text: writeOutput(output, this.name) }, reward: 0, metrics: {} };
   }
 }
 

@@ -8,7 +8,7 @@ export function makeFunctionAgent(agent: AgentFunction<never>): AgentLoopEntry {
   return {
     factory: (context) => ({
       run: (sampling, row) =>
-        runAgentEpisode(context, sampling, row, (session, signal) => {
+        runAgentEpisode(context, sampling, row, async (session, signal) => {
           const given: AgentContext<unknown> = {
             row: row.extraInfo.row ?? row,
             // Made when it is used: an agent without the AI SDK does not need it.
@@ -19,7 +19,11 @@ export function makeFunctionAgent(agent: AgentFunction<never>): AgentLoopEntry {
             signal,
             seed: sampling.seed,
           };
-          return agent(given as AgentContext<never>);
+          try {
+            return await agent(given as AgentContext<never>);
+          } finally {
+            session.leave();
+          }
         }),
     }),
     traits: { prompt: false, tools: false, interactions: false, scores: true },

@@ -201,7 +201,55 @@ describe("an agent of one's own", () => {
     expect(unhandled).toEqual([]);
     expect(trajectory.error).toBeUndefined();
     expect(trajectory.rewards.score).toBe(1);
-    expect(warnings).toEqual([expect.stringContaining("a reward came after its session had ended")]);
+    expect(warnings.sort()).toEqual([
+      expect.stringContaining("a call was still running when its agent returned"),
+      expect.stringContaining("a reward came after its session had ended"),
+    ]);
+  });
+
+  it("libraries' own promises of forgotten calls reject nothing either", async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => unhandled.push(reason);
+    process.on("unhandledRejection", note);
+    const settled: string[] = [];
+    // As a library does: its promise is another one than the session's.
+    const wrap = async (session: ChatModel, text: string) => {
+      try {
+        await session.complete({ messages: [user(text)] });
+      } finally {
+        settled.push(text);
+      }
+    };
+    let late: (() => void) | undefined;
+    const { trajectories } = await run(
+      async ({ session }) => {
+        await session.complete({ messages: [user("a")] });
+        void wrap(session, "running");
+        late = () => void wrap(session, "late");
+        throw new Error("the agent's own");
+      },
+      { n: 2 },
+    );
+    late!();
+    await sleep(0);
+    process.off("unhandledRejection", note);
+    expect(unhandled).toEqual([]);
+    expect(settled).toEqual([]);
+    for (const { error } of trajectories) expect(error).toContain("the agent's own");
+  });
+
+  it("one that is late hears that its calls are over, so that it ends", async () => {
+    let ended: Promise<unknown> | undefined;
+    const { trajectory } = await run(
+      ({ session, signal }) => {
+        const ask = () => session.complete({ messages: [user("a")] }).catch((reason: unknown) => reason);
+        ended = new Promise((resolve) => signal.addEventListener("abort", () => resolve(ask())));
+        return new Promise(() => {});
+      },
+      { agentOptions: { timeoutS: 0.001 } },
+    );
+    expect(trajectory.error).toContain("agent.timeout_s");
+    expect(await ended).toBeInstanceOf(Error);
   });
 
   it("a wrong request is the agent's own failure, and ends no run", async () => {

@@ -129,6 +129,9 @@ export class ChatSession implements ChatModel {
   private calls = 0;
   private heard = 0;
   private isDisposed = false;
+  private hasToldOfLateCall = false;
+  /** Whether its agent has returned: see `leave`. */
+  isLeft = false;
   /** Why no further call is taken. */
   private ending: { reason: unknown } | null = null;
   private readonly onAbort = () => this.abort(this.options.signal!.reason);
@@ -146,7 +149,12 @@ export class ChatSession implements ChatModel {
   }
 
   complete(request: ChatRequest, options: ChatOptions = {}): Promise<ChatAnswer> {
-    const answer = this.ask(request, options);
+    const answer = this.ask(request, options).catch((error: unknown) => {
+      if (!this.isLeft) throw error;
+      if (!this.hasToldOfLateCall) this.options.onWarning?.(lateCall);
+      this.hasToldOfLateCall = true;
+      return new Promise<never>(() => {});
+    });
     // The end of a session rejects what an agent forgot to wait for: that must not end the process.
     answer.catch(() => undefined);
     return answer;
@@ -215,7 +223,17 @@ export class ChatSession implements ChatModel {
     for (const turn of this.running.values()) turn.abort(reason);
   }
 
-  /** Frees what the session holds in the engine; its graph stays. */
+  /**
+   * Disposes of the session of an agent that has returned. Nobody waits for calls that still run, or come later, and the libraries
+   * between the agent and the session make promises of their own of them, whose rejection would end the process. So they never
+   * settle; a warning tells of the first.
+   */
+  leave(): void {
+    this.isLeft = true;
+    this.dispose();
+  }
+
+  /** Frees what the session holds in the engine; its graph stays. Calls that run are rejected. */
   dispose(): void {
     this.isDisposed = true;
     // The signal lives as long as a run.
@@ -509,6 +527,9 @@ function refuseMessages(messages: readonly ChatMessage[], cause: TokenizerError)
 
 const lateReward =
   "a reward came after its session had ended, and does not count\n  wait for what decides it before the agent returns";
+
+const lateCall =
+  "a call was still running when its agent returned, or came after that: it gets no answer\n  wait for every call before the agent returns";
 
 function refuseReward(subject: string, expected: string, received: string): DataError {
   return new DataError("is wrong", { code: "chat/bad-request", subject: `reward: ${subject}`, expected, received });

@@ -63,6 +63,33 @@ describe("createFetch", () => {
     expect(engine.counts.created).toBe(engine.counts.disposed);
   });
 
+  it("rejects nothing once its agent has returned: not what runs, comes late, or is ended by its client", async () => {
+    const { client, session, engine } = open({}, { latencyMs: 60_000 });
+    const settled: string[] = [];
+    const forget = (text: string, more: object = {}) => {
+      const end = new AbortController();
+      const asked = client.chat.completions.create(
+        { model, messages: [user(text)], ...more },
+        { signal: end.signal, maxRetries: 0 },
+      );
+      asked.then(
+        () => settled.push(text),
+        () => settled.push(text),
+      );
+      return end;
+    };
+    forget("waits");
+    const streamed = forget("streams", { stream: true });
+    await expect.poll(() => engine.counts.inFlight).toBe(2);
+    session.leave();
+    forget("late");
+    streamed.abort();
+    await settle(engine);
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    expect(settled).toEqual([]);
+    expect(engine.counts.created).toBe(engine.counts.disposed);
+  });
+
   it("equal requests made at once each get an answer", async () => {
     const { client, session } = open();
     const ask = () => client.chat.completions.create({ model, messages: [user("same")] });

@@ -1,9 +1,16 @@
+import { ChatSession } from "@cria/rollout";
 import { createApp } from "../http/create-app.js";
 import { Endpoint } from "../http/endpoint.js";
 import { type LocalChat, serveChat } from "./serve-chat.js";
 
 /** No client in this process is cut off: it may read as slowly as it likes; and events cost it little. */
-const patience = { streamBytes: Number.MAX_SAFE_INTEGER, stallMs: 2 ** 31 - 1, paceMs: 0 };
+const longestTimer = 2 ** 31 - 1;
+const patience = {
+  streamBytes: Number.MAX_SAFE_INTEGER,
+  stallMs: longestTimer,
+  keepAliveMs: longestTimer,
+  paceMs: 0,
+};
 
 /**
  * A `fetch` that answers requests by a chat of this process, as `cria serve` would over HTTP: what stands before the path does
@@ -13,7 +20,13 @@ export function createFetch(chat: LocalChat): typeof fetch {
   const app = createApp(new Endpoint({ model: serveChat(chat), limits: patience }));
   return async (input, init) => {
     const request = new Request(input, init);
-    return untilAborted(request.signal, async () => app.fetch(request));
+    try {
+      return await untilAborted(request.signal, async () => app.fetch(request));
+    } catch (error) {
+      // Clients end what takes too long: of an agent that has returned that is nobody's failure either.
+      if (chat instanceof ChatSession && chat.isLeft) return new Promise<never>(() => {});
+      throw error;
+    }
   };
 }
 
