@@ -12,7 +12,7 @@ export function toClusterBus(bus: JobBus, name: string): ClusterBus {
   const leader = new Leader(bus);
   return {
     ...bus,
-    lead: (holder, signal) => leader.lead(holder, signal),
+    lead: (...given) => leader.lead(...given),
     findCheckpoint: (run) => findStoredCheckpoint(bus, leader, run),
     coordinate: (run) => coordinate({ bus, name, leader }, run),
   };

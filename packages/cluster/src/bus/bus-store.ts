@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ClusterError } from "@cria/core";
 import type { Blobs, BusTimes, JobKindName } from "./job-bus.js";
+import { cleanText } from "./job-record.js";
 
 /** A message that a worker took from the queue. Unless it is acknowledged it comes back after `ackWaitMs`. */
 export interface Delivery {
@@ -23,8 +24,16 @@ export interface JobQueue {
 
 export interface RecordEntry {
   text: string;
-  /** Larger than that of any earlier entry of these records; at least 1. */
+  /** Larger than that of any earlier entry of these records, also of those that were lost; at least 1. */
   revision: number;
+}
+
+/** The server lost what it had stored. */
+export interface StoreLoss {
+  /** What was asked, and what was answered. */
+  problem: ClusterError;
+  /** Resolves when the store is there again, empty; rejects with a ClusterError when it cannot be set up. */
+  restored: Promise<void>;
 }
 
 /** Texts by key, with compare-and-set. */
@@ -62,8 +71,10 @@ export interface BusStore {
   /** Policy, lease and newest checkpoints, which only coordinators write. */
   control: Records;
   blobs: Blobs;
-  /** Calls when a lost connection is there again: changes may have been missed. */
+  /** Calls when a lost connection is there again, or a lost store: changes may have been missed. */
   onReconnect(listener: () => void): void;
+  /** Calls when the server lost what it had stored, before anything is stored anew. */
+  onLoss(listener: (loss: StoreLoss) => void): void;
   closed: AbortSignal;
   close(): Promise<void>;
 }
@@ -88,23 +99,59 @@ export async function changeRecord<T>(
   }
 }
 
+/** Who hears of what is not answered. */
+export interface Asking {
+  /** What is asked, for people: "for the policy". */
+  what: string;
+  report: (problem: ClusterError) => void;
+}
+
+/** After this people hear that an answer is waited for, and how often: many may ask at once. */
+const PATIENCE_MS = 5_000;
+const AGAIN_MS = 30_000;
+const toldAt = new WeakMap<BusStore, number>();
+
 /**
  * Asks again while the server is away. What the bus itself says is final, and so is what a role may not do.
  * @param isOver asked after each failure: whether to give up.
+ * @param asking who is told when it takes long.
+ * @throws ClusterError "cluster/no-answer" when it is over.
  */
-export async function persist<T>(store: BusStore, ask: () => Promise<T>, isOver: () => boolean): Promise<T> {
+export async function persist<T>(
+  store: BusStore,
+  ask: () => Promise<T>,
+  isOver: () => boolean,
+  asking?: Asking,
+): Promise<T> {
+  const began = performance.now();
   for (;;) {
     try {
       return await ask();
     } catch (error) {
       // Who was shut out learns that, and not what its connection says about being closed.
       if (store.closed.reason instanceof ClusterError) throw store.closed.reason;
-      const final = error instanceof ClusterError || /permission/i.test(String(error));
-      if (final || store.closed.aborted || isOver()) throw error;
+      if (error instanceof ClusterError || /permission/i.test(String(error)) || store.closed.aborted) throw error;
+      const now = performance.now();
+      const problem = () => noAnswer(asking?.what, Math.round((now - began) / 1000), error);
+      if (isOver()) throw problem();
+      if (asking && now - began >= PATIENCE_MS && now - (toldAt.get(store) ?? -AGAIN_MS) >= AGAIN_MS) {
+        toldAt.set(store, now);
+        asking.report(problem());
+      }
       await delay(200);
     }
   }
 }
+
+const noAnswer = (what: string | undefined, seconds: number, cause: unknown) =>
+  new ClusterError("does not do what it is asked", {
+    code: "cluster/no-answer",
+    subject: "the bus",
+    expected: what === undefined ? undefined : `an answer to: ${what}`,
+    received: `for ${seconds} s: ${cleanText(cause instanceof Error ? cause.message : String(cause))}`,
+    remedy: "look whether nats-server runs, and has its store folder and room there; restart it where it has not",
+    cause,
+  });
 
 /** For `persist`: over after so many milliseconds. */
 export function limitTo(milliseconds: number): () => boolean {

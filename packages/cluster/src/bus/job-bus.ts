@@ -1,5 +1,6 @@
 import type { ClusterError } from "@cria/core";
 import type { z } from "zod";
+import type { StoreLoss } from "./bus-store.js";
 
 /** What messages look like. Who speaks another version is refused. */
 export const PROTOCOL = 1;
@@ -230,8 +231,17 @@ export interface JobBus {
    * Waits until this holder has the lease. It is renewed until it is released or lost; a holder that does not renew it for
    * `leaseMs` loses it, whatever the machines' clocks say.
    * @param holder who asks, for people; several may have one name.
+   * @param onWait called with what is waited for, and each time that this changes: a sentence for people.
    */
-  acquireLease(holder: string, signal?: AbortSignal): Promise<Lease>;
+  acquireLease(holder: string, signal?: AbortSignal, onWait?: (reason: string) => void): Promise<Lease>;
+
+  /**
+   * Calls when the server lost what it had stored: policy, records, jobs and blobs. What was submitted is queued again by itself;
+   * blobs are to be put again once it is `restored`, which rejects when the bus cannot be set up anew.
+   */
+  watchLosses(onLoss: (loss: StoreLoss) => void, signal: AbortSignal): void;
+  /** Calls with what nobody waits for, as `BusOptions.onProblem` does. */
+  watchProblems(onProblem: (problem: ClusterError) => void, signal: AbortSignal): void;
 
   readonly stats: Readonly<BusStats>;
   /**
@@ -246,7 +256,7 @@ export interface JobBus {
 export interface BusOptions {
   /** Jobs that may be submitted and unresolved, at least 1; `submit` waits beyond. Default: 1024. */
   maxOutstanding?: number;
-  /** What nobody waits for: a second result with another hash, a message that cannot be read. Default: ignored. */
+  /** What nobody waits for: a second result with another hash, a message that cannot be read, a server that does not answer. Default: ignored. */
   onProblem?: (problem: ClusterError) => void;
 }
 

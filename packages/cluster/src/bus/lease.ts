@@ -4,7 +4,7 @@ import { ClusterError } from "@cria/core";
 import { z } from "zod";
 import type { BusStore } from "./bus-store.js";
 import { type Lease, PROTOCOL } from "./job-bus.js";
-import { readMessage } from "./job-record.js";
+import { cleanText, readMessage } from "./job-record.js";
 
 const KEY = "lease";
 const schema = z.object({
@@ -22,15 +22,31 @@ const readLease = (text: string): LeaseRecord => readMessage("the lease", schema
 /**
  * Waits for the lease. A lease is dead when its record did not change for `leaseMs` as this machine counts, so machines
  * need not agree about the time.
+ * @param onWait told each time that it is waited for another reason.
  */
-export async function acquireLease(store: BusStore, holder: string, signal: AbortSignal): Promise<HeldLease> {
+export async function acquireLease(
+  store: BusStore,
+  holder: string,
+  signal: AbortSignal,
+  onWait: (reason: string) => void = () => {},
+): Promise<HeldLease> {
   const { control, times } = store;
   let seen = { revision: -1, at: 0 };
+  let told = "";
+  const tell = (reason: string) => {
+    if (reason !== told) onWait(reason);
+    told = reason;
+  };
+  const tellAnswer = (asked: string, error: unknown) =>
+    tell(
+      `the bus was asked ${asked}, and answered: ${cleanText(error instanceof Error ? error.message : String(error))}`,
+    );
   for (;;) {
     signal.throwIfAborted();
     const asked = performance.now();
     const entry = await control.get(KEY).catch((error) => {
       if (store.closed.aborted) throw error;
+      tellAnswer("who coordinates it", error);
       return null;
     });
     if (entry !== null) {
@@ -44,9 +60,15 @@ export async function acquireLease(store: BusStore, holder: string, signal: Abor
           term: (found?.term ?? 0) + 1,
           released: false,
         };
-        const revision = await control.set(KEY, JSON.stringify(record), entry?.revision ?? 0).catch(() => undefined);
+        const revision = await control.set(KEY, JSON.stringify(record), entry?.revision ?? 0).catch((error) => {
+          tellAnswer("for the lease", error);
+          return undefined;
+        });
         if (revision !== undefined) return new HeldLease(store, record as LeaseRecord, revision, asked);
-      } else if (entry!.revision !== seen.revision) seen = { revision: entry!.revision, at: performance.now() };
+      } else {
+        tell(`${cleanText(found.holder)} coordinates this bus`);
+        if (entry!.revision !== seen.revision) seen = { revision: entry!.revision, at: performance.now() };
+      }
     }
     await delay(Math.min(1_000, times.leaseMs / 5), undefined, { signal });
   }
@@ -112,9 +134,11 @@ export class HeldLease implements Lease {
     const began = performance.now();
     let revision = await control.set(KEY, JSON.stringify(this.#record), this.#revision);
     if (revision === undefined) {
-      // An answer that was lost on the way hides that the record is ours.
       const entry = await control.get(KEY);
-      if (entry && readLease(entry.text).token === this.#record.token) revision = entry.revision;
+      // A store that was lost has no lease, and nobody took it since.
+      if (!entry) revision = await control.set(KEY, JSON.stringify(this.#record), 0);
+      // An answer that was lost on the way hides that the record is ours.
+      else if (readLease(entry.text).token === this.#record.token) revision = entry.revision;
     }
     if (this.#lost.signal.aborted) return;
     if (revision === undefined) return this.#lose("another coordinator took it");

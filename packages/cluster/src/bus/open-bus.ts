@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ClusterError } from "@cria/core";
-import { type BusStore, limitTo, persist } from "./bus-store.js";
+import { type BusStore, limitTo, persist, type StoreLoss } from "./bus-store.js";
 import { BusWorker } from "./bus-worker.js";
 import { nameCheckpoint, takeCheckpoint } from "./checkpoint-pointer.js";
 import { Directory } from "./directory.js";
@@ -14,7 +14,17 @@ const AWAY_MS = 120_000;
 const CLOSE_MS = 10_000;
 
 /** A bus over a store: everything but how messages, records and blobs are kept. */
-export function openBus(store: BusStore, { maxOutstanding = 1024, onProblem = () => {} }: BusOptions = {}): JobBus {
+export function openBus(store: BusStore, options: BusOptions = {}): JobBus {
+  const { maxOutstanding = 1024 } = options;
+  const problems = new Set<(problem: ClusterError) => void>([options.onProblem ?? (() => {})]);
+  const losses = new Set<(loss: StoreLoss) => void>();
+  const onProblem = (problem: ClusterError) => {
+    for (const listener of problems) listener(problem);
+  };
+  store.onLoss((loss) => {
+    onProblem(loss.problem);
+    for (const listener of losses) listener(loss);
+  });
   const directory = new Directory(store, onProblem);
   const submitter = new Submitter(store, directory, { maxOutstanding, onProblem });
   const workers = new Set<BusWorker>();
@@ -30,7 +40,12 @@ export function openBus(store: BusStore, { maxOutstanding = 1024, onProblem = ()
   if (store.closed.aborted) onClosed();
   store.closed.addEventListener("abort", onClosed, { once: true });
 
-  const ask = <T>(call: () => Promise<T>) => persist(store, call, limitTo(AWAY_MS));
+  const ask = <T>(what: string, call: () => Promise<T>) =>
+    persist(store, call, limitTo(AWAY_MS), { what, report: onProblem });
+  const listen = <T>(listeners: Set<T>, listener: T, signal: AbortSignal) => {
+    listeners.add(listener);
+    signal.addEventListener("abort", () => listeners.delete(listener), { once: true });
+  };
 
   return {
     submit: (kind, payload, options) => submitter.submit(kind, payload, options),
@@ -41,16 +56,16 @@ export function openBus(store: BusStore, { maxOutstanding = 1024, onProblem = ()
       return worker;
     },
     blobs: {
-      put: (bytes) => ask(() => store.blobs.put(bytes)),
-      get: (sha) => ask(() => store.blobs.get(sha)),
-      has: (sha) => ask(() => store.blobs.has(sha)),
-      delete: (sha) => ask(() => store.blobs.delete(sha)),
+      put: (bytes) => ask("to store a blob", () => store.blobs.put(bytes)),
+      get: (sha) => ask("for a blob", () => store.blobs.get(sha)),
+      has: (sha) => ask("whether it has a blob", () => store.blobs.has(sha)),
+      delete: (sha) => ask("to drop a blob", () => store.blobs.delete(sha)),
     },
-    readPolicy: () => ask(() => readPolicy(store)),
-    publishPolicy: (policy, seen) => ask(() => publishPolicy(store, policy, seen)),
+    readPolicy: () => ask("for the policy", () => readPolicy(store)),
+    publishPolicy: (policy, seen) => ask("to publish a policy", () => publishPolicy(store, policy, seen)),
     watchPolicy: (onPolicy, signal) => watchPolicy(store, onPolicy, signal, onProblem),
-    takeCheckpoint: (run, term) => ask(() => takeCheckpoint(store, run, term)),
-    nameCheckpoint: (pointer) => ask(() => nameCheckpoint(store, pointer)),
+    takeCheckpoint: (run, term) => ask("for the newest checkpoint", () => takeCheckpoint(store, run, term)),
+    nameCheckpoint: (pointer) => ask("to name a checkpoint", () => nameCheckpoint(store, pointer)),
     listWorkers: () => directory.list(),
     async watchWorkers(onWorkers, signal) {
       const tell = () =>
@@ -61,12 +76,14 @@ export function openBus(store: BusStore, { maxOutstanding = 1024, onProblem = ()
       await directory.watch(tell, signal);
       tell();
     },
-    async acquireLease(holder, signal) {
+    async acquireLease(holder, signal, onWait) {
       const signals = signal ? [signal, store.closed] : [store.closed];
-      const lease = await acquireLease(store, holder, AbortSignal.any(signals));
+      const lease = await acquireLease(store, holder, AbortSignal.any(signals), onWait);
       leases.add(lease);
       return lease;
     },
+    watchLosses: (onLoss, signal) => listen(losses, onLoss, signal),
+    watchProblems: (listener, signal) => listen(problems, listener, signal),
     stats: submitter.stats,
     closed: store.closed,
     async close() {

@@ -33,6 +33,8 @@ export async function publishPolicy(
   const revision = await store.control.set(KEY, JSON.stringify(checked), seen?.revision ?? 0);
   if (revision !== undefined) return { run, version, weights, revision };
   const newest = await readPolicy(store);
+  // A store that was lost has no policy, and nobody published one since.
+  if (!newest && seen) return publishPolicy(store, policy, undefined);
   // An answer that was lost on the way hides that the pointer is ours.
   const { revision: before = 0 } = seen ?? {};
   const isOurs = newest?.run === run && newest.version === version && newest.weights === weights;

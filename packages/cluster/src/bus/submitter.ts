@@ -130,8 +130,9 @@ export class Submitter {
     const release = () => this.#slots.release();
     pending.promise.then(release, release);
     const isOver = () => pending.settled;
-    await persist(this.#store, () => this.#listen(), isOver);
-    await persist(this.#store, () => this.#enqueue(pending, text), isOver);
+    const asking = { what: "to queue a job", report: this.#report };
+    await persist(this.#store, () => this.#listen(), isOver, asking);
+    await persist(this.#store, () => this.#enqueue(pending, text), isOver, asking);
   }
 
   /** Opens the job's record and queues the job, unless its result is there. */

@@ -25,6 +25,7 @@ import { receiveConversation } from "./receive-conversation.js";
 import { RemoteJobs, type Taken } from "./remote-jobs.js";
 import { SamplerCheck } from "./sampler-check.js";
 import { storeCheckpoint } from "./stored-checkpoints.js";
+import { surviveLosses } from "./survive-losses.js";
 import { waitForWorkers } from "./wait-for-workers.js";
 
 /** How often it is looked whether the bus still has what workers that come later need. */
@@ -49,7 +50,17 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
   const closing = new AbortController();
   // Each job listens, and each audit.
   setMaxListeners(0, closing.signal, ...(run.signal ? [run.signal] : []));
+  /** What is to be done when the bus loses all that it has, as far as the run is open. */
+  const onLoss = { lose: () => {}, renew: async () => {} };
+  const survival = surviveLosses(bus, {
+    lose: () => onLoss.lose(),
+    renew: () => onLoss.renew(),
+    report,
+    signal: closing.signal,
+  });
   const { engine, description, sha, renew } = await openRun(bus, run);
+  onLoss.renew = renew;
+  if (survival.losses > 0) await renew();
   let renewed = performance.now();
   const ledger = new Ledger(bus.stats);
   const samplers = new SamplerCheck();
@@ -62,6 +73,11 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
     deadlineMs: cluster.job_timeout_s === null ? undefined : 1000 * cluster.job_timeout_s,
     report,
   });
+  onLoss.lose = () => jobs.lose();
+  onLoss.renew = async () => {
+    await renew();
+    await publisher.repeat();
+  };
   const mayDo = (worker: WorkerInfo, kind: JobKindName) =>
     !ledger.isShutOut(worker.id) &&
     (worker.class === description.class || (kind === "rollout" && cluster.other_classes === "rollout"));
@@ -113,7 +129,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
       },
       away: async (stop) => {
         const signals = [stop, closing.signal, ...(run.signal ? [run.signal] : [])];
-        const taken = await away(AbortSignal.any(signals));
+        const taken = await survival.repeat((lost) => away(AbortSignal.any([...signals, lost])));
         // Not by what the job is: a worker could tell which ones are looked at.
         if (randomInt(DRAWS) >= cluster.audit * DRAWS && !isSuspect(taken)) return taken.value;
         const { verdict, own } = await audit(taken);

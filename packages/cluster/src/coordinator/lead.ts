@@ -17,8 +17,8 @@ export class Leader {
     this.lease?.signal.throwIfAborted();
   }
 
-  async lead(holder: string, signal?: AbortSignal): Promise<Leadership> {
-    this.lease = await this.bus.acquireLease(holder, signal);
+  async lead(holder: string, signal?: AbortSignal, onWait?: (reason: string) => void): Promise<Leadership> {
+    this.lease = await this.bus.acquireLease(holder, signal, onWait);
     return this.lease;
   }
 }

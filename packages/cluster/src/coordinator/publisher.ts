@@ -12,7 +12,10 @@ export class Publisher {
   seconds = 0;
   sent = 0;
   private seen: PublishedPolicy | undefined;
+  /** Those of `weights`. */
+  private newest: Uint8Array | undefined;
   private isFirst = true;
+  private last: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly bus: JobBus,
@@ -26,7 +29,23 @@ export class Publisher {
   ) {}
 
   /** @throws ClusterError "cluster/stale-policy" when another process coordinates by now. */
-  async publish(): Promise<void> {
+  publish(): Promise<void> {
+    return this.after(() => this.send());
+  }
+
+  /** Sends the same weights again, to a bus that lost them. The engine may be at work. @throws as `publish`. */
+  repeat(): Promise<void> {
+    return this.after(() => this.sendAgain());
+  }
+
+  /** One after the other. */
+  private after(work: () => Promise<void>): Promise<void> {
+    const done = this.last.then(work);
+    this.last = done.catch(() => undefined);
+    return done;
+  }
+
+  private async send(): Promise<void> {
     const version = this.engine.stepCount;
     if (!this.isFirst && version === this.version) return;
     const started = performance.now();
@@ -36,6 +55,7 @@ export class Publisher {
     if (this.isFirst) this.seen = await this.bus.readPolicy();
     this.seen = await this.bus.publishPolicy({ version, weights: this.weights, run: this.run.sha }, this.seen);
     this.isFirst = false;
+    this.newest = bytes;
     this.version = version;
     this.bytes = bytes.byteLength;
     this.seconds = (performance.now() - started) / 1000;
@@ -43,5 +63,13 @@ export class Publisher {
     // Jobs of the old ones are over.
     if (![this.weights, this.run.weights, ""].includes(before))
       await this.bus.blobs.delete(before).catch(() => undefined);
+  }
+
+  private async sendAgain(): Promise<void> {
+    if (!this.newest) return;
+    await this.bus.blobs.put(this.newest);
+    const { version, weights, run } = this;
+    this.seen = await this.bus.publishPolicy({ version, weights, run: run.sha }, this.seen);
+    this.sent += this.newest.byteLength;
   }
 }

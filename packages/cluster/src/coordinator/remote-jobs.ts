@@ -32,6 +32,8 @@ export class RemoteJobs {
   /** Blobs of jobs that are over. */
   private readonly used = new Set<string>();
   private readonly told = new Set<string>();
+  /** Stores that the bus had before: a job that was lost with one is another in the next. */
+  private lostStores = 0;
 
   constructor(
     private readonly bus: JobBus,
@@ -69,7 +71,7 @@ export class RemoteJobs {
         version: this.publisher.version,
         class: inOwnClass ? this.options.class : null,
         avoid: this.ledger.shutOuts.sort().slice(0, MOST_AVOIDED),
-        again,
+        again: this.lostStores * MOST_ROUNDS + again,
         work: packed,
       };
       const result = await this.submit(kind, payload, trace, signal);
@@ -84,6 +86,13 @@ export class RemoteJobs {
       }
     }
     throw new DoItHere(`no worker gave a result that can be used in ${MOST_ROUNDS} rounds`);
+  }
+
+  /** The bus lost all that it had. */
+  lose(): void {
+    this.lostStores++;
+    this.used.clear();
+    this.images.lose();
   }
 
   /** Deletes what was sent and taken since the last call, and of images what is too much. Never rejects. */

@@ -45,6 +45,11 @@ export class CoordinatorImages implements ImageExchange {
     await this.drop(this.cache.trim(0));
   }
 
+  /** The bus lost all that it had: nothing is there. */
+  lose(): void {
+    this.cache.trim(0);
+  }
+
   private count(image: LoadedImage): LoadedImage {
     this.bytes += image.bytes.byteLength;
     return image;

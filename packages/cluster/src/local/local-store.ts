@@ -90,6 +90,7 @@ export function connectLocally(hub: LocalHub): BusStore {
     control: connectRecords(hub.control),
     blobs: hub.blobs,
     onReconnect: () => {},
+    onLoss: () => {},
     closed,
     async close() {
       end.abort();

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { ClusterError } from "@cria/core";
 import {
   AckPolicy,
@@ -39,16 +40,24 @@ export const defaultBounds: NatsBounds = {
   replicas: 1,
 };
 
+/** Where buckets begin to count; `NatsRecords` keeps revisions apart by more. */
+const FIRST_REVISIONS = 2 ** 39;
 const SMALL = 16 * 2 ** 20;
 const HEADERS = 4096;
 
-/** Creates what is missing, and gives what is there these bounds. */
+/**
+ * Creates what is missing, and gives what is there these bounds.
+ * @param onMissing of a bus that was there: called before anything is created; what is there then stays as it is.
+ */
 export async function createStreams(
   manager: JetStreamManager,
   names: StreamNames,
   times: BusTimes,
   bounds: NatsBounds,
+  onMissing?: (cause: unknown) => void,
 ): Promise<void> {
+  const ensureStream = (config: StreamDescription) => ensure(manager, config, onMissing);
+  const ensureLargest = (config: StreamDescription & { max_bytes: number }) => makeLargest(ensureStream, config);
   const maxAge = nanos(bounds.hours * 3_600_000);
   const common = { storage: StorageType.File, num_replicas: bounds.replicas, retention: RetentionPolicy.Limits };
   // A bucket as NATS's key-value stores are laid out, but that the oldest vanish when it is full.
@@ -64,7 +73,7 @@ export async function createStreams(
     allow_rollup_hdrs: true,
     deny_delete: true,
   });
-  await ensureStream(manager, {
+  await ensureStream({
     ...common,
     name: names.jobs,
     subjects: [`${names.jobSubject}.>`],
@@ -79,10 +88,10 @@ export async function createStreams(
     max_age: maxAge,
     max_msg_size: MAX_MESSAGE_BYTES + HEADERS,
   });
-  await ensureStream(manager, bucket(names.records, bounds.recordBytes, maxAge));
-  await ensureStream(manager, bucket(names.workers, SMALL, nanos(times.presenceMs)));
-  await ensureStream(manager, bucket(names.control, SMALL, 0));
-  await ensureLargest(manager, {
+  await ensureStream(bucket(names.records, bounds.recordBytes, maxAge));
+  await ensureStream(bucket(names.workers, SMALL, nanos(times.presenceMs)));
+  await ensureStream(bucket(names.control, SMALL, 0));
+  await ensureLargest({
     ...common,
     name: `OBJ_${names.blobs}`,
     subjects: [`$O.${names.blobs}.C.>`, `$O.${names.blobs}.M.>`],
@@ -92,7 +101,7 @@ export async function createStreams(
     allow_rollup_hdrs: true,
   });
   for (const kind of jobKindNames) {
-    await ensureConsumer(manager, names.jobs, {
+    const consumer = {
       durable_name: kind,
       filter_subject: `${names.jobSubject}.${kind}.*`,
       ack_policy: AckPolicy.Explicit,
@@ -101,7 +110,8 @@ export async function createStreams(
       max_deliver: -1,
       max_ack_pending: 100_000,
       max_waiting: 20_000,
-    });
+    };
+    await ensureConsumer(manager, names.jobs, consumer, onMissing === undefined);
   }
 }
 
@@ -110,13 +120,13 @@ type StreamDescription = Partial<StreamConfig> & { name: string };
 const LEAST_BLOB_BYTES = 2 ** 30;
 
 /** A stream as large as the server has room for: a laptop's disk may be nearly full. */
-async function ensureLargest(
-  manager: JetStreamManager,
+async function makeLargest(
+  ensureStream: (config: StreamDescription) => Promise<void>,
   config: StreamDescription & { max_bytes: number },
 ): Promise<void> {
   for (let bytes = config.max_bytes; ; bytes = Math.floor(bytes / 2)) {
     try {
-      return await ensureStream(manager, { ...config, max_bytes: bytes });
+      return await ensureStream({ ...config, max_bytes: bytes });
     } catch (error) {
       const isFull = error instanceof ClusterError && error.code === "cluster/storage";
       if (!isFull || bytes / 2 < LEAST_BLOB_BYTES) throw error;
@@ -124,13 +134,20 @@ async function ensureLargest(
   }
 }
 
-async function ensureStream(manager: JetStreamManager, config: StreamDescription): Promise<void> {
+async function ensure(
+  manager: JetStreamManager,
+  config: StreamDescription,
+  onMissing: ((cause: unknown) => void) | undefined,
+): Promise<void> {
   try {
     const there = await manager.streams.info(config.name).catch((error) => {
-      if (error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound) return undefined;
-      throw error;
+      if (!(error instanceof JetStreamApiError) || error.code !== JetStreamApiCodes.StreamNotFound) throw error;
+      onMissing?.(error);
+      return undefined;
     });
+    if (there && onMissing) return;
     await (there ? manager.streams.update(config.name, config) : manager.streams.add(config));
+    if (!there && config.name.startsWith("KV_")) await beginSomewhere(manager, config.name);
   } catch (error) {
     if (!(error instanceof JetStreamApiError) || !error.message.includes("insufficient storage")) throw error;
     throw new ClusterError("does not fit on the server", {
@@ -144,10 +161,21 @@ async function ensureStream(manager: JetStreamManager, config: StreamDescription
   }
 }
 
+/**
+ * Has a new bucket count from a random place on: a revision of one that was lost is none of this one, so that nobody who has not
+ * noticed yet replaces what he has not seen.
+ */
+async function beginSomewhere(manager: JetStreamManager, name: string): Promise<void> {
+  const { state } = await manager.streams.info(name);
+  // Another coordinator may have created it at once.
+  if (state.last_seq === 0) await manager.streams.purge(name, { seq: randomInt(2, FIRST_REVISIONS) });
+}
+
 async function ensureConsumer(
   manager: JetStreamManager,
   stream: string,
   config: Partial<ConsumerConfig> & { durable_name: string },
+  isUpdated: boolean,
 ): Promise<void> {
   try {
     await manager.consumers.info(stream, config.durable_name);
@@ -155,5 +183,5 @@ async function ensureConsumer(
     await manager.consumers.add(stream, config);
     return;
   }
-  await manager.consumers.update(stream, config.durable_name, config);
+  if (isUpdated) await manager.consumers.update(stream, config.durable_name, config);
 }

@@ -5,13 +5,19 @@ import type { RecordEntry, Records } from "../bus/bus-store.js";
 
 const WRONG_REVISION = 10071;
 
-const readEntry = (entry: KvEntry | null): RecordEntry | undefined =>
-  entry && entry.operation === "PUT" ? { text: entry.string(), revision: entry.revision } : undefined;
+/**
+ * A bucket that was created anew counts from 1 again. Revisions that are given out go on: the higher digits say how many buckets there
+ * were before.
+ */
+const GENERATION = 2 ** 40;
 
 /** Records in a key-value bucket. */
 export class NatsRecords implements Records {
   readonly #bucket: KV;
   readonly #closed: AbortSignal;
+  #generation = 0;
+  /** Ends watches, which then begin anew. */
+  readonly #watches = new Set<() => void>();
 
   constructor(bucket: KV, closed: AbortSignal) {
     this.#bucket = bucket;
@@ -19,14 +25,19 @@ export class NatsRecords implements Records {
   }
 
   async get(key: string): Promise<RecordEntry | undefined> {
-    return readEntry(await this.#bucket.get(key));
+    const generation = this.#generation;
+    return readEntry(await this.#bucket.get(key), generation);
   }
 
   async set(key: string, text: string, seen?: number): Promise<number | undefined> {
+    const first = this.#generation * GENERATION;
     try {
-      if (seen === undefined) return await this.#bucket.put(key, text);
+      if (seen === undefined) return first + (await this.#bucket.put(key, text));
       // `create` also knows keys that were deleted.
-      return await (seen === 0 ? this.#bucket.create(key, text) : this.#bucket.update(key, text, seen));
+      if (seen === 0) return first + (await this.#bucket.create(key, text));
+      // Of a bucket that is lost.
+      if (seen < first) return undefined;
+      return first + (await this.#bucket.update(key, text, seen - first));
     } catch (error) {
       if (error instanceof JetStreamApiError && error.code === WRONG_REVISION) return undefined;
       throw error;
@@ -44,19 +55,28 @@ export class NatsRecords implements Records {
   ): Promise<void> {
     const ended = AbortSignal.any([signal, this.#closed]);
     const follow = async (include: "all" | "now", onReady: () => void) => {
+      const generation = this.#generation;
       const changes = await this.#bucket.watch({
         include: include === "all" ? KvWatchInclude.LastValue : KvWatchInclude.UpdatesOnly,
       });
       const stop = () => changes.stop();
       ended.addEventListener("abort", stop, { once: true });
-      const whole = await this.#isEmpty(changes, include);
-      if (whole) onReady();
-      for await (const change of changes) {
-        if (ended.aborted) return;
-        onChange(change.key, readEntry(change));
-        if (change.delta === 0) onReady();
+      this.#watches.add(stop);
+      try {
+        // A bucket that was created anew before the watch was there.
+        if (generation !== this.#generation) return;
+        const whole = await this.#isEmpty(changes, include);
+        if (whole) onReady();
+        for await (const change of changes) {
+          if (ended.aborted || generation !== this.#generation) return;
+          onChange(change.key, readEntry(change, generation));
+          if (change.delta === 0) onReady();
+        }
+      } finally {
+        this.#watches.delete(stop);
+        ended.removeEventListener("abort", stop);
+        stop();
       }
-      ended.removeEventListener("abort", stop);
     };
     await new Promise<void>((resolve, reject) => {
       let ready = false;
@@ -82,10 +102,21 @@ export class NatsRecords implements Records {
     });
   }
 
+  /** The bucket is another one, empty at first: what is there now is new, and watches begin anew. */
+  renew(): void {
+    this.#generation++;
+    for (const stop of this.#watches) stop();
+  }
+
   /** Whether a watch begins with nothing. */
   async #isEmpty(changes: unknown, include: "all" | "now"): Promise<boolean> {
     if (include === "now") return true;
     const { _data } = changes as { _data?: { info(cached: boolean): Promise<{ num_pending: number }> } };
     return ((await _data?.info(true))?.num_pending ?? 0) === 0;
   }
+}
+
+function readEntry(entry: KvEntry | null, generation: number): RecordEntry | undefined {
+  if (entry?.operation !== "PUT") return undefined;
+  return { text: entry.string(), revision: generation * GENERATION + entry.revision };
 }

@@ -1,14 +1,16 @@
+import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ClusterError } from "@cria/core";
 import { JetStreamApiCodes, JetStreamApiError, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { Objm } from "@nats-io/obj";
 import { z } from "zod";
-import type { BusStore } from "../bus/bus-store.js";
+import type { BusStore, Records, StoreLoss } from "../bus/bus-store.js";
 import { type BusTimes, defaultTimes, PROTOCOL } from "../bus/job-bus.js";
 import { cleanText, readMessage } from "../bus/job-record.js";
 import { connectNats, type NatsServers, nameServers } from "./connect-nats.js";
 import { createStreams, defaultBounds, type NatsBounds } from "./create-streams.js";
+import { isMissing, LostStore } from "./lost-store.js";
 import { missingBusError } from "./missing-bus.js";
 import { nameStreams, type Role } from "./names.js";
 import { NatsBlobs } from "./nats-blobs.js";
@@ -34,6 +36,8 @@ const REQUEST_MS = 5_000;
 const milliseconds = z.number().positive();
 const agreement = z.object({
   protocol: z.literal(PROTOCOL),
+  /** Which store it is: one that was lost and created anew has another. */
+  id: z.string().max(100).default(""),
   times: z.object({ ackWaitMs: milliseconds, presenceMs: milliseconds, leaseMs: milliseconds }),
   oneBlobBytes: z.number().positive(),
 });
@@ -46,12 +50,16 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore
   const connection = await connectNats(options, role, `cria ${role}`);
   const end = new AbortController();
   const listeners = new Set<() => void>();
+  const lossListeners = new Set<(loss: StoreLoss) => void>();
   try {
     const client = jetstream(connection, { timeout: REQUEST_MS });
     const manager = await jetstreamManager(connection, { checkAPI: false, timeout: REQUEST_MS });
     const keyValues = new Kvm(client);
     const open = async (name: string) => new NatsRecords(await keyValues.open(name), end.signal);
     const control = await open(names.control);
+    const bounds = { ...defaultBounds, ...options.bounds };
+    const writeAgreement = (times: BusTimes, oneBlobBytes: number, seen: number) =>
+      control.set(KEY, JSON.stringify({ protocol: PROTOCOL, id: randomUUID(), times, oneBlobBytes }), seen);
 
     if (role === "coordinator") {
       const there = await control
@@ -62,12 +70,11 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore
         });
       const agreed = there && readMessage(`the bus ${prefix}`, agreement, there.text);
       const times = agreed?.times ?? { ...defaultTimes, ...options.times };
-      const bounds = { ...defaultBounds, ...options.bounds };
       await createStreams(manager, names, times, bounds);
-      const text = JSON.stringify({ protocol: PROTOCOL, times, oneBlobBytes: bounds.oneBlobBytes });
-      if (!agreed) await control.set(KEY, text, 0);
+      if (!agreed) await writeAgreement(times, bounds.oneBlobBytes, 0);
     }
-    const { times, oneBlobBytes } = await readAgreement(control, prefix, role === "coordinator" ? 0 : waitMs);
+    const { id, times, oneBlobBytes } = await readAgreement(control, prefix, role === "coordinator" ? 0 : waitMs);
+    const [jobs, workers] = [await open(names.records), await open(names.workers)];
     const queue = new NatsQueue(client, manager, names, times.ackWaitMs);
     const store = await new Objm(client).open(names.blobs, false);
     const blobs = new NatsBlobs({
@@ -80,24 +87,88 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<BusStore
       closed: end.signal,
     });
 
+    const lost = new LostStore({
+      bus: `${prefix} on ${nameServers(options.servers)}`,
+      id,
+      async read() {
+        const entry = await control.get(KEY);
+        if (!entry) return undefined;
+        const found = readMessage(`the bus ${prefix}`, agreement, entry.text);
+        // Whoever created it anew decides.
+        Object.assign(times, found.times);
+        return found.id;
+      },
+      create:
+        role === "coordinator"
+          ? async (onMissing) => {
+              let isMissed = false;
+              await createStreams(manager, names, times, { ...bounds, oneBlobBytes }, (cause) => {
+                isMissed = true;
+                onMissing(cause);
+              });
+              const entry = await control.get(KEY);
+              if (isMissed || !entry) await writeAgreement(times, oneBlobBytes, entry?.revision ?? 0);
+            }
+          : undefined,
+      renew() {
+        for (const records of [control, jobs, workers]) records.renew();
+        queue.renew();
+        blobs.renew();
+      },
+      onLoss: (loss) => {
+        for (const listener of lossListeners) listener(loss);
+      },
+      onThere: () => {
+        for (const listener of listeners) listener();
+      },
+      closed: end.signal,
+    });
+    /** Looks after the store where an answer says that it is gone. */
+    const heed =
+      <Given extends unknown[], Answer>(ask: (...given: Given) => Promise<Answer>) =>
+      async (...given: Given): Promise<Answer> => {
+        try {
+          return await ask(...given);
+        } catch (error) {
+          if (saysGone(error)) void lost.look();
+          throw error;
+        }
+      };
+    const heedRecords = (records: NatsRecords): Records => ({
+      get: heed((key) => records.get(key)),
+      set: heed((key, text, seen) => records.set(key, text, seen)),
+      delete: heed((key) => records.delete(key)),
+      watch: heed((from, onChange, signal) => records.watch(from, onChange, signal)),
+    });
+
     void (async () => {
       for await (const status of connection.status()) {
         if (status.type !== "reconnect") continue;
         queue.renew();
         blobs.renew();
-        for (const listener of listeners) listener();
+        void lost.look();
       }
     })().catch(() => {});
     void connection.closed().then((error) => end.abort(error && shutOutError(options.servers, error)));
 
     return {
       times,
-      queue,
-      jobs: await open(names.records),
-      workers: await open(names.workers),
-      control,
-      blobs,
+      queue: {
+        put: heed((kind, id, data) => queue.put(kind, id, data)),
+        remove: heed((kind, id) => queue.remove(kind, id)),
+        pull: heed((kind, signal) => queue.pull(kind, signal)),
+      },
+      jobs: heedRecords(jobs),
+      workers: heedRecords(workers),
+      control: heedRecords(control),
+      blobs: {
+        put: heed((bytes) => blobs.put(bytes)),
+        get: heed((sha) => blobs.get(sha)),
+        has: heed((sha) => blobs.has(sha)),
+        delete: heed((sha) => blobs.delete(sha)),
+      },
       onReconnect: (listener) => void listeners.add(listener),
+      onLoss: (listener) => void lossListeners.add(listener),
       closed: end.signal,
       async close() {
         // What was written and not yet sent goes out first, unless the server is away.
@@ -135,6 +206,10 @@ const shutOutError = (servers: NatsServers["servers"], cause: Error) =>
     remedy: "ask whoever runs the server: the key was revoked, or its JWT ended",
     cause,
   });
+
+/** A server without the stream, or without anybody who listens where it did. */
+const saysGone = (error: unknown): boolean =>
+  isMissing(error) || (error instanceof Error && /jetstream is not enabled|no responders/i.test(error.message));
 
 function ignoreMissingStream(error: unknown): undefined {
   if (!(error instanceof JetStreamApiError) || error.code !== JetStreamApiCodes.StreamNotFound) throw error;

@@ -84,6 +84,11 @@ export class NatsServer {
     await once(child, "exit");
   }
 
+  /** Removes what it stored, as somebody does who empties its disk. */
+  removeStore(): void {
+    rmSync(join(this.folder, "store"), { recursive: true, force: true });
+  }
+
   async dispose(): Promise<void> {
     await this.kill();
     rmSync(this.folder, { recursive: true, force: true });

@@ -23,13 +23,21 @@ export async function takeLead(
 ): Promise<Lead> {
   if (!bus) return { signal, explain: (error) => error, end: async () => undefined };
   const say = makeSay(report);
-  const waiting = setTimeout(
-    () => say("another process coordinates this bus: standing by, to go on from its newest checkpoint when it ends"),
-    PATIENCE_MS,
-  );
+  let reason: string | undefined;
+  let isPatient = true;
+  const tell = () => {
+    if (reason !== undefined) say(`${reason}: standing by, to go on from the newest checkpoint`);
+  };
+  const waiting = setTimeout(() => {
+    isPatient = false;
+    tell();
+  }, PATIENCE_MS);
   let leadership: Leadership;
   try {
-    leadership = await bus.lead(`${hostname()}/${process.pid}`, signal);
+    leadership = await bus.lead(`${hostname()}/${process.pid}`, signal, (text) => {
+      reason = text;
+      if (!isPatient) tell();
+    });
   } finally {
     clearTimeout(waiting);
   }

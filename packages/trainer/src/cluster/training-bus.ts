@@ -16,8 +16,9 @@ export interface TrainingBus {
   /**
    * Waits for the right to coordinate: a standby waits here while another trains.
    * @param holder who asks, for people.
+   * @param onWait called with what is waited for, and each time that this changes: a sentence for people.
    */
-  lead(holder: string, signal?: AbortSignal): Promise<Leadership>;
+  lead(holder: string, signal?: AbortSignal, onWait?: (reason: string) => void): Promise<Leadership>;
   /**
    * The newest checkpoint that a coordinator of the run put into the bus (`Coordination.saveCheckpoint`); null: none. Only for who
    * has the lead: who had it before cannot replace that checkpoint any more.
