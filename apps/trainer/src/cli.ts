@@ -66,7 +66,7 @@ const main = defineCommand({
     cria workers --bus nats://host:4222              who helps, where a training shares its work with other machines
     cria runs                                        all runs; also compare A B, resume RUN, remove RUN
     cria rescore <run folder> --reward ./r.ts#score   judge its conversations again: another reward, a run of its own
-    cria replay <run folder> --step 20 --trajectory 3   a conversation again, to equal bits; --edit 57=the goes on otherwise
+    cria replay <run folder> --step 20 --trajectory 3   a conversation again, to equal bits; --edit 57=+ goes on otherwise
 
   Use what was trained
     cria chat <run folder>                           talk to it, tools included; also <model.gguf> or <adapter.gguf>

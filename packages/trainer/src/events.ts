@@ -59,6 +59,8 @@ export interface ValidatedEvent {
   loss: number | null;
   failed: number;
   conversations: number;
+  /** At which the conversations were sampled, 0: greedily; null for sft. */
+  temperature: number | null;
 }
 
 /** What has to be known, but does not end the run. */

@@ -269,10 +269,10 @@ describe("what is talked to", () => {
     const chat = await openChat({ temperature: 0, seed: 1, maxTokens: 8, context: 120, threads: 1, ...options });
     const session = new ChatSession(chat);
     const { answer } = await session.say("a?");
-    const { system } = chat;
+    const { system, example } = chat;
     await session.close();
     await chat.dispose();
-    return { answer, system };
+    return { answer, system, example };
   };
 
   it("is a model, an adapter, a run, or one of its checkpoints", async () => {
@@ -296,19 +296,20 @@ describe("what is talked to", () => {
       "test",
     );
     const run = await runSft(config, folder);
-    const trained = { answer: "yes", system: "s" };
+    const trained = { answer: "yes", system: "s", example: "a?" };
+    const elsewhere = { ...trained, example: null };
     const untrained = await greet({ target: path, say, fetch });
     expect(untrained.answer).not.toBe("yes");
     expect(untrained.system).toBeNull();
     expect(await greet({ target: run.path, say, fetch })).toEqual(trained);
     expect(await greet({ target: run.path, step: 60, say, fetch })).toEqual(trained);
     expect(await greet({ target: run.output, say, fetch })).toEqual(trained);
-    expect(await greet({ target: path, adapter: run.output, system: "s", say, fetch })).toEqual(trained);
+    expect(await greet({ target: path, adapter: run.output, system: "s", say, fetch })).toEqual(elsewhere);
     // An exported adapter has no run beside it.
     const adapter = join(models.folder, "elsewhere.gguf");
     await exportRun(await findTrained(run.path, null, say), { adapter, merged: null, quantize: null });
     expect(existsSync(adapter)).toBe(true);
-    expect(await greet({ target: adapter, base: path, system: "s", say, fetch })).toEqual(trained);
+    expect(await greet({ target: adapter, base: path, system: "s", say, fetch })).toEqual(elsewhere);
     await expect(openChat({ target: adapter, say, fetch })).rejects.toThrow(/--base model\.gguf/);
     await expect(openChat({ target: run.path, step: 7, say, fetch })).rejects.toThrow(/--step 7[\s\S]*30, 60/);
     await expect(openChat({ target: run.path, adapter, say, fetch })).rejects.toThrow(

@@ -41,6 +41,8 @@ export interface Chat {
   multiTurn: MultiTurnOptions;
   sampling: SamplingParams;
   system: string | null;
+  /** What the first row that the policy was trained on asks; null: there is no such row, or it asks nothing in one line. */
+  example: string | null;
   dispose(): Promise<void>;
 }
 
@@ -74,7 +76,8 @@ export function openChat(options: OpenChatOptions): Promise<Chat> {
       ? await makeMultiTurnOptions(config.actor_rollout_ref.rollout, configFolder, openRegistries())
       : makePlainMultiTurn(engine, tokenizer);
     if (ownFormat) multiTurn.format = ownFormat;
-    const system = options.system ?? (await readSystem(subject));
+    const row = await readFirstRow(subject);
+    const system = options.system ?? row.system;
     return {
       name: subject.name,
       engine,
@@ -83,6 +86,7 @@ export function openChat(options: OpenChatOptions): Promise<Chat> {
       multiTurn,
       sampling: makeSampling(options, config),
       system: system === "" ? null : system,
+      example: row.example,
       dispose: () => open.dispose(),
     };
   });
@@ -108,16 +112,25 @@ function makeSampling(options: OpenChatOptions, config: TrainConfig | null): Sam
   };
 }
 
-/** The system message of the first row that a policy was trained on: without it a small one is lost. */
-async function readSystem({ rows }: Subject): Promise<string | null> {
-  if (!rows || !existsSync(rows.file) || statSync(rows.file).size > MOST_ROW_BYTES) return null;
+/** Characters of the longest question that is shown. */
+const MOST_EXAMPLE = 200;
+
+/** The system message and the question of the first row that a policy was trained on: a small one is lost without either. */
+async function readFirstRow({ rows }: Subject): Promise<{ system: string | null; example: string | null }> {
+  const none = { system: null, example: null };
+  if (!rows || !existsSync(rows.file) || statSync(rows.file).size > MOST_ROW_BYTES) return none;
   try {
     const [first] = await readRecords(rows.file);
     const messages = (first?.value as Record<string, ChatMessage[]> | undefined)?.[rows.key];
-    const [message] = Array.isArray(messages) ? messages : [];
-    return message?.role === "system" && typeof message.content === "string" ? message.content : null;
+    const read = (role: string) => {
+      const content = Array.isArray(messages) ? messages.find((message) => message?.role === role)?.content : null;
+      return typeof content === "string" ? content : null;
+    };
+    const question = read("user");
+    const isShort = question !== null && question.length <= MOST_EXAMPLE && !question.includes("\n");
+    return { system: messages?.[0]?.role === "system" ? read("system") : null, example: isShort ? question : null };
   } catch {
     // Rows that cannot be read any more are no reason not to talk.
-    return null;
+    return none;
   }
 }

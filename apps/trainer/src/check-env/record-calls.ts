@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 
 /** One call of a method, and what came of it. */
@@ -5,16 +6,20 @@ export interface CallRecord {
   method: string;
   /** Still running when nobody waited any more: pending. */
   outcome: { kind: "pending" } | { kind: "returned"; value: unknown } | { kind: "threw"; error: unknown };
-  /** Milliseconds that it held the event loop before it first gave it back. */
+  /** Milliseconds that it held the event loop before it first gave it back, without those that other processes took. */
   blockedMs: number;
   /** Whether it changed what it was given. */
   changedArguments: boolean;
 }
 
-/** The same object, with every call of the methods recorded. */
+/**
+ * The same object, with every call of the methods recorded.
+ * @param readWaited milliseconds that this thread has waited for the CPU so far.
+ */
 export function recordCalls<T extends object>(
   target: T,
   methods: readonly (keyof T & string)[],
+  readWaited: () => number = readWaitedMs,
 ): { recorded: T; calls: CallRecord[] } {
   const calls: CallRecord[] = [];
   const record = (method: string, work: (...args: unknown[]) => unknown, args: unknown[]): unknown => {
@@ -23,12 +28,13 @@ export function recordCalls<T extends object>(
     // Signals and shared state may change; a conversation may not.
     const before = args.map((arg) => (Array.isArray(arg) ? structuredClone(arg) : undefined));
     const started = performance.now();
+    const waited = readWaited();
     const end = (outcome: CallRecord["outcome"]) => {
       call.outcome = outcome;
       call.changedArguments = args.some((arg, i) => Array.isArray(arg) && !isDeepStrictEqual(arg, before[i]));
     };
     const measure = () => {
-      call.blockedMs = performance.now() - started;
+      call.blockedMs = performance.now() - started - (readWaited() - waited);
     };
     try {
       const value = work.apply(target, args);
@@ -58,4 +64,13 @@ export function recordCalls<T extends object>(
     },
   });
   return { recorded, calls };
+}
+
+/** Milliseconds that this thread was ready to run, and another one had the CPU; 0 where the kernel does not count them. */
+function readWaitedMs(): number {
+  try {
+    return Number(readFileSync("/proc/thread-self/schedstat", "utf8").split(" ")[1]) / 1e6 || 0;
+  } catch {
+    return 0;
+  }
 }

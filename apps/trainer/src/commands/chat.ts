@@ -100,7 +100,7 @@ export const chatCommand = defineCommand({
     }),
 });
 
-function introduce({ name, engine, tools, system, sampling }: Chat): void {
+function introduce({ name, engine, tools, system, example, sampling }: Chat): void {
   const { contextSize, device } = engine.info;
   const line = (label: string, text: string) => console.log(`${pc.dim(label.padEnd(7))} ${makePrintable(text)}`);
   console.log(`${pc.bold("cria chat")} with ${makePrintable(name)}`);
@@ -112,7 +112,7 @@ function introduce({ name, engine, tools, system, sampling }: Chat): void {
   if (name.startsWith("the embedded policy")) {
     line("try", "There are 70 marbles in a box and 28 marbles in a bag. How many marbles in total?");
     line("", "It hardly uses its tool yet: cria demo trains it, then cria chat runs/demo");
-  }
+  } else if (example !== null) line("try", example);
   if (engine.info.name === "cria-tiny")
     line("knows", "word problems like the demo's, and a code game; with half a million parameters nothing else");
   console.log(pc.dim("/help lists the commands; Ctrl-C stops an answer, Ctrl-D ends"));

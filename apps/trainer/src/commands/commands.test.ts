@@ -76,7 +76,7 @@ describe("cria train", () => {
     const config = join(folder, "config.yaml");
     expect(await run("train", config, "trainer.val_before_train=false")).toBe(1);
     expect(output.stderr).toMatch(
-      /^warning: data\.max_prompt_length: 2 of 4 prompts have more than \d+ tokens, up to 3\d\d, the first in .*rows\.jsonl, line 2; /,
+      /^warning: data\.max_prompt_length \(maxPromptLength of a task\): 2 of 4 prompts have more than \d+ tokens, up to 3\d\d, the first in .*rows\.jsonl, line 2; /,
     );
     expect(output.stderr).toMatch(/error row 1 .*has a prompt that is too long/);
   });

@@ -238,7 +238,7 @@ export class It extends ${base} {
     ["says nothing", answer('{ response: { text: "" }, reward: 0 }'), /^warning execute: .*empty/],
     [
       "blocks",
-      `async execute() { const end = Date.now() + 70; while (Date.now() < end); return { response: { text: "x" }, reward: 0 }; }`,
+      `async execute() { const before = process.cpuUsage(); while (process.cpuUsage(before).user < 70_000); return { response: { text: "x" }, reward: 0 }; }`,
       /^warning execute: held the event loop/,
     ],
     ["has a bad calcReward", `${good} async calcReward() { return "much"; }`, /^error calcReward: returned "much"/],

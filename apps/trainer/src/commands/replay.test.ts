@@ -83,7 +83,7 @@ it("goes on from a changed token, and draws it", async () => {
 it.each([
   [["--edit", "5=A"], /--edit.*one conversation/s],
   [["--trajectory", "99"], /--trajectory.*0 to 11/s],
-  [["--trajectory", "0", "--edit", "A"], /--edit.*57=the/s],
+  [["--trajectory", "0", "--edit", "A"], /--edit.*57=\+/s],
   [["--trajectory", "0", "--edit", "60=two words"], /a text of one token/],
   [["--live-tools"], /--live-tools.*--edit beside it/s],
   [["--step", "7"], /no conversations of this step.*1 to 2/s],

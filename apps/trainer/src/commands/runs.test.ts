@@ -63,7 +63,7 @@ describe("the end of cria train", () => {
     printed = output.stdout;
     expect(printed).toMatch(/in training: ▁▁▁▁\n/);
     expect(printed).toMatch(/high truncated: .*\n/);
-    expect(printed).toMatch(/worst of the last step: \S+ #\d+, reward 0 \(no token was left\): /);
+    expect(printed).toMatch(/^worst of the last step: \S+ #\d+, reward 0\s\(no token was\sleft\)\n {2}\S/m);
     for (const command of [
       `cria view ${trained}`,
       `cria show ${trained} --step 4 --worst 3`,

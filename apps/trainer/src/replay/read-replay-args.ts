@@ -7,11 +7,11 @@ export interface TokenEdit {
   replacement: string | number;
 }
 
-/** @param text `57=the` or `57=1234`. @throws ConfigError */
+/** @param text `57=+` or `57=1234`. @throws ConfigError */
 export function readEdit(text: string): TokenEdit {
   const [, index, given] = /^(\d+)=([\s\S]+)$/.exec(text) ?? [];
   if (index === undefined || given === undefined)
-    throw refuse("--edit", 'a token\'s index, "=", and a text or the id of a token: 57=the, 57=1234, 57="7"', text);
+    throw refuse("--edit", 'a token\'s index, "=", and a text or the id of a token: 57=+, 57=1234, 57="7"', text);
   const quoted = /^"([\s\S]+)"$/.exec(given)?.[1];
   return { token: Number(index), replacement: quoted ?? (/^\d+$/.test(given) ? Number(given) : given) };
 }

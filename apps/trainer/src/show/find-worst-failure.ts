@@ -3,13 +3,15 @@ import { type DumpLine, readDump } from "@cria/rollout";
 import { makePrintableLine } from "../terminal/printable-text.js";
 import { findDumps } from "./find-dumps.js";
 
-/** A conversation that went wrong, in a line. */
+/** A conversation that went wrong. Nothing in its texts acts on a terminal. */
 export interface WorstFailure {
   step: number;
   /** Its place among the conversations of the step, from 0. */
   index: number;
-  /** Who it is, its reward, how it ended, and its last words: nothing in it acts on a terminal. */
-  text: string;
+  /** Its name, its reward, and how it ended. */
+  who: string;
+  /** Its last words, in one line. */
+  said: string;
 }
 
 /**
@@ -26,7 +28,7 @@ export async function findWorstFailure(path: string, step: number): Promise<Wors
           worst = { line, index };
         index++;
       }
-    return worst && { step, index: worst.index, text: describe(worst.line) };
+    return worst && { step, index: worst.index, ...describe(worst.line) };
   } catch {
     // What ends a training must not fail because of what it tells.
     return null;
@@ -37,10 +39,21 @@ function isWorse(a: DumpLine, b: DumpLine): boolean {
   return a.reward! < b.reward! || (a.reward === b.reward && a.token_ids.length > b.token_ids.length);
 }
 
-function describe({ uid, sample, reward, finish_reason, turns, messages, prompt_messages }: DumpLine): string {
+function describe({
+  uid,
+  sample,
+  reward,
+  finish_reason,
+  turns,
+  messages,
+  prompt_messages,
+}: DumpLine): Pick<WorstFailure, "who" | "said"> {
   const failures = turns.flatMap((turn) => turn.failures ?? []).flatMap((failure) => failure ?? []);
   const end = { length: "no token was left", tool_calls: "no turn was left" }[finish_reason as string];
   const facts = [...(end ? [end] : []), ...new Set(failures)].join(", ");
   const last = findLastAnswer(messages.slice(prompt_messages));
-  return makePrintableLine(`${uid} #${sample}, reward ${reward}${facts ? ` (${facts})` : ""}: ${last.trim()}`);
+  return {
+    who: makePrintableLine(`${uid} #${sample}, reward ${reward}${facts ? ` (${facts})` : ""}`),
+    said: makePrintableLine(last.trim()),
+  };
 }

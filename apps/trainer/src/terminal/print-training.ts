@@ -2,11 +2,11 @@ import { join } from "node:path";
 import type { TrainResult } from "@cria/trainer";
 import { drawBar, drawSparkline } from "../demo/draw-chart.js";
 import { readRun } from "../runs/run-reader.js";
-import { findWorstFailure } from "../show/find-worst-failure.js";
+import { findWorstFailure, type WorstFailure } from "../show/find-worst-failure.js";
 import { colors as pc } from "./colors.js";
 import { describeProblem } from "./describe-problem.js";
 import { quoteWord } from "./quote-word.js";
-import { findWidth, wrapText } from "./wrap-text.js";
+import { findWidth, wrapParagraph } from "./wrap-text.js";
 
 export interface PrintTrainingOptions {
   /** The config's file and its overrides, as they were typed; null: there is no such file. */
@@ -46,7 +46,7 @@ export async function printTraining(result: TrainResult, { config, dumped }: Pri
   if (others.length > 0 && dumped) console.log(pc.dim(`${others.length} more: cria coach ${quoteWord(path)}`));
   const step = metrics["training/global_step"] ?? null;
   const worst = dumped && step !== null ? await findWorstFailure(path, step) : null;
-  if (worst) console.log(wrapText(`${pc.bold("worst of the last step")}: ${worst.text}`, findWidth())[0]);
+  if (worst) for (const line of drawWorst(worst)) console.log(line);
   const weights = adapter ?? model;
   const place = worst ? ["--step", `${worst.step}`] : [];
   const next: [string[], string][] = [
@@ -82,6 +82,21 @@ const view = (path: string): Next => [
   ["view", path],
   "all of it in the browser: curves, groups, conversations, tokens",
 ];
+
+/** Lines of its last words that are shown. */
+const WORST_LINES = 2;
+
+/** Who it is and how it ended, and below that its last words, cut where they are many. */
+function drawWorst({ who, said }: WorstFailure): string[] {
+  const width = findWidth();
+  const words = wrapParagraph(said === "" ? "it said nothing" : said, width - 4);
+  const shown = words.slice(0, WORST_LINES);
+  if (words.length > shown.length) shown[WORST_LINES - 1] = `${shown[WORST_LINES - 1]!.slice(0, width - 6)} …`;
+  return [
+    ...wrapParagraph(`${pc.bold("worst of the last step")}: ${who}`, width),
+    ...shown.map((line) => `  ${pc.dim(line)}`),
+  ];
+}
 
 /** Two bars: before and after. */
 function drawEnds(before: number, after: number): string[] {

@@ -46,6 +46,22 @@ it("a training has a curve of its success on a terminal, and the share of tool c
   expect(plain).not.toMatch(/[▁▅]/);
 });
 
+it("says how success was sampled, where a validation was not sampled as steps are", () => {
+  const validated = { type: "validated", step: 0, success: 0, loss: null, failed: 0, conversations: 4 } as const;
+  const greedy = show({ isTTY: false }, (report) => {
+    report({ type: "progress", work: "validate", done: 0, total: 4, unit: "items", isEnd: false });
+    report({ ...validated, temperature: 0 });
+    train(report);
+  });
+  expect(greedy).toContain("success greedy 0.000");
+  expect(greedy).toContain("success sampled 1.00 (held out greedy 0.13)");
+  const sampled = show({ isTTY: false }, (report) => {
+    report({ ...validated, temperature: 1 });
+    train(report);
+  });
+  expect(sampled).toContain("success 1.00 (held out 0.13)");
+});
+
 it("where reward and success are one number it stands there once", () => {
   const metrics = { "reward/score/mean": 0.5, "critic/rewards/mean": 0.5, "perf/throughput": 10 };
   const plain = show({ isTTY: false }, (report) => {

@@ -32,14 +32,17 @@ export function showEvents({ silent = false, dumped = true }: ShowEventsOptions 
   };
   /** Success of the steps so far. */
   const curve: number[] = [];
+  /** How the last validation was sampled: its success is not that of the steps, which are always sampled. */
+  let sampling = "";
   return (event: RunEvent) => {
     switch (event.type) {
       case "progress":
         return onProgress(event);
       case "step":
-        return bars.get(event.work)?.progress.update(event.step, describeStep(event, curve), event.total);
+        return bars.get(event.work)?.progress.update(event.step, describeStep(event, curve, sampling), event.total);
       case "validated":
-        return end("validate", describeValidation(event));
+        sampling = event.temperature === 0 ? " greedy" : "";
+        return end("validate", describeValidation(event, sampling));
       case "filtered":
         return end(`filter ${event.rows}`, `${event.kept} prompts of at most ${event.maxPromptLength} tokens`);
       case "warning":
@@ -79,12 +82,12 @@ function updateBar({ progress, first, started }: Bar, { work, done, total, unit,
 /** The last so many steps of the curve are drawn, on a terminal. */
 const CURVE = 12;
 
-/** @param curve success of the steps before; that of this one is added. */
-function describeStep({ work, metrics, heldOut }: StepEvent, curve: number[]): string {
+/** @param curve success of the steps before; that of this one is added. @param sampling of the last validation. */
+function describeStep({ work, metrics, heldOut }: StepEvent, curve: number[], sampling: string): string {
   const show = (name: string, digits: number) => metrics[name]?.toFixed(digits) ?? "none";
   const speed = `${formatCount(metrics["perf/throughput"]!)} tok/s`;
   if (work === "sft") return `loss ${show("train/loss", 4)} (average ${show("train/loss_average", 4)}) · ${speed}`;
-  const last = heldOut === null ? "" : ` (held out ${heldOut.toFixed(2)})`;
+  const last = heldOut === null ? "" : ` (held out${sampling} ${heldOut.toFixed(2)})`;
   const success = metrics["reward/score/mean"];
   if (success !== undefined) curve.push(success);
   const calls = metrics["tool_call_counts/mean"] ?? 0;
@@ -92,7 +95,7 @@ function describeStep({ work, metrics, heldOut }: StepEvent, curve: number[]): s
   const facts = [
     // Where they are one number, one is enough: terminals are narrow.
     ...(metrics["critic/rewards/mean"] === success ? [] : [`reward ${show("critic/rewards/mean", 3)}`]),
-    `success ${show("reward/score/mean", 2)}${last}`,
+    `success${last && sampling ? " sampled" : ""} ${show("reward/score/mean", 2)}${last}`,
     ...(calls > 0 ? [`tools ${(100 * (1 - (metrics["agent_loop/tool_error_rate"] ?? 0))).toFixed(0)} %`] : []),
     speed,
     `grad ${(metrics["actor/grad_norm"] ?? 0).toFixed(2)}`,
@@ -100,8 +103,8 @@ function describeStep({ work, metrics, heldOut }: StepEvent, curve: number[]): s
   return drawn + facts.join(" · ");
 }
 
-function describeValidation({ success, loss, failed, conversations }: ValidatedEvent): string {
+function describeValidation({ success, loss, failed, conversations }: ValidatedEvent, sampling: string): string {
   if (loss !== null) return `held-out loss ${loss.toFixed(4)}`;
   const left = failed > 0 ? `, ${failed} of ${conversations} conversations failed` : "";
-  return `${pc.green(`success ${success?.toFixed(3) ?? "unknown"}`)}${pc.red(left)}`;
+  return `${pc.green(`success${sampling} ${success?.toFixed(3) ?? "unknown"}`)}${pc.red(left)}`;
 }

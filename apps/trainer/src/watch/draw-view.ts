@@ -136,7 +136,9 @@ function drawStrips({ newest }: RunView, width: number): string[] {
     const share = high > low ? (reward - low) / (high - low) : 1;
     return DOTS[Math.round(share * (DOTS.length - 1))]!.replace("⠀", "·");
   };
-  const title = `rewards of step ${newest.step ?? "?"}: ${all.length > 0 ? `${Number(low.toPrecision(3))} · to ${Number(high.toPrecision(3))} ⣿` : "none"}`;
+  const show = (value: number) => Number(value.toPrecision(3));
+  const range = low < high ? `· is ${show(low)}, ⣿ is ${show(high)}` : `all are ${show(low)}`;
+  const title = `rewards of step ${newest.step ?? "?"}: ${all.length > 0 ? range : "none"}`;
   const groups = newest.groups.map(({ uid, rewards }) => {
     const mean = average(rewards.flatMap((reward) => reward ?? []));
     const name = makePrintableLine(uid).slice(-16).padEnd(16);

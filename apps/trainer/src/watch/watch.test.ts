@@ -157,6 +157,13 @@ describe("what is drawn", () => {
     ])
       expect(text).toContain(part);
     expect(text).toMatch(/[⠁-⣿]/);
+    const groups = (rewards: number[]) =>
+      drawView(
+        { ...view, newest: { ...view.newest!, groups: [{ uid: "a", rewards }] } },
+        { width: 80, height: 24, pane: "groups", scroll: 0 },
+      );
+    expect(stripVTControlCharacters(groups([0, 0.5]).join("\n"))).toContain("rewards of step 5: · is 0, ⣿ is 0.5");
+    expect(stripVTControlCharacters(groups([0, 0]).join("\n"))).toContain("rewards of step 5: all are 0");
   });
 
   it("does nothing that a model or a folder says: control characters are written out", async () => {

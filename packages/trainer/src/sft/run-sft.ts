@@ -189,7 +189,8 @@ function reportValidations(report: Report | undefined, conversations: number) {
     update: (done: number, total: number) => reporter.update(done, total),
     end: (step: number, metrics: Record<string, number>) => {
       const loss = metrics["val/loss"];
-      if (loss !== undefined) report?.({ type: "validated", step, success: null, loss, failed: 0, conversations });
+      if (loss !== undefined)
+        report?.({ type: "validated", step, success: null, loss, failed: 0, conversations, temperature: null });
       reporter.end();
     },
   };

@@ -49,7 +49,7 @@ export async function findOverlongPrompts(
   if (overlong.length === 0) return null;
   const longest = lengths.reduce((most, length) => Math.max(most, length), 0);
   return (
-    `maxPromptLength (data.max_prompt_length): ${overlong.length} of ${rows.length} prompts have more than ${maxPromptLength} tokens, up to ` +
+    `data.max_prompt_length (maxPromptLength of a task): ${overlong.length} of ${rows.length} prompts have more than ${maxPromptLength} tokens, up to ` +
     `${longest}, the first in ${overlong[0]!.place}; the run ends when it draws one: raise it, leave them out ` +
     `(data.filter_overlong_prompts=true) or cut them (data.truncation=left)`
   );

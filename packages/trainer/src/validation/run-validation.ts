@@ -25,8 +25,9 @@ export async function runValidation(
   reporter.update(0, total);
   live?.enter("validation");
   let done = 0;
+  const temperature = val_kwargs.do_sample ? val_kwargs.temperature : 0;
   const result = await validate(parts, {
-    temperature: val_kwargs.do_sample ? val_kwargs.temperature : 0,
+    temperature,
     topP: val_kwargs.top_p,
     topK: Math.max(0, val_kwargs.top_k),
     minP: val_kwargs.min_p,
@@ -39,7 +40,8 @@ export async function runValidation(
     onState: live?.onState,
   });
   const { success, failed, trajectories } = result;
-  report?.({ type: "validated", step, success, loss: null, failed, conversations: trajectories.length });
+  const { length: conversations } = trajectories;
+  report?.({ type: "validated", step, success, loss: null, failed, conversations, temperature });
   reporter.end();
   const times = parts.config.trainer.rollout_data_detail === "full";
   const lines = dumpTrajectories(policy.engine, environment, trajectories, { step, rows: valRows, times });
