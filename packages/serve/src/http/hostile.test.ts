@@ -112,6 +112,28 @@ describe("what the model is asked", () => {
   });
 });
 
+describe("schemas that take long to read", () => {
+  it("are read one at a time: between them others are answered", async () => {
+    const { url, post } = await open();
+    const properties = Object.fromEntries(
+      Array.from({ length: 200 }, (_, i) => [`p${i}`, { type: "string", pattern: "^(a|b)*c{1,20}$" }]),
+    );
+    const schema = { type: "object", properties };
+    const body = { ...hello, response_format: { type: "json_schema", json_schema: { name: "x", schema } } };
+    const answered: string[] = [];
+    const asked = Array.from({ length: 24 }, async (_, i) => {
+      const { status } = await post(`/sessions/s${i}/v1/chat/completions`, body);
+      expect([200, 400]).toContain(status);
+      answered.push("schema");
+    });
+    await Promise.race(asked);
+    expect((await fetch(`${url}/health`)).status).toBe(200);
+    answered.push("health");
+    await Promise.all(asked);
+    expect(answered.indexOf("health")).toBeLessThan(asked.length / 2);
+  });
+});
+
 describe("too many", () => {
   it("calls are told when to come again", async () => {
     const { post, url, engine, server } = await open({
