@@ -147,7 +147,12 @@ describe("models and data of a hub", () => {
       JSON.stringify({
         model: { path: MODEL, lora_rank: 2 },
         data: { train_files: "hf:me/chats", train_batch_size: 1, max_length: 64 },
-        trainer: { total_training_steps: 1, output_path: "a.gguf", threads: 1 },
+        trainer: {
+          total_training_steps: 1,
+          output_path: "a.gguf",
+          threads: 1,
+          default_local_dir: join(folder, "runs"),
+        },
       }),
     );
     expect(await run(sftCommand, config), output.stderr).toBe(0);

@@ -1,4 +1,12 @@
-import { defineToolSchema, getToolParser, parseNoCalls, type ToolParser, toolParsers, withoutCalls } from "@cria/tools";
+import {
+  defineToolSchema,
+  getCallStart,
+  getToolParser,
+  parseNoCalls,
+  type ToolParser,
+  toolParsers,
+  withoutCalls,
+} from "@cria/tools";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatEvent } from "./chat-model.js";
@@ -145,28 +153,75 @@ describe.each(parsers)("%s", (_, parse) => {
     );
   });
 
-  it("takes time linear in the text, however small the pieces", () => {
-    const time = (unit: string, size: number) => {
-      const whole = unit.repeat(Math.ceil(size / unit.length));
-      const started = process.cpuUsage();
+  it("looks at each character a bounded number of times, however small the pieces", () => {
+    const look = (head: string, unit: string, size: number) => {
+      const whole = head + unit.repeat(Math.ceil(size / unit.length));
       const turn = new TurnStream(parse, () => {});
-      for (let at = 0; at < whole.length; at += 3) turn.push(whole.slice(at, at + 3));
-      const { user, system } = process.cpuUsage(started);
-      return (user + system) / 1000;
+      return countLooks(parse, () => {
+        for (let at = 0; at < whole.length; at += 3) turn.push(whole.slice(at, at + 3));
+      });
     };
+    // What is told only when it has ended.
+    const heads = ['{"a": "', '[{"a": "', '```json\n{"a": "', "```js\n"];
     const units = [...pieces, '{"a": "', '{"a": [', "[ ", " ;", "\n ", '```json\n{"a": 1} ', "<function=a"];
-    for (const unit of units) time(unit, 2000);
-    const slow = units.filter((unit) => {
-      // Quadratic time would be a ratio of 64.
-      for (let attempt = 0; attempt < 6; attempt++) {
-        const small = Math.min(time(unit, 4000), time(unit, 4000), time(unit, 4000));
-        if (time(unit, 32_000) < 24 * Math.max(small, 0.5)) return false;
-      }
-      return true;
+    const starts = [...units.map((unit) => ["", unit]), ...heads.map((head) => [head, "x"])] as [string, string][];
+    const steep = starts.flatMap(([head, unit]) => {
+      const [small, large] = [look(head, unit, 1000), look(head, unit, 8000)];
+      // Looking at all again for each piece would be a ratio of 64.
+      return large > 12 * Math.max(small, 1000) ? [[head, unit, small, large]] : [];
     });
-    expect(slow).toEqual([]);
+    expect(steep).toEqual([]);
   });
 });
+
+/** Characters that the search for calls, and strings' and expressions' own searches, go over while `work` runs. */
+function countLooks(parse: ToolParser, work: () => void): number {
+  let looked = 0;
+  const restore: (() => void)[] = [];
+  const finder = getCallStart(parse);
+  const { look } = finder;
+  restore.push(() => Object.assign(finder, { look }));
+  finder.look = (text, at, isFirst) => {
+    const verdict = look(text, at, isFirst);
+    looked += typeof verdict === "number" ? verdict : text.length - at;
+    return verdict;
+  };
+  const watch = <Name extends "indexOf" | "search" | "trim" | "trimStart" | "trimEnd">(
+    name: Name,
+    measure: (text: string, result: never, from: number) => number,
+  ) => {
+    const original = String.prototype[name] as (...args: unknown[]) => never;
+    restore.push(() => Object.assign(String.prototype, { [name]: original }));
+    Object.assign(String.prototype, {
+      [name](this: string, ...args: unknown[]) {
+        const result = original.apply(this, args);
+        looked += measure(String(this), result, typeof args[1] === "number" ? args[1] : 0);
+        return result;
+      },
+    });
+  };
+  const find = (text: string, found: number, from: number) => (found < 0 ? text.length : found) - from;
+  watch("indexOf", find);
+  watch("search", find);
+  for (const name of ["trim", "trimStart", "trimEnd"] as const)
+    watch(name, (text, result: string) => text.length - result.length);
+  const { exec } = RegExp.prototype;
+  restore.push(() => Object.assign(RegExp.prototype, { exec }));
+  Object.assign(RegExp.prototype, {
+    exec(this: RegExp, text: string) {
+      const from = this.global || this.sticky ? this.lastIndex : 0;
+      const match = exec.call(this, text);
+      looked += (match ? match.index + match[0].length : this.sticky ? from : text.length) - from;
+      return match;
+    },
+  });
+  try {
+    work();
+  } finally {
+    for (const undo of restore) undo();
+  }
+  return looked;
+}
 
 describe("what is told at once", () => {
   const tell = (format: string, ...pieces: string[]) => stream(getToolParser(format), pieces).told;

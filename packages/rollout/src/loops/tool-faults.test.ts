@@ -29,7 +29,9 @@ class ActTool extends BaseTool {
   }
 }
 
-const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+/** Ends a little after its call was given up. */
+const outlast = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => signal.addEventListener("abort", () => setImmediate(() => setImmediate(resolve))));
 const answer = (response: ToolResult["response"]): ToolResult => ({ response, reward: 0, metrics: {} });
 
 async function play(tool: BaseTool, turns = 1, multiTurn = {}) {
@@ -90,27 +92,26 @@ describe("what a tool throws", () => {
 
 describe("a call that takes too long", () => {
   it("is over before the same instance is called again, and before it is released", async () => {
-    const tool = new ActTool(async (n) => {
-      if (n === 0) await sleep(900);
+    const tool = new ActTool(async (n, signal) => {
+      if (n === 0) await outlast(signal);
       return answer({ text: `call ${n}` });
     });
-    const { t, told } = await play(tool, 2, { toolTimeoutS: 0.6 });
-    expect(told).toEqual(["error: act did not answer within 0.6 s", "call 1"]);
+    // The second call has 2 s for its turn and its work, and needs none.
+    const { t, told } = await play(tool, 2, { toolTimeoutS: 2 });
+    expect(told).toEqual(["error: act did not answer within 2 s", "call 1"]);
     expect(tool.mostRunning).toBe(1);
     expect(tool.events).toEqual(["execute", "ended", "execute", "ended", "release"]);
     expect(t.metrics.tool_timeout).toBe(1);
-    const slow = new ActTool(() => sleep(150).then(() => answer({ text: "late" })));
+    const slow = new ActTool((_, signal) => outlast(signal).then(() => answer({ text: "late" })));
     await play(slow, 1, { toolTimeoutS: 0.1 });
     expect(slow.events).toEqual(["execute", "ended", "release"]);
   });
 
   it("and never ends makes later calls time out; release comes all the same", async () => {
     const tool = new ActTool(() => new Promise(() => undefined));
-    const started = performance.now();
     const { told } = await play(tool, 2, { toolTimeoutS: 0.1 });
     expect(told[1]).toBe("error: act is still busy with an earlier call");
     expect(tool.events).toEqual(["execute", "release"]);
-    expect(performance.now() - started).toBeLessThan(30_000);
   });
 });
 
