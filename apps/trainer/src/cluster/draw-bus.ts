@@ -4,7 +4,17 @@ import { makePrintableLine } from "../terminal/printable-text.js";
 import { wrapText } from "../terminal/wrap-text.js";
 import type { BusState } from "./bus-state.js";
 
-const HEADS = ["worker", "host", "class", "jobs in hand", "done", "failed", "declined", "cria", "state"];
+const HEADS = ["worker", "host", "class", "jobs in hand", "oldest", "done", "failed", "declined", "cria", "state"];
+const FAILED = HEADS.indexOf("failed");
+/** "failing": some of its slots rest, because it failed too often. "useless": it takes no jobs, though it has looked what it could do. */
+const COLORS = { ready: pc.green, draining: pc.yellow, useless: pc.red, failing: pc.red };
+
+function findState({ draining, slots, class: bits, lacks }: WorkerInfo): keyof typeof COLORS {
+  if (draining) return "draining";
+  if (Object.values(slots).includes(0)) return "failing";
+  return Object.keys(slots).length === 0 && bits !== "" && lacks.length > 0 ? "useless" : "ready";
+}
+
 /** Columns of a text that a worker chose: a long one takes no more. */
 const WIDEST = 24;
 
@@ -18,20 +28,23 @@ export function drawBus(name: string, { policy, workers }: BusState, width: numb
     cutText(worker.host),
     cutText(worker.class),
     describeSlots(worker),
+    worker.oldestS > 0 ? `${worker.oldestS} s` : "",
     ...[worker.done, worker.failed, worker.declined].map(String),
     cutText(worker.versions.cria ?? "?"),
-    worker.draining ? "draining" : "ready",
+    findState(worker),
   ]);
   const wide = HEADS.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]!.length)));
   const pad = (row: readonly string[]) => row.map((cell, i) => cell.padEnd(wide[i]!));
   const body = rows.flatMap((row, k) => {
     const cells = pad(row);
     const last = cells.length - 1;
-    cells[last] = (workers[k]!.draining ? pc.yellow : pc.green)(row[last]!);
-    if (workers[k]!.failed > 0) cells[5] = pc.red(cells[5]!);
+    const worker = workers[k]!;
+    cells[last] = COLORS[findState(worker)](row[last]!);
+    if (worker.failed > 0) cells[FAILED] = pc.red(cells[FAILED]!);
     // Why it does not do all that it could.
-    const lacks = workers[k]!.lacks.flatMap((reason) => wrapText(`  ${makePrintableLine(reason)}`, width));
-    return [cut(cells.join("  "), width), ...lacks.map(pc.yellow)];
+    const reasons = [...worker.lacks, ...(worker.lastFailure === null ? [] : [`last failure: ${worker.lastFailure}`])];
+    const lines = reasons.flatMap((reason) => wrapText(`  ${makePrintableLine(reason)}`, width));
+    return [cut(cells.join("  "), width), ...lines.map(pc.yellow)];
   });
   return [cut(head, width), cut(pc.dim(pad(HEADS).join("  ").trimEnd()), width), ...body];
 }

@@ -1,11 +1,11 @@
-import type { ClusterView } from "@cria/viewer/api";
+import type { ClusterView, WorkerState, WorkerView } from "@cria/viewer/api";
 import { colors as pc } from "../terminal/colors.js";
 import { makePrintableLine } from "../terminal/printable-text.js";
 
 /** Workers that are named; the others are counted. */
 const NAMED = 3;
 
-/** A training's workers in two lines at most: how many, what is done where, what went wrong, and who is shut out. */
+/** A training's workers: how many, what is done where, what went wrong; and a line each for who is shut out, fails or is stuck. */
 export function drawWorkers({ workers, here, jobs }: ClusterView): string[] {
   const sum = (read: (worker: ClusterView["workers"][number]) => number) =>
     workers.reduce((total, worker) => total + read(worker), 0);
@@ -20,11 +20,20 @@ export function drawWorkers({ workers, here, jobs }: ClusterView): string[] {
     `${jobs.redelivered} redelivered`,
     ...(jobs.abandoned > 0 ? [pc.red(`${jobs.abandoned} given up`)] : []),
   ];
-  const out = workers.filter(({ state }) => state === "shut-out");
-  const names = out
-    .slice(0, NAMED)
-    .map(({ id, reason }) => makePrintableLine(reason === null ? id : `${id} (${reason})`));
-  const more = out.length > NAMED ? [`${out.length - NAMED} more`] : [];
-  const line = `${pc.bold("workers")} ${facts.join(" · ")}`;
-  return out.length > 0 ? [line, pc.red(`shut out: ${[...names, ...more].join(", ")}`)] : [line];
+  const name = (what: string, wanted: WorkerState, explain: (worker: WorkerView) => string | null) => {
+    const list = workers.filter(({ state }) => state === wanted);
+    if (list.length === 0) return [];
+    const names = list.slice(0, NAMED).map((worker) => {
+      const why = explain(worker);
+      return makePrintableLine(why === null ? worker.id : `${worker.id} (${why})`);
+    });
+    const more = list.length > NAMED ? [`${list.length - NAMED} more`] : [];
+    return [pc.red(`${what}: ${[...names, ...more].join(", ")}`)];
+  };
+  return [
+    `${pc.bold("workers")} ${facts.join(" · ")}`,
+    ...name("shut out", "shut-out", ({ reason }) => reason),
+    ...name("failing", "failing", ({ lastFailure }) => lastFailure),
+    ...name("stuck", "stuck", ({ oldest }) => `its oldest job has ${oldest} s`),
+  ];
 }

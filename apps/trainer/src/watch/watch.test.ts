@@ -246,6 +246,8 @@ describe("workers of a run that shares its work", () => {
     doing: none,
     done: { ...none, rollout: 40, score: 2 },
     failed: 0,
+    lastFailure: null,
+    oldest: 0,
     declined: 0,
     rate: 1,
     audits: { passed: 4, failed: 0 },
@@ -273,6 +275,16 @@ describe("workers of a run that shares its work", () => {
     expect(draw({ ...cluster, workers: out, jobs: { ...cluster.jobs, abandoned: 2 } })).toEqual([
       "workers 0 ready · 1 of 21 audits FAILED · 7 jobs here, 210 elsewhere · 3 redelivered · 2 given up",
       "shut out: w0 (its logprobs\\x1b[2J differ), w1, w2, 2 more",
+    ]);
+  });
+
+  it("that fail or are stuck are named with what is known of them, as text", () => {
+    const failing: WorkerView = { ...worker, state: "failing", lastFailure: "rollout: no memory\x1b[2J", failed: 5 };
+    const stuck: WorkerView = { ...worker, id: "rack", state: "stuck", oldest: 300 };
+    expect(draw({ ...cluster, workers: [failing, stuck] })).toEqual([
+      "workers 0 ready · no audit failed · 7 jobs here, 84 elsewhere · 3 redelivered",
+      "failing: barn (rollout: no memory\\x1b[2J)",
+      "stuck: rack (its oldest job has 300 s)",
     ]);
   });
 

@@ -5,8 +5,11 @@ export interface CountsByKind {
   gradient: number;
 }
 
-/** ready: takes jobs. draining: ends those in hand. shut-out: given none any more. gone: left, or silent. */
-export type WorkerState = "ready" | "draining" | "shut-out" | "gone";
+/**
+ * ready: takes jobs. failing: it failed too often, and rests. stuck: others did its last jobs sooner, and it gets no more. draining: ends
+ * those in hand. shut-out: given none any more, for what it gave was wrong. gone: left, or silent.
+ */
+export type WorkerState = "ready" | "failing" | "stuck" | "draining" | "shut-out" | "gone";
 
 /** A worker as the coordinator sees it. Its texts come from another machine. */
 export interface WorkerView {
@@ -24,6 +27,10 @@ export interface WorkerView {
   /** Results that the coordinator took. */
   done: CountsByKind;
   failed: number;
+  /** Why its last job failed, after the kind; null: none did. */
+  lastFailure: string | null;
+  /** Seconds since the oldest of its jobs in hand was begun. */
+  oldest: number;
   declined: number;
   /** Results a minute, over the last minute. */
   rate: number;

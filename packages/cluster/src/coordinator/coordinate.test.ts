@@ -381,6 +381,33 @@ describe("a training with workers", () => {
     });
   });
 
+  it("has done elsewhere what a worker that is alive and stuck does not end", { timeout: 120_000 }, async () => {
+    /** It begins jobs, and ends none. */
+    const stuck = (bus: JobBus): JobBus => ({
+      ...bus,
+      work: (options) =>
+        bus.work({
+          ...options,
+          jobs: options.jobs.map((job) => ({ ...job, run: () => new Promise<never>(() => {}) })),
+        }),
+    });
+    // Milliseconds of this are what a job takes: it is long gone when the next look comes.
+    const overrides = { silence_s: 0.5 };
+    await withWorkers([{ id: "stuck", slots: 2, change: stuck }, { id: "good" }], async (bus) => {
+      const { sha, sum } = await trainIt("one-stuck", { bus, overrides: { ...overrides, wait_for_workers: 2 } });
+      expect(sha).toBe(plain);
+      expect(sum("cluster/copies")).toBeGreaterThan(0);
+      expect(sum("cluster/abandoned")).toBe(0);
+    });
+    events = [];
+    await withWorkers([{ id: "stuck", slots: 8, change: stuck }], async (bus) => {
+      const { sha, sum } = await trainIt("all-stuck", { bus, overrides: { ...overrides, wait_for_workers: 1 } });
+      expect(sha).toBe(plain);
+      expect(sum("cluster/jobs_elsewhere")).toBe(0);
+      expect(warnings().join("\n")).toContain("worker stuck gets no more jobs");
+    });
+  });
+
   it("gives up a conversation that loses its workers: on_failure decides about it", async () => {
     const lose = (bus: JobBus): JobBus => ({
       ...bus,

@@ -3,7 +3,7 @@ import { setMaxListeners } from "node:events";
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { hasFailed } from "@cria/core";
-import type { UnjudgedTrajectory } from "@cria/rollout";
+import { holdConversation, type UnjudgedTrajectory } from "@cria/rollout";
 import { type ClusterView, type CoordinatedRun, type Coordination, OTHER_CLASS } from "@cria/trainer";
 import { z } from "zod";
 import type { JobBus, JobKindName, WorkerInfo } from "../bus/job-bus.js";
@@ -33,6 +33,8 @@ const RENEW_MS = 3_600_000;
 
 const DRAWS = 2 ** 32;
 const FORGET_MS = 2000;
+/** How often it is looked within `silence_s` which jobs take too long. */
+const LOOKS = 4;
 /** So many failed conversations in a row of one worker are looked into. */
 const MANY_FAILURES = 8;
 
@@ -43,13 +45,27 @@ export interface BusOfRun {
   leader: Leader;
 }
 
+/** A job that workers may do as well as this process. */
+interface SharedWork<T> {
+  here: () => Promise<T>;
+  /** Does it here while a worker has it; the signal says that the worker was first. Default: `here`, which then ends by itself. */
+  copy?: (signal: AbortSignal) => Promise<T>;
+  away: (signal: AbortSignal) => Promise<Taken<T>>;
+  /** Computes it again. */
+  audit: (taken: Taken<T>) => Promise<{ verdict: Verdict; own: T }>;
+  /** Whether it must be computed again. */
+  isSuspect?: (taken: Taken<T>) => boolean;
+}
+
 /** Hands out a run's work over a bus: what `TrainingBus.coordinate` does. */
 export async function coordinate({ bus, name, leader }: BusOfRun, run: CoordinatedRun): Promise<Coordination> {
-  const { config, report } = run;
+  const { config, report, environment } = run;
+  const { tokenizer } = run.policy;
   const { cluster } = config;
   const closing = new AbortController();
+  const signals = [closing.signal, ...(run.signal ? [run.signal] : [])];
   // Each job listens, and each audit.
-  setMaxListeners(0, closing.signal, ...(run.signal ? [run.signal] : []));
+  setMaxListeners(0, ...signals);
   /** What is to be done when the bus loses all that it has, as far as the run is open. */
   const onLoss = { lose: () => {}, renew: async () => {} };
   const survival = surviveLosses(bus, {
@@ -79,20 +95,27 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
     await publisher.repeat();
   };
   const mayDo = (worker: WorkerInfo, kind: JobKindName) =>
-    !ledger.isShutOut(worker.id) &&
+    !ledger.isUnwanted(worker.id) &&
     (worker.class === description.class || (kind === "rollout" && cluster.other_classes === "rollout"));
   const dispatcher = new Dispatcher({
     takesPart: cluster.take_part,
     conversationsHere: engine.info.maxSequences,
     mayDo,
+    patienceMs: 1000 * cluster.silence_s,
+    onCopy: () => ledger.copied(),
   });
+  const looking = setInterval(() => dispatcher.look(), (1000 * cluster.silence_s) / LOOKS);
+  looking.unref();
+  closing.signal.addEventListener("abort", () => clearInterval(looking), { once: true });
   const portable = makePortable(readImageLimits(config));
   const open = (result: Packed) => receive(bus, result, z.unknown(), "a result");
   const helps = (worker: WorkerInfo) =>
     Object.keys(worker.slots).some((kind) => mayDo(worker, kind as JobKindName)) && !worker.draining;
   const announcer = new Announcer(report, helps);
   let able = 0;
+  let known: readonly WorkerInfo[] = [];
   const setWorkers = (workers: readonly WorkerInfo[]) => {
+    known = workers;
     able = workers.filter((worker) => mayDo(worker, "rollout") && (worker.slots.rollout ?? 0) > 0).length;
     announcer.setWorkers(workers);
     ledger.setWorkers(workers);
@@ -109,27 +132,26 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
 
   const shutOut = (worker: string, why: string, reason: string) => {
     if (!ledger.shutOut(worker, reason)) return;
+    dispatcher.setWorkers(known);
     report?.({ type: "warning", text: `worker ${worker} is shut out: ${why}\n  ${reason}` });
   };
 
   /** Does a job here, or has it done and sometimes looks whether it was done right: then what was computed here counts. */
   const share = async <T>(
     kind: JobKindName,
-    here: () => Promise<T>,
-    away: (signal: AbortSignal) => Promise<Taken<T>>,
-    audit: (taken: Taken<T>) => Promise<{ verdict: Verdict; own: T }>,
-    isSuspect: (taken: Taken<T>) => boolean = () => false,
-  ): Promise<T> =>
-    dispatcher.run({
+    { here, copy = here, away, audit, isSuspect = () => false }: SharedWork<T>,
+  ): Promise<T> => {
+    const count = async (done: Promise<T>) => {
+      const value = await done;
+      ledger.doneHere(kind);
+      return value;
+    };
+    return dispatcher.run({
       kind,
-      here: async () => {
-        const value = await here();
-        ledger.doneHere(kind);
-        return value;
-      },
+      here: () => count(here()),
+      copy: (stop) => count(copy(AbortSignal.any([stop, ...signals]))),
       away: async (stop) => {
-        const signals = [stop, closing.signal, ...(run.signal ? [run.signal] : [])];
-        const taken = await survival.repeat((lost) => away(AbortSignal.any([...signals, lost])));
+        const taken = await survival.repeat((lost) => away(AbortSignal.any([stop, ...signals, lost])));
         // Not by what the job is: a worker could tell which ones are looked at.
         if (randomInt(DRAWS) >= cluster.audit * DRAWS && !isSuspect(taken)) return taken.value;
         const { verdict, own } = await audit(taken);
@@ -144,6 +166,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
         return verdict.is === "same" || verdict.is === "none" ? taken.value : own;
       },
     });
+  };
   const verdictOf = (reason: string | null): Verdict =>
     reason === null ? { is: "same" } : { is: "different", reason };
 
@@ -172,17 +195,18 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
       renewed = performance.now();
       await renew();
     },
-    converse: (work, here, trace) =>
-      share(
-        "rollout",
+    converse: (work, here, trace) => {
+      const offer = jobs.offer(rolloutJob, {
+        work: () => portable(work),
+        inOwnClass: cluster.other_classes === "refuse",
+        read: (result, meta) => receiveConversation(bus, images, result, meta, work, run),
+        trace,
+      });
+      return share("rollout", {
         here,
-        async (signal) => {
-          const taken = await jobs.do(rolloutJob, await portable(work), {
-            inOwnClass: cluster.other_classes === "refuse",
-            read: (result, meta) => receiveConversation(bus, images, result, meta, work, run),
-            trace,
-            signal,
-          });
+        copy: (signal) => holdConversation(engine, work, { ...environment, tokenizer, signal }),
+        away: async (signal) => {
+          const taken = await offer(signal);
           const { value, worker, isOwnClass } = taken;
           // The step weighs what another sampler drew.
           if (!isOwnClass) value.metrics[OTHER_CLASS] = 1;
@@ -190,45 +214,42 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
           samplers.heldBy(value.tokenIds, worker, isOwnClass);
           return taken;
         },
-        async (taken) => {
+        audit: async (taken) => {
           if (hasFailed(taken.value)) return auditFailure(taken, here);
           const verdict = await auditConversation(run, work, taken.value, taken.isOwnClass);
           // Held once more only where it must be: its tools run again.
           return { verdict, own: verdict.is === "different" ? await here() : taken.value };
         },
-        ({ value, worker }) =>
+        isSuspect: ({ value, worker }) =>
           ledger.failuresInRow(worker) >= MANY_FAILURES || findContradiction(run, work, value) !== null,
-      ),
+      });
+    },
     score: (shard, here) =>
-      share(
-        "score",
+      share("score", {
         here,
-        (signal) =>
-          jobs.do(scoreJob, shard, {
-            inOwnClass: true,
-            read: async (result) => readScores(await open(result), shard),
-            signal,
-          }),
-        async ({ value }) => {
+        away: jobs.offer(scoreJob, {
+          work: () => shard,
+          inOwnClass: true,
+          read: async (result) => readScores(await open(result), shard),
+        }),
+        audit: async ({ value }) => {
           const own = await here();
           return { verdict: verdictOf(auditScores(value, own)), own };
         },
-      ),
+      }),
     compute: (work, here) =>
-      share(
-        "gradient",
+      share("gradient", {
         here,
-        (signal) =>
-          jobs.do(gradientJob, work, {
-            inOwnClass: true,
-            read: async (result) => readGradient(await open(result), engine.info),
-            signal,
-          }),
-        async ({ value }) => {
+        away: jobs.offer(gradientJob, {
+          work: () => work,
+          inOwnClass: true,
+          read: async (result) => readGradient(await open(result), engine.info),
+        }),
+        audit: async ({ value }) => {
           const own = await here();
           return { verdict: verdictOf(auditGradient(value, own)), own };
         },
-      ),
+      }),
     checkLogprobs: (conversations) => {
       for (const [worker, reason] of samplers.check(conversations))
         shutOut(worker, "the step computed other logprobs of a conversation that it held", reason);

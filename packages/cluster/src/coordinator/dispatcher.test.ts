@@ -1,12 +1,21 @@
 import { describe, expect, it } from "vitest";
 import type { WorkerInfo } from "../bus/job-bus.js";
-import { Dispatcher, DoItHere } from "./dispatcher.js";
+import { Dispatcher, DoItHere, Overtaken } from "./dispatcher.js";
 
 const worker = (id: string, slots: WorkerInfo["slots"], more: Partial<WorkerInfo> = {}) =>
   ({ id, slots, class: "a", draining: false, ...more }) as WorkerInfo;
 
+const PATIENCE = 1000;
+
 function open({ takesPart = true, conversationsHere = 4 } = {}) {
-  const dispatcher = new Dispatcher({ takesPart, conversationsHere, mayDo: (each) => each.class === "a" });
+  const clock = { now: 0 };
+  const dispatcher = new Dispatcher({
+    takesPart,
+    conversationsHere,
+    mayDo: (each) => each.class === "a",
+    patienceMs: PATIENCE,
+    now: () => clock.now,
+  });
   const begun: string[] = [];
   const ends: (() => void)[] = [];
   const run = (name: string, away?: (signal: AbortSignal) => Promise<string>) => {
@@ -14,9 +23,14 @@ function open({ takesPart = true, conversationsHere = 4 } = {}) {
       begun.push(`${name} ${place}`);
       return new Promise<string>((resolve) => ends.push(() => resolve(`${name} ${place}`)));
     };
-    return dispatcher.run({ kind: "rollout", here: () => hold("here"), away: away ?? (() => hold("away")) });
+    return dispatcher.run({
+      kind: "rollout",
+      here: () => hold("here"),
+      copy: () => hold("copy"),
+      away: away ?? (() => hold("away")),
+    });
   };
-  return { dispatcher, begun, ends, run };
+  return { dispatcher, begun, ends, run, clock };
 }
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -72,6 +86,114 @@ describe("Dispatcher", () => {
     expect(begun).toEqual(["refused here", "lost here"]);
     for (const end of ends) end();
     expect(await Promise.all([lost, refused])).toEqual(["lost here", "refused here"]);
+  });
+
+  it("has what takes far longer than the rest done by another worker, and then here; the first counts", async () => {
+    const { begun, ends, run, dispatcher, clock } = open({ takesPart: false });
+    dispatcher.setWorkers([worker("stuck", { rollout: 2 }), worker("good", { rollout: 2 })]);
+    const all = ["a", "b", "c", "d", "e"].map((name) => run(name));
+    // All slots are in use, and one job waits.
+    clock.now = 10 * PATIENCE;
+    for (const end of ends.splice(1, 3)) end();
+    await settle();
+    expect(begun.splice(0)).toEqual(["a away", "b away", "c away", "d away", "e away"]);
+    // The others took 10,000: three times as long is long. By now `e` is done.
+    ends[1]!();
+    clock.now = 30 * PATIENCE - 1;
+    dispatcher.look();
+    expect(begun).toEqual([]);
+    clock.now++;
+    dispatcher.look();
+    expect(begun).toEqual(["a away"]);
+    await settle();
+    // The copy has as long.
+    clock.now += 30 * PATIENCE - 1;
+    dispatcher.look();
+    expect(begun).toEqual(["a away"]);
+    clock.now++;
+    dispatcher.look();
+    expect(begun).toEqual(["a away", "a copy"]);
+    clock.now += 100 * PATIENCE;
+    dispatcher.look();
+    expect(begun).toEqual(["a away", "a copy"]);
+    ends.at(-1)!();
+    expect(await Promise.all(all)).toEqual(["a copy", "b away", "c away", "d away", "e away"]);
+  });
+
+  it("tells who was overtaken, and ends its own copy before it gives what another was first with", async () => {
+    const { begun, ends, run, dispatcher, clock } = open({ takesPart: false });
+    dispatcher.setWorkers([worker("stuck", { rollout: 1 })]);
+    let reason: unknown;
+    const gates: (() => void)[] = [];
+    const slow = run("slow", (signal) => {
+      signal.addEventListener("abort", () => {
+        reason = signal.reason;
+      });
+      return new Promise<string>((resolve) => gates.push(() => resolve("slow away")));
+    });
+    // Nobody knows yet what work takes.
+    clock.now = 3 * PATIENCE - 1;
+    dispatcher.look();
+    expect(begun).toEqual([]);
+    clock.now++;
+    dispatcher.look();
+    expect(begun).toEqual(["slow copy"]);
+    let isOver = false;
+    void slow.then(() => {
+      isOver = true;
+    });
+    gates[0]!();
+    await settle();
+    expect(isOver).toBe(false);
+    ends[0]!();
+    expect(await slow).toBe("slow away");
+
+    const stuck = run("stuck", (signal) => {
+      signal.addEventListener("abort", () => {
+        reason = signal.reason;
+      });
+      return new Promise<string>(() => {});
+    });
+    clock.now += 20 * PATIENCE;
+    dispatcher.look();
+    ends.at(-1)!();
+    expect(await stuck).toBe("stuck copy");
+    expect(reason).toBeInstanceOf(Overtaken);
+  });
+
+  it("looks at workers when they change, and at a piece of work a fixed number of times", async () => {
+    /** How often workers are asked for anything, for so many jobs. */
+    const count = async (jobs: number) => {
+      let asked = 0;
+      let clocks = 0;
+      const dispatcher = new Dispatcher({
+        takesPart: true,
+        conversationsHere: 8,
+        mayDo: () => ++asked > 0,
+        patienceMs: PATIENCE,
+        now: () => ++clocks / 1e6,
+      });
+      const slots = { rollout: 4 };
+      const workers = Array.from({ length: 64 }, (_, i) => {
+        const told = worker(`w${i}`, slots);
+        const get = (target: WorkerInfo, key: string | symbol) => {
+          asked++;
+          return Reflect.get(target, key);
+        };
+        return new Proxy(told, { get });
+      });
+      dispatcher.setWorkers(workers);
+      const once = asked;
+      const done = Array.from({ length: jobs }, (_, i) => {
+        const work = async () => i;
+        return dispatcher.run({ kind: "rollout", here: work, copy: work, away: work });
+      });
+      expect(await Promise.all(done)).toHaveLength(jobs);
+      expect(asked).toBe(once);
+      return clocks / jobs;
+    };
+    const few = await count(256);
+    expect(await count(4096)).toBeLessThan(1.1 * few);
   });
 
   it("passes on what failed", async () => {

@@ -4,6 +4,9 @@ import type { BusStats, JobKindName, WorkerInfo } from "../bus/job-bus.js";
 type Counts = Record<JobKindName, number>;
 const noJobs = (): Counts => ({ rollout: 0, score: 0, gradient: 0 });
 
+/** A worker gets nothing any more after so many jobs in a row that others did sooner, though they began them later. */
+const OVERTAKEN_IN_ROW = 5;
+
 /** Over which the speed of a worker is measured, in milliseconds. */
 const RATE_MS = 60_000;
 
@@ -16,10 +19,24 @@ interface Entry {
   /** When its last results came. */
   times: number[];
   audits: { passed: number; failed: number };
+  /** Its last jobs, one after another, that others did sooner. */
+  overtaken: number;
   /** Its last conversations that failed, one after another. */
   failures: number;
   /** Whether it was told that an audit of it could not be decided. */
   isOpenTold: boolean;
+}
+
+const isStuck = ({ overtaken }: Entry) => overtaken >= OVERTAKEN_IN_ROW;
+const isUnwanted = (entry: Entry) => entry.shutOut !== null || isStuck(entry);
+
+function findState(entry: Entry): ClusterView["workers"][number]["state"] {
+  const { info, isThere, shutOut } = entry;
+  if (shutOut !== null) return "shut-out";
+  if (!isThere) return "gone";
+  if (info.draining) return "draining";
+  if (isStuck(entry)) return "stuck";
+  return Object.values(info.slots).includes(0) ? "failing" : "ready";
 }
 
 /** What a coordinator counts: for the metrics of each step, and for people who look on. */
@@ -28,6 +45,7 @@ export class Ledger {
   private readonly here = noJobs();
   private readonly traffic = { gradients: 0, jobs: 0 };
   private abandoned = 0;
+  private copies = 0;
   private otherClass = 0;
   private audits = { passed: 0, failed: 0, open: 0 };
   /** All counts as they were at the end of the last step. */
@@ -47,13 +65,34 @@ export class Ledger {
     }
   }
 
-  /** Workers from which nothing is taken any more. */
-  get shutOuts(): string[] {
-    return [...this.entries.values()].filter(({ shutOut }) => shutOut !== null).map(({ info }) => info.id);
+  /** Workers that get nothing any more: shut out, or stuck. */
+  get unwanted(): string[] {
+    return [...this.entries.values()].filter(isUnwanted).map(({ info }) => info.id);
   }
 
   isShutOut(worker: string): boolean {
     return (this.entries.get(worker)?.shutOut ?? null) !== null;
+  }
+
+  isUnwanted(worker: string): boolean {
+    const entry = this.entries.get(worker);
+    return entry !== undefined && isUnwanted(entry);
+  }
+
+  /** Workers that have a job in hand, by what they said last. */
+  holdersOf(job: string): string[] {
+    const has = ({ info, isThere }: Entry) => isThere && info.doing.some(({ id }) => id === job);
+    return [...this.entries.values()].filter(has).map(({ info }) => info.id);
+  }
+
+  /** Counts a second copy of a job that took long. */
+  copied(): void {
+    this.copies++;
+  }
+
+  /** Another, who was given a worker's job later, was sooner. @returns whether the worker gets nothing any more, for the first time. */
+  overtaken(worker: string): boolean {
+    return ++this.entryOf(worker).overtaken === OVERTAKEN_IN_ROW;
   }
 
   doneHere(kind: JobKindName): void {
@@ -64,6 +103,7 @@ export class Ledger {
   doneBy(worker: string, kind: JobKindName, bytes: number, isOtherClass: boolean): void {
     const entry = this.entryOf(worker);
     entry.done[kind]++;
+    if (!isStuck(entry)) entry.overtaken = 0;
     const now = this.now();
     entry.times = [...entry.times.filter((time) => now - time < RATE_MS), now];
     this.traffic[kind === "gradient" ? "gradients" : "jobs"] += bytes;
@@ -116,6 +156,7 @@ export class Ledger {
       "cluster/jobs_elsewhere": [...this.entries.values()].reduce((total, { done }) => total + sum(done), 0),
       "cluster/redelivered": this.stats.retries,
       "cluster/abandoned": this.abandoned,
+      "cluster/copies": this.copies,
       "cluster/audits": this.audits.passed + this.audits.failed + this.audits.open,
       "cluster/audits_failed": this.audits.failed,
       "cluster/audits_open": this.audits.open,
@@ -143,20 +184,22 @@ export class Ledger {
     };
   }
 
-  private describe({ info, isThere, shutOut, done, times, audits }: Entry): ClusterView["workers"][number] {
+  private describe(entry: Entry): ClusterView["workers"][number] {
+    const { info, isThere, shutOut, done, times, audits } = entry;
     const count = (kind: JobKindName) => (isThere ? info.doing.filter((job) => job.kind === kind).length : 0);
-    const state = shutOut !== null ? "shut-out" : !isThere ? "gone" : info.draining ? "draining" : "ready";
     const now = this.now();
     return {
       id: info.id,
       host: info.host,
       class: info.class,
-      state,
+      state: findState(entry),
       reason: shutOut ?? (info.lacks?.join("; ") || null),
       slots: { ...noJobs(), ...info.slots },
       doing: { rollout: count("rollout"), score: count("score"), gradient: count("gradient") },
       done: { ...done },
       failed: info.failed,
+      lastFailure: info.lastFailure,
+      oldest: isThere ? info.oldestS : 0,
       declined: info.declined,
       rate: times.filter((time) => now - time < RATE_MS).length,
       audits: { ...audits },
@@ -189,6 +232,7 @@ export class Ledger {
         done: noJobs(),
         times: [],
         audits,
+        overtaken: 0,
         failures: 0,
         isOpenTold: false,
       };

@@ -1,14 +1,15 @@
 import { ClusterError, ToolError } from "@cria/core";
 import type { Report } from "@cria/trainer";
 import type { JobBus, JobKind, JobResult } from "../bus/job-bus.js";
+import { jobId } from "../bus/job-record.js";
 import type { CoordinatorImages } from "../images/coordinator-images.js";
 import { type JobMeta, type JobPayload, type JobValue, MOST_AVOIDED, metaSchema } from "../jobs/job-kinds.js";
 import { type Packed, send, sizeOf } from "../jobs/packed.js";
-import { DoItHere } from "./dispatcher.js";
+import { DoItHere, Overtaken } from "./dispatcher.js";
 import type { Ledger } from "./ledger.js";
 import type { Publisher } from "./publisher.js";
 
-/** How often a job whose result was lost, or was wrong, is given out anew. */
+/** How often work whose result was lost, or was wrong, is given out. */
 const MOST_ROUNDS = 3;
 
 export interface RemoteJobOptions {
@@ -25,6 +26,16 @@ export interface Taken<T> {
   worker: string;
   /** Whether the worker's bits are of the coordinator's class. */
   isOwnClass: boolean;
+}
+
+/** What any worker may do. */
+export interface OfferedWork<T> {
+  work: () => unknown;
+  /** Whether it must be done in the coordinator's class. */
+  inOwnClass: boolean;
+  /** The result, checked. @throws ClusterError when it is not what it must be. */
+  read: (result: Packed, meta: JobMeta) => Promise<T>;
+  trace?: Readonly<Record<string, string>>;
 }
 
 /** Gives jobs to workers, and takes nothing that is wrong: whatever arrives is checked. */
@@ -44,48 +55,65 @@ export class RemoteJobs {
   ) {}
 
   /**
-   * @param read the result, checked. @throws ClusterError when it is not what it must be.
-   * @throws DoItHere where no worker can do it; ToolError for a conversation that was given up; the signal's reason.
+   * Work that any worker may do. Called with a signal it gives it to one, and gives what came of it; called again while that goes on,
+   * to another than those that have it in hand, as for each result that cannot be used.
+   * @throws (its promise) DoItHere where no worker can do it; ToolError for a conversation that was given up; the signal's reason.
    */
-  async do<T>(
-    kind: JobKind<JobPayload, JobValue>,
-    work: unknown,
-    {
-      inOwnClass,
-      read,
-      trace,
-      signal,
-    }: {
-      /** Whether it must be done in the coordinator's class. */
-      inOwnClass: boolean;
-      read: (result: Packed, meta: JobMeta) => Promise<T>;
-      trace?: Readonly<Record<string, string>>;
-      signal: AbortSignal;
-    },
-  ): Promise<Taken<T>> {
-    const packed = await this.pack(kind.name, work);
-    for (let again = 0; again < MOST_ROUNDS; again++) {
-      const payload: JobPayload = {
-        run: this.options.run,
-        weights: this.publisher.weights,
-        version: this.publisher.version,
-        class: inOwnClass ? this.options.class : null,
-        avoid: this.ledger.shutOuts.sort().slice(0, MOST_AVOIDED),
-        again: this.lostStores * MOST_ROUNDS + again,
-        work: packed,
-      };
-      const result = await this.submit(kind, payload, trace, signal);
-      try {
-        if (this.ledger.isShutOut(result.worker)) continue;
-        return await this.take(kind, payload, result, read);
-      } catch (error) {
-        signal.throwIfAborted();
-        if (!(error instanceof ClusterError) || error.code === "cluster/closed") throw error;
-        // A blob that is gone, or a result that is none: another worker may do better.
-        if (error.code !== "cluster/blob-missing") this.warn(`worker ${result.worker} sent what cannot be used`, error);
+  offer<T>(kind: JobKind<JobPayload, JobValue>, offered: OfferedWork<T>): (signal: AbortSignal) => Promise<Taken<T>> {
+    const avoid = new Set<string>();
+    const given = new Set<string>();
+    return async (signal) => {
+      if (given.size > 0) {
+        const holders = [...given].flatMap((id) => this.ledger.holdersOf(id));
+        if (holders.length === 0) throw new DoItHere("nobody is known to have it in hand");
+        for (const worker of holders) avoid.add(worker);
       }
-    }
-    throw new DoItHere(`no worker gave a result that can be used in ${MOST_ROUNDS} rounds`);
+      const packed = await this.pack(kind.name, await offered.work());
+      for (let round = 0; round < MOST_ROUNDS; round++) {
+        const payload: JobPayload = {
+          run: this.options.run,
+          weights: this.publisher.weights,
+          version: this.publisher.version,
+          class: offered.inOwnClass ? this.options.class : null,
+          avoid: [...avoid, ...this.ledger.unwanted.filter((worker) => !avoid.has(worker))]
+            .slice(0, MOST_AVOIDED)
+            .sort(),
+          losses: this.lostStores,
+          work: packed,
+        };
+        const id = jobId(kind.name, payload);
+        given.add(id);
+        try {
+          const result = await this.submit(kind, payload, offered.trace, signal);
+          if (this.ledger.isShutOut(result.worker)) continue;
+          const taken = await this.take(kind, payload, result, offered.read).catch((error) => {
+            signal.throwIfAborted();
+            if (!(error instanceof ClusterError) || error.code === "cluster/closed") throw error;
+            avoid.add(result.worker);
+            // A blob that is gone, or a result that is none: another worker may do better.
+            if (error.code !== "cluster/blob-missing")
+              this.warn(`worker ${result.worker} sent what cannot be used`, error);
+          });
+          if (taken) return taken;
+        } catch (error) {
+          if (signal.reason instanceof Overtaken) this.noteSlow(id);
+          throw error;
+        } finally {
+          given.delete(id);
+        }
+      }
+      throw new DoItHere(`no worker gave a result that can be used in ${MOST_ROUNDS} rounds`);
+    };
+  }
+
+  /** Others were given what a worker has in hand, and were first. */
+  private noteSlow(id: string): void {
+    for (const worker of this.ledger.holdersOf(id))
+      if (this.ledger.overtaken(worker))
+        this.options.report?.({
+          type: "warning",
+          text: `worker ${worker} gets no more jobs: its last were done sooner by others that began them later`,
+        });
   }
 
   /** The bus lost all that it had. */

@@ -15,10 +15,10 @@ export const payloadSchema = z.strictObject({
   version: z.int().min(0),
   /** The class of bits that it must be done in; null: any. */
   class: z.string().max(64).nullable(),
-  /** Workers that are not to do it. */
+  /** Workers that are not to do it: they have it in hand, gave what cannot be used, or get nothing any more. Others make another job. */
   avoid: z.array(z.string().max(64)).max(MOST_AVOIDED),
-  /** How often it was given out before because its result was lost. Another number is another job. */
-  again: z.int().min(0),
+  /** How often the bus had lost all that it had when this was given out. Another number is another job. */
+  losses: z.int().min(0),
   work: packedSchema,
 });
 export type JobPayload = z.infer<typeof payloadSchema>;

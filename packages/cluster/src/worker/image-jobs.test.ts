@@ -99,8 +99,8 @@ async function startOne(): Promise<RunningWorker> {
   return worker;
 }
 
-async function submit(kind: typeof scoreJob, work: unknown): Promise<unknown> {
-  const rest = { class: null, avoid: [], again: 0 };
+async function submit(kind: typeof scoreJob, work: unknown, avoid: string[] = []): Promise<unknown> {
+  const rest = { class: null, avoid, losses: 0 };
   const { value } = await bus.submit(kind, { ...payload, ...rest, work: await send(bus, work, images) });
   return receive(bus, value.result, z.unknown(), "a result", images);
 }
@@ -113,11 +113,21 @@ function makeConversation(image: unknown, more: object = {}) {
   return { row: { ...row, prompt, ...more }, sample: 0, step: 1, sampling };
 }
 
-const reason = (work: unknown, kind = scoreJob) =>
-  submit(kind, work).then(
+let others = 0;
+/** A job that can be done, and is no other's: after some failures in a row a worker would rest. */
+const doOther = (kind: typeof scoreJob) => {
+  const work = kind === scoreJob ? scoring : makeConversation(scoring.images![0]!.image);
+  return submit(kind, work, [`other-${others++}`]);
+};
+
+async function reason(work: unknown, kind = scoreJob): Promise<string> {
+  const said = await submit(kind, work).then(
     () => "done",
     (error) => error.received as string,
   );
+  await doOther(kind);
+  return said;
+}
 
 describe("a worker of a training with images", () => {
   it("scores what shows them, to the bits of the coordinator", async () => {
@@ -181,8 +191,9 @@ describe("a worker of a training with images", () => {
       [scoreJob, { ...scoring, targets: scoring.targets.slice(0, 1), sources: scoring.sources.slice(0, 1) }],
       [rolloutJob, makeConversation(scoring.images![0]!.image)],
     ] as const;
-    const outcomes = await Promise.all(
-      Array.from({ length: 40 }, (_, i) => {
+    const outcomes: string[] = [];
+    for (let round = 0; round < 5; round++) {
+      const some = Array.from({ length: 8 }, (_, i) => {
         const [kind, work] = works[i % 2]!;
         const { images: shown } = work as { images?: unknown };
         // Most of it is about the images.
@@ -191,8 +202,10 @@ describe("a worker of a training with images", () => {
           () => "done",
           (error) => error.code as string,
         );
-      }),
-    );
+      });
+      outcomes.push(...(await Promise.all(some)));
+      for (const [kind] of works) await doOther(kind);
+    }
     expect(new Set(outcomes)).toEqual(new Set(["done", "cluster/given-up"]));
     expect(worker.status.state).toBe("working");
     expect(await reason(scoring)).toBe("done");

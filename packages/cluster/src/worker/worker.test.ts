@@ -115,7 +115,7 @@ async function submit<Work>(kind: JobKind<JobPayload, JobValue>, work: Work, cha
     version: policy!.version,
     class: null,
     avoid: [],
-    again: 0,
+    losses: 0,
     work: await send(coordinator, work),
     ...change,
   };

@@ -26,7 +26,8 @@ export const clusterViewSchema = z.object({
       id: z.string(),
       host: z.string(),
       class: z.string(),
-      state: z.enum(["ready", "draining", "shut-out", "gone"]),
+      /** "failing": it failed too often, and rests. "stuck": its last jobs were done sooner by others, and it gets no more. */
+      state: z.enum(["ready", "failing", "stuck", "draining", "shut-out", "gone"]),
       /** Why it is shut out, or what it lacks; null: nothing. */
       reason: z.string().nullable(),
       slots: byKind,
@@ -35,6 +36,10 @@ export const clusterViewSchema = z.object({
       /** Results taken by this coordinator. */
       done: byKind,
       failed: count,
+      /** Why its last job failed, after the kind; null: none did. */
+      lastFailure: z.string().nullable().default(null),
+      /** Seconds since the oldest of its jobs in hand was begun. */
+      oldest: z.number().nonnegative().default(0),
       declined: count,
       /** Results a minute, over the last minute. */
       rate: z.number().nonnegative(),

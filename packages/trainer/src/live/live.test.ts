@@ -116,6 +116,8 @@ const state: LiveState = {
         doing: { rollout: 3, score: 0, gradient: 0 },
         done: { rollout: 10, score: 2, gradient: 5 },
         failed: 1,
+        lastFailure: "score: no memory",
+        oldest: 3,
         declined: 0,
         rate: 12.5,
         audits: { passed: 1, failed: 0 },

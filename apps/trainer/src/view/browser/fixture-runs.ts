@@ -140,6 +140,8 @@ function makeCluster(done: number): ClusterView {
     doing: { rollout: 3, score: 0, gradient: 0 },
     done: { rollout: done, score: 6, gradient: 0 },
     failed: 1,
+    lastFailure: null,
+    oldest: 0,
     declined: 0,
     rate: 7.5,
     audits: { passed: 5, failed: 0 },

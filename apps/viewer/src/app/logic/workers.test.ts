@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { ClusterView, WorkerState, WorkerView } from "../../api/index.js";
-import { describeKinds, describeSlots, makeClusterCharts, sortWorkers, sumWorkers } from "./workers.js";
+import { describeKinds, describeSlots, listUseless, makeClusterCharts, sortWorkers, sumWorkers } from "./workers.js";
 
 const none = { rollout: 0, score: 0, gradient: 0 };
 
@@ -16,6 +16,8 @@ const makeWorker = (id: string, state: WorkerState, audits = { passed: 3, failed
   doing: { rollout: 2, score: 0, gradient: 0 },
   done: { rollout: 1200, score: 0, gradient: 5 },
   failed: 0,
+  lastFailure: null,
+  oldest: 0,
   declined: 0,
   rate: 10,
   audits,
@@ -23,10 +25,12 @@ const makeWorker = (id: string, state: WorkerState, audits = { passed: 3, failed
 
 describe("workers", () => {
   it("who needs a look comes first, who left last", () => {
-    const states = ["gone", "ready", "draining", "shut-out", "ready"] as const;
+    const states = ["gone", "ready", "draining", "shut-out", "ready", "stuck", "failing"] as const;
     const sorted = sortWorkers(states.map((state, i) => makeWorker(`w${9 - i}`, state)));
     expect(sorted.map(({ id, state }) => `${id} ${state}`)).toEqual([
       "w6 shut-out",
+      "w3 failing",
+      "w4 stuck",
       "w5 ready",
       "w8 ready",
       "w7 draining",
@@ -43,6 +47,23 @@ describe("workers", () => {
     ];
     const sums = sumWorkers({ workers } as ClusterView);
     expect(sums).toEqual({ ready: 1, slots: 10, doing: 4, done: 4820, rate: 20, passed: 10, failed: 2 });
+  });
+
+  it("that are there for nothing are named with the reason", () => {
+    const workers: WorkerView[] = [
+      makeWorker("a", "ready"),
+      { ...makeWorker("b", "failing"), failed: 5, lastFailure: "rollout: no memory" },
+      { ...makeWorker("c", "stuck"), oldest: 300 },
+      { ...makeWorker("d", "ready"), slots: none, reason: "no environment" },
+      { ...makeWorker("e", "ready"), reason: "no environment" },
+      { ...makeWorker("f", "gone"), slots: none, reason: "no environment" },
+    ];
+    expect(listUseless(workers).map(({ id }) => id)).toEqual(["b", "c", "d"]);
+    expect(listUseless(workers).map(({ text }) => text)).toEqual([
+      expect.stringContaining("5 jobs failed, the last one: rollout: no memory"),
+      expect.stringContaining("its oldest job in hand has 300 s"),
+      expect.stringContaining("no environment"),
+    ]);
   });
 
   it("have their jobs in words", () => {
@@ -72,7 +93,7 @@ describe("workers", () => {
     const docs = readFileSync(join(import.meta.dirname, "../../../../../docs/metrics.md"), "utf8");
     const rows = [...docs.matchAll(/^\| `cluster\/(?:\{([^`]*)\}|([^`]*))` /gm)];
     const names = rows.flatMap(([, several, one]) => (several ?? one)!.split(","));
-    expect(names.length).toBe(16);
+    expect(names.length).toBe(17);
     const count = (kept: readonly string[]) => {
       const columns = Object.fromEntries(kept.map((name) => [`cluster/${name}`, [1]]));
       const charts = makeClusterCharts({ steps: [1], seconds: [1], tokens: [1], columns, heldOut: [] });

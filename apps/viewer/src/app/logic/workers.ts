@@ -9,7 +9,7 @@ export const KINDS = [
   ["gradient", "gradients"],
 ] as const;
 
-const ORDER: readonly WorkerState[] = ["shut-out", "ready", "draining", "gone"];
+const ORDER: readonly WorkerState[] = ["shut-out", "failing", "stuck", "ready", "draining", "gone"];
 
 /** Who needs a look comes first, who left last; by id within a state. */
 export function sortWorkers(workers: readonly WorkerView[]): WorkerView[] {
@@ -23,7 +23,7 @@ export const sumKinds = ({ rollout, score, gradient }: CountsByKind): number => 
 export function sumWorkers({ workers }: ClusterView) {
   const sum = (list: readonly WorkerView[], read: (worker: WorkerView) => number) =>
     list.reduce((total, worker) => total + read(worker), 0);
-  const there = workers.filter(({ state }) => state === "ready" || state === "draining");
+  const there = workers.filter(({ state }) => state !== "shut-out" && state !== "gone");
   return {
     ready: workers.filter(({ state }) => state === "ready").length,
     slots: sum(there, (worker) => sumKinds(worker.slots)),
@@ -33,6 +33,21 @@ export function sumWorkers({ workers }: ClusterView) {
     passed: sum(workers, (worker) => worker.audits.passed),
     failed: sum(workers, (worker) => worker.audits.failed),
   };
+}
+
+/** Workers that do nothing though they are there, and why, for people: failing, stuck, without what they need. */
+export function listUseless(workers: readonly WorkerView[]): { id: string; text: string }[] {
+  return workers.flatMap(({ id, state, slots, reason, failed, lastFailure, oldest }) => {
+    if (state === "failing")
+      return {
+        id,
+        text: `fails, and rests for a while: ${failed} jobs failed, the last one: ${lastFailure ?? "unknown"}`,
+      };
+    if (state === "stuck")
+      return { id, text: `is stuck: others did its last jobs sooner; its oldest job in hand has ${oldest} s` };
+    if (state === "ready" && sumKinds(slots) === 0 && reason !== null) return { id, text: `takes no jobs: ${reason}` };
+    return [];
+  });
 }
 
 /** A kind of jobs with its number: "12 conversations, 3 gradients". Kinds without any are left out. */
@@ -65,6 +80,7 @@ const CHARTS: readonly (readonly [title: string, curves: readonly (readonly [met
     "Jobs that were begun again",
     [
       ["redelivered", "redelivered"],
+      ["copies", "second copies of slow ones"],
       ["abandoned", "given up"],
     ],
   ],

@@ -8,6 +8,7 @@ import { showControls } from "../logic/visible-text.js";
 import {
   describeKinds,
   describeSlots,
+  listUseless,
   makeClusterCharts,
   sortWorkers,
   sumKinds,
@@ -127,22 +128,39 @@ function Now(props: { view: ClusterView }) {
 /** Wrong results come first: nothing else on the page is as bad. */
 function Alarms(props: { workers: readonly WorkerView[] }) {
   const wrong = () => props.workers.filter(({ audits }) => audits.failed > 0);
+  const useless = () => listUseless(props.workers);
   return (
-    <Show when={wrong().length > 0}>
-      <div class="notice error" role="status">
-        <strong>Audits failed: results differ from what the coordinator computed again</strong>
-        <ul>
-          <For each={wrong()}>
-            {({ id, audits, reason }) => (
-              <li>
-                <code>{showControls(id)}</code>: {audits.failed} of {audits.failed + audits.passed} audits failed
-                {reason === null ? "" : `; ${showControls(reason)}`}
-              </li>
-            )}
-          </For>
-        </ul>
-      </div>
-    </Show>
+    <>
+      <Show when={wrong().length > 0}>
+        <div class="notice error" role="status">
+          <strong>Audits failed: results differ from what the coordinator computed again</strong>
+          <ul>
+            <For each={wrong()}>
+              {({ id, audits, reason }) => (
+                <li>
+                  <code>{showControls(id)}</code>: {audits.failed} of {audits.failed + audits.passed} audits failed
+                  {reason === null ? "" : `; ${showControls(reason)}`}
+                </li>
+              )}
+            </For>
+          </ul>
+        </div>
+      </Show>
+      <Show when={useless().length > 0}>
+        <div class="notice" role="status">
+          <strong>Workers are there and do nothing</strong>
+          <ul>
+            <For each={useless()}>
+              {({ id, text }) => (
+                <li>
+                  <code>{showControls(id)}</code> {showControls(text)}
+                </li>
+              )}
+            </For>
+          </ul>
+        </div>
+      </Show>
+    </>
   );
 }
 
@@ -187,6 +205,8 @@ function Tiles(props: { view: ClusterView }) {
 
 const STATES: Record<WorkerState, readonly [look: string, text: string]> = {
   ready: ["good", "ready"],
+  failing: ["bad", "failing"],
+  stuck: ["bad", "stuck"],
   draining: ["warn", "draining"],
   "shut-out": ["bad", "shut out"],
   gone: ["", "gone"],
@@ -203,6 +223,7 @@ function WorkerTable(props: { workers: readonly WorkerView[] }) {
             <th>State</th>
             <th>Audits</th>
             <th>In hand of its slots</th>
+            <th class="number">Oldest</th>
             <th>Done</th>
             <th class="number">A minute</th>
             <th class="number">Failed</th>
@@ -244,9 +265,12 @@ function WorkerRow(props: { worker: WorkerView }) {
         <span class="soft">{audits().passed} passed</span>
       </td>
       <td>{describeSlots(props.worker)}</td>
+      <td class="number">{props.worker.oldest > 0 ? formatSeconds(props.worker.oldest) : ""}</td>
       <td>{describeKinds(props.worker.done)}</td>
       <td class="number">{formatNumber(props.worker.rate)}</td>
-      <td class="number">{props.worker.failed}</td>
+      <td class="number" title={showControls(props.worker.lastFailure ?? "")}>
+        {props.worker.failed}
+      </td>
       <td class="number">{props.worker.declined}</td>
     </tr>
   );

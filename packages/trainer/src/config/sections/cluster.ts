@@ -14,7 +14,7 @@ export const clusterSection = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      "Whether the coordinator does jobs itself, beside the workers. Without any worker of its class it always does.",
+      "Whether the coordinator does jobs itself, beside the workers. Without any worker of its class it always does, and what workers fail at.",
     ),
   wait_for_workers: z.int().min(0).default(0).describe("Workers to wait for before the first step."),
   silence_s: z
@@ -22,7 +22,7 @@ export const clusterSection = z.strictObject({
     .min(0.5)
     .default(20)
     .describe(
-      "Seconds without a sign of life after which a worker or a coordinator is taken for lost. Whoever opens the bus first decides for all.",
+      "Seconds without a sign of life after which a worker or a coordinator is taken for lost. Whoever opens the bus first decides for all. A job that takes so long, and three times as long as most, is begun a second time elsewhere.",
     ),
   max_tries: z
     .int()
@@ -30,7 +30,7 @@ export const clusterSection = z.strictObject({
     .max(100)
     .default(3)
     .describe(
-      "How often a job is begun before it is given up; rollout.on_failure then decides about its conversation.",
+      "How many workers may fail at a job before the coordinator does it itself. A conversation that lost each of so many workers is given up: rollout.on_failure decides about it.",
     ),
   job_timeout_s: z
     .number()
