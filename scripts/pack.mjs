@@ -13,6 +13,7 @@ import { parseArgs } from "node:util";
 import { findCrossCompiler } from "../native/scripts/build-tools.mjs";
 import { visionFolder, visionLibrary } from "../native/scripts/build-vision.mjs";
 import { findPrebuiltBins, readLlamaPin, unpackLlamaSource } from "../native/scripts/llama-paths.mjs";
+import { writePages } from "./publish-pages.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const native = join(root, "native");
@@ -28,9 +29,9 @@ export const packages = readdirSync(join(root, "packages"))
 export function packAll(out) {
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
-  const tarballs = packages.map((folder) => packWorkspacePackage(folder, out));
   const staging = mkdtempSync(join(tmpdir(), "cria-pack-"));
   try {
+    const tarballs = packages.map((folder) => packWorkspacePackage(folder, join(staging, folder), out));
     tarballs.push(packNative(join(staging, "native"), out));
     for (const arch of listPrebuilds(console.error)) {
       tarballs.push(packPrebuild(arch, join(staging, arch), out));
@@ -59,16 +60,21 @@ export function listPrebuilds(warn) {
   return list;
 }
 
-function packWorkspacePackage(folder, out) {
+/** What pnpm packs, with the pages that fit a tarball. */
+function packWorkspacePackage(folder, staging, out) {
   const path = join(root, folder);
   const { main } = readManifest(path);
   if (main && !existsSync(join(path, main))) throw new Error(`${folder}/${main} is not there; run: npm run bootstrap`);
   const { packageManager } = readManifest(root);
-  const args = ["--yes", packageManager, "pack", "--json", "--pack-destination", out];
+  mkdirSync(staging, { recursive: true });
+  const args = ["--yes", packageManager, "pack", "--json", "--pack-destination", staging];
   const { filename } = JSON.parse(
     execFileSync("npx", args, { cwd: path, encoding: "utf8", stdio: ["ignore", "pipe", 2] }),
   );
-  return resolve(out, filename);
+  execFileSync("tar", ["-xzf", resolve(staging, filename)], { cwd: staging });
+  const unpacked = join(staging, "package");
+  writePages(folder, unpacked);
+  return packStaged(unpacked, out, readManifest(unpacked));
 }
 
 /**

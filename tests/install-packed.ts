@@ -10,6 +10,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { packages } from "../scripts/pack.mjs";
+import { writePages } from "../scripts/publish-pages.mjs";
 
 const root = join(import.meta.dirname, "..");
 
@@ -30,18 +31,21 @@ interface Manifest {
 export function installPacked(folder: string): void {
   const modules = join(folder, "node_modules");
   mkdirSync(join(modules, ".bin"), { recursive: true });
-  for (const path of packages) installPackage(join(root, path), modules);
+  for (const path of packages) writePages(path, installPackage(join(root, path), modules));
   link(join(root, "native"), join(modules, "@cria", "native"));
   for (const name of ["typescript", "@types/node"]) link(join(root, "node_modules", name), join(modules, name));
   const tsc = join(modules, ".bin", "tsc");
   symlinkSync(join(modules, "typescript", "bin", "tsc"), tsc);
 }
 
-function installPackage(source: string, modules: string): void {
+/** @returns where it lies. */
+function installPackage(source: string, modules: string): string {
   const manifest: Manifest = JSON.parse(readFileSync(join(source, "package.json"), "utf8"));
   const target = join(modules, manifest.name);
   mkdirSync(target, { recursive: true });
-  for (const file of manifest.files) cpSync(join(source, file), join(target, file), { recursive: true });
+  // What only the tarball has is written into it.
+  for (const file of manifest.files.filter((name) => existsSync(join(source, name))))
+    cpSync(join(source, file), join(target, file), { recursive: true });
   const { publishConfig, ...rest } = manifest;
   writeFileSync(join(target, "package.json"), JSON.stringify({ ...rest, ...publishConfig }));
   for (const [name, file] of Object.entries(manifest.bin ?? {})) {
@@ -50,6 +54,7 @@ function installPackage(source: string, modules: string): void {
   }
   for (const name of Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }))
     if (!name.startsWith("@cria/") && name !== "cria") link(join(source, "node_modules", name), join(modules, name));
+  return target;
 }
 
 function link(source: string, target: string): void {

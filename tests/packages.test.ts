@@ -12,9 +12,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { describePrebuild, describeVision, listPrebuilds, packages } from "../scripts/pack.mjs";
+import { listRelativeLinks, writePages } from "../scripts/publish-pages.mjs";
 import { installPacked } from "./install-packed.js";
 
 // That packed packages install and work is checked by scripts/nightly/packages.mjs; it needs a registry and minutes.
@@ -91,10 +92,30 @@ describe.each(packages)("manifest of %s", (folder) => {
     expect(manifest.keywords?.length).toBeGreaterThan(2);
   });
 
+  it("has pages whose links lead to what is in its tarball", () => {
+    const out = mkdtempSync(join(tmpdir(), "cria-pages-"));
+    try {
+      for (const file of manifest.files.filter((name: string) => existsSync(join(root, folder, name))))
+        cpSync(join(root, folder, file), join(out, file), { recursive: true });
+      writePages(folder, out);
+      for (const page of listFiles(out).filter((file) => file.endsWith(".md") && !file.includes("/dist/")))
+        for (const link of listRelativeLinks(readFileSync(page, "utf8"))) {
+          const target = join(dirname(page), link);
+          expect(target.startsWith(`${out}/`) && existsSync(target), `${page}: ${link}`).toBe(true);
+        }
+    } finally {
+      rmSync(out, { recursive: true });
+    }
+  });
+
   it("brings its README, and the repository's LICENSE", () => {
     expect(manifest.files).toContain("README.md");
     // pnpm packs the repository's LICENSE unless the path of any other file looks like one.
-    const files = manifest.files.flatMap((name: string) => listFiles(join(root, folder, name)));
+    const files = manifest.files.flatMap((name: string) => {
+      const path = join(root, folder, name);
+      // The tarball alone has docs.
+      return existsSync(path) ? listFiles(path) : [];
+    });
     expect(files.filter((path: string) => /licen[cs]e/i.test(path.slice(root.length)))).toEqual([]);
   });
 });
@@ -116,6 +137,11 @@ describe("installed in an empty folder", () => {
     const summary = JSON.parse(run(bin("cria"), ["demo", "--json", "--steps=1", ...few]));
     expect(summary.steps).toBe(1);
     expect(existsSync(join(work, "runs", "demo", "adapter.gguf"))).toBe(true);
+  });
+
+  it("the help names the folder of the pages", () => {
+    const docs = /Pages about all of it: (.*?) \(/s.exec(run(bin("cria"), ["--help"]))![1]!;
+    expect(docs.replace(/\s+/g, "")).toBe(join(work, "node_modules", "cria", "docs"));
   });
 
   it("what the README imports from cria trains, in ESM and in CommonJS", () => {

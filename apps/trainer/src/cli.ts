@@ -1,5 +1,6 @@
 import { defineCommand } from "citty";
 
+import { docsFolder } from "./assets/docs.js";
 import { version } from "./assets/version.js";
 import { chatCommand, chatNotes } from "./commands/chat.js";
 import { checkEnvCommand } from "./commands/check-env.js";
@@ -78,7 +79,13 @@ const main = defineCommand({
 Every run leaves config.json, metrics.jsonl, rollouts/<step>.jsonl, checkpoints and the trained weights in
 runs/<project>/<experiment>. Every command takes --json (the result alone, on stdout) and --help. The exit code is 0 when
 done, 1 after an error, 2 when there is no such command or option, 128 + its number after a signal (130 after Ctrl-C):
-training saves what is done first.
+training saves what is done first.${
+      docsFolder === undefined
+        ? ""
+        : `
+
+Pages about all of it: ${docsFolder} (commands.md, config.md, coach.md, ...)`
+    }
 `,
   },
   subCommands: {

@@ -36,7 +36,8 @@ export const gsm8kCommand = defineCommand({
       else {
         for (const [i, { file, rows }] of files.entries())
           console.log(`${file}: ${rows} rows, ${(sizes[i]! / 1e6).toFixed(2)} MB`);
-        console.log(`next: data.train_files=${join(given.out, "train.parquet")} in your config; see examples/gsm8k`);
+        const file = join(given.out, "train.parquet");
+        console.log(`next: data.train_files=${file} in your config (docs/commands.md, "Models and data of a hub")`);
       }
     }),
 });

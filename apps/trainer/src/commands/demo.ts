@@ -8,7 +8,7 @@ const args = {
   steps: { type: "string", description: "Training steps (default: the config's)" },
   overrides: {
     type: "positional",
-    description: "Any number of key.path=value for its config (examples/calculator/config.yaml)",
+    description: "Any number of key.path=value for its config; the keys: cria config",
     required: false,
   },
   ...commonArgs,

@@ -32,7 +32,7 @@ export const sftNotes = `A config needs two sections; model.lora_rank above 0 tr
   model: { path: model.gguf, lora_rank: 16 }
   data: { train_files: talks.jsonl, val_files: held-out.jsonl }
 
-talks.jsonl has a conversation a line; what the assistant says, and calls, is learned (README of cria, "Conversations"):
+talks.jsonl has a conversation a line; what the assistant says, and calls, is learned (docs/commands.md, "Conversations"):
 
   {"messages": [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}], "tools": []}
 

@@ -1,0 +1,2 @@
+export function writePages(folder: string, out: string): void;
+export function listRelativeLinks(text: string): string[];
