@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { ClusterError } from "@cria/core";
 import { z } from "zod";
 import { type BusStore, changeRecord, type Delivery, limitTo, persist } from "./bus-store.js";
-import { MOST_LACKS, writePresence } from "./directory.js";
+import { MOST_LACKS, MOST_SLOTS, writePresence } from "./directory.js";
 import type { JobHandler, Worker, WorkerInfo, WorkerOptions } from "./job-bus.js";
 import { JobLane } from "./job-lane.js";
 import {
@@ -341,6 +341,6 @@ function checkOptions({ id, jobs }: WorkerOptions): void {
   if (!workerId.safeParse(id).success) throw fail(`the id ${JSON.stringify(id)}`, "1 to 64 letters, digits, - and _");
   if (new Set(jobs.map(({ kind }) => kind.name)).size < jobs.length)
     throw fail(`the kinds ${jobs.map(({ kind }) => kind.name).join(", ")}`, "each kind once");
-  const wrong = jobs.find(({ slots }) => !Number.isInteger(slots) || slots < 1);
-  if (wrong) throw fail(`${wrong.slots} slots for ${wrong.kind.name}`, "a whole number, at least 1");
+  const wrong = jobs.find(({ slots }) => !Number.isInteger(slots) || slots < 1 || slots > MOST_SLOTS);
+  if (wrong) throw fail(`${wrong.slots} slots for ${wrong.kind.name}`, `a whole number from 1 to ${MOST_SLOTS}`);
 }

@@ -1,4 +1,4 @@
-import type { ClusterError } from "@cria/core";
+import { ClusterError } from "@cria/core";
 import { z } from "zod";
 import type { BusStore } from "./bus-store.js";
 import { jobKindNames, PROTOCOL, type WorkerInfo } from "./job-bus.js";
@@ -6,6 +6,12 @@ import { cleanText, readMessage, workerId } from "./job-record.js";
 
 /** Texts in which a worker says what it lacks. */
 export const MOST_LACKS = 20;
+
+/** Workers of one bus: what more say is not heard. */
+export const MOST_WORKERS = 1024;
+/** Jobs of one kind that a worker may do at once. */
+export const MOST_SLOTS = 1024;
+const MOST_VERSIONS = 100;
 
 const count = z.int().min(0);
 const word = z.string().max(200).transform(cleanText);
@@ -15,8 +21,8 @@ const schema = z.object({
   // Workers of older versions do not say it.
   host: word.default("unknown"),
   class: word,
-  versions: z.record(word, word),
-  slots: z.partialRecord(z.enum(jobKindNames), count),
+  versions: z.record(word, word).refine((record) => Object.keys(record).length <= MOST_VERSIONS, "too many versions"),
+  slots: z.partialRecord(z.enum(jobKindNames), count.max(MOST_SLOTS)),
   doing: z.array(z.object({ id: word, kind: z.enum(jobKindNames) })).max(10_000),
   done: count,
   failed: count,
@@ -38,6 +44,8 @@ export class Directory {
   readonly #seen = new Map<string, { info: WorkerInfo; at: number }>();
   readonly #listeners = new Set<() => void>();
   #ready?: Promise<void>;
+  #isFull = false;
+  #isTelling = false;
 
   constructor(store: BusStore, report: (problem: ClusterError) => void) {
     this.#store = store;
@@ -82,7 +90,9 @@ export class Directory {
       try {
         const { protocol: _, ...info } = readMessage(`worker ${cleanText(key)}`, schema, text);
         if (info.id !== key) return;
-        this.#seen.set(key, { info: info as WorkerInfo, at: performance.now() });
+        if (this.#seen.has(key) || this.#seen.size < MOST_WORKERS)
+          this.#seen.set(key, { info: info as WorkerInfo, at: performance.now() });
+        else this.#refuse();
       } catch (problem) {
         this.#seen.delete(key);
         this.#report(problem as ClusterError);
@@ -98,7 +108,30 @@ export class Directory {
     if (silent.length > 0) this.#tell();
   }
 
+  /** Once, until there is room again. */
+  #refuse(): void {
+    if (this.#isFull) return;
+    this.#isFull = true;
+    this.#report(
+      new ClusterError("has more workers than it may", {
+        code: "cluster/too-many-workers",
+        subject: "the bus",
+        expected: `at most ${MOST_WORKERS}`,
+        received: "another one, which is left out as long as the others are there",
+        remedy:
+          "give a part of them a bus of their own (--prefix), and look whether you know all of them: cria workers",
+      }),
+    );
+  }
+
+  /** Once for all changes that came together. */
   #tell(): void {
-    for (const listener of this.#listeners) listener();
+    if (this.#seen.size < MOST_WORKERS) this.#isFull = false;
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    setImmediate(() => {
+      this.#isTelling = false;
+      for (const listener of this.#listeners) listener();
+    });
   }
 }

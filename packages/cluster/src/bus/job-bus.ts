@@ -56,7 +56,7 @@ export interface JobContext {
 
 export interface JobHandler<Payload = unknown, Value = unknown> {
   kind: JobKind<Payload, Value>;
-  /** How many of these jobs the worker does at once; at least 1. */
+  /** How many of these jobs the worker does at once: 1 to 1,024. */
   slots: number;
   /** Does the job. What it throws counts as a failed try, and this worker does not get the job again. */
   run(payload: Payload, context: JobContext): Promise<{ value: Value; meta?: unknown }>;
@@ -222,7 +222,7 @@ export interface JobBus {
    */
   nameCheckpoint(pointer: CheckpointPointer): Promise<CheckpointPointer | undefined>;
 
-  /** Who is there: registered, not left, and heard of within `presenceMs`. By id. */
+  /** Who is there: registered, not left, and heard of within `presenceMs`. By id; 1,024 at most. */
   listWorkers(): Promise<WorkerInfo[]>;
   /** Calls `onWorkers` with the list now and whenever it changes. */
   watchWorkers(onWorkers: (workers: WorkerInfo[]) => void, signal: AbortSignal): Promise<void>;

@@ -1,6 +1,9 @@
 import type { Report } from "@cria/trainer";
 import type { WorkerInfo } from "../bus/job-bus.js";
 
+/** Workers that are named where many come or go together. */
+const MOST_LINES = 10;
+
 /** Tells people who comes to help, and who goes. */
 export class Announcer {
   private helpers = new Set<string>();
@@ -13,11 +16,13 @@ export class Announcer {
 
   setWorkers(workers: readonly WorkerInfo[]): void {
     const now = new Map(workers.filter(this.helps).map((worker) => [worker.id, worker]));
-    for (const [id, { host, slots }] of now) {
-      const kinds = Object.keys(slots).join(", ");
-      if (!this.helpers.has(id)) this.say(`worker ${id} on ${host} helps: ${kinds}`);
-    }
-    for (const id of this.helpers) if (!now.has(id)) this.say(`worker ${id} has left`);
+    const joined = [...now.values()].filter(({ id }) => !this.helpers.has(id));
+    const left = [...this.helpers].filter((id) => !now.has(id));
+    for (const { id, host, slots } of joined.slice(0, MOST_LINES))
+      this.say(`worker ${id} on ${host} helps: ${Object.keys(slots).join(", ")}`);
+    if (joined.length > MOST_LINES) this.say(`${joined.length - MOST_LINES} more workers help: ${now.size} in all`);
+    for (const id of left.slice(0, MOST_LINES)) this.say(`worker ${id} has left`);
+    if (left.length > MOST_LINES) this.say(`${left.length - MOST_LINES} more workers have left`);
     this.helpers = new Set(now.keys());
   }
 

@@ -133,6 +133,27 @@ function cheat(kind: JobKindName, change: (result: never) => unknown, told: obje
   });
 }
 
+/** A worker that changes what comes beside its conversations. */
+function cheatRecords(change: (record: never) => object) {
+  return (bus: JobBus): JobBus => ({
+    ...bus,
+    work: (options) =>
+      bus.work({
+        ...options,
+        jobs: options.jobs.map((handler) => ({
+          ...handler,
+          run: async (...given) => {
+            const { value, meta } = await handler.run(...given);
+            const said = meta as { record?: JobValue["result"] };
+            if (!said.record) return { value, meta };
+            const record = await receive(bus, said.record, z.unknown(), "own record");
+            return { value, meta: { ...said, record: await send(bus, change(record as never)) } };
+          },
+        })),
+      }),
+  });
+}
+
 /** What a worker sends of a conversation. */
 type Held = {
   tokenIds: Int32Array;
@@ -341,6 +362,35 @@ describe("a training with workers", () => {
       expect(sum("cluster/audits")).toBeGreaterThan(0);
       expect(warnings().join("\n")).toContain("worker cheat is shut out: a rollout job");
       expect(sha).toBe(plain);
+    });
+  });
+
+  it("takes no metrics of a worker that nothing here counts", async () => {
+    const names = ["../../x", "reward_failed", "tool/unknown/y", "other_class"];
+    const invented = Object.fromEntries(names.map((name) => [name, 7]));
+    const invent = (record: { metrics: object }) => ({ ...record, metrics: { ...record.metrics, ...invented } });
+    await withWorkers([{ id: "cheat", change: cheatRecords(invent) }], async (bus) => {
+      const { sha } = await trainIt("invented", { bus, overrides: { wait_for_workers: 1 } });
+      const found = Object.keys(events.findLast((event) => event.type === "step")!.metrics);
+      expect(found.filter((name) => /\/x|tool\/unknown|agent_loop\/(other_class|reward_failed)/.test(name))).toEqual(
+        [],
+      );
+      expect(found).toContain("agent_loop/tool_error_rate");
+      expect(warnings().join("\n")).toMatch(/metrics of workers are left out .*"\.\.\/\.\.\/x"/);
+      expect(sha).toBe(plain);
+    });
+    let gradients = 0;
+    const inventMore = (found: { metrics: object }) => {
+      const many = Array.from({ length: 900 }, (_, i) => [`m${i}-${gradients}`, 1]);
+      gradients++;
+      return { ...found, metrics: { ...found.metrics, "../../z": 1, ...Object.fromEntries(many) } };
+    };
+    await withWorkers([{ id: "cheat", change: cheat("gradient", inventMore) }], async (bus) => {
+      await trainIt("invented", { bus, overrides: { wait_for_workers: 1 } });
+      const found = Object.keys(events.findLast((event) => event.type === "step")!.metrics);
+      expect(found).not.toContain("actor/../../z");
+      expect(gradients).toBeGreaterThan(1);
+      expect(found.filter((name) => name.startsWith("actor/m")).length).toBeLessThanOrEqual(1000);
     });
   });
 

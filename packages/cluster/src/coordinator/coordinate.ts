@@ -26,7 +26,9 @@ import { RemoteJobs, type Taken } from "./remote-jobs.js";
 import { SamplerCheck } from "./sampler-check.js";
 import { storeCheckpoint } from "./stored-checkpoints.js";
 import { surviveLosses } from "./survive-losses.js";
+import { tellProblems } from "./tell-problems.js";
 import { waitForWorkers } from "./wait-for-workers.js";
+import { WorkerMetrics } from "./worker-metrics.js";
 
 /** How often it is looked whether the bus still has what workers that come later need. */
 const RENEW_MS = 3_600_000;
@@ -71,9 +73,9 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
   const survival = surviveLosses(bus, {
     lose: () => onLoss.lose(),
     renew: () => onLoss.renew(),
-    report,
     signal: closing.signal,
   });
+  tellProblems(bus, report, closing.signal);
   const { engine, description, sha, renew } = await openRun(bus, run);
   onLoss.renew = renew;
   if (survival.losses > 0) await renew();
@@ -108,6 +110,7 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
   looking.unref();
   closing.signal.addEventListener("abort", () => clearInterval(looking), { once: true });
   const portable = makePortable(readImageLimits(config));
+  const metrics = new WorkerMetrics(run.environment, report);
   const open = (result: Packed) => receive(bus, result, z.unknown(), "a result");
   const helps = (worker: WorkerInfo) =>
     Object.keys(worker.slots).some((kind) => mayDo(worker, kind as JobKindName)) && !worker.draining;
@@ -199,7 +202,10 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
       const offer = jobs.offer(rolloutJob, {
         work: () => portable(work),
         inOwnClass: cluster.other_classes === "refuse",
-        read: (result, meta) => receiveConversation(bus, images, result, meta, work, run),
+        read: async (result, meta) => {
+          const held = await receiveConversation(bus, images, result, meta, work, run);
+          return { ...held, metrics: metrics.ofConversation(held.metrics, work.row) };
+        },
         trace,
       });
       return share("rollout", {
@@ -243,7 +249,10 @@ export async function coordinate({ bus, name, leader }: BusOfRun, run: Coordinat
         away: jobs.offer(gradientJob, {
           work: () => work,
           inOwnClass: true,
-          read: async (result) => readGradient(await open(result), engine.info),
+          read: async (result) => {
+            const found = readGradient(await open(result), engine.info);
+            return { ...found, metrics: metrics.ofGradient(found.metrics) };
+          },
         }),
         audit: async ({ value }) => {
           const own = await here();

@@ -1,5 +1,4 @@
 import { setMaxListeners } from "node:events";
-import type { Report } from "@cria/trainer";
 import type { JobBus } from "../bus/job-bus.js";
 
 export interface SurvivalOptions {
@@ -7,7 +6,6 @@ export interface SurvivalOptions {
   lose: () => void;
   /** Puts there again what workers need before they take jobs. */
   renew: () => Promise<void>;
-  report?: Report;
   signal: AbortSignal;
 }
 
@@ -22,20 +20,11 @@ export interface Survival {
   repeat<T>(work: (lost: AbortSignal) => Promise<T>): Promise<T>;
 }
 
-/** Problems of the bus that whoever trains is to know of. */
-const TOLD = ["cluster/store-lost", "cluster/no-answer"];
-
 /** Carries a run over a server that loses what it has stored. */
-export function surviveLosses(
-  bus: Pick<JobBus, "watchLosses" | "watchProblems">,
-  { lose, renew, report, signal }: SurvivalOptions,
-): Survival {
+export function surviveLosses(bus: Pick<JobBus, "watchLosses">, { lose, renew, signal }: SurvivalOptions): Survival {
   let losses = 0;
   let loss = makeLoss();
   let ready = Promise.resolve();
-  bus.watchProblems(({ code, message }) => {
-    if (TOLD.includes(code)) report?.({ type: "warning", text: message });
-  }, signal);
   bus.watchLosses(({ problem, restored }) => {
     losses++;
     const before = loss;

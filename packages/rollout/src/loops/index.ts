@@ -17,7 +17,7 @@ export { makeAllFailedError, makeNeverCalledError, type OnFailure } from "./fail
 export { type ConversationEnvironment, holdConversation } from "./hold-conversation.js";
 export { selectInteraction } from "./interaction-session.js";
 export { type AgentLoopConfigEntry, loadAgentLoops } from "./load-agent-loops.js";
-export { loopCounters } from "./loop-counters.js";
+export { loopCounters, loopMeasures } from "./loop-counters.js";
 export type { UnjudgedTrajectory } from "./record-trajectory.js";
 export type { ConversationReplay, ConversationWork, RolloutOptions } from "./rollout-options.js";
 export { type EndedRollouts, runRollouts, startRollouts } from "./run-rollouts.js";

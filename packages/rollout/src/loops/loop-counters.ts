@@ -43,7 +43,14 @@ export const loopCounters = [
 ] as const;
 
 /** Seconds, and tokens of the engine. */
-type LoopMeasure = "generate_s" | "tool_s" | "interaction_s" | "prefill_tokens" | "reused_tokens" | "decode_tokens";
+export const loopMeasures = [
+  "generate_s",
+  "tool_s",
+  "interaction_s",
+  "prefill_tokens",
+  "reused_tokens",
+  "decode_tokens",
+] as const;
 
 /**
  * Names in `Trajectory.metrics`. What tools and interactions return stands under their own names, added up over their
@@ -52,7 +59,7 @@ type LoopMeasure = "generate_s" | "tool_s" | "interaction_s" | "prefill_tokens" 
  */
 export type LoopMetric =
   | (typeof loopCounters)[number]
-  | LoopMeasure
+  | (typeof loopMeasures)[number]
   | `tool_errors/${string}`
   | `tool_s/${string}`
   | `${"tool" | "interaction"}_answers/${string}`

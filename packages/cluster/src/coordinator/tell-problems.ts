@@ -1,0 +1,22 @@
+import type { Report } from "@cria/trainer";
+import type { JobBus } from "../bus/job-bus.js";
+
+/** Of the bus itself: told each time. */
+const EACH = ["cluster/store-lost", "cluster/no-answer"];
+/** Of those who are on it: each text once. */
+const ONCE = ["cluster/too-many-workers", "cluster/invalid-message", "cluster/protocol"];
+const MOST_TEXTS = 100;
+
+/** Tells whoever trains what is wrong with the bus. */
+export function tellProblems(
+  bus: Pick<JobBus, "watchProblems">,
+  report: Report | undefined,
+  signal: AbortSignal,
+): void {
+  const told = new Set<string>();
+  bus.watchProblems(({ code, message }) => {
+    const isNew = ONCE.includes(code) && !told.has(message) && told.size < MOST_TEXTS;
+    if (isNew) told.add(message);
+    if (isNew || EACH.includes(code)) report?.({ type: "warning", text: message });
+  }, signal);
+}

@@ -1,0 +1,75 @@
+import {
+  type DatasetRow,
+  loopCounters,
+  loopMeasures,
+  replayedLoops,
+  selectInteraction,
+  selectTools,
+} from "@cria/rollout";
+import { type CoordinatedRun, OTHER_CLASS, type Report } from "@cria/trainer";
+
+type Metrics = Record<string, number>;
+
+/** Names of metrics that workers may bring into a run, besides those of the loops themselves. */
+const MOST_NAMES = 1000;
+/** Text without control characters; no part of it between slashes is empty, `.` or `..`: trackers may make paths of it. */
+const SAFE = /^(?!(?:.*\/)?\.{0,2}(?:\/|$))[^\p{Cc}\\]{1,200}$/u;
+/** What loops count of a conversation that was held. */
+const COUNTED = new Set<string>([...loopCounters, ...loopMeasures, "failed"]);
+/** What the coordinator alone says of a conversation. */
+const OWN = new Set([OTHER_CLASS, "reward_failed", "refilled"]);
+
+/** Takes of workers' metrics what this process could have counted itself, and of names that only their code knows a bounded number. */
+export class WorkerMetrics {
+  private readonly known = new Set<string>();
+  private isTold = false;
+
+  constructor(
+    private readonly environment: CoordinatedRun["environment"],
+    private readonly report: Report | undefined,
+  ) {}
+
+  ofConversation(metrics: Metrics, row: DatasetRow): Metrics {
+    const { defaultAgentLoop, tools, interactions } = this.environment;
+    // What loops of the user's count is theirs alone to know.
+    if (!replayedLoops.includes(row.agentName ?? defaultAgentLoop))
+      return this.take(metrics, (name) => !OWN.has(name) && (COUNTED.has(name) || this.isNew(name)));
+    const interaction = selectInteraction(interactions ?? null, row)?.name;
+    const fixed = new Set(COUNTED);
+    const prefixes: string[] = [];
+    for (const tool of selectTools(tools, row)) {
+      for (const what of ["tool_errors", "tool_s", "tool_answers"]) fixed.add(`${what}/${tool}`);
+      prefixes.push(`tool/${tool}/`);
+    }
+    if (interaction !== undefined) {
+      fixed.add(`interaction_answers/${interaction}`);
+      prefixes.push(`interaction/${interaction}/`);
+    }
+    const isAnswer = (name: string) => prefixes.some((prefix) => name.startsWith(prefix) && name !== prefix);
+    return this.take(metrics, (name) => fixed.has(name) || (isAnswer(name) && this.isNew(name)));
+  }
+
+  /** Of a loss, whose names only its code knows. */
+  ofGradient(metrics: Metrics): Metrics {
+    return this.take(metrics, (name) => this.isNew(name));
+  }
+
+  private isNew(name: string): boolean {
+    if (this.known.has(name)) return true;
+    if (!SAFE.test(name) || this.known.size >= MOST_NAMES) return false;
+    this.known.add(name);
+    return true;
+  }
+
+  private take(metrics: Metrics, isOurs: (name: string) => boolean): Metrics {
+    const taken = Object.entries(metrics).filter(([name]) => isOurs(name));
+    const left = Object.keys(metrics).filter((name) => !isOurs(name));
+    if (left.length > 0 && !this.isTold) {
+      this.isTold = true;
+      const names = left.slice(0, 5).map((name) => JSON.stringify(name.slice(0, 100)));
+      const text = `metrics of workers are left out that no loop, tool or loss here gives, or that are more than ${MOST_NAMES}: ${names.join(", ")}`;
+      this.report?.({ type: "warning", text });
+    }
+    return Object.fromEntries(taken);
+  }
+}
