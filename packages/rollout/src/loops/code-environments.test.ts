@@ -33,7 +33,6 @@ describe("environments that run code", () => {
       multiTurn: { toolTimeoutS: 0.3 },
     });
     const test_cases = Array.from({ length: 8 }, (_, i) => ({ input: `f(${i})`, expected: i }));
-    const started = performance.now();
     const trajectories = await run([makeRow({ extra_info: { interaction_kwargs: { name: "test", test_cases } } })]);
     for (const t of trajectories) {
       expect(t.error).toBeUndefined();
@@ -42,7 +41,5 @@ describe("environments that run code", () => {
       expect(told!.content).toMatch(/- f\(1\): not run, since a test before took too long/);
       expect(t.turnScores.map(({ value }) => value)).toEqual([1]);
     }
-    // Without an end at the first one: 2 * 8 * 1.5 s and 16 sandboxes to start.
-    expect(performance.now() - started).toBeLessThan(30_000);
   });
 });

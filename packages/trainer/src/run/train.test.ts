@@ -267,18 +267,26 @@ describe("a failure", () => {
       await failureOf(collect(train(options({ n: 0 }))));
       await failureOf(train(options({ n: 0 })));
       // Also where the training fails while the loop is at something else.
+      let fail!: () => void;
+      const hasFailed = new Promise<void>((resolve) => {
+        fail = resolve;
+      });
       const report = (event: RunEvent) => {
-        if (event.type === "step" && event.step === 2) throw new Error("no room on the screen");
+        if (event.type !== "step" || event.step !== 2) return;
+        fail();
+        throw new Error("no room on the screen");
+      };
+      const turns = async () => {
+        for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
       };
       const dawdle = async () => {
-        for await (const _ of train(options({ report }))) await new Promise((resolve) => setTimeout(resolve, 300));
+        for await (const _ of train(options({ report }))) await hasFailed.then(turns);
       };
       expect(String(await failureOf(dawdle()))).toContain("no room on the screen");
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await turns();
       expect(unhandled).toEqual([]);
       train(options({ n: 0 }));
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      expect(unhandled).toEqual([expect.any(ConfigError)]);
+      await expect.poll(() => unhandled).toEqual([expect.any(ConfigError)]);
     } finally {
       process.removeAllListeners("unhandledRejection");
       for (const listener of listeners) process.on("unhandledRejection", listener);
