@@ -288,10 +288,9 @@ describe("stops", () => {
     const model = await models.load({}, { contextSize: 4096 });
     const sequence = model.createSequence();
     const controller = new AbortController();
-    const running = sequence.generate([1, 2], { maxTokens: 4000, seed: 1, stopTokens: [], signal: controller.signal });
-    await new Promise((resolve) => setTimeout(resolve, 30));
-    controller.abort();
-    const result = await running;
+    const { signal } = controller;
+    const onText = () => controller.abort();
+    const result = await sequence.generate([1, 2], { maxTokens: 4000, seed: 1, stopTokens: [], signal, onText });
     expect(result.finishReason).toBe("aborted");
     expect(result.tokenIds.length).toBeLessThan(4000);
     expect(sequence.tokenCount).toBe(2 + result.tokenIds.length);

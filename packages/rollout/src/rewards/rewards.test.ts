@@ -122,12 +122,12 @@ describe("semantic 12: reward functions", () => {
       return 1;
     };
     const quick: RewardFunction = async () => 1;
-    for (const [reward, expected] of [
-      [hangs, late],
-      [blocks, late],
-      [quick, { score: 1, extra: {}, parts: expect.anything() }],
+    for (const [reward, timeoutS, expected] of [
+      [hangs, 0.02, late],
+      [blocks, 0.02, late],
+      [quick, 60, { score: 1, extra: {}, parts: expect.anything() }],
     ] as const)
-      expect(await makeRewardManager("naive", { reward, timeoutS: 0.02 }).judge([request()])).toEqual([expected]);
+      expect(await makeRewardManager("naive", { reward, timeoutS }).judge([request()])).toEqual([expected]);
     const hangsForAll: BatchRewardFunction = () => new Promise(() => undefined);
     const batch = makeRewardManager("batch", { reward: hangsForAll, timeoutS: 0.02 });
     expect(await batch.judge([request(), request()])).toEqual([late, late]);
