@@ -24,8 +24,8 @@ export interface LoadModelOptions {
   path: string;
   /**
    * "auto" (default) takes CUDA when its driver, cuBLAS, a GPU and the package @node-llama-cpp/linux-x64-cuda are there and
-   * the model can be trained there as asked, else the CPU. `inspectCuda()` says what is missing. Over F32 weights devices
-   * agree up to the order of sums; over quantised ones they do not (see "Devices" in the README).
+   * the model can be trained there as asked, else the CPU. `inspectCuda()` says what is missing. Over F32 weights
+   * gradients of a GPU differ by about 1e-3, as it multiplies TF32; over quantised ones by more (see "Devices" in the README).
    */
   device?: "auto" | "cpu" | "cuda";
   /** Layers on the GPU; default all, as training needs. */
@@ -46,8 +46,9 @@ export interface LoadModelOptions {
   /**
    * Type of cached keys and values. Default "f32" for a trainable model, else "f16". On the CPU, over F32 weights and without
    * flash attention, the logprobs of decoding and of `score` then differ by the order of sums alone, less than 1e-5; with
-   * "f16", or with flash attention, which rounds keys and values to it, by up to 2e-2. Over other weights a last bit can flip
-   * the rounding of an activation: 2e-3 over F16, 5e-3 over BF16 and 8-bit blocks, 2e-2 over K-quants have been seen.
+   * "f16", or with flash attention, which rounds keys and values to it, by 2e-2 where keys are small, and by far more where
+   * they are not: with key biases of 150 llama.cpp's decoding was off by 0.5 nats on average. Over other weights a last bit can
+   * flip the rounding of an activation: 2e-3 over F16, 5e-3 over BF16 and 8-bit blocks, 2e-2 over K-quants have been seen.
    */
   kvType?: "f32" | "f16" | "q8_0";
   /**
