@@ -14,7 +14,7 @@ const arrows: Record<string, readonly string[]> = {
   grammar: ["llama"],
   infer: ["cpu", "math", "grammar", "ggml", "llama"],
   scheduler: ["engine", "infer", "grammar", "ggml", "llama"],
-  vision: ["engine", "ggml", "llama"],
+  vision: ["engine", "cpu", "math", "ggml", "llama"],
   train: ["engine", "cpu", "math", "kernels", "ggml", "llama"],
   // What binds it: the contract alone.
   binding: ["napi"],

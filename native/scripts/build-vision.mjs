@@ -3,9 +3,19 @@
 // native/.cache; our own files take seconds. Its sources come with node-llama-cpp. CXX names another compiler than c++.
 //
 //   node scripts/build-vision.mjs [--arch arm64]
-import { execFile } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -23,6 +33,7 @@ import {
 
 const run = promisify(execFile);
 const ours = join(nativeRoot, "vision");
+const patch = join(ours, "tower-attention.patch");
 
 export const visionLibrary = "libcria-vision.so";
 
@@ -66,20 +77,39 @@ async function makeOnce(file, inputs, make) {
   return true;
 }
 
+/** llama.cpp's mtmd as it is compiled: with our attention in the place of its own. */
+function patchMtmd(source, objects) {
+  const mtmd = join(objects, "mtmd");
+  cpSync(join(source, "tools", "mtmd"), mtmd, { recursive: true });
+  // As outside of a repository: within one git applies nothing to files that it ignores.
+  const env = { ...process.env, GIT_CEILING_DIRECTORIES: realpathSync(objects) };
+  execFileSync("git", ["apply", patch], { cwd: mtmd, env, stdio: ["ignore", "ignore", "pipe"] });
+  return mtmd;
+}
+
 /** llama.cpp's part, as an archive. */
 async function buildMtmd({ compiler, version, source, folder }) {
-  const mtmd = join(source, "tools", "mtmd");
   const list = (dir) => readdirSync(dir).filter((name) => name.endsWith(".cpp"));
-  const files = [
-    ...["clip.cpp", "mtmd.cpp", "mtmd-audio.cpp", "mtmd-image.cpp"].map((name) => join(mtmd, name)),
-    ...list(join(mtmd, "models")).map((name) => join(mtmd, "models", name)),
-  ];
   const archive = join(folder, "mtmd.a");
-  const args = [...listIncludes(source), "-w", "-DNDEBUG", "-DLLAMA_SHARED", "-DGGML_SHARED", "-DGGML_BACKEND_SHARED"];
-  await makeOnce(archive, [readLlamaPin(), version, ...flags, ...args.slice(-5)], async (temporary) => {
+  const args = [
+    `-I${ours}`,
+    ...listIncludes(source),
+    "-w",
+    "-DNDEBUG",
+    "-DLLAMA_SHARED",
+    "-DGGML_SHARED",
+    "-DGGML_BACKEND_SHARED",
+  ];
+  const own = [patch, join(ours, "tower_attention.h"), join(ours, "cria_vision.h")].map((file) => readFileSync(file));
+  await makeOnce(archive, [readLlamaPin(), version, ...flags, ...args.slice(-5), ...own], async (temporary) => {
     const objects = join(folder, "objects");
     rmSync(objects, { recursive: true, force: true });
     mkdirSync(objects, { recursive: true });
+    const mtmd = patchMtmd(source, objects);
+    const files = [
+      ...["clip.cpp", "mtmd.cpp", "mtmd-audio.cpp", "mtmd-image.cpp"].map((name) => join(mtmd, name)),
+      ...list(join(mtmd, "models")).map((name) => join(mtmd, "models", name)),
+    ];
     const compiled = await compileAll(compiler, files, args, objects);
     await run("ar", ["rcs", temporary, ...compiled]);
     rmSync(objects, { recursive: true, force: true });

@@ -9,6 +9,7 @@
 
 #include "llama.h"
 #include "mtmd.h"
+#include "tower_attention.h"
 #include "vision_log.h"
 
 namespace {
@@ -75,8 +76,9 @@ struct cria_vision {
 int32_t cria_vision_abi(void) { return CRIA_VISION_ABI; }
 const char * cria_vision_release(void) { return CRIA_LLAMA_RELEASE; }
 
-void cria_vision_start(ggml_log_callback log) {
+void cria_vision_start(ggml_log_callback log, cria_attend attend) {
     told = log;
+    set_tower_attention(attend);
     mtmd_log_set(log, nullptr);
 }
 
@@ -86,7 +88,7 @@ cria_vision * cria_vision_open(const cria_vision_options * options) {
         params.use_gpu = false;
         params.print_timings = false;
         params.n_threads = options->threads;
-        // Vectors must not depend on what flash attention rounds.
+        // Vectors must not depend on what flash attention rounds; ours computes by blocks too.
         params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
         params.warmup = false;
         if (options->min_tokens > 0) params.image_min_tokens = options->min_tokens;

@@ -18,15 +18,34 @@ extern "C" {
 struct llama_model;
 
 // Counts up with every change of this file.
-#define CRIA_VISION_ABI 2
+#define CRIA_VISION_ABI 3
 
 int32_t cria_vision_abi(void);
 
 // The release of llama.cpp's libraries that it was compiled for, such as "0.5.0".
 const char * cria_vision_release(void);
 
-// Once, before all else: where errors are told.
-void cria_vision_start(ggml_log_callback log);
+// (token, head) lies at data + token * token_step + head * head_step; steps in floats.
+typedef struct {
+    const float * data;
+    int64_t tokens, heads, token_step, head_step;
+} cria_tower_vectors;
+
+// Attention of a tower over one picture. `out` is [queries][heads][head size]. `windows`: of each query the first key that it
+// sees, and the one behind the last; null: every query sees all keys.
+typedef struct {
+    int64_t head_size;
+    float scale;
+    cria_tower_vectors q, k, v;
+    const int32_t * windows;
+    float * out;
+} cria_tower_attention;
+
+// One thread's part of it. Bits do not depend on how many there are.
+typedef void (*cria_attend)(const cria_tower_attention * attention, int32_t thread, int32_t threads);
+
+// Once, before all else: where errors are told, and what computes attention (null: ggml's operations).
+void cria_vision_start(ggml_log_callback log, cria_attend attend);
 
 // A projector over a model's vocabulary and embedding size. One thread at a time may encode; layouts may be asked for
 // meanwhile. The model must outlive it.

@@ -9,6 +9,7 @@
 #include "cria/mutex.h"
 #include "cria/projector.h"
 #include "cria/runtime.h"
+#include "vision/tower_attention.h"
 
 namespace cria {
 
@@ -48,7 +49,7 @@ VisionLibrary::VisionLibrary(const std::string & path) {
     find(encode, "cria_vision_encode");
     find(picture_size, "cria_picture_size");
     find(decode, "cria_picture_decode");
-    start(capture_log);
+    start(capture_log, attend_tower);
 }
 
 const VisionLibrary & VisionLibrary::load(const std::string & path) {

@@ -5,6 +5,7 @@ export { listQuantizeTypes, type QuantizeOptions, quantizeModel } from "./gguf-f
 export { type GgufEntry, type GgufHeader, type GgufTensorInfo, readGguf } from "./gguf-files/read-gguf.js";
 export type { TensorType } from "./gguf-files/tensor-types.js";
 export { type GgufContent, type LazyGgufTensor, writeGguf } from "./gguf-files/write-gguf.js";
+export { estimateLargestEncoding, readTowerShape, type TowerShape } from "./images/encoding-memory.js";
 export { defaultImageMemory } from "./images/open-images.js";
 export { type OpenedProjector, type OpenProjectorOptions, openProjector } from "./images/open-projector.js";
 export { inspectVision, type VisionSupport } from "./images/vision-library.js";

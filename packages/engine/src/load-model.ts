@@ -10,7 +10,7 @@ import { type LoadModelOptions, loadNative } from "./load-native.js";
 export async function loadModel(options: LoadModelOptions): Promise<LlamaModel> {
   const native = await loadNative(options);
   try {
-    return new LlamaModel(native, await openImages(native, options));
+    return new LlamaModel(native, await openImages(native, options, native.info().contextSize));
   } catch (error) {
     await native.dispose();
     throw error;

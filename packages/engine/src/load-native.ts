@@ -95,6 +95,11 @@ export interface LoadModelOptions {
    * dropped, and encoded again when they are needed. Default 512 MiB.
    */
   imageMemory?: number;
+  /**
+   * Most bytes that encoding one image may take, by the engine's estimate; one that takes more is refused before it is decoded
+   * ("engine/bad-image"). Default 2 GiB.
+   */
+  imageEncodeMemory?: number;
 }
 
 const KNOWN_OPTIONS = new Set([
@@ -118,6 +123,7 @@ const KNOWN_OPTIONS = new Set([
   "imageMinTokens",
   "imageMaxTokens",
   "imageMemory",
+  "imageEncodeMemory",
 ]);
 
 /**

@@ -32,6 +32,7 @@ export type LoadValueModelOptions = Pick<
   | "imageMinTokens"
   | "imageMaxTokens"
   | "imageMemory"
+  | "imageEncodeMemory"
 >;
 
 /**

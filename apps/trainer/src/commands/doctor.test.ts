@@ -1,12 +1,12 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readGguf } from "@cria/engine";
-import { TinyModels } from "@cria/engine/testing";
+import { makeTinyProjector, TinyModels } from "@cria/engine/testing";
 import { checkConfig, trainConfigSchema } from "@cria/trainer";
 import { writeTinyRun } from "@cria/trainer/testing";
 import { runCommand as runCitty } from "citty";
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { estimateMemory, readModelShape } from "../doctor/estimate-memory.js";
+import { estimateMemory, type ModelShape, readModelShape } from "../doctor/estimate-memory.js";
 import type { Diagnosis } from "../doctor/examine.js";
 import { doctorCommand } from "./doctor.js";
 
@@ -85,6 +85,18 @@ describe("cria doctor", () => {
     const blind = (await examine(config)).memory!;
     expect(memory!.needed - blind.needed).toBe(1234 + 512 * 2 ** 20);
     expect(blind.items.map(({ name }) => name)).not.toContain("images");
+    // Of a file that is a projector: what its largest picture takes too, which fewer tokens make smaller.
+    const mmproj = join(folder, "real.gguf");
+    await makeTinyProjector(mmproj, { type: "qwen2.5vl_merger" });
+    const encoding = async (...overrides: string[]) => {
+      stdout = "";
+      const model = "actor_rollout_ref.model";
+      const { memory } = await examine(config, `${model}.mmproj=${mmproj}`, ...overrides);
+      return memory!.items.find(({ name }) => name === "encoding an image")!;
+    };
+    const [largest, limited] = [await encoding(), await encoding("actor_rollout_ref.model.image_max_tokens=512")];
+    expect(largest.key).toBe("actor_rollout_ref.model.image_max_tokens");
+    expect(largest.bytes / limited.bytes).toBeCloseTo(8);
   });
 
   it.skipIf(existsSync("/dev/nvidia0"))(
@@ -208,5 +220,35 @@ describe("the estimate", () => {
     );
     const adapter = estimateMemory(shape, config).find(({ name }) => name.startsWith("adapter"))!;
     expect(adapter.bytes).toBe(20 * info.trainableParameterCount);
+  });
+
+  const estimate = (shape: ModelShape, tokens: number, { rank = 4, microBatch = null as number | null } = {}) => {
+    const rollout = { max_num_seqs: 1, max_model_len: tokens };
+    const actor = { ppo_max_token_len: microBatch };
+    const settings = { actor_rollout_ref: { model: { path: "x", lora_rank: rank }, rollout, actor } };
+    return estimateMemory(shape, checkConfig(trainConfigSchema, { ...settings, data: { train_files: "x" } }, "test"));
+  };
+
+  it("counts a conversation that is longer than a micro-batch, which is not cut", async () => {
+    const shape = readModelShape(await readGguf(await models.write({ layers: 3 })));
+    const inputs = (tokens: number, microBatch: number | null) =>
+      estimate(shape, tokens, { microBatch }).find(({ name }) => name === "layer inputs")!.bytes /
+      (4 * 7 * shape.embedding);
+    expect([inputs(16384, 512), inputs(512, 2048), inputs(16384, null)]).toEqual([16384, 2048, 16384]);
+  });
+
+  it("is within 15 % of what a LoRA step was measured to take, up to 16,384 tokens", () => {
+    const file = join(import.meta.dirname, "../../../../scripts/nightly/train-memory.json");
+    const measured = JSON.parse(readFileSync(file, "utf8")) as {
+      rank: number;
+      shape: ModelShape;
+      rows: { tokens: number; measured: number }[];
+    };
+    expect(measured.rows.map(({ tokens }) => tokens)).toEqual([1024, 4096, 16384]);
+    for (const { tokens, measured: megabytes } of measured.rows) {
+      const items = estimate(measured.shape, tokens, { rank: measured.rank });
+      const ratio = items.reduce((sum, { bytes }) => sum + bytes, 0) / (1e6 * megabytes);
+      expect(Math.abs(ratio - 1), `${tokens} tokens`).toBeLessThan(0.15);
+    }
   });
 });

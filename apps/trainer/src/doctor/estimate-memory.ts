@@ -1,4 +1,4 @@
-import { defaultImageMemory, type GgufHeader } from "@cria/engine";
+import { defaultImageMemory, estimateLargestEncoding, type GgufHeader, type TowerShape } from "@cria/engine";
 import { readContextSize, type TrainConfig, usesLora } from "@cria/trainer";
 
 /** One thing that takes memory. */
@@ -26,6 +26,12 @@ export interface ModelShape {
   fileBytes: number;
   /** Linear layers of the blocks, which LoRA adapts unless told otherwise. */
   linear: { name: string; inputs: number; outputs: number }[];
+}
+
+/** Bytes of the file, and its tower; null where the file is not there yet. */
+export interface ProjectorNeed {
+  bytes: number;
+  tower: TowerShape | null;
 }
 
 const LINEAR = /^blk\.\d+\.(attn_q|attn_k|attn_v|attn_output|ffn_gate|ffn_up|ffn_down)\.weight$/;
@@ -66,12 +72,12 @@ const PROCESS = 110e6;
 /**
  * What a training takes at its peak, the largest first. An estimate: the parts are counted, not measured. On the calculator
  * example it was 21% and 4% above the measured peak (235 MB, and 825 MB with a KV cache of 604 MB).
- * @param projectorBytes of the file with which the model sees images; null: it reads text alone.
+ * @param projector with which the model sees images; null: it reads text alone.
  */
 export function estimateMemory(
   model: ModelShape,
   config: TrainConfig,
-  projectorBytes: number | null = null,
+  projector: ProjectorNeed | null = null,
 ): MemoryItem[] {
   const { actor, rollout } = config.actor_rollout_ref;
   const lora = usesLora(config);
@@ -81,7 +87,8 @@ export function estimateMemory(
   const { layers, embedding, heads, kvHeads, headSize, feedForward, vocabulary } = model;
   const trained = lora ? countAdapter(model, config) : model.parameters;
   const perToken = 3 * embedding + 4 * headSize * heads + 6 * headSize * kvHeads + 3 * feedForward + heads;
-  const rows = actor.ppo_max_token_len ?? chooseMicroBatchTokens(model);
+  // A conversation is never cut: the longest one is a micro-batch of its own.
+  const rows = Math.max(actor.ppo_max_token_len ?? chooseMicroBatchTokens(model), context);
   const chunk = Math.max(16, Math.floor(LOGITS_CHUNK / (4 * vocabulary)));
   // Gradients of a micro-batch, and of those before it; two moments; the adapter itself.
   const copies = lora ? 5 : 4;
@@ -125,13 +132,21 @@ export function estimateMemory(
     },
     { name: "process", bytes: PROCESS, detail: "Node and llama.cpp's libraries", key: null },
   ];
-  if (projectorBytes !== null) {
+  if (projector !== null) {
     const key = "actor_rollout_ref.model.mmproj";
     const kept = "vectors and files that stay when nothing uses them, at most";
     items.push(
-      { name: "projector", bytes: projectorBytes, detail: "as in the file", key },
+      { name: "projector", bytes: projector.bytes, detail: "as in the file", key },
       { name: "images", bytes: defaultImageMemory, detail: kept, key },
     );
+    const tokens = config.actor_rollout_ref.model.image_max_tokens ?? undefined;
+    if (projector.tower)
+      items.push({
+        name: "encoding an image",
+        bytes: estimateLargestEncoding(projector.tower, tokens),
+        detail: "one at a time, of the largest that the projector takes",
+        key: "actor_rollout_ref.model.image_max_tokens",
+      });
   }
   if (config.algorithm.adv_estimator === "gae") {
     items.push({

@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { inspectCuda, readGguf } from "@cria/engine";
+import { inspectCuda, readGguf, readTowerShape } from "@cria/engine";
 import { isAddress, readHubSettings, resolveProjector } from "@cria/hub";
 import {
   describeContext,
@@ -15,7 +15,13 @@ import {
 import { formatBytes } from "../terminal/format-bytes.js";
 import { readAvailableMemory } from "./available-memory.js";
 import { bad, type Check, ok } from "./check.js";
-import { estimateMemory, type MemoryItem, type ModelShape, readModelShape } from "./estimate-memory.js";
+import {
+  estimateMemory,
+  type MemoryItem,
+  type ModelShape,
+  type ProjectorNeed,
+  readModelShape,
+} from "./estimate-memory.js";
 
 /** Architectures that can be trained. */
 export const TRAINABLE: readonly string[] = ["llama", "qwen2", "qwen3", "qwen2vl", "qwen3vl"];
@@ -98,17 +104,19 @@ async function checkContexts(config: TrainConfig, folder: string): Promise<Check
   return isWell ? [ok("context", describeContext(policy)), ...checks] : checks;
 }
 
-/** Bytes of the policy's projector, 0 where it is not there yet; null: the policy reads text alone. */
-async function measureProjector({ actor_rollout_ref }: TrainConfig, folder: string): Promise<number | null> {
+/** What the policy's projector needs, 0 bytes where it is not there yet; null: the policy reads text alone. */
+async function measureProjector({ actor_rollout_ref }: TrainConfig, folder: string): Promise<ProjectorNeed | null> {
   const { mmproj } = actor_rollout_ref.model;
   if (mmproj === null) return null;
   const path = resolvePath(folder, mmproj);
   try {
     const settings = { ...readHubSettings(), offline: true };
-    return (await stat(isAddress(path) ? await resolveProjector(path, { settings }) : path)).size;
+    const file = isAddress(path) ? await resolveProjector(path, { settings }) : path;
+    const { size } = await stat(file);
+    return { bytes: size, tower: await readGguf(file).then(readTowerShape, () => null) };
   } catch {
     // Loading it tells why.
-    return 0;
+    return { bytes: 0, tower: null };
   }
 }
 

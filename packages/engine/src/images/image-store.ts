@@ -13,6 +13,7 @@ import {
 import { JobQueue } from "../job-queue.js";
 import { callNative, callNativeSync } from "../native.js";
 import type { NativeModel, NativeProjector } from "../native-types.js";
+import { estimateEncoding, type TowerShape } from "./encoding-memory.js";
 
 /** An image whose vectors are in memory, or on the way. */
 interface Holding {
@@ -30,6 +31,10 @@ export interface ImageStoreOptions {
   vocabSize: number;
   /** Bytes of vectors and files that stay when nothing uses them. */
   memoryLimit: number;
+  /** Of the model; an image that needs more is not encoded ahead. Absent: there is no limit. */
+  contextSize?: number;
+  /** What decides how much memory encoding takes, and the most bytes of it. Absent: there is no limit. */
+  encoding?: { tower: TowerShape; limit: number };
   /** Tests follow lifetimes by hand. */
   lifetimes?: Lifetimes;
 }
@@ -75,7 +80,10 @@ export class ImageStore implements ImageEncoder {
   }
 
   async prepare(image: LoadedImage, { signal }: { signal?: AbortSignal } = {}): Promise<void> {
-    const release = await this.pin([this.place(image)], signal);
+    const placed = this.place(image);
+    const { contextSize = Number.POSITIVE_INFINITY } = this.options;
+    if (placed.tokenIds.length >= contextSize) throw beyondContext(placed, contextSize);
+    const release = await this.pin([placed], signal);
     release();
   }
 
@@ -165,6 +173,7 @@ export class ImageStore implements ImageEncoder {
 
   private async encode(placed: PlacedImage, holding: Holding): Promise<void> {
     const { image } = placed;
+    this.checkMemory(placed);
     const started = performance.now();
     const { vectors } = await callNative(() =>
       this.projector.encode(image.bytes, image.width * image.height, readOrientation(image.bytes)),
@@ -182,6 +191,24 @@ export class ImageStore implements ImageEncoder {
     counts.held++;
     counts.heldBytes += holding.bytes;
     this.makeRoom();
+  }
+
+  /** Memory is known before anything is decoded. @throws EngineError beyond the limit. */
+  private checkMemory(placed: PlacedImage): void {
+    const { encoding } = this.options;
+    if (!encoding) return;
+    const { width, height } = placed.image;
+    const vectors = Math.max(...this.ids.rangesOf(placed).map(({ count }) => count));
+    const needed = estimateEncoding(encoding.tower, vectors, width * height);
+    if (needed <= encoding.limit) return;
+    throw new EngineError("takes too much memory to encode", {
+      code: "engine/bad-image",
+      subject: "image",
+      expected: `at most ${toMegabytes(encoding.limit)} (imageEncodeMemory)`,
+      received: `${toMegabytes(needed)} for ${width} x ${height} pixels, of which ${vectors} vectors are computed at once`,
+      remedy:
+        "lower imageMaxTokens (image_max_tokens in configs), so that large images are scaled down, or raise the limit",
+    });
   }
 
   /** Drops what nothing uses, the one unused longest first, until the rest fits. */
@@ -211,6 +238,19 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
   } finally {
     signal.removeEventListener("abort", stop);
   }
+}
+
+const toMegabytes = (bytes: number) => `${Math.ceil(bytes / 1e6)} MB`;
+
+function beyondContext({ image, tokenIds }: PlacedImage, contextSize: number): EngineError {
+  return new EngineError("has more tokens than the context", {
+    code: "engine/bad-image",
+    subject: "image",
+    expected: `fewer than ${contextSize} tokens`,
+    received: `${tokenIds.length} tokens for ${image.width} x ${image.height} pixels`,
+    remedy:
+      "scale it down, lower imageMaxTokens (image_max_tokens in configs), or load the model with a larger contextSize",
+  });
 }
 
 function notHeld(subject: string, id: number): EngineError {

@@ -1,6 +1,8 @@
 import { resolveProjector } from "@cria/hub";
+import { readGguf } from "../gguf-files/read-gguf.js";
 import type { LoadModelOptions } from "../load-native.js";
 import type { NativeModel } from "../native-types.js";
+import { defaultEncodeMemory, readTowerShape } from "./encoding-memory.js";
 import { ImageStore } from "./image-store.js";
 import { openProjector } from "./open-projector.js";
 
@@ -9,11 +11,19 @@ export const defaultImageMemory = 512 * 2 ** 20;
 
 /**
  * The images of a model, where its options name a projector.
+ * @param contextSize of the prompts that they stand in; a critic has none.
  * @throws EngineError as `openProjector` does; HubError when the projector's address cannot be followed.
  */
 export async function openImages(
   native: NativeModel,
-  { mmproj, imageMinTokens, imageMaxTokens, imageMemory = defaultImageMemory }: LoadModelOptions,
+  {
+    mmproj,
+    imageMinTokens,
+    imageMaxTokens,
+    imageMemory = defaultImageMemory,
+    imageEncodeMemory = defaultEncodeMemory,
+  }: LoadModelOptions,
+  contextSize?: number,
 ): Promise<ImageStore | undefined> {
   if (mmproj === undefined) return undefined;
   const model = native.info();
@@ -24,6 +34,8 @@ export async function openImages(
   });
   return new ImageStore(native, projector.native, projector.info, {
     vocabSize: model.vocabSize,
+    contextSize,
     memoryLimit: imageMemory,
+    encoding: { tower: readTowerShape(await readGguf(projector.info.path)), limit: imageEncodeMemory },
   });
 }

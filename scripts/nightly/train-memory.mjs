@@ -1,0 +1,74 @@
+// What a LoRA step takes at its peak, beside what `cria doctor` says: a model of SmolLM2-135M's shape with random weights, sampled
+// from and then trained on one micro-batch of so many tokens. Each in a process of its own: high-water marks never fall.
+//
+//   node --conditions=cria-source --import tsx scripts/nightly/train-memory.mjs [--lengths 1024,4096,16384/8] [--out scripts/nightly/train-memory]
+//
+// "16384/8" is eight conversations of 2,048 tokens in one micro-batch: activations are as many as of one conversation, and attention,
+// which one would spend an hour of two cores on, is an eighth. With --out it writes <out>.json. The exit code is 1 when an
+// estimate is more than 15 % off.
+import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { estimateMemory, readModelShape } from "../../apps/trainer/src/doctor/estimate-memory.ts";
+import { getModelFile } from "../../benchmarks/models/index.ts";
+import { makeBatch, policyGradient, toSequences } from "../../benchmarks/train/batch.ts";
+import { loadModel, readGguf } from "../../packages/engine/src/index.ts";
+import { checkConfig, trainConfigSchema } from "../../packages/trainer/src/index.ts";
+
+const { values } = parseArgs({
+  options: {
+    lengths: { type: "string", default: "1024,4096,16384/8" },
+    out: { type: "string" },
+    child: { type: "string" },
+  },
+});
+const rank = 16;
+const path = await getModelFile("smollm2-135m", "Q8_0");
+
+if (values.child) {
+  const [length, conversations = 1] = values.child.split("/").map(Number);
+  const model = await loadModel({ path, lora: { rank, alpha: 2 * rank }, contextSize: length, maxSequences: 1 });
+  const sequences = toSequences(makeBatch(conversations, length / conversations - 1, model.info.vocabSize, false));
+  const sequence = model.createSequence();
+  await sequence.generate(sequences[0].tokenIds.slice(0, 512), { maxTokens: 8, seed: 1, stopTokens: [] });
+  sequence.dispose();
+  await model.train(sequences, policyGradient, { learningRate: 1e-4, maxGradNorm: 1 }, { microBatchTokens: length });
+  console.log(process.resourceUsage().maxRSS * 1024);
+  await model.dispose();
+} else {
+  const shape = readModelShape(await readGguf(path));
+  const rows = values.lengths.split(",").map((text) => {
+    const [length, conversations = 1] = text.split("/").map(Number);
+    const rollout = { max_num_seqs: 1, max_model_len: length };
+    const settings = {
+      actor_rollout_ref: { model: { path, lora_rank: rank }, rollout },
+      data: { train_files: "none" },
+    };
+    const items = estimateMemory(shape, checkConfig(trainConfigSchema, settings, "train-memory"));
+    const estimated = items.reduce((sum, { bytes }) => sum + bytes, 0);
+    const args = [...process.execArgv, process.argv[1], "--child", text];
+    const measured = Number(execFileSync(process.execPath, args, { encoding: "utf8" }));
+    const off = estimated / measured - 1;
+    console.log(
+      `${length} tokens: ${mega(measured)} MB measured, ${mega(estimated)} MB estimated (${(100 * off).toFixed(1)} %)`,
+    );
+    for (const { name, bytes, detail } of items) console.log(`  ${mega(bytes)} MB ${name}: ${detail}`);
+    return {
+      tokens: length,
+      conversations,
+      measured: mega(measured),
+      estimated: mega(estimated),
+      off: Math.round(1000 * off) / 1000,
+    };
+  });
+  const model = "smollm2-135m Q8_0";
+  const result = { date: new Date().toISOString(), cpu: cpus()[0].model, model, rank, unit: "MB", rows, shape };
+  if (values.out) writeFileSync(join(`${values.out}.json`), `${JSON.stringify(result, null, 2)}\n`);
+  process.exitCode = rows.some(({ off }) => Math.abs(off) > 0.15) ? 1 : 0;
+}
+
+function mega(bytes) {
+  return Math.round(bytes / 1e6);
+}
