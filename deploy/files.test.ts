@@ -27,6 +27,11 @@ function listNames(file: string, object: RegExp): string[] {
 const commands = listNames("cli.ts", /^( *)subCommands: \{\n([\s\S]*?)^\1\},/m);
 const busOptions = listNames("cluster/bus-args.ts", /^( *)export const busArgs = \{\n([\s\S]*?)^\1\} as const/m);
 
+const workerOptions = [
+  ...busOptions,
+  ...listNames("commands/worker.ts", /^( *)const args = \{\n([\s\S]*?)^\1\} as const/m),
+];
+
 /** Options that a command line gives to a command. */
 const listOptions = (words: readonly string[]) =>
   words.filter((word) => word.startsWith("--")).map((word) => word.slice(2));
@@ -104,8 +109,11 @@ describe("Compose", () => {
 
   it("gives commands options that they have, and workers time to end their jobs", () => {
     for (const { services } of [compose, composeTls])
-      for (const { command } of [services.coordinator, services.worker])
-        for (const option of listOptions(command)) expect(busOptions).toContain(option);
+      for (const [{ command }, known] of [
+        [services.coordinator, busOptions],
+        [services.worker, workerOptions],
+      ])
+        for (const option of listOptions(command)) expect(known).toContain(option);
     expect(commands).toContain(coordinator.entrypoint[1]);
     expect(worker.stop_grace_period).toBe("10m");
     expect([coordinator.init, worker.init]).toEqual([true, true]);
@@ -135,10 +143,10 @@ describe("Kubernetes", () => {
     const mounts = container.volumeMounts.map(({ mountPath }: { mountPath: string }) => mountPath);
     for (const word of container.args.filter((each: string) => each.startsWith("/")))
       expect(
-        mounts.some((mount: string) => word.startsWith(`${mount}/`)),
+        mounts.some((mount: string) => word.startsWith(`${mount}/`) || mount.startsWith(`${word}/`)),
         word,
       ).toBe(true);
-    for (const option of listOptions(container.args)) expect(busOptions).toContain(option);
+    for (const option of listOptions(container.args)) expect(workerOptions).toContain(option);
     expect(pod.volumes.find(({ name }: { name: string }) => name === "keys").secret.secretName).toBe("cria-worker");
     expect(JSON.stringify(objects)).not.toMatch(/"kind":"Secret"|"env"/);
     const image = DockerfileParser.parse(read("Dockerfile")).getInstructions();
