@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ClusterError } from "@cria/core";
-import type { Blobs, BusTimes, JobKindName } from "./job-bus.js";
+import type { Blobs, BusTimes, JobKindName, StoreLoss } from "./job-bus.js";
 import { cleanText } from "./job-record.js";
 
 /** A message that a worker took from the queue. Unless it is acknowledged it comes back after `ackWaitMs`. */
@@ -26,14 +26,6 @@ export interface RecordEntry {
   text: string;
   /** Larger than that of any earlier entry of these records, also of those that were lost; at least 1. */
   revision: number;
-}
-
-/** The server lost what it had stored. */
-export interface StoreLoss {
-  /** What was asked, and what was answered. */
-  problem: ClusterError;
-  /** Resolves when the store is there again, empty; rejects with a ClusterError when it cannot be set up. */
-  restored: Promise<void>;
 }
 
 /** Texts by key, with compare-and-set. */

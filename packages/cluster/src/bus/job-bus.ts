@@ -1,6 +1,5 @@
 import type { ClusterError } from "@cria/core";
 import type { z } from "zod";
-import type { StoreLoss } from "./bus-store.js";
 
 /** What messages look like. Who speaks another version is refused. */
 export const PROTOCOL = 1;
@@ -157,6 +156,14 @@ export interface Blobs {
   get(sha: string): Promise<Uint8Array>;
   has(sha: string): Promise<boolean>;
   delete(sha: string): Promise<void>;
+}
+
+/** The server lost what it had stored. */
+export interface StoreLoss {
+  /** What was asked, and what was answered. */
+  problem: ClusterError;
+  /** Resolves when the store is there again, empty; rejects with a ClusterError when it cannot be set up. */
+  restored: Promise<void>;
 }
 
 /** Counts since the bus was opened, of the jobs that this side submitted. */

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ClusterError } from "@cria/core";
-import { type BusStore, limitTo, persist, type StoreLoss } from "./bus-store.js";
+import { type BusStore, limitTo, persist } from "./bus-store.js";
 import { BusWorker } from "./bus-worker.js";
 import { nameCheckpoint, takeCheckpoint } from "./checkpoint-pointer.js";
 import { Directory } from "./directory.js";
-import type { BusOptions, JobBus } from "./job-bus.js";
+import type { BusOptions, JobBus, StoreLoss } from "./job-bus.js";
 import { acquireLease, type HeldLease } from "./lease.js";
 import { publishPolicy, readPolicy, watchPolicy } from "./policy-pointer.js";
 import { Submitter } from "./submitter.js";

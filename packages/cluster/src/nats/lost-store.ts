@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ClusterError } from "@cria/core";
-import type { StoreLoss } from "../bus/bus-store.js";
+import type { StoreLoss } from "../bus/job-bus.js";
 import { cleanText } from "../bus/job-record.js";
 
 /** How often it is asked whether the bus is there again. */

@@ -5,8 +5,8 @@ import { JetStreamApiCodes, JetStreamApiError, jetstream, jetstreamManager } fro
 import { Kvm } from "@nats-io/kv";
 import { Objm } from "@nats-io/obj";
 import { z } from "zod";
-import type { BusStore, Records, StoreLoss } from "../bus/bus-store.js";
-import { type BusTimes, defaultTimes, PROTOCOL } from "../bus/job-bus.js";
+import type { BusStore, Records } from "../bus/bus-store.js";
+import { type BusTimes, defaultTimes, PROTOCOL, type StoreLoss } from "../bus/job-bus.js";
 import { cleanText, readMessage } from "../bus/job-record.js";
 import { connectNats, type NatsServers, nameServers } from "./connect-nats.js";
 import { createStreams, defaultBounds, type NatsBounds } from "./create-streams.js";

@@ -1,6 +1,5 @@
 import { hostname } from "node:os";
 import { makeSay, type Report } from "../events.js";
-import { TrainingInterrupted } from "../run/run-steps.js";
 import type { Leadership, TrainingBus } from "./training-bus.js";
 
 /** How long it takes until people are told what is waited for, in milliseconds. */
@@ -45,8 +44,8 @@ export async function takeLead(
   return {
     signal: signal ? AbortSignal.any([signal, lost]) : lost,
     explain: (error) => {
-      // The caller's own wish counts first, and an interruption says itself what it cost.
-      if (!lost.aborted || signal?.aborted || error instanceof TrainingInterrupted) return error;
+      // The caller's own wish counts first.
+      if (!lost.aborted || signal?.aborted) return error;
       return lost.reason;
     },
     end: () => leadership.release(),

@@ -21,6 +21,7 @@ import type { RunProgress } from "../validation/measure-progress.js";
 import type { Validation } from "../validation/validate.js";
 import { listContexts, listContextWarnings } from "./list-contexts.js";
 import { makeConfig } from "./make-config.js";
+import { TrainingInterrupted } from "./run-steps.js";
 import { openSession, type Session } from "./session.js";
 import type { TrainOptions } from "./train-options.js";
 import { trainSession } from "./train-session.js";
@@ -159,7 +160,8 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
       });
       return describeResult(session, summary);
     } catch (error) {
-      throw lead.explain(error);
+      // An interruption says itself what it cost.
+      throw error instanceof TrainingInterrupted ? error : lead.explain(error);
     } finally {
       await session?.dispose();
       await lead.end();
