@@ -1,6 +1,7 @@
 import { createEffect, createMemo, createSignal, ErrorBoundary, For, Match, Show, Switch } from "solid-js";
 import { connected } from "./data/events.js";
 import { isStatic, RequestError } from "./data/request.js";
+import { nameOfRun } from "./data/run-names.js";
 import { switchTheme, theme } from "./data/theme.js";
 import icon from "./icon.svg";
 import { bindKeys } from "./keys.js";
@@ -131,7 +132,7 @@ function describePlace(path: readonly string[]): { title: string; to: string }[]
   const [kind, run, section, entry, part, last] = path;
   const crumbs = [{ title: "Runs", to: address([]) }];
   if (kind !== "runs" || !run) return crumbs;
-  crumbs.push({ title: run, to: address(["runs", run]) });
+  crumbs.push({ title: nameOfRun(run), to: address(["runs", run]) });
   if (!section) return crumbs;
   if (section !== "dumps") crumbs.push({ title: TITLES[section] ?? section, to: address(["runs", run, section]) });
   if (!entry) return crumbs;

@@ -30,7 +30,8 @@ export function listenToKeys(): void {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     const target = event.target as HTMLElement;
-    if (target.closest("dialog")) return;
+    // What is behind a dialog takes no keys, wherever the focus is: a click beside its controls leaves none of them with it.
+    if (document.querySelector("dialog[open]")) return;
     if (isTyping(target)) {
       if (event.key === "Escape") target.blur();
       return;

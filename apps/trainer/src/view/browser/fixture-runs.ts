@@ -42,6 +42,10 @@ export function writeRuns(folder: string): void {
   writeDump(join(folder, "many", "rollouts", "1.jsonl"), many);
   writeNumbers(join(folder, "numbers"));
   writeTaught(join(folder, "taught"));
+  // In a folder of its own; all that it said of a prompt is the same.
+  writeRun(folder, "lab/desk", { steps: 1, estimator: "grpo", gain: 0 });
+  const same = [0, 1, 2].map((sample) => ({ ...makeLine({ group: 0, sample: 0, step: 1 }), sample }));
+  writeDump(join(folder, "lab", "desk", "rollouts", "1.jsonl"), same);
   mkdirSync(join(folder, "old", "rollouts"), { recursive: true });
   // Version 1: no spans, no turns, no parts.
   const { uid, data_source, messages, token_ids, response_mask, rollout_logprobs, reward } = makeLine({

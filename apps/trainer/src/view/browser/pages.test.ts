@@ -230,6 +230,75 @@ describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () =>
     await page.context().close();
   });
 
+  it.each(Object.entries(PAGES))("fits a narrow screen: %s", async (_, [address, text]) => {
+    writeLive(folder, {});
+    const { page } = await open(address);
+    await page.setViewportSize({ width: 390, height: 800 });
+    await shown(page, text);
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
+    // What a page cuts instead of scrolling would be lost.
+    const cut = `[...document.querySelectorAll("header.bar button, .page-head > *, .page .card")]
+      .filter((element) => !element.closest(".columns, .grid-table"))
+      .map((element) => element.getBoundingClientRect().right).filter((right) => right > 390.5)`;
+    expect(await page.evaluate(cut)).toEqual([]);
+    await page.context().close();
+  });
+
+  it("held-out success of a run is in sight on a narrow screen", async () => {
+    const { page } = await open("#/");
+    await page.setViewportSize({ width: 390, height: 800 });
+    const result = page.getByRole("row").filter({ hasText: "numbers" }).getByText("88%");
+    await result.waitFor();
+    const box = (await result.boundingBox())!;
+    expect(box.x + box.width).toBeLessThanOrEqual(390);
+    await page.context().close();
+  });
+
+  it("while a dialog is open no key reaches the page behind it, wherever the focus is", async () => {
+    const { page } = await open("#/runs/healthy/dumps/2");
+    await page.getByRole("heading", { name: "Step 2" }).waitFor();
+    await page.keyboard.press("?");
+    const dialog = page.getByRole("dialog", { name: "Keyboard" });
+    await dialog.waitFor();
+    await page.evaluate("document.activeElement.blur()");
+    for (const key of ["h", "u", "Escape"]) await page.keyboard.press(key);
+    await dialog.waitFor({ state: "hidden" });
+    expect(new URL(page.url()).hash).toBe("#/runs/healthy/dumps/2");
+    await page.context().close();
+  });
+
+  it("equal conversations show what they said; a run has its name, and commands that go on from it", async () => {
+    const { page, complaints } = await open("#/runs/lab~desk/dumps/1/groups/calculator%2F0%3A0");
+    await page.getByRole("region", { name: "Conversations side by side" }).getByText("So it is 42").first().waitFor();
+    await page.getByRole("navigation", { name: "Where you are" }).getByText("lab/desk").waitFor();
+    const copied = () => page.evaluate("navigator.clipboard.readText()");
+    await page.goto(`${server.url}#/runs/lab~desk`);
+    await page.getByRole("button", { name: "Chat with it" }).click();
+    await expect.poll(copied).toBe(`cria chat ${join(folder, "lab", "desk")}`);
+    await page.goto(`${server.url}#/runs/lab~desk/dumps/1/episodes/2`);
+    await page.getByRole("button", { name: "Replay it" }).click();
+    await expect.poll(copied).toBe(`cria replay ${join(folder, "lab", "desk")} --step 1 --trajectory 2`);
+    await page.getByRole("button", { name: "Fork it" }).click();
+    await page.getByLabel("The token").getByRole("button", { name: "Alternatives" }).waitFor();
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it("runs of other kinds differ in few keys, and metrics have words", async () => {
+    const { page } = await open("#/?runs=healthy,taught");
+    const table = page.getByRole("region", { name: "Differences" });
+    await table.getByText("actor_rollout_ref").waitFor();
+    expect(await table.getByRole("row").count()).toBe(6);
+    expect(await page.getByRole("combobox", { name: "Metric" }).count()).toBe(2);
+    await page.goto(`${server.url}#/runs/healthy`);
+    const words = page.getByRole("heading", { name: "Groups without a signal" });
+    expect(await words.getAttribute("title")).toBe("critic/rewards/frac_zero_std");
+    expect(await page.locator(".step-strip a").count()).toBe(3);
+    await page.getByRole("link", { name: "step 2: 0.34" }).click();
+    await page.getByRole("heading", { name: "Step 2" }).waitFor();
+    await page.context().close();
+  });
+
   it("hostile text is text: nothing runs, nothing is hidden, huge lines come in portions", async () => {
     const { page, complaints } = await open("#/runs/hostile/dumps/1");
     await shown(page, "2 conversations in 1 groups");

@@ -8,15 +8,40 @@ export function flatten(value: unknown, prefix = "", into = new Map<string, stri
 
 export interface ConfigDifference {
   key: string;
-  /** Of each config; null where it lacks the key. */
+  /** Of each config, "12 keys" for a section; null where it lacks the key. */
   values: (string | null)[];
 }
 
-/** The keys in which configs differ. */
+/** The keys in which configs differ; a section that one of them lacks, or holds otherwise, is one of them. */
 export function findDifferences(configs: readonly (Record<string, unknown> | null)[]): ConfigDifference[] {
-  const flat = configs.map((config) => flatten(config ?? {}));
-  const keys = [...new Set(flat.flatMap((entries) => [...entries.keys()]))].sort();
-  return keys
-    .map((key) => ({ key, values: flat.map((entries) => entries.get(key) ?? null) }))
-    .filter(({ values }) => new Set(values).size > 1);
+  return compare(
+    configs.map((config) => config ?? {}),
+    "",
+  ).sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+function compare(values: readonly unknown[], key: string): ConfigDifference[] {
+  if (values.every(isSection)) {
+    const names = [...new Set(values.flatMap((value) => Object.keys(value)))];
+    return names.flatMap((name) =>
+      compare(
+        values.map((value) => value[name]),
+        key ? `${key}.${name}` : name,
+      ),
+    );
+  }
+  const texts = values.map(describe);
+  return new Set(texts).size > 1 ? [{ key, values: texts }] : [];
+}
+
+/** A value as JSON; a section in a few words. */
+function describe(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (!isSection(value)) return JSON.stringify(value) ?? "null";
+  const count = flatten(value).size;
+  return count === 1 ? "1 key" : `${count} keys`;
+}
+
+function isSection(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

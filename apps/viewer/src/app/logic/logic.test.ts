@@ -75,7 +75,12 @@ describe("configs", () => {
       { key: "more", values: [null, "null"] },
       { key: "x.y", values: ["1", "2"] },
     ]);
-    expect(findDifferences([a, null]).map(({ key }) => key)).toEqual(["same", "x.y", "x.z"]);
+    // A section that one lacks is one difference, not one for each of its keys.
+    expect(findDifferences([a, null])).toEqual([
+      { key: "same", values: ['"s"', null] },
+      { key: "x", values: ["2 keys", null] },
+    ]);
+    expect(findDifferences([{ x: {} }, { x: 3 }])).toEqual([{ key: "x", values: ["0 keys", "3"] }]);
   });
 });
 

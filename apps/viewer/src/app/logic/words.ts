@@ -30,3 +30,9 @@ export function nameMetric(key: string): string {
   if (heldOut) return `Held-out ${heldOut[2] === "acc" ? "success" : "reward"} of ${heldOut[1]}`;
   return WORDS[key] ?? key;
 }
+
+/** A metric in words with its key, where people choose among all of them. */
+export function describeMetric(key: string): string {
+  const words = nameMetric(key);
+  return words === key ? key : `${words} (${key})`;
+}

@@ -5,6 +5,7 @@ import { onEvent } from "../data/events.js";
 import { apiAddress, getJson } from "../data/request.js";
 import { findDifferences } from "../logic/config-differences.js";
 import { chooseMainMetric, makeSeries, sortMetrics } from "../logic/metrics.js";
+import { describeMetric } from "../logic/words.js";
 import { changeQuery, place } from "../router.js";
 import { Chart, type ChartAxis, type ChartSeries } from "../ui/chart.js";
 import { CopyJson } from "../ui/copy-json.js";
@@ -139,7 +140,7 @@ function MetricChoice(props: { value: string; columns: readonly string[]; onChan
       <For each={sortMetrics([...new Set([props.value, ...props.columns])])}>
         {(name) => (
           <option value={name} selected={name === props.value}>
-            {name}
+            {describeMetric(name)}
           </option>
         )}
       </For>

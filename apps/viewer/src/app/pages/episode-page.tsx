@@ -1,16 +1,17 @@
 import { createEffect, createMemo, Match, on, Show, Switch } from "solid-js";
 import type { EpisodeDetail } from "../../api/index.js";
 import { createLoad } from "../data/load.js";
-import { apiAddress } from "../data/request.js";
+import { apiAddress, isStatic } from "../data/request.js";
 import { BranchesView } from "../episode/branches-view.js";
 import { ChatView } from "../episode/chat-view.js";
 import { RewardPanel } from "../episode/reward-panel.js";
 import { TimelineView } from "../episode/timeline-view.js";
 import { bindKeys } from "../keys.js";
+import { replayCommand } from "../logic/commands.js";
 import { formatNumber } from "../logic/format.js";
 import { address, changeQuery, go, place } from "../router.js";
 import { TokenView } from "../tokens/token-view.js";
-import { CopyJson } from "../ui/copy-json.js";
+import { CopyCommand, CopyJson } from "../ui/copy-json.js";
 import { gradeReward } from "../ui/dots.js";
 import { Loaded } from "../ui/loaded.js";
 import { Segmented } from "../ui/segmented.js";
@@ -20,7 +21,11 @@ type View = "chat" | "tokens" | "timeline" | "branches";
 
 /** One conversation: as a chat, as tokens, over time, as a tree. */
 export function EpisodePage(props: { dump: string; line: number }) {
-  const { id } = useRun();
+  const { id, load: run } = useRun();
+  const replay = () => {
+    const dump = run.data()?.dumps.find((entry) => entry.id === props.dump);
+    return dump ? replayCommand(run.data()!.summary.path, dump, props.line) : null;
+  };
   const load = createLoad<EpisodeDetail>(() => apiAddress(["runs", id, "dumps", props.dump, "episodes", props.line]));
   const view = () => (place().query["view"] ?? "chat") as View;
   const show = (next: View) => changeQuery({ view: next === "chat" ? null : next });
@@ -112,6 +117,16 @@ export function EpisodePage(props: { dump: string; line: number }) {
                   </button>
                 </fieldset>
                 <Segmented label="View" value={view()} choices={views()} onChange={show} />
+                <Show when={!isStatic && view() !== "tokens"}>
+                  <button
+                    type="button"
+                    title="Goes on from a token, with another one in its place"
+                    onClick={() => changeQuery({ view: "tokens", token: firstSampled(detail().line) })}
+                  >
+                    Fork it
+                  </button>
+                </Show>
+                <Show when={replay()}>{(command) => <CopyCommand does="Replay it" command={command()} />}</Show>
                 <CopyJson value={detail} />
               </div>
             </div>
@@ -144,4 +159,10 @@ export function EpisodePage(props: { dump: string; line: number }) {
       </Loaded>
     </div>
   );
+}
+
+/** The first token that the policy chose; null: it chose none. */
+function firstSampled({ response_mask }: EpisodeDetail["line"]): number | null {
+  const at = response_mask.indexOf(1);
+  return at < 0 ? null : at;
 }

@@ -73,7 +73,12 @@ function Columns(props: { dump: string; detail: GroupDetail }) {
   const { id } = useRun();
   const lines = () => props.detail.lines;
   const entryOf = (i: number) => props.detail.group.conversations[i]!;
-  const shared = createMemo(() => countShared(lines()));
+  /** Where they are all the same, what they said is shown all the same. */
+  const shared = createMemo(() => {
+    const count = countShared(lines());
+    const isWhole = lines().every(({ token_ids }) => token_ids.length <= count);
+    return isWhole ? Math.min(count, lines()[0]?.prompt_length ?? 0) : count;
+  });
   const [reference, setReference] = createSignal(0);
   const [at, setAt] = createSignal(-1);
   const columns: HTMLElement[] = [];

@@ -1,16 +1,18 @@
 import { createMemo, createSignal, For, Show } from "solid-js";
-import type { Evidence, Finding, MetricTable, RunDetail } from "../../api/index.js";
+import type { DumpRef, Evidence, Finding, MetricTable, RunDetail } from "../../api/index.js";
 import { onChange } from "../data/events.js";
 import { createLoad } from "../data/load.js";
 import { apiAddress } from "../data/request.js";
+import { chatCommand } from "../logic/commands.js";
 import { flatten } from "../logic/config-differences.js";
 import { formatAgo, formatBytes, formatCount, formatNumber, formatPercent, formatSeconds } from "../logic/format.js";
 import { chooseMainMetric, describeCurves, drawProgress, makeSeries } from "../logic/metrics.js";
 import { nameMetric } from "../logic/words.js";
 import { address, go } from "../router.js";
 import { Chart } from "../ui/chart.js";
-import { CopyJson } from "../ui/copy-json.js";
+import { CopyCommand, CopyJson } from "../ui/copy-json.js";
 import { createCursor } from "../ui/cursor.js";
+import { gradeReward } from "../ui/dots.js";
 import { Empty, Loaded } from "../ui/loaded.js";
 import { StatusPill } from "../ui/pills.js";
 import { useRun } from "./run-pages.js";
@@ -51,7 +53,10 @@ function Head(props: { detail: RunDetail }) {
       <h1>{props.detail.summary.name}</h1>
       <StatusPill status={props.detail.summary.status} />
       <span class="sub mono">{props.detail.summary.path}</span>
-      <div class="push">
+      <div class="row push">
+        <Show when={props.detail.summary.step > 0}>
+          <CopyCommand does="Chat with it" command={chatCommand(props.detail.summary.path)} />
+        </Show>
         <CopyJson value={() => props.detail} />
       </div>
     </div>
@@ -223,58 +228,81 @@ function Steps(props: { run: string; detail: RunDetail; table: MetricTable | und
     const at = props.table?.steps.indexOf(step ?? -1) ?? -1;
     return at < 0 ? null : (props.table!.columns[metric()]?.[at] ?? null);
   };
-  const dumps = createMemo(() => [...props.detail.dumps].reverse());
+  const training = createMemo(() => props.detail.dumps.filter(({ kind }) => kind === "training"));
+  const others = () => props.detail.dumps.filter(({ kind }) => kind !== "training");
   const [all, setAll] = createSignal(false);
-  const shown = () => (all() ? dumps() : dumps().slice(0, 40));
-  const cards: HTMLAnchorElement[] = [];
+  /** The newest stand last, as in the curves. */
+  const shown = () => (all() ? training() : training().slice(-MOST_CELLS));
+  const range = createMemo(() => {
+    const values = training().flatMap(({ step }) => valueAt(step) ?? []);
+    return { low: Math.min(...values), high: Math.max(...values) };
+  });
+  const open = (id: string) => address(["runs", props.run, "dumps", id]);
+  const cells: HTMLAnchorElement[] = [];
   const cursor = createCursor(
     "Steps",
     () => shown().length,
-    (i) => go(address(["runs", props.run, "dumps", shown()[i]!.id])),
-    (i) => cards[i]?.scrollIntoView({ block: "nearest" }),
+    (i) => go(open(shown()[i]!.id)),
+    (i) => cells[i]?.scrollIntoView({ block: "nearest" }),
   );
   return (
     <section class="stack tight" aria-label="Steps">
       <div class="row">
         <h2>Conversations</h2>
-        <span class="soft">{dumps().length} files</span>
+        <Show when={training().length > 0}>
+          <span class="soft small" title={metric()}>
+            a cell is a step
+            <Show when={range().low <= range().high}>
+              {`, from ${formatNumber(range().low)} (red) to ${formatNumber(range().high)} (green): ${nameMetric(metric())}`}
+            </Show>
+          </span>
+        </Show>
       </div>
       <Show
-        when={dumps().length > 0}
+        when={props.detail.dumps.length > 0}
         fallback={
           <p class="soft">
             No conversations are kept. <code>trainer.rollout_data_dir</code> says where they go.
           </p>
         }
       >
-        <div class="step-cards">
+        <div class="step-strip">
           <For each={shown()}>
             {(dump, i) => (
               <a
-                ref={(element) => (cards[i()] = element)}
-                classList={{ at: cursor.at() === i(), validation: dump.kind !== "training" }}
-                href={address(["runs", props.run, "dumps", dump.id])}
+                ref={(element) => (cells[i()] = element)}
+                class={gradeReward(valueAt(dump.step), range().low, range().high)}
+                classList={{ at: cursor.at() === i() }}
+                href={open(dump.id)}
+                title={describeStep(dump, valueAt(dump.step))}
               >
-                <strong>{dump.kind === "training" ? dump.step : dump.id}</strong>
-                <span class="soft">
-                  {dump.kind === "training" && valueAt(dump.step) !== null
-                    ? valueAt(dump.step)!.toPrecision(3)
-                    : formatBytes(dump.size)}
-                </span>
+                <span class="visually-hidden">{describeStep(dump, valueAt(dump.step))}</span>
               </a>
             )}
           </For>
         </div>
-        <Show when={!all() && dumps().length > shown().length}>
+        <Show when={others().length > 0}>
+          <div class="row small">
+            <For each={others()}>{(dump) => <a href={open(dump.id)}>{dump.id}</a>}</For>
+          </div>
+        </Show>
+        <Show when={!all() && training().length > shown().length}>
           <div>
             <button type="button" onClick={() => setAll(true)}>
-              Show all {dumps().length}
+              Show all {training().length} steps
             </button>
           </div>
         </Show>
       </Show>
     </section>
   );
+}
+
+/** Steps whose cells are drawn at first. */
+const MOST_CELLS = 400;
+
+function describeStep({ step, size }: DumpRef, value: number | null): string {
+  return `step ${step}: ${value === null ? formatBytes(size) : formatNumber(value)}`;
 }
 
 function Config(props: { config: Record<string, unknown> | null }) {

@@ -1,8 +1,9 @@
-import { createContext, For, Match, Show, Switch, useContext } from "solid-js";
+import { createContext, createEffect, For, Match, Show, Switch, useContext } from "solid-js";
 import type { RunDetail } from "../../api/index.js";
 import { onChange, onEvent } from "../data/events.js";
 import { createLoad, type Load } from "../data/load.js";
 import { apiAddress } from "../data/request.js";
+import { nameRuns } from "../data/run-names.js";
 import { bindKeys } from "../keys.js";
 import { address, go, place } from "../router.js";
 import { Empty } from "../ui/loaded.js";
@@ -28,6 +29,10 @@ export function RunPages(props: { run: string }) {
   const id = props.run;
   const load = createLoad<RunDetail>(() => apiAddress(["runs", id]));
   onChange(() => id, ["run", "dump", "removed"], load.again);
+  createEffect(() => {
+    const data = load.data();
+    if (data) nameRuns([data.summary]);
+  });
   // Workers may join before the first step is done.
   onEvent((event) => {
     if (event.type === "live" && event.run === id && event.live?.cluster && load.data()?.isShared === false)

@@ -1,8 +1,9 @@
-import { createMemo, createSignal, For, Show } from "solid-js";
+import { createEffect, createMemo, createSignal, For, Show } from "solid-js";
 import type { RunSummary } from "../../api/index.js";
 import { onChange } from "../data/events.js";
 import { createLoad } from "../data/load.js";
 import { apiAddress } from "../data/request.js";
+import { nameRuns } from "../data/run-names.js";
 import { bindKeys } from "../keys.js";
 import { formatAgo, formatCount, formatSeconds } from "../logic/format.js";
 import { address, changeQuery, go, place } from "../router.js";
@@ -20,6 +21,7 @@ const MOST_PICKED = 8;
 export function RunsPage() {
   const load = createLoad<RunSummary[]>(() => apiAddress(["runs"]));
   onChange(() => null, ["run", "removed", "metrics"], load.again);
+  createEffect(() => nameRuns(load.data() ?? []));
   const [search, setSearch] = createSignal("");
   const runs = createMemo(() => {
     const words = search().toLowerCase().split(/\s+/).filter(Boolean);
@@ -88,9 +90,9 @@ export function RunsPage() {
                         <span class="visually-hidden">Picked</span>
                       </th>
                       <th>Run</th>
+                      <th>Held-out success</th>
                       <th>Status</th>
                       <th>Training</th>
-                      <th>Held-out success</th>
                       <th class="number">Step</th>
                       <th>Model</th>
                       <th>Algorithm</th>
@@ -130,6 +132,9 @@ export function RunsPage() {
                             </Show>
                           </td>
                           <td>
+                            <BeforeAfter before={run.before} after={run.after} />
+                          </td>
+                          <td>
                             <StatusPill status={run.status} />
                           </td>
                           <td>
@@ -137,9 +142,6 @@ export function RunsPage() {
                               values={run.curve}
                               label={`${run.algorithm === "sft" ? "Loss" : "Success"} by step of ${run.name}`}
                             />
-                          </td>
-                          <td>
-                            <BeforeAfter before={run.before} after={run.after} />
                           </td>
                           <td class="number">
                             {run.step}

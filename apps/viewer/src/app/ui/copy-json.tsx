@@ -24,18 +24,35 @@ export function Toast() {
 export function CopyJson(props: { value: () => unknown; of?: string }) {
   const copy = async () => {
     const text = JSON.stringify(props.value() ?? null, null, 2);
-    try {
-      await writeClipboard(text);
-      say(`Copied ${text.length.toLocaleString("en")} characters of JSON`);
-    } catch {
-      say("The browser refuses to copy");
-    }
+    await copyText(text, `Copied ${text.length.toLocaleString("en")} characters of JSON`);
   };
   return (
     <button type="button" class="plain" onClick={copy} aria-label={`Copy JSON: ${props.of ?? "this view"}`}>
-      Copy JSON
+      JSON
     </button>
   );
+}
+
+/** What one does next with what a page shows, in a terminal: copies the command. */
+export function CopyCommand(props: { does: string; command: string }) {
+  return (
+    <button
+      type="button"
+      onClick={() => copyText(props.command, `Copied: ${props.command}`)}
+      title={`Copies: ${props.command}`}
+    >
+      {props.does}
+    </button>
+  );
+}
+
+async function copyText(text: string, done: string): Promise<void> {
+  try {
+    await writeClipboard(text);
+    say(done);
+  } catch {
+    say("The browser refuses to copy");
+  }
 }
 
 /** The clipboard's own interface exists on safe addresses alone: not on those of another machine by http. */
