@@ -16,7 +16,8 @@ it("docs/cluster-security.md names each file here that people use, and none that
 });
 
 it("docs/cluster-security.md gives options that cria has, and places that are there", () => {
-  const words = readFileSync(join(root, "apps", "trainer", "src", "cluster", "bus-args.ts"), "utf8");
+  const sources = ["cluster/bus-args.ts", "commands/worker.ts"];
+  const words = sources.map((file) => readFileSync(join(root, "apps", "trainer", "src", file), "utf8")).join("\n");
   const lines = [...page.matchAll(/^npx cria .*$/gm)].map(([line]) => line);
   expect(lines.length).toBeGreaterThan(3);
   for (const [, option] of lines.join("\n").matchAll(/ --([\w-]+)/g))

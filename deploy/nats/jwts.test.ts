@@ -37,7 +37,7 @@ describeWithNats("jwt-server.conf: a server that knows an account, and JWTs for 
 
   beforeAll(async () => {
     execFileSync("sh", [join(here, "make-certificates.sh"), place("certs"), "127.0.0.1"], { stdio: "ignore" });
-    const users = ["coordinator=trainer", "worker=anna", "worker=ben", "observer=me"];
+    const users = ["coordinator=trainer", "worker=anna", "worker=ben", "workers=fleet", "observer=me"];
     await runScript("make-jwts.mjs", server.folder, ...users, "--days", "90");
     // Another operator's, who made an account with the same names.
     await runScript("make-jwts.mjs", place("elsewhere"), "coordinator=trainer");
@@ -67,7 +67,10 @@ describeWithNats("jwt-server.conf: a server that knows an account, and JWTs for 
     const policy = await coordinator.publishPolicy({ run: blob, version: 1, weights: blob });
     expect(await worker.readPolicy()).toEqual(policy);
     expect(await observer.readPolicy()).toEqual(policy);
-    expect((await observer.listWorkers()).map(({ id }) => id)).toEqual(["anna"]);
+    await expect(joinBus(worker, "ben", double)).rejects.toMatchObject({ code: "cluster/refused" });
+    const fleet = await open("worker", "fleet");
+    for (const id of ["one", "two"]) await (await joinBus(fleet, id, double)).drain();
+    await vi.waitFor(async () => expect((await observer.listWorkers()).map(({ id }) => id)).toEqual(["anna"]));
     await (await coordinator.acquireLease("trainer")).release();
 
     await expect(worker.publishPolicy({ run: blob, version: 2, weights: blob }, policy)).rejects.toThrow(/permission/i);

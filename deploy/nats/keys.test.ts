@@ -28,7 +28,8 @@ describeWithNats("nkeys-server.yaml: a server with TLS and a key for each machin
   /** What write-config.mjs makes of the example with these keys in place of those that stand there. */
   async function writeConfig(names: { coordinator: string[]; worker: string[] }, clientCaFile?: string) {
     const example = parse(readFileSync(join(here, "nkeys-server.yaml"), "utf8"));
-    for (const role of ["coordinator", "worker"] as const) example.users[role] = names[role].map((name) => keys[name]);
+    example.users.coordinator = names.coordinator.map((name) => keys[name]);
+    example.users.worker = Object.fromEntries(names.worker.map((name) => [name, keys[name]]));
     if (clientCaFile) example.tls.clientCaFile = clientCaFile;
     example.maxFileBytes = 10 ** 9;
     writeFileSync(place("nkeys-server.yaml"), stringify(example));
@@ -74,6 +75,19 @@ describeWithNats("nkeys-server.yaml: a server with TLS and a key for each machin
       received: expect.stringContaining("certificate"),
     });
     await expect(openAs("anna", { caFile: undefined })).rejects.toMatchObject({ code: "cluster/tls" });
+  });
+
+  it("lets a key be the worker that it is for, and no other", async () => {
+    const coordinator = await openAs("trainer", { role: "coordinator", times: quickTimes, bounds: smallBounds });
+    const anna = await openAs("anna");
+    const worker = await joinBus(anna, "anna", double);
+    for (const id of ["ben", "invented"])
+      await expect(joinBus(anna, id, double)).rejects.toMatchObject({
+        code: "cluster/refused",
+        subject: `worker ${id}`,
+      });
+    expect((await coordinator.listWorkers()).map(({ id }) => id)).toEqual(["anna"]);
+    await worker.drain();
   });
 
   it("shuts out the worker whose key is taken away, and no other", async () => {

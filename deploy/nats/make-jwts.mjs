@@ -3,6 +3,8 @@
 //   node make-jwts.mjs FOLDER coordinator=trainer worker=anna worker=ben observer=me [--days 90] [--prefix cria]
 //   node make-jwts.mjs FOLDER --revoke ben
 //
+// `worker=anna` may be the worker `anna` alone (cria worker --id anna); `workers=fleet` may be any: for many that share a file.
+//
 // Writes FOLDER/NAME.creds for each name that has none yet (--creds of `cria worker`), good for so many days (default: without
 // end), and FOLDER/jwt.conf, which jwt-server.conf includes. The server needs only jwt.conf, a machine only its own file.
 // FOLDER/operator.nk, account.nk and system.nk sign further ones: keep them off all of these machines. Whoever is revoked is let in no more
@@ -46,12 +48,13 @@ const account = openKey(place("account.nk"), createAccount);
 const system = openKey(place("system.nk"), createAccount);
 
 for (const user of users) {
-  const [role, name] = user.split("=");
-  if (!["coordinator", "worker", "observer"].includes(role) || !/^[\w-]+$/.test(name ?? ""))
-    throw new Error(`${user}: expected coordinator=NAME, worker=NAME or observer=NAME`);
+  const [kind, name] = user.split("=");
+  if (!["coordinator", "worker", "workers", "observer"].includes(kind) || !/^[A-Za-z0-9][\w-]{0,63}$/.test(name ?? ""))
+    throw new Error(`${user}: expected coordinator=NAME, worker=NAME, workers=NAME or observer=NAME`);
+  const role = kind === "workers" ? "worker" : kind;
   if (existsSync(place(`${name}.creds`))) continue;
   const permissions = {
-    pub: { allow: listPermissions(role, values.prefix) },
+    pub: { allow: listPermissions(role, values.prefix, kind === "worker" ? name : undefined) },
     sub: { allow: [`_INBOX_${role}.>`] },
   };
   const exp = values.days && { exp: Math.floor(Date.now() / 1000 + 86_400 * Number(values.days)) };

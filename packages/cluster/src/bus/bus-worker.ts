@@ -81,7 +81,16 @@ export class BusWorker implements Worker {
 
   /** Registers first, so that whoever hears of a decline has heard of the worker. */
   async start(): Promise<void> {
-    await this.#announce();
+    await this.#announce().catch((cause) => {
+      if (!/permission/i.test(String(cause))) throw cause;
+      throw new ClusterError("may not join with these credentials", {
+        code: "cluster/refused",
+        subject: `worker ${this.id}`,
+        received: cleanText(String(cause)),
+        remedy: "give the id that the key is for, cria worker --id, and the file of a worker's key",
+        cause,
+      });
+    });
     const timer = setInterval(() => this.#tell(), this.#store.times.presenceMs / 3);
     timer.unref();
     this.#releasing.signal.addEventListener("abort", () => clearInterval(timer), { once: true });

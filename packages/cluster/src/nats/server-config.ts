@@ -1,9 +1,13 @@
 import { ClusterError } from "@cria/core";
+import { workerId } from "../bus/job-record.js";
 import { inboxOf, nameStreams, type Role, roles } from "./names.js";
 
 export interface NatsServerConfig {
-  /** Public nkeys (`U...`) by role, as `nk -inkey FILE -pubout` prints them. */
-  users: Record<Role, readonly string[]>;
+  /**
+   * Public nkeys (`U...`) by role, as `nk -inkey FILE -pubout` prints them. Workers by their ids, each of which only its own key may
+   * use (`cria worker --id`), or as a list of keys that may use any.
+   */
+  users: Record<Exclude<Role, "worker">, readonly string[]> & { worker: readonly string[] | Record<string, string> };
   /** Where the server keeps streams. */
   storeDir: string;
   /** Bytes that all streams may take on disk. */
@@ -17,8 +21,11 @@ export interface NatsServerConfig {
 /** What every client of JetStream asks: its account's limits, and whether it keeps up. */
 const common = ["$JS.API.INFO", "$JS.FC.>"];
 
-/** What each role may send. Answers come to its own inbox, and nothing else does. */
-export function listPermissions(role: Role, prefix = "cria"): string[] {
+/**
+ * What each role may send. Answers come to its own inbox, and nothing else does.
+ * @param worker the only id that this worker may register under; default: any.
+ */
+export function listPermissions(role: Role, prefix = "cria", worker = ">"): string[] {
   const { jobs, jobSubject, records, workers, control, blobs } = nameStreams(prefix);
   const [recordsStream, workersStream, controlStream] = [records, workers, control].map((name) => `KV_${name}`);
   const blobsStream = `OBJ_${blobs}`;
@@ -59,12 +66,25 @@ export function listPermissions(role: Role, prefix = "cria"): string[] {
         ...watch(blobsStream),
         `$JS.API.STREAM.INFO.${blobsStream}`,
         `$KV.${records}.>`,
-        `$KV.${workers}.>`,
+        `$KV.${workers}.${worker}`,
         `$O.${blobs}.>`,
       ];
     case "observer":
       return [...common, ...[workersStream!, controlStream!].flatMap((stream) => [...read(stream), ...watch(stream)])];
   }
+}
+
+/** @throws ClusterError "cluster/invalid-worker" for an id that is none. */
+function listKeys(keys: readonly string[] | Record<string, string>): { nkey: string; id?: string }[] {
+  if (Array.isArray(keys)) return keys.map((nkey: string) => ({ nkey }));
+  return Object.entries(keys as Record<string, string>).map(([id, nkey]) => {
+    if (workerId.safeParse(id).success) return { nkey, id };
+    throw new ClusterError("is no id of a worker", {
+      code: "cluster/invalid-worker",
+      subject: JSON.stringify(id),
+      expected: "1 to 64 letters, digits, - and _",
+    });
+  });
 }
 
 const quote = (text: string): string => JSON.stringify(text);
@@ -74,12 +94,12 @@ const quote = (text: string): string => JSON.stringify(text);
  * nowhere. @throws ClusterError "cluster/invalid-nkey" for what is no public nkey of a user.
  */
 export function describeNatsServer({ users, storeDir, maxFileBytes, tls, prefix }: NatsServerConfig): string {
-  const blocks = roles.flatMap((role) => {
-    const permissions = listPermissions(role, prefix).map((subject) => `          ${quote(subject)}`);
-    return users[role].map((nkey) => {
+  const blocks = roles.flatMap((role) =>
+    listKeys(users[role]).map(({ nkey, id }) => {
       if (!/^U[A-Z2-7]{55}$/.test(nkey)) throw nkeyError(role);
+      const permissions = listPermissions(role, prefix, id).map((subject) => `          ${quote(subject)}`);
       return [
-        `    { # ${role}`,
+        `    { # ${id === undefined ? role : `${role} ${id}`}`,
         `      nkey: ${nkey}`,
         "      permissions: {",
         "        publish: { allow: [",
@@ -89,8 +109,8 @@ export function describeNatsServer({ users, storeDir, maxFileBytes, tls, prefix 
         "      }",
         "    }",
       ].join("\n");
-    });
-  });
+    }),
+  );
   return `max_payload: 1MB
 jetstream {
   store_dir: ${quote(storeDir)}
