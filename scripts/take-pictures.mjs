@@ -14,7 +14,7 @@ const zoom = join(root, "examples", "zoom", "build", "runs", "zoom", "grpo-1");
 /** Of each picture: its run, the page's address in that run, and what stands on the page once it is there. */
 const pictures = {
   "view-step": { run: demo, at: "dumps/6?sort=spread&down=1", theme: "light", waitsFor: ".group-row" },
-  "view-tokens": { run: demo, at: "dumps/10/episodes/46?view=tokens&token=96", theme: "dark", waitsFor: ".token-line" },
+  "view-tokens": { run: demo, at: "dumps/10/episodes/46?view=tokens&token=93", theme: "dark", waitsFor: ".token-line" },
   "view-images": {
     run: zoom,
     at: "dumps/validation-250/episodes/1",
@@ -35,6 +35,8 @@ async function takePicture(browser, name) {
     const [{ id }] = await (await fetch(`${origin}/api/runs`)).json();
     await page.goto(`${origin}/#/runs/${encodeURIComponent(id)}/${at}`);
     await page.locator(waitsFor).first().waitFor();
+    // A dump that is opened for the first time is shown while it is read.
+    await page.getByText(/^reading: /).waitFor({ state: "detached" });
     await page.waitForFunction("[...document.images].every((image) => image.complete)");
     if (complaints.length > 0) throw new Error(`${name}: ${complaints.join("\n")}`);
     await page.screenshot({ path: join(root, "docs", `${name}.png`) });
