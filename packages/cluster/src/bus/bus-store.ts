@@ -15,7 +15,7 @@ export interface Delivery {
 }
 
 export interface JobQueue {
-  /** Does nothing when the job is queued or in hand already. */
+  /** Does nothing when the job is queued or in hand already. @throws ClusterError "cluster/queue-full". */
   put(kind: JobKindName, id: string, data: Uint8Array): Promise<void>;
   remove(kind: JobKindName, id: string): Promise<void>;
   /** The next job; undefined when the signal was aborted, or for no reason: then ask again. */

@@ -189,7 +189,7 @@ export interface BusStats {
  */
 export interface JobBus {
   /**
-   * Queues a job, after waiting while `maxOutstanding` others are unresolved. A job that is on its way already is joined, with
+   * Queues a job, after waiting while `maxOutstanding` others are unresolved, or the queue is full. A job that is on its way already is joined, with
    * the options that it has; one whose result is still stored resolves at once.
    * @throws ClusterError "cluster/invalid-payload", "cluster/message-size", "cluster/given-up" (after `maxTries`, or when every
    * known worker failed at it or declined it; with the last reason), "cluster/lost" (after `maxTries`, where each time the worker was lost),
@@ -261,7 +261,7 @@ export interface JobBus {
 }
 
 export interface BusOptions {
-  /** Jobs that may be submitted and unresolved, at least 1; `submit` waits beyond. Default: 1024. */
+  /** Jobs that may be submitted and unresolved, at least 1; `submit` waits beyond. Default: as many as the queue has room for. */
   maxOutstanding?: number;
   /** What nobody waits for: a second result with another hash, a message that cannot be read, a server that does not answer. Default: ignored. */
   onProblem?: (problem: ClusterError) => void;
@@ -279,5 +279,7 @@ export interface BusTimes {
 
 export const defaultTimes: BusTimes = { ackWaitMs: 30_000, presenceMs: 20_000, leaseMs: 15_000 };
 
-/** Bytes of a job or a result as JSON; what is larger goes into blobs. */
+/** Bytes of a result as JSON; what is larger goes into blobs. */
 export const MAX_MESSAGE_BYTES = 512 * 1024;
+/** Bytes of a job as JSON: small, so that a queue of bounded size holds many. */
+export const MAX_JOB_BYTES = 64 * 1024;

@@ -69,14 +69,14 @@ export const jobId = (kind: JobKindName, payload: unknown): string => hashText(t
 /** How a job is called in errors. */
 export const jobName = (kind: JobKindName, id: string): string => `job ${kind} ${id.slice(0, 12)}`;
 
-/** Text of at most `MAX_MESSAGE_BYTES`. @throws ClusterError "cluster/message-size". */
-export function boundText(subject: string, text: string): string {
+/** Text of so many bytes at most. @throws ClusterError "cluster/message-size". */
+export function boundText(subject: string, text: string, most = MAX_MESSAGE_BYTES): string {
   const bytes = Buffer.byteLength(text);
-  if (bytes <= MAX_MESSAGE_BYTES) return text;
+  if (bytes <= most) return text;
   throw new ClusterError("is too large for a message", {
     code: "cluster/message-size",
     subject,
-    expected: `at most ${MAX_MESSAGE_BYTES} bytes of JSON`,
+    expected: `at most ${most} bytes of JSON`,
     received: `${bytes} bytes`,
     remedy: "put large columns into blobs, and send their SHA-256",
   });

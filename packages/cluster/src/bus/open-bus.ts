@@ -15,7 +15,7 @@ const CLOSE_MS = 10_000;
 
 /** A bus over a store: everything but how messages, records and blobs are kept. */
 export function openBus(store: BusStore, options: BusOptions = {}): JobBus {
-  const { maxOutstanding = 1024 } = options;
+  const { maxOutstanding = Number.POSITIVE_INFINITY } = options;
   const problems = new Set<(problem: ClusterError) => void>([options.onProblem ?? (() => {})]);
   const losses = new Set<(loss: StoreLoss) => void>();
   const onProblem = (problem: ClusterError) => {

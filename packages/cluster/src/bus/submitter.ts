@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { ClusterError } from "@cria/core";
 import { z } from "zod";
 import { type BusStore, changeRecord, persist, type RecordEntry } from "./bus-store.js";
@@ -28,6 +29,8 @@ import { writeMessage } from "./write-message.js";
 
 /** How many settled jobs are remembered, to report a second result that comes late. */
 const REMEMBERED = 10_000;
+/** How long until a full queue is asked again. */
+const FULL_MS = 100;
 /** How many outstanding jobs are looked at at once. */
 const SWEEP_WIDTH = 32;
 
@@ -62,6 +65,9 @@ export class Submitter {
   /** Ids with the number of conflicts that were reported. */
   readonly #remembered = new Map<string, number>();
   readonly #stop = new AbortController();
+  /** The last of those that wait for room in the queue. */
+  #line: Promise<void> = Promise.resolve();
+  #hasBeenFull = false;
   #listening?: Promise<void>;
   #sweeping?: Promise<void>;
 
@@ -132,7 +138,33 @@ export class Submitter {
     const isOver = () => pending.settled;
     const asking = { what: "to queue a job", report: this.#report };
     await persist(this.#store, () => this.#listen(), isOver, asking);
-    await persist(this.#store, () => this.#enqueue(pending, text), isOver, asking);
+    const enqueue = () =>
+      persist(this.#store, () => this.#enqueue(pending, text), isOver, asking).then(
+        () => true,
+        (error) => this.#noteFull(error),
+      );
+    if (!(await enqueue())) await this.#standInLine(enqueue, isOver);
+  }
+
+  /** @throws what is no full queue. */
+  #noteFull(error: unknown): false {
+    if (!(error instanceof ClusterError) || error.code !== "cluster/queue-full") throw error;
+    if (!this.#hasBeenFull) this.#report(error);
+    this.#hasBeenFull = true;
+    return false;
+  }
+
+  /** Jobs that a full queue refused ask again one after another, so that they do not burden it all at once. */
+  async #standInLine(enqueue: () => Promise<boolean>, isOver: () => boolean): Promise<void> {
+    const before = this.#line;
+    const { promise, resolve } = makeResolvers<void>();
+    this.#line = promise;
+    await before;
+    try {
+      while (!isOver() && !(await enqueue())) await delay(FULL_MS);
+    } finally {
+      resolve();
+    }
   }
 
   /** Opens the job's record and queues the job, unless its result is there. */
@@ -251,7 +283,7 @@ export class Submitter {
     const rest = [...this.#pending.values()].filter(({ record }) => record !== undefined);
     const look = async () => {
       for (let pending = rest.pop(); pending; pending = rest.pop())
-        await this.#enqueue(pending, JSON.stringify(pending.message));
+        await this.#enqueue(pending, JSON.stringify(pending.message)).catch((error) => this.#noteFull(error));
     };
     // Over a slow line one after the other would take minutes.
     await Promise.all(Array.from({ length: SWEEP_WIDTH }, look));

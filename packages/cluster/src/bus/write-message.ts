@@ -1,6 +1,6 @@
 import { ClusterError } from "@cria/core";
 import { z } from "zod";
-import { type JobKind, PROTOCOL, type SubmitOptions } from "./job-bus.js";
+import { type JobKind, MAX_JOB_BYTES, PROTOCOL, type SubmitOptions } from "./job-bus.js";
 import { boundText, cleanText, type JobMessage, jobId, jobName } from "./job-record.js";
 
 /** What is queued of a job. @throws ClusterError "cluster/invalid-payload" or "cluster/message-size". */
@@ -22,5 +22,5 @@ export function writeMessage(kind: JobKind<never, unknown> | JobKind, payload: u
   }
   const { maxTries = 3, trace = {} } = options;
   const message: JobMessage = { protocol: PROTOCOL, id, kind: kind.name, payload, maxTries, trace };
-  return { message, text: boundText(jobName(kind.name, id), JSON.stringify(message)) };
+  return { message, text: boundText(jobName(kind.name, id), JSON.stringify(message), MAX_JOB_BYTES) };
 }

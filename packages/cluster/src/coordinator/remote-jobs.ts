@@ -4,7 +4,7 @@ import type { JobBus, JobKind, JobResult } from "../bus/job-bus.js";
 import { jobId } from "../bus/job-record.js";
 import type { CoordinatorImages } from "../images/coordinator-images.js";
 import { type JobMeta, type JobPayload, type JobValue, MOST_AVOIDED, metaSchema } from "../jobs/job-kinds.js";
-import { type Packed, send, sizeOf } from "../jobs/packed.js";
+import { MOST_WORK_INLINE, type Packed, send, sizeOf } from "../jobs/packed.js";
 import { DoItHere, Overtaken } from "./dispatcher.js";
 import type { Ledger } from "./ledger.js";
 import type { Publisher } from "./publisher.js";
@@ -138,7 +138,7 @@ export class RemoteJobs {
   private async pack(kind: string, work: unknown): Promise<Packed> {
     let packed: Packed;
     try {
-      packed = await send(this.bus, work, this.images);
+      packed = await send(this.bus, work, this.images, MOST_WORK_INLINE);
     } catch (cause) {
       if (!(cause instanceof TypeError)) throw cause;
       this.warn(`work of kind ${kind} holds what cannot travel, and is done here`, cause);

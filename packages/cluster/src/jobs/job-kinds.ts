@@ -3,7 +3,7 @@ import type { JobKind } from "../bus/job-bus.js";
 import { packedSchema, sha256 } from "./packed.js";
 
 /** Names of workers that a job may say; the results of others that are shut out are refused when they come. */
-export const MOST_AVOIDED = 1000;
+export const MOST_AVOIDED = 200;
 
 /** What every job of a training says. The rest of it is `work`, packed. */
 export const payloadSchema = z.strictObject({

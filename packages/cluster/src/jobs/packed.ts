@@ -5,8 +5,9 @@ import { cleanText } from "../bus/job-record.js";
 import type { ImageExchange } from "../images/image-exchange.js";
 import { pack, unpack } from "./pack.js";
 
-/** What is larger goes into a blob of its own, in bytes. */
+/** What is larger goes into a blob of its own, in bytes: of a result, and of a job's work. */
 const MOST_INLINE = 128 * 1024;
+export const MOST_WORK_INLINE = 24 * 1024;
 
 export const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
@@ -22,13 +23,19 @@ type HasBlobs = Pick<JobBus, "blobs">;
 /**
  * Packs a value, and stores it where it is large. Its images are stored before, each on its own.
  * @param images left out: images cannot be packed.
+ * @param most bytes that go into the message.
  * @throws TypeError for what cannot be packed; ClusterError.
  */
-export async function send({ blobs }: HasBlobs, value: unknown, images?: ImageExchange): Promise<Packed> {
+export async function send(
+  { blobs }: HasBlobs,
+  value: unknown,
+  images?: ImageExchange,
+  most = MOST_INLINE,
+): Promise<Packed> {
   const shown = new Map<string, LoadedImage>();
   const bytes = pack(value, images && ((image) => shown.set(image.hash, image)));
   await Promise.all([...shown.values()].map((image) => images!.put(image)));
-  if (bytes.byteLength <= MOST_INLINE) return { bytes: Buffer.from(bytes).toString("base64") };
+  if (bytes.byteLength <= most) return { bytes: Buffer.from(bytes).toString("base64") };
   return { blob: await blobs.put(bytes), size: bytes.byteLength };
 }
 

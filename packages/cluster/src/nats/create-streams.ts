@@ -12,7 +12,7 @@ import {
   type StreamConfig,
 } from "@nats-io/jetstream";
 import { nanos } from "@nats-io/transport-node";
-import { type BusTimes, jobKindNames, MAX_MESSAGE_BYTES } from "../bus/job-bus.js";
+import { type BusTimes, jobKindNames, MAX_JOB_BYTES, MAX_MESSAGE_BYTES } from "../bus/job-bus.js";
 import type { StreamNames } from "./names.js";
 
 /** What the server keeps at most, on disk. Beyond it the oldest blobs, records and results vanish; new jobs are refused. */
@@ -23,7 +23,7 @@ export interface NatsBounds {
   oneBlobBytes: number;
   /** Bytes of results and of what else is known of jobs. Default: 1 GiB. */
   recordBytes: number;
-  /** Bytes of queued jobs, whose number is bounded as if each were of the largest size. Default: 1 GiB, for 2,032 jobs. */
+  /** Bytes of queued jobs, whose number is bounded as if each were of the largest size. Default: 1 GiB, for 15,420 jobs. */
   jobBytes: number;
   /** Hours until jobs, records and blobs vanish. Default: 24. */
   hours: number;
@@ -84,9 +84,9 @@ export async function createStreams(
     discard_new_per_subject: true,
     max_bytes: bounds.jobBytes,
     // At its bound of bytes the server drops the oldest small messages after all; this bound is met first, and refuses.
-    max_msgs: Math.max(1, Math.floor(bounds.jobBytes / (MAX_MESSAGE_BYTES + HEADERS))),
+    max_msgs: Math.max(1, Math.floor(bounds.jobBytes / (MAX_JOB_BYTES + HEADERS))),
     max_age: maxAge,
-    max_msg_size: MAX_MESSAGE_BYTES + HEADERS,
+    max_msg_size: MAX_JOB_BYTES + HEADERS,
   });
   await ensureStream(bucket(names.records, bounds.recordBytes, maxAge));
   await ensureStream(bucket(names.workers, SMALL, nanos(times.presenceMs)));

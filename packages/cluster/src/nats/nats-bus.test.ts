@@ -1,10 +1,12 @@
+import type { ClusterError } from "@cria/core";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Objm } from "@nats-io/obj";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import type { BusTimes } from "../bus/job-bus.js";
-import { describeBus, quickTimes, rollout } from "../testing/bus-contract.js";
+import { type BusTimes, MAX_JOB_BYTES } from "../bus/job-bus.js";
+import { describeBus, double, join, quickTimes, rollout } from "../testing/bus-contract.js";
 import { smallBounds as bounds, describeWithNats, NatsServer } from "../testing/nats-server.js";
+import { defaultBounds } from "./create-streams.js";
 import { openNatsBus } from "./open-nats-bus.js";
 import { openNatsStore } from "./open-nats-store.js";
 
@@ -94,19 +96,45 @@ describeWithNats("a bus over NATS", () => {
     await Promise.all([first.close(), second.close()]);
   });
 
-  it("says that its queue is full", async () => {
+  it("says once that its queue is full, and does what waits for room", async () => {
+    const problems: ClusterError[] = [];
     const bus = await openNatsBus({
-      ...options("full"),
+      // Longer than the test: nothing is looked at again in between.
+      ...options("full", { ...quickTimes, ackWaitMs: 300_000 }),
       role: "coordinator",
-      bounds: { ...bounds, jobBytes: 2_000_000 },
+      bounds: { ...bounds, jobBytes: 3 * (MAX_JOB_BYTES + 4096) },
+      onProblem: (problem) => problems.push(problem),
     });
+    const connection = await connect({ servers: server.url });
+    const { streams } = await jetstreamManager(connection);
     const rows = Array.from({ length: 20 }, (_, row) => row);
-    const results = Promise.allSettled(rows.map((row) => bus.submit(rollout, { row })));
-    await vi.waitFor(() => expect(bus.stats.failed).toBe(17), { timeout: 20_000 });
-    expect(bus.stats.outstanding).toBe(3);
-    await bus.close();
-    const codes = new Set((await results).map((each) => (each as PromiseRejectedResult).reason.code));
-    expect([...codes].sort()).toEqual(["cluster/closed", "cluster/queue-full"]);
+    const results = Promise.all(rows.map((row) => bus.submit(rollout, { row })));
+    await vi.waitFor(() => expect(problems).toMatchObject([{ code: "cluster/queue-full" }]), { timeout: 20_000 });
+    expect((await streams.info("full-jobs")).state.messages).toBe(3);
+    const abort = new AbortController();
+    const given = bus.submit(rollout, { row: 99 }, { signal: abort.signal });
+    abort.abort(new Error("not any more"));
+    await expect(given).rejects.toThrow("not any more");
+    const worker = await openNatsBus({ ...options("full"), role: "worker" });
+    await join(worker, "a", double, 8);
+    expect((await results).map(({ value }) => value.answer)).toEqual(rows.map((row) => 2 * row));
+    expect(problems).toHaveLength(1);
+    await Promise.all([bus, worker].map((each) => each.close()));
+    await connection.close();
+  });
+
+  it("holds by default as many jobs as a thousand workers of 15 slots have in hand", async () => {
+    const bus = await openNatsBus({
+      ...options("many"),
+      role: "coordinator",
+      bounds: { ...bounds, jobBytes: defaultBounds.jobBytes },
+    });
+    const connection = await connect({ servers: server.url });
+    const { config } = await (await jetstreamManager(connection)).streams.info("many-jobs");
+    expect(config.max_msgs).toBe(15_420);
+    // A full one ends at its bound of messages: at that of bytes the server would drop the oldest.
+    expect(config.max_msgs * config.max_msg_size!).toBeLessThanOrEqual(config.max_bytes);
+    await Promise.all([bus.close(), connection.close()]);
   });
 
   it("refuses a bus of another version, and names both", async () => {

@@ -48,7 +48,7 @@ export class NatsQueue implements JobQueue {
         code: "cluster/queue-full",
         subject: "the queue of jobs",
         received: message,
-        remedy: "start workers, submit fewer jobs at once, or raise the bound jobBytes",
+        remedy: "nothing, if it may wait; else raise the bound jobBytes of openNatsBus, where the bus is opened first",
         cause: error,
       });
     }
