@@ -1,5 +1,7 @@
 // Attention, backward: the probabilities again from the rows' log-sums, block by block. With P the probabilities and
 // delta_i = out_i . d_out_i:  dV = P^T dO,  dS = scale P (dO V^T - delta),  dQ = dS K,  dK = dS^T Q.
+#include <algorithm>
+
 #include "attention_tiles.cuh"
 
 namespace cria_cuda {
@@ -166,9 +168,20 @@ struct Backward {
     }
 };
 
+// The backward kernels need more than the forward one. The ends of kOwn keys lie beside what is asked for.
+template <int D>
+bool fits() {
+    return std::max(kQueryBytes<D>, kKeyBytes<D>) + kOwn * sizeof(int) <= size_t(most_shared_bytes());
+}
+
 }  // namespace
 
 }  // namespace cria_cuda
+
+extern "C" int32_t cria_kernels_attention_head_size(void) {
+    using cria_cuda::fits;
+    return fits<128>() ? 128 : fits<96>() ? 96 : fits<64>() ? 64 : fits<32>() ? 32 : 0;
+}
 
 extern "C" const char * cria_attention_backward(
     const cria_attention * attention, const cria_attention_gradients * gradients) {

@@ -14,7 +14,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-#define CRIA_KERNELS_VERSION 2
+#define CRIA_KERNELS_VERSION 3
 
 int32_t cria_kernels_version(void);
 
@@ -23,6 +23,9 @@ const char * cria_kernels_start(int32_t device);
 
 // How many multiprocessors the started device has.
 int32_t cria_kernels_multiprocessors(void);
+
+// The largest head size whose attention fits into the shared memory of a block of the started device; 0: none.
+int32_t cria_kernels_attention_head_size(void);
 
 // Waits for all work that this thread queued.
 const char * cria_kernels_wait(void);
@@ -60,7 +63,7 @@ const char * cria_multiply_transposed(const cria_transposed_product * product);
 // Token i of a row sees the row's keys j with j <= i < ends[j]; padding, behind all tokens, has the end 0.
 // Vectors of head h of token t lie at  base + t * step + h * head_size.
 typedef struct {
-    int32_t head_size, heads, kv_heads, row_length, rows;  // head_size: at most 128, a multiple of 8
+    int32_t head_size, heads, kv_heads, row_length, rows;  // head_size: a multiple of 8, at most what the device can
     float scale;
     const int32_t * ends;  // [rows * row_length]
     const float *q, *k, *v;

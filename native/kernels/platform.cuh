@@ -37,6 +37,9 @@ constexpr int kWarp = 32;
 
 inline int divide_up(int64_t a, int64_t b) { return int((a + b - 1) / b); }
 
+// Shared memory that a block of the started device may ask for.
+int most_shared_bytes();
+
 // What a launch left behind: null, or its error.
 inline const char * launch_error() {
     const cudaError_t error = cudaGetLastError();

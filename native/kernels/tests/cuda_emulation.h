@@ -1,9 +1,9 @@
 // CUDA blocks on the CPU, to check the logic of kernels where there is no GPU: the .cu files compile with a C++
 // compiler when this header is found (see platform.cuh), unchanged. One block runs after the other, each thread of it
 // as a fiber that runs until it must wait for others; CRIA_EMULATION_ORDER=reverse starts the last thread first, so
-// that a missing barrier shows as another result. Shared memory begins as NaN. What it does not show: speed, memory
-// ordering, alignment, limits of the chip. Products of tiles are computed as the tensor cores do, TF32 operands
-// included; with CRIA_EMULATION_EXACT operands stay F32.
+// that a missing barrier shows as another result. Shared memory begins as NaN, and CRIA_EMULATION_SHARED bounds what a
+// block may have of it. What it does not show: speed, memory ordering, alignment, other limits of the chip. Products of
+// tiles are computed as the tensor cores do, TF32 operands included; with CRIA_EMULATION_EXACT operands stay F32.
 #pragma once
 
 #include <csetjmp>
@@ -152,6 +152,12 @@ void launch(dim3 grid, unsigned threads, size_t shared_bytes, Kernel kernel) {
     }
 }
 
+// An H100's, unless CRIA_EMULATION_SHARED says otherwise.
+inline int most_shared_bytes() {
+    const char * bytes = std::getenv("CRIA_EMULATION_SHARED");
+    return bytes ? std::atoi(bytes) : 227 << 10;
+}
+
 inline Barrier & this_warp() { return block.warps[block.current / kWarpSize]; }
 
 }  // namespace cria_emulation
@@ -274,23 +280,37 @@ void store_matrix_sync(float * p, const Sum & sum, unsigned ld, layout_t) {
 }  // namespace nvcuda::wmma
 
 // The part of CUDA's runtime that the kernels' hosts call: device memory is the program's own.
-enum cudaError_t { cudaSuccess = 0 };
-enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor, cudaDevAttrMultiProcessorCount };
+enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
+enum cudaDeviceAttr {
+    cudaDevAttrComputeCapabilityMajor,
+    cudaDevAttrMultiProcessorCount,
+    cudaDevAttrMaxSharedMemoryPerBlockOptin
+};
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 
-inline const char * cudaGetErrorString(cudaError_t) { return "no error"; }
+inline const char * cudaGetErrorString(cudaError_t error) { return error ? "invalid argument" : "no error"; }
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 constexpr int cudaStreamPerThread = 0;
 inline cudaError_t cudaStreamSynchronize(int) { return cudaSuccess; }
 inline cudaError_t cudaDeviceGetAttribute(int * value, cudaDeviceAttr attribute, int) {
-    *value = attribute == cudaDevAttrComputeCapabilityMajor ? 8 : 4;
+    switch (attribute) {
+        case cudaDevAttrComputeCapabilityMajor:
+            *value = 8;
+            break;
+        case cudaDevAttrMultiProcessorCount:
+            *value = 4;
+            break;
+        case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+            *value = cria_emulation::most_shared_bytes();
+            break;
+    }
     return cudaSuccess;
 }
 template <class Kernel>
-cudaError_t cudaFuncSetAttribute(Kernel, cudaFuncAttribute, int) {
-    return cudaSuccess;
+cudaError_t cudaFuncSetAttribute(Kernel, cudaFuncAttribute, int bytes) {
+    return bytes <= cria_emulation::most_shared_bytes() ? cudaSuccess : cudaErrorInvalidValue;
 }
 inline cudaError_t cudaMalloc(void ** memory, size_t bytes) {
     *memory = std::malloc(bytes);

@@ -42,7 +42,7 @@ describe.skipIf(!nvcc)(title, () => {
     for (const architecture of ["80", "90"]) expect(text).toContain(`-arch sm_${architecture}`);
     const header = readFileSync(join(nativeRoot, "kernels", "cria_kernels.h"), "utf8");
     const declared = [...header.matchAll(/^(?:const char \*|int32_t) ?(cria_\w+)\(/gm)].map(([, name]) => name!);
-    expect(declared.length).toBe(9);
+    expect(declared.length).toBe(10);
     for (const name of declared) expect(text).toContain(`${name}\0`);
   });
 });

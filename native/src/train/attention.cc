@@ -113,7 +113,9 @@ AttentionGradient backward_by_kernel(Graph & g, const Architecture & arch, const
 }  // namespace
 
 bool is_blockwise(const Compute & compute, const Architecture & arch) {
-    return compute.on_cpu() || (compute.kernels() && arch.head_size <= 128 && arch.head_size % 8 == 0);
+    if (compute.on_cpu()) return true;
+    const DeviceKernels * kernels = compute.kernels();
+    return kernels && arch.head_size <= kernels->attention_head_size() && arch.head_size % 8 == 0;
 }
 
 void attention_forward(

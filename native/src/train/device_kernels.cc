@@ -33,7 +33,9 @@ std::unique_ptr<DeviceKernels> DeviceKernels::load(const std::string & path, int
     decltype(&cria_kernels_version) version = nullptr;
     decltype(&cria_kernels_multiprocessors) multiprocessors = nullptr;
     find(version, "cria_kernels_version");
+    decltype(&cria_kernels_attention_head_size) attention_head_size = nullptr;
     find(multiprocessors, "cria_kernels_multiprocessors");
+    find(attention_head_size, "cria_kernels_attention_head_size");
     find(k->start_, "cria_kernels_start");
     find(k->wait_, "cria_kernels_wait");
     find(k->logprobs_, "cria_logprobs");
@@ -48,6 +50,7 @@ std::unique_ptr<DeviceKernels> DeviceKernels::load(const std::string & path, int
     if (!problem.empty()) return nullptr;
     k->device_ = device;
     k->multiprocessors_ = multiprocessors();
+    k->attention_head_size_ = attention_head_size();
     return k;
 }
 

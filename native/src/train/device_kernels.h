@@ -16,6 +16,8 @@ class DeviceKernels {
     static std::unique_ptr<DeviceKernels> load(const std::string & path, int device, std::string & problem);
 
     int multiprocessors() const { return multiprocessors_; }
+    // The largest head that the attention kernels take on this device.
+    int attention_head_size() const { return attention_head_size_; }
     // Makes the device this thread's own. Throws Error("compute-failed"), as the other calls do.
     void enter() const;
     void wait() const;
@@ -27,7 +29,7 @@ class DeviceKernels {
 
    private:
     DeviceKernels() = default;
-    int device_ = 0, multiprocessors_ = 1;
+    int device_ = 0, multiprocessors_ = 1, attention_head_size_ = 0;
     decltype(&cria_kernels_start) start_ = nullptr;
     decltype(&cria_kernels_wait) wait_ = nullptr;
     decltype(&cria_logprobs) logprobs_ = nullptr;

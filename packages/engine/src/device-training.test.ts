@@ -96,6 +96,22 @@ describe.each(variants)("training as on a GPU: $name", ({ device }) => {
     await Promise.all([ours.dispose(), cpu.dispose()]);
   });
 
+  it("heads too large for a GPU's shared memory go by products, forward and backward", async () => {
+    const path = await write({ architecture: "qwen3", layers: 1, heads: 2, headSize: 128 });
+    const cpu = await loadModel({ path, ...small, trainable: "full", device: "cpu" });
+    const wanted = await readGradients(cpu);
+    // As on an RTX 4090 (99 KiB), and on an H100.
+    for (const shared of [101_376, 232_448]) {
+      vi.stubEnv("CRIA_EMULATION_SHARED", `${shared}`);
+      const ours = await loadEmulated({ path, ...small, trainable: "full" }, device());
+      const differences = findDifferences(await readGradients(ours), wanted);
+      expect(Object.entries(differences).filter(([, difference]) => !(difference < 2e-3))).toEqual([]);
+      await ours.dispose();
+    }
+    vi.unstubAllEnvs();
+    await cpu.dispose();
+  });
+
   it("sums squared probabilities as the CPU does, and changes no other number for it", async () => {
     const path = await write({ embeddingScale: 0.3 });
     const ours = await loadEmulated({ path, ...small, trainable: "full" }, device());
