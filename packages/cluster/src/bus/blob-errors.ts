@@ -27,6 +27,6 @@ export function checkBlobSize(sha: string, size: number, most: number): void {
     subject: blobName(sha),
     expected: `at most ${most} bytes`,
     received: `${size} bytes`,
-    remedy: "raise the bus's bound for blobs",
+    remedy: "train with LoRA, or create the bus from code with openNatsBus({ bounds: { oneBlobBytes } })",
   });
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ClusterError } from "@cria/core";
@@ -209,6 +209,40 @@ describe("a training with workers", () => {
       expect(sha).toBe(plain);
       expect(sum("cluster/jobs_elsewhere")).toBe(0);
     });
+  });
+
+  it("sends nothing else where the weights are too large for a blob", async () => {
+    await withWorkers([], async (bus) => {
+      const put: number[] = [];
+      const small = {
+        ...bus,
+        blobs: {
+          ...bus.blobs,
+          put: async (bytes: Uint8Array) => {
+            put.push(bytes.length);
+            throw new ClusterError("is too large", { code: "cluster/blob-size", subject: "a blob" });
+          },
+        },
+      };
+      const coordinating = toClusterBus(small, "small");
+      await expect(trainIt("too-large", { bus: coordinating })).rejects.toMatchObject({ code: "cluster/blob-size" });
+      // A model has more bytes than its adapter.
+      expect(put).toHaveLength(1);
+      expect(put[0]).toBeLessThan(statSync(join(folder, "model.gguf")).size / 2);
+    });
+  });
+
+  it("audits everything without a warning of Node's", async () => {
+    const told: string[] = [];
+    const hear = ({ name, message }: Error) => told.push(`${name}: ${message}`);
+    process.on("warning", hear);
+    await withWorkers([{ id: "one", slots: 32 }], async (bus) => {
+      const { sum } = await trainIt("audited", { bus, n: 32, overrides: { audit: 1, wait_for_workers: 1 } });
+      expect(sum("cluster/audits")).toBeGreaterThan(2 * 32);
+      expect(sum("cluster/audits_failed")).toBe(0);
+    });
+    process.off("warning", hear);
+    expect(told).toEqual([]);
   });
 
   it("takes a task in memory, which its worker has as well", async () => {

@@ -45,9 +45,11 @@ export async function openRun(bus: JobBus, run: CoordinatedRun): Promise<OpenedR
     if (mayShare) shared.push(file);
     return { ...(await hashModel(file, { report, signal })), address, blobs: mayShare ? await share(file) : null };
   };
+  const weights = await readWeights(engine);
+  // First: where they are too large for a blob, nothing else is sent or computed in vain.
+  const weightsSha = await bus.blobs.put(weights);
   const model = await describe(engine.info.path, path);
   const projector = engine.images ? await describe(engine.images.info.path, mmproj) : null;
-  const weights = await readWeights(engine);
   const description: RunDescription = {
     cria: version,
     config: toPortableConfig(config, configFolder),
@@ -55,7 +57,7 @@ export async function openRun(bus: JobBus, run: CoordinatedRun): Promise<OpenedR
     model,
     projector,
     class: await computeClass(engine, model.sha256, signal),
-    weights: await bus.blobs.put(weights),
+    weights: weightsSha,
     toolFormat: typeof format === "string" ? format : null,
   };
   const packed = pack(description);

@@ -121,7 +121,8 @@ async function checkThere({ blobs }: CheckpointBus, stored: readonly string[], s
       subject: `the checkpoint of step ${step}`,
       expected: `room for ${total} bytes`,
       received: "a bus that dropped a part of it at once",
-      remedy: "raise the bus's bound for blobs",
+      remedy:
+        "give nats-server more room (max_file_store): the bus keeps blobs in as much of it as there is, up to bounds.blobBytes of openNatsBus",
     });
   }
 }

@@ -15,6 +15,7 @@ export const asItCame = <T>(schema: z.ZodType | ((value: unknown) => z.ZodType))
 
 /** Where numbers end: sums and squares of as many as a run has stay finite. */
 const MOST_SIZE = 1e30;
+export const isSmall = (value: number): boolean => Math.abs(value) <= MOST_SIZE;
 export const number = z.number().min(-MOST_SIZE).max(MOST_SIZE);
 /** Names with numbers: metrics. */
 export const numbers = z

@@ -112,8 +112,11 @@ describe("results of workers", () => {
     const gradient: ShardGradient = { gradient: Float32Array.of(1, -2), loss: 0.5, metrics: { kl: 0 } };
     expect(readGradient(travel(gradient), { trainableParameterCount: 2 })).toEqual(gradient);
     expect(() => readGradient(travel(gradient), { trainableParameterCount: 3 })).toThrow(/3 values/);
-    const infinite = { ...gradient, gradient: Float32Array.of(1, Number.POSITIVE_INFINITY) };
-    expect(() => readGradient(infinite, { trainableParameterCount: 2 })).toThrow(/finite numbers/);
+    // Two of the last have no finite sum.
+    for (const value of [Number.POSITIVE_INFINITY, Number.NaN, -3e38]) {
+      const infinite = { ...gradient, gradient: Float32Array.of(1, value) };
+      expect(() => readGradient(infinite, { trainableParameterCount: 2 })).toThrow(/finite numbers/);
+    }
     expect(() => readGradient({ ...gradient, loss: Number.NaN }, { trainableParameterCount: 2 })).toThrow(/loss/);
   });
 });

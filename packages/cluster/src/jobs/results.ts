@@ -9,7 +9,7 @@ import {
 import type { UnjudgedTrajectory } from "@cria/rollout";
 import { z } from "zod";
 import { cleanText } from "../bus/job-record.js";
-import { asItCame, every, float32s, image, int32s, messagesSchema, number, numbers, text } from "./checked.js";
+import { asItCame, every, float32s, image, int32s, isSmall, messagesSchema, number, numbers, text } from "./checked.js";
 import { showIds } from "./image-tokens.js";
 
 /** Sums of exponentials are rounded: what is certain may be a little more than that. */
@@ -167,7 +167,8 @@ export function readGradient(value: unknown, info: Pick<ModelInfo, "trainablePar
   const count = info.trainableParameterCount;
   if (gradient.length !== count)
     refuseIn("a gradient")(`${count} values, one for each trained weight`, gradient.length);
-  if (!every(gradient, Number.isFinite)) refuseIn("a gradient")("finite numbers");
+  // Finite values may be so large that their sum is not: here it is known whose they are.
+  if (!every(gradient, isSmall)) refuseIn("a gradient")("finite numbers, none beyond 1e30");
   return found;
 }
 

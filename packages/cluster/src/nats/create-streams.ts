@@ -155,7 +155,8 @@ async function ensure(
       subject: `the stream ${config.name}`,
       expected: `${config.max_bytes} bytes of the server's storage, beside the other streams`,
       received: error.message,
-      remedy: "raise the server's max_file_store, or lower the bus's bounds",
+      remedy:
+        "raise max_file_store of nats-server: a bus needs about 3 GiB; openNatsBus({ bounds }) takes other bounds",
       cause: error,
     });
   }
