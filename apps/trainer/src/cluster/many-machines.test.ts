@@ -17,8 +17,8 @@ describeWithNats("a training over NATS", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("has the adapter of one process, with three workers of which two are killed", { timeout: 300_000 }, async () => {
-    const run = (name: string, mishaps: Pick<ClusterRunOptions, "workers" | "workerKills">) =>
+  it("has the adapter of one process, with workers that are killed or frozen", { timeout: 300_000 }, async () => {
+    const run = (name: string, mishaps: Pick<ClusterRunOptions, "workers" | "workerKills" | "workerFreeze">) =>
       runOnCluster({
         cria: [process.execPath, join(root, "apps", "trainer", "bin", "cria.mjs")],
         config: join(root, "examples", "calculator", "config.yaml"),
@@ -44,5 +44,9 @@ describeWithNats("a training over NATS", () => {
     expect(shared.sha).toBe(alone.sha);
     expect(shared.workerKills).toBe(2);
     expect(shared.jobsElsewhere).toBeGreaterThan(6 * 16);
+    const frozen = await run("frozen", { workers: 2, workerFreeze: true });
+    expect(frozen.sha).toBe(alone.sha);
+    expect(frozen.workerFreezes).toBe(1);
+    expect(frozen.abandoned).toBe(0);
   });
 });

@@ -9,6 +9,8 @@ import type { NatsServer } from "./nats-process.js";
 export interface Mishaps {
   /** Workers that are killed, one after another over the steps; each is replaced. */
   workerKills?: number;
+  /** Stops a worker as a debugger does after the first step, and lets it go on after the third. */
+  workerFreeze?: boolean;
   /** Kills nats-server in the middle of the run, and starts it again. */
   natsRestart?: boolean;
   /** Kills the coordinator in the middle of the run; a standby waits. */
@@ -37,12 +39,14 @@ export interface ClusterRunResult {
   sha: string;
   seconds: number;
   workerKills: number;
+  workerFreezes: number;
   natsRestarts: number;
   coordinatorKills: number;
   /** Sums over the steps. */
   jobsHere: number;
   jobsElsewhere: number;
   redelivered: number;
+  abandoned: number;
 }
 
 /** Trains with workers and mishaps, all of them processes of their own. @throws Error with what a process wrote when it fails. */
@@ -51,7 +55,7 @@ export async function runOnCluster(options: ClusterRunOptions): Promise<ClusterR
   const started = performance.now();
   const run = join(folder, "cluster", name);
   const crew = new Crew(options.cria, workers > 0 ? server?.url : undefined, name);
-  const done = { workerKills: 0, natsRestarts: 0, coordinatorKills: 0 };
+  const done = { workerKills: 0, workerFreezes: 0, natsRestarts: 0, coordinatorKills: 0 };
   const train = (wait: number) =>
     crew.start("train", [
       options.config,
@@ -67,6 +71,7 @@ export async function runOnCluster(options: ClusterRunOptions): Promise<ClusterR
     let coordinator = train(workers);
     for (let i = 0; i < workers; i++) addWorker();
     let standby = options.coordinatorKill ? train(0) : null;
+    let frozen: Member | undefined;
     const kills = spread(options.workerKills ?? 0, steps);
     for (let step = 1; step < steps; step++) {
       await crew.during(coordinator, () => countSteps(run) >= step);
@@ -83,6 +88,12 @@ export async function runOnCluster(options: ClusterRunOptions): Promise<ClusterR
         standby = null;
         done.coordinatorKills++;
       }
+      if (options.workerFreeze && step === 1) {
+        frozen = crew.running("worker")[0];
+        frozen?.child.kill("SIGSTOP");
+        done.workerFreezes++;
+      }
+      if (step === 3) frozen?.child.kill("SIGCONT");
       for (let k = 0; k < (kills[step] ?? 0); k++) {
         // In the midst of its jobs.
         await delay(300 * random());
@@ -104,6 +115,7 @@ export async function runOnCluster(options: ClusterRunOptions): Promise<ClusterR
       jobsHere: sum("cluster/jobs_here"),
       jobsElsewhere: sum("cluster/jobs_elsewhere"),
       redelivered: sum("cluster/redelivered"),
+      abandoned: sum("cluster/abandoned"),
     };
   } finally {
     await crew.dispose();
