@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TinyModels } from "@cria/engine/testing";
 import { writeTinyRun } from "@cria/trainer/testing";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 
 const models = new TinyModels();
 afterAll(() => models.cleanUp());
@@ -62,6 +62,26 @@ describe("cria train that gets a signal", () => {
       expect(countSteps(folder)).toBe(step + 1);
     });
   }
+});
+
+it("cria train whose output nobody reads any more saves, ends with 141, and goes on later", async () => {
+  const { folder } = await writeTinyRun(models, { trainer: { total_training_steps: 100_000 } });
+  const args = [bin, "train", join(folder, "config.yaml")];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const ended = once(child, "exit") as Promise<[number | null]>;
+  child.stdout.destroy();
+  await once(child.stderr, "data");
+  child.stderr.destroy();
+  const [code] = await ended;
+  expect(code).toBe(141);
+  expect(JSON.parse(readFileSync(join(folder, "cria", "default", "end.json"), "utf8"))).toMatchObject({
+    status: "interrupted",
+  });
+  const step = countSteps(folder);
+  const again = await train(folder, [`trainer.total_training_steps=${step + 1}`]);
+  expect(again.code).toBe(0);
+  expect(countSteps(folder)).toBe(step + 1);
 });
 
 it("cria sft that gets a signal does the same", async () => {
