@@ -30,15 +30,16 @@ const tools: ToolSet = {
   now: tool({ inputSchema: z.object({}), execute: () => "noon" }),
 };
 
-function open(options: Partial<ChatSessionOptions> = {}) {
-  const engine = new FakeEngine({ reply, latencyMs: 1 });
+function open({ latencyMs = 1, ...options }: Partial<ChatSessionOptions> & { latencyMs?: number } = {}) {
+  const engine = new FakeEngine({ reply, latencyMs });
   const tokenizer = DeltaTokenizer.forModel(engine);
   const session = new ChatSession({ engine, tokenizer, name: "fake", id: "s", format: "hermes", seed: 7, ...options });
   return { engine, session, model: languageModel(session) };
 }
 
 it("calls of the AI SDK that an agent forgot reject nothing once it has returned", async () => {
-  const { engine, model, session } = open();
+  // Longer than any test: no answer ends before the agent does.
+  const { engine, model, session } = open({ latencyMs: 600_000 });
   const settled: string[] = [];
   const forget = (name: string, promise: PromiseLike<unknown>) =>
     void promise.then(
@@ -56,6 +57,8 @@ it("calls of the AI SDK that an agent forgot reject nothing once it has returned
   forget("late", generateText({ model, prompt: "plain late" }));
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
   expect(settled).toEqual([]);
+  session.dispose();
+  expect(engine.counts.inFlight).toBe(0);
 });
 
 interface Cria {
