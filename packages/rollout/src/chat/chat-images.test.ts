@@ -96,6 +96,16 @@ describe("images in a chat", () => {
     session.dispose();
   });
 
+  it("that fit, but not beside the texts, are not encoded", async () => {
+    const { engine, session } = open();
+    const first = await session.complete({ messages: [{ role: "user", content: "Hello" }] });
+    const long = show({ bytes: png }, "x".repeat(512));
+    for (const before of [[], [{ role: "user" as const, content: "Hello" }, first.message]])
+      await expect(session.complete({ messages: [...before, long] })).rejects.toThrow(/fewer than 512 tokens/);
+    expect(engine.images!.stats().encoded).toBe(0);
+    session.dispose();
+  });
+
   it("are refused by a model without a projector, and fetched where that is allowed", async () => {
     const { session: blind } = open({ images: undefined });
     await expect(blind.complete({ messages: [show({ bytes: png })] })).rejects.toThrow(

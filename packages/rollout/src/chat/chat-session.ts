@@ -270,10 +270,12 @@ export class ChatSession implements ChatModel {
     const { engine, tokenizer } = this.options;
     const { parent, messages, tools } = input;
     try {
-      await prepareRequest(messages, engine.images);
-      input.tokenIds = parent
+      const tokenIds = parent
         ? await tokenizer.encodeDeltaAside(nameCalls(messages, parent), parent.said!.ended)
         : await tokenizer.encodePromptAside(messages, tools);
+      // What does not fit is refused, and its images are not decoded.
+      if (countTokens({ ...input, tokenIds }) < this.contextSize) await prepareRequest(messages, engine.images);
+      input.tokenIds = tokenIds;
       return input;
     } catch (cause) {
       this.graph.remove(input);
