@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { loadModel } from "@cria/engine";
 import { TinyModels } from "@cria/engine/testing";
 import { writeTinyRun } from "@cria/trainer/testing";
@@ -133,6 +133,29 @@ describe("cria export", () => {
     expect(await run("export", "--run", path, "--merged", merged, "--json")).toMatchObject({ merged: { merged: 0 } });
     expect(readFileSync(merged).equals(readFileSync(join(path, "model.gguf")))).toBe(true);
     await expect(run("export", "--run", path, "--adapter", join(folder, "x.gguf"))).rejects.toThrow(/trained in full/);
+  });
+
+  it("a model that no run trained is written in another type", async () => {
+    const path = await models.write();
+    const out = join(dirname(path), "half.gguf");
+    const { merged } = await run<{ merged: { types: Record<string, number> } }>(
+      ...(["export", "--model", path, "--merged", out, "--quantize", "f16", "--json"] as const),
+    );
+    expect(merged).toMatchObject({ file: out, merged: 0, types: { f16: expect.any(Number) } });
+    const model = await loadModel({ path: out, contextSize: 64, maxSequences: 1, threads: 1 });
+    expect(Object.keys(model.info.weightTypes)).toContain("f16");
+    await model.dispose();
+    for (const [name, value] of [
+      ["run", "runs/p/e"],
+      ["adapter", out],
+      ["base", path],
+    ] as const) {
+      const wrong = ["--model", path, "--merged", out, `--${name}`, value];
+      await expect(run("export", ...wrong)).rejects.toThrow(new RegExp(`--model and --${name}: exclude each other`));
+      process.exitCode = undefined;
+    }
+    await expect(run("export", "--merged", out)).rejects.toThrow(/--run or --model: is missing/);
+    process.exitCode = undefined;
   });
 
   it("says what is wrong", async () => {

@@ -1,15 +1,16 @@
 import { resolve } from "node:path";
 import { ConfigError } from "@cria/core";
-import { listQuantizeTypes } from "@cria/engine";
+import { type ExportModelResult, exportModel, listQuantizeTypes } from "@cria/engine";
 import { checkArgument, fetchModel } from "@cria/trainer";
 import { defineCommand } from "citty";
-import { exportRun } from "../export/export-run.js";
+import { type ExportResult, exportRun } from "../export/export-run.js";
 import { findTrained } from "../export/find-trained.js";
 import { showEvents } from "../terminal/show-events.js";
 import { commonArgs, runCommand } from "./run-command.js";
 
 const args = {
-  run: { type: "string", description: "Run folder, or one of its checkpoints/global_step_<N>", required: true },
+  run: { type: "string", description: "Run folder, or one of its checkpoints/global_step_<N>" },
+  model: { type: "string", description: "A model that no run trained, in place of --run: its GGUF or its hf: address" },
   adapter: { type: "string", description: "File for the LoRA adapter (llama.cpp: --lora)" },
   merged: { type: "string", description: "File for the whole model, the adapter added into its weights" },
   quantize: {
@@ -21,41 +22,61 @@ const args = {
 } as const;
 
 export const exportCommand = defineCommand({
-  meta: { name: "export", description: "What a run trained, as GGUF files for stock llama.cpp" },
+  meta: { name: "export", description: "What a run trained, or any model, as GGUF files for stock llama.cpp" },
   args,
   run: ({ args: given }) =>
     runCommand(given, async (signal) => {
-      const { adapter, merged } = given;
-      if (!adapter && !merged) {
-        throw new ConfigError("is missing", {
-          code: "config/bad-argument",
-          subject: "--adapter or --merged",
-          expected: "a file to write",
-        });
-      }
+      checkArguments(given);
+      const { merged, base } = given;
       const quantize = readQuantize(given.quantize, merged !== undefined);
-      const options = { report: showEvents({ silent: given.json }), signal };
-      const base = given.base === undefined ? null : await fetchModel(checkArgument("--base", given.base), options);
-      const trained = await findTrained(checkArgument("--run", given.run), base, (text) =>
-        process.stderr.write(`${text}\n`),
-      );
-      const result = await exportRun(trained, {
-        adapter: adapter ? resolve(adapter) : null,
-        merged: merged ? resolve(merged) : null,
-        quantize,
-      });
-      if (given.json) return console.log(JSON.stringify(result));
-      const after = result.step === null ? "" : `, after step ${result.step}`;
-      if (result.adapter) console.log(`${result.adapter}: LoRA adapter${after}`);
-      if (result.merged) {
-        const { file, bytes, types, merged: count } = result.merged;
-        const kinds = Object.entries(types).map(([type, n]) => `${n} ${type}`);
-        console.log(
-          `${file}: model${after}; ${count} weights changed, ${kinds.join(", ")}, ${(bytes / 1e6).toFixed(1)} MB`,
-        );
+      const fetch = (name: string, address: string) =>
+        fetchModel(checkArgument(name, address), { report: showEvents({ silent: given.json }), signal });
+      if (given.model !== undefined) {
+        const file = resolve(merged!);
+        const written = await exportModel({ base: await fetch("--model", given.model), output: file, quantize });
+        return tell({ step: null, adapter: null, merged: { file, ...written } }, given.json);
       }
+      const trained = await findTrained(
+        checkArgument("--run", given.run!),
+        base === undefined ? null : await fetch("--base", base),
+        (text) => process.stderr.write(`${text}\n`),
+      );
+      const adapter = given.adapter ? resolve(given.adapter) : null;
+      tell(await exportRun(trained, { adapter, merged: merged ? resolve(merged) : null, quantize }), given.json);
     }),
 });
+
+function tell(result: ExportResult, json = false) {
+  if (json) return console.log(JSON.stringify(result));
+  const after = result.step === null ? "" : `, after step ${result.step}`;
+  if (result.adapter) console.log(`${result.adapter}: LoRA adapter${after}`);
+  if (result.merged) console.log(`${result.merged.file}: model${after}; ${describeModel(result.merged)}`);
+}
+
+function describeModel({ merged, types, bytes }: ExportModelResult): string {
+  const kinds = Object.entries(types).map(([type, n]) => `${n} ${type}`);
+  return `${merged} weights changed, ${kinds.join(", ")}, ${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+type Given = Partial<Record<"run" | "model" | "adapter" | "merged" | "base", string>>;
+
+/** @throws ConfigError where nothing says what to write, or of what, or two options say different things. */
+function checkArguments(given: Given): void {
+  const { run, model, adapter, merged } = given;
+  const refuse = (subject: string, problem: string, expected: string) => {
+    throw new ConfigError(problem, { code: "config/bad-argument", subject, expected });
+  };
+  if (run === undefined && model === undefined)
+    refuse("--run or --model", "is missing", "a run's folder, or a model's file");
+  if (!adapter && !merged) refuse("--adapter or --merged", "is missing", "a file to write");
+  const other = (["run", "adapter", "base"] as const).find((name) => given[name] !== undefined);
+  if (model !== undefined && other)
+    refuse(
+      `--model and --${other}`,
+      "exclude each other",
+      "beside --model, which no run trained: --merged and --quantize alone",
+    );
+}
 
 /** Before anything is loaded or written. @throws ConfigError */
 function readQuantize(text: string | undefined, merged: boolean): string | null {
