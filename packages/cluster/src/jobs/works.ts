@@ -21,6 +21,7 @@ const rowSchema = z.strictObject({
   groundTruth: z.unknown().optional(),
   extraInfo: z.looseObject({
     need_tools_kwargs: z.boolean().nullish(),
+    tool_selection: z.array(text).nullish(),
     tools_kwargs: z.record(z.string(), record).nullish(),
     interaction_kwargs: record.nullish(),
   }),

@@ -21,6 +21,8 @@ const index = z.union([z.number(), z.string(), z.bigint().transform(Number)]).nu
 const extraInfo = z.looseObject({
   index,
   need_tools_kwargs: z.boolean().nullish(),
+  /** The tools that this row's conversations see, in this order. Null or empty: all. */
+  tool_selection: z.array(z.string()).nullish(),
   /** A tool whose entry is null is not named: Parquet has a column for each tool that any row names. */
   tools_kwargs: z
     .record(z.string(), toolKwargs.nullable())

@@ -17,9 +17,14 @@ interface Calls {
 class CountingTool extends BaseTool {
   readonly calls: Calls = { created: 0, released: 0, kwargs: [] };
   constructor(
-    private readonly more: { create?: () => Promise<void>; release?: () => Promise<void>; id?: string } = {},
+    private readonly more: {
+      create?: () => Promise<void>;
+      release?: () => Promise<void>;
+      id?: string;
+      name?: string;
+    } = {},
   ) {
-    super(defineToolSchema("wait", "Waits.", z.object({ ms: z.number() })));
+    super(defineToolSchema(more.name ?? "wait", "Waits.", z.object({ ms: z.number() })));
   }
   override async create(id: string, options = {}) {
     this.calls.created++;
@@ -375,6 +380,7 @@ describe("failures", () => {
       [{ agent_name: "react" }, /agent_name[\s\S]*single_turn_agent[\s\S]*tool_agent/],
       [{ extra_info: { interaction_kwargs: { name: "gsm9k" } } }, /row 1: [\s\S]*gsm8k[\s\S]*gsm9k/],
       [{ extra_info: { need_tools_kwargs: true, tools_kwargs: { walk: {} } } }, /row 1: [\s\S]*wait[\s\S]*walk/],
+      [{ extra_info: { tool_selection: ["wait", "walk"] } }, /row 1: extra_info.tool_selection[\s\S]*wait[\s\S]*walk/],
     ] as const) {
       await expect(run([fine, makeRow(bad, 1)])).rejects.toThrow(message);
     }
@@ -415,6 +421,27 @@ describe("lifecycles", () => {
     const [without, all] = await run([makeRow({ extra_info: { need_tools_kwargs: true } }, 0), makeRow({}, 1)]);
     expect(engine.detokenize(without!.tokenIds)).not.toContain("<tools>");
     expect(engine.detokenize(all!.tokenIds)).toContain('"wait"');
+  });
+
+  it("a sample sees only the tools of its tool_selection, in that order, and can call no other", async () => {
+    const tools = ["a", "b", "c"].map((name) => new CountingTool({ name }));
+    const reply = ({ turn }: { turn: number }) => (turn === 0 ? call(1).replace("wait", "a") : "done");
+    const { engine, run } = makeFakeRollout({ reply, tools });
+    const shown = async (extra_info: object) => {
+      const [{ tokenIds }] = (await run([makeRow({ extra_info })])) as [Trajectory];
+      const text = engine.detokenize(tokenIds);
+      return [[...text.matchAll(/"name": ?"([abc])", ?"desc/g)].map(([, name]) => name).join(""), text] as const;
+    };
+    const [few, text] = await shown({ tool_selection: ["c", "b", "c"] });
+    expect(few).toBe("cb");
+    expect(text).toContain('unknown tool "a"; the tools are: c, b');
+    const kwargs = { need_tools_kwargs: true, tools_kwargs: { a: {}, b: {} } };
+    for (const [extra, names] of [
+      [{ tool_selection: [] }, "abc"],
+      [{ tool_selection: null }, "abc"],
+      [{ ...kwargs, tool_selection: ["c", "b"] }, "b"],
+    ] as const)
+      expect((await shown(extra))[0]).toBe(names);
   });
 
   it("interactions: all four are called, with the row's kwargs; routed by name, else by data source", async () => {

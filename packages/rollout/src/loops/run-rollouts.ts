@@ -104,13 +104,19 @@ function checkRow(row: DatasetRow, options: RolloutOptions): void {
   const { traits } = findLoop(row, options);
   if (traits.interactions) selectInteraction(options.interactions ?? null, row);
   if (options.reward === null) checkRowHasReward(row, { ...options, interactions: options.interactions ?? null });
-  if (!traits.tools || options.tools.size === 0 || !row.extraInfo.need_tools_kwargs) return;
-  const missing = Object.keys(row.extraInfo.tools_kwargs ?? {}).filter((name) => !options.tools.has(name));
+  if (!traits.tools || options.tools.size === 0) return;
+  const { need_tools_kwargs, tools_kwargs, tool_selection } = row.extraInfo;
+  checkToolNames(row, "tool_selection", tool_selection ?? [], options.tools);
+  if (need_tools_kwargs) checkToolNames(row, "tools_kwargs", Object.keys(tools_kwargs ?? {}), options.tools);
+}
+
+function checkToolNames(row: DatasetRow, key: string, names: readonly string[], tools: RolloutOptions["tools"]): void {
+  const missing = names.filter((name) => !tools.has(name));
   if (missing.length === 0) return;
   throw new ConfigError("names a tool that is not configured", {
     code: "config/unknown-tool",
-    subject: `row ${row.index}: extra_info.tools_kwargs`,
-    expected: [...options.tools.keys()].join(", "),
+    subject: `row ${row.index}: extra_info.${key}`,
+    expected: [...tools.keys()].join(", "),
     received: missing.join(", "),
     remedy: "name it in the file that multi_turn.tool_config_path points to",
   });
