@@ -4,19 +4,21 @@ import { getToolParser } from "@cria/tools";
 import { countSamples } from "../config/derived-values.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { makePolicyLossOptions, makeRolloutCorrectionOptions } from "../step/algorithm-options.js";
+import type { TaskDefinition } from "../task/task-definition.js";
 import type { Registries } from "../user-code/registries.js";
 
 /**
  * What the schema cannot see: names in registries. Nothing is loaded yet, so a typo does not cost the time of loading a
  * model or of a first batch of rollouts.
  * @param registries the run's, with the algorithms that the config loads by path.
+ * @param task what it has in memory stands beside the config.
  * @throws ConfigError for the first thing wrong.
  */
-export function checkTrainConfig(config: TrainConfig, registries: Registries): void {
+export function checkTrainConfig(config: TrainConfig, registries: Registries, task?: TaskDefinition<object>): void {
   const { actor, rollout } = config.actor_rollout_ref;
   composePolicyLoss(makePolicyLossOptions(config, rollout.response_length), registries);
   checkLoss(config);
-  checkTurns(rollout.multi_turn);
+  checkTurns(rollout.multi_turn, task);
   registries.klEstimates.get(actor.kl_loss_type);
   rewardStrategies.get(config.reward_model.aggregation.strategy);
   registries.klEstimates.get(config.algorithm.kl_penalty);
@@ -29,17 +31,26 @@ export function checkTrainConfig(config: TrainConfig, registries: Registries): v
 }
 
 /** Tools and interactions have no effect in conversations of one turn: training would go on without them. */
-function checkTurns(multiTurn: TrainConfig["actor_rollout_ref"]["rollout"]["multi_turn"]): void {
+function checkTurns(
+  multiTurn: TrainConfig["actor_rollout_ref"]["rollout"]["multi_turn"],
+  { tools, interaction }: Partial<Pick<TaskDefinition<object>, "tools" | "interaction">> = {},
+): void {
   if (multiTurn.enable) return;
   const section = "actor_rollout_ref.rollout.multi_turn";
-  for (const key of ["tool_config_path", "interaction_config_path"] as const)
-    if (multiTurn[key] !== null)
+  const given = {
+    "tools of the task": typeof tools === "object" && Object.keys(tools).length > 0,
+    "interaction of the task": interaction !== undefined && typeof interaction !== "string",
+    [`${section}.tool_config_path`]: multiTurn.tool_config_path !== null,
+    [`${section}.interaction_config_path`]: multiTurn.interaction_config_path !== null,
+  };
+  for (const [subject, isGiven] of Object.entries(given))
+    if (isGiven)
       throw new ConfigError("has no effect in conversations of one turn", {
         code: "config/bad-value",
-        subject: `${section}.${key}`,
+        subject,
         expected: `${section}.enable true`,
         received: "false",
-        remedy: `set ${section}.enable to true, or ${key} to null`,
+        remedy: `set ${section}.enable to true, or leave ${subject.split(".").at(-1)} out`,
       });
 }
 

@@ -65,7 +65,7 @@ async function openParts(
   // Cheap checks first: a typo must not cost the time of loading a model.
   const registries = options.registries ?? openRegistries();
   await loadAlgorithms(config, folder, registries);
-  checkTrainConfig(config, registries);
+  checkTrainConfig(config, registries, task?.definition);
   const allRows = await openData(data, folder, { train: await task?.load(), val: valRows });
   const { environment, judgedRewards, dispose } = await openEnvironment(config, folder, {
     registries,

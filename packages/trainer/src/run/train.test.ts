@@ -26,6 +26,7 @@ const shareOfAscii = (text: string) => [...text].filter((c) => c < "\x80").lengt
 const rows = ["a", "bb", "ccc"].map((question) => ({ question }));
 const task = defineTask({ rows, reward: ({ text }) => shareOfAscii(text), ...limits });
 const heldOut = [{ question: "dd" }, { question: "e" }];
+const silent = tool({ name: "silent", description: "Says nothing.", inputSchema: z.object({}), execute: () => "" });
 
 let count = 0;
 /** A training of some milliseconds a step, in a run folder of its own. */
@@ -249,6 +250,16 @@ describe("a failure", () => {
         /validation\.rows\[0\]: has no prompt/,
       ],
       ["no reward", () => options({ task: defineTask({ rows, ...limits }) }), ConfigError, /task/],
+      [
+        "tools in one turn",
+        () =>
+          options({
+            task: defineTask({ rows, reward: () => 1, tools: [silent], ...limits }),
+            config: { actor_rollout_ref: { rollout: { multi_turn: { enable: false } } } },
+          }),
+        ConfigError,
+        /^tools of the task: has no effect in conversations of one turn/,
+      ],
     ];
     for (const [name, make, kind, message] of cases) {
       const error = await failureOf(train(make()));
