@@ -129,6 +129,22 @@ describe("ChatSession", () => {
     expect(episode.segments).toBeUndefined();
   });
 
+  it("goes on behind an example of an answer that is asked for itself meanwhile", async () => {
+    const { session } = open({}, ({ text, options }) =>
+      text.endsWith("2<|im_end|>\n<|im_start|>assistant\n") ? "4" : `${options.seed}`,
+    );
+    let messages = [user("2 + 2"), foreign("4"), user("first")];
+    let before: number[] = [];
+    for (let turn = 0; turn < 4; turn++) {
+      if (turn === 2) expect((await session.complete(ask("2 + 2"))).message.content).toBe("4");
+      const { message, promptTokenIds, tokenIds } = await session.complete({ messages });
+      expect([...promptTokenIds].slice(0, before.length)).toEqual(before);
+      before = [...promptTokenIds, ...tokenIds];
+      messages = [...messages, message, user(`more ${turn}`)];
+    }
+    expect(session.metrics).toMatchObject({ chat_calls: 5, chat_roots: 2, chat_branches: 0 });
+  });
+
   it("goes on behind answers that others edited in its middle: one branch for each edit", async () => {
     const { session } = open();
     let messages = [user("a")];

@@ -56,6 +56,17 @@ export interface Place {
   kind: "known" | "next" | "branch" | "root";
 }
 
+/** How far a conversation is known. */
+interface Known {
+  after: AnswerNode | null;
+  /** The first message behind that answer. */
+  from: number;
+  /** Of the input that all messages from there make. */
+  id: string;
+  /** Whether what they begin with was asked before. */
+  isKnownStart: boolean;
+}
+
 /**
  * The messages of an episode as trees: an answer is followed by inputs, an input by answers. A conversation that is asked to go on
  * is found by its messages, so that what was sampled is never rendered again.
@@ -71,43 +82,39 @@ export class MessageGraph {
 
   /** Finds the place of a conversation, made where it is new. @param messages the last one not of the assistant. */
   locate(messages: readonly ChatMessage[], tools: readonly ToolSchema[]): Place {
-    let after: AnswerNode | null = null;
-    let from = 0;
-    for (;;) {
-      const found = this.follow(after, messages, from, tools);
-      if ("isKnownStart" in found) return this.open(after, messages.slice(from), found.id, found.isKnownStart, tools);
-      after = found.answer;
-      from = found.next;
-    }
+    const { after, from, id, isKnownStart } = this.follow(null, messages, 0, tools);
+    return this.open(after, messages.slice(from), id, isKnownStart, tools);
   }
 
   /**
-   * The next answer of a conversation that is known up to `from`. What others put into the model's mouth is part of an input, so
-   * each message of the assistant may be the answer.
-   * @returns else the id of the input that all the rest makes.
+   * How far a conversation is known, of which all up to `from` is. What others put into the model's mouth is part of an input, so each
+   * message of the assistant may be the answer: the way that leads furthest is taken.
    */
   private follow(
     after: AnswerNode | null,
     messages: readonly ChatMessage[],
     from: number,
     tools: readonly ToolSchema[],
-  ): { answer: AnswerNode; next: number } | { id: string; isKnownStart: boolean } {
+  ): Known {
     const inputs = this.inputsOf(after);
     const lengths = new Set([...inputs.values(), ...this.moved.values()].map((input) => input.messages.length));
     const path = hashPath(after, tools);
     let isKnownStart = false;
+    let furthest: Known | null = null;
     for (const [i, message] of messages.entries()) {
       if (i < from) continue;
+      if (furthest && i > from + Math.max(...lengths)) break;
       // A moved input has the messages of all its conversation.
       if (message.role === "assistant" && (lengths.has(i - from) || lengths.has(i))) {
         const input = this.find(inputs, path.end());
         isKnownStart ||= input !== undefined;
         const answer = input && findAnswer(input, message);
-        if (answer) return { answer, next: i + 1 };
+        const known = answer && this.follow(answer, messages, i + 1, tools);
+        if (known && known.from > (furthest?.from ?? 0)) furthest = known;
       }
       path.add(keyOfMessage(message));
     }
-    return { id: path.end(), isKnownStart };
+    return furthest ?? { after, from, id: path.end(), isKnownStart };
   }
 
   /** The place of a conversation that continues nothing: as a template prints the whole of it. */
