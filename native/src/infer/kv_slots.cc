@@ -92,6 +92,10 @@ bool KvSlots::remove_cells(int slot, int32_t from) {
     return llama_memory_seq_rm(llama_get_memory(context_), slot, from, -1);
 }
 
+void KvSlots::remove_all_cells(int slot) {
+    if (!remove_cells(slot, 0)) throw std::logic_error("the cells of a slot cannot be removed");
+}
+
 void KvSlots::trim(int slot, size_t length) {
     KvSlot & s = slots_[size_t(slot)];
     if (s.tokens.size() > length) {
@@ -101,7 +105,7 @@ void KvSlots::trim(int slot, size_t length) {
     }
     if (!remove_cells(slot, s.next_position)) {
         // More is in the cells than the tokens say. Without them it is evaluated again.
-        remove_cells(slot, 0);
+        remove_all_cells(slot);
         s.tokens.clear();
         s.next_position = 0;
         length = 0;
@@ -178,7 +182,7 @@ SavedKv KvSlots::save(int slot) const {
 bool KvSlots::restore(int slot, const SavedKv & saved, const std::vector<int32_t> & tokens) {
     trim(slot, 0);
     if (llama_state_seq_set_data(context_, saved.state.data(), saved.state.size(), slot) == 0) {
-        remove_cells(slot, 0);
+        remove_all_cells(slot);
         return false;
     }
     KvSlot & s = slots_[size_t(slot)];

@@ -92,7 +92,8 @@ class KvSlots {
 
    private:
     // Removes a slot's cells from a position on. False: llama.cpp cannot, and has removed none.
-    bool remove_cells(int slot, int32_t from);
+    [[nodiscard]] bool remove_cells(int slot, int32_t from);
+    void remove_all_cells(int slot);
     // llama.cpp's record of which cells of `from` are used, for `to`.
     std::unique_ptr<llama_memory_context_i> copy_cells(int from, int to);
 
