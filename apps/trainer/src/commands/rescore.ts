@@ -42,7 +42,8 @@ export const rescoreNotes = `EXAMPLES
 
 The run stays as it is. The new one has its conversations with the new rewards (what was said before is in "before"; advantages
 are null, as nothing was learned from these), metrics.jsonl, config.json, and rescore.json, the result.
-A conversation that the new judge fails at has no reward, as in training.`;
+A reward function gets what it gets in training: score(dataSource, solutionText, groundTruth, extraInfo, kwargs). A conversation that
+it fails at has no reward; where it fails at all of the first file, the command ends, and writes nothing.`;
 
 export const rescoreCommand = defineCommand({
   meta: { name: "rescore", description: "Judge the conversations of a run again, with another reward" },

@@ -46,5 +46,14 @@ export function listWarnings(config: TrainConfig): ConfigWarning[] {
       remedy: "set it to 8, for example, with fewer prompts a step (data.train_batch_size)",
     });
   }
+  const { enable, model } = config.reward_model;
+  const ranks = enable ? model.findIndex((entry) => entry.type === "group_rank" && entry.group_output === "ranks") : -1;
+  if (ranks >= 0 && config.data.val_files !== null && actor_rollout_ref.rollout.val_kwargs.n === 1) {
+    warnings.push({
+      key: `reward_model.model[${ranks}].group_output`,
+      found: "ranks the conversations of a prompt, of which a validation has one: its rank is always the best",
+      remedy: "set it to scores, or actor_rollout_ref.rollout.val_kwargs.n to 2 or more, with do_sample: true",
+    });
+  }
   return warnings;
 }

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { ConfigError, type LoadedImage } from "@cria/core";
-import { type DatasetRow, DumpImages, type DumpLine, judgeAgain, readDump } from "@cria/rollout";
+import { ConfigError, hasFailed, type LoadedImage } from "@cria/core";
+import { type DatasetRow, DumpImages, type DumpLine, judgeAgain, makeAllFailedError, readDump } from "@cria/rollout";
 import { RunFolder } from "../checkpoints/run-folder.js";
 import { listAddresses } from "../config/paths.js";
 import type { TrainConfig } from "../config/train-config.js";
@@ -55,7 +55,8 @@ export interface RescoreResult {
  * Judges the conversations that a run saved with another reward, and writes them as a run of its own: dumps, metrics.jsonl,
  * config.json, run.json and the result as rescore.json. The first run stays as it is. When it fails nothing is left.
  * @param path a run folder of `cria train`.
- * @throws DataError when it is none; ConfigError for a wrong reward, or a folder that is not free; the signal's reason.
+ * @throws DataError when it is none; ConfigError for a wrong reward, or a folder that is not free; ToolError when the judge fails at
+ * every conversation of the first file; the signal's reason.
  */
 export function rescoreRun(path: string, options: RescoreOptions): Promise<RescoreResult> {
   providePackages();
@@ -151,6 +152,7 @@ async function rescoreDumps(
   const outcomes: Record<SavedDump["folder"], Outcome[]> = { rollouts: [], validation: [] };
   let mostChanged: ChangedJudgement[] = [];
   let rowless = 0;
+  let hasJudged = false;
   for (const dump of run.dumps) {
     const files = new DumpImages(dump.path);
     const lines = await readLines(dump.path, files);
@@ -165,6 +167,10 @@ async function rescoreDumps(
     if (skipped > 0) progress.update(done, total);
     rowless += judged.filter(({ hasRow }) => !hasRow).length;
     const file = join(dump.folder, dump.name);
+    // A judge that is broken must not look like a strict one; a later outage loses nothing of what was judged.
+    const known = judged.flatMap(({ trajectory }) => trajectory ?? []);
+    if (!hasJudged && known.length > 0 && known.every(hasFailed)) throw makeAllFailedError(file, known);
+    hasJudged ||= known.length > 0;
     const rewritten = judged.map(({ line }) => line);
     await saveDump(folder.file(file), rewritten, await listFiles(rewritten, files));
     outcomes[dump.folder].push(...judged.map(describeOutcome));

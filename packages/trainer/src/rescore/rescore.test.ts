@@ -141,15 +141,15 @@ describe("a run that is judged again", () => {
   });
 
   it("has failed conversations where the new judge fails, as in training", async () => {
-    const reward = writeReward("broken.mjs", 'if (info.index === 0) throw new Error("no"); return Number.NaN;');
-    const { result, out } = await rescore({ reward });
-    expect(result.rollouts).toMatchObject({ failed: 24, after: { score: null, reward: null, success: null } });
-    for (const line of await read(out, "rollouts/1.jsonl")) {
+    const judge = 'if (info.index === 0) throw new Error("no"); return info.index === 1 ? Number.NaN : 1;';
+    const { result, out } = await rescore({ reward: writeReward("broken.mjs", judge) });
+    expect(result.rollouts).toMatchObject({ failed: 16, after: { score: 1, success: 1 } });
+    for (const line of (await read(out, "rollouts/1.jsonl")).filter(({ row }) => row! < 2)) {
       expect(line).toMatchObject({ reward: null, score: null, metrics: { failed: 1, reward_failed: 1 } });
       expect(line.error).toMatch(line.row === 0 ? /the reward function failed: .*no/ : /gave no score/);
       expect(line.response_mask).not.toContain(1);
     }
-    expect(readMetrics(out)[1]).toMatchObject({ "rollout/judge_failed": 12, "rollout/kept": 0 });
+    expect(readMetrics(out)[1]).toMatchObject({ "rollout/judge_failed": 8, "rollout/kept": 4 });
   });
 
   it("leaves conversations alone that failed by themselves", async () => {
@@ -199,6 +199,9 @@ describe("a run that is judged again", () => {
     await refuse(run, { reward, overrides: ["data.seed=2"] }).toThrow(/data: says nothing of rewards/);
     await refuse(run, { reward: "./nowhere.ts#f" }).toThrow(/cannot be loaded/);
     await refuse(run, { reward, out: run }).toThrow(/is not empty/);
+    await refuse(run, { reward: writeReward("bug.mjs", "return text.lenght.x;") }).toThrow(
+      /^rollouts\/1\.jsonl: every conversation failed[\s\S]*row \d, sample \d: the reward function failed: .*\(at score/,
+    );
     const stopped = AbortSignal.abort(new Error("enough"));
     await refuse(run, { reward, signal: stopped }).toThrow("enough");
     const unknown = "custom_reward_function.path=null";

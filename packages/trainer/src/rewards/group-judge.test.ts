@@ -5,6 +5,8 @@ import { makeRewardManager } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import fc from "fast-check";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { listWarnings } from "../config/list-warnings.js";
+import { trainConfigSchema } from "../config/train-config.js";
 import { runTrainingStep } from "../step/training-step.js";
 import { type ChatServer, startChatServer } from "../testing/chat-server.js";
 import { openTinySession } from "../testing/tiny-session.js";
@@ -259,6 +261,23 @@ describe("a judge of groups", () => {
     expect(given).toEqual([0, 1].map((seed) => ({ grammar: makeGroupGrammar(1, ranks), seed })));
     expect(engine.counts.disposed).toBe(engine.counts.created);
   });
+});
+
+it("ranks of validations with one sample a prompt, which are all the best, are warned of", () => {
+  const find = (model: object, data: object = {}, val_kwargs: object = {}) => {
+    const config = trainConfigSchema.parse({
+      data: { train_files: "rows.jsonl", val_files: "held-out.jsonl", ...data },
+      actor_rollout_ref: { model: { path: "m.gguf", lora_rank: 8 }, rollout: { val_kwargs } },
+      reward_model: { enable: true, model: [{ path: "judge.gguf" }, { name: "best", path: "judge.gguf", ...model }] },
+    });
+    return listWarnings(config).map(({ key }) => key);
+  };
+  const group = { type: "group_rank" };
+  expect(find(group)).toEqual(["reward_model.model[1].group_output"]);
+  expect(find({ ...group, group_output: "scores" })).toEqual([]);
+  expect(find(group, { val_files: null })).toEqual([]);
+  expect(find(group, {}, { n: 2, do_sample: true })).toEqual([]);
+  expect(find({})).toEqual([]);
 });
 
 describe("a training step with a judge of groups", () => {
