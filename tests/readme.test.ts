@@ -62,6 +62,7 @@ describe("README.md", () => {
 
   it("shows one call and an own loop, before its 150th line", () => {
     expect(page.names).toEqual(["task.mts", "train.mts", "loop.mts"]);
+    expect(readPrograms("README.md").get("train.mts")).toMatch(/console\.log\(.*problems\.map/);
     expect(readFileSync(join(root, "README.md"), "utf8").trimEnd().split("\n").length).toBeLessThan(150);
   });
 

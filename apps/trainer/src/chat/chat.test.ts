@@ -9,7 +9,8 @@ import { defaultMultiTurn, parseRow, runRollouts } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { BaseTool, CalculatorTool, type ExecuteOptions, type ToolResult } from "@cria/tools";
 import { checkConfig, runSft, sftConfigSchema } from "@cria/trainer";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { introduce } from "../commands/chat.js";
 import { exportRun } from "../export/export-run.js";
 import { findTrained } from "../export/find-trained.js";
 import { readInput } from "./chat-commands.js";
@@ -52,6 +53,17 @@ describe("with the embedded policy and its calculator", () => {
     });
     return { trajectory: trajectory!, seed: hashSeed(seed, 0, row.uid, 0) };
   }
+
+  it("says what it knows, and a question that it can answer: that of a run's first row", () => {
+    const print = vi.spyOn(console, "log").mockReturnValue();
+    const tell = (name: string, example: string | null) => {
+      introduce({ ...chat, name, example });
+      return print.mock.calls.splice(0).flat().join("\n");
+    };
+    expect(tell(chat.name, null)).toMatch(/70 marbles[\s\S]*knows.*word problems.*half a million parameters/);
+    expect(tell("runs/demo", "How many stamps?")).toMatch(/try.*How many stamps\?[\s\S]*knows/);
+    print.mockRestore();
+  });
 
   const open = (seed: number) => new ChatSession({ ...chat, sampling: { ...chat.sampling, seed } });
 

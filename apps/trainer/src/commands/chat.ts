@@ -100,7 +100,8 @@ export const chatCommand = defineCommand({
     }),
 });
 
-function introduce({ name, engine, tools, system, example, sampling }: Chat): void {
+/** Says on a terminal who is talked to. */
+export function introduce({ name, engine, tools, system, example, sampling }: Chat): void {
   const { contextSize, device } = engine.info;
   const line = (label: string, text: string) => console.log(`${pc.dim(label.padEnd(7))} ${makePrintable(text)}`);
   console.log(`${pc.bold("cria chat")} with ${makePrintable(name)}`);

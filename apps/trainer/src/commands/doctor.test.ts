@@ -142,6 +142,19 @@ describe("cria doctor", () => {
     expect(await check(...rates, "critic.optim.lr=1e-5")).toEqual([]);
   });
 
+  it("a clip where a step has one update has no effect", async () => {
+    const { folder } = await writeTinyRun(models);
+    const check = async (...overrides: string[]) => {
+      stdout = "";
+      const { checks } = await examine(join(folder, "config.yaml"), ...overrides);
+      return checks.filter(({ name }) => name === "settings").map(({ key }) => key);
+    };
+    const clip = "actor_rollout_ref.actor.clip_ratio";
+    expect(await check()).toEqual([]);
+    expect(await check(`${clip}=0.1`)).toEqual([clip]);
+    expect(await check(`${clip}=0.1`, "actor_rollout_ref.actor.ppo_epochs=2")).toEqual([]);
+  });
+
   it("one that does not fit names its largest part and the key to lower; the exit code says it too", async () => {
     const { folder } = await writeTinyRun(models);
     const diagnosis = await examine(

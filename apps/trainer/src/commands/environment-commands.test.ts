@@ -484,8 +484,9 @@ describe("cria init", () => {
   const folder = join(work, "my-env");
 
   it("makes an environment that runs at once on the embedded policy", async () => {
-    const { code, result } = await runJson<{ files: string[] }>("init", folder);
+    const { code, result } = await runJson<{ files: string[]; remarks: string[] }>("init", folder);
     expect(code).toBe(0);
+    expect(result.remarks.join()).toMatch(/embedded policy has half a million parameters.*a model of yours: --model/);
     for (const file of result.files) expect(existsSync(join(folder, file)), file).toBe(true);
     for (const file of ["tools.yaml", "interaction.yaml"]) {
       const { code, result } = await runJson<{ reports: EnvReport[] }>("check-env", join(folder, file));

@@ -6,6 +6,7 @@ import { type Finding, RunLock } from "@cria/trainer";
 import { writeTinyRun } from "@cria/trainer/testing";
 import { runCommand as runCitty } from "citty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { diagnoseRun } from "../index.js";
 import { removeRun } from "../manage/remove-run.js";
 import { captureOutput } from "../testing/capture-output.js";
 import { coachCommand } from "./coach.js";
@@ -88,6 +89,7 @@ describe("cria coach", () => {
       ["no_reward", "high"],
     ]);
     expect(findings[0]!.keys).toContain("data.max_response_length");
+    expect(await diagnoseRun(trained)).toEqual(findings);
   });
 
   it("stands below the conversations of cria show, and not in its JSON", async () => {

@@ -210,7 +210,7 @@ describe("semantic 7: prompts that are too long", () => {
 
   it("error names the row, the limit and the length", () => {
     expect(() => fitPrompt(ids, 5, "error", "row 7 (a.jsonl, line 8)")).toThrow(
-      /row 7 \(a\.jsonl, line 8\)[\s\S]*at most 5[\s\S]*6 tokens[\s\S]*filter_overlong_prompts/,
+      /row 7 \(a\.jsonl, line 8\)[\s\S]*at most 5 tokens: maxPromptLength[\s\S]*6 tokens[\s\S]*filter_overlong_prompts/,
     );
   });
 });

@@ -196,6 +196,18 @@ describe("what a run says", () => {
     expect(read(name).find((finding) => finding.rule === rule)!.steps[0]![0]).toBe(from);
   });
 
+  it("a reward that fell to a fifth needs no second sign; half of it does", () => {
+    const fall = (to: number) => {
+      const scores = [...Array(8).fill(0.94), to, to, to];
+      const lines = scores.map((score, i) =>
+        silent(i + 1, { ...learning, "critic/score/mean": score, "critic/score/max": 1, "actor/entropy": 0.3 }),
+      );
+      return findProblems(lines, { hasTools: true }).map(({ rule }) => rule);
+    };
+    expect(fall(0.19)).toEqual(["lr_high"]);
+    expect(fall(0.47)).toEqual([]);
+  });
+
   it("it does not flicker where tokens end before an answer, and blames no learning rate for a bonus", () => {
     expect(read("calls-truncated-seed-1").find(({ rule }) => rule === "truncated")!.steps).toEqual([[5, 32]]);
     for (const seed of [1, 2])

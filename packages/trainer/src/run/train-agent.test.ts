@@ -98,6 +98,22 @@ describe("train with an agent", () => {
     expect(error).toMatchObject({ subject: expect.stringContaining("branch_credit nodes") });
   });
 
+  it("an estimator that looks along time goes along paths, and each ends with the episode's reward once", async () => {
+    const measure = async (strategy: string, gamma: number) => {
+      const { config } = options();
+      const algorithm = { adv_estimator: "reinforce_plus_plus", gamma };
+      const agent = (context: AgentContext<Row>) => branchingAgent(context).then(() => 1);
+      const given = { ...config, algorithm, reward_model: { aggregation: { strategy } } };
+      return (await train(options({ steps: 1, agent, config: given }))).metrics;
+    };
+    // Two answers of four tokens at most lie on a path, and four in all of the episode.
+    const halved = await measure("last_token", 0.5);
+    expect(halved["critic/returns/max"]).toBe(1);
+    expect(halved["critic/returns/min"]).toBeGreaterThanOrEqual(0.5 ** 7);
+    // What is spread over all tokens lies at no end: a path has its own share.
+    expect((await measure("uniform", 1))["critic/returns/max"]).toBeLessThan(1);
+  });
+
   it("an agent that never calls the policy is an error at step 1, with its name and what to use", async () => {
     const error = await failureOf(train(options({ agent: () => 0.5 })));
     expect(error).toMatchObject({
