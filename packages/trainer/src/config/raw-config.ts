@@ -68,3 +68,10 @@ export async function readJson(path: string): Promise<unknown> {
     return undefined;
   }
 }
+
+/** Dotted keys of what is neither null nor empty. */
+export function listLeaves(value: unknown, path: string): string[] {
+  if (value === null || (Array.isArray(value) && value.length === 0)) return [];
+  if (!isMapping(value)) return [path];
+  return Object.entries(value).flatMap(([key, entry]) => listLeaves(entry, `${path}.${key}`));
+}

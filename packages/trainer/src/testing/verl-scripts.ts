@@ -12,7 +12,7 @@ export interface VerlScript {
   version: "v0.7.0" | "v0.9" | "async";
   /** The Python module that it starts. */
   program: string;
-  /** Its --config-name, where that is not one of verl's own. */
+  /** Its --config-name. */
   configName: string | null;
   /** By key, as written; shell variables stay. */
   arguments: Record<string, string>;
@@ -28,6 +28,28 @@ const launches = read<Launches>("launches");
 /** The keys of the YAML files that scripts start from, by name. */
 export const verlBaseConfigs = launches.configs;
 
+/** A script, or how it differs from another one: null leaves an argument out. */
+interface StartedScript {
+  like?: string;
+  program?: string;
+  configName?: string;
+  arguments: Record<string, string | null>;
+}
+
+function resolveLikeness(
+  scripts: Record<string, StartedScript>,
+  path: string,
+): Pick<VerlScript, "program" | "configName" | "arguments"> {
+  const { like, configName = null, ...own } = scripts[path]!;
+  const base = like === undefined ? null : resolveLikeness(scripts, like);
+  const all = Object.entries({ ...base?.arguments, ...own.arguments });
+  return {
+    program: own.program ?? base!.program,
+    configName,
+    arguments: Object.fromEntries(all.flatMap(([key, text]) => (text === null ? [] : [[key, text]]))),
+  };
+}
+
 /** All example scripts of the fixtures. */
 export function listVerlScripts(): VerlScript[] {
   const ofVersion = (version: "v0.7.0" | "v0.9") =>
@@ -38,16 +60,11 @@ export function listVerlScripts(): VerlScript[] {
       configName: launches.configNames[path] ?? null,
       arguments: keys,
     }));
-  const started = read<Record<string, { program: string; arguments: Record<string, string> }>>("scripts-async");
+  const started = read<Record<string, StartedScript>>("scripts-async");
   return [
     ...ofVersion("v0.7.0"),
     ...ofVersion("v0.9"),
-    ...Object.entries(started).map(([path, script]) => ({
-      path,
-      version: "async" as const,
-      configName: null,
-      ...script,
-    })),
+    ...Object.keys(started).map((path) => ({ path, version: "async" as const, ...resolveLikeness(started, path) })),
   ];
 }
 
@@ -56,9 +73,8 @@ export const isCut = (text: string) => /,$|[^'"\]]\)$/.test(text) || /^\$\(\([^)
 
 /** A shell script that passes these arguments. */
 export function writeVerlScript(script: VerlScript): string {
-  const config = script.configName
-    ? [`--config-path="$(pwd)/examples/sglang_multiturn/config"`, `--config-name='${script.configName}'`]
-    : [];
+  const path = script.version === "async" ? "config" : `"$(pwd)/examples/sglang_multiturn/config"`;
+  const config = script.configName ? [`--config-path=${path}`, `--config-name='${script.configName}'`] : [];
   const words = Object.entries(script.arguments).map(([key, text]) => {
     if (isCut(text)) return `${key}=$not_in_the_facts`;
     return text.includes("$") ? `${key}="${text}"` : `${key}='${text.replaceAll("'", '"')}'`;

@@ -1,7 +1,7 @@
 import type { CriaError } from "@cria/core";
 import { applyOverride, OVERRIDE } from "../apply-override.js";
 import { inspectConfig } from "../check-config.js";
-import { isMapping, readKey, removeKey, type SetAside, writeKey } from "../raw-config.js";
+import { isMapping, listLeaves, readKey, removeKey, type SetAside, writeKey } from "../raw-config.js";
 import { trainConfigSchema } from "../train-config.js";
 import { setAsideForeignKeys } from "../verl/set-aside-keys.js";
 import { isStreamed, listStreamedFactors } from "../verl/streamed-training.js";
@@ -106,8 +106,10 @@ function removeWhatDoesNotParse(raw: Record<string, unknown>, unsupported: SetAs
     if (problems.length === 0) return;
     const before = JSON.stringify(raw);
     for (const { key, reason } of problems) {
+      // Of a section each key that says something.
+      const value = readKey(raw, key);
+      for (const leaf of isMapping(value) ? listLeaves(value, key) : [key]) unsupported.push({ key: leaf, reason });
       removePart(raw, key);
-      unsupported.push({ key, reason });
     }
     // A part that cannot be found would be asked for for ever.
     if (JSON.stringify(raw) === before) return;

@@ -75,6 +75,8 @@ describe("variables", () => {
     ["an assignment to itself", `X=1\nX=${"${X:-2}"}\n${train} a.b=$X`, ["a.b=1"]],
     ["+=", `X=1\nX+=2\n${train} a.b=$X`, ["a.b=12"]],
     ["words of an unquoted one", `X="a.b=1 c.d=2"\n${train} $X`, ["a.b=1", "c.d=2"]],
+    ["words of one on several lines", `X="\n  a.b=1 \\\n  c.d='2'"\n${train} $X`, ["a.b=1", "c.d='2'"]],
+    ["$(((...)))", `X=$(((512*4)))\n${train} a.b=$X c.d=$((X / ( 32 * 2)))`, ["a.b=2048", "c.d=32"]],
     ["$((...))", `X=$((1024 * 2))\n${train} a.b=$((X + ${"${X}"} / 2 - (3 % 2)))`, ["a.b=3071"]],
   ])("%s", (_, script, expected) => {
     const { texts, unknown } = read(script);
@@ -143,6 +145,8 @@ describe("arguments", () => {
     };
     const main = "verl.trainer.main_ppo";
     expect(options("--config-path=/x --config-name='y'")).toEqual([main, "y", "/x", []]);
+    const submitted = `ray job submit --working-dir . -- python3 -X faulthandler -m ${main} a.b=1`;
+    expect(readScript(submitted, "run.sh").program).toBe(main);
     expect(options("-cn y --config-dir z")).toEqual([main, "y", "z", []]);
     expect(options('--config-path="$(pwd)/x"')).toEqual([main, undefined, "$(pwd)/x", ["$(pwd) is not run"]]);
     expect(options("")).toEqual([main, undefined, undefined, undefined]);

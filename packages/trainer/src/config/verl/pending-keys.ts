@@ -1,6 +1,6 @@
 import { ConfigError } from "@cria/core";
 import { type FindPlace, namePlace } from "../check-config.js";
-import { isMapping, removeKey, type SetAside } from "../raw-config.js";
+import { listLeaves, removeKey, type SetAside } from "../raw-config.js";
 import { frozenKeys } from "./vision-keys.js";
 
 /** Any value is accepted, and told: nothing reads the keys while the switch beside them has its only accepted value. */
@@ -158,13 +158,6 @@ export function dropUnreadSections(raw: Record<string, unknown>): SetAside[] {
     const { found, value } = removeKey(raw, key);
     return found ? listLeaves(value, key).map((leaf) => ({ key: leaf, reason: accepted.reason })) : [];
   });
-}
-
-/** Dotted keys of what is neither null nor empty. */
-function listLeaves(value: unknown, path: string): string[] {
-  if (value === null || (Array.isArray(value) && value.length === 0)) return [];
-  if (!isMapping(value)) return [path];
-  return Object.entries(value).flatMap(([key, entry]) => listLeaves(entry, `${path}.${key}`));
 }
 
 /** @throws ConfigError that names all of them. */
