@@ -1,15 +1,16 @@
 /** Statistics over the entries whose mask is 1; `values` and `mask` are equally long. */
 
-/** Mean of the masked-in values; 0 when there are none. */
+/** Mean of the masked-in values; 0 when there are none. Counted from the first of them: equal values have exactly that mean. */
 export function maskedMean(values: ArrayLike<number>, mask: ArrayLike<number>): number {
+  let first = 0;
   let sum = 0;
   let count = 0;
   for (let i = 0; i < values.length; i++) {
     if (!mask[i]) continue;
-    sum += values[i]!;
-    count++;
+    if (count++ === 0) first = values[i]!;
+    sum += values[i]! - first;
   }
-  return count > 0 ? sum / count : 0;
+  return count > 0 ? first + sum / count : 0;
 }
 
 /** Unbiased variance of the masked-in values; 0 when there are fewer than two. */

@@ -235,6 +235,13 @@ describe("hand-computed advantages", () => {
     expect([...centered.advantages]).toEqual([0.5, -0.5]);
   });
 
+  it("equal rewards give exactly 0, whatever their sum rounds to", () => {
+    // 0.1 + 0.1 + 0.1 is not 0.3.
+    const equal = inputs([0.1, 0.1, 0.1, 0.7, 0.7, 0.7], ["a", "a", "a", "b", "b", "b"]);
+    for (const name of ["grpo", "grpo_passk", "rloo", "opo", "gpg"])
+      expect(new Set(advantageEstimators.get(name)(equal).advantages), name).toEqual(new Set([0]));
+  });
+
   it("rloo: each reward minus the mean of the others", () => {
     expectNear(estimateRloo(inputs([1, 0, 5], ["a", "a", "a"])).advantages, [-1.5, -3, 4.5], 1e-6);
   });

@@ -27,9 +27,14 @@ export function listGroups(groups: readonly string[]): number[][] {
   return [...members.values()];
 }
 
-/** Mean of a group; 0 for a group of one, which has nothing to be compared with. */
+/**
+ * Mean of a group; 0 for a group of one, which has nothing to be compared with. Counted from the first value: equal values have
+ * exactly that mean, and advantages of exactly 0.
+ */
 export function meanOfGroup(values: ArrayLike<number>, indices: readonly number[]): number {
-  return indices.length > 1 ? indices.reduce((sum, i) => sum + values[i]!, 0) / indices.length : 0;
+  if (indices.length < 2) return 0;
+  const first = values[indices[0]!]!;
+  return first + indices.reduce((sum, i) => sum + (values[i]! - first), 0) / indices.length;
 }
 
 /** Unbiased standard deviation of a group; 1 for a group of one. */
