@@ -4,8 +4,10 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { connect as dial } from "node:net";
 import { join } from "node:path";
 import { type NatsBusOptions, openNatsBus } from "@cria/cluster";
+import { connect, nkeyAuthenticator } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { parse, stringify } from "yaml";
+import { claimKey, claimOf, hashText, jobId } from "../../packages/cluster/src/bus/job-record.js";
 import { double, join as joinBus, quickTimes, rollout } from "../../packages/cluster/src/testing/bus-contract.js";
 import { describeWithNats, NatsServer, smallBounds } from "../../packages/cluster/src/testing/nats-server.js";
 import { runScript } from "./run-script.js";
@@ -88,6 +90,35 @@ describeWithNats("nkeys-server.yaml: a server with TLS and a key for each machin
       });
     expect((await coordinator.listWorkers()).map(({ id }) => id)).toEqual(["anna"]);
     await worker.drain();
+  });
+
+  it("lets a key give results of its worker, and in no other's name", async () => {
+    const coordinator = await openAs("trainer", { role: "coordinator", times: quickTimes, bounds: smallBounds });
+    const connection = await connect({
+      servers: `localhost:${server.port}`,
+      tls: { ca: readFileSync(place("certs/ca.pem"), "utf8"), rejectUnauthorized: false } as object,
+      authenticator: nkeyAuthenticator(new TextEncoder().encode(readFileSync(place("anna.nk"), "utf8").trim())),
+      inboxPrefix: "_INBOX_worker",
+    });
+    const write = (key: string, text: string) => connection.request(`$KV.cria-records.${key}`, text);
+    const forge = (row: number, worker: string) => {
+      const id = jobId("rollout", { row });
+      const result = { value: { answer: 99 }, meta: null, hash: hashText('{"answer":99}'), worker };
+      const record = { protocol: 1, status: "done", tries: [], declined: {}, conflicts: [], result };
+      return {
+        claim: () => write(claimKey(id, worker), claimOf(result)),
+        store: () => write(id, JSON.stringify(record)),
+      };
+    };
+    const [others, own] = [forge(5, "ben"), forge(6, "anna")];
+    await expect(others.claim()).rejects.toThrow(/permission/i);
+    await own.claim();
+    for (const { store } of [others, own]) await store();
+    const ben = await joinBus(await openAs("ben"), "ben", double);
+    expect(await coordinator.submit(rollout, { row: 5 })).toMatchObject({ value: { answer: 10 }, worker: "ben" });
+    expect(await coordinator.submit(rollout, { row: 6 })).toMatchObject({ value: { answer: 99 }, worker: "anna" });
+    await ben.drain();
+    await connection.close();
   });
 
   it("shuts out the worker whose key is taken away, and no other", async () => {

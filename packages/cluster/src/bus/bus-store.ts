@@ -79,11 +79,11 @@ export interface BusStore {
 export async function changeRecord<T>(
   records: Records,
   key: string,
-  change: (text: string | undefined) => { text?: string; answer: T },
+  change: (text: string | undefined) => { text?: string; answer: T } | Promise<{ text?: string; answer: T }>,
 ): Promise<{ answer: T; revision: number }> {
   for (;;) {
     const entry = await records.get(key);
-    const { text, answer } = change(entry?.text);
+    const { text, answer } = await change(entry?.text);
     const before = entry?.revision ?? 0;
     if (text === undefined) return { answer, revision: before };
     const revision = await records.set(key, text, before);

@@ -9,6 +9,8 @@ import type { JobHandler, Worker, WorkerInfo, WorkerOptions } from "./job-bus.js
 import { JobLane } from "./job-lane.js";
 import {
   boundText,
+  claimKey,
+  claimOf,
   cleanText,
   hashText,
   type JobMessage,
@@ -289,6 +291,7 @@ export class BusWorker implements Worker {
 
   /** Stores what came of a job. @returns whether nothing is left to do. */
   async #finish(message: JobMessage, outcome: Exclude<Outcome, { is: "settled" }>): Promise<boolean> {
+    if (outcome.is === "done") await this.#store.jobs.set(claimKey(message.id, this.id), claimOf(outcome));
     const { answer } = await changeRecord<boolean>(this.#store.jobs, message.id, (text) => {
       if (text === undefined) return { answer: true };
       const record = readJobRecord(message.id, text);

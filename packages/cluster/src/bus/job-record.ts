@@ -66,6 +66,13 @@ export function toCanonicalJson(value: unknown): string {
 export const hashText = (text: string): string => createHash("sha256").update(text).digest("hex");
 export const hashBytes = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 export const jobId = (kind: JobKindName, payload: unknown): string => hashText(toCanonicalJson({ kind, payload }));
+/**
+ * Where a worker says what it made of a job, and what it says there. Every worker writes a job's record; this one its key alone may write
+ * (`listPermissions`), so that nobody gives results in another's name.
+ */
+export const claimKey = (id: string, worker: string): string => `${id}.${worker}`;
+export const claimOf = ({ value, meta = null }: { value?: unknown; meta?: unknown }): string =>
+  hashText(toCanonicalJson([value, meta]));
 /** How a job is called in errors. */
 export const jobName = (kind: JobKindName, id: string): string => `job ${kind} ${id.slice(0, 12)}`;
 

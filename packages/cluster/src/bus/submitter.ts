@@ -14,6 +14,8 @@ import {
   withdrawnError,
 } from "./job-errors.js";
 import {
+  claimKey,
+  claimOf,
   cleanText,
   hashText,
   type JobMessage,
@@ -170,10 +172,10 @@ export class Submitter {
   /** Opens the job's record and queues the job, unless its result is there. */
   async #enqueue(pending: Pending, text: string): Promise<void> {
     const { id, kind } = pending.message;
-    const { answer: record, revision } = await changeRecord(this.#store.jobs, id, (found) => {
+    const { answer: record, revision } = await changeRecord(this.#store.jobs, id, async (found) => {
       const before = found === undefined ? undefined : readOrUndefined(id, found);
       if (before?.status === "open") return { answer: before };
-      if (before?.status === "done" && !("error" in this.#readResult(pending, before))) return { answer: before };
+      if (before?.status === "done" && "result" in (await this.#readResult(pending, before))) return { answer: before };
       const opened = openRecord();
       return { text: JSON.stringify(opened), answer: opened };
     });
@@ -182,7 +184,10 @@ export class Submitter {
     else this.#apply(pending, record, revision);
   }
 
-  #readResult(pending: Pending, record: JobRecord): { result: JobResult<unknown> } | { error: ClusterError } {
+  async #readResult(
+    pending: Pending,
+    record: JobRecord,
+  ): Promise<{ result: JobResult<unknown> } | { error: ClusterError }> {
     const { id, kind } = pending.message;
     const { value, meta, hash, worker } = record.result!;
     const fail = (received: string) => ({
@@ -197,6 +202,8 @@ export class Submitter {
     const parsed = pending.kind.value.safeParse(value);
     if (!parsed.success) return fail(cleanText(z.prettifyError(parsed.error)));
     if (hashText(toCanonicalJson(value)) !== hash) return fail("another hash");
+    const claim = await this.#store.jobs.get(claimKey(id, worker));
+    if (claim?.text !== claimOf(record.result!)) return fail("it did not say so itself");
     return { result: { value: parsed.data, meta, hash, worker, tries: record.tries.length } };
   }
 
@@ -208,7 +215,12 @@ export class Submitter {
     const before = pending.record;
     this.stats.retries += Math.max(0, record.tries.length - Math.max(1, before?.tries.length ?? 1));
     pending.record = record;
-    if (record.status === "done" && record.result) pending.settle(this.#readResult(pending, record));
+    if (record.status === "done" && record.result)
+      persist(
+        this.#store,
+        () => this.#readResult(pending, record),
+        () => pending.settled,
+      ).then(pending.settle, (error) => pending.settle({ error }));
     else if (record.status === "given-up") pending.settle({ error: givenUpError(kind, id, maxTries, record) });
     else if (record.status === "withdrawn") pending.settle({ error: withdrawnError(kind, id) });
     else this.#checkRefused(pending);

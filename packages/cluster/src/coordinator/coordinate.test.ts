@@ -397,6 +397,13 @@ describe("a training with workers", () => {
       expect(warnings().join("\n")).toContain("worker cheat is shut out: a rollout job");
       expect(sha).toBe(plain);
     });
+    // What its tokens and messages do not tell.
+    const talk = (held: Held & { numTurns: number }) => ({ ...held, numTurns: held.numTurns + 1 });
+    await withWorkers([{ id: "cheat", change: cheat("rollout", talk, { class: "another" }) }], async (bus) => {
+      const { sha } = await trainIt("another-class", { bus, overrides: { audit: 1, wait_for_workers: 1 } });
+      expect(warnings().join("\n")).toContain("numTurns");
+      expect(sha).toBe(plain);
+    });
   });
 
   it("takes no metrics of a worker that nothing here counts", async () => {

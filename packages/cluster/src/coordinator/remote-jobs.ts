@@ -85,7 +85,7 @@ export class RemoteJobs {
         given.add(id);
         try {
           const result = await this.submit(kind, payload, offered.trace, signal);
-          if (this.ledger.isShutOut(result.worker)) continue;
+          if (!result || this.ledger.isShutOut(result.worker)) continue;
           const taken = await this.take(kind, payload, result, offered.read).catch((error) => {
             signal.throwIfAborted();
             if (!(error instanceof ClusterError) || error.code === "cluster/closed") throw error;
@@ -153,7 +153,7 @@ export class RemoteJobs {
     payload: JobPayload,
     trace: Readonly<Record<string, string>> | undefined,
     signal: AbortSignal,
-  ): Promise<JobResult<JobValue>> {
+  ): Promise<JobResult<JobValue> | undefined> {
     const { maxTries, deadlineMs } = this.options;
     try {
       return await this.bus.submit(kind, payload, { signal, maxTries, deadlineMs, trace });
@@ -161,6 +161,10 @@ export class RemoteJobs {
       signal.throwIfAborted();
       if (!(error instanceof ClusterError)) throw error;
       if (error.code === "cluster/declined") throw new DoItHere(error.message);
+      if (error.code === "cluster/invalid-result") {
+        this.warn("the bus holds a result that cannot be used", error);
+        return undefined;
+      }
       if (!["cluster/given-up", "cluster/lost", "cluster/deadline"].includes(error.code)) throw error;
       // Workers that fail cost time, and no conversation: one that fails everywhere fails here too.
       if (error.code === "cluster/given-up") {

@@ -23,7 +23,7 @@ const common = ["$JS.API.INFO", "$JS.FC.>"];
 
 /**
  * What each role may send. Answers come to its own inbox, and nothing else does.
- * @param worker the only id that this worker may register under; default: any.
+ * @param worker the only id that this worker may register and give results under; default: any.
  */
 export function listPermissions(role: Role, prefix = "cria", worker = ">"): string[] {
   const { jobs, jobSubject, records, workers, control, blobs } = nameStreams(prefix);
@@ -65,7 +65,8 @@ export function listPermissions(role: Role, prefix = "cria", worker = ">"): stri
         ...watch(controlStream!),
         ...watch(blobsStream),
         `$JS.API.STREAM.INFO.${blobsStream}`,
-        `$KV.${records}.>`,
+        `$KV.${records}.*`,
+        `$KV.${records}.*.${worker}`,
         `$KV.${workers}.${worker}`,
         `$O.${blobs}.>`,
       ];

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import type { BusStore } from "../bus/bus-store.js";
 import type { BusOptions, BusTimes, JobBus, PublishedPolicy, WorkerInfo } from "../bus/job-bus.js";
-import { hashText, jobId, toCanonicalJson } from "../bus/job-record.js";
+import { claimKey, claimOf, hashText, jobId, toCanonicalJson } from "../bus/job-record.js";
 import { openBus } from "../bus/open-bus.js";
 import { makeFreezable } from "./freeze-store.js";
 import { double, type Handler, hang, join, quickTimes, rollout } from "./test-jobs.js";
@@ -343,19 +343,24 @@ export function describeBus(openWorld: (times: BusTimes) => BusWorld): void {
       expect(error.received).toContain("an invalid value");
     });
 
-    it("are not believed: a result with an invalid value or another hash is refused, and replaced by the next", async () => {
+    it("are not believed: a result that is invalid, or not what its worker says itself, is refused, and replaced by the next", async () => {
       const { store } = await connect();
       const id = jobId("rollout", { row: 1 });
-      const stored = (value: unknown, hash: string) => {
-        const result = { value, meta: null, hash, worker: "liar" };
+      const stored = (value: unknown, hash: string, meta: unknown = null) => {
+        const result = { value, meta, hash, worker: "liar" };
         return JSON.stringify({ protocol: 1, status: "done", tries: [], declined: {}, conflicts: [], result });
       };
-      for (const text of [
-        stored({ answer: "two" }, hashText(toCanonicalJson({ answer: "two" }))),
-        stored({ answer: 3 }, hashText(toCanonicalJson({ answer: 2 }))),
-      ]) {
+      const right = hashText(toCanonicalJson({ answer: 2 }));
+      const claim = (value: unknown) => store.jobs.set(claimKey(id, "liar"), claimOf({ value }));
+      for (const [text, claimed] of [
+        [stored({ answer: "two" }, hashText(toCanonicalJson({ answer: "two" }))), { answer: "two" }],
+        [stored({ answer: 3 }, right), { answer: 3 }],
+        [stored({ answer: 2 }, right), { answer: 3 }],
+        [stored({ answer: 2 }, right, { class: "another" }), { answer: 2 }],
+      ] as const) {
         const result = failure(coordinator.submit(rollout, { row: 1 }));
         await waitFor(async () => expect((await store.jobs.get(id))?.text).toContain('"open"'));
+        await claim(claimed);
         await store.jobs.set(id, text);
         const error = await result;
         expect(error).toMatchObject({ code: "cluster/invalid-result" });

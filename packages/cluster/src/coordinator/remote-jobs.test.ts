@@ -1,0 +1,60 @@
+import { ClusterError } from "@cria/core";
+import type { Report } from "@cria/trainer";
+import { expect, it } from "vitest";
+import { z } from "zod";
+import type { JobBus } from "../bus/job-bus.js";
+import { CoordinatorImages } from "../images/coordinator-images.js";
+import { type JobPayload, MOST_AVOIDED, payloadSchema, scoreJob } from "../jobs/job-kinds.js";
+import { receive } from "../jobs/packed.js";
+import { openLocalBus } from "../local/open-local-bus.js";
+import { DoItHere } from "./dispatcher.js";
+import { Ledger } from "./ledger.js";
+import type { Publisher } from "./publisher.js";
+import { RemoteJobs } from "./remote-jobs.js";
+
+const sha = "a".repeat(64);
+
+/** A coordinator whose bus answers as a test says. */
+function open(submit: (payload: JobPayload) => unknown) {
+  const bus: JobBus = {
+    ...openLocalBus(),
+    submit: async (_, payload) => submit(payloadSchema.parse(payload)) as never,
+  };
+  const told: string[] = [];
+  const report: Report = (event) => event.type === "warning" && told.push(event.text);
+  const ledger = new Ledger(bus.stats);
+  const publisher = { weights: sha, version: 0 } as Publisher;
+  const images = new CoordinatorImages(bus.blobs, {} as never);
+  const jobs = new RemoteJobs(bus, publisher, ledger, images, { run: sha, class: "ours", maxTries: 3, report });
+  const offer = jobs.offer(scoreJob, {
+    work: () => ({ text: "work" }),
+    inOwnClass: true,
+    read: (result) => receive(bus, result, z.unknown(), "a result"),
+  });
+  return { ask: () => offer(new AbortController().signal), ledger, told };
+}
+
+const invalid = () => {
+  throw new ClusterError("has an invalid result", { code: "cluster/invalid-result", subject: "a job" });
+};
+
+it("gives work out again whose result on the bus cannot be used, and does it here in the end", async () => {
+  let asked = 0;
+  const meta = { class: "ours", seconds: 0 };
+  const once = open(({ work }) => (asked++ === 0 ? invalid() : { value: { result: work }, meta, worker: "one" }));
+  expect(await once.ask()).toMatchObject({ value: { text: "work" }, worker: "one" });
+  expect(once.told).toEqual([expect.stringContaining("a result that cannot be used")]);
+  await expect(open(invalid).ask()).rejects.toBeInstanceOf(DoItHere);
+});
+
+it("names as many workers to avoid as a job may, however many are shut out", async () => {
+  let avoided: readonly string[] = [];
+  const { ask, ledger } = open(({ avoid }) => {
+    avoided = avoid;
+    return { worker: "worker-250" };
+  });
+  for (let i = 0; i <= MOST_AVOIDED + 50; i++) ledger.shutOut(`worker-${i}`, "it lies");
+  // Who is not named may do it all the same, and is not believed.
+  await expect(ask()).rejects.toBeInstanceOf(DoItHere);
+  expect(avoided).toHaveLength(MOST_AVOIDED);
+});
