@@ -53,6 +53,11 @@ const args = {
     description:
       "Get images that requests name by address: the server then calls wherever a client says (default: refused)",
   },
+  "image-max-tokens": {
+    type: "string",
+    description:
+      "Tokens that a large image is scaled down to, where the projector takes any size (default: the run's, else its file's)",
+  },
   "max-tokens": { type: "string", description: "Most tokens of an answer (default: what the context leaves)" },
   "api-key-file": {
     type: "string",
@@ -93,6 +98,7 @@ export const serveCommand = defineCommand({
       const loading = {
         ...findTarget(given),
         mmproj: await readProjector(given.mmproj, { report, signal }),
+        imageMaxTokens: readNumber("image-max-tokens", given["image-max-tokens"], { whole: true, least: 1 }),
         alias: given.alias,
         context: readNumber("ctx", given.ctx, { whole: true, least: 16 }),
         parallel: readNumber("parallel", given.parallel, { whole: true, least: 1, most: 256 }),

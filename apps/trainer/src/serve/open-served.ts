@@ -15,6 +15,8 @@ export interface OpenServedOptions extends FindSubjectOptions {
   alias?: string;
   /** Tokens of a conversation. */
   context?: number;
+  /** Tokens that a large image is scaled down to; default: the run's, else as the projector's file says. */
+  imageMaxTokens?: number;
   /** Conversations at once. */
   parallel?: number;
   device?: "auto" | "cpu" | "cuda";
@@ -38,11 +40,12 @@ export interface Served {
 /** Loads what is served. @throws ConfigError, DataError or EngineError naming what is wrong; nothing stays open then. */
 export async function openServed(options: OpenServedOptions): Promise<Served> {
   const subject = await findSubject(options);
-  const { context, parallel, device, threads, deterministic } = options;
+  const { context, parallel, imageMaxTokens, device, threads, deterministic } = options;
   const engine = await subject.load({
     contextSize: context,
     maxSequences: parallel,
     deterministic,
+    ...(imageMaxTokens ? { imageMaxTokens } : {}),
     ...(device ? { device } : {}),
     ...(threads ? { threads } : {}),
   });

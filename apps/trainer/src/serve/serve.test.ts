@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { TinyModels } from "@cria/engine/testing";
+import { makeTinyProjector, TinyModels, visionPairs } from "@cria/engine/testing";
 import { listen } from "@cria/serve";
 import { checkConfig, runSft, sftConfigSchema } from "@cria/trainer";
 import { afterAll, describe, expect, it } from "vitest";
@@ -174,6 +174,25 @@ describe("a run that is followed", () => {
       await served.engine.dispose();
     }
   }, 120_000);
+});
+
+it("images are scaled down to the tokens that it is told", async () => {
+  const { model, projector } = visionPairs.find(({ name }) => name === "Qwen2.5-VL")!;
+  const mmproj = join(models.folder, "mmproj.gguf");
+  await makeTinyProjector(mmproj, projector);
+  const served = await openServed({
+    target: await models.write(model),
+    mmproj,
+    imageMaxTokens: 16,
+    threads: 1,
+    deterministic: true,
+    say: () => undefined,
+    onWarning: () => undefined,
+    fetch: async (path) => path,
+  });
+  // Between two marks.
+  expect(served.engine.images!.countTokens({ width: 1000, height: 1000 })).toBeLessThanOrEqual(18);
+  await served.engine.dispose();
 });
 
 describe("bytes of tokens", () => {
