@@ -72,12 +72,16 @@ function print({ output, steps, path, ...result }: SftResult, isLora: boolean): 
   console.log(`${output}: ${steps} steps, loss ${loss.toFixed(4)}${heldOut}${speed}`);
   console.log(`run folder: ${path}`);
   for (const line of wrapParagraph(describeLoss(valLoss ?? loss, tokens), findWidth())) console.log(line);
-  const start = `actor_rollout_ref.model.${isLora ? "lora_adapter_path" : "path"}=${output}`;
+  const model = "actor_rollout_ref.model";
+  // Rank and alpha are the adapter's: a config's own might be others.
+  const start = isLora
+    ? [`${model}.lora_adapter_path=${output}`, `${model}.lora_rank=0`, `${model}.lora_alpha=null`]
+    : [`${model}.path=${output}`];
   const next: [string[], string][] = [
     [["chat", path], "talk to it"],
-    [["eval", "config.yaml", start], "success on a task, before it is trained on rewards"],
+    [["eval", "config.yaml", ...start], "success on a task, before it is trained on rewards"],
     [
-      ["train", "config.yaml", start],
+      ["train", "config.yaml", ...start],
       `that training; in code: ${isLora ? `lora: { path: "${output}" }` : `model: "${output}"`}`,
     ],
   ];
