@@ -1,8 +1,9 @@
 import { defineConfig } from "vitest/config";
 import { SlowFirst } from "./tests/slow-first.js";
 
-// Other kernels' tests share processes (scripts/test.mjs): what they leave there is looked at.
+// Most of what `npm test` runs shares processes (scripts/test.mjs): what a file leaves there is looked at.
 const isShared = process.argv.includes("--no-isolate");
+const shared = isShared ? ["./tests/leave-nothing.ts"] : [];
 
 // Tests run against the TypeScript sources of every package ("cria-source" export condition); the native addon is the
 // built one, with one thread each where tests load it: spinning threads on busy cores cost far more than they bring. Forks, not threads: a native addon's crash then fails one test file.
@@ -21,10 +22,13 @@ export default defineConfig({
       "native/test/**/*.test.ts",
       "tests/**/*.test.ts",
     ],
-    setupFiles: isShared ? ["./tests/leave-nothing.ts"] : [],
+    setupFiles: ["./tests/wait-for-events.ts", ...shared],
     sequence: { sequencer: SlowFirst },
     pool: "forks",
-    testTimeout: 60_000,
+    // For what hangs, not for what is slow: a busy machine makes seconds minutes.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 240_000, interval: 20 } },
     // Shared ones are never ended before all is done: tinypool 1.1 may end an idle process twice, and the run fails.
     poolOptions: { forks: { minForks: isShared ? 2 : undefined, maxForks: 2 } },
   },

@@ -68,7 +68,7 @@ describeWithNats("workers as the files start them", () => {
       }),
     );
 
-  it("hold conversations", { timeout: 120_000 }, async () => {
+  it("hold conversations", async () => {
     await server.start();
     const training = make("training");
     cpSync(join(root, "examples", "calculator"), training, { recursive: true });

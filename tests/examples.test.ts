@@ -70,7 +70,7 @@ describe("examples", () => {
       process.chdir(home);
       rmSync(place, { recursive: true });
     }
-  }, 180_000);
+  });
 
   it("own-tool: as a class it does the same, in conversations at once", async () => {
     const { meteredCalculator } = await import("../examples/own-tool/own-tool.js");

@@ -126,7 +126,7 @@ describe("installed in an empty folder", () => {
   afterAll(() => rmSync(work, { recursive: true, force: true }));
 
   const run = (command: string, args: string[], cwd = work) => {
-    const { status, stdout, stderr } = spawnSync(command, args, { cwd, encoding: "utf8", timeout: 60_000 });
+    const { status, stdout, stderr } = spawnSync(command, args, { cwd, encoding: "utf8", timeout: 240_000 });
     expect(status, stdout + stderr).toBe(0);
     return stdout;
   };
@@ -193,7 +193,7 @@ describe("in the repository", () => {
 
   it("tsc finds nothing wrong with what cria init writes, without an installation", () => {
     const run = (args: string[], cwd: string) => {
-      const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd, encoding: "utf8", timeout: 60_000 });
+      const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd, encoding: "utf8", timeout: 240_000 });
       expect(status, stdout + stderr).toBe(0);
     };
     run([join(root, "apps", "trainer", "bin", "cria.mjs"), "init", task], root);

@@ -21,7 +21,7 @@ describe("trainings and the demo compute the recorded bits", () => {
     }
     // The whole demo takes minutes: the script's --demo.
     const { platform, demo: _, ...recorded } = record;
-    it(name, { timeout: 300_000 }, async () => {
+    it(name, async () => {
       const libraries = `recorded with ${JSON.stringify(platform)}, computed with ${JSON.stringify(describePlatform())}`;
       expect(compareBits(recorded, await computeBits(kernel)), libraries).toEqual([]);
     });

@@ -121,7 +121,7 @@ it("one call, an own loop, and a config train the same adapter, bit for bit", as
   expect(new Set(own).size).toBeGreaterThan(1);
   expect(hash(saved)).toBe(hash(adapter!));
   expect(hash(ofConfig!)).toBe(hash(adapter!));
-}, 120_000);
+});
 
 it("toConfig writes what has paths, and names what has none", () => {
   const byPath = defineTask({ rows: "rows.jsonl", reward: "./reward.mjs#score", ...limits });

@@ -7,7 +7,7 @@ import { calculatorSchema, embeddedPolicyPath, makePrompt } from "./index.js";
 const question = "Ann has 12 apples and buys 30 more. How many apples does Ann have?";
 
 describe("stock llama.cpp", () => {
-  it("loads the policy and its template, and speaks the same greedy text", { timeout: 60_000 }, async () => {
+  it("loads the policy and its template, and speaks the same greedy text", async () => {
     const llama = await getLlama({ gpu: false, build: "never", logLevel: LlamaLogLevel.error, maxThreads: 1 });
     const stock = await llama.loadModel({ modelPath: embeddedPolicyPath });
     const ours = await loadModel({ path: embeddedPolicyPath, contextSize: 256, maxSequences: 1, threads: 1 });

@@ -24,7 +24,7 @@ describe("grammars allow what llama.cpp's allow", () => {
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line));
-  }, 240_000);
+  });
 
   it.each(files.map((file, i) => [file, i] as const))("%s", (_, i) => {
     expect(lines[i]!.difference).toBe("");

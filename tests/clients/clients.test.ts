@@ -215,10 +215,10 @@ describe.each(clients.map((client) => [client.name, client] as const))("%s", (_,
       () => "an answer",
       () => "aborted",
     );
-    await expect.poll(() => engine.counts.inFlight, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => engine.counts.inFlight).toBe(1);
     leaving.abort();
     expect(await outcome).toBe("aborted");
-    await expect.poll(() => engine.counts.inFlight + server.endpoint.gate.running, { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => engine.counts.inFlight + server.endpoint.gate.running).toBe(0);
   });
 
   cell("embedded", "conversations with the embedded policy, streamed to the same tokens", async () => {

@@ -92,4 +92,4 @@ it("an agent in Python trains, whichever way it tells its reward, to equal bits"
   expect(printed.lines.every(({ extra, metrics }: Line) => extra.asked === metrics.chat_calls)).toBe(true);
   expect(printed.rewards).toEqual(posted.rewards);
   expect(printed.adapter.equals(posted.adapter)).toBe(true);
-}, 180_000);
+});

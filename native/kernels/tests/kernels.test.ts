@@ -9,7 +9,7 @@ const nvcc = findNvcc();
 const nativeRoot = join(import.meta.dirname, "..", "..");
 
 describe("kernels on the CPU, by the emulation", () => {
-  it("agree with their references, in whatever order threads run", { timeout: 240_000 }, async () => {
+  it("agree with their references, in whatever order threads run", async () => {
     const { check } = await buildEmulation();
     const results: string[] = [];
     for (const order of ["forward", "reverse"]) {
@@ -34,7 +34,7 @@ const title = nvcc
   ? "kernels for GPUs"
   : "kernels for GPUs (skipped: no nvcc of CUDA 13 in CUDA_PATH, PATH, /usr/local/cuda)";
 describe.skipIf(!nvcc)(title, () => {
-  it("all compile for sm_80 and sm_90, and export what the header declares", { timeout: 240_000 }, async () => {
+  it("all compile for sm_80 and sm_90, and export what the header declares", async () => {
     // Kept from the addon's build where that was made.
     const { library, said } = await buildKernels();
     expect(said ?? "").not.toContain("did not compile");

@@ -24,7 +24,7 @@ let kernels: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "cria-device-"));
   kernels = (await buildEmulation()).library;
-}, 240_000);
+});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 type Options = Omit<LoadModelOptions, "path">;

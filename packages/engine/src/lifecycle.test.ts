@@ -14,7 +14,7 @@ const engine = new URL("../dist/index.js", import.meta.url).href;
 
 function runChild(code: string) {
   const program = `import { loadModel } from ${JSON.stringify(engine)};\n${code}`;
-  return spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8", timeout: 20_000 });
+  return spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8", timeout: 240_000 });
 }
 
 describe("dispose", () => {
@@ -156,7 +156,7 @@ describe("disk full at save", () => {
       console.log("goes on");`;
     // A limit on file sizes fails writes as a full disk does.
     const shell = 'trap \'\' XFSZ; ulimit -f 16; exec "$0" --input-type=module -e "$1"';
-    const child = spawnSync("bash", ["-c", shell, process.execPath, program], { encoding: "utf8", timeout: 20_000 });
+    const child = spawnSync("bash", ["-c", shell, process.execPath, program], { encoding: "utf8", timeout: 240_000 });
     expect(child.stdout).toMatch(/full\.gguf: cannot write it/);
     expect(child.stdout).toMatch(/goes on/);
     expect(readdirSync(models.folder).filter((name) => name.startsWith("full"))).toEqual([]);

@@ -50,7 +50,7 @@ describe.skipIf(process.platform !== "linux")("the scheduler's thread runs out o
       console.log(JSON.stringify({ first, again, failed: failed.map((f) => f.reason?.message ?? "generated") }));`;
     const child = spawnSync(process.execPath, ["--input-type=module", "-e", program], {
       encoding: "utf8",
-      timeout: 30_000,
+      timeout: 240_000,
       env: { ...process.env, LD_PRELOAD: library, CRIA_FAIL_MALLOC: armed },
     });
     expect(child.stderr).toBe("");

@@ -84,7 +84,7 @@ function findDifference(results: Record<string, unknown>[]): string | null {
 }
 
 describe("results do not depend on the number of threads, bit for bit", () => {
-  it.each(cases)("%s, %i steps", { timeout: 240_000 }, async (_, steps, tiny, options) => {
+  it.each(cases)("%s, %i steps", async (_, steps, tiny, options) => {
     const path = await models.write(tiny);
     const results: Record<string, unknown>[] = [];
     for (const threads of THREADS) {
@@ -97,7 +97,7 @@ describe("results do not depend on the number of threads, bit for bit", () => {
   });
 
   // ggml cuts a lone sequence's cells among threads from 512 cells on, unless rows are padded as `deterministic` does.
-  it("generation with flash attention", { timeout: 240_000 }, async () => {
+  it("generation with flash attention", async () => {
     const path = await models.write({ layers: 1 });
     const results: Record<string, unknown>[] = [];
     for (const threads of THREADS) {

@@ -17,7 +17,7 @@ describeWithNats("a training over NATS", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("has the adapter of one process, with workers that are killed or frozen", { timeout: 300_000 }, async () => {
+  it("has the adapter of one process, with workers that are killed or frozen", async () => {
     const run = (name: string, mishaps: Pick<ClusterRunOptions, "workers" | "workerKills" | "workerFreeze">) =>
       runOnCluster({
         cria: [process.execPath, join(root, "apps", "trainer", "bin", "cria.mjs")],

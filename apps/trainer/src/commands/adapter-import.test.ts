@@ -115,7 +115,7 @@ describe("an adapter of llama.cpp's converter", () => {
 describe("quantizing the embedded policy", () => {
   // Mean distance of a logprob on a prompt and its greedy answer. Its rows are short: where they do not divide into blocks of
   // 256, K-quants take the next more exact type of blocks of 32.
-  it("stock llama.cpp loads every type, and the likelier types say the same", { timeout: 60_000 }, async () => {
+  it("stock llama.cpp loads every type, and the likelier types say the same", async () => {
     const policy = join(root, "models", "cria-tiny.gguf");
     const model = await loadModel({ path: policy, contextSize: 256, maxSequences: 1, threads: 1 });
     const prompt = model.tokenize("<|im_start|>user\nWhat is 12 + 30?<|im_end|>\n<|im_start|>assistant\n");

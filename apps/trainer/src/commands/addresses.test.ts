@@ -92,7 +92,7 @@ async function writeHubRun(): Promise<{ config: string; folder: string }> {
 }
 
 describe("models and data of a hub", () => {
-  it("train, resume, evaluate and export; what is in the cache needs no network", { timeout: 120_000 }, async () => {
+  it("train, resume, evaluate and export; what is in the cache needs no network", async () => {
     const { config, folder } = await writeHubRun();
     expect(await run(trainCommand, config), output.stderr).toBe(0);
     expect(output.stderr).toMatch(/download .*tiny-F32\.gguf[\s\S]*download .*me\/sums\/train\.jsonl/);
@@ -139,7 +139,7 @@ describe("models and data of a hub", () => {
     await (await loadValueModel({ path: MODEL, trainable: "lora", lora: { rank: 1 }, threads: 1 })).dispose();
   });
 
-  it("sft takes both", { timeout: 60_000 }, async () => {
+  it("sft takes both", async () => {
     const folder = mkdtempSync(join(tmpdir(), "cria-hub-sft-"));
     const config = join(folder, "sft.yaml");
     writeFileSync(
@@ -160,7 +160,7 @@ describe("models and data of a hub", () => {
     rmSync(folder, { recursive: true });
   });
 
-  it("init fits a task to such a model, and its config names the address", { timeout: 60_000 }, async () => {
+  it("init fits a task to such a model, and its config names the address", async () => {
     const folder = join(models.folder, "fitted");
     expect(await run(initCommand, folder, "--model", "hf:me/policy-GGUF"), output.stderr).toBe(0);
     expect(readFileSync(join(folder, "config.yaml"), "utf8")).toMatch(/path: "?hf:me\/policy-GGUF/);

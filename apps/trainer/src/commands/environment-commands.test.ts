@@ -369,7 +369,7 @@ export class It extends ${base} {
     const bin = join(import.meta.dirname, "..", "..", "bin", "cria.mjs");
     const { stdout, signal } = spawnSync(process.execPath, [bin, "check-env", file], {
       encoding: "utf8",
-      timeout: 30_000,
+      timeout: 240_000,
     });
     expect(signal).toBeNull();
     expect(stdout).toMatch(/tool echo:/);
@@ -459,7 +459,7 @@ export class It extends ${base} {
     const bin = join(import.meta.dirname, "..", "..", "bin", "cria.mjs");
     const { stdout, signal } = spawnSync(process.execPath, [bin, "check-env", file], {
       encoding: "utf8",
-      timeout: 30_000,
+      timeout: 240_000,
     });
     expect(signal).toBeNull();
     expect(stdout).toMatch(/tool clock: ok/);

@@ -25,7 +25,7 @@ beforeAll(async () => {
   path = join(folder, "cria", "default");
   const text = readFileSync(join(path, "rollouts", "2.jsonl"), "utf8").trim();
   lines = text.split("\n").map((line) => JSON.parse(line) as DumpLine);
-}, 60_000);
+});
 
 async function replay(...rawArgs: string[]): Promise<number> {
   output.stdout = "";

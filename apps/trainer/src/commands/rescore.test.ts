@@ -41,7 +41,7 @@ beforeAll(async () => {
     join(folder, "strict.ts"),
     'export const score = (_source: string, _text: string, truth: string) => {\n  if (truth === "ccc") throw new Error("no judge for c");\n  return truth.length;\n};\n',
   );
-}, 60_000);
+});
 
 it("says what changed, and writes a run that cria show draws", async () => {
   const out = join(folder, "strict");

@@ -47,7 +47,7 @@ describe("the demo", () => {
     for (const part of ["success on 24 held-out problems", "run folder", "next"]) expect(text).toContain(part);
     for (const name of ["config.json", "metrics.jsonl", "rollouts/1.jsonl", "adapter.gguf", "success.svg"])
       expect(existsSync(join(cwd, "runs", "demo", name)), name).toBe(true);
-  }, 60_000);
+  });
 });
 
 describe("charts", () => {

@@ -50,7 +50,7 @@ beforeAll(async () => {
     `trainer.default_local_dir=${folder}`,
   ]);
   session = await openSession(values, configFolder);
-}, 60_000);
+});
 afterAll(async () => {
   await session.dispose();
   await rm(folder, { recursive: true });
@@ -105,7 +105,7 @@ it("what is trained on is what the dump, metrics, validation and `cria rollout` 
     mean(lines.map((line) => line.token_level_rewards.reduce((a, b) => a + b, 0))),
     12,
   );
-}, 60_000);
+});
 
 it("without an aggregator rewards lie as aggregateReward puts them by default", async () => {
   const rows = session.trainRows.slice(0, 2);

@@ -26,7 +26,7 @@ beforeAll(async () => {
     step: 0,
   };
   trajectories = await runRollouts(session.policy.engine, session.trainRows.slice(0, 8), shared);
-}, 60_000);
+});
 afterAll(async () => {
   await session.dispose();
   rmSync(folder, { recursive: true });

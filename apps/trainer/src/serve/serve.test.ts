@@ -82,7 +82,7 @@ describe("cria serve", () => {
     child.kill("SIGTERM");
     expect(await streamed).toMatch(/data: \[DONE\]\n\n$/);
     expect(await ended).toMatchObject({ code: 0 });
-  }, 60_000);
+  });
 
   it("says what is wrong with its options before it loads anything", async () => {
     const wrong = [
@@ -97,7 +97,7 @@ describe("cria serve", () => {
       expect(errors).toMatch(wrong[i]![1]);
       expect(code).toBe(errors.includes("perhaps") ? 2 : 1);
     });
-  }, 60_000);
+  });
 });
 
 describe("a run that is followed", () => {
@@ -173,7 +173,7 @@ describe("a run that is followed", () => {
       await server.close();
       await served.engine.dispose();
     }
-  }, 120_000);
+  });
 });
 
 it("images are scaled down to the tokens that it is told", async () => {

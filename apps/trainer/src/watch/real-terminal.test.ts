@@ -38,7 +38,7 @@ describe.skipIf(!hasScript)("cria watch in a real terminal", () => {
     expect((await ended)[0]).toBe(0);
     expect(read()).toContain("\x1b[?1049h");
     expect(read().trimEnd().endsWith(LEAVE)).toBe(true);
-  }, 60_000);
+  });
 
   it.each([
     ["SIGTERM", 143],

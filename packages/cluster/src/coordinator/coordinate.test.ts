@@ -472,7 +472,7 @@ describe("a training with workers", () => {
     });
   });
 
-  it("has done elsewhere what a worker that is alive and stuck does not end", { timeout: 120_000 }, async () => {
+  it("has done elsewhere what a worker that is alive and stuck does not end", async () => {
     /** It begins jobs, and ends none. */
     const stuck = (bus: JobBus): JobBus => ({
       ...bus,

@@ -66,7 +66,7 @@ beforeAll(async () => {
   );
   cpSync(folder, copy, { recursive: true, filter: (path) => !/\.(bmp|gguf|jsonl)$/.test(path) });
   plain = (await trainIt("plain")).sha;
-}, 60_000);
+});
 afterAll(() => {
   vi.unstubAllEnvs();
   rmSync(root, { recursive: true, force: true });
@@ -251,5 +251,5 @@ describeWithNats("a training with images over a nats-server", () => {
     expect(warnings).toEqual([]);
     expect(sum("cluster/jobs_here")).toBe(0);
     expect(sha).toBe(plain);
-  }, 30_000);
+  });
 });

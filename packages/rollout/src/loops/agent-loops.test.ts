@@ -297,7 +297,7 @@ describe("failures", () => {
       const [t] = await run();
       expect(t!.messages.find((m) => m.role === "tool")!.content).toMatch(new RegExp(`not available.*${reason}`));
       expect(t!.metrics).toMatchObject({ tool_create_exception: 1, tool_unavailable: 1 });
-      await expect.poll(() => tool.calls.released, { timeout: 20_000 }).toBe(1);
+      await expect.poll(() => tool.calls.released).toBe(1);
       expect(tool.calls).toMatchObject({ created: 1, released: 1 });
     }
   });

@@ -62,7 +62,7 @@ it("an address ends with its episode, the listener with the last one, and anothe
   expect((await post(d, "/v1/chat/completions", hello)).status).toBe(200);
   d.close();
   await expect
-    .poll(() => post(d, "/v1/chat/completions", hello).catch((error: Error) => error.message), { timeout: 10_000 })
+    .poll(() => post(d, "/v1/chat/completions", hello).catch((error: Error) => error.message))
     .toContain("fetch failed");
   const again = await add(makeSession("c"));
   expect((await post(again, "/v1/chat/completions", hello)).status).toBe(200);

@@ -139,14 +139,14 @@ describe("a child process", () => {
     expect(isAlive(pid)).toBe(true);
     parent.kill("SIGKILL");
     await once(parent, "exit");
-    await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
   it("that waits for a program lets its parent end, and ends with it", async () => {
     const { parent, pid } = await startParent(print);
     const [code] = await once(parent, "exit");
     expect(code).toBe(0);
-    await expect.poll(() => isAlive(pid), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
   it("is waited for when its sandbox is closed", async () => {

@@ -10,7 +10,7 @@ for (const [kinds, kills] of [
   it(`${kinds}: killed ${kills} times at random instants, a run goes on as if it had never stopped`, () => {
     const script = join(import.meta.dirname, "..", "..", "..", "..", "scripts", "nightly", "kill-resume.mjs");
     const args = [script, "--kills", String(kills), "--steps", "12", "--kinds", kinds];
-    const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 60_000 });
+    const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 240_000 });
     expect(stderr).toBe("");
     const result = JSON.parse(stdout) as { kills: number; failures: unknown[]; seed: number };
     expect(result.failures, `seed ${result.seed}`).toEqual([]);

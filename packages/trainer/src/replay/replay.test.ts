@@ -71,7 +71,7 @@ beforeAll(async () => {
   await trainUntil(3);
   await trainUntil(STEPS);
   replay = await openReplay(path, { report: (event) => events.push(event) });
-}, 60_000);
+});
 afterAll(async () => {
   await replay?.close();
   rmSync(folder, { recursive: true, force: true });

@@ -42,7 +42,7 @@ beforeAll(async () => {
   await session.dispose();
   run = join(folder, "cria", "default");
   files = readFiles(run);
-}, 60_000);
+});
 
 function writeReward(name: string, body: string): string {
   const file = join(folder, name);

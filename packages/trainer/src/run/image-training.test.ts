@@ -93,7 +93,7 @@ it("an adapter is trained on images, to the same bits again, and its conversatio
     code: "replay/other-projector",
   });
   await makeTinyProjector(mmproj, { projection: 32 });
-}, 60_000);
+});
 
 it("all weights, a reference and a critic see them too, each in an engine of its own", async () => {
   const { metrics } = await train(
@@ -103,7 +103,7 @@ it("all weights, a reference and a critic see them too, each in an engine of its
   expect(Math.abs(metrics["actor/kl_loss"]!)).toBeLessThan(1e-9);
   expect(metrics["critic/vf_loss"]).toBeGreaterThan(0);
   expect(metrics["critic/grad_norm"]).toBeGreaterThan(0);
-}, 60_000);
+});
 
 it.each(visionPairs.filter(({ name }) => name === "Qwen2.5-VL" || name === "Qwen3-VL"))(
   "$name is trained through its positions of rows and columns",

@@ -52,14 +52,14 @@ interface DrawnImage {
   ownerDocument: { defaultView: { getComputedStyle(image: object): { imageRendering: string } } };
 }
 
-describe.skipIf(noBrowser)("the viewer in a browser", { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)("the viewer in a browser", () => {
   let browser: Browser;
   let server: ListeningViewer;
   beforeAll(async () => {
     writeRuns(folder);
     server = await listenViewer({ folders: [folder], host: "127.0.0.1", port: 0 });
     browser = await openBrowser();
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.close();
     await server?.close();

@@ -52,7 +52,7 @@ beforeAll(async () => {
   app.onError((error, c) =>
     c.json({ message: error.message }, (error instanceof RequestError ? error.status : 400) as 400),
   );
-}, 60_000);
+});
 afterAll(async () => {
   await routes?.close();
   rmSync(folder, { recursive: true, force: true });

@@ -8,7 +8,7 @@ afterAll(() => pool.dispose());
 
 // scripts/nightly/sandbox.mjs runs the slow ones too, and the batch with the limits that are the default.
 describe("hostile programs in JavaScript", () => {
-  it("end themselves only, within their limits, and the next program is right", { timeout: 300_000 }, async () => {
+  it("end themselves only, within their limits, and the next program is right", async () => {
     const programs = javascriptPrograms.filter(({ isSlow }) => !isSlow);
     expect(programs.length).toBeGreaterThan(60);
     expect(await runHostile(programs, JavaScriptSandbox)).toEqual([]);
