@@ -28,13 +28,21 @@ function readPeakMb(pid) {
 }
 
 /**
- * Programs that a limit of CPU time may stop run on one pool, all others on another one, with time to spare.
+ * Programs that a limit of CPU time may stop run on one pool, all others on another one, with time to spare. The clock too
+ * stops only those that wait for it.
  * @param Sandbox class of the sandbox that the programs are for
  */
 export async function runHostile(programs, Sandbox, onResult = () => {}) {
-  const short = programs.filter(({ ends }) => ends.split("|").includes("cpu"));
-  const others = programs.filter((program) => !short.includes(program));
-  return [...(await runOnPool(short, Sandbox, {}, onResult)), ...(await runOnPool(others, Sandbox, PATIENT, onResult))];
+  const pools = { clock: [], cpu: [], other: [] };
+  for (const program of programs) {
+    const ends = program.ends.split("|");
+    pools[ends.includes("timeout") ? "clock" : ends.includes("cpu") ? "cpu" : "other"].push(program);
+  }
+  const times = { clock: {}, cpu: { timeoutS: PATIENT.timeoutS }, other: PATIENT };
+  const problems = [];
+  for (const [name, members] of Object.entries(pools))
+    if (members.length > 0) problems.push(...(await runOnPool(members, Sandbox, times[name], onResult)));
+  return problems;
 }
 
 async function runOnPool(programs, Sandbox, time, onResult) {
