@@ -65,8 +65,8 @@ const blocks: TinyModelOptions = { ...small, embedding: 256, headSize: 64, feedF
 const lora = { rank: 4, targets: ["attn_q", "ffn_down"] };
 // Threads that wait for others spin: more of them than cores are slow, so that few operations are all there is to a step.
 const cases: [string, number, TinyModelOptions, Omit<LoadModelOptions, "path">][] = [
-  ["F32, full", 5, { ...small, architecture: "llama", tied: true }, { trainable: "full" }],
-  ["F32, LoRA", 5, { ...small, architecture: "llama" }, { lora }],
+  ["F32, full", 3, { ...small, architecture: "llama", tied: true }, { trainable: "full" }],
+  ["F32, LoRA", 3, { ...small, architecture: "llama" }, { lora }],
   ["F16, LoRA", 2, { ...small, type: "f16", architecture: "qwen2" }, { lora }],
   ["Q8_0, LoRA", 2, { ...small, type: "q8_0" }, { lora }],
   ["Q4_K, LoRA", 2, { ...blocks, type: "q4_K" }, { lora }],
