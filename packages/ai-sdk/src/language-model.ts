@@ -29,7 +29,7 @@ export function languageModel(chat: ChatModel): LanguageModelV3 {
 async function generate(chat: ChatModel, options: LanguageModelV3CallOptions): Promise<LanguageModelV3GenerateResult> {
   const { request, own, warnings } = readCallOptions(options);
   try {
-    const answer = await chat.complete(request, { signal: options.abortSignal, separate: true });
+    const answer = await chat.complete(request, { signal: options.abortSignal });
     return {
       content: describeContent(answer.message),
       finishReason: describeFinish(answer),
@@ -76,7 +76,7 @@ async function stream(chat: ChatModel, options: LanguageModelV3CallOptions): Pro
       told.add(event);
       begin();
     };
-    chat.complete(request, { signal, onEvent, separate: true }).then(
+    chat.complete(request, { signal, onEvent }).then(
       (answer) => {
         told.end();
         enqueue({ type: "response-metadata", id: answer.node, modelId: chat.name, timestamp: new Date() });

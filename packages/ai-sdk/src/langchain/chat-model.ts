@@ -78,9 +78,7 @@ export class CriaChatModel extends BaseChatModel<CriaChatCallOptions> {
       // What a handler makes of a token is its own affair; the answer does not wait for it.
       if (event.type === "text") void runManager?.handleLLMNewToken(event.text)?.catch(() => undefined);
     };
-    const answer = await this.ask(() =>
-      this.chat.complete(request, { signal: options.signal, onEvent, separate: true }),
-    );
+    const answer = await this.ask(() => this.chat.complete(request, { signal: options.signal, onEvent }));
     const message = describeMessage(answer, this.chat.name);
     return { generations: [{ text: answer.message.content, message }] };
   }
@@ -95,7 +93,7 @@ export class CriaChatModel extends BaseChatModel<CriaChatCallOptions> {
     const signal = options.signal ? AbortSignal.any([options.signal, left.signal]) : left.signal;
     const queue = new EventQueue<ChatGenerationChunk>();
     const onEvent = (event: ChatEvent) => queue.add(makeChunk(event));
-    this.ask(() => this.chat.complete(request, { signal, onEvent, separate: true })).then(
+    this.ask(() => this.chat.complete(request, { signal, onEvent })).then(
       (answer) => {
         queue.add(new ChatGenerationChunk({ text: "", message: describeEnd(answer, this.chat.name) }));
         queue.end();

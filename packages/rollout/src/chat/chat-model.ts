@@ -107,7 +107,7 @@ export interface ChatOptions {
   onEvent?: (event: ChatEvent) => void;
   /**
    * Whether an equal request that still waits for its answer is another one, as in one program, rather than the same one sent again,
-   * as over a network: it then gets an answer of its own. Default false.
+   * as over a network: it then gets an answer of its own. Default true.
    */
   separate?: boolean;
 }

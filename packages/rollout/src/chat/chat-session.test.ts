@@ -238,7 +238,8 @@ describe("ChatSession", () => {
       if (context.text.includes("\nb<|im_end|>") && !left.signal.aborted) left.abort(new Error("gone"));
       return echo(context);
     });
-    const [one, same] = await Promise.all([session.complete(ask("a")), session.complete(ask("a"))]);
+    const again = { separate: false };
+    const [one, same] = await Promise.all([session.complete(ask("a")), session.complete(ask("a"), again)]);
     expect(same.node).toBe(one.node);
     const sibling = await session.complete(ask("a"));
     expect(sibling.node).not.toBe(one.node);
@@ -258,10 +259,10 @@ describe("ChatSession", () => {
 
   it("equal questions of one program, asked at once, each get an answer of their own: those that they get one by one", async () => {
     const { session } = open({ sampling: { temperature: 1 } });
-    const both = await Promise.all([0, 1].map(() => session.complete(ask("a"), { separate: true })));
+    const both = await Promise.all([0, 1].map(() => session.complete(ask("a"))));
     const alone = open({ sampling: { temperature: 1 } }).session;
-    const first = await alone.complete(ask("a"), { separate: true });
-    const second = await alone.complete(ask("a"), { separate: true });
+    const first = await alone.complete(ask("a"));
+    const second = await alone.complete(ask("a"));
     expect(both.map(({ node }) => node)).toEqual([first.node, second.node]);
     expect(both.map(({ message }) => message)).toEqual([first.message, second.message]);
     expect(both[0]!.message).not.toEqual(both[1]!.message);
@@ -271,12 +272,12 @@ describe("ChatSession", () => {
   it("who asks again gets the answer that nobody waits for, not one of others", async () => {
     const { session } = open({}, echo, 60_000);
     const gone = new AbortController();
-    const other = session.complete(ask("a"), { separate: true }).catch(() => "ended");
-    const leave = session.complete(ask("a"), { separate: true, signal: gone.signal }).catch(() => "left");
+    const other = session.complete(ask("a")).catch(() => "ended");
+    const leave = session.complete(ask("a"), { signal: gone.signal }).catch(() => "left");
     await vi.waitFor(() => expect(session.metrics.chat_calls).toBe(2));
     gone.abort(new Error("gone"));
     expect(await leave).toBe("left");
-    const again = session.complete(ask("a")).catch(() => "ended");
+    const again = session.complete(ask("a"), { separate: false }).catch(() => "ended");
     await vi.waitFor(() => expect(session.metrics.chat_calls).toBe(3));
     session.dispose();
     expect(await Promise.all([other, again])).toEqual(["ended", "ended"]);
@@ -325,7 +326,7 @@ describe("ChatSession", () => {
     const late: ChatEvent[] = [];
     const request = { ...ask("look up x"), tools: [lookUp] };
     const first = session.complete(request, { onEvent: (event) => heard.push(event) });
-    const answer = await session.complete(request, { onEvent: (event) => late.push(event) });
+    const answer = await session.complete(request, { onEvent: (event) => late.push(event), separate: false });
     await first;
     expect(late).toEqual(heard);
     expect(heard.map(({ type }) => type)).toEqual(["text", "tool_call"]);

@@ -97,9 +97,9 @@ export type ChatCounter =
 
 /**
  * The calls of one agent as a graph of messages. A conversation that goes on keeps its tokens: what was sampled is never
- * tokenized again. History that others edited opens a branch, an unknown one a root. A request equal to one that was not answered
- * to its end gets that answer; equal to an answered one, it gets a sibling. What an answer says depends on the session's seed and
- * the answer's place in the graph, not on when its call arrives.
+ * tokenized again. History that others edited opens a branch, an unknown one a root. A request equal to one whose answer
+ * nobody waits for any more gets that answer; equal to any other, it gets a sibling. What an answer says depends on the session's seed
+ * and the answer's place in the graph, not on when its call arrives.
  */
 export class ChatSession implements ChatModel {
   readonly id: string;

@@ -144,7 +144,7 @@ export class MessageGraph {
     input: InputNode,
     asked: string,
     isWaitedFor: (answer: AnswerNode) => boolean,
-    separate = false,
+    separate = true,
   ): { answer: AnswerNode; sibling: number } {
     const answers = input.answers.get(asked) ?? [];
     input.answers.set(asked, answers);
