@@ -1,10 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClusterView, CoordinatedRun } from "@cria/trainer";
+import { WITHOUT_TRAINING } from "../jobs/job-kinds.js";
 
 const LOOK_MS = 200;
 
 /**
- * Waits until as many workers hold conversations, and says what those lack that do not.
+ * Waits until as many workers hold conversations, and says what those do or lack that do not yet.
  * @throws the signal's reason.
  */
 export async function waitForWorkers(
@@ -18,10 +19,9 @@ export async function waitForWorkers(
   if (count() < wanted) say(`waiting for ${wanted} ${wanted === 1 ? "worker" : "workers"}`);
   while (count() < wanted) {
     await delay(LOOK_MS, undefined, { signal });
-    for (const { id, class: of, reason } of listWorkers()) {
-      // One without a class has not looked for all that it needs.
+    for (const { id, reason } of listWorkers()) {
       const text = `worker ${id}: ${reason}`;
-      if (of === "" || reason === null || told.has(text)) continue;
+      if (reason === null || reason === WITHOUT_TRAINING || told.has(text)) continue;
       told.add(text);
       say(text);
     }

@@ -5,6 +5,9 @@ import { packedSchema, sha256 } from "./packed.js";
 /** Names of workers that a job may say; the results of others that are shut out are refused when they come. */
 export const MOST_AVOIDED = 200;
 
+/** What a worker says it lacks that has not heard of a training yet. */
+export const WITHOUT_TRAINING = "waits for a training";
+
 /** What every job of a training says. The rest of it is `work`, packed. */
 export const payloadSchema = z.strictObject({
   /** SHA-256 of the run's description (`RunDescription`): model, config, environment. */

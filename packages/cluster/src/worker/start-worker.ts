@@ -3,6 +3,7 @@ import { type ChecksOf, checkOptions, optionChecks } from "@cria/core";
 import type { LoadModelOptions } from "@cria/engine";
 import type { Report, Task } from "@cria/trainer";
 import type { JobBus, JobKindName, PublishedPolicy, Worker } from "../bus/job-bus.js";
+import { WITHOUT_TRAINING } from "../jobs/job-kinds.js";
 import { writeWeights } from "../jobs/weights.js";
 import { version } from "../version.js";
 import { makeHandlers } from "./do-jobs.js";
@@ -131,7 +132,7 @@ class WorkerLoop implements RunningWorker {
   async start(): Promise<void> {
     const { signal } = this.options;
     signal?.throwIfAborted();
-    await this.join(["waits for a training"]);
+    await this.join([WITHOUT_TRAINING]);
     const close = () => void this.close();
     signal?.addEventListener("abort", close, { once: true });
     this.bus.closed.addEventListener("abort", close, { once: true });
