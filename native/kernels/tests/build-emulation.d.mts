@@ -1,1 +1,1 @@
-export function buildEmulation(): Promise<{ check: string; library: string }>;
+export function buildEmulation(): Promise<{ check: string; library: string; rounding: string }>;

@@ -1,6 +1,6 @@
 // Compiles the kernels for the CPU (cuda_emulation.h) with the machine's C++ compiler, once for each state of their sources:
 // the check program, and a library that stands in for libcria-cuda.so. Prints nothing; needs an unpacked llama.cpp.
-//   buildEmulation() -> { check, library }
+//   buildEmulation() -> { check, library, rounding }
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
@@ -23,12 +23,13 @@ function hashSources() {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** Products of the library keep full F32 operands, so that finite differences can judge what is built on it. */
+/** Products of the library keep full F32 operands, so that finite differences can judge what is built on it; `rounding` is as a GPU. */
 export async function buildEmulation() {
   const folder = join(nativeRoot, ".cache", "emulation", hashSources());
   mkdirSync(folder, { recursive: true });
   const check = join(folder, "check_kernels");
   const library = join(folder, "libcria-emulated.so");
+  const rounding = join(folder, "libcria-rounding.so");
   const bins = findPrebuiltBins();
   const common = ["-std=c++17", "-O1", `-I${kernels}`, `-I${join(kernels, "tests")}`];
   const compile = async (output, args) => {
@@ -44,6 +45,7 @@ export async function buildEmulation() {
       ...["-x", "none", `-L${bins}`, "-lggml-base", `-Wl,-rpath,${bins}`, "-Wl,--allow-shlib-undefined"],
     ]),
     compile(library, ["-shared", "-fPIC", "-DCRIA_EMULATION_EXACT", "-x", "c++", ...kernelSources]),
+    compile(rounding, ["-shared", "-fPIC", "-x", "c++", ...kernelSources]),
   ]);
-  return { check, library };
+  return { check, library, rounding };
 }

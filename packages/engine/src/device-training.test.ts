@@ -21,9 +21,10 @@ import {
 // Training as on a GPU, checked on the CPU: by ggml's operations alone, and with our CUDA kernels run by an emulation.
 let folder: string;
 let kernels: string;
+let rounding: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "cria-device-"));
-  kernels = (await buildEmulation()).library;
+  ({ library: kernels, rounding } = await buildEmulation());
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -227,3 +228,18 @@ describe("a device that lacks an operation", () => {
     await model.dispose();
   });
 });
+
+it.each(["llama", "qwen2", "qwen3"] as const)(
+  "TF32 changes gradients of %s by what the README says",
+  async (architecture) => {
+    const path = await write({ architecture });
+    const gpu = await loadEmulated({ path, ...small, trainable: "full" }, { kernels: rounding });
+    const cpu = await loadModel({ path, ...small, trainable: "full", device: "cpu" });
+    const differences = Object.values(findDifferences(await readGradients(gpu), await readGradients(cpu)));
+    const sorted = differences.sort((a, b) => a - b);
+    expect(sorted[sorted.length >> 1]).toBeGreaterThan(7e-4);
+    expect(sorted[sorted.length >> 1]).toBeLessThan(1.7e-3);
+    expect(sorted.at(-1)).toBeLessThan(4e-3);
+    await Promise.all([gpu.dispose(), cpu.dispose()]);
+  },
+);

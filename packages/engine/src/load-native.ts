@@ -25,7 +25,7 @@ export interface LoadModelOptions {
   /**
    * "auto" (default) takes CUDA when its driver, cuBLAS, a GPU and the package @node-llama-cpp/linux-x64-cuda are there and
    * the model can be trained there as asked, else the CPU. `inspectCuda()` says what is missing. Over F32 weights
-   * gradients of a GPU differ by about 1e-3, as it multiplies TF32; over quantised ones by more (see "Devices" in the README).
+   * gradients of a GPU differ by 1e-3 to 4e-3, as it multiplies TF32; over quantised ones by more (see "Devices" in the README).
    */
   device?: "auto" | "cpu" | "cuda";
   /** Layers on the GPU; default all, as training needs. */
