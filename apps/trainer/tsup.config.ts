@@ -20,7 +20,10 @@ function copyAsset(path: string): void {
 
 export default defineConfig(() => {
   writeReferenceFiles(".");
-  const builds = publishedBuild({ index: "src/index.ts" }, { programs: { cli: "src/cli.ts" } });
+  const builds = publishedBuild(
+    { index: "src/index.ts" },
+    { programs: { cli: "src/cli.ts", "check-model-child": "src/check-model/child.ts" } },
+  );
   for (const path of ASSETS) copyAsset(path);
   // The viewer's web app, which its own build makes first.
   const viewer = join("..", "viewer", "dist");

@@ -4,6 +4,7 @@ import { docsFolder } from "./assets/docs.js";
 import { version } from "./assets/version.js";
 import { chatCommand, chatNotes } from "./commands/chat.js";
 import { checkEnvCommand } from "./commands/check-env.js";
+import { checkModelCommand } from "./commands/check-model.js";
 import { coachCommand } from "./commands/coach.js";
 import { configCommand } from "./commands/config.js";
 import { dataCommand } from "./commands/data.js";
@@ -38,6 +39,7 @@ const main = defineCommand({
     cria chat                                        talk to the embedded policy, which has a calculator
     cria demo                                        train the embedded policy; a few minutes on a laptop
     cria doctor config.yaml                          is all well here, and will this config fit into memory?
+    cria check-model model.gguf                      does Cria compute your model rightly here: gradients, template, speed
 
   Make an environment
     npm create cria my-env                           a new environment: tool, interaction, config, data, test; or, where
@@ -110,6 +112,7 @@ Pages about all of it: ${docsFolder} (commands.md, config.md, coach.md, ...)`
     rescore: rescoreCommand,
     replay: replayCommand,
     "check-env": checkEnvCommand,
+    "check-model": checkModelCommand,
     init: initCommand,
   },
 });

@@ -1,6 +1,8 @@
 import {
   fetchTrainAddresses,
+  findModelFile,
   type LoadedConfig,
+  resolvePath,
   type TrainConfig,
   type TrainingBus,
   TrainingInterrupted,
@@ -8,9 +10,11 @@ import {
   type TrainResult,
   train,
 } from "@cria/trainer";
+import { isNewModel } from "../check-model/known-models.js";
 import { listTrainWarnings } from "../doctor/examine-config.js";
 import { describeTraining, printTraining } from "../terminal/print-training.js";
 import { printValidation } from "../terminal/print-validation.js";
+import { quoteWord } from "../terminal/quote-word.js";
 import { showEvents } from "../terminal/show-events.js";
 
 export interface RunTrainingOptions {
@@ -33,6 +37,13 @@ export async function runTraining(
   await fetchTrainAddresses(config, { report, signal });
   for (const { name, key, found, remedy } of await listTrainWarnings(config, folder))
     report({ type: "warning", text: `${key ?? name}: ${found}; ${remedy}` });
+  const path = resolvePath(folder, config.actor_rollout_ref.model.path);
+  const file = await findModelFile(path).catch(() => null);
+  if (file !== null && (await isNewModel(file)))
+    report({
+      type: "notice",
+      text: `this model is new here; what Cria computes of it is checked by: cria check-model ${quoteWord(path)}`,
+    });
   const result = await trainWhileLeading({ config, configFolder: folder, bus, signal, report });
   if (json) console.log(JSON.stringify(describeTraining(result)));
   else if (config.trainer.val_only) printValidation(result.metrics);

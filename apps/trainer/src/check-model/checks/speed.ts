@@ -1,0 +1,107 @@
+import type { TrainSequence } from "@cria/core";
+import { readGguf } from "@cria/engine";
+import { checkConfig, loadConfiguredModel, trainConfigSchema } from "@cria/trainer";
+import { estimateMemory, readModelShape } from "../../doctor/estimate-memory.js";
+import { formatBytes } from "../../terminal/format-bytes.js";
+import { type Finding, fine, judge } from "../finding.js";
+import type { CheckContext, ModelCheck } from "../model-check.js";
+import { samplePrompts } from "../sample-text.js";
+import { weightedSum } from "../slopes.js";
+
+const ROLLOUTS = "speed of rollouts";
+const STEP = "speed of a step";
+const MEMORY = "memory";
+
+const CONVERSATIONS = 8;
+const PROMPT = 30;
+const DELTA = 10;
+/** Sampled in each of two turns. */
+const SAMPLED = 12;
+const CONTEXT = PROMPT + DELTA + 2 * SAMPLED;
+/** Conversations of the step. */
+const TRAINED = 6;
+/** What the process may need beyond doctor's estimate: a share of it, or for tiny models so many bytes. */
+const MEMORY_BOUND = 1.15;
+const MEMORY_SLACK = 100e6;
+
+/** One small step as `cria train` takes it, in a process that does nothing else, beside what `cria doctor` says of such a config. */
+export const speedCheck: ModelCheck = {
+  name: "speed",
+  needsLora: true,
+  seconds: 40,
+  async run(context) {
+    context.begin(ROLLOUTS);
+    const config = makeConfig(context);
+    const items = estimateMemory(readModelShape(await readGguf(context.path)), config);
+    const model = await loadConfiguredModel(config, context.folder, { device: context.device });
+    try {
+      const started = performance.now();
+      const conversations = await Promise.all(
+        samplePrompts(model, CONVERSATIONS, PROMPT).map(async (prompt, i) => {
+          const sequence = model.createSequence();
+          const [delta] = samplePrompts(model, 1, DELTA);
+          const options = { maxTokens: SAMPLED, stopTokens: [], seed: i };
+          const first = await sequence.generate(prompt, options);
+          const second = await sequence.generate(delta!, options);
+          sequence.dispose();
+          return [...prompt, ...first.tokenIds, ...delta!, ...second.tokenIds];
+        }),
+      );
+      const sampled = 2 * SAMPLED * CONVERSATIONS;
+      const rollouts = describeSpeed(sampled, started);
+      context.advance(0.4);
+      context.begin(STEP);
+      const batch = conversations.slice(0, TRAINED).map(toTrained);
+      const began = performance.now();
+      const { evaluatedTokens } = await model.train(batch, weightedSum, { learningRate: 1e-6 });
+      const step = describeSpeed(evaluatedTokens, began);
+      context.begin(MEMORY);
+      return [
+        fine(ROLLOUTS, `${rollouts} sampled tokens a second, ${CONVERSATIONS} conversations of two turns at once`),
+        fine(STEP, `${step} tokens a second, forward and backward, with an adapter of rank 8`),
+        judgeMemory(
+          1024 * process.resourceUsage().maxRSS,
+          items.reduce((sum, { bytes }) => sum + bytes, 0),
+          context.device,
+        ),
+      ];
+    } finally {
+      await model.dispose();
+    }
+  },
+};
+
+/** The config whose needs are measured. */
+function makeConfig({ path, threads, device }: CheckContext) {
+  const raw = {
+    actor_rollout_ref: {
+      model: { path, lora_rank: 8, lora_alpha: 16 },
+      rollout: { prompt_length: PROMPT, response_length: CONTEXT - PROMPT, max_num_seqs: CONVERSATIONS },
+      actor: { ppo_max_token_len: TRAINED * CONTEXT },
+    },
+    data: { train_files: "none.jsonl", max_prompt_length: PROMPT, max_response_length: CONTEXT - PROMPT },
+    trainer: { threads, device },
+  };
+  return checkConfig(trainConfigSchema, raw, "check-model");
+}
+
+function toTrained(tokenIds: number[]): TrainSequence {
+  const lossMask = tokenIds.map((_, t) => (t >= PROMPT ? 1 : 0));
+  return { tokenIds, lossMask, columns: { weights: tokenIds.map(() => 1 / tokenIds.length) } };
+}
+
+const describeSpeed = (tokens: number, started: number): string =>
+  ((1000 * tokens) / (performance.now() - started)).toFixed(1);
+
+/** Peak of the process beside the estimate, in bytes; of a GPU the estimate is of both memories together. */
+export function judgeMemory(measured: number, estimated: number, device: string): Finding {
+  const where = device === "cpu" ? "" : " of the host; the GPU's own is not measured";
+  const share = measured / estimated;
+  const found = `${formatBytes(measured)} at the peak${where}, ${share.toFixed(2)} times what doctor estimates (${formatBytes(estimated)})`;
+  return judge(
+    MEMORY,
+    share <= MEMORY_BOUND || measured - estimated <= MEMORY_SLACK,
+    found,
+    "leave that much more memory free than doctor says; report this",
+  );
+}

@@ -1,0 +1,114 @@
+import type { Token } from "node-llama-cpp";
+import { describeError, type Finding, fine, judge, other } from "../finding.js";
+import type { CheckContext, ModelCheck } from "../model-check.js";
+import { samplePrompts } from "../sample-text.js";
+import { findBound } from "./decode.js";
+
+const STOCK = "greedy, beside stock";
+const PROMPTS = 2;
+const PROMPT = 20;
+const TOKENS = 32;
+/**
+ * How near the second likeliest token may be where the two part, as a multiple of the bound on logprobs: rounding then decides.
+ */
+const NEAR = 10;
+
+type StockLibrary = Pick<typeof import("node-llama-cpp"), "getLlama" | "LlamaLogLevel">;
+
+/** The likeliest tokens beside those of node-llama-cpp, whose libraries the engine runs on, in a process of their own. */
+export const stockCheck: ModelCheck = {
+  name: "stock",
+  needsLora: false,
+  seconds: 20,
+  async run(context) {
+    context.begin(STOCK);
+    let library: StockLibrary;
+    try {
+      library = await import("node-llama-cpp");
+    } catch {
+      return [other("not checked", STOCK, "node-llama-cpp is not installed", "npm install node-llama-cpp@3.22.1")];
+    }
+    return [await compareGreedy(context, library)];
+  },
+};
+
+interface Greedy {
+  tokens: number[];
+  /** Between the likeliest token and the next one, in nats. */
+  gaps: number[];
+}
+
+async function compareGreedy(context: CheckContext, library: StockLibrary): Promise<Finding> {
+  const { prompts, ours, bound } = await decodeHere(context);
+  context.advance(0.5);
+  try {
+    const theirs = await decodeThere(context, library, prompts);
+    return compare(ours, theirs, NEAR * bound);
+  } catch (error) {
+    return describeError(STOCK, error, "npm install node-llama-cpp@3.22.1");
+  }
+}
+
+/** @param near in nats. */
+export function compare(ours: readonly Greedy[], theirs: readonly number[][], near: number): Finding {
+  const partings = ours.flatMap(({ tokens, gaps }, i) => {
+    const at = tokens.findIndex((token, t) => token !== theirs[i]![t]);
+    return at < 0 ? [] : [{ at, gap: gaps[at]! }];
+  });
+  const count = ours.reduce((sum, { tokens }) => sum + tokens.length, 0);
+  if (partings.length === 0) return fine(STOCK, `${count} tokens of ${ours.length} prompts are the same`);
+  const widest = partings.reduce((a, b) => (a.gap > b.gap ? a : b));
+  const what = `${partings.length} of ${ours.length} prompts part, where the next token is ${widest.gap.toPrecision(2)} nats behind (after ${widest.at} equal ones)`;
+  if (widest.gap <= near) return fine(STOCK, `${what}: rounding decides there (up to ${near.toPrecision(2)} nats)`);
+  return judge(STOCK, false, what, "the two compute different things; report this");
+}
+
+async function decodeHere(context: CheckContext): Promise<{ prompts: Int32Array[]; ours: Greedy[]; bound: number }> {
+  const model = await context.load({ contextSize: 64, maxSequences: 1, trainable: "none" });
+  try {
+    const prompts = samplePrompts(model, PROMPTS, PROMPT);
+    const ours: Greedy[] = [];
+    for (const prompt of prompts) {
+      const sequence = model.createSequence();
+      const options = { maxTokens: TOKENS, temperature: 0, stopTokens: [], topLogprobs: 2 };
+      const { tokenIds, topLogprobs } = await sequence.generate(prompt, options);
+      sequence.dispose();
+      const gaps = topLogprobs!.map(
+        ([first, second]) => first!.logprob - (second?.logprob ?? Number.NEGATIVE_INFINITY),
+      );
+      ours.push({ tokens: [...tokenIds], gaps });
+    }
+    return { prompts, ours, bound: findBound(model.info.weightTypes) };
+  } finally {
+    await model.dispose();
+  }
+}
+
+async function decodeThere(
+  context: CheckContext,
+  { getLlama, LlamaLogLevel }: StockLibrary,
+  prompts: readonly Int32Array[],
+): Promise<number[][]> {
+  const { threads } = context;
+  const gpu = context.device === "cuda" ? "cuda" : false;
+  const llama = await getLlama({ gpu, build: "never", logLevel: LlamaLogLevel.error, maxThreads: threads });
+  try {
+    const model = await llama.loadModel({ modelPath: context.path, ignoreMemorySafetyChecks: true });
+    const stock = await model.createContext({ contextSize: 64, threads, ignoreMemorySafetyChecks: true });
+    const sequence = stock.getSequence();
+    const results: number[][] = [];
+    for (const prompt of prompts) {
+      await sequence.clearHistory();
+      const tokens: number[] = [];
+      const given = Array.from(prompt, (token) => token as Token);
+      for await (const token of sequence.evaluate(given, { temperature: 0, yieldEogToken: true })) {
+        tokens.push(token);
+        if (tokens.length === TOKENS) break;
+      }
+      results.push(tokens);
+    }
+    return results;
+  } finally {
+    await llama.dispose();
+  }
+}

@@ -1,0 +1,108 @@
+import { isDeepStrictEqual } from "node:util";
+import type { ChatMessage, ToolSchema } from "@cria/core";
+import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { getToolParser, toolParsers } from "@cria/tools";
+import { probeTemplate } from "@cria/trainer";
+import { type Finding, judge, other } from "./finding.js";
+
+export const CALLS = "tool calls";
+
+/** Arguments of every type, with all that is hard to quote. */
+const ARGUMENTS: readonly Record<string, unknown>[] = [
+  { text: 'She said "no";\n\tC:\\new', count: 3, share: 0.25, isOpen: true },
+  {
+    text: "Größe 🦙 <b>&amp;</b>",
+    count: -1,
+    share: 1e-3,
+    isOpen: false,
+    tags: ["a", "b c"],
+    place: { city: "Lima", zip: "01" },
+  },
+];
+const schema: ToolSchema = {
+  type: "function",
+  function: {
+    name: "book_room",
+    description: "Books a room.",
+    parameters: {
+      type: "object",
+      properties: {
+        text: { type: "string", description: "A note." },
+        count: { type: "integer", description: "Guests." },
+        share: { type: "number", description: "A share." },
+        isOpen: { type: "boolean", description: "Whether the date is open." },
+        tags: { type: "array", items: { type: "string" }, description: "Tags." },
+        place: {
+          type: "object",
+          properties: { city: { type: "string" }, zip: { type: "string" } },
+          description: "Where.",
+        },
+      },
+      required: ["text"],
+    },
+  },
+};
+
+/**
+ * An assistant's call as the template prints it, in tokens and back, read by the parser of the format that the template announces: the
+ * one which `cria train` would take.
+ */
+export function checkToolCalls(tokenizer: DeltaTokenizer): Finding[] {
+  const probe = probeTemplate((...given) => tokenizer.render(...given), tokenizer.listEndTexts());
+  if (probe.format === null) {
+    const printed = probe.listsTools
+      ? "the template lists tools, and prints no call that a parser reads"
+      : "the template knows no tools";
+    const remedy = `name a format (multi_turn.format: ${toolParsers.names().join(", ")}), and describe the tools and it in the system message`;
+    return [other("not supported", CALLS, printed, remedy)];
+  }
+  const lone = ARGUMENTS.map((given) => [given]);
+  const wrong = [...lone, [...ARGUMENTS]].flatMap((list) => findDifference(tokenizer, probe.format!, list) ?? []);
+  const shows = probe.listsTools ? "" : "; the template does not list the tools";
+  const found = `${probe.format}: ${wrong.length === 0 ? "calls of all types, one and two in a turn, come back" : wrong[0]}${shows}`;
+  const findings = [
+    judge(CALLS, wrong.length === 0, found, "write a parser for this template (multi_turn.format: ./mine.ts#parse)"),
+  ];
+  if (!probe.showsAnswers)
+    findings.push(
+      other(
+        "not supported",
+        `${CALLS}, answers`,
+        "the template does not print what tools answer",
+        "use another template",
+      ),
+    );
+  return findings;
+}
+
+/** What of the calls of a turn is lost on the way; null: nothing. */
+function findDifference(
+  tokenizer: DeltaTokenizer,
+  format: string,
+  list: readonly Record<string, unknown>[],
+): string | null {
+  const message: ChatMessage = {
+    role: "assistant",
+    content: "",
+    tool_calls: list.map((given, i) => ({
+      id: `call0000${i}`,
+      type: "function",
+      function: { name: schema.function.name, arguments: given },
+    })),
+  };
+  try {
+    const { tokenIds } = tokenizer.encodeAssistant(message);
+    const text = cutEnd(tokenizer, tokenizer.tokenizer.detokenize(tokenIds));
+    const { calls } = getToolParser(format)(text, [schema]);
+    const received = calls.map((call) => (call.error ? call.error : call.arguments));
+    if (isDeepStrictEqual(received, list)) return null;
+    return `printed ${JSON.stringify(text)}, read ${JSON.stringify(received)}`;
+  } catch (error) {
+    return (error as Error).message.split("\n")[0]!;
+  }
+}
+
+function cutEnd(tokenizer: DeltaTokenizer, text: string): string {
+  const end = tokenizer.listEndTexts().find((candidate) => text.endsWith(candidate));
+  return end === undefined ? text : text.slice(0, -end.length);
+}
