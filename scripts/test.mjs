@@ -25,6 +25,38 @@ const TESTS_OF_BITS = [
   "apps/trainer/src/demo/demo.test.ts",
 ];
 
+// Files that change their process for good, or measure all of it. Each has a process of its own, which loads every module anew (a
+// second of CPU time). All others share two processes, node_modules and the addon with them, but get new modules of ours, and must
+// leave nothing behind (tests/leave-nothing.ts).
+const TESTS_WITH_OWN_PROCESS = [
+  // A CPU kernel is chosen once.
+  "packages/engine/src/cpu-kernel.test.ts",
+  // Another copy of llama.cpp takes over its log.
+  "packages/tokenizer-delta/src/control-tokens.test.ts",
+  "packages/tokenizer-delta/src/explain-mismatch.test.ts",
+  "packages/tokenizer-delta/src/parse-template.test.ts",
+  "packages/tokenizer-delta/src/piece-tokenizer.test.ts",
+  "packages/tokenizer-delta/src/template-matrix.test.ts",
+  "models/src/stock-llama.test.ts",
+  "apps/trainer/src/commands/adapter-import.test.ts",
+  "apps/trainer/src/commands/eval-export.test.ts",
+  "tests/readme.test.ts",
+  // Modules are replaced.
+  "packages/cluster/src/nats/nats-lost-store.test.ts",
+  "packages/engine/src/images/open-projector.test.ts",
+  "packages/rollout/src/tracing/open-tracer.test.ts",
+  // Signals are sent to the process, or a client's package listens to them.
+  "apps/trainer/src/commands/listen-for-signals.test.ts",
+  "tests/clients/clients.test.ts",
+  "tests/clients/table.test.ts",
+  // Memory and the event loop are measured.
+  "packages/engine/src/images/pictures.test.ts",
+  "packages/engine/src/soak.test.ts",
+  "packages/rollout/src/loops/load.test.ts",
+  "apps/trainer/src/view/index/index.test.ts",
+  "apps/trainer/src/serve/soak.test.ts",
+];
+
 /** Kernels that the tests have not run with: the process's own choice is among the usable ones. */
 function listOtherKernels() {
   const { cpuKernel, usableCpuKernels } = loadAddon().runtimeInfo();
@@ -37,8 +69,12 @@ const checks = [
   ["types", bin("tsc"), ["-p", "tsconfig.json"]],
   ["types of the viewer", bin("tsc"), ["-p", "apps/viewer/tsconfig.json"]],
 ];
-const steps = [["tests", bin("vitest"), ["run", ...chosen]]];
-if (chosen.length === 0) {
+const steps = [];
+if (chosen.length > 0) steps.push(["tests", bin("vitest"), ["run", ...chosen]]);
+else {
+  const others = TESTS_WITH_OWN_PROCESS.flatMap((path) => ["--exclude", path]);
+  steps.push(["tests", bin("vitest"), ["run", "--no-isolate", ...others]]);
+  steps.push(["tests with a process each", bin("vitest"), ["run", ...TESTS_WITH_OWN_PROCESS]]);
   for (const kernel of listOtherKernels())
     steps.push([
       `tests, kernel ${kernel}`,

@@ -1,7 +1,12 @@
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { afterAll, expect, vi } from "vitest";
 
-// Tests of bits share a process for each other kernel (scripts/test.mjs): what one file leaves there, the next would run with.
+// Most test files share a process in `npm test` (scripts/test.mjs): what one of them leaves there, the next would run with.
+
+// Registries and all else that modules of ours keep: a file imports them anew. Only what Node itself has loaded stays: node_modules
+// and the addon. Evaluating ours again is cheap, since V8 knows the code.
+vi.resetModules();
 
 // node-llama-cpp's `proper-lockfile` listens to every signal that ends a process, once it is loaded, and for good: it removes its
 // locks then, and ends the process as if it had not listened. It is loaded here, so that no file is the first.
@@ -10,6 +15,8 @@ const fromLlama = createRequire(
 );
 fromLlama("proper-lockfile");
 
+/** Libraries that the process has loaded; only Linux has it. */
+const MAPS = "/proc/self/maps";
 const EVENTS = ["SIGHUP", "SIGINT", "SIGTERM", "unhandledRejection", "uncaughtException"];
 
 const look = () => ({
@@ -18,6 +25,8 @@ const look = () => ({
   env: { ...process.env },
   exitCode: process.exitCode,
   replaced: { fetch: globalThis.fetch, log: console.log, error: console.error, write: process.stdout.write },
+  // A second copy of llama.cpp takes over the log of the addon's.
+  hasOtherLlama: existsSync(MAPS) && readFileSync(MAPS, "utf8").includes("llama-addon.node"),
   listeners: EVENTS.map((name) => `${name}: ${process.listenerCount(name)}`),
 });
 
@@ -29,5 +38,8 @@ afterAll(() => {
   vi.unstubAllEnvs();
   vi.unstubAllGlobals();
   vi.useRealTimers();
-  expect(look(), "what this file left in its process").toEqual(before);
+  expect(
+    look(),
+    "what this file left in its process; scripts/test.mjs lists files with a process of their own",
+  ).toEqual(before);
 });
