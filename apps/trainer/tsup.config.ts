@@ -20,10 +20,9 @@ function copyAsset(path: string): void {
 
 export default defineConfig(() => {
   writeReferenceFiles(".");
-  const builds = publishedBuild(
-    { index: "src/index.ts" },
-    { programs: { cli: "src/cli.ts", "check-model-child": "src/check-model/child.ts" } },
-  );
+  const programs = { cli: "src/cli.ts", "check-model-child": "src/check-model/child.ts" };
+  // Of the user's project, where it is installed: `cria check-model` compares with it.
+  const builds = publishedBuild({ index: "src/index.ts" }, { programs, external: ["node-llama-cpp"] });
   for (const path of ASSETS) copyAsset(path);
   // The viewer's web app, which its own build makes first.
   const viewer = join("..", "viewer", "dist");
