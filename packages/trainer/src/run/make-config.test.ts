@@ -222,9 +222,11 @@ describe("losses", () => {
 
 describe("toConfig and fromConfig", () => {
   const root = resolve(dirname(fileURLToPath(import.meta.url)), "../../../..");
-  const examples = readdirSync(join(root, "examples"), { recursive: true, encoding: "utf8" })
-    .filter((name) => /(^|\/)config[^/]*\.yaml$/.test(name) && !name.includes("node_modules"))
-    .map((name) => join(root, "examples", name));
+  // Folder by folder: below their node_modules a recursive reading finds 1.7 million entries.
+  const examples = readdirSync(join(root, "examples"), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .flatMap(({ name }) => readdirSync(join(root, "examples", name)).map((file) => join(root, "examples", name, file)))
+    .filter((file) => /\/config[^/]*\.yaml$/.test(file));
 
   it("there are examples", () => {
     expect(examples.length).toBeGreaterThan(3);
