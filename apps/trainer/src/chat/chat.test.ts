@@ -152,12 +152,15 @@ function makeFake(
 
 /** It never answers, unless it is stopped. */
 class SlowTool extends BaseTool {
+  readonly begun = vi.fn();
+
   constructor() {
     const { function: calculator } = new CalculatorTool().schema;
     super({ type: "function", function: { ...calculator, name: "slow" } });
   }
 
   override execute(_id: string, _parameters: object, { signal }: ExecuteOptions = {}): Promise<ToolResult> {
+    this.begun();
     return new Promise((_, reject) => {
       signal?.addEventListener("abort", () => reject(signal.reason));
     });
@@ -178,16 +181,19 @@ describe("tools", () => {
 
   it("that a person stops have an answer too, which the model sees once, before the next message", async () => {
     const seen: string[] = [];
+    const tool = new SlowTool();
     const { session } = makeFake(
       ({ turn, text }) => {
         seen.push(text);
         return turn === 0 ? call("slow") : "never mind";
       },
-      { tools: new Map([["slow", new SlowTool()]]) },
+      { tools: new Map([["slow", tool]]) },
     );
     const controller = new AbortController();
-    setTimeout(() => controller.abort(new Error("enough")), 50);
-    const turn = await session.say("wait", {}, controller.signal);
+    const said = session.say("wait", {}, controller.signal);
+    await vi.waitFor(() => expect(tool.begun).toHaveBeenCalled());
+    controller.abort(new Error("enough"));
+    const turn = await said;
     expect(turn.finishReason).toBe("aborted");
     expect(turn.calls).toHaveLength(1);
     await session.say("well?");
@@ -252,11 +258,11 @@ describe("in a terminal", () => {
 
   it("Ctrl-C stops an answer, and at the prompt it ends", async () => {
     // It takes a minute to answer.
-    const { session } = makeFake(() => "late", {}, { latencyMs: 60_000 });
+    const { engine, session } = makeFake(() => "late", {}, { latencyMs: 60_000 });
     const terminal = openTerminal(session);
     await terminal.waitFor("> ");
     terminal.type("hello\n");
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await vi.waitFor(() => expect(engine.counts.inFlight).toBe(1));
     terminal.type("\x03");
     await terminal.waitFor("stopped; it goes on from here");
     terminal.type("\x03");

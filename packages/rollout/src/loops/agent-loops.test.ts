@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { EngineError, type Trajectory } from "@cria/core";
 import { BaseInteraction, BaseTool, defineToolSchema, provideHostModules, type ToolResult } from "@cria/tools";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { agentLoops, loadAgentLoops, registerAgentLoop } from "../index.js";
 import { makeFakeRollout, makeRow } from "../testing/index.js";
@@ -226,7 +226,12 @@ describe("runRollouts", () => {
     });
     const rows = ["tool please", "talk"].map((content, i) => makeRow({ prompt: [{ role: "user", content }] }, i));
     const running = run(rows);
-    setTimeout(() => controller.abort(new Error("enough")), 40);
+    // Both conversations wait: one for its tool, one for its interaction.
+    await vi.waitFor(() => {
+      expect(recorder.calls).toContain("reply");
+      expect(tool.calls.kwargs).toContainEqual(expect.objectContaining({ id: expect.anything() }));
+    });
+    controller.abort(new Error("enough"));
     const trajectories = await running;
     expect(trajectories.map((t) => [t.finishReason, t.reward, t.error])).toEqual([
       ["aborted", 0, undefined],

@@ -73,9 +73,7 @@ describe("a training step with reward models", () => {
   it("judges while old_log_prob is computed", async () => {
     // Each waits for the other: a judge for old_log_prob to begin, old_log_prob for every verdict.
     const events: string[] = [];
-    const until = async (isDone: () => boolean) => {
-      for (const deadline = Date.now() + 10_000; !isDone() && Date.now() < deadline; ) await wait(5);
-    };
+    const until = (isDone: () => boolean) => vi.waitFor(() => expect(isDone()).toBe(true), { interval: 5 });
     const server = await serve(async () => {
       await until(() => events.length > 0);
       events.push("judged");
