@@ -11,11 +11,13 @@ const SLOW = [
   "apps/trainer/src/commands/write-limits.test.ts",
   "packages/cluster/src/nats/nats-bus.test.ts",
   "tests/clients/clients.test.ts",
+  "tests/readme.test.ts",
   "packages/tools/src/sandbox/python-sandbox.test.ts",
   "packages/engine/src/device-training.test.ts",
   "packages/engine/src/prefix-reuse.test.ts",
   "packages/engine/src/batch-bits.test.ts",
   "packages/tools/src/sandbox/hostile/javascript-hostile.test.ts",
+  "packages/cluster/src/coordinator/coordinate.test.ts",
   "packages/cluster/src/local/local-bus.test.ts",
   "apps/trainer/src/cluster/many-machines.test.ts",
   "packages/trainer/src/grammar.test.ts",
@@ -27,6 +29,10 @@ const SLOW = [
   "packages/tokenizer-delta/src/piece-tokenizer.test.ts",
   "packages/rollout/src/loops/load.test.ts",
   "packages/trainer/src/checkpoints/checkpoints.test.ts",
+  "tests/python-agent/python-agent.test.ts",
+  "tests/examples.test.ts",
+  "apps/trainer/src/commands/train-signals.test.ts",
+  "native/test/grammar.test.ts",
 ];
 
 /** The slow files, then the others as vitest would run them. */

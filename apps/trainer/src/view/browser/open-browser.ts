@@ -29,6 +29,8 @@ export async function openPage(browser: Browser, origin: string, theme: "light" 
     permissions: ["clipboard-read", "clipboard-write"],
   });
   const page = await context.newPage();
+  // A busy machine takes longer than Playwright's 30 s for anything; the test's own limit ends what hangs.
+  page.setDefaultTimeout(240_000);
   const complaints: string[] = [];
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) complaints.push(message.text());

@@ -71,8 +71,7 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
     await watched.page.goto(server.url + address);
     return watched;
   };
-  const shown = (page: Page, text: string) =>
-    page.getByText(text).filter({ visible: true }).first().waitFor({ timeout: 10_000 });
+  const shown = (page: Page, text: string) => page.getByText(text).filter({ visible: true }).first().waitFor();
 
   it.each(["light", "dark"] as const)("every page, %s: no complaint of the console, none of axe", async (theme) => {
     const { page, complaints } = await open("#/", theme);
@@ -126,13 +125,10 @@ describe.skipIf(noBrowser)("the viewer in a browser", () => {
     await shown(page, "Success by step");
     // Two keys mean one thing when they are pressed within 1.2 s, which a busy machine may miss.
     await expect
-      .poll(
-        async () => {
-          for (const key of ["g", "s"]) await page.keyboard.press(key);
-          return page.getByText("24 conversations in 6 groups").filter({ visible: true }).count();
-        },
-        { timeout: 10_000 },
-      )
+      .poll(async () => {
+        for (const key of ["g", "s"]) await page.keyboard.press(key);
+        return page.getByText("24 conversations in 6 groups").filter({ visible: true }).count();
+      })
       .toBeGreaterThan(0);
     await page.keyboard.press("h");
     await page.getByRole("heading", { name: "Step 2" }).waitFor();
