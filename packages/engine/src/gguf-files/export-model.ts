@@ -125,7 +125,8 @@ async function readAdapter(path: string, base: GgufHeader): Promise<Map<string, 
       const tensorB = header.tensors.find((t) => t.name === `${name}.lora_b`);
       const weight = base.tensors.find((t) => t.name === name);
       if (!tensorB || !weight) throw makeUnfit(path, `${tensorB ? name : `${name}.lora_b`}`, "no such tensor");
-      const [inputs, rank] = tensorA.shape as [number, number];
+      // ggml leaves out axes of 1 at the end.
+      const [inputs, rank = 1] = tensorA.shape as [number, number?];
       const shape = [inputs, tensorB.shape[1]!];
       if (tensorB.shape[0] !== rank || shape.some((n, i) => n !== weight.shape[i]))
         throw makeUnfit(path, `${name} [${weight.shape.join(", ")}]`, `[${shape.join(", ")}]`);

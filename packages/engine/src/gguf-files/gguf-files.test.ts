@@ -151,9 +151,9 @@ describe("tensor types", () => {
 
 describe("merging an adapter into its model", () => {
   /** A model and an adapter with noise in every pair; logprobs of some text with both. */
-  async function makePair(type: "f32" | "f16" | "q8_0" | "q4_K", shape: object = {}) {
+  async function makePair(type: "f32" | "f16" | "q8_0" | "q4_K", shape: object = {}, rank = 4) {
     const path = await models.write({ type, embeddingScale: 0.3, ...shape });
-    const model = await models.load({}, { path, lora: { rank: 4, alpha: 12 } });
+    const model = await models.load({}, { path, lora: { rank, alpha: 3 * rank } });
     const normal = makeNormals(4);
     for (const { name, shape: s } of model.listTensors().filter((t) => t.name.endsWith(".lora_b")))
       await model.writeTensor(
@@ -186,6 +186,14 @@ describe("merging an adapter into its model", () => {
     expect(distance(await score(merged), wanted)).toBeLessThan(tolerance);
     expect(distance(await score(model, false), wanted)).toBeGreaterThan(10 * tolerance);
     expect(merged.chatTemplate).toBe(model.chatTemplate);
+  });
+
+  it("takes an adapter of rank 1, whose file leaves that axis out", async () => {
+    const { path, adapter, model } = await makePair("f32", {}, 1);
+    const output = file("rank-1-merged.gguf");
+    expect((await exportModel({ base: path, adapter, output })).merged).toBe(14);
+    const merged = await models.load({}, { path: output, lora: { rank: 1 } });
+    expect(distance(await score(merged), await score(model))).toBeLessThan(1e-5);
   });
 
   const wideShape = { embedding: 256, heads: 8, headSize: 32, feedForward: 256, embeddingScale: 0.05 };
