@@ -39,6 +39,8 @@ export class LimitedInterpreter extends Interpreter {
         return node["value"] as Value;
       case "GuardedSearch":
         return this.admit(super.evaluate(this.guardSearch(node, environment), environment));
+      case "GuardedEquality":
+        return this.admit(super.evaluate(this.guardEquality(node, environment), environment));
       case "GuardedFilter":
         return this.admit(super.evaluate(this.guardFilter(node, environment), environment));
       case "GuardedMember":
@@ -71,6 +73,35 @@ export class LimitedInterpreter extends Interpreter {
     const right = this.evaluate(node["right"] as Node, environment);
     if (isText(left) && isText(right)) this.checkSearch(right.value, left.value);
     return { type: "BinaryExpression", operator: node["operator"], left: asNode(left), right: asNode(right) };
+  }
+
+  /**
+   * `a == b`: lists and mappings are equal where their entries are, as in Jinja; the library compares which object they are.
+   * Other values keep the library's rule, but for texts, which are equal to texts alone.
+   */
+  private guardEquality(node: Node, environment: Environment): Node {
+    const left = this.evaluate(node["left"] as Node, environment);
+    const right = this.evaluate(node["right"] as Node, environment);
+    const equal = this.areEqual(left, right);
+    const number = (value: number): Node => ({ type: "IntegerLiteral", value });
+    return { type: "BinaryExpression", operator: node["operator"], left: number(1), right: number(equal ? 1 : 0) };
+  }
+
+  private areEqual(left: Value, right: Value): boolean {
+    if (left.value === right.value) return true;
+    if (!isContainer(left) || !isContainer(right)) {
+      // biome-ignore lint/suspicious/noDoubleEquals: numbers equal truth values, as in Python.
+      return isText(left) === isText(right) && left.value == right.value;
+    }
+    this.meter.charge(this.weigh(left).count);
+    const [a, b] = [left.value, right.value];
+    if (a instanceof Map && b instanceof Map) {
+      const [entries, others] = [a as Map<string, Value>, b as Map<string, Value>];
+      if (entries.size !== others.size) return false;
+      return [...entries].every(([key, value]) => others.has(key) && this.areEqual(value, others.get(key)!));
+    }
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return (a as Value[]).every((value, i) => this.areEqual(value, b[i] as Value));
   }
 
   private guardFilter(node: Node, environment: Environment): Node {
@@ -203,6 +234,8 @@ type Weighed = Value & { weight?: Weight };
 export function markGuarded(node: Node): void {
   if (node.type === "BinaryExpression" && ["in", "not in"].includes((node["operator"] as Node)["value"] as string))
     node.type = "GuardedSearch";
+  if (node.type === "BinaryExpression" && ["==", "!="].includes((node["operator"] as Node)["value"] as string))
+    node.type = "GuardedEquality";
   if (node.type === "FilterExpression") {
     const filter = node["filter"] as Node;
     const name = (filter["callee"] as Node | undefined)?.["value"];

@@ -41,6 +41,14 @@ describe("rendering, against llama.cpp's own Jinja engine", () => {
     expect(rendered).toBeGreaterThan(0);
   });
 
+  it("a question that is asked twice is printed as that of each time", async () => {
+    const source = "{% for m in messages %}{{ m.content }}{% if m == messages[-1] %}!{% endif %} {% endfor %}";
+    const messages = ["a", "b", "a"].map((content) => ({ role: "user" as const, content }));
+    const template = new ChatTemplate(source);
+    expect(template.render(messages)).toBe("a! b a! ");
+    expect((await createLlamaTemplate(source)).render(template.makeVariables(messages))).toBe("a! b a! ");
+  });
+
   it("the embedded policy's template prints the same", async () => {
     expect((await compare(chatTemplate)).differences).toEqual([]);
   });
@@ -76,6 +84,14 @@ describe("parseTemplate", () => {
     [
       "{% for x in [1, 2, 3] if x > 1 %}{{ x }}{% endfor %}{% for x in nothing if x > 1 %}{{ x }}{% else %}!{% endfor %}",
       "23!",
+    ],
+    [
+      "{{ 1 if [{'a': 'x'}] == [{'a': 'x'}] else 0 }}|{{ 1 if [1, 2] == [1, 3] else 0 }}|{{ 1 if {'a': 1} != {'a': 1, 'b': 2} else 0 }}|{{ 1 if [] == {} else 0 }}",
+      "1|0|1|0",
+    ],
+    [
+      "{{ 1 if '1' == 1 else 0 }}|{{ 1 if '' == 0 else 0 }}|{{ 1 if 1 == 1.0 else 0 }}|{{ 1 if 'a' == 'a' else 0 }}|{{ 1 if nothing == 'a' else 0 }}",
+      "0|0|1|1|0",
     ],
   ])("%s", async (source, expected) => {
     expect(new ChatTemplate(source).render([])).toBe(expected);
