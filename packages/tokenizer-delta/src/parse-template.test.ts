@@ -49,6 +49,12 @@ describe("rendering, against llama.cpp's own Jinja engine", () => {
     expect((await createLlamaTemplate(source)).render(template.makeVariables(messages))).toBe("a! b a! ");
   });
 
+  it("what lists and mappings hold is compared at any depth, as in Python; llama.cpp compares one level", () => {
+    const source =
+      "{{ 1 if [{'a': ['x', 1]}] == [{'a': ['x', 1]}] else 0 }}{{ 1 if [{'a': [1]}] == [{'a': [2]}] else 0 }}";
+    expect(new ChatTemplate(source).render([])).toBe("10");
+  });
+
   it("the embedded policy's template prints the same", async () => {
     expect((await compare(chatTemplate)).differences).toEqual([]);
   });
@@ -86,7 +92,7 @@ describe("parseTemplate", () => {
       "23!",
     ],
     [
-      "{{ 1 if [{'a': 'x'}] == [{'a': 'x'}] else 0 }}|{{ 1 if [1, 2] == [1, 3] else 0 }}|{{ 1 if {'a': 1} != {'a': 1, 'b': 2} else 0 }}|{{ 1 if [] == {} else 0 }}",
+      "{{ 1 if {'a': 'x'} == {'a': 'x'} else 0 }}|{{ 1 if [1, 2] == [1, 3] else 0 }}|{{ 1 if {'a': 1} != {'a': 1, 'b': 2} else 0 }}|{{ 1 if [] == {} else 0 }}",
       "1|0|1|0",
     ],
     [
