@@ -185,6 +185,8 @@ describe("each check can fail", () => {
       },
     }));
     expect(find(findings, "gradients, batch and alone").verdict).toBe("falls short");
+    const { found } = find(await runBent(gradientsCheck, path, () => ({})), "gradients, batch and alone");
+    expect(Number(/^(\S+) %/.exec(found)![1])).toBeLessThan(0.01);
   });
 
   it("scores that are off, and bits that depend on the batch", async () => {

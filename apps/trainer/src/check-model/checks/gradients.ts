@@ -32,8 +32,11 @@ export const SLOPE_BOUND = 1e-2;
 const DEVICE_BOUND = 1e-2;
 /** What rounding activations may do to a gradient before it points elsewhere. */
 const ROUNDING_BOUND = 0.5;
-/** Sums in another order, and other last bits of activations that are rounded. */
-const ALONE_BOUND = 1e-2;
+/**
+ * Sums in another order; over other weights than F32 gradients are multiplied as 16-bit integers, and a shared token's gradient is
+ * rounded as one sum. Of the worst tensor 0.09 % (SmolLM2-135M, Q4_1) and 1.1 % (random weights, Q8_0) were seen.
+ */
+const ALONE_BOUND = { exact: 1e-3, rounded: 5e-2 };
 
 /**
  * On the model's own first blocks, as F32: there a wrong derivative cannot hide behind the rounding of activations, which makes the
@@ -185,16 +188,17 @@ async function checkAlone(context: CheckContext): Promise<{ finding: Finding; mo
     );
     await fillAdapter(model, (ADAPTER_SCALE / 5) * (1 + 1e-4));
     const { whole: moved } = compareGradients(together, await sumGradients(model, [shared]));
-    return { finding: judgeAlone(alone, together), moved };
+    const isExact = Object.keys(model.info.weightTypes).every((type) => type === "f32");
+    return { finding: judgeAlone(alone, together, isExact ? ALONE_BOUND.exact : ALONE_BOUND.rounded), moved };
   } finally {
     await model.dispose();
   }
 }
 
-export function judgeAlone(alone: Gradients, together: Gradients): Finding {
+export function judgeAlone(alone: Gradients, together: Gradients, bound: number): Finding {
   const { distance, kind } = compareGradients(alone, together);
-  const found = `${formatShare(distance)} apart at most, over the whole model (${kind}; bound ${formatShare(ALONE_BOUND)})`;
-  return judge(ALONE, distance <= ALONE_BOUND, found, "report this");
+  const found = `${formatShare(distance)} apart at most, over the whole model (${kind}; bound ${formatShare(bound)})`;
+  return judge(ALONE, distance <= bound, found, "report this");
 }
 
 /** The same sequence behind the first six tokens of another one. */
