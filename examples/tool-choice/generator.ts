@@ -1,0 +1,164 @@
+import type { ChatMessage } from "cria";
+import { facts, otherFacts } from "./plain.js";
+import { type Design, designs, type Given, guises } from "./tools.js";
+import { kinds } from "./values.js";
+
+/** Which tools a question is about; phrasings and values are held out with "seen" (tools) and "unseen" ones alike. */
+export type Split = "train" | "seen" | "unseen";
+/** What a question needs: a tool, two in order, or none. */
+export type Need = "one" | "two" | "none";
+export type Arguments = Record<string, string | number>;
+
+export interface Question {
+  split: Split;
+  need: Need;
+  text: string;
+  /** The tools that are offered, in the order of the list. */
+  offered: string[];
+  /** What must be called, in this order. */
+  calls: { name: string; arguments: Arguments }[];
+  /** What the final answer must contain; null: that no tool can do it. */
+  answer: string | null;
+  /** A final answer that does. */
+  said: string;
+}
+
+/** Numbers in [0, 1) from a seed (mulberry32). */
+function makeRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export const REFUSAL = "I have no tool for that.";
+
+/** The question of a number: the same number gives the same question. */
+export function makeQuestion(seed: number, split: Split, need: Need): Question {
+  const random = makeRandom(seed);
+  for (let i = 0; i < 8; i++) random();
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
+  const isTrain = split === "train";
+  const known = designs.filter((design) => split === "unseen" || !design.isHeldOut);
+  const asked = known.filter((design) => split !== "unseen" || design.isHeldOut);
+  const draw = (design: Design): Given =>
+    Object.fromEntries(
+      design.takes.map((kind) => [kind, pick<string | number>(isTrain ? kinds[kind].train : kinds[kind].heldOut)]),
+    );
+  const phrase = (design: Design) => pick(isTrain ? design.questions : design.otherQuestions);
+
+  /** Three to five tools in some guise: those that are needed, and others. */
+  const offer = (needed: readonly Design[], without: readonly Design[] = []) => {
+    const size = 3 + Math.floor(random() * 3);
+    const others = known.filter((design) => !needed.includes(design) && !without.includes(design));
+    const chosen = [...needed, ...shuffle(others, random)].slice(0, size);
+    const offered = chosen.map((design) => pick(guises.filter((guise) => guise.design === design)));
+    const makeCall = (i: number, given: Given) => ({
+      name: offered[i]!.name,
+      arguments: Object.fromEntries(Object.entries(offered[i]!.parameters).map(([key, kind]) => [key, given[kind]!])),
+    });
+    return { offered: shuffle(offered, random).map(({ name }) => name), makeCall };
+  };
+
+  if (need === "one") {
+    const design = pick(asked);
+    const given = draw(design);
+    const answer = String(design.answer(given));
+    const { offered, makeCall } = offer([design]);
+    const said = design.said.replace("{}", answer);
+    return { split, need, text: fill(phrase(design), given), offered, calls: [makeCall(0, given)], answer, said };
+  }
+  if (need === "two") {
+    const chains = listChains(known).filter((chain) => chain.some((design) => asked.includes(design)));
+    const [first, second] = pick(chains);
+    const { kind, phrases, otherPhrases } = first.gives!;
+    const given = draw(first);
+    const then = { ...draw(second), [kind]: first.answer(given) };
+    const middle = fill(pick(isTrain ? phrases : otherPhrases), given);
+    const text = fill(phrase(second).replace(new RegExp(`\\{${kind}\\}( dollars)?`), middle), then);
+    const { offered, makeCall } = offer([first, second]);
+    const answer = String(second.answer(then));
+    const said = second.said.replace("{}", answer);
+    return { split, need, text, offered, calls: [makeCall(0, given), makeCall(1, then)], answer, said };
+  }
+  if (random() < 0.5) {
+    const [text, answer] = pick(isTrain ? facts : otherFacts);
+    return { split, need, text, offered: offer([]).offered, calls: [], answer, said: `${answer}.` };
+  }
+  const missing = pick(asked);
+  const text = fill(phrase(missing), draw(missing));
+  return { split, need, text, offered: offer([], [missing]).offered, calls: [], answer: null, said: REFUSAL };
+}
+
+/** Pairs of tools of which the second takes what the first gives. */
+export function listChains(known: readonly Design[]) {
+  return known.flatMap((first) =>
+    known
+      .filter((second) => first !== second && first.gives !== undefined && second.takes.includes(first.gives.kind))
+      .map((second) => [first, second] as const),
+  );
+}
+
+const fill = (text: string, values: Given) =>
+  Object.entries(values).reduce((filled, [name, value]) => filled.replaceAll(`{${name}}`, String(value)), text);
+
+function shuffle<T>(list: readonly T[], random: () => number): T[] {
+  const left = [...list];
+  return list.map(() => left.splice(Math.floor(random() * left.length), 1)[0]!);
+}
+
+/** The model's chat template knows no tools: the prompt lists them, a line each. */
+export function makePrompt({ text, offered }: Pick<Question, "text" | "offered">): ChatMessage[] {
+  const lines = offered.map((name) => {
+    const { parameters, design } = findGuise(name);
+    const list = Object.entries(parameters).map(([key, kind]) => `${key}: ${kinds[kind].type}`);
+    return `${name}(${list.join(", ")}): ${design.description}`;
+  });
+  const rules =
+    'Call a tool with <tool_call>{"name": ..., "arguments": {...}}</tool_call>. Answer what needs no tool yourself.';
+  return [
+    { role: "system", content: `Tools:\n${lines.join("\n")}\n${rules}` },
+    { role: "user", content: text },
+  ];
+}
+
+/** A conversation that does what the question needs. */
+export function makeDemonstration(question: Question): ChatMessage[] {
+  return [
+    ...makePrompt(question),
+    ...question.calls.flatMap((call): ChatMessage[] => [
+      { role: "assistant", content: `<tool_call>${writeCall(call)}</tool_call>` },
+      { role: "tool", content: answerCall(call) },
+    ]),
+    { role: "assistant", content: question.said },
+  ];
+}
+
+export const findGuise = (name: string) => guises.find((guise) => guise.name === name)!;
+
+/** What the tool answers. */
+export function answerCall({ name, arguments: given }: Question["calls"][number]): string {
+  const { design, parameters } = findGuise(name);
+  return String(
+    design.answer(Object.fromEntries(Object.entries(parameters).map(([key, kind]) => [kind, given[key]!]))),
+  );
+}
+
+/** As models write JSON: with spaces. */
+function writeCall({ name, arguments: given }: Question["calls"][number]): string {
+  const list = Object.entries(given).map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`);
+  return `{"name": ${JSON.stringify(name)}, "arguments": {${list.join(", ")}}}`;
+}
+
+/** A row of a training, or of a measurement. */
+export function makeRow(question: Question) {
+  return {
+    data_source: `${question.split}/${question.need}`,
+    prompt: makePrompt(question),
+    reward_model: { style: "rule", ground_truth: { calls: question.calls, answer: question.answer } },
+    extra_info: { tool_selection: question.offered },
+  };
+}

@@ -1,0 +1,332 @@
+// A dozen tools of everyday kinds, each in three guises, and four more that training never sees. They answer from their arguments alone.
+import { type BaseTool, tool } from "cria";
+import { type Kind, kinds } from "./values.js";
+
+/** Values by their kinds. */
+export type Given = Partial<Record<Kind, string | number>>;
+
+/** A tool, and how people ask for it: `{city}` in a phrasing is the value of that kind. */
+export interface Design {
+  /** What it is called in its guises: a model that reads the list of tools need not know the name. */
+  names: readonly string[];
+  description: string;
+  takes: readonly Kind[];
+  answer: (given: Given) => string | number;
+  /** How the final answer of a demonstration says what the tool answered (`{}`). */
+  said: string;
+  questions: readonly string[];
+  /** Phrasings that are held out. */
+  otherQuestions: readonly string[];
+  /** Of a tool whose answer others take: the kind of it, and phrases that stand for it in a question. */
+  gives?: { kind: Kind; phrases: readonly string[]; otherPhrases: readonly string[] };
+  /** Whether training never sees it. */
+  isHeldOut?: boolean;
+}
+
+/** A number from a text, the same everywhere (FNV-1a). */
+function hash(text: string): number {
+  let state = 0x811c9dc5;
+  for (const letter of text) state = Math.imul(state ^ letter.codePointAt(0)!, 0x01000193);
+  state = Math.imul(state ^ (state >>> 15), 0x2c1b3c6d);
+  return (state ^ (state >>> 13)) >>> 0;
+}
+
+const key = (given: Given) => JSON.stringify(Object.entries(given).sort(([a], [b]) => (a < b ? -1 : 1)));
+const pickNumber = (given: Given, first: number, last: number, salt = "") =>
+  first + (hash(salt + key(given)) % (last - first + 1));
+/** A value of a kind, held-out ones for held-out arguments too: an answer never has a value that its question's side lacks. */
+function pickValue(kind: Kind, given: Given, isHeldOut: boolean) {
+  const values = isHeldOut ? kinds[kind].heldOut : kinds[kind].train;
+  return values[hash(key(given)) % values.length]!;
+}
+const has = (kind: Kind, value: string | number | undefined) =>
+  (kinds[kind].heldOut as readonly (string | number)[]).includes(value!);
+const cents = (value: number) => Math.round(value * 100) / 100;
+
+export const designs: readonly Design[] = [
+  {
+    names: ["weather", "get_forecast", "city_temperature"],
+    description: "forecast for a city",
+    takes: ["city", "day"],
+    answer: (given) => `${pickNumber(given, 1, 35)} degrees`,
+    said: "It will be {}.",
+    questions: [
+      "What will the weather be in {city} on {day}?",
+      "How warm will it get in {city} on {day}?",
+      "Give me the forecast for {city} for {day}.",
+      "On {day} I will be in {city}. How warm will it be?",
+    ],
+    otherQuestions: ["Will I need a coat in {city} on {day}?", "Tell me the temperature to expect on {day} in {city}."],
+  },
+  {
+    names: ["local_time", "clock_in", "time_at"],
+    description: "the time now in a city",
+    takes: ["city"],
+    answer: (given) => `${pickNumber(given, 10, 23)}:${pickNumber(given, 10, 59, "minute")}`,
+    said: "It is {}.",
+    questions: [
+      "What time is it in {city}?",
+      "Tell me the local time in {city}.",
+      "How late is it now in {city}?",
+      "I want to call someone in {city}. What time is it there?",
+    ],
+    otherQuestions: ["What does the clock say in {city}?", "Give me the current time in {city}."],
+  },
+  {
+    names: ["convert_money", "exchange", "to_currency"],
+    description: "changes dollars into a currency",
+    takes: ["amount", "currency"],
+    answer: ({ amount, currency }) => cents(Number(amount) * (0.5 + (hash(String(currency)) % 50) / 100)),
+    said: "That is {}.",
+    questions: [
+      "How much is {amount} dollars in {currency}?",
+      "Convert {amount} dollars to {currency}.",
+      "What do I get in {currency} for {amount} dollars?",
+      "Change {amount} dollars into {currency}.",
+    ],
+    otherQuestions: [
+      "I have {amount} dollars. How many {currency} is that?",
+      "What are {amount} dollars worth in {currency}?",
+    ],
+  },
+  {
+    names: ["find_phone", "phone_number", "contact"],
+    description: "a person's phone number",
+    takes: ["person"],
+    answer: (given) => `555-${pickNumber(given, 1000, 9999)}`,
+    said: "The number is {}.",
+    questions: [
+      "What is the phone number of {person}?",
+      "Look up the phone number of {person}.",
+      "How can I call {person}? I need the number.",
+      "Give me the number of {person}, please.",
+    ],
+    otherQuestions: ["Under which number can I reach {person}?", "Find the telephone number of {person}."],
+  },
+  {
+    names: ["find_home", "home_city", "residence"],
+    description: "the city where a person lives",
+    takes: ["person"],
+    answer: (given) => pickValue("city", given, has("person", given["person"])),
+    said: "The city is {}.",
+    questions: [
+      "Where does {person} live?",
+      "In which city does {person} live?",
+      "What is the home city of {person}?",
+      "Tell me the city where {person} lives.",
+    ],
+    otherQuestions: ["Which city is home to {person}?", "Find out where {person} has a home."],
+    gives: {
+      kind: "city",
+      phrases: ["the city where {person} lives", "the home city of {person}"],
+      otherPhrases: ["the city that {person} lives in"],
+    },
+  },
+  {
+    names: ["find_captain", "team_captain", "leader_of"],
+    description: "the captain of a team",
+    takes: ["team"],
+    answer: (given) => pickValue("person", given, has("team", given["team"])),
+    said: "The captain is {}.",
+    questions: [
+      "Who is the captain of the {team}?",
+      "Name the captain of the {team}.",
+      "Which player is captain of the {team}?",
+      "Tell me who leads the {team} as captain.",
+    ],
+    otherQuestions: ["Who captains the {team}?", "Find the captain that the {team} have."],
+    gives: {
+      kind: "person",
+      phrases: ["the captain of the {team}"],
+      otherPhrases: ["the player who captains the {team}"],
+    },
+  },
+  {
+    names: ["price", "item_cost", "check_price"],
+    description: "the price of an item in dollars",
+    takes: ["item"],
+    answer: (given) => pickValue("amount", given, has("item", given["item"])),
+    said: "It costs {} dollars.",
+    questions: [
+      "How much is the {item}?",
+      "What does the {item} cost?",
+      "Tell me the price of the {item}.",
+      "How many dollars do you want for the {item}?",
+    ],
+    otherQuestions: ["What is the {item} selling for?", "Look up what the {item} costs."],
+    gives: { kind: "amount", phrases: ["the price of the {item}"], otherPhrases: ["the cost of the {item}"] },
+  },
+  {
+    names: ["tip", "tip_amount", "calculate_tip"],
+    description: "the tip for a bill",
+    takes: ["amount", "percent"],
+    answer: ({ amount, percent }) => cents((Number(amount) * Number(percent)) / 100),
+    said: "The tip is {} dollars.",
+    questions: [
+      "What is a tip of {percent} percent on {amount} dollars?",
+      "The bill is {amount} dollars. How much is a {percent} percent tip?",
+      "Work out {percent} percent tip for a bill of {amount} dollars.",
+    ],
+    otherQuestions: ["I want to tip {percent} percent on a bill of {amount} dollars. How much is it?"],
+  },
+  {
+    names: ["translate", "dictionary", "foreign_word"],
+    description: "a word in another language",
+    takes: ["word", "language"],
+    answer: (given) => makeWord(hash(key(given))),
+    said: 'It is "{}".',
+    questions: [
+      "What is {word} in {language}?",
+      "Translate {word} into {language}.",
+      "How do you say {word} in {language}?",
+      "Give me the {language} word for {word}.",
+    ],
+    otherQuestions: ["What would {word} be called in {language}?", "I need the word {word} in {language}."],
+  },
+  {
+    names: ["set_alarm", "wake_up", "new_alarm"],
+    description: "sets an alarm at a full hour",
+    takes: ["day", "hour"],
+    answer: (given) => `alarm ${pickNumber(given, 10, 99)}`,
+    said: "Done: {}.",
+    questions: [
+      "Set an alarm for {day} at {hour}.",
+      "Wake me at {hour} on {day}.",
+      "I need an alarm on {day} at {hour}.",
+      "Please set my alarm to {hour} on {day}.",
+    ],
+    otherQuestions: ["On {day} I must get up at {hour}. Set an alarm.", "Let the alarm ring at {hour} on {day}."],
+  },
+  {
+    names: ["book_table", "reserve", "restaurant_booking"],
+    description: "books a table in a restaurant",
+    takes: ["restaurant", "people"],
+    answer: (given) => `table ${pickNumber(given, 10, 99)}`,
+    said: "Booked: {}.",
+    questions: [
+      "Book a table for {people} at {restaurant}.",
+      "Reserve a table at {restaurant} for {people} people.",
+      "We are {people}. Get us a table at {restaurant}.",
+      "I want to eat at {restaurant} with {people} people. Book it.",
+    ],
+    otherQuestions: [
+      "Please reserve {restaurant} for {people} guests.",
+      "Get a table for {people} people in {restaurant}.",
+    ],
+  },
+  {
+    names: ["stock", "share_price", "stock_quote"],
+    description: "the share price of a company",
+    takes: ["company"],
+    answer: (given) => pickNumber(given, 100, 999),
+    said: "It stands at {} dollars.",
+    questions: [
+      "What is the share price of {company}?",
+      "How much is a share of {company}?",
+      "Where does the stock of {company} stand?",
+      "Give me the stock price of {company}.",
+    ],
+    otherQuestions: ["What do {company} shares trade at?", "Check the stock of {company}."],
+  },
+  {
+    names: ["find_email"],
+    description: "a person's email address",
+    takes: ["person"],
+    answer: (given) => `${String(given["person"]).toLowerCase()}${pickNumber(given, 10, 99)}@mail.com`,
+    said: "The address is {}.",
+    questions: [],
+    otherQuestions: [
+      "What is the email address of {person}?",
+      "Look up the email of {person}.",
+      "I want to write to {person}. Which email address do I use?",
+    ],
+    isHeldOut: true,
+  },
+  {
+    names: ["air_quality"],
+    description: "how clean the air in a city is",
+    takes: ["city"],
+    answer: (given) => `index ${pickNumber(given, 10, 99)}`,
+    said: "It has {}.",
+    questions: [],
+    otherQuestions: [
+      "How good is the air in {city}?",
+      "What is the air quality in {city}?",
+      "Tell me how clean the air is in {city}.",
+    ],
+    isHeldOut: true,
+  },
+  {
+    names: ["dim_light"],
+    description: "sets the light of a room",
+    takes: ["room", "percent"],
+    answer: (given) => `lamp ${pickNumber(given, 10, 99)}`,
+    said: "Done: {}.",
+    questions: [],
+    otherQuestions: [
+      "Set the light in the {room} to {percent} percent.",
+      "Dim the {room} to {percent} percent.",
+      "Make the light in the {room} {percent} percent bright.",
+    ],
+    isHeldOut: true,
+  },
+  {
+    names: ["opening_hours"],
+    description: "when a shop opens",
+    takes: ["shop", "day"],
+    answer: (given) => `${pickNumber(given, 6, 11)}:${pickNumber(given, 10, 59, "minute")}`,
+    said: "It opens at {}.",
+    questions: [],
+    otherQuestions: [
+      "When does the {shop} open on {day}?",
+      "What are the opening hours of the {shop} on {day}?",
+      "From what time can I go to the {shop} on {day}?",
+    ],
+    isHeldOut: true,
+  },
+];
+
+function makeWord(number: number): string {
+  const [consonants, vowels] = ["bdfglmnprst", "aeiou"];
+  let rest = number;
+  const draw = (letters: string) => {
+    const letter = letters[rest % letters.length]!;
+    rest = Math.floor(rest / letters.length);
+    return letter;
+  };
+  return Array.from({ length: 3 }, () => draw(consonants) + draw(vowels)).join("");
+}
+
+/** A tool in one of its guises. */
+export interface Guise {
+  design: Design;
+  name: string;
+  /** Its parameters' kinds. */
+  parameters: Readonly<Record<string, Kind>>;
+}
+
+export const guises: readonly Guise[] = designs.flatMap((design) =>
+  design.names.map((name, i) => ({
+    design,
+    name,
+    parameters: Object.fromEntries(design.takes.map((kind) => [kinds[kind].keys[i]!, kind])),
+  })),
+);
+
+/** The tools, for `tools.yaml` and for training in code. */
+export const tools: readonly BaseTool[] = guises.map(({ design, name, parameters }) =>
+  tool({
+    name,
+    description: design.description,
+    inputSchema: {
+      type: "object",
+      properties: Object.fromEntries(
+        Object.entries(parameters).map(([key, kind]) => [key, { type: kinds[kind].type }]),
+      ),
+      required: Object.keys(parameters),
+      additionalProperties: false,
+    },
+    execute: (given) =>
+      String(design.answer(Object.fromEntries(Object.entries(parameters).map(([key, kind]) => [kind, given[key]])))),
+  }),
+);

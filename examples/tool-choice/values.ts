@@ -1,0 +1,78 @@
+/** What fills the gaps in questions: each kind with the values to train on, and others that are held out. */
+export interface Values {
+  /** What parameters of this kind are called: in the first, second and third guise of a tool. */
+  keys: readonly [string, string, string];
+  /** In JSON Schema. */
+  type: "string" | "integer" | "number";
+  train: readonly (string | number)[];
+  heldOut: readonly (string | number)[];
+}
+
+const words = (keys: string, train: string, heldOut: string): Values => ({
+  keys: keys.split(", ") as unknown as Values["keys"],
+  type: "string",
+  train: train.split(", "),
+  heldOut: heldOut.split(", "),
+});
+
+const numbers = (
+  keys: string,
+  type: "integer" | "number",
+  train: readonly number[],
+  heldOut: readonly number[],
+): Values => ({
+  keys: keys.split(", ") as unknown as Values["keys"],
+  type,
+  train,
+  heldOut,
+});
+
+const count = (first: number, last: number, step = 1) =>
+  Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, i) => first + i * step);
+const odd = (n: number) => n % 2 === 1;
+
+export const kinds = {
+  city: words(
+    "city, place, town",
+    "Paris, Rome, Berlin, Madrid, London, Vienna, Tokyo, Boston, Chicago, Dublin, Oslo, Sydney, Cairo, Mumbai",
+    "Lisbon, Prague, Athens, Denver, Toronto, Seoul, Helsinki",
+  ),
+  day: words("day, date, when", "Monday, Tuesday, Thursday, Saturday", "Wednesday, Friday, Sunday"),
+  person: words(
+    "person, name, who",
+    "Anna, Ben, Clara, David, Emma, Frank, Grace, Henry, Jack, Laura, Mark, Nina, Oscar, Paula",
+    "Sarah, Tom, Victor, Wendy, Alice, George, Julia",
+  ),
+  item: words(
+    "item, product, thing",
+    "laptop, chair, lamp, bicycle, camera, jacket, table, phone, guitar, backpack",
+    "printer, sofa, mirror, watch, helmet",
+  ),
+  language: words("language, into, target", "French, German, Spanish, Italian", "Dutch, Polish, Greek"),
+  word: words(
+    "word, text, term",
+    "house, water, bread, friend, garden, window, summer, bridge",
+    "forest, kitchen, winter, school",
+  ),
+  team: words("team, club, side", "Lions, Tigers, Eagles, Sharks, Bears", "Wolves, Hawks, Bulls"),
+  restaurant: words(
+    "restaurant, venue, at",
+    "Blue Door, Casa Luna, Green Leaf, Old Mill, Red Lantern",
+    "Golden Fork, Sea House, White Rose",
+  ),
+  company: words("company, firm, business", "Apple, Boeing, Ford, Nike, Intel, Pfizer", "Tesla, Sony, Shell"),
+  room: words("room, area, space", "kitchen, bedroom, hall, office", "bathroom, garage, cellar"),
+  shop: words("shop, store, building", "bakery, pharmacy, library, post office", "bank, museum, market"),
+  amount: numbers(
+    "amount, sum, dollars",
+    "number",
+    count(11, 97).filter(odd),
+    count(12, 98).filter((n) => !odd(n)),
+  ),
+  percent: numbers("percent, share, rate", "integer", [5, 10, 15, 25, 40, 60], [20, 30, 35, 55]),
+  hour: numbers("hour, time, clock", "integer", [1, 2, 4, 5, 7, 8, 10, 11], [3, 6, 9]),
+  people: numbers("people, guests, seats", "integer", [2, 3, 5, 6, 8], [4, 7, 9]),
+  currency: words("currency, money, unit", "euros, pounds, crowns", "yen, francs, rupees"),
+} satisfies Record<string, Values>;
+
+export type Kind = keyof typeof kinds;
