@@ -2,18 +2,14 @@
 // writes image-examples.json beside this file. Fails where a seed learns less than it must, starts without a bad habit, or
 // takes too long.
 //   node --import tsx scripts/nightly/image-examples.mjs [--only TEXT]     (after `npm run bootstrap`; keep the machine idle)
-import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
-import { cpus } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { drawSvgChart } from "../../apps/trainer/src/demo/draw-chart.ts";
 import { learn } from "../../examples/vision/learn.ts";
+import { describeRun, drawCurves, makeData, measureTime, root, writeReport } from "./learning.mjs";
 
-const root = join(import.meta.dirname, "..", "..");
 const { values } = parseArgs({ options: { only: { type: "string", default: "" } } });
 const seeds = [1, 2, 3];
-const colors = ["#1f77b4", "#2ca02c", "#d62728"];
 /** Steps whose mean a point of a curve is: a step has 16 pictures, which differ in how hard they are. */
 const WINDOW = 10;
 
@@ -44,52 +40,32 @@ const examples = [
 ].filter(({ name }) => name.includes(values.only));
 
 async function trainBySeed(folder, seed) {
-  const began = performance.now();
-  const cpu = process.cpuUsage();
-  const { before, after, rewards, seconds } = await learn(folder, { seed });
-  const { user, system } = process.cpuUsage(cpu);
+  const { result: learned, time } = await measureTime(() => learn(folder, { seed }));
+  const { before, after, rewards, seconds } = learned;
   const result = {
     seed,
     before,
     after,
     steps: rewards.length,
-    seconds: Math.round((performance.now() - began) / 1000),
+    seconds: time.seconds,
     seconds_of_stages: Math.round(seconds.stages),
     seconds_of_training: Math.round(seconds.train),
-    cpu_seconds: Math.round((user + system) / 1e6),
+    cpu_seconds: time.cpu_seconds,
   };
   console.log(JSON.stringify(result));
-  return { result, rewards };
+  const label = `seed ${seed}: ${before.sampled.toFixed(2)} → ${after.sampled.toFixed(2)}`;
+  return { result, label, rewards };
 }
 
-/** Means of `WINDOW` steps each, at the last of them. */
-const smooth = (rewards) =>
-  rewards.slice(WINDOW - 1).map((_, i) => ({
-    x: i + WINDOW,
-    y: rewards.slice(i, i + WINDOW).reduce((sum, reward) => sum + reward, 0) / WINDOW,
-  }));
-
-function drawCurves(title, runs) {
-  const series = runs.map(({ result: { seed, before, after }, rewards }, i) => ({
-    name: `seed ${seed}: ${before.sampled.toFixed(2)} → ${after.sampled.toFixed(2)}`,
-    color: colors[i],
-    points: smooth(rewards),
-  }));
-  return drawSvgChart(`${title}: mean reward of ${WINDOW} steps, and held out, before → after`, series);
-}
-
-const written = join(import.meta.dirname, "image-examples.json");
+const file = "image-examples.json";
 const report = {
-  date: new Date().toISOString().slice(0, 10),
-  commit: execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, encoding: "utf8" }).trim(),
-  node: process.version,
-  cpu: `${cpus().length} cores of ${cpus()[0].model}`,
-  examples: values.only ? JSON.parse(readFileSync(written, "utf8")).examples : {},
+  ...describeRun(),
+  examples: values.only ? JSON.parse(readFileSync(join(import.meta.dirname, file), "utf8")).examples : {},
   misses: [],
 };
 for (const { name, title, seconds, habit, misses } of examples) {
   const folder = join(root, "examples", name);
-  execFileSync("npm", ["run", "--silent", "make-data"], { cwd: folder, stdio: "inherit" });
+  makeData(folder);
   const runs = [];
   for (const seed of seeds) runs.push(await trainBySeed(folder, seed));
   const results = runs.map(({ result }) => result);
@@ -103,10 +79,6 @@ for (const { name, title, seconds, habit, misses } of examples) {
       result.seconds > seconds ? [`seed ${result.seed} takes ${result.seconds} s, at most ${seconds} expected`] : [],
     ),
   );
-  writeFileSync(join(root, "docs", `images-learning-${name}.svg`), drawCurves(title, runs));
+  drawCurves(`images-learning-${name}`, title, runs, WINDOW);
 }
-writeFileSync(written, `${JSON.stringify(report, null, 2)}\n`);
-if (report.misses.length > 0) {
-  console.error(report.misses.join("\n"));
-  process.exitCode = 1;
-}
+writeReport(file, report);

@@ -1,0 +1,61 @@
+// What scripts that train examples with several seeds share: the report beside the script, and the curves in the docs.
+import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { join } from "node:path";
+import { drawSvgChart } from "../../apps/trainer/src/demo/draw-chart.ts";
+
+export const root = join(import.meta.dirname, "..", "..");
+const colors = ["#1f77b4", "#2ca02c", "#d62728", "#9467bd", "#8c564b"];
+
+/** When, of which commit and where a report was made. */
+export function describeRun() {
+  return {
+    date: new Date().toISOString().slice(0, 10),
+    commit: execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd: root, encoding: "utf8" }).trim(),
+    node: process.version,
+    cpu: `${cpus().length} cores of ${cpus()[0].model}`,
+  };
+}
+
+/** Makes an example's rows. */
+export function makeData(folder) {
+  execFileSync("npm", ["run", "--silent", "make-data"], { cwd: folder, stdio: "inherit" });
+}
+
+/** Seconds of wall and CPU that some work takes, beside what it gives. */
+export async function measureTime(work) {
+  const began = performance.now();
+  const cpu = process.cpuUsage();
+  const result = await work();
+  const { user, system } = process.cpuUsage(cpu);
+  const seconds = Math.round((performance.now() - began) / 1000);
+  return { result, time: { seconds, cpu_seconds: Math.round((user + system) / 1e6) } };
+}
+
+/**
+ * Draws `docs/<name>.svg`: each run's mean rewards of `window` steps, at the last of them.
+ * @param runs `{ label, rewards }`
+ */
+export function drawCurves(name, title, runs, window) {
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const series = runs.map(({ label, rewards }, i) => ({
+    name: label,
+    color: colors[i % colors.length],
+    points: rewards
+      .slice(window - 1)
+      .map((_, step) => ({ x: step + window, y: mean(rewards.slice(step, step + window)) })),
+  }));
+  writeFileSync(
+    join(root, "docs", `${name}.svg`),
+    drawSvgChart(`${title}: mean reward of ${window} steps, and held out, before → after`, series),
+  );
+}
+
+/** Writes a report beside the scripts; what it misses is an error of the program. */
+export function writeReport(file, report) {
+  writeFileSync(join(import.meta.dirname, file), `${JSON.stringify(report, null, 2)}\n`);
+  if (report.misses.length === 0) return;
+  console.error(report.misses.join("\n"));
+  process.exitCode = 1;
+}

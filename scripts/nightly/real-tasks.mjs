@@ -1,0 +1,79 @@
+// Trains the examples of published models by their configs: untouched, after demonstrations, after reinforcement learning, and what
+// each does with held-out rows. Draws docs/real-tasks-<task>.svg and writes real-tasks.json beside this file; what was measured of
+// other tasks and seeds stays there. Fails where the model is missing, and where a task learns less than it must or takes too long.
+//   node scripts/fetch-real-model.mjs
+//   node --import tsx scripts/nightly/real-tasks.mjs [--task tool-choice] [--seeds 1,2,3]
+//     (after `npm run bootstrap`; keep the machine idle)
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { learn } from "../../examples/tool-choice/learn.ts";
+import { missingModel, realModel } from "../real-model.mjs";
+import { describeRun, drawCurves, makeData, measureTime, root, writeReport } from "./learning.mjs";
+
+const { values } = parseArgs({
+  options: { task: { type: "string" }, seeds: { type: "string", default: "1,2,3" } },
+});
+if (missingModel !== null) throw new Error(missingModel);
+
+/** `gain` is the least that reinforcement learning adds to the held-out success after demonstrations. */
+const tasks = [
+  { name: "tool-choice", title: "Which tool, if any", success: 0.8, gain: 0.25, seconds: 2400, window: 5 },
+].filter(({ name }) => values.task === undefined || name === values.task);
+if (tasks.length === 0) throw new Error(`--task ${values.task}: no such task`);
+
+/** Of all rows. */
+function meanOf(success) {
+  const parts = Object.values(success);
+  const rows = parts.reduce((sum, part) => sum + part.rows, 0);
+  return parts.reduce((sum, part) => sum + part.rows * part.success, 0) / rows;
+}
+
+async function trainBySeed(folder, seed) {
+  const { result: learned, time } = await measureTime(() => learn(folder, { seed, model: realModel.path }));
+  const { untouched, sft, rl, rewards, seconds, peakMemory } = learned;
+  const result = {
+    seed,
+    held_out: { untouched: meanOf(untouched), sft: meanOf(sft), rl: meanOf(rl) },
+    by_kind: { untouched, sft, rl },
+    steps: rewards.length,
+    ...time,
+    seconds_of: Object.fromEntries(Object.entries(seconds).map(([what, spent]) => [what, Math.round(spent)])),
+    peak_mib: Math.round(peakMemory / 2 ** 20),
+    rewards,
+  };
+  console.log(JSON.stringify({ ...result, rewards: undefined }));
+  return result;
+}
+
+const file = "real-tasks.json";
+const written = join(import.meta.dirname, file);
+const report = {
+  ...describeRun(),
+  model: realModel.address,
+  sha256: realModel.sha256,
+  tasks: existsSync(written) ? JSON.parse(readFileSync(written, "utf8")).tasks : {},
+  misses: [],
+};
+for (const { name, title, success, gain, seconds, window } of tasks) {
+  const folder = join(root, "examples", name);
+  makeData(folder);
+  const results = new Map((report.tasks[name] ?? []).map((result) => [result.seed, result]));
+  for (const seed of values.seeds.split(",").map(Number)) {
+    const result = await trainBySeed(folder, seed);
+    results.set(seed, result);
+    const { sft, rl } = result.held_out;
+    if (rl < success) report.misses.push(`${name}, seed ${seed}: ${rl} held out, ${success} expected`);
+    if (rl - sft < gain)
+      report.misses.push(`${name}, seed ${seed}: ${rl - sft} above demonstrations, ${gain} expected`);
+    if (result.seconds > seconds)
+      report.misses.push(`${name}, seed ${seed} takes ${result.seconds} s, at most ${seconds} expected`);
+  }
+  report.tasks[name] = [...results.values()].sort((a, b) => a.seed - b.seed);
+  const runs = report.tasks[name].map(({ seed, held_out: { sft, rl }, rewards }) => ({
+    label: `seed ${seed}: ${sft.toFixed(2)} → ${rl.toFixed(2)}`,
+    rewards,
+  }));
+  drawCurves(`real-tasks-${name}`, title, runs, window);
+}
+writeReport(file, report);
