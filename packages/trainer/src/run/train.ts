@@ -14,6 +14,7 @@ import { RunningStream } from "../running.js";
 import type { StepMetrics } from "../step-metrics.js";
 import { areFiles } from "../task/check-definition.js";
 import { findOverlongPrompts } from "../task/find-overlong-prompts.js";
+import { findUnseenTools } from "../task/find-unseen-tools.js";
 import { Task } from "../task/task.js";
 import type { TaskDefinition } from "../task/task-definition.js";
 import { makeTrackers } from "../trackers/open-trackers.js";
@@ -148,6 +149,8 @@ export class TrainRun extends RunningStream<TrainResult, TrainStep> {
       });
       const overlong = await findOverlongPrompts(session, configFolder, report);
       if (overlong !== null) report({ type: "warning", text: overlong });
+      const unseen = findUnseenTools(session.policy, session.environment, session.trainRows);
+      if (unseen !== null) report({ type: "warning", text: unseen });
       warnOfFewRows(session, report);
       const summary = await trainSession(session, {
         configFolder,
