@@ -1,0 +1,58 @@
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { getRuntimeInfo } from "@cria/engine";
+import { getProgram } from "../llama-cpp.js";
+
+export interface StockEvalOptions {
+  path: string;
+  threads: number;
+  contextSize: number;
+  /** Of keys and values. "f16" is llama.cpp's default; "f32" goes without flash attention, which would round them. */
+  kvType: "f16" | "f32";
+  /** A LoRA adapter's GGUF, at scale 1. */
+  adapter?: string;
+}
+
+/** Stock llama.cpp over the libraries that ours runs on, in a process of its own, which decodes by ggml's products alone. */
+export class StockEval {
+  private constructor(
+    private readonly child: ReturnType<typeof spawn>,
+    private readonly lines: AsyncIterator<string>,
+  ) {}
+
+  static async start(options: StockEvalOptions, log: (text: string) => void): Promise<StockEval> {
+    const { path, threads, contextSize, kvType, adapter } = options;
+    const program = await getProgram(
+      { name: "stock-eval", sources: [join(import.meta.dirname, "stock-eval-main.cc")] },
+      log,
+    );
+    const args = [getRuntimeInfo().librariesFolder, path, threads, contextSize, kvType].map(String);
+    const child = spawn(program, adapter ? [...args, adapter] : args, { stdio: ["pipe", "pipe", "inherit"] });
+    return new StockEval(child, createInterface(child.stdout!)[Symbol.asyncIterator]());
+  }
+
+  /** Natural logarithms, as long as `tokenIds`; 0 for the first. */
+  async score(tokenIds: ArrayLike<number>): Promise<number[]> {
+    const { logprobs } = await this.send<{ logprobs: number[] }>(`score ${Array.from(tokenIds).join(" ")}`);
+    return [0, ...logprobs];
+  }
+
+  /** The likeliest tokens one after the other, whatever they are; `margins`: by how much each one's logit leads. */
+  greedy(prompt: ArrayLike<number>, count: number): Promise<{ tokens: number[]; margins: number[] }> {
+    return this.send(`greedy ${count} ${Array.from(prompt).join(" ")}`);
+  }
+
+  private async send<T>(line: string): Promise<T> {
+    this.child.stdin!.write(`${line}\n`);
+    const { value, done } = await this.lines.next();
+    if (done) throw new Error("stock llama.cpp ended; its last words are above");
+    return JSON.parse(value) as T;
+  }
+
+  async dispose(): Promise<void> {
+    const closed = new Promise((resolve) => this.child.once("close", resolve));
+    this.child.stdin!.end();
+    await closed;
+  }
+}

@@ -1,0 +1,101 @@
+// What Cria computes for one file, on the CPU kernel that CRIA_CPU_KERNEL names: a process of its own, which answers a JSON request on
+// standard input by one on standard output.
+//   {"command": "scores", "model", "sequences", "adapter"?}      {"logprobs": [[...]]}
+//   {"command": "gradients", "model", "sequences", "weights", "trainable": "lora" | "full", "folder"}
+//       writes values and gradients of all trained tensors as float32 files, and index.json
+//   {"command": "adapter", "model", "sequences", "weights", "folder", "file"}
+//       trains an adapter, saves it, and writes its values
+//   {"command": "greedy", "model", "prompts", "count"}            {"tokens": [[...]]}
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { loadModel } from "../../../packages/engine/src/index.ts";
+import { fillAdapter } from "./fill-adapter.mjs";
+
+const lora = { rank: 16, alpha: 32 };
+
+const CONTEXT = 2048;
+
+async function score({ model: path, sequences, threads, adapter = null }) {
+  const model = await loadModel({
+    path,
+    contextSize: CONTEXT,
+    maxSequences: 1,
+    threads,
+    lora: adapter ? { path: adapter } : { rank: 1 },
+  });
+  const scores = await model.score(sequences.map((tokenIds) => ({ tokenIds })));
+  await model.dispose();
+  return { logprobs: scores.map(({ logprobs }) => [...logprobs]) };
+}
+
+/** Minus the sum of weight times logprob. */
+const weighted = ({ logprobs, columns }) => {
+  const dLogprobs = new Float32Array(logprobs.length);
+  let loss = 0;
+  for (let i = 0; i < logprobs.length; i++) {
+    loss -= columns.weights[i] * logprobs[i];
+    dLogprobs[i] = -columns.weights[i];
+  }
+  return { loss, dLogprobs };
+};
+
+async function differentiate({ model: path, sequences, weights, trainable, folder, threads }) {
+  mkdirSync(folder, { recursive: true });
+  const options = trainable === "lora" ? { lora } : { trainable };
+  const model = await loadModel({ path, contextSize: CONTEXT, maxSequences: 1, threads, ...options });
+  const tensors = model.listTensors().filter((tensor) => tensor.trainable);
+  if (trainable === "lora") await fillAdapter(model);
+  const batch = sequences.map((tokenIds, i) => ({
+    tokenIds,
+    lossMask: weights[i].map((weight) => (weight === 0 ? 0 : 1)),
+    columns: { weights: weights[i] },
+  }));
+  const { loss } = await model.train(batch, weighted, null);
+  for (const { name } of tensors) {
+    writeFileSync(join(folder, `${name}.gradient`), bytesOf(await model.readTensor(name, "gradient")));
+    if (trainable === "lora") writeFileSync(join(folder, `${name}.value`), bytesOf(await model.readTensor(name)));
+  }
+  writeFileSync(join(folder, "index.json"), JSON.stringify(tensors.map(({ name, shape }) => ({ name, shape }))));
+  await model.dispose();
+  return { loss };
+}
+
+function bytesOf(values) {
+  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+}
+
+/** Four steps towards the batch; saves the adapter as a GGUF, and its values as `differentiate` does. */
+async function adapt({ model: path, sequences, weights, folder, file, threads }) {
+  mkdirSync(folder, { recursive: true });
+  const model = await loadModel({ path, contextSize: CONTEXT, maxSequences: 1, threads, lora });
+  const batch = sequences.map((tokenIds, i) => ({
+    tokenIds,
+    lossMask: weights[i].map((weight) => (weight === 0 ? 0 : 1)),
+    columns: { weights: weights[i] },
+  }));
+  for (let step = 0; step < 4; step++) await model.train(batch, weighted, { learningRate: 2e-3, maxGradNorm: 1 });
+  await model.saveAdapter(file);
+  const tensors = model.listTensors().filter((tensor) => tensor.trainable);
+  for (const { name } of tensors) writeFileSync(join(folder, `${name}.value`), bytesOf(await model.readTensor(name)));
+  writeFileSync(join(folder, "index.json"), JSON.stringify(tensors.map(({ name, shape }) => ({ name, shape }))));
+  await model.dispose();
+  return {};
+}
+
+async function speak({ model: path, prompts, count, threads }) {
+  const model = await loadModel({ path, contextSize: CONTEXT, maxSequences: prompts.length, threads });
+  const answers = prompts.map(async (prompt) => {
+    const sequence = model.createSequence();
+    const { tokenIds } = await sequence.generate(prompt, { maxTokens: count, temperature: 0, stopTokens: [] });
+    return [...tokenIds];
+  });
+  const tokens = await Promise.all(answers);
+  await model.dispose();
+  return { tokens };
+}
+
+const request = JSON.parse(await text(process.stdin));
+const commands = { scores: score, gradients: differentiate, adapter: adapt, greedy: speak };
+const answer = await commands[request.command](request);
+process.stdout.write(JSON.stringify(answer));
