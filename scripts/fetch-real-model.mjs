@@ -38,13 +38,14 @@ async function fetchModel() {
   }
 }
 
-/** @param verl "newest": of verl the newest release, whichever is there. */
-export function fetchPython({ verl } = {}) {
+/** @param newest verl, trl: "newest" for the newest release, whichever is there. */
+export function fetchPython({ verl, trl } = {}) {
   const folder = join(realPython, "..", "..");
   if (!existsSync(realPython)) execFileSync("python3", ["-m", "venv", folder], { stdio: "inherit" });
   const install = (...args) =>
     execFileSync(realPython, ["-m", "pip", "install", "--quiet", ...args], { stdio: "inherit" });
   install("--requirement", requirements);
+  if (trl === "newest") install("--upgrade", "trl");
   const alone = requirements.replace(/\.txt$/, "-no-deps.txt");
   install("--no-deps", ...(verl === "newest" ? ["--upgrade"] : []), "--requirement", alone);
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type AdvantageOutputs, advantageEstimators } from "../index.js";
-import { type AdvantageCase, equalRows, expectClose, expectNear, verlValues } from "./verl-values.js";
+import { equalRows, expectClose, expectNear } from "../stored-values/stored-values.js";
+import { type AdvantageCase, verlValues } from "./verl-values.js";
 
 /** Estimators without a value by verl, each with its reason. */
 const notInVerl: Record<string, string> = {};

@@ -1,25 +1,16 @@
 import { describe, expect, it } from "vitest";
 import {
   aggregations,
-  composePolicyLoss,
   correctRollout,
   klEstimates,
   type PolicyLossOptions,
   parseRejectionRules,
   policyLosses,
-  preparePolicyLoss,
   type RolloutCorrectionOptions,
 } from "../index.js";
-import {
-  type Correction,
-  type Evaluated,
-  expectClose,
-  expectNear,
-  type LossCase,
-  readBounds,
-  toOffsets,
-  verlValues,
-} from "./verl-values.js";
+import { evaluateLoss } from "../stored-values/evaluate-loss.js";
+import { expectClose, expectNear, toOffsets } from "../stored-values/stored-values.js";
+import { type Correction, type Evaluated, type LossCase, readBounds, verlValues } from "./verl-values.js";
 
 /** Policy losses without a value by verl, each with its reason. */
 const notInVerl: Record<string, string> = {};
@@ -75,44 +66,12 @@ function evaluate(c: LossCase, changes: { agg?: string; weights?: number[] } = {
     currentCorrection: correction === null ? null : toCorrectionOptions(correction),
   };
   const tokens = verlValues.tokens[c.tokens]!;
-  const offsets = toOffsets(tokens.lengths);
-  const logprobs = Float32Array.from(tokens.logprobs);
-  const columns = {
-    advantages: Float32Array.from(tokens.advantages),
-    oldLogprobs: Float32Array.from(tokens.old_logprobs),
-    refLogprobs: Float32Array.from(tokens.ref_logprobs),
-    ...(c.corrected ? { rolloutIsWeights: Float32Array.from(changes.weights ?? tokens.is_weights) } : {}),
-  };
-  // As one sequence: what is prepared does not know where sequences end, but for weights of sequences.
-  const sequences = Array.from({ length: offsets.length - 1 }, (_, s) => {
-    const [from, to] = [offsets[s]!, offsets[s + 1]!];
-    const cut = Object.entries(columns).map(([name, values]) => [name, values.slice(from, to)]);
-    return {
-      tokenIds: new Int32Array(to - from),
-      lossMask: new Uint8Array(to - from).fill(1),
-      columns: Object.fromEntries(cut),
-    };
+  return evaluateLoss(options, tokens.lengths, tokens.logprobs, tokens.entropy_values, {
+    advantages: tokens.advantages,
+    oldLogprobs: tokens.old_logprobs,
+    refLogprobs: tokens.ref_logprobs,
+    ...(c.corrected ? { rolloutIsWeights: changes.weights ?? tokens.is_weights } : {}),
   });
-  const cutLogprobs = sequences.map((_, s) => logprobs.slice(offsets[s], offsets[s + 1]));
-  const prepared = preparePolicyLoss(options, sequences, cutLogprobs, () => 0);
-  const joined = Object.keys(prepared[0]!.columns!).map((name) => [
-    name,
-    Float32Array.from(prepared.flatMap((sequence) => Array.from(sequence.columns![name]!))),
-  ]);
-  const result = composePolicyLoss(options)({
-    sequenceIndices: Int32Array.from(sequences, (_, i) => i),
-    offsets,
-    logprobs,
-    entropy: Float32Array.from(tokens.entropy_values),
-    columns: Object.fromEntries(joined),
-    totals: { tokens: logprobs.length, sequences: sequences.length },
-  });
-  return {
-    loss: result.loss,
-    d_logprobs: [...result.dLogprobs],
-    d_entropy: [...(result.dEntropy ?? new Float32Array(logprobs.length))],
-    metrics: result.metrics!,
-  };
 }
 
 function expectMetrics(c: LossCase, actual: Record<string, number>, expected: Record<string, number>): void {

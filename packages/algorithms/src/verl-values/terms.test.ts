@@ -11,7 +11,8 @@ import {
   penalizeRewards,
   resampleByScore,
 } from "../index.js";
-import { equalRows, expectClose, expectNear, readBounds, toOffsets, verlValues } from "./verl-values.js";
+import { equalRows, expectClose, expectNear, toOffsets } from "../stored-values/stored-values.js";
+import { readBounds, verlValues } from "./verl-values.js";
 
 type CorrectionCase = (typeof verlValues.rollout_correction)[number];
 

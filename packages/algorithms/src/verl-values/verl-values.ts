@@ -1,8 +1,5 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { gunzipSync } from "node:zlib";
-import { expect } from "vitest";
 import type { PolicyFiltration, RewardPart } from "../index.js";
+import { readStored } from "../stored-values/stored-values.js";
 
 export interface AdvantageCase {
   name: string;
@@ -126,37 +123,7 @@ export interface VerlValues {
 }
 
 /** What `fixtures/make_from_verl.py` wrote: values and gradients by verl's own functions. */
-export const verlValues: VerlValues = JSON.parse(
-  gunzipSync(readFileSync(join(import.meta.dirname, "..", "..", "fixtures", "verl.json.gz"))).toString(),
-);
-
-/** Each entry within `tolerance` of it, and what is lost where large numbers cancel. */
-export function expectClose(actual: ArrayLike<number>, expected: readonly number[], tolerance = 1e-6): void {
-  expect(actual.length).toBe(expected.length);
-  const largest = expected.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
-  for (let i = 0; i < expected.length; i++)
-    expect(Math.abs(actual[i]! - expected[i]!), `entry ${i}: ${actual[i]} for ${expected[i]}`).toBeLessThanOrEqual(
-      tolerance * (Math.abs(expected[i]!) + 0.1 * largest) + 1e-12,
-    );
-}
-
-/** A number within `tolerance` of it. */
-export function expectNear(actual: number, expected: number, what: string, tolerance = 1e-6): void {
-  expect(Math.abs(actual - expected), `${what}: ${actual} for ${expected}`).toBeLessThanOrEqual(
-    tolerance * Math.abs(expected) + 1e-9,
-  );
-}
-
-/** Offsets of rows of equal width. */
-export const equalRows = (tokens: number, width: number) =>
-  Int32Array.from({ length: tokens / width + 1 }, (_, i) => i * width);
-
-/** Offsets of the sequences that have any token: no other reaches a loss. */
-export function toOffsets(lengths: readonly number[]): Int32Array {
-  const offsets = [0];
-  for (const length of lengths) if (length > 0) offsets.push(offsets.at(-1)! + length);
-  return Int32Array.from(offsets);
-}
+export const verlValues = readStored<VerlValues>("verl.json.gz");
 
 /** "lower_upper", as verl spells IcePop's bounds, or the upper one alone. */
 export function readBounds(threshold: number | string): {
