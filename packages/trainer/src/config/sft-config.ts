@@ -48,6 +48,12 @@ const data = z.strictObject({
   ...imageKeys,
   tools_key: z.string().default("tools").describe("Column of the tools that a conversation sees."),
   train_batch_size: z.int().positive().default(32).describe("Conversations of one step."),
+  group_by_length: z
+    .boolean()
+    .default(true)
+    .describe(
+      "true: conversations of a batch are of similar length, so that little is padded. false: batches are drawn at random, for sets whose kinds of conversations differ in length: grouped, each batch would be of one kind.",
+    ),
   max_length: z
     .int()
     .positive()

@@ -10,13 +10,15 @@ export interface BatchesState {
   batchSize: number;
   seed: number;
   examples: number;
+  /** Left out by earlier versions: true. */
+  grouped?: boolean;
   /** Hash of the examples' tokens and images, in order. */
   tokens: string;
 }
 
 /**
- * Endless batches of examples of similar length, so that little is padded: eight batches' worth are drawn in an order that
- * the seed decides, sorted, cut, and handed out in random order. Every example comes once an epoch.
+ * Endless batches of examples, of similar length where they are grouped, so that little is padded: eight batches' worth are drawn in an
+ * order that the seed decides, sorted, cut, and handed out in random order. Every example comes once an epoch.
  */
 export class BucketedBatches<Example extends { tokenIds: ArrayLike<number>; images?: readonly LoadedImage[] }> {
   private queue: Example[][] = [];
@@ -27,12 +29,16 @@ export class BucketedBatches<Example extends { tokenIds: ArrayLike<number>; imag
   private handedOut = 0;
   private hash: string | undefined;
 
-  /** @param vocabSize ids from here on are of images, in this process alone. */
+  /**
+   * @param vocabSize ids from here on are of images, in this process alone.
+   * @param isGrouped false: batches are of any length.
+   */
   constructor(
     private readonly examples: readonly Example[],
     private readonly batchSize: number,
     private readonly seed: number,
     private readonly vocabSize: number,
+    private readonly isGrouped = true,
   ) {}
 
   next(): Example[] {
@@ -52,7 +58,7 @@ export class BucketedBatches<Example extends { tokenIds: ArrayLike<number>; imag
    */
   restore(state: BatchesState): void {
     for (const [name, value] of Object.entries(this.describe())) {
-      const saved = state[name as keyof BatchesState];
+      const saved = { grouped: true, ...state }[name as keyof BatchesState];
       if (saved === value) continue;
       throw new DataError("was saved over others", {
         code: "data/other-loader",
@@ -60,7 +66,7 @@ export class BucketedBatches<Example extends { tokenIds: ArrayLike<number>; imag
         expected: `${value} (of this run)`,
         received: `${saved} (saved)`,
         remedy:
-          "resume with the same files, data.max_length, data.train_batch_size and trainer.seed, or start a new run: trainer.resume_mode=disable",
+          "resume with the same files, data.max_length, data.train_batch_size, data.group_by_length and trainer.seed, or start a new run: trainer.resume_mode=disable",
       });
     }
     // The order is cheap to make again; a batch is a list of references.
@@ -69,7 +75,8 @@ export class BucketedBatches<Example extends { tokenIds: ArrayLike<number>; imag
 
   private describe(): Omit<BatchesState, "batches"> {
     this.hash ??= this.hashTokens();
-    return { batchSize: this.batchSize, seed: this.seed, examples: this.examples.length, tokens: this.hash };
+    const { batchSize, seed, isGrouped: grouped } = this;
+    return { batchSize, seed, examples: this.examples.length, grouped, tokens: this.hash };
   }
 
   private hashTokens(): string {
@@ -91,7 +98,7 @@ export class BucketedBatches<Example extends { tokenIds: ArrayLike<number>; imag
       }
       bucket.push(this.examples[this.order[this.position++]!]!);
     }
-    bucket.sort((a, b) => a.tokenIds.length - b.tokenIds.length);
+    if (this.isGrouped) bucket.sort((a, b) => a.tokenIds.length - b.tokenIds.length);
     const shuffled = shuffleIndices(BATCHES_A_BUCKET, hashSeed(this.seed, "bucket", this.round++));
     this.queue = Array.from(shuffled, (i) => bucket.slice(i * this.batchSize, (i + 1) * this.batchSize));
   }

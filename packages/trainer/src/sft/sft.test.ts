@@ -189,6 +189,22 @@ describe("BucketedBatches", () => {
     }
   });
 
+  it("draws batches at random where they are not grouped, and goes on with no others", () => {
+    const open = (isGrouped: boolean) => new BucketedBatches(examples, 6, 1, 1e6, isGrouped);
+    const batches = open(false);
+    const epoch = Array.from({ length: 8 }, () => batches.next().map(({ id, tokenIds }) => [id, tokenIds.length]));
+    expect(new Set(epoch.flat().map(([id]) => id)).size).toBe(48);
+    const spans = epoch.map((batch) => batch.map(([, length]) => length!)).map((l) => Math.max(...l) - Math.min(...l));
+    expect(Math.min(...spans)).toBeGreaterThan(12);
+    const again = open(false);
+    again.restore(batches.save(3));
+    expect(again.next().map(({ id }) => id)).toEqual(epoch[3]!.map(([id]) => id));
+    expect(() => open(true).restore(batches.save())).toThrow(/grouped[\s\S]*data\.group_by_length/);
+    const { grouped: _, ...earlier } = open(true).save(2);
+    expect(() => open(true).restore(earlier)).not.toThrow();
+    expect(() => open(false).restore(earlier)).toThrow(/grouped/);
+  });
+
   it("goes on for ever, also with fewer examples than a batch; the seed decides", () => {
     const few = new BucketedBatches(examples.slice(0, 2), 4, 1, 1e6);
     expect(few.next()).toHaveLength(4);

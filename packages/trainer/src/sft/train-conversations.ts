@@ -64,7 +64,13 @@ export async function trainConversations(
   const { data, trainer } = config;
   const { checkpoints, resume, signal } = options;
   const total = countSftSteps(session);
-  const batches = new BucketedBatches(examples, data.train_batch_size, trainer.seed, engine.info.vocabSize);
+  const batches = new BucketedBatches(
+    examples,
+    data.train_batch_size,
+    trainer.seed,
+    engine.info.vocabSize,
+    data.group_by_length,
+  );
   const average = new LossAverage();
   const resumed = (resume?.data ?? null) as ResumedData | null;
   if (resume && resumed) {
