@@ -9,8 +9,8 @@ export interface Learned {
   untouched: Success;
   sft: Success;
   rl: Success;
-  /** Mean reward of each step's conversations. */
-  rewards: number[];
+  /** Of each step's conversations: the share that succeeded. */
+  successes: number[];
   seconds: { measure: number; sft: number; rl: number };
   /** The most memory that the process had, in bytes. */
   peakMemory: number;
@@ -27,8 +27,8 @@ export interface LearnOptions {
   /** More settings of both configs, as `key=value`. */
   overrides?: { sft?: readonly string[]; rl?: readonly string[] };
   onMeasured?: (stage: "untouched" | "sft" | "rl", success: Success) => void;
-  /** Called with each step's mean reward. */
-  onStep?: (step: number, reward: number) => void;
+  /** Called with the share of each step's conversations that succeeded. */
+  onStep?: (step: number, success: number) => void;
 }
 
 /** Trains by a folder's `sft.yaml` and then, from the adapter that this makes, by its `config.yaml`. */
@@ -79,7 +79,7 @@ export async function learn(folder: string, options: LearnOptions = {}): Promise
   });
   const sft = await measureWith("sft", adapter);
 
-  const rewards: number[] = [];
+  const successes: number[] = [];
   const trained = await timed("rl", async () => {
     const { values, folder: configFolder } = loadConfig(trainConfigSchema, join(folder, "config.yaml"), [
       ...rlSettings,
@@ -89,14 +89,15 @@ export async function learn(folder: string, options: LearnOptions = {}): Promise
       "trainer.rollout_data_detail=full",
     ]);
     const run = train({ config: values, configFolder });
-    for await (const { step, reward } of run) {
-      rewards.push(reward ?? 0);
-      onStep?.(step, reward ?? 0);
+    for await (const { step, metrics } of run) {
+      const success = metrics["reward_extra/acc/mean"] ?? 0;
+      successes.push(success);
+      onStep?.(step, success);
     }
     return run;
   });
   const rl = await measureWith("rl", trained.adapter);
-  return { untouched, sft, rl, rewards, seconds, peakMemory: process.resourceUsage().maxRSS * 1024 };
+  return { untouched, sft, rl, successes, seconds, peakMemory: process.resourceUsage().maxRSS * 1024 };
 }
 
 /** What a policy does with the held-out rows, by the likeliest tokens. */

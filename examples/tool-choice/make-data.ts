@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { makeDemonstration, makeQuestion, makeRow, type Need, type Question, type Split } from "./generator.js";
 
 const build = join(import.meta.dirname, "build");
-const demonstrations = 240;
+const demonstrations = 480;
 
 /** Of ten questions four need one tool, three two, and three none. */
 const needs: readonly Need[] = ["one", "two", "none", "one", "two", "none", "one", "two", "none", "one"];

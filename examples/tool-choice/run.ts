@@ -9,7 +9,7 @@ if (existsSync(join(folder, "build", "train.jsonl"))) {
   const { seconds } = await learn(folder, {
     seed: Number(seed),
     model,
-    onStep: (step, reward) => console.log(`step ${String(step).padStart(3)}: mean reward ${reward.toFixed(2)}`),
+    onStep: (step, success) => console.log(`step ${String(step).padStart(3)}: success ${success.toFixed(2)}`),
     onMeasured: (stage, success) => {
       const parts = Object.entries(success).map(([source, part]) => `${source} ${part.success.toFixed(2)}`);
       console.log(`held out, ${stage}: ${parts.join(", ")}`);

@@ -18,7 +18,7 @@ import {
 } from "./generator.js";
 import { learn } from "./learn.js";
 import { facts, otherFacts } from "./plain.js";
-import { findMistake } from "./reward.js";
+import { judge } from "./reward.js";
 import { designs, guises, tools } from "./tools.js";
 import { kinds } from "./values.js";
 
@@ -122,10 +122,10 @@ describe("tools", () => {
 });
 
 describe("the judge", () => {
-  const judge = (question: Question, change: (messages: { role: string; content: unknown }[]) => void) => {
+  const mistakeOf = (question: Question, change: (messages: { role: string; content: unknown }[]) => void) => {
     const messages = makeDemonstration(question).map((message) => ({ ...message }));
     change(messages);
-    return findMistake(messages, question);
+    return judge(messages, question).mistake;
   };
   const one = makeQuestion(0, "train", "one");
   const two = makeQuestion(0, "train", "two");
@@ -143,7 +143,7 @@ describe("the judge", () => {
   it("accepts every demonstration", () => {
     for (const question of all)
       expect(
-        judge(question, () => {}),
+        mistakeOf(question, () => {}),
         question.text,
       ).toBeNull();
   });
@@ -166,19 +166,32 @@ describe("the judge", () => {
     ["wrong answer", fact, say(-1, "Fish.")],
     ["wrong answer", missing, say(-1, "It is 12 degrees.")],
   ])("refuses: %s", (mistake, question, change) => {
-    expect(judge(question, change)).toBe(mistake);
+    expect(mistakeOf(question, change)).toBe(mistake);
+  });
+
+  it("gives a little for right calls before the first mistake", () => {
+    const shareOf = (question: Question, made: Change) => {
+      const messages = makeDemonstration(question).map((message) => ({ ...message }));
+      made(messages);
+      return judge(messages, question).calls;
+    };
+    expect(shareOf(two, (m) => void m.splice(4, 2))).toBe(0.5);
+    expect(shareOf(two, say(-1, "I do not know."))).toBe(1);
+    expect(shareOf(one, (m) => void m.splice(4, 0, m[2]!, m[3]!))).toBe(0.5);
+    expect(shareOf(one, say(2, call("nothing", {})))).toBe(0);
+    expect(shareOf(fact, (m) => void m.splice(2, 0, { role: "assistant", content: call("tip", {}) }))).toBe(0);
   });
 
   it("wants numbers as numbers, and the whole value in the answer", () => {
     const question = { ...one, calls: [{ name: "tip", arguments: { bill: 41, percent: 10 } }], answer: "4.1" };
     const judgeTip = (given: object, answer: string) =>
-      findMistake(
+      judge(
         [
           { role: "assistant", content: call("tip", given) },
           { role: "assistant", content: answer },
         ],
         question,
-      );
+      ).mistake;
     expect(judgeTip({ percent: 10, bill: 41 }, "The tip is 4.1 dollars.")).toBeNull();
     expect(judgeTip({ bill: 41, percent: 10 }, "4.1.")).toBeNull();
     expect(judgeTip({ bill: "41", percent: 10 }, "The tip is 4.1 dollars.")).toBe("wrong arguments");
@@ -203,7 +216,7 @@ it("the whole program: measured, taught, measured, trained, measured, with a pol
       questions.map((question) => ({ messages: makeDemonstration(question) })),
     );
     const stages: string[] = [];
-    const { untouched, sft, rl, rewards } = await learn(import.meta.dirname, {
+    const { untouched, sft, rl, successes } = await learn(import.meta.dirname, {
       model: embeddedPolicy,
       output,
       steps: { sft: 1, rl: 1 },
@@ -229,7 +242,7 @@ it("the whole program: measured, taught, measured, trained, measured, with a pol
     expect(stages).toEqual(["untouched", "sft", "rl"]);
     for (const success of [untouched, sft, rl])
       expect(success).toMatchObject({ "train/one": { rows: 1 }, "train/two": { rows: 1 }, "train/none": { rows: 1 } });
-    expect(rewards).toHaveLength(1);
+    expect(successes).toHaveLength(1);
   } finally {
     rmSync(output, { recursive: true });
   }

@@ -54,7 +54,7 @@ async function trainBySeed(folder, seed) {
   };
   console.log(JSON.stringify(result));
   const label = `seed ${seed}: ${before.sampled.toFixed(2)} → ${after.sampled.toFixed(2)}`;
-  return { result, label, rewards };
+  return { result, label, values: rewards };
 }
 
 const file = "image-examples.json";
@@ -79,6 +79,11 @@ for (const { name, title, seconds, habit, misses } of examples) {
       result.seconds > seconds ? [`seed ${result.seed} takes ${result.seconds} s, at most ${seconds} expected`] : [],
     ),
   );
-  drawCurves(`images-learning-${name}`, title, runs, WINDOW);
+  drawCurves(
+    `images-learning-${name}`,
+    `${title}: mean reward of ${WINDOW} steps, and held out, before → after`,
+    runs,
+    WINDOW,
+  );
 }
 writeReport(file, report);

@@ -34,22 +34,19 @@ export async function measureTime(work) {
 }
 
 /**
- * Draws `docs/<name>.svg`: each run's mean rewards of `window` steps, at the last of them.
- * @param runs `{ label, rewards }`
+ * Draws `docs/<name>.svg`: each run's means of `window` steps, at the last of them.
+ * @param runs `{ label, values }`
  */
 export function drawCurves(name, title, runs, window) {
-  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const series = runs.map(({ label, rewards }, i) => ({
+  const mean = (list) => list.reduce((sum, value) => sum + value, 0) / list.length;
+  const series = runs.map(({ label, values }, i) => ({
     name: label,
     color: colors[i % colors.length],
-    points: rewards
+    points: values
       .slice(window - 1)
-      .map((_, step) => ({ x: step + window, y: mean(rewards.slice(step, step + window)) })),
+      .map((_, step) => ({ x: step + window, y: mean(values.slice(step, step + window)) })),
   }));
-  writeFileSync(
-    join(root, "docs", `${name}.svg`),
-    drawSvgChart(`${title}: mean reward of ${window} steps, and held out, before → after`, series),
-  );
+  writeFileSync(join(root, "docs", `${name}.svg`), drawSvgChart(title, series));
 }
 
 /** Writes a report beside the scripts; what it misses is an error of the program. */

@@ -8,6 +8,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { learn } from "../../examples/tool-choice/learn.ts";
+import { exportModel } from "../../packages/engine/src/index.ts";
 import { missingModel, realModel } from "../real-model.mjs";
 import { describeRun, drawCurves, makeData, measureTime, root, writeReport } from "./learning.mjs";
 
@@ -22,6 +23,13 @@ const tasks = [
 ].filter(({ name }) => values.task === undefined || name === values.task);
 if (tasks.length === 0) throw new Error(`--task ${values.task}: no such task`);
 
+/** The file in Q8_0, which Cria multiplies by its own kernels: rollouts are 1.7 times as fast as in Q4_1. */
+async function makeModel() {
+  const path = join(realModel.folder, realModel.file.replace(".gguf", ".as.Q8_0.gguf"));
+  if (!existsSync(path)) await exportModel({ base: realModel.path, output: path, quantize: "Q8_0" });
+  return path;
+}
+
 /** Of all rows. */
 function meanOf(success) {
   const parts = Object.values(success);
@@ -29,20 +37,21 @@ function meanOf(success) {
   return parts.reduce((sum, part) => sum + part.rows * part.success, 0) / rows;
 }
 
+const model = await makeModel();
 async function trainBySeed(folder, seed) {
-  const { result: learned, time } = await measureTime(() => learn(folder, { seed, model: realModel.path }));
-  const { untouched, sft, rl, rewards, seconds, peakMemory } = learned;
+  const { result: learned, time } = await measureTime(() => learn(folder, { seed, model }));
+  const { untouched, sft, rl, successes, seconds, peakMemory } = learned;
   const result = {
     seed,
     held_out: { untouched: meanOf(untouched), sft: meanOf(sft), rl: meanOf(rl) },
     by_kind: { untouched, sft, rl },
-    steps: rewards.length,
+    steps: successes.length,
     ...time,
     seconds_of: Object.fromEntries(Object.entries(seconds).map(([what, spent]) => [what, Math.round(spent)])),
     peak_mib: Math.round(peakMemory / 2 ** 20),
-    rewards,
+    successes,
   };
-  console.log(JSON.stringify({ ...result, rewards: undefined }));
+  console.log(JSON.stringify({ ...result, successes: undefined }));
   return result;
 }
 
@@ -50,7 +59,7 @@ const file = "real-tasks.json";
 const written = join(import.meta.dirname, file);
 const report = {
   ...describeRun(),
-  model: realModel.address,
+  model: `${realModel.address}, written in Q8_0`,
   sha256: realModel.sha256,
   tasks: existsSync(written) ? JSON.parse(readFileSync(written, "utf8")).tasks : {},
   misses: [],
@@ -70,10 +79,10 @@ for (const { name, title, success, gain, seconds, window } of tasks) {
       report.misses.push(`${name}, seed ${seed} takes ${result.seconds} s, at most ${seconds} expected`);
   }
   report.tasks[name] = [...results.values()].sort((a, b) => a.seed - b.seed);
-  const runs = report.tasks[name].map(({ seed, held_out: { sft, rl }, rewards }) => ({
+  const runs = report.tasks[name].map(({ seed, held_out: { sft, rl }, successes }) => ({
     label: `seed ${seed}: ${sft.toFixed(2)} → ${rl.toFixed(2)}`,
-    rewards,
+    values: successes,
   }));
-  drawCurves(`real-tasks-${name}`, title, runs, window);
+  drawCurves(`real-tasks-${name}`, `${title}: success of ${window} steps, and held out, before → after`, runs, window);
 }
 writeReport(file, report);
