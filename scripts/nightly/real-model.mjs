@@ -319,9 +319,9 @@ async function measureLanguage() {
 
 /** The values that `npm test` compares with (tests/real-model.test.ts): a few tokens of each kind. */
 async function storeValues() {
-  const pieces = [texts.text[0].slice(0, 192), texts.chat[0].slice(0, 320)];
+  const pieces = [texts.text[0].slice(0, 96), texts.chat[0].slice(0, 192)];
   const weights = pieces.map((ids) => ids.map((_, t) => (t % 2 === 1 ? 1 : 0)));
-  const strings = makeStrings(400, 2);
+  const strings = makeStrings(150, 2);
   const tokens = await askPython("language.py", { command: "tokenize", model: realModel.path, texts: strings });
   const { logprobs, ...versions } = await askOracle({ command: "scores", model: realModel.path, sequences: pieces });
   const ours = join(folder, "gradients");
@@ -332,7 +332,7 @@ async function storeValues() {
   const isKept = ({ name }) => names.some((tensor) => name.startsWith(`${tensor}.`));
   const stock = await StockEval.start({ path: realModel.path, threads: 1, contextSize: 1024, kvType: "f32" }, log);
   const greedy = [];
-  for (const prompt of prompts.slice(0, 3)) greedy.push({ prompt, ...(await stock.greedy(prompt, 40)) });
+  for (const prompt of prompts.slice(0, 2)) greedy.push({ prompt, ...(await stock.greedy(prompt, 24)) });
   await stock.dispose();
   const round = (list) => list.map((value) => Number(value.toPrecision(7)));
   const values = {
@@ -343,7 +343,7 @@ async function storeValues() {
     greedy: greedy.map(({ margins, ...answer }) => ({ ...answer, margins: round(margins) })),
   };
   writeFileSync(
-    join(import.meta.dirname, "..", "..", "tests", "real-model-values.json"),
+    join(import.meta.dirname, "..", "..", "tests", "fixtures", "real-model.json"),
     `${JSON.stringify(values)}\n`,
   );
 }

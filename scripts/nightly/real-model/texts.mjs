@@ -78,12 +78,13 @@ function renderConversation(turns) {
 
 /** Token ids of about 4,000 tokens of ordinary text, in pieces of at most `length`. */
 export function makeTextSequences(model, count = 4000, length = 1000) {
-  const licence = readFileSync(join(root, "LICENSE"), "utf8");
+  const sample = join(root, "examples", "gsm8k", "sample");
+  const licences = [root, sample].map((folder) => readFileSync(join(folder, "LICENSE"), "utf8")).join("\n");
   const rows = readFileSync(join(root, "examples", "gsm8k", "sample", "test.jsonl"), "utf8")
     .trim()
     .split("\n");
   const questions = rows.map((row) => JSON.parse(row)).map(({ question, answer }) => `${question}\n${answer}\n`);
-  const ids = [...model.tokenize(licence + questions.join("\n"), { special: false })].slice(0, count);
+  const ids = [...model.tokenize(licences + questions.join("\n"), { special: false })].slice(0, count);
   const pieces = [];
   for (let begin = 0; begin < ids.length; begin += length) pieces.push(ids.slice(begin, begin + length));
   return pieces;
