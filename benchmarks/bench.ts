@@ -16,6 +16,7 @@ const benchmarks: Record<string, () => Promise<Benchmark>> = {
   step: () => import("./step/index.js"),
   tokenize: () => import("./tokenize/index.js"),
   train: () => import("./train/index.js"),
+  trl: () => import("./trl/index.js"),
 };
 
 const { values, positionals } = parseArgs({
