@@ -39,19 +39,18 @@ export function writeReport(path, report) {
         .join(", ")}.`,
     );
   if (scores.length > 0) {
-    const cells = ({ mean, p99, max }) => [mean, p99, max].map(exact);
+    const cells = ({ tokens, mean, p99, max }) => [tokens, ...[mean, p99, max].map(exact)];
     lines.push(
       ...["", "## Scores: distance of a logprob from the oracle's, in nats", ""],
       ...table(
         [
           "type",
           "who",
-          ...["text", "chat"].flatMap((kind) => ["mean", "99 %", "most"].map((what) => `${kind}, ${what}`)),
+          ...["text", "chat"].flatMap((kind) => ["tokens", "mean", "99 %", "most"].map((what) => `${kind}, ${what}`)),
         ],
         scores.map(({ type, who, text, chat }) => [type, who, ...cells(text), ...cells(chat)]),
       ),
       "",
-      `${scores[0].text.tokens} tokens of text, ${scores[0].chat.tokens} of conversations with tools.`,
       `The largest channel of the residual stream stands ${Math.round(channels.residual)} times above the median one, of what products take ${Math.round(channels.products)} times.`,
     );
   }
