@@ -1,3 +1,4 @@
+import { contentText } from "@cria/core";
 import { agentLoops, type DatasetRow, listToolSchemas } from "@cria/rollout";
 import type { Policy } from "../policy/policy.js";
 import type { Environment } from "./environment.js";
@@ -19,7 +20,9 @@ export function findUnseenTools(
     const takesTools = loops.find(row.agentName ?? defaultAgentLoop)?.traits.tools ?? false;
     const schemas = takesTools ? listToolSchemas(tools, row) : [];
     if (schemas.length === 0) continue;
-    const prompt = tokenizer.render(row.prompt, schemas, true);
+    // Images are not read yet, and name no tool.
+    const texts = row.prompt.map((message) => ({ ...message, content: contentText(message.content, () => "") }));
+    const prompt = tokenizer.render(texts, schemas, true);
     if (schemas.some(({ function: { name } }) => prompt.includes(name))) return null;
     first ??= schemas[0]!.function.name;
   }
