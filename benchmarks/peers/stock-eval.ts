@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { getRuntimeInfo } from "@cria/engine";
 import { getProgram } from "../llama-cpp.js";
+import { LineProcess } from "./line-process.js";
 
 export interface StockEvalOptions {
   path: string;
@@ -16,10 +16,7 @@ export interface StockEvalOptions {
 
 /** Stock llama.cpp over the libraries that ours runs on, in a process of its own, which decodes by ggml's products alone. */
 export class StockEval {
-  private constructor(
-    private readonly child: ReturnType<typeof spawn>,
-    private readonly lines: AsyncIterator<string>,
-  ) {}
+  private constructor(private readonly process: LineProcess) {}
 
   static async start(options: StockEvalOptions, log: (text: string) => void): Promise<StockEval> {
     const { path, threads, contextSize, kvType, adapter } = options;
@@ -29,7 +26,7 @@ export class StockEval {
     );
     const args = [getRuntimeInfo().librariesFolder, path, threads, contextSize, kvType].map(String);
     const child = spawn(program, adapter ? [...args, adapter] : args, { stdio: ["pipe", "pipe", "inherit"] });
-    return new StockEval(child, createInterface(child.stdout!)[Symbol.asyncIterator]());
+    return new StockEval(new LineProcess(child));
   }
 
   /** Natural logarithms, as long as `tokenIds`; 0 for the first. */
@@ -44,15 +41,11 @@ export class StockEval {
   }
 
   private async send<T>(line: string): Promise<T> {
-    this.child.stdin!.write(`${line}\n`);
-    const { value, done } = await this.lines.next();
-    if (done) throw new Error("stock llama.cpp ended; its last words are above");
-    return JSON.parse(value) as T;
+    this.process.write(line);
+    return this.process.read<T>("stock llama.cpp ended; its last words are above");
   }
 
-  async dispose(): Promise<void> {
-    const closed = new Promise((resolve) => this.child.once("close", resolve));
-    this.child.stdin!.end();
-    await closed;
+  dispose(): Promise<void> {
+    return this.process.dispose();
   }
 }

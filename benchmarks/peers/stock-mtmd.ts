@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { getRuntimeInfo } from "@cria/engine";
 import { getProgram, getSourceTree } from "../llama-cpp.js";
+import { LineProcess } from "./line-process.js";
 
 export interface StockMtmdOptions {
   path: string;
@@ -21,17 +21,14 @@ export interface Answer {
 
 /** llama.cpp's own mtmd over the libraries that ours runs on, in a process of its own. One question at a time. */
 export class StockMtmd {
-  private constructor(
-    private readonly child: ReturnType<typeof spawn>,
-    private readonly lines: AsyncIterator<string>,
-  ) {}
+  private constructor(private readonly process: LineProcess) {}
 
   static async start(options: StockMtmdOptions, log: (text: string) => void): Promise<StockMtmd> {
     const { path, projector, threads, contextSize } = options;
     const backends = getRuntimeInfo().librariesFolder;
     const args = [backends, path, projector, threads, contextSize].map(String);
     const child = spawn(await getStockMtmd(log), args, { stdio: ["pipe", "pipe", "inherit"] });
-    return new StockMtmd(child, createInterface(child.stdout!)[Symbol.asyncIterator]());
+    return new StockMtmd(new LineProcess(child));
   }
 
   encode(file: string): Promise<Answer> {
@@ -44,16 +41,12 @@ export class StockMtmd {
   }
 
   private async send(line: string): Promise<Answer> {
-    this.child.stdin!.write(`${line}\n`);
-    const { value, done } = await this.lines.next();
-    if (done) throw new Error("stock mtmd ended; its last words are above");
-    return JSON.parse(value) as Answer;
+    this.process.write(line);
+    return this.process.read<Answer>("stock mtmd ended; its last words are above");
   }
 
-  async dispose(): Promise<void> {
-    const closed = new Promise((resolve) => this.child.once("close", resolve));
-    this.child.stdin!.end();
-    await closed;
+  dispose(): Promise<void> {
+    return this.process.dispose();
   }
 }
 

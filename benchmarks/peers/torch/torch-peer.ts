@@ -1,10 +1,10 @@
-import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { describeCheck } from "../../report.js";
 import type { PeerCheck, Row } from "../../row.js";
 import { measureFmaPeak } from "../fma-peak.js";
+import { LineProcess } from "../line-process.js";
 import { findFault, nameBlas, type TorchProducts } from "./judge-torch.js";
 
 /**
@@ -87,8 +87,7 @@ export function findOpenBlas(libraries = "/usr/lib"): string | null {
 
 /** A Python process that answers JSON lines (lines.py); it lives as long as the benchmark needs it. */
 export class TorchPeer {
-  private readonly process: ChildProcessWithoutNullStreams;
-  private readonly answers: AsyncIterator<string>;
+  private readonly process: LineProcess;
 
   constructor({ python, threads }: Pick<Torch, "python" | "threads">, script: string, openblas = findOpenBlas()) {
     const search = [openblas, process.env.LD_LIBRARY_PATH].filter(Boolean).join(":");
@@ -98,21 +97,18 @@ export class TorchPeer {
       OPENBLAS_NUM_THREADS: String(threads),
       ...(search && { LD_LIBRARY_PATH: search }),
     };
-    this.process = spawn(python, [`${import.meta.dirname}/${script}`], { env, stdio: "pipe" });
-    this.process.stderr.pipe(process.stderr);
-    this.answers = createInterface(this.process.stdout)[Symbol.asyncIterator]();
+    const child = spawn(python, [`${import.meta.dirname}/${script}`], { env, stdio: ["pipe", "pipe", "inherit"] });
+    this.process = new LineProcess(child);
   }
 
   async ask<T>(request: { do: string } & Record<string, unknown>): Promise<T> {
-    this.process.stdin.write(`${JSON.stringify(request)}\n`);
-    const { value, done } = await this.answers.next();
-    if (done) throw new Error(`PyTorch's process ended during "${request.do}"`);
-    const answer = JSON.parse(value) as T & { error?: string };
+    this.process.write(JSON.stringify(request));
+    const answer = await this.process.read<T & { error?: string }>(`PyTorch's process ended during "${request.do}"`);
     if (answer.error) throw new Error(`PyTorch failed at "${request.do}":\n${answer.error}`);
     return answer;
   }
 
   close(): void {
-    this.process.stdin.end();
+    this.process.end();
   }
 }

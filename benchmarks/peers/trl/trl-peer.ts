@@ -1,6 +1,6 @@
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
+import { LineProcess } from "../line-process.js";
 
 /** What the peer asks for while it works: what a tool answers, or what a conversation earns. */
 export type Question =
@@ -9,8 +9,7 @@ export type Question =
 
 /** A Python process with TRL (trl_peer.py) that answers JSON lines, and asks by them. */
 export class TrlPeer {
-  private readonly process: ChildProcessWithoutNullStreams;
-  private readonly lines: AsyncIterator<string>;
+  private readonly process: LineProcess;
 
   constructor(
     python: string,
@@ -23,17 +22,18 @@ export class TrlPeer {
       HF_HUB_OFFLINE: "1",
       TOKENIZERS_PARALLELISM: "false",
     };
-    this.process = spawn(python, ["-W", "ignore", join(import.meta.dirname, "trl_peer.py")], { env, stdio: "pipe" });
-    this.process.stderr.pipe(process.stderr);
-    this.lines = createInterface(this.process.stdout)[Symbol.asyncIterator]();
+    const script = join(import.meta.dirname, "trl_peer.py");
+    this.process = new LineProcess(
+      spawn(python, ["-W", "ignore", script], { env, stdio: ["pipe", "pipe", "inherit"] }),
+    );
   }
 
   async ask<T>(request: { do: string } & Record<string, unknown>): Promise<T> {
     this.write(request);
     for (;;) {
-      const { value, done } = await this.lines.next();
-      if (done) throw new Error(`TRL's process ended during "${request.do}"`);
-      const said = JSON.parse(value) as T & { error?: string } & (Question | { ask?: undefined });
+      const said = await this.process.read<T & { error?: string } & (Question | { ask?: undefined })>(
+        `TRL's process ended during "${request.do}"`,
+      );
       if (said.error) throw new Error(`TRL failed at "${request.do}":\n${said.error}`);
       if (said.ask === undefined) return said;
       this.write({ answer: await this.answer(said as Question) });
@@ -41,10 +41,10 @@ export class TrlPeer {
   }
 
   close(): void {
-    this.process.stdin.end();
+    this.process.end();
   }
 
   private write(line: object): void {
-    this.process.stdin.write(`${JSON.stringify(line)}\n`);
+    this.process.write(JSON.stringify(line));
   }
 }
