@@ -2,7 +2,13 @@ export { isAddress, type ResolveModelOptions, resolveModel, resolveProjector } f
 export { type CudaPart, inspectCuda } from "./cuda.js";
 export { type ExportModelOptions, type ExportModelResult, exportModel } from "./gguf-files/export-model.js";
 export { listQuantizeTypes, type QuantizeOptions, quantizeModel } from "./gguf-files/quantize-model.js";
-export { type GgufEntry, type GgufHeader, type GgufTensorInfo, readGguf } from "./gguf-files/read-gguf.js";
+export {
+  type GgufEntry,
+  type GgufHeader,
+  type GgufTensorInfo,
+  readGguf,
+  readTensorBytes,
+} from "./gguf-files/read-gguf.js";
 export type { TensorType } from "./gguf-files/tensor-types.js";
 export { type GgufContent, type LazyGgufTensor, writeGguf } from "./gguf-files/write-gguf.js";
 export { estimateLargestEncoding, readTowerShape, type TowerShape } from "./images/encoding-memory.js";

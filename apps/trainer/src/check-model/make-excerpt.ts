@@ -1,5 +1,12 @@
 import { open } from "node:fs/promises";
-import { type GgufHeader, type LazyGgufTensor, readGguf, writeGguf } from "@cria/engine";
+import {
+  type GgufHeader,
+  type GgufTensorInfo,
+  type LazyGgufTensor,
+  readGguf,
+  readTensorBytes,
+  writeGguf,
+} from "@cria/engine";
 
 const BLOCK = /^blk\.(\d+)\./;
 
@@ -9,21 +16,12 @@ const BLOCK = /^blk\.(\d+)\./;
  */
 export async function writeExcerpt(path: string, output: string, blocks: number): Promise<void> {
   const header = await readGguf(path);
-  const kept = header.tensors.filter(({ name }) => Number(BLOCK.exec(name)?.[1] ?? 0) < blocks);
   const file = await open(path);
   try {
-    const tensors = kept.map(
-      ({ name, type, shape, offset, bytes }): LazyGgufTensor => ({
-        name,
-        type: type.name,
-        shape,
-        makeBytes: async () => {
-          const data = Buffer.alloc(bytes);
-          await file.read(data, 0, bytes, offset);
-          return data;
-        },
-      }),
-    );
+    const tensors = listKept(header, blocks).map((tensor): LazyGgufTensor => {
+      const { name, type, shape } = tensor;
+      return { name, type: type.name, shape, makeBytes: () => readTensorBytes(file, tensor) };
+    });
     const key = `${readArchitecture(header)}.block_count`;
     const metadata = { ...Object.fromEntries(header.metadata), [key]: { type: "uint32", value: blocks } as const };
     await writeGguf(output, { metadata, tensors });
@@ -33,10 +31,11 @@ export async function writeExcerpt(path: string, output: string, blocks: number)
 }
 
 /** Parameters of such an excerpt. */
-export function countExcerpt({ tensors }: GgufHeader, blocks: number): number {
-  return tensors
-    .filter(({ name }) => Number(BLOCK.exec(name)?.[1] ?? 0) < blocks)
-    .reduce((sum, { shape }) => sum + shape.reduce((product, n) => product * n, 1), 0);
+export function countExcerpt(header: GgufHeader, blocks: number): number {
+  return listKept(header, blocks).reduce((sum, { shape }) => sum + shape.reduce((product, n) => product * n, 1), 0);
 }
+
+const listKept = ({ tensors }: GgufHeader, blocks: number): GgufTensorInfo[] =>
+  tensors.filter(({ name }) => Number(BLOCK.exec(name)?.[1] ?? 0) < blocks);
 
 const readArchitecture = ({ metadata }: GgufHeader): string => String(metadata.get("general.architecture")?.value);

@@ -49,6 +49,7 @@ export async function readGguf(path: string): Promise<GgufHeader> {
   }
 }
 
+/** A tensor's data as they stand in the file. @throws RangeError where the file ends before. */
 export async function readTensorBytes(file: FileHandle, tensor: GgufTensorInfo): Promise<Buffer> {
   return readExactly(file, tensor.bytes, tensor.offset);
 }
