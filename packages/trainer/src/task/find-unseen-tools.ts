@@ -21,7 +21,7 @@ export function findUnseenTools(
     const schemas = takesTools ? listToolSchemas(tools, row) : [];
     if (schemas.length === 0) continue;
     // Images are not read yet, and name no tool.
-    const texts = row.prompt.map((message) => ({ ...message, content: contentText(message.content, () => "") }));
+    const texts = row.prompt.map((message) => ({ ...message, content: contentText(message.content) }));
     const prompt = tokenizer.render(texts, schemas, true);
     if (schemas.some(({ function: { name } }) => prompt.includes(name))) return null;
     first ??= schemas[0]!.function.name;
