@@ -98,12 +98,13 @@ export class MessageGraph {
   ): Known {
     const inputs = this.inputsOf(after);
     const lengths = new Set([...inputs.values(), ...this.moved.values()].map((input) => input.messages.length));
+    const longest = Math.max(0, ...lengths);
     const path = hashPath(after, tools);
     let isKnownStart = false;
     let furthest: Known | null = null;
     for (const [i, message] of messages.entries()) {
       if (i < from) continue;
-      if (furthest && i > from + Math.max(...lengths)) break;
+      if (furthest && i > from + longest) break;
       // A moved input has the messages of all its conversation.
       if (message.role === "assistant" && (lengths.has(i - from) || lengths.has(i))) {
         const input = this.find(inputs, path.end());
