@@ -37,10 +37,10 @@ export function packAll(out) {
       tarballs.push(packPrebuild(arch, join(staging, arch), out));
       tarballs.push(packVision(arch, join(staging, `vision-${arch}`), out));
     }
+    return tarballs;
   } finally {
     rmSync(staging, { recursive: true, force: true });
   }
-  return tarballs;
 }
 
 /**
