@@ -3,14 +3,15 @@
 //   node scripts/fetch-real-model.mjs --python
 //   node --conditions=cria-source --import tsx scripts/compare-trl-values.mjs [--model FILE] [--threads 1]
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { fillAdapter } from "../apps/trainer/src/check-model/sample-text.ts";
 import { advantageEstimators, composePolicyLoss, losses } from "../packages/algorithms/src/index.ts";
 import { exportModel } from "../packages/engine/src/index.ts";
 import { defineTask, loadPolicy, rollOut } from "../packages/trainer/src/index.ts";
-import { fillAdapter } from "./nightly/real-model/fill-adapter.mjs";
+import { writeTensors } from "./nightly/real-model/write-tensors.mjs";
 import { missingModel, realModel, realPython } from "./real-model.mjs";
 
 const { values } = parseArgs({ options: { model: { type: "string" }, threads: { type: "string", default: "1" } } });
@@ -49,7 +50,7 @@ try {
   // The policy moves on from where it was sampled.
   const ranges = trajectories.map(({ tokenIds }) => ({ tokenIds }));
   const reference = await engine.score(ranges, { adapter: false });
-  await fillAdapter(engine);
+  await fillAdapter(engine, 0.01);
   const sampled = trajectories.map(({ responseMask }) => responseMask.reduce((sum, bit) => sum + bit, 0));
   const offsets = Int32Array.from([0, ...trajectories.map((_, i) => i + 1)]);
   const { advantages } = advantageEstimators.get("grpo")({
@@ -71,16 +72,8 @@ try {
     columns: { oldLogprobs, refLogprobs, advantages: mask.map((bit) => bit * advantages[i]) },
   }));
   const ours = await engine.train(batch, composePolicyLoss(loss), null);
-  const tensors = engine.listTensors().filter((tensor) => tensor.trainable);
   const given = join(folder, "ours");
-  mkdirSync(given);
-  const write = (name, numbers) =>
-    writeFileSync(join(given, name), new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength));
-  for (const { name } of tensors) {
-    write(`${name}.gradient`, await engine.readTensor(name, "gradient"));
-    write(`${name}.value`, await engine.readTensor(name));
-  }
-  writeFileSync(join(given, "index.json"), JSON.stringify(tensors.map(({ name, shape }) => ({ name, shape }))));
+  await writeTensors(engine, given, ["gradient", "value"]);
   await policy.dispose();
   await task.dispose();
   const request = {

@@ -118,26 +118,15 @@ def describe_channels(model, ids):
         states = states.reshape(-1, states.shape[-1])[1:].abs()
         ratios[kind].append(float(states.max() / states.median()))
 
-    first = []
-
-    def look_first(states):
-        states = states.reshape(-1, states.shape[-1])[0].abs()
-        first.append(float(states.max() / states.median()))
-
     for layer in model.model.layers:
         handles.append(layer.register_forward_hook(lambda _, __, out: look("residual", out[0] if isinstance(out, tuple) else out)))
-        handles.append(layer.register_forward_hook(lambda _, __, out: look_first(out[0] if isinstance(out, tuple) else out)))
         for name in ("self_attn.q_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.down_proj"):
             handles.append(layer.get_submodule(name).register_forward_pre_hook(lambda _, args: look("products", args[0])))
     with torch.no_grad():
         model.model(torch.tensor([ids]))
     for handle in handles:
         handle.remove()
-    return {
-        "residual": max(ratios["residual"]),
-        "products": max(ratios["products"]),
-        "firstToken": max(first),
-    }
+    return {kind: max(found) for kind, found in ratios.items()}
 
 
 class Adapted(torch.nn.Module):
@@ -158,18 +147,24 @@ def read_ours(folder, name, shape, what):
     return np.fromfile(Path(folder) / f"{name}.{what}", dtype=np.float32).reshape(shape[::-1])
 
 
+def read_shapes(folder):
+    return {entry["name"]: entry["shape"] for entry in json.loads((Path(folder) / "index.json").read_text())}
+
+
+def replace_module(model, name, module):
+    parent, _, last = f"model.layers.{name.split('.')[1]}.{NAMES[name.split('.')[2]]}".rpartition(".")
+    setattr(model.get_submodule(parent), last, module)
+
+
 def adapt(model, folder, scale):
     """Puts the adapter of a folder into the model. Returns the modules by the GGUF's names."""
-    index = json.loads((Path(folder) / "index.json").read_text())
-    shapes = {entry["name"]: entry["shape"] for entry in index}
+    shapes = read_shapes(folder)
     modules = {}
     for name in sorted(key.removesuffix(".weight.lora_a") for key in shapes if key.endswith(".lora_a")):
         a = read_ours(folder, f"{name}.weight.lora_a", shapes[f"{name}.weight.lora_a"], "value")
         b = read_ours(folder, f"{name}.weight.lora_b", shapes[f"{name}.weight.lora_b"], "value")
-        adapted = Adapted(find_module(model, name), a, b[order_rows(model, name)], scale)
-        parent = model.get_submodule(f"model.layers.{name.split('.')[1]}.{NAMES[name.split('.')[2]].rsplit('.', 1)[0]}")
-        setattr(parent, NAMES[name.split(".")[2]].rsplit(".", 1)[1], adapted)
-        modules[name] = adapted
+        modules[name] = Adapted(find_module(model, name), a, b[order_rows(model, name)], scale)
+        replace_module(model, name, modules[name])
     return modules
 
 
@@ -179,10 +174,9 @@ def scores(request):
     if request.get("adapter"):
         for name, adapted in adapt(model, request["adapter"], request["scale"]).items():
             adapted.weight.data += request["scale"] * (adapted.b.data @ adapted.a.data)
-            parent, _, last = f"model.layers.{name.split('.')[1]}.{NAMES[name.split('.')[2]]}".rpartition(".")
             linear = torch.nn.Linear(adapted.a.shape[1], adapted.b.shape[0], bias=False, dtype=torch.float64)
             linear.weight = adapted.weight
-            setattr(model.get_submodule(parent), last, linear)
+            replace_module(model, name, linear)
     with torch.no_grad():
         found = [[0.0, *logprobs_of(model, ids).tolist()] for ids in request["sequences"]]
     return {"logprobs": found, "channels": channels}
@@ -200,10 +194,21 @@ def compare(name, ours, theirs):
     }
 
 
+def compare_adapter(model, modules, folder):
+    """The gradients of an adapter's modules, in the GGUF's order of rows, beside ours."""
+    shapes = read_shapes(folder)
+    tensors = []
+    for name, module in modules.items():
+        rows = np.argsort(order_rows(model, name))
+        for part, gradient in (("lora_a", module.a.grad.numpy()), ("lora_b", module.b.grad.numpy()[rows])):
+            whole = f"{name}.weight.{part}"
+            tensors.append(compare(whole, read_ours(folder, whole, shapes[whole], "gradient"), gradient))
+    return tensors
+
+
 def gradients(request):
     model = load(request["model"])
     folder = request["ours"]
-    shapes = {entry["name"]: entry["shape"] for entry in json.loads((Path(folder) / "index.json").read_text())}
     model.requires_grad_(not request["lora"])
     modules = adapt(model, folder, request["scale"]) if request["lora"] else {}
     total = 0.0
@@ -211,14 +216,9 @@ def gradients(request):
         loss = -(torch.tensor(weights, dtype=torch.float64)[1:] * logprobs_of(model, ids)).sum()
         loss.backward()
         total += loss.item()
-    tensors = []
-    for name, module in modules.items():
-        rows = np.argsort(order_rows(model, name))
-        for part, gradient in (("lora_a", module.a.grad.numpy()), ("lora_b", module.b.grad.numpy()[rows])):
-            whole = f"{name}.weight.{part}"
-            tensors.append(compare(whole, read_ours(folder, whole, shapes[whole], "gradient"), gradient))
+    tensors = compare_adapter(model, modules, folder)
     if not request["lora"]:
-        for whole, shape in shapes.items():
+        for whole, shape in read_shapes(folder).items():
             name = whole.removesuffix(".weight")
             gradient = find_module(model, name).weight.grad.numpy()
             if gradient.ndim == 2:

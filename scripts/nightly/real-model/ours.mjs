@@ -6,15 +6,16 @@
 //   {"command": "adapter", "model", "sequences", "weights", "folder", "file"}
 //       trains an adapter, saves it, and writes its values
 //   {"command": "greedy", "model", "prompts", "count"}            {"tokens": [[...]]}
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { fillAdapter } from "../../../apps/trainer/src/check-model/sample-text.ts";
 import { loadModel } from "../../../packages/engine/src/index.ts";
-import { fillAdapter } from "./fill-adapter.mjs";
+import { writeTensors } from "./write-tensors.mjs";
 
 const lora = { rank: 16, alpha: 32 };
 
 const CONTEXT = 2048;
+/** As tests/real-model.test.ts has it. */
+const ADAPTER_SCALE = 0.01;
 
 async function score({ model: path, sequences, threads, adapter = null }) {
   const model = await loadModel({
@@ -40,45 +41,32 @@ const weighted = ({ logprobs, columns }) => {
   return { loss, dLogprobs };
 };
 
-async function differentiate({ model: path, sequences, weights, trainable, folder, threads }) {
-  mkdirSync(folder, { recursive: true });
-  const options = trainable === "lora" ? { lora } : { trainable };
-  const model = await loadModel({ path, contextSize: CONTEXT, maxSequences: 1, threads, ...options });
-  const tensors = model.listTensors().filter((tensor) => tensor.trainable);
-  if (trainable === "lora") await fillAdapter(model);
-  const batch = sequences.map((tokenIds, i) => ({
+/** Sequences whose tokens have weights; those of weight 0 take no part. */
+const toBatch = ({ sequences, weights }) =>
+  sequences.map((tokenIds, i) => ({
     tokenIds,
     lossMask: weights[i].map((weight) => (weight === 0 ? 0 : 1)),
     columns: { weights: weights[i] },
   }));
-  const { loss } = await model.train(batch, weighted, null);
-  for (const { name } of tensors) {
-    writeFileSync(join(folder, `${name}.gradient`), bytesOf(await model.readTensor(name, "gradient")));
-    if (trainable === "lora") writeFileSync(join(folder, `${name}.value`), bytesOf(await model.readTensor(name)));
-  }
-  writeFileSync(join(folder, "index.json"), JSON.stringify(tensors.map(({ name, shape }) => ({ name, shape }))));
+
+async function differentiate({ model: path, trainable, folder, threads, ...given }) {
+  const isLora = trainable === "lora";
+  const options = isLora ? { lora } : { trainable };
+  const model = await loadModel({ path, contextSize: CONTEXT, maxSequences: 1, threads, ...options });
+  if (isLora) await fillAdapter(model, ADAPTER_SCALE);
+  const { loss } = await model.train(toBatch(given), weighted, null);
+  await writeTensors(model, folder, isLora ? ["gradient", "value"] : ["gradient"]);
   await model.dispose();
   return { loss };
 }
 
-function bytesOf(values) {
-  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-}
-
 /** Four steps towards the batch; saves the adapter as a GGUF, and its values as `differentiate` does. */
-async function adapt({ model: path, sequences, weights, folder, file, threads }) {
-  mkdirSync(folder, { recursive: true });
+async function adapt({ model: path, folder, file, threads, ...given }) {
   const model = await loadModel({ path, contextSize: CONTEXT, maxSequences: 1, threads, lora });
-  const batch = sequences.map((tokenIds, i) => ({
-    tokenIds,
-    lossMask: weights[i].map((weight) => (weight === 0 ? 0 : 1)),
-    columns: { weights: weights[i] },
-  }));
+  const batch = toBatch(given);
   for (let step = 0; step < 4; step++) await model.train(batch, weighted, { learningRate: 2e-3, maxGradNorm: 1 });
   await model.saveAdapter(file);
-  const tensors = model.listTensors().filter((tensor) => tensor.trainable);
-  for (const { name } of tensors) writeFileSync(join(folder, `${name}.value`), bytesOf(await model.readTensor(name)));
-  writeFileSync(join(folder, "index.json"), JSON.stringify(tensors.map(({ name, shape }) => ({ name, shape }))));
+  await writeTensors(model, folder, ["value"]);
   await model.dispose();
   return {};
 }

@@ -1,5 +1,7 @@
 // Strings that tokenizers are compared on: prose, code, numbers, many scripts, emoji, odd spaces, broken surrogates' neighbours, and
 // control tokens spelled as text.
+import { makeUniform } from "../../../packages/core/src/index.ts";
+
 const WORDS =
   "the llama of a small model learns to call tools when it should and to answer plainly when it need not".split(" ");
 const CODE = [
@@ -51,12 +53,8 @@ const RANGES = [
 ];
 
 export function makeStrings(count, seed = 1) {
-  let state = seed;
-  const draw = (n) => {
-    // Numerical Recipes' generator; its low bits repeat soon.
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * n);
-  };
+  const uniform = makeUniform(seed);
+  const draw = (n) => Math.floor(uniform() * n);
   const pick = (list) => list[draw(list.length)];
   const number = () => String(draw(10 ** (1 + draw(9)))) + (draw(3) === 0 ? `.${draw(1000)}` : "");
   const letters = () => {

@@ -1,3 +1,0 @@
-import type { LlamaModel } from "../../../packages/engine/src/index.js";
-
-export declare function fillAdapter(model: LlamaModel): Promise<void>;
