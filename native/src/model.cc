@@ -17,10 +17,30 @@
 #include "cria/error.h"
 #include "cria/gguf_file.h"
 #include "cria/runtime.h"
+#include "infer/own_products.h"
 #include "llama-model.h"
 #include "llama.h"
 
 namespace cria {
+
+namespace {
+
+// Whether llama.cpp may lay weights out anew for its own products (its "extra buffer types"). Not weights that our products
+// multiply (OwnProducts), which read plain ones. And not beside layers with a state: their rows come by sequence, in a third
+// axis, and ggml's AMX products (0.25.1) compute those of the first sequence and leave the others unwritten.
+bool gains_by_repacking(const GgufHeader & header) {
+    bool gains = false;
+    for (ggml_tensor * t = ggml_get_first_tensor(header.tensors.get()); t;
+        t = ggml_get_next_tensor(header.tensors.get(), t)) {
+        const std::string name = t->name;
+        for (const char * part : {".ssm_", ".shortconv.", ".time_mix_"})
+            if (name.find(part) != std::string::npos) return false;
+        gains = gains || (t->ne[1] > 1 && !OwnProducts::multiply(t->type));
+    }
+    return gains;
+}
+
+}  // namespace
 
 std::shared_ptr<Model> Model::load(const ModelOptions & options) {
     start_runtime();
@@ -46,7 +66,7 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
         {"^token_embd\\.weight$", ggml_backend_dev_buffer_type(devices[0])}, {nullptr, nullptr}};
     if (!model->on_cpu_ && options.trainable != Trainable::none) params.tensor_buft_overrides = on_device;
     // Repacked weights cannot be read back row by row, and gave NaN gradients: the training graph needs plain ones.
-    params.use_extra_bufts = options.trainable == Trainable::none;
+    params.use_extra_bufts = options.trainable == Trainable::none && gains_by_repacking(*model->header_);
     // Full training writes the weights, so they must not be pages of the file.
     params.load_mode = options.trainable == Trainable::full ? LLAMA_LOAD_MODE_NONE : LLAMA_LOAD_MODE_AUTO;
     params.progress_callback = [](float, void * cancelled) {

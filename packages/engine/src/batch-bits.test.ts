@@ -70,6 +70,17 @@ describe("64 conversations at once have the bits of few and of each alone", () =
   }
 });
 
+// llama.cpp lays weights out anew for its own products where a CPU has instructions for that (AMX), of a model that only generates.
+it.each(["f32", "f16", "q8_0"] as const)(
+  "a model that only generates has the bits of one that trains: %s",
+  async (type) => {
+    const path = await models.write({ type, ...shapeFor(type) });
+    const generating = await models.load({}, { path, maxSequences: 4, contextSize: 64, kvType: "f32" });
+    const training = await models.load({}, { path, maxSequences: 4, contextSize: 64, lora: { rank: 4, alpha: 8 } });
+    expect(await runInGroups(generating, [4], 8)).toEqual(await runInGroups(training, [4], 8));
+  },
+);
+
 // Short: more threads than cores wait for each other at every node of a graph.
 describe("1 to 4 threads give the same bits", () => {
   for (const type of ["f32", "q8_0", "q4_K"] as const) {
