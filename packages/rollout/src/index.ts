@@ -22,6 +22,7 @@ export { type DatasetRecord, readRecords } from "./data/read-records.js";
 export { checkDatasetClass, type DatasetClass, RolloutDataset } from "./data/rollout-dataset.js";
 export { type ParquetField, type ParquetFields, writeParquet } from "./data/write-parquet.js";
 export * from "./dump/index.js";
+export * from "./episode/index.js";
 export * from "./filter/index.js";
 export { findImages, hideVectors, showVectors } from "./images/find-images.js";
 export { type ImageAccess, loadContent, loadMessages, loadRow } from "./images/load-content.js";

@@ -1,7 +1,6 @@
 import {
   type ChatMessage,
   type ContentPart,
-  CriaError,
   DataError,
   type ImageEncoder,
   isLoaded,
@@ -11,7 +10,6 @@ import {
   showContent,
   toContent,
 } from "@cria/core";
-import { loadContent, prepareImages, type ToolOutcome, withText } from "@cria/rollout";
 import type { ToolImages } from "@cria/tools";
 
 type Content = ChatMessage["content"];
@@ -78,26 +76,6 @@ export class ChatImages {
       load: (source) => loadImage(source, { folder: process.cwd() }),
       decode: (image) => encoder.decode(image),
     };
-  }
-
-  /**
-   * A tool's answer as the model is shown it, its images in memory; an error for it to read where one cannot be seen.
-   * @param text what the limits left of the answer's text.
-   * @param isOwn whether paths are followed: a program of the person's gave them.
-   */
-  async showAnswer(outcome: ToolOutcome, text: string, tool: string, isOwn: boolean): Promise<Content> {
-    const said = outcome.omitted ? `${text}\n${outcome.omitted.text}`.trimStart() : text;
-    if (!outcome.parts) return said;
-    const content = said === outcome.text ? toContent(outcome.parts) : withText(outcome.parts, said);
-    try {
-      const access = { subject: `image of tool "${tool}"`, ...(isOwn ? { folder: process.cwd() } : {}) };
-      const shown = await loadContent(content, access);
-      await prepareImages(shown, this.encoder);
-      return shown;
-    } catch (error) {
-      if (!(error instanceof CriaError)) throw error;
-      return `error: ${tool} gave an image that cannot be seen (${error.message})`;
-    }
   }
 }
 

@@ -9,13 +9,18 @@ import {
   type ToolSchema,
 } from "@cria/core";
 import {
+  type AnsweredCall,
+  CallAnswers,
+  Conversation,
   type DatasetRow,
+  findOpening,
   type MultiTurnOptions,
   parseRow,
+  type ReadTurn,
+  readTurn,
   type SamplingParams,
-  type ToolOutcome,
   ToolSession,
-  truncateText,
+  type TurnEnd,
 } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { type BaseTool, type ParsedToolCall, resolveToolParser } from "@cria/tools";
@@ -73,36 +78,32 @@ const MOST_ROUNDS = 16;
 /** What a turn began from. */
 interface Mark {
   user: ChatMessage["content"];
-  tokens: number;
-  messages: number;
+  /** Null: it is the first. */
+  place: Conversation["place"] | null;
   samplings: number;
-  ended: boolean;
   unheard: ChatMessage[];
 }
 
 /**
- * A conversation between a person and a model that calls tools. What was said stays in the KV cache; what the model sampled is
- * never tokenized again, as in rollouts. It prints nothing.
+ * A conversation between a person and a model that calls tools: an episode whose user is that person. What was said stays in the KV
+ * cache; what the model sampled is never tokenized again. Turns are read and calls are answered as in rollouts. It prints nothing.
  */
 export class ChatSession {
-  private messages: ChatMessage[] = [];
-  /** Of the whole conversation, the last sampled one included. */
-  private tokenIds: number[] = [];
+  private talk: Conversation | null = null;
   private sequence: PolicySequence | null = null;
   /** Holds the cache of a longer conversation until its beginning has been taken over. */
   private former: PolicySequence | null = null;
-  private tools: ToolSession | null = null;
+  private tools: { session: ToolSession; answers: CallAnswers } | null = null;
   private agentData: Record<string, unknown> = {};
   private marks: Mark[] = [];
   /** Samplings so far: each has a seed of its own. */
   private samplings = 0;
   /** Attempts at the present message, beside the first. */
   private attempt = 0;
-  /** Whether the last assistant turn has its end-of-turn token. */
-  private ended = true;
-  /** In `messages`, but not shown to the model yet: answers of tools when the turn was stopped. */
+  /** Not shown to the model yet: answers of tools when the turn was stopped. */
   private unheard: ChatMessage[] = [];
   private signal: AbortSignal | undefined;
+  private onCall: ((answer: AnsweredCall) => void) | undefined;
   /** Those that wait for the next message, and those that tools look at. */
   readonly images: ChatImages;
 
@@ -125,12 +126,12 @@ export class ChatSession {
 
   /** Tokens in use, and how many there may be. */
   get context(): { used: number; size: number } {
-    return { used: this.tokenIds.length, size: this.options.engine.info.contextSize };
+    return { used: this.talk?.tokenCount ?? 0, size: this.options.engine.info.contextSize };
   }
 
   /** Everything said so far, the system message included. */
   get conversation(): ChatMessage[] {
-    return [...this.messages];
+    return [...(this.talk?.messages ?? []), ...this.unheard];
   }
 
   /**
@@ -150,20 +151,20 @@ export class ChatSession {
     listener: ChatListener,
     signal: AbortSignal | undefined,
   ): Promise<ChatTurn> {
-    const { tokenIds, samplings, ended, unheard } = this;
-    const mark = { user, tokens: tokenIds.length, messages: this.messages.length, samplings, ended, unheard };
+    const { samplings, unheard } = this;
     this.signal = signal;
+    const delta = this.encodeUser(user);
+    const mark: Mark = { user, place: this.talk?.place ?? null, samplings, unheard };
+    this.marks.push(mark);
     try {
-      const delta = this.encodeUser(user);
-      this.marks.push(mark);
+      this.hearUser(user, delta);
       if (!this.tools) {
         this.tools = this.openTools();
-        await this.tools.create();
+        await this.tools.session.create();
       }
       return await this.answer(user, delta, listener);
     } catch (error) {
       if (this.marks.at(-1) === mark) this.undo();
-      this.messages.length = mark.messages;
       throw error;
     }
   }
@@ -172,10 +173,9 @@ export class ChatSession {
   undo(): ChatMessage["content"] | null {
     const mark = this.marks.pop();
     if (!mark) return null;
-    this.tokenIds.length = mark.tokens;
-    this.messages.length = mark.messages;
+    if (mark.place) this.talk!.goBack(mark.place);
+    else this.talk = null;
     this.samplings = mark.samplings;
-    this.ended = mark.ended;
     this.unheard = mark.unheard;
     if (this.sequence) {
       this.former?.dispose();
@@ -197,12 +197,10 @@ export class ChatSession {
   async reset(system = this.options.system): Promise<void> {
     await this.close();
     this.options.system = system;
-    this.messages = [];
-    this.tokenIds = [];
+    this.talk = null;
     this.marks = [];
     this.samplings = 0;
     this.attempt = 0;
-    this.ended = true;
     this.unheard = [];
     this.agentData = {};
     this.images.clear();
@@ -211,22 +209,25 @@ export class ChatSession {
   /** Releases tools and cache. */
   async close(): Promise<void> {
     this.signal = undefined;
-    await this.tools?.release();
+    await this.tools?.session.release();
     this.tools = null;
     for (const sequence of [this.former, this.sequence]) sequence?.dispose();
     this.former = null;
     this.sequence = null;
   }
 
+  private listUser(user: ChatMessage["content"]): ChatMessage[] {
+    const { system } = this.options;
+    const said: ChatMessage[] = [{ role: "user", content: user }];
+    if (this.talk) return [...this.unheard, ...said];
+    return system === null ? said : [{ role: "system", content: system }, ...said];
+  }
+
   /** The tokens by which the user's message goes on. @throws DataError when there is no room for them. */
   private encodeUser(user: ChatMessage["content"]): Int32Array {
-    const { tokenizer, system } = this.options;
-    const said: ChatMessage[] = [{ role: "user", content: user }];
-    const isFirst = this.tokenIds.length === 0;
-    if (isFirst && system !== null) said.unshift({ role: "system", content: system });
-    const delta = isFirst
-      ? tokenizer.encodePrompt(said, this.schemas)
-      : tokenizer.encodeDelta([...this.unheard, ...said], this.ended);
+    const { tokenizer } = this.options;
+    const said = this.listUser(user);
+    const delta = this.talk ? tokenizer.encodeDelta(said, this.talk.ended) : tokenizer.encodePrompt(said, this.schemas);
     const { used, size } = this.context;
     if (used + delta.length + 1 > size) {
       throw new DataError("does not fit into the context", {
@@ -237,13 +238,23 @@ export class ChatSession {
         remedy: "take back with /undo, start again with /reset, or give more room with --context",
       });
     }
-    this.messages.push(...said);
-    this.unheard = [];
     return delta;
   }
 
+  private hearUser(user: ChatMessage["content"], tokenIds: Int32Array): void {
+    const messages = this.listUser(user);
+    this.unheard = [];
+    if (this.talk) {
+      this.talk.hear(messages, tokenIds);
+      return;
+    }
+    const { size } = this.context;
+    this.talk = new Conversation({ messages, tools: this.schemas, tokenIds }, size - tokenIds.length);
+  }
+
   private async answer(user: ChatMessage["content"], first: Int32Array, listener: ChatListener): Promise<ChatTurn> {
-    const { multiTurn } = this.options;
+    const { multiTurn, tokenizer } = this.options;
+    const talk = this.talk!;
     const turn: ChatTurn = {
       user: showContent(user),
       answer: "",
@@ -253,46 +264,38 @@ export class ChatSession {
       tokens: { prefilled: 0, reused: 0, sampled: 0 },
       seconds: 0,
     };
-    const add = (...messages: ChatMessage[]) => {
-      turn.messages.push(...messages);
-      this.messages.push(...messages);
-    };
     let delta = first;
     for (let round = 1; ; round++) {
-      const { calls, message, finishReason } = await this.sample(delta, turn, listener);
-      add(message);
-      turn.answer = contentText(message.content);
-      turn.finishReason = finishReason;
-      if (finishReason === "aborted" || calls.length === 0) return turn;
+      const { calls, end, text } = await this.sample(delta, turn, listener);
+      turn.messages.push({ role: "assistant", content: text });
+      turn.answer = contentText(text);
+      turn.finishReason = finishReasons[end];
+      if (end === "aborted" || end === "length" || calls.length === 0) return turn;
       if (round >= (multiTurn.maxAssistantTurns ?? MOST_ROUNDS)) return { ...turn, finishReason: "turns" };
       const answers = await this.runCalls(calls, turn, listener);
-      add(...answers);
-      if (this.signal?.aborted) {
-        this.unheard = answers;
-        return { ...turn, finishReason: "aborted" };
-      }
-      delta = this.options.tokenizer.encodeDelta(answers, this.ended);
-      const { used, size } = this.context;
-      if (used + delta.length + 1 > size) {
-        this.unheard = answers;
-        return { ...turn, finishReason: "context" };
-      }
+      turn.messages.push(...answers);
+      this.unheard = answers;
+      if (this.signal?.aborted) return { ...turn, finishReason: "aborted" };
+      delta = tokenizer.encodeDelta(answers, talk.ended);
+      if (delta.length + 1 > talk.remaining) return { ...turn, finishReason: "context" };
+      this.unheard = [];
+      talk.hear(answers, delta);
     }
   }
 
   /** One turn of the assistant. */
-  private async sample(delta: Int32Array, turn: ChatTurn, { onText }: ChatListener) {
+  private async sample(delta: Int32Array, turn: ChatTurn, { onText }: ChatListener): Promise<ReadTurn> {
     const { engine, sampling, tokenizer, multiTurn } = this.options;
-    const opening = renderOpening(tokenizer, this.messages.at(-1)?.role === "tool" ? "tool" : "user");
+    const talk = this.talk!;
+    const { remaining } = talk;
+    const opening = findOpening(tokenizer, talk.messages.at(-1)?.role === "tool" ? "tool" : "user");
     if (opening !== "") onText?.(opening);
-    const fed = this.sequence ? Array.from(delta) : [...this.tokenIds, ...delta];
+    const fed = this.sequence ? delta : talk.tokenIds;
     this.sequence ??= engine.createSequence();
-    const { used, size } = this.context;
-    const left = size - used - delta.length;
     const draw = hashSeed(sampling.seed, this.samplings++);
     const started = performance.now();
     const result = await this.sequence.generate(fed, {
-      maxTokens: Math.min(left, sampling.maxTokensPerTurn ?? Number.POSITIVE_INFINITY),
+      maxTokens: Math.min(remaining, sampling.maxTokensPerTurn ?? Number.POSITIVE_INFINITY),
       temperature: sampling.temperature,
       topP: sampling.topP,
       topK: sampling.topK,
@@ -304,87 +307,72 @@ export class ChatSession {
     });
     this.former?.dispose();
     this.former = null;
-    this.tokenIds.push(...delta, ...result.tokenIds);
     turn.seconds += (performance.now() - started) / 1000;
     turn.tokens.prefilled += result.stats.prefillTokens;
     turn.tokens.reused += result.stats.reusedTokens;
     turn.tokens.sampled += result.tokenIds.length;
-    this.ended = engine.info.endOfGenerationTokens.includes(result.tokenIds.at(-1) ?? -1);
-    const isStopString = result.finishReason === "stop" && !this.ended;
-    // A stop string stays in the conversation, as its tokens do.
-    const text = opening + (isStopString ? engine.detokenize(result.tokenIds) : result.text);
-    const parsed = this.schemas.length > 0 ? resolveToolParser(multiTurn.format)(text, this.schemas) : null;
-    // The last call of a turn that was cut may be broken for that alone.
-    const calls = parsed?.calls.filter((call, i, { length }) => this.ended || i < length - 1 || !call.error) ?? [];
-    const isFull = result.finishReason === "length" && result.tokenIds.length >= left;
-    const finishReason: ChatTurn["finishReason"] = isFull ? "context" : result.finishReason;
-    const message: ChatMessage = { role: "assistant", content: text };
-    return { calls: isFull ? [] : calls, message, finishReason };
+    const { schemas } = this;
+    const { maxTokensPerTurn } = sampling;
+    const parse = schemas.length > 0 ? resolveToolParser(multiTurn.format) : null;
+    const read = readTurn(result, { engine, opening, parse, schemas, maxTokensPerTurn, remaining });
+    talk.say(result, read);
+    return read;
   }
 
   private async runCalls(calls: readonly ParsedToolCall[], turn: ChatTurn, { onCall }: ChatListener) {
-    const { multiTurn, engine, tokenizer } = this.options;
-    const limits = {
-      maxTokens: multiTurn.maxToolResponseLength,
-      maxChars: multiTurn.maxToolResponseChars,
-      side: multiTurn.toolResponseTruncateSide,
+    this.onCall = ({ call, message, failure }) => {
+      const { name, arguments: args } = call;
+      const seen: ChatCall = { name, arguments: args, result: showContent(message.content) };
+      if (failure) seen.failure = failure;
+      turn.calls.push(seen);
+      onCall?.(seen);
     };
-    const codec = {
-      tokenize: (text: string) => tokenizer.tokenizePlain(text),
-      detokenize: (ids: ArrayLike<number>) => engine.detokenize(ids),
-    };
-    return Promise.all(
-      calls.map(async (call, i): Promise<ChatMessage> => {
-        const outcome = await this.runCall(call, i);
-        const { text } = truncateText(outcome.text, limits, codec);
-        const { name, arguments: args } = call;
-        const isOwn = this.options.tools.get(name)?.origin === "own";
-        const content = await this.images.showAnswer(outcome, text, name, isOwn);
-        const seen: ChatCall = { name, arguments: args, result: showContent(content) };
-        if (outcome.failure) seen.failure = outcome.failure;
-        turn.calls.push(seen);
-        onCall?.(seen);
-        return { role: "tool", ...(name ? { name } : {}), content };
-      }),
-    );
+    const answers = await this.tools!.answers.answer(calls);
+    return answers.map(({ message }) => message);
   }
 
-  private async runCall(call: ParsedToolCall, index: number): Promise<ToolOutcome> {
-    const { maxParallelCalls } = this.options.multiTurn;
-    if (index < maxParallelCalls) return this.tools!.call(call);
-    const text = `error: only ${maxParallelCalls} calls at a time; this one was not run`;
-    return { text, reward: 0, metrics: {} };
-  }
-
-  private openTools(): ToolSession {
-    const { tools, multiTurn } = this.options;
+  private openTools() {
+    const { tools, multiTurn, engine, tokenizer } = this.options;
     const currentSignal = () => this.signal;
-    const images = this.images.forTools(() => this.messages);
-    return new ToolSession({
+    const images = this.images.forTools(() => this.conversation);
+    const addMetric = () => undefined;
+    const session = new ToolSession({
       tools,
       ...(images ? { images } : {}),
       row: makeRow(),
       multiTurn,
       agentData: this.agentData,
-      addMetric: () => undefined,
+      addMetric,
       // Each message has a signal of its own, the tools live as long as the conversation.
       get signal() {
         return currentSignal();
       },
     });
+    const answers = new CallAnswers({
+      tools,
+      session,
+      multiTurn,
+      engine,
+      tokenizer,
+      imageAccess: {},
+      addMetric,
+      remaining: () => this.talk!.remaining,
+      signal: currentSignal,
+      onAnswer: (answer) => this.onCall?.(answer),
+    });
+    return { session, answers };
   }
 }
+
+const finishReasons: Record<TurnEnd, ChatTurn["finishReason"]> = {
+  ended: "stop",
+  stopped: "stop",
+  cut: "length",
+  length: "context",
+  aborted: "aborted",
+};
 
 /** Tools are made for a row of a dataset; a person's conversation has none. */
 function makeRow(): DatasetRow {
   return parseRow({ prompt: [{ role: "user", content: "" }], data_source: "chat" }, 0, "chat");
-}
-
-/** What the generation prompt says in the assistant's name; some templates cannot tell. */
-function renderOpening(tokenizer: DeltaTokenizer, after: "user" | "tool"): string {
-  try {
-    return tokenizer.renderOpening(after);
-  } catch {
-    return "";
-  }
 }

@@ -1,8 +1,8 @@
 import { basename } from "node:path";
 import { type ChatMessage, CriaError, type TrajectorySegment } from "@cria/core";
 import { ChatSession } from "../chat/chat-session.js";
-import { layOutGraph } from "../chat/lay-out-graph.js";
 import type { DatasetRow } from "../data/dataset-row.js";
+import { layOutGraph } from "../episode/lay-out-graph.js";
 import type { AgentLoopContext, AgentLoopOutput, SamplingParams } from "../loops/agent-loop.js";
 import { createAgentLog } from "../loops/state-log.js";
 import { describeData, isUsableNumber } from "../plain-data.js";
@@ -88,10 +88,11 @@ function describeNoScore(result: unknown): string {
 function describeEpisode(
   session: ChatSession,
   row: DatasetRow,
-  { agent }: AgentLoopContext,
+  { agent, multiTurn }: AgentLoopContext,
 ): AgentLoopOutput & { finishReason: NonNullable<AgentLoopOutput["finishReason"]> } {
   const { branchCredit: credit, trainOnConstrained } = agent;
-  const laidOut = layOutGraph(session.graph, { credit, trainOnConstrained });
+  const { trainOnToolCalls } = multiTurn;
+  const laidOut = layOutGraph(session.graph, { credit, trainOnConstrained, trainOnToolCalls });
   if (laidOut === null) return describeSilence(session, row);
   const { tokenIds, promptLength, responseMask, rolloutLogprobs, turns, messages, finishReason } = laidOut;
   return {

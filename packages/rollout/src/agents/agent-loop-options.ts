@@ -1,4 +1,4 @@
-import type { BranchCredit } from "../chat/lay-out-graph.js";
+import type { BranchCredit } from "../episode/lay-out-graph.js";
 
 /** How agents that call the policy by themselves are run. */
 export interface AgentOptions {

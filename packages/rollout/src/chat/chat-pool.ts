@@ -1,9 +1,9 @@
 import { hashSeed } from "@cria/core";
+import { hashValue } from "../episode/message-key.js";
 import type { ChatAnswer, ChatModel, ChatOptions, ChatRequest } from "./chat-model.js";
 import { ChatSession, type ChatSessionOptions } from "./chat-session.js";
 import { checkRequest } from "./check-request.js";
 import { loadRequest } from "./load-request.js";
-import { hashValue } from "./message-key.js";
 
 export interface ChatPoolOptions extends Omit<ChatSessionOptions, "id"> {
   /** Most tokens that the records of conversations hold; those that were idle for longest are forgotten first. Default 2^20. */

@@ -3,9 +3,9 @@ import type { ChatMessage, ToolSchema } from "@cria/core";
 import { type FakeContext, FakeEngine, type FakeReply, fakeChatTemplate } from "@cria/core/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { describe, expect, it, vi } from "vitest";
+import { layOutGraph } from "../episode/lay-out-graph.js";
 import type { ChatAnswer, ChatEvent, ChatRequest } from "./chat-model.js";
 import { ChatSession, type ChatSessionOptions } from "./chat-session.js";
-import { layOutGraph } from "./lay-out-graph.js";
 
 const lookUp: ToolSchema = {
   type: "function",
@@ -92,7 +92,11 @@ describe("ChatSession", () => {
     await session.complete(ask("c", user("a"), first.message, user("b"), edited));
     await session.complete(ask("d", user("elsewhere"), { role: "assistant", content: "unknown" }));
     expect(session.metrics).toMatchObject({ chat_calls: 4, chat_roots: 2, chat_branches: 1 });
-    const episode = layOutGraph(session.graph, { credit: "all_branches", trainOnConstrained: false })!;
+    const episode = layOutGraph(session.graph, {
+      credit: "all_branches",
+      trainOnConstrained: false,
+      trainOnToolCalls: true,
+    })!;
     expect(episode.answers).toBe(4);
     const text = (mask: 0 | 1) =>
       engine.detokenize(episode.tokenIds.filter((_, t) => episode.responseMask[t] === mask));
@@ -124,7 +128,11 @@ describe("ChatSession", () => {
       messages = [...messages, message, user(`more ${turn}`)];
     }
     expect(session.metrics).toMatchObject({ chat_calls: 5, chat_roots: 1, chat_branches: 0 });
-    const episode = layOutGraph(session.graph, { credit: "last_branch", trainOnConstrained: false })!;
+    const episode = layOutGraph(session.graph, {
+      credit: "last_branch",
+      trainOnConstrained: false,
+      trainOnToolCalls: true,
+    })!;
     expect([...episode.tokenIds]).toEqual(before);
     expect(episode.segments).toBeUndefined();
   });
@@ -155,7 +163,11 @@ describe("ChatSession", () => {
       messages = [...messages, isEdited ? foreign(`mine ${turn}`) : message, user(`more ${turn}`)];
     }
     expect(session.metrics).toMatchObject({ chat_calls: 8, chat_roots: 1, chat_branches: 3 });
-    const { segments } = layOutGraph(session.graph, { credit: "all_branches", trainOnConstrained: false })!;
+    const { segments } = layOutGraph(session.graph, {
+      credit: "all_branches",
+      trainOnConstrained: false,
+      trainOnToolCalls: true,
+    })!;
     // Edits in a row are one input each: an answer that was replaced is an end.
     expect(segments!.filter(({ parent }) => parent === -1)).toHaveLength(1);
   });
@@ -312,7 +324,11 @@ describe("ChatSession", () => {
           answers.set(question, await session.complete(ask("more", user(question), first.message)));
         }),
       );
-      const { tokenIds, segments } = layOutGraph(session.graph, { credit: "all_branches", trainOnConstrained: false })!;
+      const { tokenIds, segments } = layOutGraph(session.graph, {
+        credit: "all_branches",
+        trainOnConstrained: false,
+        trainOnToolCalls: true,
+      })!;
       return { said: questions.map((q) => answers.get(q)!.message.content), tokenIds: [...tokenIds], segments };
     };
     const forwards = await run(questions);
@@ -473,8 +489,16 @@ describe("ChatSession", () => {
     const first = await session.complete(ask("a"));
     await session.complete(ask("b", user("a"), first.message));
     await session.complete(ask("c", user("a"), first.message));
-    const all = layOutGraph(session.graph, { credit: "all_branches", trainOnConstrained: false })!;
-    const last = layOutGraph(session.graph, { credit: "last_branch", trainOnConstrained: false })!;
+    const all = layOutGraph(session.graph, {
+      credit: "all_branches",
+      trainOnConstrained: false,
+      trainOnToolCalls: true,
+    })!;
+    const last = layOutGraph(session.graph, {
+      credit: "last_branch",
+      trainOnConstrained: false,
+      trainOnToolCalls: true,
+    })!;
     const count = (mask: Uint8Array) => mask.reduce((sum, bit) => sum + bit, 0);
     expect(last.tokenIds).toEqual(all.tokenIds);
     expect(count(last.responseMask)).toBeLessThan(count(all.responseMask));

@@ -12,21 +12,6 @@ import {
 } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { resolveToolParser, type ToolParser, withoutCalls } from "@cria/tools";
-import { hideVectors } from "../images/find-images.js";
-import type { ImageAccess } from "../images/load-content.js";
-import { countImageTokens } from "../images/prepare-images.js";
-import { findOpening } from "../loops/find-opening.js";
-import { now } from "../loops/state-log.js";
-import { takeTurn } from "../loops/take-turn.js";
-import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
-import { copyData } from "../rewards/copy-data.js";
-import { traceChat } from "../tracing/trace-work.js";
-import type { TraceScope } from "../tracing/tracer.js";
-import type { ChatAnswer, ChatEvent, ChatModel, ChatOptions, ChatRequest, ChatSampling } from "./chat-model.js";
-import { checkRequest } from "./check-request.js";
-import { countThoughts } from "./count-thoughts.js";
-import { loadRequest, prepareRequest } from "./load-request.js";
-import { describeGrammarError, makeGrammar } from "./make-grammar.js";
 import {
   type AnswerNode,
   countTokens,
@@ -37,8 +22,32 @@ import {
   MessageGraph,
   type Place,
   type Said,
-} from "./message-graph.js";
-import { hashValue } from "./message-key.js";
+} from "../episode/message-graph.js";
+import { hashValue } from "../episode/message-key.js";
+import { readTurn } from "../episode/read-turn.js";
+import { hideVectors } from "../images/find-images.js";
+import type { ImageAccess } from "../images/load-content.js";
+import { countImageTokens } from "../images/prepare-images.js";
+import { findOpening } from "../loops/find-opening.js";
+import { now } from "../loops/state-log.js";
+import { takeTurn } from "../loops/take-turn.js";
+import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
+import { copyData } from "../rewards/copy-data.js";
+import { traceChat } from "../tracing/trace-work.js";
+import type { TraceScope } from "../tracing/tracer.js";
+import type {
+  ChatAnswer,
+  ChatAnswerMessage,
+  ChatEvent,
+  ChatModel,
+  ChatOptions,
+  ChatRequest,
+  ChatSampling,
+} from "./chat-model.js";
+import { checkRequest } from "./check-request.js";
+import { countThoughts } from "./count-thoughts.js";
+import { loadRequest, prepareRequest } from "./load-request.js";
+import { describeGrammarError, makeGrammar } from "./make-grammar.js";
 import { readAnswer } from "./read-answer.js";
 import { RunningTurn } from "./running-turn.js";
 import { TurnStream } from "./turn-stream.js";
@@ -418,12 +427,20 @@ export class ChatSession implements ChatModel {
     const makeId = (index: number) => hashValue(this.options.seed, answer.id, index).slice(0, 9);
     const { message } = readAnswer(opening + turn.text, parse, tools, makeId);
     const reasoningTokens = countThoughts(this.options.engine, turn.tokenIds, opening, message.reasoning_content);
-    const said = this.describeSaid(message, turn, { policyVersion: version, startedAt, reasoningTokens });
+    const calls = message.tool_calls && this.findCalls(turn, { parse, tools, opening });
+    const said = this.describeSaid(message, turn, { policyVersion: version, startedAt, reasoningTokens, calls });
     if (this.isDisposed) sequence.dispose();
     else answer.sequence = sequence;
     answer.said = said;
-    stream.end(said.message);
+    stream.end(message);
     return this.describe(answer, turn);
+  }
+
+  /** Which tokens spell an answer's calls. */
+  private findCalls(turn: GenerateResult, about: { parse: ToolParser; tools: readonly ToolSchema[]; opening: string }) {
+    const { engine } = this.options;
+    const { parse, tools: schemas, opening } = about;
+    return readTurn(turn, { engine, opening, parse, schemas, maxTokensPerTurn: null, remaining: 0 }).span;
   }
 
   private findOpening({ messages }: InputNode): string {
@@ -442,9 +459,9 @@ export class ChatSession implements ChatModel {
   }
 
   private describeSaid(
-    message: Said["message"],
+    message: ChatAnswerMessage,
     { finishReason, tokenIds, logprobs, constrained, topLogprobs, stopString }: GenerateResult,
-    counted: Pick<Said, "policyVersion" | "startedAt" | "reasoningTokens">,
+    { calls, ...counted }: Pick<Said, "policyVersion" | "startedAt" | "reasoningTokens" | "calls">,
   ): Said {
     return {
       message,
@@ -452,6 +469,7 @@ export class ChatSession implements ChatModel {
       tokenIds,
       logprobs,
       ...(constrained ? { constrained } : {}),
+      ...(calls ? { calls } : {}),
       ...(topLogprobs ? { topLogprobs } : {}),
       ...(stopString === undefined ? {} : { stopString }),
       ended: this.options.engine.info.endOfGenerationTokens.includes(tokenIds.at(-1)!),
@@ -461,7 +479,12 @@ export class ChatSession implements ChatModel {
   }
 
   private describe({ id, parent, said }: AnswerNode, { stats }: GenerateResult): ChatAnswer {
-    const { message, finishReason, tokenIds, logprobs, constrained, topLogprobs, stopString, policyVersion } = said!;
+    const { tokenIds, logprobs, constrained, topLogprobs, stopString } = said!;
+    // The session's own answers are of these types.
+    const { message, finishReason, policyVersion } = said as Pick<
+      ChatAnswer,
+      "message" | "finishReason" | "policyVersion"
+    >;
     const promptTokenIds = Int32Array.from(hideVectors(joinTokens(parent), this.options.engine.info.vocabSize));
     return {
       node: id,
@@ -477,7 +500,7 @@ export class ChatSession implements ChatModel {
       usage: {
         promptTokens: promptTokenIds.length,
         completionTokens: tokenIds.length,
-        reasoningTokens: said!.reasoningTokens,
+        reasoningTokens: said!.reasoningTokens ?? 0,
         reusedTokens: Math.max(0, promptTokenIds.length - stats.prefillTokens),
       },
       policyVersion,

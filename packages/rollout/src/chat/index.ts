@@ -1,8 +1,6 @@
 export * from "./chat-model.js";
 export { ChatPool, type ChatPoolOptions } from "./chat-pool.js";
 export { type ChatCounter, type ChatLimits, ChatSession, type ChatSessionOptions } from "./chat-session.js";
-export { type BranchCredit, type LaidOutGraph, layOutGraph } from "./lay-out-graph.js";
 export { loadGivenImage } from "./load-request.js";
-export { type AnswerNode, type InputNode, isAnswer, listAnswers, listPath, MessageGraph } from "./message-graph.js";
 export { readAnswer } from "./read-answer.js";
 export { TurnStream } from "./turn-stream.js";

@@ -12,8 +12,10 @@ export {
   type SamplingParams,
 } from "./agent-loop.js";
 export { type AgentLoopEntry, agentLoops, registerAgentLoop } from "./agent-loops.js";
+export { type AnsweredCall, CallAnswers } from "./answer-calls.js";
 export { type EpisodePlace, findEpisode } from "./episode-place.js";
 export { makeAllFailedError, makeNeverCalledError, type OnFailure } from "./failures.js";
+export { findOpening } from "./find-opening.js";
 export { type ConversationEnvironment, holdConversation } from "./hold-conversation.js";
 export { selectInteraction } from "./interaction-session.js";
 export { type AgentLoopConfigEntry, loadAgentLoops } from "./load-agent-loops.js";
@@ -25,7 +27,5 @@ export { Semaphore } from "./semaphore.js";
 export { createAgentLog, createRequestLog, type OnRequestState, StateLog } from "./state-log.js";
 export { takeTurn } from "./take-turn.js";
 export { ToolAgentLoop } from "./tool-agent-loop.js";
-export type { ToolOutcome } from "./tool-outcome.js";
-export { withText } from "./tool-response.js";
 export { listToolSchemas, scoresConversations, selectTools, ToolSession } from "./tool-session.js";
-export { type TruncateSide, truncateText } from "./truncate-text.js";
+export type { TruncateSide } from "./truncate-text.js";

@@ -29,13 +29,18 @@ describe("tokens that a grammar chose", () => {
     const { responseMask, rolloutLogprobs } = layOutGraph(makeGraph(), {
       credit: "all_branches",
       trainOnConstrained: false,
+      trainOnToolCalls: true,
     })!;
     expect([...responseMask]).toEqual([0, 0, 1, 0, 1, 1, 0]);
     expect([...rolloutLogprobs]).toEqual([0, 0, -1, 0, -3, -4, 0]);
   });
 
   it("are taught where a task says so", () => {
-    const { responseMask } = layOutGraph(makeGraph(), { credit: "all_branches", trainOnConstrained: true })!;
+    const { responseMask } = layOutGraph(makeGraph(), {
+      credit: "all_branches",
+      trainOnConstrained: true,
+      trainOnToolCalls: true,
+    })!;
     expect([...responseMask]).toEqual([0, 0, 1, 1, 1, 1, 1]);
   });
 });

@@ -1,5 +1,5 @@
-import type { ChatMessage, PolicySequence, TokenCandidate, ToolSchema } from "@cria/core";
-import type { ChatAnswerMessage } from "./chat-model.js";
+import type { ChatMessage, FinishReason, PolicySequence, TokenCandidate, ToolSchema, TurnRecord } from "@cria/core";
+import { now } from "../loops/state-log.js";
 import { hashValue, haveSameIds, haveSameThoughts, keyOfMessage, keyOfTools, PathHash } from "./message-key.js";
 
 /** What others said between two answers, or before the first one. */
@@ -15,6 +15,8 @@ export interface InputNode {
   tokenIds: Int32Array | null;
   /** Answers by what was asked of them, siblings in order. */
   answers: Map<string, AnswerNode[]>;
+  /** When others began to say it and had said it, and which calls failed; left out: it was there when its answer began. */
+  heard?: Pick<TurnRecord, "startedAt" | "endedAt" | "failures">;
 }
 
 /** What the policy said: tokens as they were sampled. */
@@ -31,19 +33,28 @@ export interface AnswerNode {
   sequence: PolicySequence | null;
 }
 
+export interface CallSpan {
+  count: number;
+  start: number;
+  end: number;
+}
+
 export interface Said {
-  message: ChatAnswerMessage;
-  finishReason: "stop" | "length" | "tool_calls";
+  message: ChatMessage;
+  finishReason: FinishReason;
   tokenIds: Int32Array;
   logprobs: Float32Array;
   constrained?: Uint8Array;
+  /** How many tool calls it has, and which of its tokens spell them, `[start, end)`; left out: none. */
+  calls?: CallSpan;
   topLogprobs?: TokenCandidate[][];
-  /** How many of the tokens are thoughts. */
-  reasoningTokens: number;
+  /** How many of the tokens are thoughts; left out: nobody counted. */
+  reasoningTokens?: number;
   stopString?: string;
   /** Whether the last token ends the turn. */
   ended: boolean;
-  policyVersion: number;
+  /** Left out: the episode's. */
+  policyVersion?: number;
   /** Milliseconds since 1970. */
   startedAt: number;
   endedAt: number;
@@ -125,6 +136,42 @@ export class MessageGraph {
     return this.open(null, messages, path.end(), true, tools);
   }
 
+  /** Begins a conversation whose agent knows its place: nobody looks it up by its messages. */
+  begin(messages: readonly ChatMessage[], tools: readonly ToolSchema[], tokenIds: Int32Array): InputNode {
+    const at = now();
+    const heard = { startedAt: at, endedAt: at };
+    return this.addInput(this.roots, { id: String(this.roots.size), parent: null, messages, tools, tokenIds, heard });
+  }
+
+  /** What others say to an answer, of a conversation that was begun by `begin`. */
+  reply(
+    parent: AnswerNode,
+    messages: readonly ChatMessage[],
+    tokenIds: Int32Array,
+    heard: InputNode["heard"],
+  ): InputNode {
+    const id = `${parent.id}/${parent.inputs.size}`;
+    return this.addInput(parent.inputs, { id, parent, messages, tools: parent.parent.tools, tokenIds, heard });
+  }
+
+  /** An answer to an input of a conversation that was begun by `begin`. */
+  say(parent: InputNode, said: Said): AnswerNode {
+    const answers = parent.answers.get("") ?? [];
+    parent.answers.set("", answers);
+    const id = `${parent.id}/${answers.length}`;
+    const answer = makeAnswer(id, parent);
+    Object.assign(answer, { state: "done", said, order: this.answers.size });
+    answers.push(answer);
+    this.answers.add(id);
+    return answer;
+  }
+
+  private addInput(inputs: Map<string, InputNode>, given: Omit<InputNode, "answers">): InputNode {
+    const input: InputNode = { ...given, answers: new Map() };
+    inputs.set(input.id, input);
+    return input;
+  }
+
   /** Removes an input that could not be rendered. */
   remove({ parent, id }: InputNode): void {
     this.inputsOf(parent).delete(id);
@@ -155,15 +202,7 @@ export class MessageGraph {
     if (open >= 0) return { answer: answers[open]!, sibling: open };
     const sibling = answers.length;
     const id = hashValue(input.id, asked, sibling);
-    const answer: AnswerNode = {
-      id,
-      parent: input,
-      state: "new",
-      said: null,
-      order: -1,
-      inputs: new Map(),
-      sequence: null,
-    };
+    const answer = makeAnswer(id, input);
     answers.push(answer);
     this.answers.add(id);
     return { answer, sibling };
@@ -180,8 +219,7 @@ export class MessageGraph {
     const inputs = this.inputsOf(parent);
     const known = this.find(inputs, id);
     if (known) return { input: known, kind: "known" };
-    const input: InputNode = { id, parent, messages, tools, tokenIds: null, answers: new Map() };
-    inputs.set(id, input);
+    const input = this.addInput(inputs, { id, parent, messages, tools, tokenIds: null });
     if (parent === null && !isKnownStart) return { input, kind: "root" };
     return { input, kind: messages.some(({ role }) => role === "assistant") ? "branch" : "next" };
   }
@@ -199,16 +237,20 @@ export class MessageGraph {
   }
 }
 
+function makeAnswer(id: string, parent: InputNode): AnswerNode {
+  return { id, parent, state: "new", said: null, order: -1, inputs: new Map(), sequence: null };
+}
+
 /** The path to a node, from its root on. */
-export function listPath(input: InputNode): (InputNode | AnswerNode)[] {
+export function listPath(input: InputNode | AnswerNode): (InputNode | AnswerNode)[] {
   const path: (InputNode | AnswerNode)[] = [];
   for (let node: InputNode | AnswerNode | null = input; node; node = node.parent) path.push(node);
   return path.reverse();
 }
 
-/** Tokens of the conversation up to the end of an input, rendered and sampled. */
-export function joinTokens(input: InputNode): Int32Array {
-  const parts = listTokens(input);
+/** Tokens of the conversation up to the end of a node, rendered and sampled. */
+export function joinTokens(node: InputNode | AnswerNode): Int32Array {
+  const parts = listTokens(node);
   const joined = new Int32Array(sumLengths(parts));
   let at = 0;
   for (const part of parts) {
@@ -218,12 +260,12 @@ export function joinTokens(input: InputNode): Int32Array {
   return joined;
 }
 
-export function countTokens(input: InputNode): number {
-  return sumLengths(listTokens(input));
+export function countTokens(node: InputNode | AnswerNode): number {
+  return sumLengths(listTokens(node));
 }
 
-function listTokens(input: InputNode): Int32Array[] {
-  return listPath(input).map((node) => (isAnswer(node) ? node.said!.tokenIds : node.tokenIds!));
+function listTokens(end: InputNode | AnswerNode): Int32Array[] {
+  return listPath(end).map((node) => (isAnswer(node) ? node.said!.tokenIds : node.tokenIds!));
 }
 
 function sumLengths(parts: readonly Int32Array[]): number {

@@ -6,6 +6,7 @@ import {
   listAnswers,
   listPath,
   type MessageGraph,
+  type Said,
 } from "./message-graph.js";
 
 /**
@@ -18,6 +19,18 @@ export interface LayOutOptions {
   credit: BranchCredit;
   /** Whether tokens count that a grammar took probability away from. */
   trainOnConstrained: boolean;
+  /** Whether tokens count that spell tool calls. */
+  trainOnToolCalls: boolean;
+}
+
+/** Whether a token of an answer is trained on, where its answer is. The one place that masks come from. */
+export function isTaught(
+  { constrained, calls }: Said,
+  index: number,
+  { trainOnConstrained, trainOnToolCalls }: Omit<LayOutOptions, "credit">,
+): boolean {
+  if (!trainOnConstrained && constrained?.[index]) return false;
+  return trainOnToolCalls || calls === undefined || index < calls.start || index >= calls.end;
 }
 
 /** An episode's tokens, each answer once. */
@@ -33,7 +46,7 @@ export interface LaidOutGraph {
   /** Undefined where all of it is one conversation. */
   segments: TrajectorySegment[] | undefined;
   finishReason: FinishReason;
-  /** By id of an answer: index of its last token. */
+  /** By id of an answer: index of its last token, or of the token before it where others took the place of all its own. */
   places: Map<string, number>;
   answers: number;
 }
@@ -42,14 +55,14 @@ export interface LaidOutGraph {
  * The episode as training takes it: each answered conversation from its root on, an answer's tokens before those of what followed
  * it. The order is that of the graph, whenever its calls arrived: the conversation that began alone stands first, others by
  * their names.
- * @returns null when nothing was answered.
+ * @returns null when nothing was said.
  */
-export function layOutGraph(graph: MessageGraph, { credit, trainOnConstrained }: LayOutOptions): LaidOutGraph | null {
-  const roots = sortRoots([...graph.roots.values()].filter(isAnswered));
+export function layOutGraph(graph: MessageGraph, options: LayOutOptions): LaidOutGraph | null {
+  const roots = sortRoots([...graph.roots.values()].filter(counts));
+  if (roots.length === 0) return null;
   const answers = roots.flatMap(listAnswered);
-  if (answers.length === 0) return null;
-  const last = answers.reduce((a, b) => (b.order > a.order ? b : a));
-  const taught = credit === "last_branch" ? new Set<unknown>([...listPath(last.parent), last]) : null;
+  const last = findEnd(roots[0]!, answers);
+  const taught = options.credit === "last_branch" ? new Set<unknown>(listPath(last)) : null;
   const tokens: number[] = [];
   const mask: number[] = [];
   const logprobs: number[] = [];
@@ -66,19 +79,28 @@ export function layOutGraph(graph: MessageGraph, { credit, trainOnConstrained }:
         logprobs.push(0);
       }
       // The prompt that all begins with is no turn.
-      if (start > 0) turns.push(describeInput(node, start, tokens.length));
+      if (node.parent !== null || start > 0) turns.push(describeInput(node, start, tokens.length));
       return;
     }
     const said = node.said!;
+    const isCredited = taught?.has(node) ?? true;
     said.tokenIds.forEach((id, i) => {
-      const isTaught = (taught?.has(node) ?? true) && (trainOnConstrained || !said.constrained?.[i]);
+      const trained = isCredited && isTaught(said, i, options);
       tokens.push(id);
-      mask.push(isTaught ? 1 : 0);
-      logprobs.push(isTaught ? said.logprobs[i]! : 0);
+      mask.push(trained ? 1 : 0);
+      logprobs.push(trained ? said.logprobs[i]! : 0);
     });
     places.set(node.id, tokens.length - 1);
-    const { startedAt, endedAt } = said;
-    turns.push({ role: "assistant", start, end: tokens.length, startedAt, endedAt });
+    const { startedAt, endedAt, calls } = said;
+    const toolCalls = calls && { ...calls, start: start + calls.start, end: start + calls.end };
+    turns.push({
+      role: "assistant",
+      start,
+      end: tokens.length,
+      startedAt,
+      endedAt,
+      ...(toolCalls ? { toolCalls } : {}),
+    });
   };
   const follow = (node: InputNode | AnswerNode, parent: number): void => {
     const segment: TrajectorySegment = { start: tokens.length, end: 0, parent, messages: [] };
@@ -103,19 +125,29 @@ export function layOutGraph(graph: MessageGraph, { credit, trainOnConstrained }:
     responseMask: Uint8Array.from(mask),
     rolloutLogprobs: Float32Array.from(logprobs),
     turns,
-    messages: [...listPath(last.parent), last].flatMap((node) =>
-      isAnswer(node) ? [node.said!.message as ChatMessage] : [...node.messages],
-    ),
-    toolSchemas: (listPath(last.parent)[0] as InputNode).tools,
+    messages: listPath(last).flatMap((node) => (isAnswer(node) ? [node.said!.message] : [...node.messages])),
+    toolSchemas: (listPath(last)[0] as InputNode).tools,
     segments: segments.length > 1 ? segments : undefined,
-    finishReason: last.said!.finishReason,
+    finishReason: answers.length === 0 ? "aborted" : findLast(answers).said!.finishReason,
     places,
     answers: answers.length,
   };
 }
 
-function isAnswered(input: InputNode): boolean {
-  return listAnswers(input).some(({ state }) => state === "done");
+/** Whether an input is a part of the episode: it was answered, or its agent says that it was heard. */
+function counts(input: InputNode): boolean {
+  return input.heard !== undefined || listAnswers(input).some(({ state }) => state === "done");
+}
+
+function findLast(answers: readonly AnswerNode[]): AnswerNode {
+  return answers.reduce((a, b) => (b.order > a.order ? b : a));
+}
+
+/** Where the conversation ends whose answer came last: at that answer, or what was heard after it. */
+function findEnd(root: InputNode, answers: readonly AnswerNode[]): AnswerNode | InputNode {
+  if (answers.length === 0) return root;
+  const last = findLast(answers);
+  return listNext(last)[0] ?? last;
 }
 
 function listAnswered(input: InputNode): AnswerNode[] {
@@ -127,7 +159,7 @@ function listNext(node: AnswerNode): InputNode[];
 function listNext(node: InputNode): AnswerNode[];
 function listNext(node: InputNode | AnswerNode): (InputNode | AnswerNode)[];
 function listNext(node: InputNode | AnswerNode): (InputNode | AnswerNode)[] {
-  if (isAnswer(node)) return [...node.inputs.values()].filter(isAnswered).sort(byId);
+  if (isAnswer(node)) return [...node.inputs.values()].filter(counts).sort(byId);
   const groups = [...node.answers].sort(([a], [b]) => (a < b ? -1 : 1));
   return groups.flatMap(([, answers]) => answers.filter(({ state }) => state === "done"));
 }
@@ -146,11 +178,12 @@ function byId(a: { id: string }, b: { id: string }): number {
   return a.id < b.id ? -1 : 1;
 }
 
-/** Others' turn: its text was there when the answer to it began. */
+/** Others' turn: where nobody says when, its text was there when the answer to it began. */
 function describeInput(input: InputNode, start: number, end: number): TurnRecord {
   const at = Math.min(
     ...listAnswers(input).flatMap(({ said }) => (said ? [said.startedAt] : [])),
     Number.MAX_SAFE_INTEGER,
   );
-  return { role: input.messages.at(-1)!.role === "tool" ? "tool" : "user", start, end, startedAt: at, endedAt: at };
+  const heard = input.heard ?? { startedAt: at, endedAt: at };
+  return { role: input.messages.at(-1)!.role === "tool" ? "tool" : "user", start, end, ...heard };
 }

@@ -1,0 +1,162 @@
+import type { ChatMessage, GenerateResult, ToolSchema, TurnRecord } from "@cria/core";
+import { now } from "../loops/state-log.js";
+import { isTaught, type LaidOutGraph, type LayOutOptions, layOutGraph } from "./lay-out-graph.js";
+import {
+  type AnswerNode,
+  countTokens,
+  type InputNode,
+  isAnswer,
+  joinTokens,
+  listPath,
+  MessageGraph,
+  type Said,
+} from "./message-graph.js";
+import type { ReadTurn } from "./read-turn.js";
+
+/** A reward that an answer earned. Where it lands is known at the end, since later turns may rewrite earlier ones. */
+export interface EarnedReward {
+  value: number;
+  answer: AnswerNode;
+}
+
+/** When a turn began and ended, in milliseconds since 1970. */
+type Spent = Pick<TurnRecord, "startedAt" | "endedAt">;
+
+const justNow = (): Spent => ({ startedAt: now(), endedAt: now() });
+
+export type ConversationMasks = Omit<LayOutOptions, "credit">;
+
+/** An episode of one conversation: the path that its agent walks through the message graph, with its tokens counted. */
+export class Conversation {
+  private readonly graph = new MessageGraph();
+  private readonly root: InputNode;
+  private end: InputNode | AnswerNode;
+  private length: number;
+  private prompt: number;
+
+  /** @param budget most tokens after the prompt. */
+  constructor(
+    prompt: { messages: readonly ChatMessage[]; tools: readonly ToolSchema[]; tokenIds: Int32Array },
+    private readonly budget: number,
+    private readonly masks: ConversationMasks = { trainOnConstrained: true, trainOnToolCalls: true },
+  ) {
+    this.root = this.graph.begin(prompt.messages, prompt.tools, prompt.tokenIds);
+    this.end = this.root;
+    this.length = this.prompt = prompt.tokenIds.length;
+  }
+
+  /** Tokens so far, prompt included. */
+  get tokenCount(): number {
+    return this.length;
+  }
+
+  /** All of them. */
+  get tokenIds(): Int32Array {
+    return joinTokens(this.end);
+  }
+
+  /** What was said and heard, the prompt first. */
+  get messages(): ChatMessage[] {
+    return listPath(this.end).flatMap((node) => (isAnswer(node) ? [node.said!.message] : [...node.messages]));
+  }
+
+  /** Where it has come to, for `goBack`. */
+  get place(): InputNode | AnswerNode {
+    return this.end;
+  }
+
+  /** Goes on from an earlier place of it, as if nothing had followed. */
+  goBack(place: InputNode | AnswerNode): void {
+    this.end = place;
+    this.length = countTokens(place);
+    if (isAnswer(place)) place.inputs.clear();
+    else place.answers.clear();
+  }
+
+  /** Tokens that may still follow. */
+  get remaining(): number {
+    return this.budget - (this.length - this.prompt);
+  }
+
+  /** Whether the last answer has its end-of-turn token; else that comes with what follows, mask 0. */
+  get ended(): boolean {
+    return !isAnswer(this.end) || this.end.said!.ended;
+  }
+
+  /** Adds an answer to what was heard last. */
+  say(turn: Pick<GenerateResult, "tokenIds" | "logprobs" | "finishReason">, read: ReadTurn, when?: Spent): AnswerNode {
+    const { tokenIds, logprobs, finishReason } = turn;
+    const said: Said = {
+      message: { role: "assistant", content: read.text },
+      finishReason,
+      tokenIds,
+      logprobs,
+      ...(read.span ? { calls: read.span } : {}),
+      ended: read.end === "ended",
+      ...(when ?? justNow()),
+    };
+    this.end = this.graph.say(this.end as InputNode, said);
+    this.length += tokenIds.length;
+    return this.end;
+  }
+
+  /** Adds what others say to the last answer. */
+  hear(
+    messages: readonly ChatMessage[],
+    tokenIds: Int32Array,
+    when: Spent & Pick<TurnRecord, "failures"> = justNow(),
+  ): void {
+    this.end = this.graph.reply(this.end as AnswerNode, messages, tokenIds, when);
+    this.length += tokenIds.length;
+    // A conversation that was rewritten may have become shorter than its prompt was.
+    this.prompt = Math.min(this.prompt, this.length);
+  }
+
+  /** Forgets all tokens from `start` (prompt included) on, for others to take their place. @returns how many of them were trained on. */
+  cutFrom(start: number): number {
+    let at = 0;
+    let trained = 0;
+    for (const node of listPath(this.end)) {
+      const size = (isAnswer(node) ? node.said!.tokenIds : node.tokenIds!).length;
+      const keep = Math.min(Math.max(0, start - at), size);
+      at += size;
+      if (keep === size) continue;
+      if (isAnswer(node)) trained += this.cutAnswer(node.said!, keep);
+      else node.tokenIds = node.tokenIds!.subarray(0, keep);
+    }
+    this.length = start;
+    return trained;
+  }
+
+  private cutAnswer(said: Said, keep: number): number {
+    let trained = 0;
+    for (let i = keep; i < said.tokenIds.length; i++) if (isTaught(said, i, this.masks)) trained++;
+    said.tokenIds = said.tokenIds.subarray(0, keep);
+    said.logprobs = said.logprobs.subarray(0, keep);
+    if (said.constrained) said.constrained = said.constrained.subarray(0, keep);
+    if (said.calls && said.calls.end > keep) said.calls = { ...said.calls, start: keep, end: keep };
+    return trained;
+  }
+
+  /** The conversation as training takes it. */
+  layOut(): LaidOutGraph {
+    return { ...layOutGraph(this.graph, { ...this.masks, credit: "all_branches" })!, promptLength: this.prompt };
+  }
+}
+
+/**
+ * Where rewards land: at the last trained token of their answer, or the nearest one. None where nothing is trained on: no
+ * step can have earned anything.
+ */
+export function placeRewards(
+  rewards: readonly EarnedReward[],
+  { responseMask, places }: Pick<LaidOutGraph, "responseMask" | "places">,
+): { value: number; tokenIndex: number }[] {
+  const first = responseMask.indexOf(1);
+  if (first < 0) return [];
+  return rewards.map(({ value, answer }) => {
+    const last = places.get(answer.id)!;
+    const before = last >= 0 ? responseMask.lastIndexOf(1, last) : -1;
+    return { value, tokenIndex: before >= 0 ? before : first };
+  });
+}
