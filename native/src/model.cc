@@ -13,11 +13,11 @@
 #include "assertions.h"
 #include "check_model_header.h"
 #include "check_tensors.h"
+#include "cpu/tensor_products.h"
 #include "cria/cuda.h"
 #include "cria/error.h"
 #include "cria/gguf_file.h"
 #include "cria/runtime.h"
-#include "infer/own_products.h"
 #include "llama-model.h"
 #include "llama.h"
 
@@ -25,8 +25,8 @@ namespace cria {
 
 namespace {
 
-// Whether llama.cpp may lay weights out anew for its own products (its "extra buffer types"). Not weights that our products
-// multiply (OwnProducts), which read plain ones. And not beside layers with a state: their rows come by sequence, in a third
+// Whether llama.cpp may lay weights out anew for its own products (its "extra buffer types"). Not weights that our
+// products multiply, which read plain ones. And not beside layers with a state: their rows come by sequence, in a third
 // axis, and ggml's AMX products (0.25.1) compute those of the first sequence and leave the others unwritten.
 bool gains_by_repacking(const GgufHeader & header) {
     bool gains = false;
@@ -35,7 +35,7 @@ bool gains_by_repacking(const GgufHeader & header) {
         const std::string name = t->name;
         for (const char * part : {".ssm_", ".shortconv.", ".time_mix_"})
             if (name.find(part) != std::string::npos) return false;
-        gains = gains || (t->ne[1] > 1 && !OwnProducts::multiply(t->type));
+        gains = gains || (t->ne[1] > 1 && !has_own_product(t->type));
     }
     return gains;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "cpu/tensor_products.h"
 #include "math/softmax.h"
 
 namespace cria {
@@ -41,9 +42,7 @@ void absorb_row(
 
 }  // namespace
 
-bool can_stream_head(ggml_type type) {
-    return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || (type == GGML_TYPE_Q8_0 && has_integer_gemm());
-}
+bool can_stream_head(ggml_type type) { return has_own_product(type); }
 
 void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & share, HeadWorkspace & workspace) {
     share.max.assign(size_t(head.rows), -INFINITY);

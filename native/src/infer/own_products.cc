@@ -20,7 +20,7 @@ constexpr int64_t kLeastRows = 8, kLeastQ8Rows = 16;
 bool is_plain_weight(const ggml_tensor * t) {
     if (t->op != GGML_OP_NONE || !t->buffer || !ggml_backend_buffer_is_host(t->buffer)) return false;
     if (!ggml_is_contiguous(t) || t->ne[2] != 1 || t->ne[3] != 1) return false;
-    return OwnProducts::multiply(t->type);
+    return has_own_product(t->type);
 }
 
 bool has_float_rows(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && t->nb[0] == sizeof(float); }
@@ -123,10 +123,6 @@ bool is_masked_softmax(const ggml_tensor * node, ggml_custom_op_t scores) {
 }  // namespace
 
 OwnProducts::OwnProducts(int threads, bool same_bits) : same_bits_(same_bits), workspaces_(size_t(threads)) {}
-
-bool OwnProducts::multiply(ggml_type type) {
-    return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || (type == GGML_TYPE_Q8_0 && has_integer_gemm());
-}
 
 bool OwnProducts::cover(const llama_model * model) {
     if (model->hparams.n_expert > 0) return false;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cpu/gemm.h"
-#include "ggml.h"
 
+struct ggml_tensor;
 struct llama_model;
 
 namespace cria {
@@ -22,9 +22,6 @@ class OwnProducts {
     OwnProducts(int threads, bool same_bits);
     OwnProducts(const OwnProducts &) = delete;
     OwnProducts & operator=(const OwnProducts &) = delete;
-
-    // Whether products with weights of this type are taken.
-    static bool multiply(ggml_type type);
 
     // Whether all products with this model's weights are of the kind that is taken.
     static bool cover(const llama_model * model);
