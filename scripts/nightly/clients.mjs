@@ -31,7 +31,7 @@ function prepare() {
   });
   if (update) cpSync(join(work, "pnpm-lock.yaml"), join(own, "pnpm-lock.yaml"));
   mkdirSync(join(work, "node_modules", "@cria"));
-  for (const name of ["core", "engine", "serve", "tokenizer-delta"])
+  for (const name of ["core", "engine", "rollout", "serve", "tokenizer-delta"])
     symlinkSync(join(root, "packages", name), join(work, "node_modules", "@cria", name));
 }
 

@@ -1,7 +1,0 @@
-export {
-  type CriaCallSettings,
-  type CriaChatCallOptions,
-  CriaChatModel,
-  type CriaChatModelFields,
-  chatModel,
-} from "./chat-model.js";
