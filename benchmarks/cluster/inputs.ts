@@ -1,4 +1,4 @@
-/** What the simulation takes from measurements, and how its rows are called. */
+/** What is measured of jobs, blobs and sums, and how its rows are called. */
 import type { Row } from "../row.js";
 
 /** Each input with its unit, which is the metric of its row. */

@@ -7,7 +7,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { drawFigure as drawAlgorithms, formatTable as formatAlgorithms } from "../algorithms/present.js";
-import { drawFigure as drawCluster, formatTable as formatCluster } from "../cluster/present.js";
+import { formatTable as formatCluster } from "../cluster/present.js";
 import type { Machine } from "../machine.js";
 import type { Report } from "../report.js";
 import { formatDecode } from "./decode-table.js";
@@ -39,7 +39,7 @@ const presentations: Record<string, Presentation> = {
   images: { title: "Images" },
   tokenize: { title: "Tokenize", shows: ["microseconds per delta", "growth"] },
   algorithms: { formatTable: formatAlgorithms, drawFigure: drawAlgorithms },
-  cluster: { formatTable: formatCluster, drawFigure: drawCluster },
+  cluster: { formatTable: formatCluster },
 };
 
 export function writePages(): void {

@@ -42,7 +42,7 @@ export const shapes = {
 export type Training = "lora" | "full";
 
 /** The job times were measured with it. */
-export const RANK = 16;
+const RANK = 16;
 
 /** Inputs and outputs of each matrix of a layer. */
 function listMatrices({ embedding, heads, kvHeads, headSize, feedForward }: Shape): [number, number][] {
