@@ -1,14 +1,16 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are shell scripts and interpolations
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, describe, expect, it, vi } from "vitest";
+import { stringify } from "yaml";
 import { loadConfig } from "../load-config.js";
-import { readKey } from "../raw-config.js";
+import { readKey, writeKey } from "../raw-config.js";
 import { trainConfigSchema } from "../train-config.js";
 import { formatConversion } from "./format-conversion.js";
 import { convertVerlFiles } from "./from-verl.js";
 
+const defaults = join(import.meta.dirname, "..", "..", "..", "fixtures", "verl-keys");
 const folder = mkdtempSync(join(tmpdir(), "cria-from-verl-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 afterEach(() => vi.restoreAllMocks());
@@ -125,6 +127,20 @@ actor_rollout_ref:
     expect(toFillIn.map(({ key }) => key)).toEqual(["actor_rollout_ref.rollout.seed", "defaults: actor"]);
     expect(setAside.map(({ key }) => key)).toContain("actor_rollout_ref.actor._target_");
   });
+
+  it.each(["v0.7.0", "v0.9"])(
+    "is taken as a command of %s composed it: all of its defaults, and nothing to solve",
+    (version) => {
+      const keys = JSON.parse(readFileSync(join(defaults, `defaults-${version}.json`), "utf8"));
+      const raw: Record<string, unknown> = {};
+      for (const [key, value] of Object.entries({ ...keys, "actor_rollout_ref.rollout.n": 5 }))
+        writeKey(raw, key, value);
+      const { values, toFillIn, unsupported } = convert("composed.yaml", stringify(raw));
+      expect(values.actor_rollout_ref).toMatchObject({ actor: { optim: { lr: 1e-6 } }, rollout: { n: 5 } });
+      expect(toFillIn.map(({ key }) => key)).toEqual(["actor_rollout_ref.model.path", "critic.model.path"]);
+      expect(unsupported).toEqual([]);
+    },
+  );
 
   it("is refused when it is none", () => {
     expect(() => convert("a.yaml", "- 1")).toThrow(/not a mapping/);

@@ -32,7 +32,12 @@ interface Command {
 const OPENS = new Set(["if", "for", "while", "until", "case", "select"]);
 const CLOSES = new Set(["fi", "done", "esac"]);
 
-/** Reads the overrides of a shell script's training command. The script is never run. @throws ConfigError without one. */
+/**
+ * Reads the overrides of a shell script's training command. The script is never run. @throws ConfigError without one.
+ *
+ * Splitting words would not do: 115 of verl's 131 example scripts set variables that their commands name, all newer ones among
+ * them; and Hydra prints a composed config only where verl and all that it needs are installed.
+ */
 export function readScript(script: string, file: string, options: ReadScriptOptions = {}): ScriptReading {
   const { args = [], environment = {} } = options;
   const scope: Scope = {
