@@ -21,7 +21,7 @@ export interface CriaProvider extends ProviderV3 {
   /** @throws NoSuchModelError for another name than the model's. */
   (modelId?: string): LanguageModelV3;
   languageModel(modelId?: string): LanguageModelV3;
-  /** The model without the AI SDK, as `createFetch` of @cria/serve takes it. */
+  /** The model without the AI SDK: `complete` answers a conversation. */
   readonly chat: ChatModel;
   /** Loads the policy now rather than with the first request. @throws what loading throws. */
   load(): Promise<void>;
