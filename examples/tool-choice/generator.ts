@@ -1,4 +1,7 @@
 import type { ChatMessage } from "cria";
+import { type Call, writeCall } from "../learn/calls.js";
+import type { Truth } from "../learn/judge.js";
+import { makeRandom, shuffle } from "../learn/random.js";
 import { facts, otherFacts } from "./plain.js";
 import { type Design, designs, type Given, guises } from "./tools.js";
 import { kinds } from "./values.js";
@@ -7,31 +10,15 @@ import { kinds } from "./values.js";
 export type Split = "train" | "seen" | "unseen";
 /** What a question needs: a tool, two in order, or none. */
 export type Need = "one" | "two" | "none";
-export type Arguments = Record<string, string | number>;
 
-export interface Question {
+export interface Question extends Truth {
   split: Split;
   need: Need;
   text: string;
   /** The tools that are offered, in the order of the list. */
   offered: string[];
-  /** What must be called, in this order. */
-  calls: { name: string; arguments: Arguments }[];
-  /** What the final answer must contain; null: that no tool can do it. */
-  answer: string | null;
   /** A final answer that does. */
   said: string;
-}
-
-/** Numbers in [0, 1) from a seed (mulberry32). */
-function makeRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 export const REFUSAL = "I have no tool for that.";
@@ -105,11 +92,6 @@ export function listChains(known: readonly Design[]) {
 const fill = (text: string, values: Given) =>
   Object.entries(values).reduce((filled, [name, value]) => filled.replaceAll(`{${name}}`, String(value)), text);
 
-function shuffle<T>(list: readonly T[], random: () => number): T[] {
-  const left = [...list];
-  return list.map(() => left.splice(Math.floor(random() * left.length), 1)[0]!);
-}
-
 /** The model's chat template knows no tools: the prompt lists them, a line each. */
 export function makePrompt({ text, offered }: Pick<Question, "text" | "offered">): ChatMessage[] {
   const lines = offered.map((name) => {
@@ -130,7 +112,7 @@ export function makeDemonstration(question: Question): ChatMessage[] {
   return [
     ...makePrompt(question),
     ...question.calls.flatMap((call): ChatMessage[] => [
-      { role: "assistant", content: `<tool_call>${writeCall(call)}</tool_call>` },
+      { role: "assistant", content: writeCall(call) },
       { role: "tool", content: answerCall(call) },
     ]),
     { role: "assistant", content: question.said },
@@ -140,17 +122,11 @@ export function makeDemonstration(question: Question): ChatMessage[] {
 export const findGuise = (name: string) => guises.find((guise) => guise.name === name)!;
 
 /** What the tool answers. */
-export function answerCall({ name, arguments: given }: Question["calls"][number]): string {
+export function answerCall({ name, arguments: given }: Call): string {
   const { design, parameters } = findGuise(name);
   return String(
     design.answer(Object.fromEntries(Object.entries(parameters).map(([key, kind]) => [kind, given[key]!]))),
   );
-}
-
-/** As models write JSON: with spaces. */
-function writeCall({ name, arguments: given }: Question["calls"][number]): string {
-  const list = Object.entries(given).map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`);
-  return `{"name": ${JSON.stringify(name)}, "arguments": {${list.join(", ")}}}`;
 }
 
 /** A row of a training, or of a measurement. */

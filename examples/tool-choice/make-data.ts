@@ -1,7 +1,7 @@
 // Writes build/: demonstrations, rows to train on, and held-out rows with tools that training knows and with others.
 //   npm run make-data
-import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { writeLines } from "../learn/lines.js";
 import { makeDemonstration, makeQuestion, makeRow, type Need, type Question, type Split } from "./generator.js";
 
 const build = join(import.meta.dirname, "build");
@@ -11,14 +11,14 @@ const demonstrations = 480;
 const needs: readonly Need[] = ["one", "two", "none", "one", "two", "none", "one", "two", "none", "one"];
 const even: readonly Need[] = ["one", "two", "none"];
 
-const write = async (name: string, first: number, count: number, make: (seed: number, i: number) => object) => {
-  const lines = Array.from({ length: count }, (_, i) => `${JSON.stringify(make(first + i, i))}\n`);
-  await writeFile(join(build, name), lines.join(""));
-};
+const write = (name: string, first: number, count: number, make: (seed: number, i: number) => object) =>
+  writeLines(
+    join(build, name),
+    Array.from({ length: count }, (_, i) => make(first + i, i)),
+  );
 const ask = (split: Split, list: readonly Need[], make: (question: Question) => object) => (seed: number, i: number) =>
   make(makeQuestion(seed, split, list[i % list.length]!));
 
-await mkdir(build, { recursive: true });
 await write(
   "demonstrations.jsonl",
   0,

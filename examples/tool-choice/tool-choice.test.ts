@@ -1,9 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { embeddedPolicy } from "cria";
 import { describe, expect, it } from "vitest";
 import { provideCria } from "../../apps/trainer/src/user-code/provide-cria.js";
+import { judge } from "../learn/judge.js";
+import { tryLearning } from "../learn/testing.js";
 import {
   answerCall,
   listChains,
@@ -16,9 +14,7 @@ import {
   REFUSAL,
   type Split,
 } from "./generator.js";
-import { learn } from "./learn.js";
 import { facts, otherFacts } from "./plain.js";
-import { judge } from "./reward.js";
 import { designs, guises, tools } from "./tools.js";
 import { kinds } from "./values.js";
 
@@ -203,47 +199,13 @@ describe("the judge", () => {
 it("the whole program: measured, taught, measured, trained, measured, with a policy that does not learn it", async () => {
   // Here the sources run: the tools and the reward that the config names must be of them too.
   provideCria();
-  const output = mkdtempSync(join(tmpdir(), "cria-tool-choice-"));
-  const write = (name: string, lines: readonly object[]) => {
-    writeFileSync(join(output, name), lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
-    return join(output, name);
-  };
-  try {
-    const questions = needs.map((need) => makeQuestion(1, "train", need));
-    const rows = write("rows.jsonl", questions.map(makeRow));
-    const demonstrations = write(
-      "demonstrations.jsonl",
-      questions.map((question) => ({ messages: makeDemonstration(question) })),
-    );
-    const stages: string[] = [];
-    const { untouched, sft, rl, successes } = await learn(import.meta.dirname, {
-      model: embeddedPolicy,
-      output,
-      steps: { sft: 1, rl: 1 },
-      overrides: {
-        sft: [
-          `data.train_files=${demonstrations}`,
-          "data.train_batch_size=3",
-          "data.max_length=512",
-          "trainer.threads=1",
-        ],
-        rl: [
-          `data.train_files=${rows}`,
-          `data.val_files=${rows}`,
-          "data.train_batch_size=2",
-          "data.max_prompt_length=400",
-          "data.max_response_length=64",
-          "actor_rollout_ref.rollout.n=2",
-          "trainer.threads=1",
-        ],
-      },
-      onMeasured: (stage) => stages.push(stage),
-    });
-    expect(stages).toEqual(["untouched", "sft", "rl"]);
-    for (const success of [untouched, sft, rl])
-      expect(success).toMatchObject({ "train/one": { rows: 1 }, "train/two": { rows: 1 }, "train/none": { rows: 1 } });
-    expect(successes).toHaveLength(1);
-  } finally {
-    rmSync(output, { recursive: true });
-  }
+  const questions = needs.map((need) => makeQuestion(1, "train", need));
+  const { learned, stages } = await tryLearning(import.meta.dirname, {
+    rows: questions.map(makeRow),
+    demonstrations: questions.map((question) => ({ messages: makeDemonstration(question) })),
+  });
+  expect(stages).toEqual(["untouched", "sft", "rl"]);
+  for (const success of [learned.untouched, learned.sft, learned.rl])
+    expect(success).toMatchObject({ "train/one": { rows: 1 }, "train/two": { rows: 1 }, "train/none": { rows: 1 } });
+  expect(learned.successes).toHaveLength(1);
 });

@@ -2,7 +2,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { encodePng } from "cria";
-import { drawDigit, makeRandom } from "./pictures.js";
+import { makeRandom } from "../learn/random.js";
+import { drawDigit } from "./pictures.js";
 
 const build = join(import.meta.dirname, "build");
 const question = "<image> which digit?";

@@ -25,17 +25,6 @@ const colours = [
   [250, 140, 20],
 ] as const;
 
-/** Numbers in [0, 1) from a seed (mulberry32). */
-export function makeRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
 interface Drawing {
   /** Side of the picture, in pixels. */
   size: number;

@@ -2,7 +2,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { cropPicture, encodePng, loadToolConfig, type Picture } from "cria";
-import { drawDigit, makeRandom } from "../vision/pictures.js";
+import { makeRandom } from "../learn/random.js";
+import { drawDigit } from "../vision/pictures.js";
 
 const build = join(import.meta.dirname, "build");
 const question = "<image> which digit?";

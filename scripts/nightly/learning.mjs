@@ -18,9 +18,9 @@ export function describeRun() {
   };
 }
 
-/** Makes an example's rows. */
-export function makeData(folder) {
-  execFileSync("npm", ["run", "--silent", "make-data"], { cwd: folder, stdio: "inherit" });
+/** Makes an example's rows; `args` are its program's. */
+export function makeData(folder, args = []) {
+  execFileSync("npm", ["run", "--silent", "make-data", "--", ...args], { cwd: folder, stdio: "inherit" });
 }
 
 /** Seconds of wall and CPU that some work takes, beside what it gives. */

@@ -2,24 +2,34 @@
 // each does with held-out rows. Draws docs/real-tasks-<task>.svg and writes real-tasks.json beside this file; what was measured of
 // other tasks and seeds stays there. Fails where the model is missing, and where a task learns less than it must or takes too long.
 //   node scripts/fetch-real-model.mjs
-//   node --import tsx scripts/nightly/real-tasks.mjs [--task tool-choice] [--seeds 1,2,3]
+//   node --import tsx scripts/nightly/real-tasks.mjs [--task tool-choice] [--seeds 1,2,3] [--gsm8k FOLDER]
 //     (after `npm run bootstrap`; keep the machine idle)
+// --gsm8k: train.jsonl and test.jsonl as published; default: where the README of examples/gsm8k-calculator puts them.
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { learn } from "../../examples/tool-choice/learn.ts";
+import { learn } from "../../examples/learn/learn.ts";
+import { summarize } from "../../examples/learn/success.ts";
 import { exportModel } from "../../packages/engine/src/index.ts";
 import { missingModel, realModel } from "../real-model.mjs";
 import { describeRun, drawCurves, makeData, measureTime, root, writeReport } from "./learning.mjs";
 
 const { values } = parseArgs({
-  options: { task: { type: "string" }, seeds: { type: "string", default: "1,2,3" } },
+  options: { task: { type: "string" }, seeds: { type: "string", default: "1,2,3" }, gsm8k: { type: "string" } },
 });
 if (missingModel !== null) throw new Error(missingModel);
 
-/** `gain` is the least that reinforcement learning adds to the held-out success after demonstrations. */
+/**
+ * `success` is the least that is expected held out, `gain` the least that reinforcement learning adds to what demonstrations reach: above
+ * it in any case. `source` are arguments of the program that makes the rows.
+ */
 const tasks = [
   { name: "tool-choice", title: "Which tool, if any", success: 0.8, gain: 0.25, seconds: 2400, window: 5 },
+  { name: "library-desk", title: "Search, lend, answer", success: 0.9, gain: 0.1, seconds: 1800, window: 3 },
+  {
+    ...{ name: "gsm8k-calculator", title: "GSM8K with a calculator", success: 0, gain: 0, seconds: 7200, window: 10 },
+    source: values.gsm8k === undefined ? [] : [resolve(values.gsm8k)],
+  },
 ].filter(({ name }) => values.task === undefined || name === values.task);
 if (tasks.length === 0) throw new Error(`--task ${values.task}: no such task`);
 
@@ -30,12 +40,8 @@ async function makeModel() {
   return path;
 }
 
-/** Of all rows. */
-function meanOf(success) {
-  const parts = Object.values(success);
-  const rows = parts.reduce((sum, part) => sum + part.rows, 0);
-  return parts.reduce((sum, part) => sum + part.rows * part.success, 0) / rows;
-}
+/** Of each stage, what `of` says of all rows. */
+const ofStages = ({ untouched, sft, rl }, of) => ({ untouched: of(untouched), sft: of(sft), rl: of(rl) });
 
 const model = await makeModel();
 async function trainBySeed(folder, seed) {
@@ -43,7 +49,9 @@ async function trainBySeed(folder, seed) {
   const { untouched, sft, rl, successes, seconds, peakMemory } = learned;
   const result = {
     seed,
-    held_out: { untouched: meanOf(untouched), sft: meanOf(sft), rl: meanOf(rl) },
+    held_out: ofStages(learned, (rows) => summarize(rows).success),
+    /** 95 %, Wilson's. */
+    interval: ofStages(learned, (rows) => summarize(rows).interval),
     by_kind: { untouched, sft, rl },
     steps: successes.length,
     ...time,
@@ -64,16 +72,16 @@ const report = {
   tasks: existsSync(written) ? JSON.parse(readFileSync(written, "utf8")).tasks : {},
   misses: [],
 };
+const folderOf = (name) => join(root, "examples", name);
+for (const { name, source } of tasks) makeData(folderOf(name), source);
 for (const { name, title, success, gain, seconds, window } of tasks) {
-  const folder = join(root, "examples", name);
-  makeData(folder);
   const results = new Map((report.tasks[name] ?? []).map((result) => [result.seed, result]));
   for (const seed of values.seeds.split(",").map(Number)) {
-    const result = await trainBySeed(folder, seed);
+    const result = await trainBySeed(folderOf(name), seed);
     results.set(seed, result);
     const { sft, rl } = result.held_out;
     if (rl < success) report.misses.push(`${name}, seed ${seed}: ${rl} held out, ${success} expected`);
-    if (rl - sft < gain)
+    if (rl <= sft || rl - sft < gain)
       report.misses.push(`${name}, seed ${seed}: ${rl - sft} above demonstrations, ${gain} expected`);
     if (result.seconds > seconds)
       report.misses.push(`${name}, seed ${seed} takes ${result.seconds} s, at most ${seconds} expected`);

@@ -1,9 +1,10 @@
-// A published model learns when to call a tool, and which.   npm start [seed] [model.gguf]
+// The example of the working directory: a published model learns its task.   npm start [seed] [model.gguf]
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { learn } from "./learn.js";
+import { summarize } from "./success.js";
 
-const folder = import.meta.dirname;
+const folder = process.cwd();
 const [seed = "1", model] = process.argv.slice(2);
 if (existsSync(join(folder, "build", "train.jsonl"))) {
   const { seconds } = await learn(folder, {
@@ -12,7 +13,8 @@ if (existsSync(join(folder, "build", "train.jsonl"))) {
     onStep: (step, success) => console.log(`step ${String(step).padStart(3)}: success ${success.toFixed(2)}`),
     onMeasured: (stage, success) => {
       const parts = Object.entries(success).map(([source, part]) => `${source} ${part.success.toFixed(2)}`);
-      console.log(`held out, ${stage}: ${parts.join(", ")}`);
+      const [low, high] = summarize(success).interval;
+      console.log(`held out, ${stage}: ${parts.join(", ")} (95 %: ${low.toFixed(2)} to ${high.toFixed(2)})`);
     },
   });
   const minutes = (spent: number) => `${(spent / 60).toFixed(0)} min`;

@@ -1,9 +1,7 @@
 // A published model as it is, after demonstrations, and after reinforcement learning: what it does with held-out rows each time.
 import { join } from "node:path";
 import { loadConfig, openSession, runSft, sftConfigSchema, train, trainConfigSchema, validate } from "cria";
-
-/** Greedy success by the rows' `data_source`, and the number of rows of each. */
-export type Success = Record<string, { rows: number; success: number }>;
+import type { Success } from "./success.js";
 
 export interface Learned {
   untouched: Success;
