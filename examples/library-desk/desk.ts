@@ -61,14 +61,14 @@ const byId = new Map(catalogue.map((book) => [book.id, book]));
 export const search = tool({
   name: "search",
   description: "the id of the book with a title",
-  inputSchema: z.object({ title: z.string() }),
+  inputSchema: z.object({ title: z.string().describe("The whole title") }),
   execute: ({ title }) => byTitle.get(title.trim().toLowerCase())?.id ?? "error: no book has this title",
 });
 
 export const loan = tool({
   name: "loan",
   description: "lends the book with an id, and gives the date when it is due",
-  inputSchema: z.object({ id: z.int() }),
+  inputSchema: z.object({ id: z.int().describe("What the search gave") }),
   /** What this conversation has lent: others have the same books, and none sees another's loans. */
   create: () => new Set<number>(),
   execute: ({ id }, { state: lent }) => {

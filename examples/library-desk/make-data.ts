@@ -9,6 +9,6 @@ const write = (name: string, split: Split, first: number, count: number, make: (
     Array.from({ length: count }, (_, i) => make(makeRequest(first + i, split))),
   );
 
-await write("demonstrations.jsonl", "train", 0, 64, (request) => ({ messages: makeDemonstration(request) }));
+await write("demonstrations.jsonl", "train", 0, 80, (request) => ({ messages: makeDemonstration(request) }));
 await write("train.jsonl", "train", 1_000_000, 1000, makeRow);
 await write("held-out.jsonl", "held-out", 2_000_000, 150, makeRow);
