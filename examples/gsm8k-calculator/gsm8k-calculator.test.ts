@@ -88,7 +88,7 @@ describe("calls", () => {
       content: "Natalia sold ",
       calls: [{ name: "calculator", arguments: { expression: "48/2" } }],
     });
-    expect(parse("1 << 2, 5 >> 6, <<3+4").calls).toEqual([]);
+    expect(parse("1 < 2, 5 >> 6, <<3+4").calls).toEqual([]);
     expect(parse("<<1+1>> <<2+2>>").calls).toHaveLength(2);
   });
 });
