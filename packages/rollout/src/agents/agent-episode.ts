@@ -1,10 +1,14 @@
 import { basename } from "node:path";
 import { type ChatMessage, CriaError, type TrajectorySegment } from "@cria/core";
+import type { TokenizationCheck } from "@cria/tokenizer-delta";
 import { ChatSession } from "../chat/chat-session.js";
 import type { DatasetRow } from "../data/dataset-row.js";
+import { checkEpisode } from "../episode/check-episode.js";
 import { layOutGraph } from "../episode/lay-out-graph.js";
 import type { AgentLoopContext, AgentLoopOutput, SamplingParams } from "../loops/agent-loop.js";
 import { createAgentLog } from "../loops/state-log.js";
+import { takeTurn } from "../loops/take-turn.js";
+import { findTurnForm } from "../loops/turn-form.js";
 import { describeData, isUsableNumber } from "../plain-data.js";
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
 import type { AgentResult } from "./agent-function.js";
@@ -32,6 +36,7 @@ export async function runAgentEpisode(
     sampling: { temperature, topP, topK, minP },
     enforceSampling: true,
     stop,
+    production: multiTurn.useInferenceChatTemplate,
     limits: {
       context: context.contextLength,
       calls: agent.maxCalls,
@@ -65,15 +70,32 @@ export async function runAgentEpisode(
   error ??= wrong;
   const output = describeEpisode(session, row, context);
   const own = session.outcome ?? score;
+  const tokenization = error === undefined ? await checkTokens(session, context, output.metrics) : null;
   return {
     ...output,
     finishReason: isOut ? "length" : output.finishReason,
     score: own,
     ...(own === null ? { scoreError: describeNoScore(result) } : {}),
-    extraFields: extra,
+    extraFields: tokenization ? { ...extra, tokenization } : extra,
     transitions: log.transitions,
     ...(error === undefined ? {} : { error }),
   };
+}
+
+/** The sanity check of all conversations, counted; the first one that is not equal. */
+async function checkTokens(
+  { graph }: ChatSession,
+  { tokenizer, multiTurn }: AgentLoopContext,
+  metrics: Record<string, number>,
+): Promise<TokenizationCheck | null> {
+  const { tokenizationSanityCheckMode: mode, useInferenceChatTemplate: production } = multiTurn;
+  if (mode === "disable") return null;
+  await takeTurn();
+  const schemas = [...graph.roots.values()][0]?.tools ?? [];
+  const form = production ? findTurnForm(tokenizer, { schemas, production }) : "text";
+  const checks = checkEpisode(graph, { tokenizer, mode, form }).filter(({ kind }) => kind !== "equal");
+  for (const { kind } of checks) metrics[`tokenization_${kind}`] = (metrics[`tokenization_${kind}`] ?? 0) + 1;
+  return checks[0] ?? null;
 }
 
 const aScore = "a finite number, true or false, or { score, ...extra }";

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ChatMessage, hasFailed, type Trajectory } from "@cria/core";
+import { type ChatMessage, hasFailed, type ToolSchema, type Trajectory } from "@cria/core";
 import { describe, expect, it } from "vitest";
 import type { ChatModel } from "../chat/chat-model.js";
 import { agentLoops } from "../loops/agent-loops.js";
+import { placeAsEarned } from "../rewards/place-as-earned.js";
 import { type FakeRolloutOptions, makeFakeRollout, makeRow } from "../testing/index.js";
 import type { AgentContext, AgentFunction } from "./agent-function.js";
 import { type AgentOptions, defaultAgentOptions } from "./agent-loop-options.js";
@@ -98,6 +99,89 @@ describe("an agent of one's own", () => {
     expect(place).toBeGreaterThan(0);
     const masked = trajectory.tokenIds.filter((_, t) => trajectory.responseMask[t] === 0);
     expect(engine.detokenize(masked)).toContain("SUMMARY");
+  });
+
+  describe("what a run says of its conversations holds for it as for the loop", () => {
+    const weather = { name: "weather", parameters: { type: "object", properties: { city: { type: "string" } } } };
+    const tools: ToolSchema[] = [{ type: "function", function: { description: "How warm it is.", ...weather } }];
+    const callOnce = async ({ session }: AgentContext) => {
+      const first = await session.complete({ messages: [user("warm?")], tools });
+      const [called] = first.message.tool_calls!;
+      const answer: ChatMessage = { role: "tool", tool_call_id: called!.id, content: "12" };
+      await session.complete({ messages: [user("warm?"), first.message, answer], tools });
+      return 1;
+    };
+    const written = '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>';
+    const reply: FakeRolloutOptions["reply"] = ({ turn }) => (turn === 0 ? `Let me see.${written}` : "12 degrees");
+
+    it("train_on_tool_calls", async () => {
+      for (const trainOnToolCalls of [true, false]) {
+        const { trajectory, engine } = await run(callOnce, { reply, multiTurn: { trainOnToolCalls } });
+        const { start, end, count } = trajectory.timeline!.turns[0]!.toolCalls!;
+        expect(count).toBe(1);
+        expect(engine.detokenize(trajectory.tokenIds.subarray(start, end))).toBe(written);
+        expect([...trajectory.responseMask.subarray(start, end)]).toEqual(
+          Array(end - start).fill(trainOnToolCalls ? 1 : 0),
+        );
+        expect(trajectory.responseMask[start - 1]).toBe(1);
+      }
+    });
+
+    /** Like Qwen3's: reasoning is dropped from every assistant turn but the last. */
+    const forgetful =
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' and not loop.last %}{{ m.content.split('</think>')[-1] }}{% else %}{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    const think: FakeRolloutOptions["reply"] = ({ turn }) => `<think>hm ${turn}</think>said ${turn}`;
+    const askTwice = async (context: AgentContext) => {
+      const first = await ask(context, [user("a?")]);
+      await ask(context, [user("a?"), first, user("b?")]);
+      return 1;
+    };
+    const listChecks = ({ metrics }: Trajectory) =>
+      Object.entries(metrics).filter(([name]) => name.startsWith("tokenization_"));
+
+    it("the sanity check", async () => {
+      expect(listChecks((await run(callOnce, { reply })).trajectory)).toEqual([]);
+      expect(listChecks((await run(askTwice, { reply: think })).trajectory)).toEqual([]);
+      const options = { reply: think, engine: { chatTemplate: forgetful } };
+      const { trajectory } = await run(askTwice, options);
+      expect(listChecks(trajectory)).toEqual([["tokenization_rewritten", 1]]);
+      expect(trajectory.extraFields.tokenization).toMatchObject({ kind: "rewritten" });
+      const off = await run(askTwice, { ...options, multiTurn: { tokenizationSanityCheckMode: "disable" } });
+      expect(listChecks(off.trajectory)).toEqual([]);
+    });
+
+    it("use_inference_chat_template: what the template rewrites opens a branch, and both are trained on", async () => {
+      const seen: string[] = [];
+      const { trajectory, engine, options } = await run(askTwice, {
+        reply: (asked) => {
+          const turn = seen.push(asked.text) - 1;
+          return think({ ...asked, turn });
+        },
+        engine: { chatTemplate: forgetful },
+        multiTurn: { useInferenceChatTemplate: true },
+      });
+      const said: ChatMessage = { role: "assistant", content: "<think>hm 0</think>said 0" };
+      expect(seen[1]).toBe(options.tokenizer.render([user("a?"), said, user("b?")], [], true));
+      expect(seen[1]).not.toContain("hm 0");
+      expect(trajectory.metrics).toMatchObject({ chat_branches: 1 });
+      expect(trajectory.segments).toHaveLength(2);
+      const sampled = engine.detokenize(trajectory.tokenIds.filter((_, t) => trajectory.responseMask[t] === 1));
+      expect(sampled).toBe("<think>hm 0</think>said 0<|im_end|><think>hm 1</think>said 1<|im_end|>");
+      expect(listChecks(trajectory)).toEqual([]);
+      // Where it rewrites nothing, the conversation is one.
+      const plain = await run(askTwice, { reply: think, multiTurn: { useInferenceChatTemplate: true } });
+      expect(plain.trajectory.segments).toBeUndefined();
+    });
+
+    it("token rewards for valid calls", async () => {
+      const found: unknown[] = [];
+      const aggregate: FakeRolloutOptions["aggregate"] = (earned) => {
+        found.push(earned.toolCalls);
+        return placeAsEarned(earned);
+      };
+      await run(callOnce, { reply, aggregate });
+      expect(found).toEqual([[expect.objectContaining({ value: 1 })]]);
+    });
   });
 
   it("an answer can be rewarded by itself, also to nobody's surprise when the agent says nothing more", async () => {

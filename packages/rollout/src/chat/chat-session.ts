@@ -10,7 +10,7 @@ import {
   TokenizerError,
   type ToolSchema,
 } from "@cria/core";
-import type { DeltaTokenizer } from "@cria/tokenizer-delta";
+import { type DeltaTokenizer, type EncodedTurn, InferenceConversation } from "@cria/tokenizer-delta";
 import { resolveToolParser, type ToolParser, withoutCalls } from "@cria/tools";
 import {
   type AnswerNode,
@@ -25,12 +25,14 @@ import {
 } from "../episode/message-graph.js";
 import { hashValue } from "../episode/message-key.js";
 import { readTurn } from "../episode/read-turn.js";
+import { formAnswer, nameCalls } from "../episode/template-messages.js";
 import { hideVectors } from "../images/find-images.js";
 import type { ImageAccess } from "../images/load-content.js";
 import { countImageTokens } from "../images/prepare-images.js";
 import { findOpening } from "../loops/find-opening.js";
 import { now } from "../loops/state-log.js";
 import { takeTurn } from "../loops/take-turn.js";
+import { findTurnForm, type TurnForm } from "../loops/turn-form.js";
 import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
 import { copyData } from "../rewards/copy-data.js";
 import { traceChat } from "../tracing/trace-work.js";
@@ -79,6 +81,11 @@ export interface ChatSessionOptions {
   limits?: ChatLimits;
   /** Which images requests may bring, where the engine takes images; default: bytes and data addresses, within the usual limits. */
   images?: ImageAccess;
+  /**
+   * Whether each turn sees the conversation as the template renders it whole (`use_inference_chat_template`): where that changes
+   * what was said before, it goes on in a branch. Default false: what was said stays as it was.
+   */
+  production?: boolean;
   /** Texts that end an answer beside those of a request. */
   stop?: readonly string[];
   /** Updates that the policy has seen; default 0. */
@@ -276,12 +283,11 @@ export class ChatSession implements ChatModel {
   }
 
   private async encode(input: InputNode): Promise<InputNode> {
-    const { engine, tokenizer } = this.options;
-    const { parent, messages, tools } = input;
+    const { engine } = this.options;
+    const { parent, messages } = input;
     try {
-      const tokenIds = parent
-        ? await tokenizer.encodeDeltaAside(nameCalls(messages, parent), parent.said!.ended)
-        : await tokenizer.encodePromptAside(messages, tools);
+      const tokenIds = await this.tokenize(input);
+      if (tokenIds === null) return await this.openBranch(input);
       // What does not fit is refused, and its images are not decoded.
       if (countTokens({ ...input, tokenIds }) < this.contextSize) await prepareRequest(messages, engine.images);
       input.tokenIds = tokenIds;
@@ -291,13 +297,46 @@ export class ChatSession implements ChatModel {
       if (!(cause instanceof TokenizerError)) throw cause;
       if (parent === null) throw refuseMessages(messages, cause);
       // Such a template prints these messages only within a whole conversation.
-      const path = listPath(input).flatMap((node) => (isAnswer(node) ? [node.said!.message] : node.messages));
-      const root = listPath(input)[0] as InputNode;
-      this.count("chat_branches", 1);
-      const whole = await this.render(this.graph.openRoot(path, root.tools));
-      this.graph.move(input, whole);
-      return whole;
+      return this.openBranch(input);
     }
+  }
+
+  /** The tokens that an input adds; null where the template, rendering the whole conversation, changes those before it. */
+  private async tokenize(input: InputNode): Promise<Int32Array | null> {
+    const { tokenizer, production = false } = this.options;
+    const { parent, messages, tools } = input;
+    if (!parent) return tokenizer.encodePromptAside(messages, tools);
+    if (!production) return tokenizer.encodeDeltaAside(nameCalls(messages, parent), parent.said!.ended);
+    const form = this.findForm(input);
+    const conversation = new InferenceConversation(tokenizer, tools);
+    const said: ChatMessage[] = [];
+    let turn: EncodedTurn | undefined;
+    for (const node of listPath(input)) {
+      if (isAnswer(node)) {
+        conversation.addSampled(node.said!.tokenIds);
+        said.push(formAnswer(node, form));
+      } else {
+        said.push(...nameCalls(node.messages, node.parent));
+        turn = conversation.encodeTurn(said);
+      }
+    }
+    return turn!.keep === countTokens(parent) ? turn!.tokenIds : null;
+  }
+
+  private findForm({ tools }: InputNode): TurnForm {
+    return findTurnForm(this.options.tokenizer, { schemas: tools, production: true });
+  }
+
+  /** Has an input's conversation go on from a root that holds all of its messages. */
+  private async openBranch(input: InputNode): Promise<InputNode> {
+    this.graph.remove(input);
+    const form = this.options.production ? this.findForm(input) : "structured";
+    const path = listPath(input).flatMap((node) => (isAnswer(node) ? [formAnswer(node, form)] : node.messages));
+    const root = listPath(input)[0] as InputNode;
+    this.count("chat_branches", 1);
+    const whole = await this.render(this.graph.openRoot(path, root.tools));
+    this.graph.move(input, whole);
+    return whole;
   }
 
   private get contextSize(): number {
@@ -427,20 +466,17 @@ export class ChatSession implements ChatModel {
     const makeId = (index: number) => hashValue(this.options.seed, answer.id, index).slice(0, 9);
     const { message } = readAnswer(opening + turn.text, parse, tools, makeId);
     const reasoningTokens = countThoughts(this.options.engine, turn.tokenIds, opening, message.reasoning_content);
-    const calls = message.tool_calls && this.findCalls(turn, { parse, tools, opening });
-    const said = this.describeSaid(message, turn, { policyVersion: version, startedAt, reasoningTokens, calls });
+    const { engine } = this.options;
+    // Nobody cuts its turns, so no call of it is left out for being broken.
+    const limits = { maxTokensPerTurn: null, remaining: 0 };
+    const { text, span } = readTurn(turn, { engine, opening, parse, schemas: tools, ...limits });
+    const spent = { policyVersion: version, startedAt, reasoningTokens };
+    const said = this.describeSaid(message, turn, { text, ...(span ? { calls: span } : {}), ...spent });
     if (this.isDisposed) sequence.dispose();
     else answer.sequence = sequence;
     answer.said = said;
     stream.end(message);
     return this.describe(answer, turn);
-  }
-
-  /** Which tokens spell an answer's calls. */
-  private findCalls(turn: GenerateResult, about: { parse: ToolParser; tools: readonly ToolSchema[]; opening: string }) {
-    const { engine } = this.options;
-    const { parse, tools: schemas, opening } = about;
-    return readTurn(turn, { engine, opening, parse, schemas, maxTokensPerTurn: null, remaining: 0 }).span;
   }
 
   private findOpening({ messages }: InputNode): string {
@@ -461,7 +497,7 @@ export class ChatSession implements ChatModel {
   private describeSaid(
     message: ChatAnswerMessage,
     { finishReason, tokenIds, logprobs, constrained, topLogprobs, stopString }: GenerateResult,
-    { calls, ...counted }: Pick<Said, "policyVersion" | "startedAt" | "reasoningTokens" | "calls">,
+    counted: Pick<Said, "text" | "calls" | "policyVersion" | "startedAt" | "reasoningTokens">,
   ): Said {
     return {
       message,
@@ -469,7 +505,6 @@ export class ChatSession implements ChatModel {
       tokenIds,
       logprobs,
       ...(constrained ? { constrained } : {}),
-      ...(calls ? { calls } : {}),
       ...(topLogprobs ? { topLogprobs } : {}),
       ...(stopString === undefined ? {} : { stopString }),
       ended: this.options.engine.info.endOfGenerationTokens.includes(tokenIds.at(-1)!),
@@ -518,15 +553,6 @@ export class ChatSession implements ChatModel {
   private count(name: ChatCounter, value: number): void {
     this.metrics[name] += value;
   }
-}
-
-/** Answers of tools with the names of the calls that they answer: some templates print them. */
-function nameCalls(messages: readonly ChatMessage[], { said }: AnswerNode): ChatMessage[] {
-  const calls = new Map(said!.message.tool_calls?.map((call) => [call.id, call.function.name]));
-  return messages.map((message) => {
-    const name = message.role === "tool" ? (calls.get(message.tool_call_id ?? "") ?? message.name) : undefined;
-    return name === undefined ? message : { ...message, name };
-  });
 }
 
 function findOverridden(wanted: ChatSampling, own: ChatSampling): string[] {

@@ -41,6 +41,8 @@ export interface CallSpan {
 
 export interface Said {
   message: ChatMessage;
+  /** The turn's text as it was sampled, calls and thoughts included; left out: the message's content. */
+  text?: string;
   finishReason: FinishReason;
   tokenIds: Int32Array;
   logprobs: Float32Array;

@@ -268,9 +268,10 @@ export class RolloutGroup {
 
   private findCalls(ended: UnjudgedTrajectory) {
     const { multiTurn, tools } = this.options;
-    if (tools.size === 0) return [];
+    // An agent brings its own.
+    const schemas = ended.toolSchemas ?? [...tools.values()].map((tool) => tool.schema);
+    if (schemas.length === 0) return [];
     const parse = resolveToolParser(multiTurn.format);
-    const schemas = [...tools.values()].map((tool) => tool.schema);
     return findToolCalls(ended, { engine: this.engine, parse, schemas, maxParallelCalls: multiTurn.maxParallelCalls });
   }
 

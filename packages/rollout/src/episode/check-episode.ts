@@ -1,0 +1,54 @@
+import type { ChatMessage } from "@cria/core";
+import {
+  checkConversation,
+  type DeltaTokenizer,
+  type SanityCheckMode,
+  type TokenizationCheck,
+} from "@cria/tokenizer-delta";
+import type { TurnForm } from "../loops/turn-form.js";
+import {
+  type AnswerNode,
+  type InputNode,
+  isAnswer,
+  joinTokens,
+  listAnswers,
+  listPath,
+  type MessageGraph,
+} from "./message-graph.js";
+import { formAnswer, nameCalls } from "./template-messages.js";
+
+export interface CheckEpisodeOptions {
+  tokenizer: DeltaTokenizer;
+  mode: SanityCheckMode;
+  form: TurnForm;
+}
+
+/** Compares each answered conversation's tokens with the template's rendering of all its messages. */
+export function checkEpisode(graph: MessageGraph, options: CheckEpisodeOptions): TokenizationCheck[] {
+  return listEnds([...graph.roots.values()]).map((end) => {
+    const path = listPath(end);
+    const [root] = path as [InputNode];
+    return checkConversation(options.tokenizer, {
+      messages: path.flatMap((node) => readMessages(node, options.form)),
+      tools: root.tools,
+      tokenIds: joinTokens(end),
+      mask: path.flatMap((node) => (isAnswer(node) ? fill(node.said!.tokenIds, 1) : fill(node.tokenIds!, 0))),
+      mode: options.mode,
+    });
+  });
+}
+
+function readMessages(node: InputNode | AnswerNode, form: TurnForm): ChatMessage[] {
+  return isAnswer(node) ? [formAnswer(node, form)] : nameCalls(node.messages, node.parent);
+}
+
+/** The last answers of all conversations. */
+function listEnds(inputs: readonly InputNode[]): AnswerNode[] {
+  const answers = inputs.flatMap(listAnswers).filter(({ state }) => state === "done");
+  return answers.flatMap((answer) => {
+    const later = listEnds([...answer.inputs.values()]);
+    return later.length > 0 ? later : [answer];
+  });
+}
+
+const fill = ({ length }: Int32Array, bit: 0 | 1): number[] => new Array<number>(length).fill(bit);
