@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { ChatMessage } from "@cria/core";
 import { loadModel } from "@cria/engine";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { CalculatorTool, parseHermes } from "@cria/tools";
+import { CalculatorTool, getToolFormat } from "@cria/tools";
 
 const path = process.argv[2] ?? fileURLToPath(new URL("../../models/cria-tiny.gguf", import.meta.url));
 const model = await loadModel({ path, threads: 1 });
@@ -23,7 +23,7 @@ let delta = tokenizer.encodePrompt(prompt, tools);
 for (let turn = 0; turn < 4; turn++) {
   const { text, finishReason } = await sequence.generate(delta, { maxTokens: 64, temperature: 0.7, seed: 9 });
   console.log(`assistant: ${text}`);
-  const { calls } = parseHermes(text, tools);
+  const { calls } = getToolFormat("hermes").parse(text, tools);
   if (calls.length === 0) break;
   const answers: ChatMessage[] = [];
   for (const call of calls) {

@@ -26,8 +26,20 @@ export {
   toA2aSkills,
 } from "./converters/a2a.js";
 export { fromMcpTool, type McpToolDescription, toMcpTool } from "./converters/mcp.js";
+export {
+  type GivenToolFormat,
+  getToolFormat,
+  listToolFormats,
+  loadToolFormat,
+  registerToolFormat,
+  registerToolParser,
+  resolveToolFormat,
+  toolFormats,
+} from "./formats/registry.js";
+export { defineToolFormat, type ToolFormat, type ToolFormatParts } from "./formats/tool-format.js";
 export { jsonSchemaToGrammar } from "./grammar/json-schema-grammar.js";
 export { type ToolCallGrammarOptions, toolCallGrammar } from "./grammar/tool-call-grammar.js";
+export type { GrammarTurn, TurnGrammar } from "./grammar/turn-grammar.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
 export { ImageZoomTool } from "./image-zoom-tool.js";
 export type { ToolInput, ToolInputSchema } from "./input-schema.js";
@@ -48,22 +60,6 @@ export {
 } from "./open-tools.js";
 export { parseYaml, parseYamlDocument, type YamlDocument } from "./parse-yaml.js";
 export type { CallStart, CallStartFinder } from "./parsers/call-start.js";
-export { getCallStart, isHarmony, parseNoCalls, withoutCalls } from "./parsers/call-starts.js";
-export { parseChatmlJson } from "./parsers/chatml-json.js";
-export { parseDeepseekV3 } from "./parsers/deepseek-v3.js";
-export { harmonyMarks, parseGptOss, readHarmonyHead } from "./parsers/gpt-oss.js";
-export { parseHermes } from "./parsers/hermes.js";
-export { parseLlama3Json } from "./parsers/llama3-json.js";
-export { parseMistral } from "./parsers/mistral.js";
-export { parsePythonFence } from "./parsers/python-fence.js";
-export { parseQwen3Coder } from "./parsers/qwen3-coder.js";
-export {
-  getToolParser,
-  loadToolParser,
-  registerToolParser,
-  resolveToolParser,
-  toolParsers,
-} from "./parsers/registry.js";
 export { thinkingTags } from "./parsers/thinking.js";
 export type { ParsedToolCall, ParsedTurn, ToolParser } from "./parsers/tool-parser.js";
 export { readConfigList } from "./read-config-list.js";
@@ -84,6 +80,8 @@ export { HttpRetriever, type HttpRetrieverOptions } from "./search/http-retrieve
 export { LocalRetriever, type LocalRetrieverOptions } from "./search/local-retriever.js";
 export { formatPassages, type Passage, type Retriever } from "./search/passage.js";
 export { createSearchTool, SearchTool } from "./search/search-tool.js";
+export { noCalls, type TurnReader } from "./splitters/turn-reader.js";
+export type { OnSpoken, SpokenKind, TurnSplitter } from "./splitters/turn-splitter.js";
 export {
   type ToolAnswer,
   type ToolContext,

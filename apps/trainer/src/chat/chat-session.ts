@@ -23,7 +23,7 @@ import {
   type TurnEnd,
 } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { type BaseTool, type ParsedToolCall, resolveToolParser } from "@cria/tools";
+import { type BaseTool, type ParsedToolCall, resolveToolFormat } from "@cria/tools";
 import { ChatImages } from "./chat-images.js";
 
 export interface ChatOptions {
@@ -313,7 +313,7 @@ export class ChatSession {
     turn.tokens.sampled += result.tokenIds.length;
     const { schemas } = this;
     const { maxTokensPerTurn } = sampling;
-    const parse = schemas.length > 0 ? resolveToolParser(multiTurn.format) : null;
+    const parse = schemas.length > 0 ? resolveToolFormat(multiTurn.format).parse : null;
     const read = readTurn(result, { engine, opening, parse, schemas, maxTokensPerTurn, remaining });
     talk.say(result, read);
     return read;

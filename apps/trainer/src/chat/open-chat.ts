@@ -3,7 +3,7 @@ import type { ChatMessage } from "@cria/core";
 import type { LlamaModel } from "@cria/engine";
 import { type MultiTurnOptions, readRecords, type SamplingParams } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { type BaseTool, disposeTools, loadToolConfig, loadToolParser } from "@cria/tools";
+import { type BaseTool, disposeTools, loadToolConfig, loadToolFormat } from "@cria/tools";
 import {
   checkArgument,
   Disposables,
@@ -60,7 +60,7 @@ export function openChat(options: OpenChatOptions): Promise<Chat> {
     const toolFile = findToolFile(options, subject);
     const tools = toolFile === null ? new Map<string, BaseTool>() : await loadToolConfig(toolFile);
     open.add(() => disposeTools(tools.values()));
-    const ownFormat = options.format === undefined ? null : await loadToolParser(options.format, process.cwd());
+    const ownFormat = options.format === undefined ? null : await loadToolFormat(options.format, process.cwd());
     const engine = await subject.load({
       contextSize: options.context,
       maxSequences: SEQUENCES,

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ChatMessage, ToolSchema } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { getToolParser, toolParsers } from "@cria/tools";
+import { getToolFormat, toolFormats } from "@cria/tools";
 import { probeTemplate } from "@cria/trainer";
 import { type Finding, judge, other } from "./finding.js";
 
@@ -53,7 +53,7 @@ export function checkToolCalls(tokenizer: DeltaTokenizer): Finding[] {
     const printed = probe.listsTools
       ? "the template lists tools, and prints no call that a parser reads"
       : "the template knows no tools";
-    const remedy = `name a format (multi_turn.format: ${toolParsers.names().join(", ")}), and describe the tools and it in the system message`;
+    const remedy = `name a format (multi_turn.format: ${toolFormats.names().join(", ")}), and describe the tools and it in the system message`;
     return [other("not supported", CALLS, printed, remedy)];
   }
   const lone = ARGUMENTS.map((given) => [given]);
@@ -93,7 +93,7 @@ function findDifference(
   try {
     const { tokenIds } = tokenizer.encodeAssistant(message);
     const text = cutEnd(tokenizer, tokenizer.tokenizer.detokenize(tokenIds));
-    const { calls } = getToolParser(format)(text, [schema]);
+    const { calls } = getToolFormat(format).parse(text, [schema]);
     const received = calls.map((call) => (call.error ? call.error : call.arguments));
     if (isDeepStrictEqual(received, list)) return null;
     return `printed ${JSON.stringify(text)}, read ${JSON.stringify(received)}`;

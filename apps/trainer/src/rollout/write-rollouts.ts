@@ -1,6 +1,6 @@
 import { DataError, type Trajectory } from "@cria/core";
 import { type DatasetRow, type Filter, makeTrainingMessages, writeTrainingRows } from "@cria/rollout";
-import { resolveToolParser } from "@cria/tools";
+import { resolveToolFormat } from "@cria/tools";
 import { dumpTrajectories, listShown, type Session, saveDump } from "@cria/trainer";
 
 /** trajectories: the lines of a dump. messages: the rows that `cria sft` reads. */
@@ -45,7 +45,7 @@ export async function writeRollouts(
   }
   const { tokenizer } = session.policy;
   const { tools, multiTurn } = session.environment;
-  const parse = resolveToolParser(multiTurn.format);
+  const { parse } = resolveToolFormat(multiTurn.format);
   const made = keptLines.flatMap((line) => {
     const schemas = line.tools.map((name) => tools.get(name)!.schema);
     return makeTrainingMessages(line, { tokenizer, parse, schemas }) ?? [];

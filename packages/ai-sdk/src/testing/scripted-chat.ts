@@ -6,7 +6,7 @@ import {
   readAnswer,
   TurnStream,
 } from "@cria/rollout";
-import { getToolParser } from "@cria/tools";
+import { getToolFormat } from "@cria/tools";
 
 /** What the model says, as text with its marks, or an error that it fails with. */
 export type Script = (request: ChatRequest, call: number) => string | Error | Promise<string | Error>;
@@ -24,8 +24,8 @@ export function scriptChat(script: Script): ScriptedChat {
     complete: async (request, { signal, onEvent = () => {} }: ChatOptions = {}): Promise<ChatAnswer> => {
       signal?.throwIfAborted();
       const call = requests.push(request) - 1;
-      const parse = getToolParser("hermes");
-      const stream = new TurnStream(parse, onEvent);
+      const format = getToolFormat("hermes");
+      const stream = new TurnStream(format, onEvent);
       const said = await script(request, call);
       const text = typeof said === "string" ? said : "fails here";
       for (let at = 0; at < text.length; at += 5) {
@@ -34,7 +34,7 @@ export function scriptChat(script: Script): ScriptedChat {
         stream.push(text.slice(at, at + 5));
       }
       if (typeof said !== "string") throw said;
-      const { message } = readAnswer(text, parse, request.tools ?? [], (index) => `call${call}x${index}`);
+      const { message } = readAnswer(text, format, request.tools ?? [], (index) => `call${call}x${index}`);
       stream.end(message);
       const tokenIds = Int32Array.from(text, (char) => char.codePointAt(0)!);
       const promptTokenIds = Int32Array.from(JSON.stringify(request.messages), (char) => char.codePointAt(0)!);

@@ -11,7 +11,7 @@ import {
   type ToolSchema,
 } from "@cria/core";
 import { type DeltaTokenizer, type EncodedTurn, InferenceConversation } from "@cria/tokenizer-delta";
-import { resolveToolParser, type ToolParser, withoutCalls } from "@cria/tools";
+import { type GivenToolFormat, resolveToolFormat, type ToolFormat } from "@cria/tools";
 import {
   type AnswerNode,
   countTokens,
@@ -68,8 +68,8 @@ export interface ChatSessionOptions {
   tokenizer: DeltaTokenizer;
   /** Name of the model, for clients. */
   name: string;
-  /** How the model writes tool calls: a parser, or the name of one. */
-  format: string | ToolParser;
+  /** How the model writes tool calls. */
+  format: GivenToolFormat;
   /** Default: a new one. */
   id?: string;
   /** With an answer's place in the graph it decides every random draw. */
@@ -141,7 +141,7 @@ export class ChatSession implements ChatModel {
   refusal: DataError | null = null;
   private readonly running = new Map<AnswerNode, RunningTurn>();
   private readonly rendering = new Map<InputNode, Promise<InputNode>>();
-  private readonly parse: ToolParser;
+  private readonly format: ToolFormat;
   private calls = 0;
   private heard = 0;
   private isDisposed = false;
@@ -160,7 +160,7 @@ export class ChatSession implements ChatModel {
   constructor(private readonly options: ChatSessionOptions) {
     this.id = options.id ?? randomUUID();
     this.name = options.name;
-    this.parse = resolveToolParser(options.format);
+    this.format = resolveToolFormat(options.format);
     options.signal?.addEventListener("abort", this.onAbort, { once: true });
   }
 
@@ -433,10 +433,10 @@ export class ChatSession implements ChatModel {
     const version = policyVersion();
     const startedAt = now();
     const opening = this.findOpening(parent);
-    const grammar = makeGrammar(request, { format: this.options.format, opening, template: tokenizer.template.source });
+    const grammar = makeGrammar(request, { format: this.format, opening, template: tokenizer.template.source });
     const { sequence, delta } = this.openSequence(parent);
-    const parse = tools.length > 0 ? this.parse : withoutCalls(this.parse);
-    const stream = new TurnStream(parse, emit);
+    const reader = tools.length > 0 ? this.format : this.format.withoutCalls;
+    const stream = new TurnStream(reader, emit);
     stream.push(opening);
     const stopStrings = [...stop, ...(request.stop ?? [])];
     let turn: GenerateResult;
@@ -464,12 +464,12 @@ export class ChatSession implements ChatModel {
     this.count("decode_tokens", turn.stats.decodeTokens);
     // Nine letters or digits: an id that every template takes.
     const makeId = (index: number) => hashValue(this.options.seed, answer.id, index).slice(0, 9);
-    const { message } = readAnswer(opening + turn.text, parse, tools, makeId);
+    const { message } = readAnswer(opening + turn.text, reader, tools, makeId);
     const reasoningTokens = countThoughts(this.options.engine, turn.tokenIds, opening, message.reasoning_content);
     const { engine } = this.options;
     // Nobody cuts its turns, so no call of it is left out for being broken.
     const limits = { maxTokensPerTurn: null, remaining: 0 };
-    const { text, span } = readTurn(turn, { engine, opening, parse, schemas: tools, ...limits });
+    const { text, span } = readTurn(turn, { engine, opening, parse: reader.parse, schemas: tools, ...limits });
     const spent = { policyVersion: version, startedAt, reasoningTokens };
     const said = this.describeSaid(message, turn, { text, ...(span ? { calls: span } : {}), ...spent });
     if (this.isDisposed) sequence.dispose();

@@ -1,16 +1,10 @@
 import { DataError, EngineError } from "@cria/core";
-import { jsonSchemaToGrammar, type ToolParser, toolCallGrammar, toolParsers } from "@cria/tools";
+import { jsonSchemaToGrammar, type ToolFormat, thinkingTags, toolCallGrammar } from "@cria/tools";
 import type { ChatRequest } from "./chat-model.js";
 
-/** Tags between which models think. */
-const tags = [
-  { open: "<think>", close: "</think>" },
-  { open: "[THINK]", close: "[/THINK]" },
-];
-
 export interface GrammarContext {
-  /** How the model writes tool calls: a parser, or the name of one. */
-  format: string | ToolParser;
+  /** How the model writes tool calls. */
+  format: ToolFormat;
   /** What the generation prompt says in the model's name. */
   opening: string;
   /** Source of the chat template: whether models of it think. */
@@ -25,17 +19,16 @@ export interface GrammarContext {
 export function makeGrammar(request: ChatRequest, { format, opening, template }: GrammarContext): string | null {
   const answer = makeCallGrammar(request, format) ?? makeFormatGrammar(request);
   if (answer === null) return null;
-  const tag = tags.find(({ open }) => template.includes(open));
+  const tag = thinkingTags.find(({ open }) => template.includes(open));
   if (!tag) return answer;
   const isOpen = opening.lastIndexOf(tag.open) > opening.lastIndexOf(tag.close);
   return allowThinking(answer, tag, isOpen);
 }
 
-function makeCallGrammar({ toolChoice = "auto", tools = [] }: ChatRequest, format: string | ToolParser): string | null {
+function makeCallGrammar({ toolChoice = "auto", tools = [] }: ChatRequest, format: ToolFormat): string | null {
   if (toolChoice === "auto" || toolChoice === "none") return null;
-  const known = typeof format === "string" ? format : findName(format);
   const named = typeof toolChoice === "object" ? { name: toolChoice.name } : {};
-  const grammar = known === null ? null : toolCallGrammar(known, tools, named);
+  const grammar = format.grammar === null ? null : toolCallGrammar(format, tools, named);
   if (grammar !== null) return grammar;
   throw new DataError("cannot be enforced", {
     code: "chat/bad-request",
@@ -71,10 +64,6 @@ export function describeGrammarError(error: unknown): DataError | null {
     ...{ expected, received, remedy },
     cause: error,
   });
-}
-
-function findName(parser: ToolParser): string | null {
-  return toolParsers.names().find((name) => toolParsers.find(name) === parser) ?? null;
 }
 
 /** Thoughts end at the first closing tag. @param isOpen whether the generation prompt has begun them. */

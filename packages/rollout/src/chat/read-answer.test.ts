@@ -1,11 +1,10 @@
-import { defineToolSchema, getToolParser, type ToolParser } from "@cria/tools";
+import { defineToolSchema, resolveToolFormat, type ToolParser } from "@cria/tools";
 import { describe, expect, it } from "vitest";
 import { readAnswer } from "./read-answer.js";
 
 const schema = defineToolSchema("f", "", { type: "object", properties: { x: { type: "integer" } } });
 const read = (format: string | ToolParser, text: string) =>
-  readAnswer(text, typeof format === "string" ? getToolParser(format) : format, [schema], (index) => `call_${index}`)
-    .message;
+  readAnswer(text, resolveToolFormat(format), [schema], (index) => `call_${index}`).message;
 const functions = (format: string, text: string) => read(format, text).tool_calls?.map((call) => call.function);
 
 describe("readAnswer", () => {

@@ -1,7 +1,6 @@
 import type { ToolSchema } from "@cria/core";
-import { type ParsedToolCall, type ParsedTurn, parseNoCalls, type ToolParser } from "@cria/tools";
+import { noCalls, type ParsedToolCall, type ParsedTurn, type TurnReader } from "@cria/tools";
 import type { ChatAnswerMessage, ChatToolCall } from "./chat-model.js";
-import { createTurnSplitter } from "./create-turn-splitter.js";
 
 /** What a turn thinks and says, white space and all. */
 interface Spoken {
@@ -17,23 +16,24 @@ interface Spoken {
  * its arguments are then what the model wrote, which is no JSON object. Where not even a name can be made out, what the
  * model wrote stays at the content's end.
  * @param text the whole turn, control tokens written out, behind what the generation prompt says in its name (`<think>\n`).
+ * @param reader how the model writes tool calls.
  * @param schemas the tools that the model saw.
  * @param makeId an id for the call at an index of the turn; called where the model gave none that can be used.
  */
 export function readAnswer(
   text: string,
-  parse: ToolParser,
+  reader: TurnReader,
   schemas: readonly ToolSchema[],
   makeId: (index: number) => string,
 ): { message: ChatAnswerMessage } {
   const before: Spoken = { reasoning: "", text: "" };
-  const splitter = createTurnSplitter(parse, (kind, piece) => {
+  const splitter = reader.split((kind, piece) => {
     before[kind] += piece;
   });
   splitter.push(text);
   const rest = text.slice(splitter.finish());
   // From the first call on, so that text before it and text behind it cannot join to something else.
-  const parsed: ParsedTurn = rest === "" ? { content: "", calls: [] } : parse(rest, schemas);
+  const parsed: ParsedTurn = rest === "" ? { content: "", calls: [] } : reader.parse(rest, schemas);
   const after = splitRest(parsed);
   const calls = parsed.calls.map((call) => ({ call, name: call.name || findName(call.text ?? "") }));
   const nameless = new Set(calls.filter(({ name }) => name === "").map(({ call }) => call.text ?? ""));
@@ -63,7 +63,7 @@ export function isFiller(text: string): boolean {
 function splitRest({ content, message }: ParsedTurn): Spoken {
   if (message) return { reasoning: `\n${message.reasoning_content ?? ""}`, text: `\n${message.content}` };
   const rest: Spoken = { reasoning: "", text: "" };
-  const splitter = createTurnSplitter(parseNoCalls, (kind, piece) => {
+  const splitter = noCalls.split((kind, piece) => {
     rest[kind] += piece;
   });
   splitter.push(content);

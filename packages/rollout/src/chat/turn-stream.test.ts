@@ -1,12 +1,15 @@
+import { makeUniform } from "@cria/core";
 import {
   defineToolSchema,
-  getCallStart,
-  getToolParser,
-  parseNoCalls,
-  type ToolParser,
-  toolParsers,
-  withoutCalls,
+  getToolFormat,
+  noCalls,
+  resolveToolFormat,
+  type ToolFormat,
+  type TurnReader,
+  toolCallGrammar,
+  toolFormats,
 } from "@cria/tools";
+import { sampleGrammar } from "@cria/tools/testing";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ChatEvent } from "./chat-model.js";
@@ -19,15 +22,16 @@ const schema = defineToolSchema("name", "", {
   type: "object",
   properties: { x: { type: "object" }, code: { type: "string" } },
 });
-const read = (parse: ToolParser, text: string) => readAnswer(text, parse, [schema], (index) => `call_${index}`).message;
+const read = (reader: TurnReader, text: string) =>
+  readAnswer(text, reader, [schema], (index) => `call_${index}`).message;
 
 /** Events of a turn whose text comes in these pieces. */
-function stream(parse: ToolParser, pieces: readonly string[]): { told: ChatEvent[]; all: ChatEvent[] } {
+function stream(reader: TurnReader, pieces: readonly string[]): { told: ChatEvent[]; all: ChatEvent[] } {
   const all: ChatEvent[] = [];
-  const turn = new TurnStream(parse, (event) => all.push(event));
+  const turn = new TurnStream(reader, (event) => all.push(event));
   for (const piece of pieces) turn.push(piece);
   const told = [...all];
-  turn.end(read(parse, pieces.join("")));
+  turn.end(read(reader, pieces.join("")));
   return { told, all };
 }
 
@@ -41,8 +45,8 @@ function cut(text: string, at: readonly number[]): string[] {
 
 /** DeepSeek's marks, by their words. */
 const mark = (words: string) => `<｜tool▁${words.replaceAll(" ", "▁")}｜>`;
-/** A call in each format. */
-const calls: Record<string, string> = {
+/** Calls as models write them. */
+const written: Record<string, string> = {
   "chatml-json": '```json\n{"name": "name", "arguments": {"x": {}}}\n```',
   deepseek_v3: `${mark("calls begin")}${mark("call begin")}name${mark("sep")}{"x": {}}${mark("call end")}${mark("calls end")}`,
   gpt_oss: '<|start|>assistant<|channel|>commentary to=functions.name<|message|>{"x": {}}<|call|>',
@@ -52,24 +56,37 @@ const calls: Record<string, string> = {
   python: "\n```python\nprint(1)\n```\n",
   qwen3_coder: "<tool_call>\n<function=name>\n<parameter=x>\n{}\n</parameter>\n</function>\n</tool_call>",
 };
-const formats = Object.keys(calls);
+const formats = toolFormats.names();
+/** A call in each format: one that is not listed above writes what its grammar lets it. */
+const calls = Object.fromEntries(formats.map((format) => [format, written[format] ?? sampleCall(format)]));
+
+function sampleCall(format: string): string {
+  const called = defineToolSchema("name", "", { type: "object", properties: { x: { const: {} } }, required: ["x"] });
+  return sampleGrammar(toolCallGrammar(format, [called])!, makeUniform(1));
+}
+
 /** A user's: it is not built in, so no mark of its calls is known. */
-const mine: ToolParser = (text) => ({
+const mine = resolveToolFormat((text) => ({
   content: text.replaceAll("CALL", ""),
   calls: text.includes("CALL") ? [{ name: "name", arguments: {} }] : [],
-});
-const parsers: [string, ToolParser][] = [
-  ...formats.map((format): [string, ToolParser] => [format, getToolParser(format)]),
+}));
+const readers: [string, TurnReader & Partial<ToolFormat>][] = [
+  ...formats.map((format): [string, TurnReader] => [format, getToolFormat(format)]),
   ["a user's", mine],
-  ["none", parseNoCalls],
-  ["gpt_oss without calls", withoutCalls(getToolParser("gpt_oss"))],
+  ["none", noCalls],
+  ["gpt_oss without calls", getToolFormat("gpt_oss").withoutCalls],
 ];
 
 it("knows a call of every format", () => {
-  expect(formats).toEqual(toolParsers.names());
+  for (const format of formats) {
+    const found = getToolFormat(format).parse(calls[format]!, [schema]).calls;
+    expect(found, format).toEqual([
+      { name: "name", arguments: format === "python" ? { code: "print(1)" } : { x: {} } },
+    ]);
+  }
 });
 
-describe.each(parsers)("%s", (_, parse) => {
+describe.each(readers)("%s", (_, reader) => {
   const pieces = [
     ..."{}[]\"':,;\\x1 \n<>`",
     "plain words ",
@@ -119,9 +136,9 @@ describe.each(parsers)("%s", (_, parse) => {
   it("tells the message, however its text is cut, and takes nothing back", () => {
     fc.assert(
       fc.property(text, places, (whole, at) => {
-        const message = read(parse, whole);
+        const message = read(reader, whole);
         for (const cuts of [cut(whole, at), [whole], [...whole]]) {
-          const { told, all } = stream(parse, cuts);
+          const { told, all } = stream(reader, cuts);
           expect(message.content.startsWith(join(told, "text"))).toBe(true);
           expect((message.reasoning_content ?? "").startsWith(join(told, "reasoning"))).toBe(true);
           expect(join(all, "text")).toBe(message.content);
@@ -139,8 +156,8 @@ describe.each(parsers)("%s", (_, parse) => {
   it("finds the calls that the parser finds in the whole text", () => {
     fc.assert(
       fc.property(text, (whole) => {
-        const found = parse(whole, [schema]).calls.filter((each) => each.error === undefined);
-        const given = (read(parse, whole).tool_calls ?? []).map(({ function: { name, arguments: json } }) => ({
+        const found = reader.parse(whole, [schema]).calls.filter((each) => each.error === undefined);
+        const given = (read(reader, whole).tool_calls ?? []).map(({ function: { name, arguments: json } }) => ({
           name,
           json,
         }));
@@ -156,8 +173,8 @@ describe.each(parsers)("%s", (_, parse) => {
   it("looks at each character a bounded number of times, however small the pieces", () => {
     const look = (head: string, unit: string, size: number) => {
       const whole = head + unit.repeat(Math.ceil(size / unit.length));
-      const turn = new TurnStream(parse, () => {});
-      return countLooks(parse, () => {
+      const turn = new TurnStream(reader, () => {});
+      return countLooks(reader, () => {
         for (let at = 0; at < whole.length; at += 3) turn.push(whole.slice(at, at + 3));
       });
     };
@@ -175,17 +192,18 @@ describe.each(parsers)("%s", (_, parse) => {
 });
 
 /** Characters that the search for calls, and strings' and expressions' own searches, go over while `work` runs. */
-function countLooks(parse: ToolParser, work: () => void): number {
+function countLooks({ callStart }: Partial<ToolFormat>, work: () => void): number {
   let looked = 0;
   const restore: (() => void)[] = [];
-  const finder = getCallStart(parse);
-  const { look } = finder;
-  restore.push(() => Object.assign(finder, { look }));
-  finder.look = (text, at, isFirst) => {
-    const verdict = look(text, at, isFirst);
-    looked += typeof verdict === "number" ? verdict : text.length - at;
-    return verdict;
-  };
+  if (callStart) {
+    const { look } = callStart;
+    restore.push(() => Object.assign(callStart, { look }));
+    callStart.look = (text, at, isFirst) => {
+      const verdict = look(text, at, isFirst);
+      looked += typeof verdict === "number" ? verdict : text.length - at;
+      return verdict;
+    };
+  }
   const watch = <Name extends "indexOf" | "search" | "trim" | "trimStart" | "trimEnd">(
     name: Name,
     measure: (text: string, result: never, from: number) => number,
@@ -224,11 +242,11 @@ function countLooks(parse: ToolParser, work: () => void): number {
 }
 
 describe("what is told at once", () => {
-  const tell = (format: string, ...pieces: string[]) => stream(getToolParser(format), pieces).told;
+  const tell = (format: string, ...pieces: string[]) => stream(getToolFormat(format), pieces).told;
 
   it.each(formats)("%s: what comes before a call, and nothing of the call", (format) => {
     const spoken = format === "gpt_oss" ? "<|channel|>final<|message|>I look.<|end|>" : "I look. ";
-    const { told, all } = stream(getToolParser(format), [...`${spoken}${calls[format]}`]);
+    const { told, all } = stream(getToolFormat(format), [...`${spoken}${calls[format]}`]);
     expect(join(told, "text")).toBe("I look.");
     expect(told.length).toBeGreaterThan(1);
     expect(told.every((event) => event.type === "text")).toBe(true);
@@ -270,7 +288,7 @@ describe("what is told at once", () => {
   });
 
   it("nothing of what stands in front of calls and says nothing", () => {
-    const llama3 = getToolParser("llama3_json");
+    const llama3 = getToolFormat("llama3_json");
     const { told, all } = stream(llama3, ["; ", calls.llama3_json!, "; ", calls.llama3_json!]);
     expect(told).toEqual([]);
     expect(all.map(({ type }) => type)).toEqual(["tool_call", "tool_call"]);

@@ -1,8 +1,6 @@
-import type { ToolParser } from "@cria/tools";
+import type { SpokenKind, TurnReader, TurnSplitter } from "@cria/tools";
 import type { ChatAnswerMessage, ChatEvent } from "./chat-model.js";
-import { createTurnSplitter } from "./create-turn-splitter.js";
 import { isFiller } from "./read-answer.js";
-import type { SpokenKind, TurnSplitter } from "./turn-splitter.js";
 
 /**
  * Tells of a turn while it is sampled: thoughts and text as soon as it is sure that they belong to no call, all the rest
@@ -14,11 +12,11 @@ export class TurnStream {
   private readonly spoken: Record<SpokenKind, TrimmedText>;
 
   /**
-   * @param parse reads the calls; the same that makes the message.
+   * @param reader of the turn; the same that makes the message.
    * @param onEvent called with every event, in order.
    */
   constructor(
-    parse: ToolParser,
+    reader: TurnReader,
     private readonly onEvent: (event: ChatEvent) => void,
   ) {
     this.spoken = {
@@ -26,7 +24,7 @@ export class TurnStream {
       // Said in front of calls alone it would say nothing.
       text: new TrimmedText(isFiller),
     };
-    this.splitter = createTurnSplitter(parse, (kind, text) => {
+    this.splitter = reader.split((kind, text) => {
       const other = kind === "text" ? "reasoning" : "text";
       this.tell(other);
       this.spoken[kind].add(text);

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { type ChatMessage, isLoaded, listImages, loadImage } from "@cria/core";
 import { FakeEngine, fakeImageFile } from "@cria/core/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { resolveToolParser, tool } from "@cria/tools";
+import { resolveToolFormat, tool } from "@cria/tools";
 import { afterAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { showVectors } from "../images/find-images.js";
@@ -196,7 +196,7 @@ describe("a dump with images", () => {
     const { lines, options } = await record();
     const { tokenizer, multiTurn } = options;
     const file = join(folder, "messages", "rows.jsonl");
-    const given = { tokenizer, parse: resolveToolParser(multiTurn.format), schemas: [look.schema] };
+    const given = { tokenizer, parse: resolveToolFormat(multiTurn.format).parse, schemas: [look.schema] };
     const made = makeTrainingMessages(lines[0]!, given);
     expect(made!.isExact).toBe(true);
     await writeTrainingRows(file, [made!.row]);

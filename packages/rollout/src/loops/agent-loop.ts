@@ -13,7 +13,7 @@ import type {
   TurnRecord,
 } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import type { BaseInteraction, BaseTool, ParsedToolCall, ToolParser } from "@cria/tools";
+import type { BaseInteraction, BaseTool, GivenToolFormat, ParsedToolCall } from "@cria/tools";
 import type { AgentOptions } from "../agents/agent-loop-options.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { ImageAccess } from "../images/load-content.js";
@@ -31,8 +31,8 @@ export interface MultiTurnOptions {
   /** In characters; 0: no limit. */
   maxToolResponseChars: number;
   toolResponseTruncateSide: TruncateSide;
-  /** A parser of tool calls, or the name of one. */
-  format: string | ToolParser;
+  /** How the policy writes tool calls. */
+  format: GivenToolFormat;
   /** Seconds that any call of a tool or an interaction may take. */
   toolTimeoutS: number;
   tokenizationSanityCheckMode: "strict" | "ignore_strippable" | "disable";

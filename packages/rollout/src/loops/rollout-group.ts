@@ -8,7 +8,7 @@ import {
   type Trajectory,
 } from "@cria/core";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
-import { resolveToolParser } from "@cria/tools";
+import { resolveToolFormat } from "@cria/tools";
 import { defaultAgentOptions } from "../agents/agent-loop-options.js";
 import { copyRow, type DatasetRow } from "../data/dataset-row.js";
 import { findImages } from "../images/find-images.js";
@@ -271,7 +271,7 @@ export class RolloutGroup {
     // An agent brings its own.
     const schemas = ended.toolSchemas ?? [...tools.values()].map((tool) => tool.schema);
     if (schemas.length === 0) return [];
-    const parse = resolveToolParser(multiTurn.format);
+    const { parse } = resolveToolFormat(multiTurn.format);
     return findToolCalls(ended, { engine: this.engine, parse, schemas, maxParallelCalls: multiTurn.maxParallelCalls });
   }
 

@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { ConfigError, type PolicyEngine, type Trajectory } from "@cria/core";
-import { resolveToolParser } from "@cria/tools";
+import { resolveToolFormat } from "@cria/tools";
 import { checkProjector, checkSources } from "../data/check-images.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { freezeData } from "../rewards/copy-data.js";
@@ -42,7 +42,7 @@ export async function startRollouts(
   rows: readonly DatasetRow[],
   options: RolloutOptions,
 ): Promise<EndedRollouts> {
-  resolveToolParser(options.multiTurn.format);
+  resolveToolFormat(options.multiTurn.format);
   for (const row of rows) checkRow(row, options);
   checkSources(rows, options.images);
   // An agent that calls the policy by itself may have other uses for them.

@@ -9,7 +9,7 @@ import {
   type ToolSchema,
 } from "@cria/core";
 import { checkConversation, InferenceConversation } from "@cria/tokenizer-delta";
-import { type ParsedToolCall, resolveToolParser, type ToolParser } from "@cria/tools";
+import { type ParsedToolCall, resolveToolFormat, type ToolParser } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { Conversation, type EarnedReward, placeRewards } from "../episode/conversation.js";
 import type { LaidOutGraph } from "../episode/lay-out-graph.js";
@@ -62,7 +62,7 @@ export class ToolAgentLoop implements AgentLoop {
   private readonly parse: ToolParser;
 
   constructor(private readonly context: AgentLoopContext) {
-    this.parse = resolveToolParser(context.multiTurn.format);
+    this.parse = resolveToolFormat(context.multiTurn.format).parse;
     this.sequence = context.sequence;
   }
 

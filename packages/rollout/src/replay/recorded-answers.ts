@@ -1,5 +1,5 @@
 import { type ChatMessage, ConfigError, contentText, showContent } from "@cria/core";
-import { type ParsedToolCall, resolveToolParser } from "@cria/tools";
+import { type ParsedToolCall, resolveToolFormat } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { DumpLine } from "../dump/dump-line.js";
 import type { AnswerSource, NextTurn, SaidTurn } from "../loops/agent-loop.js";
@@ -37,7 +37,7 @@ export function makeReadCalls(
   row: DatasetRow,
 ): RecordedAnswersOptions["readCalls"] {
   const schemas = listToolSchemas(tools, row);
-  const parse = resolveToolParser(multiTurn.format);
+  const { parse } = resolveToolFormat(multiTurn.format);
   return (text) => (schemas.length > 0 ? parse(text, schemas).calls : []);
 }
 

@@ -1,6 +1,6 @@
 import type { ChatMessage } from "@cria/core";
 import type { FakeContext } from "@cria/core/testing";
-import { BaseInteraction, resolveToolParser, tool } from "@cria/tools";
+import { BaseInteraction, resolveToolFormat, tool } from "@cria/tools";
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { type DumpLine, describeTrajectories } from "../dump/index.js";
@@ -67,7 +67,7 @@ async function holdAgain(
   change: Change | null = null,
   answers: Omit<RecordedAnswersOptions, "readCalls"> = {},
 ) {
-  const parse = resolveToolParser(options.multiTurn.format);
+  const { parse } = resolveToolFormat(options.multiTurn.format);
   const readCalls = (text: string) => parse(text, listToolSchemas(options.tools, makeRow())).calls;
   const replay = {
     seed: line.sampling!.seed,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { ConfigError, hasFailed, type Trajectory } from "@cria/core";
 import { FakeEngine } from "@cria/core/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { CalculatorTool, getToolParser } from "@cria/tools";
+import { CalculatorTool, getToolFormat } from "@cria/tools";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import {
   averageExtras,
@@ -418,7 +418,7 @@ describe("tool calls in a trajectory's tokens", () => {
     const trajectory = { tokenIds: Int32Array.from(ids), responseMask: Uint8Array.from(mask) } as Trajectory;
     const found = findToolCalls(trajectory, {
       engine,
-      parse: getToolParser("hermes"),
+      parse: getToolFormat("hermes").parse,
       schemas: [tool.schema],
       maxParallelCalls: 1,
     });
@@ -445,7 +445,7 @@ describe("tool calls in a trajectory's tokens", () => {
     const [trajectory] = await fake.run();
     const found = findToolCalls(trajectory!, {
       engine: fake.engine,
-      parse: getToolParser("hermes"),
+      parse: getToolFormat("hermes").parse,
       schemas: [tool.schema],
       maxParallelCalls: 9,
     });
@@ -460,7 +460,7 @@ describe("tool calls in a trajectory's tokens", () => {
     const recorded = trajectory!.timeline!.turns.flatMap((turn) => turn.toolCalls ?? []);
     const found = findToolCalls(trajectory!, {
       engine: fake.engine,
-      parse: getToolParser("hermes"),
+      parse: getToolFormat("hermes").parse,
       schemas: [tool.schema],
       maxParallelCalls: 1,
     });

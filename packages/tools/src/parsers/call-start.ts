@@ -26,6 +26,9 @@ export function findMarks(marks: readonly string[]): CallStartFinder {
   };
 }
 
+/** For turns without calls. */
+export const noCallStart: CallStartFinder = { candidate: /(?!)/, look: () => 1 };
+
 /** For parsers of users: after its first thoughts every text may be a call. */
 export const anyTextStart: CallStartFinder = {
   candidate: /\S/,

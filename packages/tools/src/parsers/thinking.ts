@@ -1,3 +1,4 @@
+import { escapePattern } from "./escape-pattern.js";
 import { skipSpace } from "./json-span.js";
 
 /** Tags between which a model thinks: nothing in there is a call, whatever it looks like. */
@@ -44,8 +45,4 @@ export function findThinkingEnd(text: string): number {
     if (next === at) return end;
     end = next;
   }
-}
-
-function escapePattern(text: string): string {
-  return text.replace(/[|\\{}()[\]^$+*?.]/g, "\\$&");
 }

@@ -1,1 +1,2 @@
 export { type RecordedCall, RecordingTool, type RecordingToolOptions } from "./recording-tool.js";
+export { sampleGrammar } from "./sample-grammar.js";

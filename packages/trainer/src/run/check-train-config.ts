@@ -1,6 +1,6 @@
 import { type AdvantageEstimator, composePolicyLoss, rewardStrategies } from "@cria/algorithms";
 import { ConfigError } from "@cria/core";
-import { getToolParser } from "@cria/tools";
+import { getToolFormat } from "@cria/tools";
 import { countSamples } from "../config/derived-values.js";
 import type { TrainConfig } from "../config/train-config.js";
 import { makePolicyLossOptions, makeRolloutCorrectionOptions } from "../step/algorithm-options.js";
@@ -27,7 +27,7 @@ export function checkTrainConfig(config: TrainConfig, registries: Registries, ta
   if (rollout.agent.agent_loop_config_path === null) registries.agentLoops.get(rollout.agent.default_agent_loop);
   const { format } = rollout.multi_turn;
   // A parser of the user's is loaded with the session.
-  if (!format.includes("#")) getToolParser(format, registries.toolParsers);
+  if (!format.includes("#")) getToolFormat(format, registries.toolFormats);
 }
 
 /** Tools and interactions have no effect in conversations of one turn: training would go on without them. */

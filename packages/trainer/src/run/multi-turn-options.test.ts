@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { PolicySequence } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
-import { getToolParser, type ToolParser } from "@cria/tools";
+import { getToolFormat, type ToolFormat } from "@cria/tools";
 import { afterAll, describe, expect, it, vi } from "vitest";
 import { runTrainingStep } from "../step/training-step.js";
 import { openTinySession, type TinySessionOptions, writeTinyRun } from "../testing/tiny-session.js";
@@ -122,11 +122,11 @@ describe("multi-turn keys of the config", () => {
 
   it("format: a parser of the user's, by module and export", async () => {
     const { environment } = await open({ multi_turn: { format: `${join(shared, "mine.ts")}#parse` } });
-    const parse = environment.multiTurn.format as ToolParser;
+    const { parse } = environment.multiTurn.format as ToolFormat;
     expect(parse("text")).toEqual({ content: "", calls: [{ name: "text", arguments: {} }] });
     // A built-in one is found by its name.
     expect((await open({ multi_turn: { format: "mistral" } })).environment.multiTurn.format).toBe(
-      getToolParser("mistral"),
+      getToolFormat("mistral"),
     );
   });
 

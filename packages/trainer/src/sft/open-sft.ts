@@ -1,7 +1,7 @@
 import { type LlamaModel, type LoadModelOptions, loadModel } from "@cria/engine";
 import { parseFilter } from "@cria/rollout";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { getToolParser, parseNoCalls } from "@cria/tools";
+import { getToolFormat, noCalls } from "@cria/tools";
 import { resolvePath } from "../config/paths.js";
 import { listTargets } from "../config/sections/target-modules.js";
 import type { SftConfig } from "../config/sft-config.js";
@@ -64,7 +64,7 @@ export async function openSft(config: SftConfig, folder: string, options: OpenSf
     const tokenizer = DeltaTokenizer.forModel(engine, { allowControlTokens: data.allow_control_tokens });
     const ends = engine.info.endOfGenerationTokens.map((token) => engine.detokenize([token]));
     const { format } = probeTemplate((...given) => tokenizer.render(...given), ends);
-    const parse = format === null ? parseNoCalls : getToolParser(format);
+    const { parse } = format === null ? noCalls : getToolFormat(format);
     const read = async (files: readonly string[]) => {
       const { examples, dropped, unsplit, unusable } = await readExamples(
         await resolveFiles(files, folder),

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describeTrajectories, parseFilter } from "@cria/rollout";
 import { makeFakeRollout, makeRow } from "@cria/rollout/testing";
-import { CalculatorTool, getToolParser } from "@cria/tools";
+import { CalculatorTool, getToolFormat } from "@cria/tools";
 import { afterAll, describe, expect, it } from "vitest";
 import { readExamples } from "./read-examples.js";
 
@@ -33,7 +33,7 @@ async function writeDump() {
 describe("dumps as conversations to learn from", () => {
   it("give the tokens and masks of the rollouts, of those that are kept", async () => {
     const { file, trajectories, tokenizer } = await writeDump();
-    const options = { messagesKey: "messages", toolsKey: "tools", maxLength: 5000, parse: getToolParser("hermes") };
+    const options = { messagesKey: "messages", toolsKey: "tools", maxLength: 5000, parse: getToolFormat("hermes").parse };
     const all = await readExamples([file], tokenizer, options);
     expect(all).toMatchObject({ unusable: 1, dropped: 0 });
     const toExample = ({ tokenIds, responseMask }: (typeof trajectories)[number]) => ({

@@ -1,7 +1,7 @@
 import { DataError, type ToolSchema } from "@cria/core";
 import { type DatasetRecord, DumpImages, type Filter, makeTrainingMessages, parseDumpLine } from "@cria/rollout";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { parseNoCalls, type ToolParser } from "@cria/tools";
+import { noCalls, type ToolParser } from "@cria/tools";
 
 export interface ReadDumpsOptions {
   messagesKey: string;
@@ -19,7 +19,7 @@ export interface ReadDumpsOptions {
 export async function readDumps(
   files: readonly { path: string; records: readonly DatasetRecord[] }[],
   tokenizer: DeltaTokenizer,
-  { messagesKey, toolsKey, keep = null, parse = parseNoCalls }: ReadDumpsOptions,
+  { messagesKey, toolsKey, keep = null, parse = noCalls.parse }: ReadDumpsOptions,
 ): Promise<{ records: DatasetRecord[]; unusable: number }> {
   let unusable = 0;
   const read: DatasetRecord[] = [];

@@ -8,7 +8,7 @@ import {
   optionChecks,
   refuseOption,
 } from "@cria/core";
-import { getToolParser, isTool, toolParsers } from "@cria/tools";
+import { getToolFormat, isTool, toolFormats } from "@cria/tools";
 import type { TaskDefinition } from "./task-definition.js";
 
 /** Whether rows are files of rows. */
@@ -92,12 +92,12 @@ function checkNames(tools: readonly unknown[]): void {
 
 function checkFormat(format: string): void {
   try {
-    getToolParser(format);
+    getToolFormat(format);
   } catch (cause) {
     throw new ConfigError("is no format of tool calls", {
       code: "config/unknown-name",
       subject: "defineTask: toolFormat",
-      expected: `${toolParsers.names().join(", ")}, or ./module.ts#parse`,
+      expected: `${toolFormats.names().join(", ")}, or ./module.ts#parse`,
       received: format,
       remedy: "leave it out, and the model's chat template decides",
       cause,

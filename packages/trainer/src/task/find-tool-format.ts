@@ -1,11 +1,11 @@
 import type { ChatMessage, ToolSchema } from "@cria/core";
-import { getToolParser, toolParsers } from "@cria/tools";
+import { listToolFormats, type ToolFormat } from "@cria/tools";
 
 /** Renders a conversation by a model's chat template. */
 export type Render = (messages: readonly ChatMessage[], tools: readonly ToolSchema[], prompt: boolean) => string;
 
 export interface TemplateAbilities {
-  /** `multi_turn.format`: the parser that reads the calls which the template prints; null when none does. */
+  /** `multi_turn.format`: the format whose parser reads the calls that the template prints; null when none does. */
   format: string | null;
   /** Whether the template tells the model which tools there are. */
   listsTools: boolean;
@@ -31,9 +31,6 @@ const calling: ChatMessage = {
   tool_calls: [{ id: "probe07f3", type: "function", function: { name: NAME, arguments: { key: VALUE } } }],
 };
 const answer: ChatMessage = { role: "tool", name: NAME, tool_call_id: "probe07f3", content: ANSWER };
-
-/** Those that read bare JSON and fences would read some of the other formats too. */
-const LAST = ["llama3_json", "chatml-json", "python"];
 
 /**
  * Finds out what a chat template can do with tools, by rendering a call and having every parser read it.
@@ -65,13 +62,12 @@ function cutTurn(rendered: string, prompt: string, endTexts: readonly string[]):
 }
 
 function findFormat(turn: string): string | null {
-  const names = toolParsers.names().filter((name) => !LAST.includes(name));
-  const reads = (name: string) => {
-    const { calls } = getToolParser(name)(turn, [schema]);
+  const reads = ({ parse }: ToolFormat) => {
+    const { calls } = parse(turn, [schema]);
     const [call] = calls;
     return calls.length === 1 && !call!.error && call!.name === NAME && call!.arguments["key"] === VALUE;
   };
-  return [...names, ...LAST].find(reads) ?? null;
+  return listToolFormats().find(reads)?.name ?? null;
 }
 
 function attempt<T>(work: () => T): T | null {

@@ -4,7 +4,7 @@ import {
   type BaseInteraction,
   createInteractions,
   interactionEntrySchema,
-  loadToolParser,
+  loadToolFormat,
   readConfigList,
 } from "@cria/tools";
 import { resolvePath } from "../config/paths.js";
@@ -14,11 +14,11 @@ import type { Registries } from "../user-code/registries.js";
 
 type RolloutConfig = TrainConfig["actor_rollout_ref"]["rollout"];
 
-/** @throws ConfigError when `format` names no parser. */
+/** @throws ConfigError when `format` names none. */
 export async function makeMultiTurnOptions(
   { multi_turn: given }: RolloutConfig,
   folder: string,
-  { toolParsers }: Pick<Registries, "toolParsers">,
+  { toolFormats }: Pick<Registries, "toolFormats">,
 ): Promise<MultiTurnOptions> {
   return {
     maxAssistantTurns: given.enable ? given.max_assistant_turns : 1,
@@ -27,7 +27,7 @@ export async function makeMultiTurnOptions(
     maxToolResponseLength: given.max_tool_response_length,
     maxToolResponseChars: given.max_tool_response_chars,
     toolResponseTruncateSide: given.tool_response_truncate_side,
-    format: await loadToolParser(given.format, folder, toolParsers),
+    format: await loadToolFormat(given.format, folder, toolFormats),
     toolTimeoutS: given.tool_timeout_s,
     tokenizationSanityCheckMode: given.tokenization_sanity_check_mode,
     useInferenceChatTemplate: given.use_inference_chat_template,

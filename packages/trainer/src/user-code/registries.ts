@@ -13,9 +13,9 @@ import {
   interactionClasses,
   type ToolClass,
   type ToolFactory,
-  type ToolParser,
+  type ToolFormat,
   toolClasses,
-  toolParsers,
+  toolFormats,
 } from "@cria/tools";
 
 /** What the names in a config stand for in one run. */
@@ -26,7 +26,7 @@ export interface Registries extends Algorithms {
   rewardManagers: Registry<RewardManagerFactory>;
   toolClasses: Registry<ToolClass | ToolFactory>;
   interactionClasses: Registry<InteractionClass>;
-  toolParsers: Registry<ToolParser>;
+  toolFormats: Registry<ToolFormat>;
 }
 
 /** Those of a new run: all that is built in or registered in code. What its config loads by path is added to them alone. */
@@ -41,6 +41,6 @@ export function openRegistries(): Registries {
     rewardManagers: rewardManagers.extend(),
     toolClasses: toolClasses.extend(),
     interactionClasses: interactionClasses.extend(),
-    toolParsers: toolParsers.extend(),
+    toolFormats: toolFormats.extend(),
   };
 }

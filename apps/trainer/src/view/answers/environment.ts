@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { parseDumpLine } from "@cria/rollout";
-import { getToolParser, parseHermes, type ToolParser } from "@cria/tools";
+import { getToolFormat, type ToolParser } from "@cria/tools";
 import type { EnvironmentDetail } from "@cria/viewer/api";
 import { isObject } from "../../runs/read-small-json.js";
 import type { RunReader } from "../../runs/run-reader.js";
@@ -55,8 +55,8 @@ function findParser(config: Record<string, unknown> | null): ToolParser {
   const path = ["actor_rollout_ref", "rollout", "multi_turn", "format"];
   const format = path.reduce<unknown>((within, key) => (isObject(within) ? within[key] : undefined), config);
   try {
-    return getToolParser(String(format));
+    return getToolFormat(String(format)).parse;
   } catch {
-    return parseHermes;
+    return getToolFormat("hermes").parse;
   }
 }

@@ -1,5 +1,5 @@
 import type { DumpLine } from "@cria/rollout";
-import { parseHermes } from "@cria/tools";
+import { getToolFormat } from "@cria/tools";
 import { expect, it } from "vitest";
 import { ToolStatistics } from "./tool-statistics.js";
 
@@ -24,9 +24,9 @@ function makeLine(expression: string): DumpLine {
 }
 
 it("an argument with more values than are counted apart is missing in no call", () => {
-  const all = new ToolStatistics(parseHermes);
+  const all = new ToolStatistics(getToolFormat("hermes").parse);
   for (const part of [0, 1]) {
-    const some = new ToolStatistics(parseHermes);
+    const some = new ToolStatistics(getToolFormat("hermes").parse);
     for (let i = 0; i < 1500; i++) some.add(makeLine(`${part}+${i}`));
     for (let i = 0; i < 10; i++) some.add(makeLine("often"));
     all.merge(some);

@@ -1,5 +1,5 @@
 import { agentLoops } from "@cria/rollout";
-import { toolParsers } from "@cria/tools";
+import { toolFormats } from "@cria/tools";
 import { z } from "zod";
 
 /** Which of the likeliest tokens are sampled from, in training and in validation. */
@@ -72,7 +72,7 @@ const multiTurn = z.strictObject({
     .describe("Where a tool's answer is cut."),
   format: z.string().default("hermes").meta({
     description: 'How the model writes tool calls: a parser\'s name, or "./module.ts#parse".',
-    examples: toolParsers.names(),
+    examples: toolFormats.names(),
   }),
   tokenization_sanity_check_mode: z
     .enum(["strict", "ignore_strippable", "disable"])

@@ -1,13 +1,13 @@
-import { findJsonEnd, jsonProblems, skipSpace } from "./json-span.js";
-import { keepText, makeMalformedCall } from "./make-call.js";
-import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
+import { literal } from "../grammar/grammar-writer.js";
+import { argumentsOf, bareName, writeCalls } from "../grammar/turn-grammar.js";
+import { harmonyMarks, readHarmonyHead } from "../parsers/harmony.js";
+import { findJsonEnd, jsonProblems, skipSpace } from "../parsers/json-span.js";
+import { keepText, makeMalformedCall } from "../parsers/make-call.js";
+import type { ParsedToolCall, ToolParser } from "../parsers/tool-parser.js";
+import { HarmonySplitter } from "../splitters/harmony-splitter.js";
+import type { TurnReader } from "../splitters/turn-reader.js";
+import { defineToolFormat } from "./tool-format.js";
 
-/** Marks of Harmony: what begins a message, what ends its header, and what ends it. */
-export const harmonyMarks = {
-  start: "<|start|>",
-  message: "<|message|>",
-  ends: ["<|end|>", "<|call|>", "<|return|>"],
-} as const;
 const { start: START, message: MESSAGE } = harmonyMarks;
 const SHAPE = "<|start|>assistant<|channel|>commentary to=functions.name <|constrain|>json<|message|>{...}<|call|>";
 
@@ -26,7 +26,7 @@ interface HarmonyMessage {
  * commentary that is addressed to `functions.name` is a call. The first header may lack `<|start|>assistant`, which the
  * generation prompt has said; the turn's last end mark is not part of its text.
  */
-export const parseGptOss: ToolParser = (text) => {
+const parse: ToolParser = (text) => {
   const calls: ParsedToolCall[] = [];
   const content: string[] = [];
   const thoughts: string[] = [];
@@ -47,6 +47,23 @@ export const parseGptOss: ToolParser = (text) => {
   return { content: content.join(""), calls, message };
 };
 
+const split: TurnReader["split"] = (onSpoken) => new HarmonySplitter(onSpoken);
+
+export const gptOss = defineToolFormat({
+  name: "gpt_oss",
+  aliases: ["gpt-oss", "openai"],
+  parse,
+  split,
+  withoutCalls: { parse: (text) => ({ ...parse(text), calls: [] }), split },
+  // The header begins where the generation prompt ends, and the token <|call|> ends the turn.
+  grammar: (turn) =>
+    writeCalls(turn, (tool) => {
+      const name = bareName(tool, /^[^\s<]+$/);
+      const header = `<|channel|>commentary to=functions.${name} <|constrain|>json<|message|>`;
+      return `${literal(header)} ${argumentsOf(turn.writer, tool, true)}`;
+    }),
+});
+
 function* listMessages(text: string): Generator<HarmonyMessage> {
   const ends = /<\|(?:end|call|return)\|>|<\|start\|>/g;
   for (let from = 0; from < text.length; ) {
@@ -65,14 +82,6 @@ function* listMessages(text: string): Generator<HarmonyMessage> {
     };
     from = Math.max(to, from + 1);
   }
-}
-
-/** What the header of a message says: its channel and whom it is addressed to, "" where it does not say. */
-export function readHarmonyHead(head: string): { channel: string; recipient: string } {
-  return {
-    channel: /<\|channel\|>\s*(\w{1,40})/.exec(head)?.[1] ?? "",
-    recipient: /(?:^|\s|>)to=([^\s<]{1,200})/.exec(head)?.[1] ?? "",
-  };
 }
 
 function readCall({ channel, recipient, body }: HarmonyMessage): ParsedToolCall {

@@ -1,8 +1,11 @@
-import { type CallStartFinder, findMarks } from "./call-start.js";
-import { findJsonEnd, jsonProblems, skipSpace } from "./json-span.js";
-import { keepText, makeCall, makeMalformedCall } from "./make-call.js";
-import { findOutsideThinking } from "./thinking.js";
-import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
+import { anyOf, literal } from "../grammar/grammar-writer.js";
+import { argumentsOf, bareName, inRow, jsonCall, writeCalls } from "../grammar/turn-grammar.js";
+import { findMarks } from "../parsers/call-start.js";
+import { findJsonEnd, jsonProblems, skipSpace } from "../parsers/json-span.js";
+import { keepText, makeCall, makeMalformedCall } from "../parsers/make-call.js";
+import { findOutsideThinking } from "../parsers/thinking.js";
+import type { ParsedToolCall, ToolParser } from "../parsers/tool-parser.js";
+import { defineToolFormat } from "./tool-format.js";
 
 const MARK = "[TOOL_CALLS]";
 const LIST_SHAPE = '[TOOL_CALLS][{"name": ..., "arguments": {...}, "id": ...}]';
@@ -10,14 +13,12 @@ const NAMED_SHAPE = "[TOOL_CALLS]name[ARGS]{...}";
 /** Longest name or id, in characters: a longer one is not a call, and is not searched further. */
 const LONGEST_HEAD = 300;
 
-export const findMistralStart: CallStartFinder = findMarks([MARK]);
-
 /**
  * Mistral's formats. Up to v7 (Mistral Nemo) a list of JSON calls follows one mark: `[TOOL_CALLS][{"name": ..., "arguments":
  * {...}, "id": ...}]`. From v11 on each call has a mark of its own: `[TOOL_CALLS]name[CALL_ID]id[ARGS]{...}`, from v13 on
  * without the id. `[ARGS]` may be missing, since some decoders leave it out.
  */
-export const parseMistral: ToolParser = (text) => {
+const parse: ToolParser = (text) => {
   const calls: ParsedToolCall[] = [];
   const content: string[] = [];
   let at = 0;
@@ -31,6 +32,23 @@ export const parseMistral: ToolParser = (text) => {
     at = block.end;
   }
 };
+
+export const mistral = defineToolFormat({
+  name: "mistral",
+  parse,
+  callStart: findMarks([MARK]),
+  // Two generations of the format: a list of calls behind one mark, or a mark for each. A model knows one of them.
+  grammar: (turn) => {
+    const { writer, called, isParallel } = turn;
+    const named = writeCalls(turn, (tool) => {
+      const name = bareName(tool, /^[^[\]{}\s]+$/);
+      return `${literal(`[TOOL_CALLS]${name}`)} "[ARGS]"? ${argumentsOf(writer, tool)}`;
+    });
+    const item = writer.rule("item", anyOf(called.map((tool) => jsonCall(writer, tool))));
+    const list = `"[TOOL_CALLS]" " "? "[" ${inRow(item, '"," " "?', turn)} "]"`;
+    return `${list} | ${named}${isParallel ? "+" : ""}`;
+  },
+});
 
 interface Block {
   calls: ParsedToolCall[];

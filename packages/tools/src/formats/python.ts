@@ -1,8 +1,11 @@
-import type { ToolSchema } from "@cria/core";
-import type { CallStartFinder } from "./call-start.js";
-import { isRecord, keepText, makeMalformedCall } from "./make-call.js";
-import { skipThinking } from "./thinking.js";
-import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
+import type { JsonSchema, ToolSchema } from "@cria/core";
+import type { TurnGrammar } from "../grammar/turn-grammar.js";
+import type { CallStartFinder } from "../parsers/call-start.js";
+import { isRecord, keepText, makeMalformedCall } from "../parsers/make-call.js";
+import { skipThinking } from "../parsers/thinking.js";
+import type { ParsedToolCall, ToolParser } from "../parsers/tool-parser.js";
+import { findArgumentError } from "../validate-arguments.js";
+import { defineToolFormat } from "./tool-format.js";
 
 /** As much of a line as is read. */
 const LINE_WINDOW = 100;
@@ -12,7 +15,7 @@ const LINE_WINDOW = 100;
  * that takes a string `code`; without schemas it is called `code_interpreter`. A fence opens and closes at the start of
  * a line, so backticks inside the code do no harm.
  */
-export const parsePythonFence: ToolParser = (text, tools = []) => {
+const parse: ToolParser = (text, tools = []) => {
   const name = findCodeTool(tools)?.function.name ?? "code_interpreter";
   const calls: ParsedToolCall[] = [];
   const content: string[] = [];
@@ -49,7 +52,7 @@ function opensFence(line: string): boolean {
   return /^\s{0,3}```(?:python|py|python3)\s*$/i.test(line.slice(0, LINE_WINDOW));
 }
 
-export const findPythonStart: CallStartFinder = {
+const callStart: CallStartFinder = {
   candidate: /\n/,
   look: (text, at, isFirst) => {
     if (!isFirst && text[at] !== "\n") return 1;
@@ -76,9 +79,22 @@ function findThoughtEnd(text: string, from: number, to: number, thoughtUntil: nu
 }
 
 /** The tool that takes the code of a fence. */
-export function findCodeTool(tools: readonly ToolSchema[]): ToolSchema | undefined {
+function findCodeTool(tools: readonly ToolSchema[]): ToolSchema | undefined {
   return tools.find(({ function: { parameters } }) => {
     const properties = isRecord(parameters.properties) ? parameters.properties : {};
     return isRecord(properties.code) && (properties.code.type ?? "string") === "string";
   });
 }
+
+/** A fence, if the tool that its parser calls takes any code. No line of the code begins with a backtick. */
+const grammar: TurnGrammar = ({ writer, tools, called }) => {
+  const codeTool = findCodeTool(tools);
+  if (!codeTool || !called.includes(codeTool)) return null;
+  const { code } = codeTool.function.parameters.properties as Record<string, JsonSchema>;
+  const isFree = !["enum", "const", "pattern", "minLength", "maxLength"].some((key) => key in code!);
+  if (!isFree || findArgumentError(codeTool, { code: "x = 1" }) !== null) return null;
+  const line = writer.rule("line", "[ \\t]* ([!-_a-~] [^\\n\\r\\x00]*)?");
+  return `"\`\`\`python\\n" (${line} "\\n")+ "\`\`\`"`;
+};
+
+export const python = defineToolFormat({ name: "python", parse, callStart, grammar, detectionRank: 3 });

@@ -1,8 +1,11 @@
-import { type CallStartFinder, findMarks } from "./call-start.js";
-import { findJsonEnd, jsonProblems, skipSpace } from "./json-span.js";
-import { keepText, makeMalformedCall } from "./make-call.js";
-import { findOutsideThinking } from "./thinking.js";
-import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
+import { literal } from "../grammar/grammar-writer.js";
+import { argumentsOf, bareName, inRow, NEWLINE, writeCalls } from "../grammar/turn-grammar.js";
+import { findMarks } from "../parsers/call-start.js";
+import { findJsonEnd, jsonProblems, skipSpace } from "../parsers/json-span.js";
+import { keepText, makeMalformedCall } from "../parsers/make-call.js";
+import { findOutsideThinking } from "../parsers/thinking.js";
+import type { ParsedToolCall, ToolParser } from "../parsers/tool-parser.js";
+import { defineToolFormat } from "./tool-format.js";
 
 const LIST_BEGIN = "<｜tool▁calls▁begin｜>";
 const LIST_END = "<｜tool▁calls▁end｜>";
@@ -13,14 +16,12 @@ const SHAPE = `${BEGIN}name${SEPARATOR}{...}${END}`;
 /** Longest name, in characters: a longer one is not a call, and is not searched further. */
 const LONGEST_NAME = 200;
 
-export const findDeepseekStart: CallStartFinder = findMarks([BEGIN, LIST_BEGIN, LIST_END]);
-
 /**
  * The formats of DeepSeek V3, R1 and V3.1, between `<｜tool▁calls▁begin｜>` and `<｜tool▁calls▁end｜>`. V3 and R1 write
  * `<｜tool▁call▁begin｜>function<｜tool▁sep｜>name`, then the arguments in a JSON fence; V3.1 writes
  * `<｜tool▁call▁begin｜>name<｜tool▁sep｜>{...}`. Both end with `<｜tool▁call▁end｜>`.
  */
-export const parseDeepseekV3: ToolParser = (text) => {
+const parse: ToolParser = (text) => {
   const calls: ParsedToolCall[] = [];
   const content: string[] = [];
   let at = 0;
@@ -36,6 +37,23 @@ export const parseDeepseekV3: ToolParser = (text) => {
   content.push(calls.length > 0 ? dropListMarks(rest) : rest);
   return { content: content.join(""), calls };
 };
+
+export const deepseekV3 = defineToolFormat({
+  name: "deepseek_v3",
+  aliases: ["deepseek_v31"],
+  parse,
+  callStart: findMarks([BEGIN, LIST_BEGIN, LIST_END]),
+  grammar: (turn) => {
+    const call = writeCalls(turn, (tool) => {
+      const name = bareName(tool, /^[^\s<>｜]+$/);
+      const args = argumentsOf(turn.writer, tool);
+      const plain = `${literal(`${name}${SEPARATOR}`)} ${args}`;
+      const fenced = `${literal(`function${SEPARATOR}${name}\n\`\`\`json\n`)} ${args} ${literal("\n```")}`;
+      return `${literal(BEGIN)} (${plain} | ${fenced}) ${literal(END)}`;
+    });
+    return `${literal(LIST_BEGIN)} ${inRow(call, `${NEWLINE}?`, turn)} ${literal(LIST_END)}`;
+  },
+});
 
 /** Reads what follows the mark of a call. `end` is where the search for the next one goes on. */
 function readCall(text: string, start: number): { call: ParsedToolCall; end: number } {

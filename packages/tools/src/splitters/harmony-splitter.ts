@@ -1,5 +1,8 @@
-import { harmonyMarks, readHarmonyHead } from "@cria/tools";
-import { countMatchingEnd, type OnSpoken, type SpokenKind, type TurnSplitter } from "./turn-splitter.js";
+import { beginsAtEnd } from "../parsers/call-start.js";
+import { escapePattern } from "../parsers/escape-pattern.js";
+import { harmonyMarks, readHarmonyHead } from "../parsers/harmony.js";
+import { PendingSplitter } from "./pending-splitter.js";
+import { countMatchingEnd, type SpokenKind } from "./turn-splitter.js";
 
 /** What ends a message: a mark of its own, or the next message's. */
 const ends = [...harmonyMarks.ends, harmonyMarks.start];
@@ -10,32 +13,15 @@ const END = new RegExp(ends.map(escapePattern).join("|"), "g");
  * Splits turns of gpt-oss: lists of messages, of which those on the channel `final` are said and the others thought. A
  * message that is addressed to `functions.name` is a call.
  */
-export class HarmonySplitter implements TurnSplitter {
-  /** Text that is not decided yet, and where in the turn it begins: with a message, or within its body. */
-  private pending = "";
-  private start = 0;
+export class HarmonySplitter extends PendingSplitter {
   /** What the open message's body is; null before it. */
   private kind: SpokenKind | null = null;
-  /** Length of `pending` from which on it is worth another look: it grows by a quarter, which keeps the time linear. */
-  private nextLook = 0;
-  private isHeld = false;
 
-  constructor(private readonly onSpoken: OnSpoken) {}
-
-  push(text: string): void {
-    if (this.isHeld) return;
-    this.pending += text;
-    if (this.pending.length >= this.nextLook) this.split();
+  protected findOpenKind(): SpokenKind | null {
+    return this.kind;
   }
 
-  finish(): number {
-    if (!this.isHeld) this.split();
-    if (this.kind === null || this.isHeld) return this.start;
-    this.onSpoken(this.kind, this.pending);
-    return this.start + this.pending.length;
-  }
-
-  private split(): void {
+  protected split(): void {
     this.nextLook = 0;
     while (!this.isHeld && (this.kind === null ? this.readHeader() : this.readBody(this.kind)));
     if (this.kind === null) this.nextLook = this.pending.length + (this.pending.length >> 2);
@@ -46,7 +32,7 @@ export class HarmonySplitter implements TurnSplitter {
     const { pending } = this;
     const { start, message } = harmonyMarks;
     const head = pending.search(/\S/);
-    if (head < 0 || isBeginning(start, pending.slice(head))) return false;
+    if (head < 0 || beginsAtEnd(start, pending, head)) return false;
     MARK.lastIndex = pending.startsWith(start, head) ? head + start.length : head;
     const mark = MARK.exec(pending);
     if (mark === null) return false;
@@ -85,17 +71,4 @@ export class HarmonySplitter implements TurnSplitter {
     this.drop(end.index + (end[0] === harmonyMarks.start ? 0 : end[0].length));
     this.kind = null;
   }
-
-  private drop(count: number): void {
-    this.pending = this.pending.slice(count);
-    this.start += count;
-  }
-}
-
-function isBeginning(mark: string, text: string): boolean {
-  return text.length < mark.length && mark.startsWith(text);
-}
-
-function escapePattern(text: string): string {
-  return text.replace(/[|\\{}()[\]^$+*?.]/g, "\\$&");
 }

@@ -1,40 +1,28 @@
-import { type CallStartFinder, thinkingTags } from "@cria/tools";
-import { countMatchingEnd, type OnSpoken, type TurnSplitter } from "./turn-splitter.js";
+import { beginsAtEnd, type CallStartFinder } from "../parsers/call-start.js";
+import { thinkingTags } from "../parsers/thinking.js";
+import { PendingSplitter } from "./pending-splitter.js";
+import { countMatchingEnd, type OnSpoken, type SpokenKind } from "./turn-splitter.js";
 
 /** Splits turns whose thoughts stand between tags and whose calls are marked in the text. */
-export class TagSplitter implements TurnSplitter {
+export class TagSplitter extends PendingSplitter {
   private readonly candidate: RegExp;
-  /** Text that is not decided yet, and where in the turn it begins. */
-  private pending = "";
-  private start = 0;
-  /** Length of `pending` from which on it is worth another look: it grows by a quarter, which keeps the time linear. */
-  private nextLook = 0;
   /** The tag that ends the thinking that is open. */
   private closing: string | null = null;
-  private isHeld = false;
 
   constructor(
     private readonly calls: CallStartFinder,
-    private readonly onSpoken: OnSpoken,
+    onSpoken: OnSpoken,
   ) {
+    super(onSpoken);
     this.candidate = new RegExp(`[<[]|${calls.candidate.source}`, "g");
   }
 
-  push(text: string): void {
-    if (this.isHeld) return;
-    this.pending += text;
-    if (this.pending.length >= this.nextLook) this.split();
+  /** Thinking that has no end is thinking to the end. */
+  protected findOpenKind(): SpokenKind | null {
+    return this.closing === null ? null : "reasoning";
   }
 
-  finish(): number {
-    if (!this.isHeld) this.split();
-    if (this.closing === null || this.isHeld) return this.start;
-    // Thinking that has no end is thinking to the end.
-    this.report("reasoning", 0, this.pending.length);
-    return this.start + this.pending.length;
-  }
-
-  private split(): void {
+  protected split(): void {
     let at = 0;
     let isWaiting = false;
     while (at < this.pending.length && !isWaiting && !this.isHeld) {
@@ -42,8 +30,7 @@ export class TagSplitter implements TurnSplitter {
       isWaiting = next === at;
       at = next;
     }
-    this.start += at;
-    this.pending = this.pending.slice(at);
+    this.drop(at);
     const left = this.pending.length;
     this.nextLook = isWaiting ? left + Math.max(1, left >> 2) : 0;
   }
@@ -73,7 +60,7 @@ export class TagSplitter implements TurnSplitter {
         this.onSpoken("reasoning", "\n");
         return at + open.length;
       }
-      if (this.pending.length - at < open.length && open.startsWith(this.pending.slice(at))) return at;
+      if (beginsAtEnd(open, this.pending, at)) return at;
     }
     const verdict = this.calls.look(this.pending, at, this.start + at === 0);
     if (verdict === "call") this.isHeld = true;
@@ -89,7 +76,7 @@ export class TagSplitter implements TurnSplitter {
     return this.candidate.exec(this.pending)?.index ?? this.pending.length;
   }
 
-  private report(kind: "reasoning" | "text", from: number, to: number): void {
+  private report(kind: SpokenKind, from: number, to: number): void {
     if (to > from) this.onSpoken(kind, this.pending.slice(from, to));
   }
 }

@@ -1,20 +1,20 @@
-import { type CallStartFinder, findMarks } from "./call-start.js";
-import { findJsonEnd, skipSpace } from "./json-span.js";
-import { keepText, makeMalformedCall, readJsonCall } from "./make-call.js";
-import { findOutsideThinking } from "./thinking.js";
-import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
+import { inRow, jsonCall, NEWLINE, writeCalls } from "../grammar/turn-grammar.js";
+import { findMarks } from "../parsers/call-start.js";
+import { findJsonEnd, skipSpace } from "../parsers/json-span.js";
+import { keepText, makeMalformedCall, readJsonCall } from "../parsers/make-call.js";
+import { findOutsideThinking } from "../parsers/thinking.js";
+import type { ParsedToolCall, ToolParser } from "../parsers/tool-parser.js";
+import { defineToolFormat } from "./tool-format.js";
 
 const OPEN = "<tool_call>";
 const CLOSE = "</tool_call>";
 const SHAPE = '<tool_call>{"name": ..., "arguments": {...}}</tool_call>';
 
-export const findHermesStart: CallStartFinder = findMarks([OPEN]);
-
 /**
- * The Hermes format, of Qwen2.5, Qwen3 and others: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, any
+ * The format of Hermes, Qwen2.5, Qwen3 and others: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, any
  * number of times. The end of a call is found by its JSON, so that a string may contain the closing tag.
  */
-export const parseHermes: ToolParser = (text) => {
+const parse: ToolParser = (text) => {
   const calls: ParsedToolCall[] = [];
   const content: string[] = [];
   let at = 0;
@@ -27,6 +27,19 @@ export const parseHermes: ToolParser = (text) => {
     at = end;
   }
 };
+
+export const hermes = defineToolFormat({
+  name: "hermes",
+  parse,
+  callStart: findMarks([OPEN]),
+  grammar: (turn) => {
+    const call = writeCalls(
+      turn,
+      (tool) => `"<tool_call>" ${NEWLINE}? ${jsonCall(turn.writer, tool)} ${NEWLINE}? "</tool_call>"`,
+    );
+    return inRow(call, NEWLINE, turn);
+  },
+});
 
 /** Reads what follows an opening tag. `end` is where the search for the next one goes on. */
 function readBlock(text: string, start: number): { call: ParsedToolCall; end: number } {

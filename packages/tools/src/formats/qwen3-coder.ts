@@ -1,9 +1,13 @@
 import type { ToolSchema } from "@cria/core";
-import { beginsAtEnd, type CallStartFinder } from "./call-start.js";
-import { isRecord, keepText, makeMalformedCall } from "./make-call.js";
-import { skipThinking, thinkingPattern } from "./thinking.js";
-import type { ParsedToolCall, ToolParser } from "./tool-parser.js";
-import { typeBySchema } from "./type-by-schema.js";
+import { literal } from "../grammar/grammar-writer.js";
+import { parametersGrammar } from "../grammar/parameters-grammar.js";
+import { bareName, inRow, NEWLINE, writeCalls } from "../grammar/turn-grammar.js";
+import { beginsAtEnd, type CallStartFinder } from "../parsers/call-start.js";
+import { isRecord, keepText, makeMalformedCall } from "../parsers/make-call.js";
+import { skipThinking, thinkingPattern } from "../parsers/thinking.js";
+import type { ParsedToolCall, ToolParser } from "../parsers/tool-parser.js";
+import { typeBySchema } from "../parsers/type-by-schema.js";
+import { defineToolFormat } from "./tool-format.js";
 
 const SHAPE = "<tool_call><function=name><parameter=key>value</parameter></function></tool_call>";
 const TAG =
@@ -12,7 +16,7 @@ const TAG =
 const NAMED_TAG = /<(function|parameter)=[^<>\n]{0,200}>/y;
 const TAG_BEGINNING = /^<(?:function|parameter)=[^<>\n]{0,200}$/;
 
-export const findQwen3CoderStart: CallStartFinder = {
+const callStart: CallStartFinder = {
   candidate: /</,
   look: (text, at) => {
     if (text.startsWith("<tool_call>", at)) return "call";
@@ -44,7 +48,7 @@ interface OpenCall {
  * The outer tag may be missing. A value is everything up to `</parameter>`, less one line break on either side, and gets
  * the type that the tool's schema asks for.
  */
-export const parseQwen3Coder: ToolParser = (text, tools = []) => {
+const parse: ToolParser = (text, tools = []) => {
   const calls: ParsedToolCall[] = [];
   const content: string[] = [];
   let copied = 0;
@@ -94,6 +98,20 @@ export const parseQwen3Coder: ToolParser = (text, tools = []) => {
   content.push(text.slice(copied));
   return { content: content.join(""), calls };
 };
+
+export const qwen3Coder = defineToolFormat({
+  name: "qwen3_coder",
+  parse,
+  callStart,
+  grammar: (turn) => {
+    const call = writeCalls(turn, (tool) => {
+      const name = bareName(tool, /^[^<>\s]+$/);
+      const parameters = parametersGrammar(turn.writer, tool);
+      return `${literal(`<tool_call>\n<function=${name}>\n`)} ${parameters} ${literal("</function>\n</tool_call>")}`;
+    });
+    return inRow(call, NEWLINE, turn);
+  },
+});
 
 function makeXmlCall(call: OpenCall, tools: readonly ToolSchema[]): ParsedToolCall {
   if (!call.name) return makeMalformedCall(`no <function=name>; expected ${SHAPE}`);

@@ -1,0 +1,77 @@
+import { ConfigError, isObject, Registry } from "@cria/core";
+import type { ToolParser } from "../parsers/tool-parser.js";
+import { importExport } from "../user-code/import-export.js";
+import { chatmlJson } from "./chatml-json.js";
+import { deepseekV3 } from "./deepseek-v3.js";
+import { gptOss } from "./gpt-oss.js";
+import { hermes } from "./hermes.js";
+import { llama3Json } from "./llama3-json.js";
+import { mistral } from "./mistral.js";
+import { python } from "./python.js";
+import { qwen3Coder } from "./qwen3-coder.js";
+import { defineToolFormat, formatOfParser, type ToolFormat, type ToolFormatParts } from "./tool-format.js";
+
+const builtIn = [hermes, qwen3Coder, llama3Json, chatmlJson, python, mistral, gptOss, deepseekV3];
+
+/** Formats by `multi_turn.format`; `getToolFormat` also takes other frameworks' names for them. */
+export const toolFormats = new Registry<ToolFormat>(
+  "tool-call format",
+  Object.fromEntries(builtIn.map((format) => [format.name, format])),
+  { subject: "multi_turn.format", alternative: "./module.ts#parse" },
+);
+
+/** A format of tool calls: its name, the format itself, or a parser, which is then a format with nothing else known of it. */
+export type GivenToolFormat = string | ToolFormat | ToolParser;
+
+/** Makes a format available to every run as `multi_turn.format`; a later one of the same name replaces it. @throws ConfigError */
+export function registerToolFormat(parts: ToolFormatParts): void {
+  const format = defineToolFormat(parts);
+  toolFormats.register(format.name, format);
+}
+
+/** The same for a format of which only the parser is known. Other frameworks' names for one that it replaces stay. */
+export function registerToolParser(name: string, parser: ToolParser): void {
+  const aliases = toolFormats.find(name)?.aliases ?? [];
+  registerToolFormat({ ...formatOfParser(name, parser), aliases });
+}
+
+/** The format of a name or alias. */
+export function findToolFormat(name: string, formats = toolFormats): ToolFormat | undefined {
+  return formats.find(name) ?? listToolFormats(formats).find(({ aliases }) => aliases.includes(name));
+}
+
+/** @throws ConfigError for a name that no format has. */
+export function getToolFormat(name: string, formats = toolFormats): ToolFormat {
+  return findToolFormat(name, formats) ?? formats.get(name);
+}
+
+/** In the order in which they are tried on a call that a chat template prints. */
+export function listToolFormats(formats = toolFormats): ToolFormat[] {
+  const byName = formats.names().map((name) => formats.get(name));
+  return byName.sort((a, b) => a.detectionRank - b.detectionRank);
+}
+
+/** @throws ConfigError for a name that no format has. */
+export function resolveToolFormat(given: GivenToolFormat): ToolFormat {
+  if (typeof given === "string") return getToolFormat(given);
+  return typeof given === "function" ? formatOfParser("own", given) : given;
+}
+
+/**
+ * The format that `multi_turn.format` means: a name, or `module#export` of the user's, a parser or a whole format. Relative modules
+ * start at `baseFolder`.
+ * @throws ConfigError when there is none.
+ */
+export async function loadToolFormat(name: string, baseFolder: string, formats = toolFormats): Promise<ToolFormat> {
+  if (!name.includes("#")) return getToolFormat(name, formats);
+  const found = await importExport(name, baseFolder, "multi_turn.format");
+  if (typeof found === "function") return formatOfParser(name, found as ToolParser);
+  if (isObject(found) && "parse" in found)
+    return defineToolFormat({ name, ...(found as Omit<ToolFormatParts, "name">) });
+  throw new ConfigError("is not a parser of tool calls", {
+    code: "config/bad-value",
+    subject: `multi_turn.format "${name}"`,
+    expected: "a function (text, tools) => ({ content, calls }), or a format: { parse, ... }",
+    received: typeof found,
+  });
+}
