@@ -39,7 +39,7 @@ export {
 export { defineToolFormat, type ToolFormat, type ToolFormatParts } from "./formats/tool-format.js";
 export { jsonSchemaToGrammar } from "./grammar/json-schema-grammar.js";
 export { type ToolCallGrammarOptions, toolCallGrammar } from "./grammar/tool-call-grammar.js";
-export type { GrammarTurn, TurnGrammar } from "./grammar/turn-grammar.js";
+export { argumentsOf, type GrammarTurn, type TurnGrammar, writeCalls } from "./grammar/turn-grammar.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
 export { ImageZoomTool } from "./image-zoom-tool.js";
 export type { ToolInput, ToolInputSchema } from "./input-schema.js";
@@ -59,7 +59,7 @@ export {
   type ToolSource,
 } from "./open-tools.js";
 export { parseYaml, parseYamlDocument, type YamlDocument } from "./parse-yaml.js";
-export type { CallStart, CallStartFinder } from "./parsers/call-start.js";
+export { type CallStart, type CallStartFinder, findMarks } from "./parsers/call-start.js";
 export { thinkingTags } from "./parsers/thinking.js";
 export type { ParsedToolCall, ParsedTurn, ToolParser } from "./parsers/tool-parser.js";
 export { readConfigList } from "./read-config-list.js";

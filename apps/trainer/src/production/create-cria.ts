@@ -19,7 +19,7 @@ export interface CreateCriaOptions
   mmproj?: string;
   /** Name of the model, for the AI SDK; default: that of its file, without `.gguf`. */
   name?: string;
-  /** How the model writes tool calls: a parser, or the name of one. Default: as its template prints them. */
+  /** How the model writes tool calls: a format, its name, or a parser. Default: as its template prints them. */
   format?: ChatPoolOptions["format"];
   /** With it the same requests in the same order give the same answers. Default: drawn. */
   seed?: number;

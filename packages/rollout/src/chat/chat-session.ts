@@ -68,7 +68,7 @@ export interface ChatSessionOptions {
   tokenizer: DeltaTokenizer;
   /** Name of the model, for clients. */
   name: string;
-  /** How the model writes tool calls. */
+  /** How the model writes tool calls: a format, its name, or a parser. */
   format: GivenToolFormat;
   /** Default: a new one. */
   id?: string;

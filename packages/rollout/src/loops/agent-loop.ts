@@ -31,7 +31,7 @@ export interface MultiTurnOptions {
   /** In characters; 0: no limit. */
   maxToolResponseChars: number;
   toolResponseTruncateSide: TruncateSide;
-  /** How the policy writes tool calls. */
+  /** How the policy writes tool calls: a format, its name, or a parser. */
   format: GivenToolFormat;
   /** Seconds that any call of a tool or an interaction may take. */
   toolTimeoutS: number;

@@ -16,11 +16,6 @@ const SHAPE = `${BEGIN}name${SEPARATOR}{...}${END}`;
 /** Longest name, in characters: a longer one is not a call, and is not searched further. */
 const LONGEST_NAME = 200;
 
-/**
- * The formats of DeepSeek V3, R1 and V3.1, between `<｜tool▁calls▁begin｜>` and `<｜tool▁calls▁end｜>`. V3 and R1 write
- * `<｜tool▁call▁begin｜>function<｜tool▁sep｜>name`, then the arguments in a JSON fence; V3.1 writes
- * `<｜tool▁call▁begin｜>name<｜tool▁sep｜>{...}`. Both end with `<｜tool▁call▁end｜>`.
- */
 const parse: ToolParser = (text) => {
   const calls: ParsedToolCall[] = [];
   const content: string[] = [];
@@ -38,6 +33,11 @@ const parse: ToolParser = (text) => {
   return { content: content.join(""), calls };
 };
 
+/**
+ * The formats of DeepSeek V3, R1 and V3.1, between `<｜tool▁calls▁begin｜>` and `<｜tool▁calls▁end｜>`. V3 and R1 write
+ * `<｜tool▁call▁begin｜>function<｜tool▁sep｜>name`, then the arguments in a JSON fence; V3.1 writes
+ * `<｜tool▁call▁begin｜>name<｜tool▁sep｜>{...}`. Both end with `<｜tool▁call▁end｜>`.
+ */
 export const deepseekV3 = defineToolFormat({
   name: "deepseek_v3",
   aliases: ["deepseek_v31"],

@@ -21,11 +21,6 @@ interface HarmonyMessage {
   body: string;
 }
 
-/**
- * Harmony, the format of gpt-oss: a turn is a list of messages on the channels analysis, commentary and final. One on
- * commentary that is addressed to `functions.name` is a call. The first header may lack `<|start|>assistant`, which the
- * generation prompt has said; the turn's last end mark is not part of its text.
- */
 const parse: ToolParser = (text) => {
   const calls: ParsedToolCall[] = [];
   const content: string[] = [];
@@ -49,6 +44,11 @@ const parse: ToolParser = (text) => {
 
 const split: TurnReader["split"] = (onSpoken) => new HarmonySplitter(onSpoken);
 
+/**
+ * Harmony, the format of gpt-oss: a turn is a list of messages on the channels analysis, commentary and final. One on
+ * commentary that is addressed to `functions.name` is a call. The first header may lack `<|start|>assistant`, which the
+ * generation prompt has said; the turn's last end mark is not part of its text.
+ */
 export const gptOss = defineToolFormat({
   name: "gpt_oss",
   aliases: ["gpt-oss", "openai"],

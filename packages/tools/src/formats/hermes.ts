@@ -1,3 +1,4 @@
+import { literal } from "../grammar/grammar-writer.js";
 import { inRow, jsonCall, NEWLINE, writeCalls } from "../grammar/turn-grammar.js";
 import { findMarks } from "../parsers/call-start.js";
 import { findJsonEnd, skipSpace } from "../parsers/json-span.js";
@@ -10,10 +11,6 @@ const OPEN = "<tool_call>";
 const CLOSE = "</tool_call>";
 const SHAPE = '<tool_call>{"name": ..., "arguments": {...}}</tool_call>';
 
-/**
- * The format of Hermes, Qwen2.5, Qwen3 and others: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, any
- * number of times. The end of a call is found by its JSON, so that a string may contain the closing tag.
- */
 const parse: ToolParser = (text) => {
   const calls: ParsedToolCall[] = [];
   const content: string[] = [];
@@ -28,15 +25,17 @@ const parse: ToolParser = (text) => {
   }
 };
 
+/**
+ * The format of Hermes, Qwen2.5, Qwen3 and others: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, any
+ * number of times. The end of a call is found by its JSON, so that a string may contain the closing tag.
+ */
 export const hermes = defineToolFormat({
   name: "hermes",
   parse,
   callStart: findMarks([OPEN]),
   grammar: (turn) => {
-    const call = writeCalls(
-      turn,
-      (tool) => `"<tool_call>" ${NEWLINE}? ${jsonCall(turn.writer, tool)} ${NEWLINE}? "</tool_call>"`,
-    );
+    const [open, close] = [literal(OPEN), literal(CLOSE)];
+    const call = writeCalls(turn, (tool) => `${open} ${NEWLINE}? ${jsonCall(turn.writer, tool)} ${NEWLINE}? ${close}`);
     return inRow(call, NEWLINE, turn);
   },
 });

@@ -13,11 +13,6 @@ const NAMED_SHAPE = "[TOOL_CALLS]name[ARGS]{...}";
 /** Longest name or id, in characters: a longer one is not a call, and is not searched further. */
 const LONGEST_HEAD = 300;
 
-/**
- * Mistral's formats. Up to v7 (Mistral Nemo) a list of JSON calls follows one mark: `[TOOL_CALLS][{"name": ..., "arguments":
- * {...}, "id": ...}]`. From v11 on each call has a mark of its own: `[TOOL_CALLS]name[CALL_ID]id[ARGS]{...}`, from v13 on
- * without the id. `[ARGS]` may be missing, since some decoders leave it out.
- */
 const parse: ToolParser = (text) => {
   const calls: ParsedToolCall[] = [];
   const content: string[] = [];
@@ -33,6 +28,11 @@ const parse: ToolParser = (text) => {
   }
 };
 
+/**
+ * Mistral's formats. Up to v7 (Mistral Nemo) a list of JSON calls follows one mark: `[TOOL_CALLS][{"name": ..., "arguments":
+ * {...}, "id": ...}]`. From v11 on each call has a mark of its own: `[TOOL_CALLS]name[CALL_ID]id[ARGS]{...}`, from v13 on
+ * without the id. `[ARGS]` may be missing, since some decoders leave it out.
+ */
 export const mistral = defineToolFormat({
   name: "mistral",
   parse,
@@ -42,10 +42,10 @@ export const mistral = defineToolFormat({
     const { writer, called, isParallel } = turn;
     const named = writeCalls(turn, (tool) => {
       const name = bareName(tool, /^[^[\]{}\s]+$/);
-      return `${literal(`[TOOL_CALLS]${name}`)} "[ARGS]"? ${argumentsOf(writer, tool)}`;
+      return `${literal(MARK + name)} "[ARGS]"? ${argumentsOf(writer, tool)}`;
     });
     const item = writer.rule("item", anyOf(called.map((tool) => jsonCall(writer, tool))));
-    const list = `"[TOOL_CALLS]" " "? "[" ${inRow(item, '"," " "?', turn)} "]"`;
+    const list = `${literal(MARK)} " "? "[" ${inRow(item, '"," " "?', turn)} "]"`;
     return `${list} | ${named}${isParallel ? "+" : ""}`;
   },
 });

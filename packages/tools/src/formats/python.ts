@@ -10,11 +10,6 @@ import { defineToolFormat } from "./tool-format.js";
 /** As much of a line as is read. */
 const LINE_WINDOW = 100;
 
-/**
- * Code in a Python fence is a call of the code tool, with the code as its argument. The tool is the first of those given
- * that takes a string `code`; without schemas it is called `code_interpreter`. A fence opens and closes at the start of
- * a line, so backticks inside the code do no harm.
- */
 const parse: ToolParser = (text, tools = []) => {
   const name = findCodeTool(tools)?.function.name ?? "code_interpreter";
   const calls: ParsedToolCall[] = [];
@@ -97,4 +92,9 @@ const grammar: TurnGrammar = ({ writer, tools, called }) => {
   return `"\`\`\`python\\n" (${line} "\\n")+ "\`\`\`"`;
 };
 
+/**
+ * Code in a Python fence is a call of the code tool, with the code as its argument. The tool is the first of those given
+ * that takes a string `code`; without schemas it is called `code_interpreter`. A fence opens and closes at the start of
+ * a line, so backticks inside the code do no harm.
+ */
 export const python = defineToolFormat({ name: "python", parse, callStart, grammar, detectionRank: 3 });

@@ -43,11 +43,6 @@ interface OpenCall {
   error: string | null;
 }
 
-/**
- * The XML format of Qwen3-Coder: `<tool_call><function=name><parameter=key>value</parameter></function></tool_call>`.
- * The outer tag may be missing. A value is everything up to `</parameter>`, less one line break on either side, and gets
- * the type that the tool's schema asks for.
- */
 const parse: ToolParser = (text, tools = []) => {
   const calls: ParsedToolCall[] = [];
   const content: string[] = [];
@@ -99,6 +94,11 @@ const parse: ToolParser = (text, tools = []) => {
   return { content: content.join(""), calls };
 };
 
+/**
+ * The XML format of Qwen3-Coder: `<tool_call><function=name><parameter=key>value</parameter></function></tool_call>`.
+ * The outer tag may be missing. A value is everything up to `</parameter>`, less one line break on either side, and gets
+ * the type that the tool's schema asks for.
+ */
 export const qwen3Coder = defineToolFormat({
   name: "qwen3_coder",
   parse,

@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { toolCallGrammar } from "../grammar/tool-call-grammar.js";
+import { argumentsOf, type TurnGrammar, writeCalls } from "../grammar/turn-grammar.js";
+import { findMarks } from "../parsers/call-start.js";
 import { defineToolSchema } from "../schema.js";
 import {
   getToolFormat,
@@ -19,6 +21,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const parse: ToolFormatParts["parse"] = (text) => ({ content: "", calls: [{ name: text, arguments: {} }] });
 const tools = [defineToolSchema("add", "", { type: "object", properties: {} })];
 
+const grammar: TurnGrammar = (turn) => writeCalls(turn, (tool) => `"ADD" ${argumentsOf(turn.writer, tool)}`);
+
 describe("a user's format", () => {
   it("may be a parser: any text after the first thoughts may then be a call, and there is no grammar", () => {
     const format = resolveToolFormat(parse);
@@ -32,9 +36,14 @@ describe("a user's format", () => {
   });
 
   it("may be whole: registered, or named by module and export", async () => {
-    registerToolFormat({ name: "shout", aliases: ["SHOUT"], parse, grammar: () => '"ADD"' });
+    registerToolFormat({ name: "shout", aliases: ["SHOUT"], parse, callStart: findMarks(["ADD"]), grammar });
     expect(getToolFormat("SHOUT")).toBe(getToolFormat("shout"));
-    expect(toolCallGrammar("SHOUT", tools)).toBe('root ::= "ADD"\n');
+    expect(toolCallGrammar("SHOUT", tools)).toMatch(/^root ::= call\n[\s\S]*\ncall-add ::= "ADD" [\w-]+\n/);
+    const spoken: string[] = [];
+    getToolFormat("shout")
+      .split((_, text) => spoken.push(text))
+      .push("I AD");
+    expect(spoken).toEqual(["I "]);
     const source = `const parse = (text: string) => ({ content: text, calls: [] });
 export const whole = { parse, grammar: () => '"ADD"' };
 export const wrong = { parse, callStart: 3 };`;

@@ -31,6 +31,7 @@ export function inRow(call: string, separator: string, { isParallel }: GrammarTu
   return isParallel ? `${call} (${separator} ${call})*` : call;
 }
 
+/** An expression for arguments, in JSON, that satisfy the tool's schema. @param escapesTags whether `<` in texts must be escaped. */
 export function argumentsOf(writer: GrammarWriter, tool: ToolSchema, escapesTags = false): string {
   const { name, parameters } = tool.function;
   const schema = Object.keys(parameters).length === 0 ? { type: "object" } : { type: "object", ...parameters };

@@ -33,8 +33,11 @@ class Expression {
 
   private readSequence(): Draw {
     const items: Draw[] = [];
-    while (this.take(/ +/y) || (this.at < this.body.length && !"|)".includes(this.body[this.at]!)))
-      if (this.at < this.body.length && !" |)".includes(this.body[this.at]!)) items.push(this.readRepeated());
+    for (;;) {
+      this.take(/ +/y);
+      if (this.at === this.body.length || "|)".includes(this.body[this.at]!)) break;
+      items.push(this.readRepeated());
+    }
     return () => items.map((draw) => draw()).join("");
   }
 

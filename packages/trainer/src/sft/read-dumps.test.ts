@@ -33,7 +33,12 @@ async function writeDump() {
 describe("dumps as conversations to learn from", () => {
   it("give the tokens and masks of the rollouts, of those that are kept", async () => {
     const { file, trajectories, tokenizer } = await writeDump();
-    const options = { messagesKey: "messages", toolsKey: "tools", maxLength: 5000, parse: getToolFormat("hermes").parse };
+    const options = {
+      messagesKey: "messages",
+      toolsKey: "tools",
+      maxLength: 5000,
+      parse: getToolFormat("hermes").parse,
+    };
     const all = await readExamples([file], tokenizer, options);
     expect(all).toMatchObject({ unusable: 1, dropped: 0 });
     const toExample = ({ tokenIds, responseMask }: (typeof trajectories)[number]) => ({
