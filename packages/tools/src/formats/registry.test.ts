@@ -43,7 +43,7 @@ describe("a user's format", () => {
     getToolFormat("shout")
       .split((_, text) => spoken.push(text))
       .push("I AD");
-    expect(spoken).toEqual(["I "]);
+    expect(spoken.join("")).toBe("I ");
     const source = `const parse = (text: string) => ({ content: text, calls: [] });
 export const whole = { parse, grammar: () => '"ADD"' };
 export const wrong = { parse, callStart: 3 };`;
@@ -73,6 +73,7 @@ export const wrong = { parse, callStart: 3 };`;
       [{ parse }, "name"],
       [{ name: "a" }, "parse"],
       [{ name: "a", parse, aliases: "b" }, "aliases"],
+      [{ name: "a", parse, callStart: { look: () => 1 } }, "callStart"],
       [{ name: "a", parse, grammar: "root" }, "grammar"],
       [{ name: "a", parse, withoutCalls: { parse } }, "withoutCalls"],
     ] as const)

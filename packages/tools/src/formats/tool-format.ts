@@ -33,14 +33,16 @@ const isReader = (value: unknown) => {
   return isFunction(parse) && isFunction(split);
 };
 
+const isCallStart = (value: unknown) => {
+  const { candidate, look } = isObject(value) ? (value as Partial<CallStartFinder>) : {};
+  return candidate instanceof RegExp && isFunction(look);
+};
+
 const partChecks: ChecksOf<ToolFormat> = {
   name: optionChecks.text,
   aliases: [(names) => Array.isArray(names) && names.every(isText), "a list of names"],
   parse: [isFunction, "a function (text, tools) => ({ content, calls })"],
-  callStart: [
-    (value) => value === null || (isObject(value) && isFunction((value as Partial<CallStartFinder>).look)),
-    "{ candidate, look }, or null",
-  ],
+  callStart: [(value) => value === null || isCallStart(value), "{ candidate, look }, or null"],
   split: [isFunction, "a function that makes a splitter of turns"],
   grammar: [(value) => value === null || isFunction(value), "a function that writes a grammar, or null"],
   withoutCalls: [isReader, "{ parse, split }"],
