@@ -65,7 +65,7 @@ function listSources(folder: string): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
     .filter(
       (entry) =>
-        entry.isFile() && /\.m?ts$/.test(entry.name) && !/\.test\.ts$|\.config\.ts$|\.d\.m?ts$/.test(entry.name),
+        entry.isFile() && /\.m?tsx?$/.test(entry.name) && !/\.test\.tsx?$|\.config\.ts$|\.d\.m?ts$/.test(entry.name),
     )
     .map((entry) => join(entry.parentPath, entry.name))
     .filter((file) => !/\/(node_modules|dist)\//.test(file));
@@ -109,45 +109,30 @@ describe.each(consumers)("%s", (folder) => {
   });
 });
 
-/** From the top: each imports only what stands below it. */
-const floors = [
-  "index",
-  "testing",
-  "sft",
-  "replay",
-  "rescore",
-  "run",
-  "validation",
-  "step",
-  "cluster",
-  "task",
-  "rewards",
-  "trackers",
-  "hub",
-  "live",
-].concat([
-  "checkpoints",
-  "events",
-  "user-code",
-  "policy",
-  "diagnose",
-  "step-metrics",
-  "stopwatch",
-  "running",
-  "config",
-]);
+/** Folders and files of packages, from the top: each imports only what stands below it. */
+const floors: Record<string, readonly string[]> = {
+  rollout: ["index", "testing", "replay", "filter", "dump", "agents", "loops", "chat", "rewards", "tracing"].concat(
+    ["data", "images", "episode", "unjudged-trajectory", "run-with-deadline", "plain-data"],
+    ["copy-data", "is-fatal", "take-turn", "now"],
+  ),
+  trainer: ["index", "testing", "sft", "replay", "rescore", "run", "validation", "step", "cluster", "task"].concat(
+    ["rewards", "trackers", "hub", "live", "checkpoints", "events", "user-code", "policy", "diagnose"],
+    ["step-metrics", "stopwatch", "running", "config"],
+  ),
+};
 
-it("the folders of packages/trainer stand in one order", () => {
-  const src = join(root, "packages", "trainer", "src");
-  const floorOf = (file: string) => floors.indexOf(relative(src, file).split(/[/.]/)[0]!);
-  const wrong = listSources("packages/trainer/src").flatMap((file) =>
+it.each(Object.entries(floors))("the folders of packages/%s stand in one order", (name, order) => {
+  const src = join(root, "packages", name, "src");
+  const floorOf = (file: string) => order.indexOf(relative(src, file).split(/[/.]/)[0]!);
+  const files = listSources(join("packages", name, "src"));
+  const wrong = files.flatMap((file) =>
     listImports(file)
-      .filter((name) => name.startsWith("."))
-      .filter((name) => floorOf(resolve(dirname(file), name)) < floorOf(file))
-      .map((name) => `${relative(src, file)} imports ${name}`),
+      .filter((path) => path.startsWith("."))
+      .filter((path) => floorOf(resolve(dirname(file), path)) < floorOf(file))
+      .map((path) => `${relative(src, file)} imports ${path}`),
   );
   expect(wrong).toEqual([]);
-  expect(listSources("packages/trainer/src").filter((file) => floorOf(file) < 0)).toEqual([]);
+  expect(files.filter((file) => floorOf(file) < 0)).toEqual([]);
 });
 
 it("every package has its arrows", () => {
@@ -166,6 +151,7 @@ function findCircles(files: readonly string[]): string[] {
       listImports(file)
         .filter((name) => name.startsWith("."))
         .map((name) => resolve(dirname(file), name).replace(/\.(m?)js$/, ".$1ts"))
+        .flatMap((target) => [target, `${target}x`])
         .filter((target) => files.includes(target)),
     ]),
   );

@@ -14,18 +14,20 @@ export {
 } from "./data/gsm8k.js";
 export { type LoadDatasetOptions, loadDataset } from "./data/load-dataset.js";
 export { loadExport } from "./data/load-export.js";
+export { loadRow } from "./data/load-row.js";
 export { mapRecord, type RowMap } from "./data/map-record.js";
 export { messageSchema } from "./data/message-schema.js";
 export { haveImages, placeImages, readImages } from "./data/place-images.js";
 export { type MeasureOptions, measurePrompts } from "./data/prompt-lengths.js";
 export { type DatasetRecord, readRecords } from "./data/read-records.js";
 export { checkDatasetClass, type DatasetClass, RolloutDataset } from "./data/rollout-dataset.js";
+export { listToolSchemas, selectTools } from "./data/select-tools.js";
 export { type ParquetField, type ParquetFields, writeParquet } from "./data/write-parquet.js";
 export * from "./dump/index.js";
 export * from "./episode/index.js";
 export * from "./filter/index.js";
 export { findImages, hideVectors, showVectors } from "./images/find-images.js";
-export { type ImageAccess, loadContent, loadMessages, loadRow } from "./images/load-content.js";
+export { type ImageAccess, loadContent, loadMessages } from "./images/load-content.js";
 export { prepareImages } from "./images/prepare-images.js";
 export { fitPrompt, type Truncation } from "./loops/fit-prompt.js";
 export * from "./loops/index.js";
@@ -34,7 +36,6 @@ export * from "./replay/index.js";
 export {
   averageExtras,
   type BatchRewardFunction,
-  checkRowHasReward,
   computeOverlongPenalty,
   type EarnedRewards,
   extractFinalAnswer,
@@ -45,7 +46,6 @@ export {
   makeRewardRequest,
   maskToolCalls,
   type OverlongBuffer,
-  type PossibleScores,
   placeAsEarned,
   type RewardAggregator,
   type RewardFunction,
@@ -62,4 +62,6 @@ export {
   rewardManagers,
   scoreFinalAnswer,
 } from "./rewards/index.js";
+export { takeTurn } from "./take-turn.js";
 export * from "./tracing/index.js";
+export type { UnjudgedTrajectory } from "./unjudged-trajectory.js";

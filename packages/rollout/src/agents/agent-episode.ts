@@ -5,12 +5,12 @@ import { ChatSession } from "../chat/chat-session.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { checkEpisode } from "../episode/check-episode.js";
 import { layOutGraph } from "../episode/lay-out-graph.js";
+import { findTurnForm } from "../episode/turn-form.js";
 import type { AgentLoopContext, AgentLoopOutput, SamplingParams } from "../loops/agent-loop.js";
 import { createAgentLog } from "../loops/state-log.js";
-import { takeTurn } from "../loops/take-turn.js";
-import { findTurnForm } from "../loops/turn-form.js";
 import { describeData, isUsableNumber } from "../plain-data.js";
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
+import { takeTurn } from "../take-turn.js";
 import type { AgentResult } from "./agent-function.js";
 
 /**

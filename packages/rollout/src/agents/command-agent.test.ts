@@ -5,10 +5,10 @@ import { hasFailed } from "@cria/core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { ChatSession } from "../chat/chat-session.js";
 import { agentLoops } from "../loops/agent-loops.js";
-import { loadAgentLoops } from "../loops/load-agent-loops.js";
+import { type AgentOptions, defaultAgentOptions } from "../loops/agent-options.js";
 import { makeFakeRollout, makeRow } from "../testing/index.js";
 import { registerAgentEndpoint } from "./agent-endpoint.js";
-import { type AgentOptions, defaultAgentOptions } from "./agent-loop-options.js";
+import { loadAgentLoops } from "./load-agent-loops.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-command-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -3,10 +3,10 @@ import { type ChatMessage, hasFailed, type ToolSchema, type Trajectory } from "@
 import { describe, expect, it } from "vitest";
 import type { ChatModel } from "../chat/chat-model.js";
 import { agentLoops } from "../loops/agent-loops.js";
+import { type AgentOptions, defaultAgentOptions } from "../loops/agent-options.js";
 import { placeAsEarned } from "../rewards/place-as-earned.js";
 import { type FakeRolloutOptions, makeFakeRollout, makeRow } from "../testing/index.js";
 import type { AgentContext, AgentFunction } from "./agent-function.js";
-import { type AgentOptions, defaultAgentOptions } from "./agent-loop-options.js";
 import { makeFunctionAgent } from "./function-agent-loop.js";
 
 const user = (content: string): ChatMessage => ({ role: "user", content });

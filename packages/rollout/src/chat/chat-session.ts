@@ -12,6 +12,8 @@ import {
 } from "@cria/core";
 import { type DeltaTokenizer, type EncodedTurn, InferenceConversation } from "@cria/tokenizer-delta";
 import { type GivenToolFormat, resolveToolFormat, type ToolFormat } from "@cria/tools";
+import { copyData } from "../copy-data.js";
+import { findOpening } from "../episode/find-opening.js";
 import {
   type AnswerNode,
   countTokens,
@@ -26,15 +28,13 @@ import {
 import { hashValue } from "../episode/message-key.js";
 import { readTurn } from "../episode/read-turn.js";
 import { formAnswer, nameCalls } from "../episode/template-messages.js";
+import { findTurnForm, type TurnForm } from "../episode/turn-form.js";
 import { hideVectors } from "../images/find-images.js";
 import type { ImageAccess } from "../images/load-content.js";
 import { countImageTokens } from "../images/prepare-images.js";
-import { findOpening } from "../loops/find-opening.js";
-import { now } from "../loops/state-log.js";
-import { takeTurn } from "../loops/take-turn.js";
-import { findTurnForm, type TurnForm } from "../loops/turn-form.js";
+import { now } from "../now.js";
 import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
-import { copyData } from "../rewards/copy-data.js";
+import { takeTurn } from "../take-turn.js";
 import { traceChat } from "../tracing/trace-work.js";
 import type { TraceScope } from "../tracing/tracer.js";
 import type {

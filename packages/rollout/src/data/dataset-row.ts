@@ -1,6 +1,6 @@
 import { type ChatMessage, DataError, describeIssue, type LoadedImage, withoutLibraryTexts } from "@cria/core";
 import { z } from "zod";
-import { copyData } from "../rewards/copy-data.js";
+import { copyData } from "../copy-data.js";
 import { messageSchema } from "./message-schema.js";
 import { haveImages, placeImages, readImages } from "./place-images.js";
 

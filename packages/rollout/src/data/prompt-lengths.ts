@@ -6,10 +6,10 @@ import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseTool } from "@cria/tools";
 import type { ImageAccess } from "../images/load-content.js";
 import { measureMessages, withoutImages } from "../images/measure-messages.js";
-import { isBadImage } from "../loops/is-fatal.js";
-import { listToolSchemas } from "../loops/tool-session.js";
+import { isBadImage } from "../is-fatal.js";
 import type { DatasetRow } from "./dataset-row.js";
 import { haveImages } from "./place-images.js";
+import { listToolSchemas } from "./select-tools.js";
 
 export interface MeasureOptions {
   engine: Pick<PolicyEngine, "info" | "chatTemplate" | "tokenize" | "detokenize" | "images">;

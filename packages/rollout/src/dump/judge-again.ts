@@ -1,6 +1,5 @@
 import type { Trajectory } from "@cria/core";
 import { copyRow, type DatasetRow } from "../data/dataset-row.js";
-import { takeTurn } from "../loops/take-turn.js";
 import {
   finishTrajectory,
   makeRewardRequest,
@@ -8,6 +7,7 @@ import {
   type RewardManager,
   RewardQueue,
 } from "../rewards/index.js";
+import { takeTurn } from "../take-turn.js";
 import { describeJudgement, describeStepRewards } from "./describe-judgement.js";
 import type { DumpLine } from "./dump-line.js";
 import { isOfRow, listRecordedCalls, restoreRow, restoreTrajectory } from "./restore-trajectory.js";

@@ -5,7 +5,6 @@ import {
   type SanityCheckMode,
   type TokenizationCheck,
 } from "@cria/tokenizer-delta";
-import type { TurnForm } from "../loops/turn-form.js";
 import {
   type AnswerNode,
   type InputNode,
@@ -16,6 +15,7 @@ import {
   type MessageGraph,
 } from "./message-graph.js";
 import { formAnswer, nameCalls } from "./template-messages.js";
+import type { TurnForm } from "./turn-form.js";
 
 export interface CheckEpisodeOptions {
   tokenizer: DeltaTokenizer;

@@ -1,5 +1,5 @@
 import type { ChatMessage, GenerateResult, ToolSchema, TurnRecord } from "@cria/core";
-import { now } from "../loops/state-log.js";
+import { now } from "../now.js";
 import { isTaught, type LaidOutGraph, type LayOutOptions, layOutGraph } from "./lay-out-graph.js";
 import {
   type AnswerNode,

@@ -1,5 +1,5 @@
 import type { ChatMessage, FinishReason, PolicySequence, TokenCandidate, ToolSchema, TurnRecord } from "@cria/core";
-import { now } from "../loops/state-log.js";
+import { now } from "../now.js";
 import { hashValue, haveSameIds, haveSameThoughts, keyOfMessage, keyOfTools, PathHash } from "./message-key.js";
 
 /** What others said between two answers, or before the first one. */

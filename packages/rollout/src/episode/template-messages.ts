@@ -1,6 +1,6 @@
 import type { ChatMessage } from "@cria/core";
-import type { TurnForm } from "../loops/turn-form.js";
 import type { AnswerNode } from "./message-graph.js";
+import type { TurnForm } from "./turn-form.js";
 
 /** Answers of tools with the names of the calls that they answer: some templates print them. */
 export function nameCalls(messages: readonly ChatMessage[], answer: AnswerNode | null): ChatMessage[] {

@@ -1,5 +1,4 @@
 import { type ChatMessage, type ContentPart, isLoaded, type LoadImageOptions, listImages, loadImage } from "@cria/core";
-import type { DatasetRow } from "../data/dataset-row.js";
 
 /** Limits of images, and whether what addresses name is fetched. */
 export type ImageAccess = Pick<LoadImageOptions, "maxBytes" | "maxPixels" | "fetch">;
@@ -25,12 +24,6 @@ export async function loadMessages<M extends ChatMessage>(
   return Promise.all(
     messages.map(async (message) => ({ ...message, content: await loadContent(message.content, options) })),
   );
-}
-
-/** A row whose images are in memory. @throws DataError that names it. */
-export async function loadRow(row: DatasetRow, access: ImageAccess = {}): Promise<DatasetRow> {
-  const prompt = await loadMessages(row.prompt, { ...access, subject: `image of ${row.place}`, folder: row.folder });
-  return prompt === row.prompt ? row : { ...row, prompt: [...prompt] };
 }
 
 function isHeld(content: Content): boolean {

@@ -7,7 +7,7 @@ import {
   measureImage,
   toContent,
 } from "@cria/core";
-import { isBadImage } from "../loops/is-fatal.js";
+import { isBadImage } from "../is-fatal.js";
 
 /** Messages with records of their images that say no more than the sizes; images that cannot be read are left out. */
 export async function measureMessages(

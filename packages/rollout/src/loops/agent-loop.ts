@@ -14,10 +14,10 @@ import type {
 } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool, GivenToolFormat, ParsedToolCall } from "@cria/tools";
-import type { AgentOptions } from "../agents/agent-loop-options.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { ImageAccess } from "../images/load-content.js";
 import type { TraceScope } from "../tracing/tracer.js";
+import type { AgentOptions } from "./agent-options.js";
 import type { StateLog } from "./state-log.js";
 import type { TruncateSide } from "./truncate-text.js";
 

@@ -8,19 +8,19 @@ import {
 } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseTool, ParsedToolCall } from "@cria/tools";
+import { nameId } from "../episode/turn-form.js";
 import { loadContent } from "../images/load-content.js";
 import { countImageTokens, prepareImages } from "../images/prepare-images.js";
+import { isBadImage } from "../is-fatal.js";
+import { now } from "../now.js";
 import { traceTool } from "../tracing/trace-work.js";
 import type { TraceScope } from "../tracing/tracer.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
-import { isBadImage } from "./is-fatal.js";
 import type { LoopMetric } from "./loop-counters.js";
-import { now } from "./state-log.js";
 import { failCall, type ToolOutcome } from "./tool-outcome.js";
 import { withText } from "./tool-response.js";
 import type { ToolSession } from "./tool-session.js";
 import { type TextCodec, truncateText } from "./truncate-text.js";
-import { nameId } from "./turn-form.js";
 
 /** A call, and what the policy is shown of its answer. */
 export interface AnsweredCall {

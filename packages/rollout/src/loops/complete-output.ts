@@ -1,6 +1,6 @@
 import type { ChatMessage, PolicyEngine } from "@cria/core";
+import { copyData } from "../copy-data.js";
 import type { DatasetRow } from "../data/dataset-row.js";
-import { copyData } from "../rewards/copy-data.js";
 import type { CheckedOutput } from "./check-output.js";
 
 /** An agent loop's output with nothing missing. */

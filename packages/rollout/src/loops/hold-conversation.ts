@@ -1,6 +1,6 @@
 import type { PolicyEngine } from "@cria/core";
+import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
 import type { AnswerSource } from "./agent-loop.js";
-import type { UnjudgedTrajectory } from "./record-trajectory.js";
 import type { ConversationReplay, ConversationWork, RolloutOptions } from "./rollout-options.js";
 import { startRollouts } from "./run-rollouts.js";
 

@@ -12,20 +12,17 @@ export {
   type SamplingParams,
 } from "./agent-loop.js";
 export { type AgentLoopEntry, agentLoops, registerAgentLoop } from "./agent-loops.js";
+export { type AgentOptions, defaultAgentOptions } from "./agent-options.js";
 export { type AnsweredCall, CallAnswers } from "./answer-calls.js";
-export { type EpisodePlace, findEpisode } from "./episode-place.js";
+export { checkRowHasReward, type PossibleScores } from "./check-row-has-reward.js";
 export { makeAllFailedError, makeNeverCalledError, type OnFailure } from "./failures.js";
-export { findOpening } from "./find-opening.js";
 export { type ConversationEnvironment, holdConversation } from "./hold-conversation.js";
 export { selectInteraction } from "./interaction-session.js";
-export { type AgentLoopConfigEntry, loadAgentLoops } from "./load-agent-loops.js";
 export { loopCounters, loopMeasures } from "./loop-counters.js";
-export type { UnjudgedTrajectory } from "./record-trajectory.js";
 export type { ConversationReplay, ConversationWork, RolloutOptions } from "./rollout-options.js";
 export { type EndedRollouts, runRollouts, startRollouts } from "./run-rollouts.js";
 export { Semaphore } from "./semaphore.js";
 export { createAgentLog, createRequestLog, type OnRequestState, StateLog } from "./state-log.js";
-export { takeTurn } from "./take-turn.js";
 export { ToolAgentLoop } from "./tool-agent-loop.js";
-export { listToolSchemas, scoresConversations, selectTools, ToolSession } from "./tool-session.js";
+export { scoresConversations, ToolSession } from "./tool-session.js";
 export type { TruncateSide } from "./truncate-text.js";

@@ -11,12 +11,12 @@ import {
   toContentPart,
 } from "@cria/core";
 import type { BaseInteraction, InteractionReply } from "@cria/tools";
+import { copyData } from "../copy-data.js";
 import type { DatasetRow } from "../data/dataset-row.js";
+import { isBadImage } from "../is-fatal.js";
 import { describeData, isUsableNumber, keepData, toPlainRecord, usableNumber } from "../plain-data.js";
-import { copyData } from "../rewards/copy-data.js";
 import { describeError, type PauseDeadline, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
-import { isBadImage } from "./is-fatal.js";
 import type { LoopMetric } from "./loop-counters.js";
 
 interface InteractionSessionOptions {

@@ -9,8 +9,8 @@ import {
 } from "@cria/tools";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { copyData, freezeData } from "../copy-data.js";
 import { registerAgentLoop, ToolAgentLoop } from "../index.js";
-import { copyData, freezeData } from "../rewards/copy-data.js";
 import { makeFakeRollout, makeRow } from "../testing/index.js";
 
 /** Writes into everything that it can reach. */

@@ -1,20 +1,9 @@
-import { hasFailed, type PolicyEngine, type RequestState, type Trajectory } from "@cria/core";
+import { hasFailed, type PolicyEngine, type RequestState } from "@cria/core";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { findImages } from "../images/find-images.js";
+import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
 import type { CompleteOutput } from "./complete-output.js";
 import type { StateLog } from "./state-log.js";
-
-/** A conversation that has ended and was not judged yet. */
-export interface UnjudgedTrajectory extends Omit<Trajectory, "reward" | "rewards"> {
-  /** The agent loop's own judgement; null when it has none. */
-  score: number | null;
-  /** Sum over the tools of calcReward; null when no tool has one, or one failed. */
-  toolScore: number | null;
-  /** The interaction's calculateScore; null when there was no interaction, or it failed. */
-  interactionScore: number | null;
-  /** Why one of them failed. */
-  scoreError?: string;
-}
 
 /** A loop's output as the record of its rollout. */
 export function recordTrajectory(

@@ -9,10 +9,12 @@ import {
 } from "@cria/core";
 import type { TokenizationCheck } from "@cria/tokenizer-delta";
 import { resolveToolFormat } from "@cria/tools";
-import { defaultAgentOptions } from "../agents/agent-loop-options.js";
 import { copyRow, type DatasetRow } from "../data/dataset-row.js";
+import { loadRow } from "../data/load-row.js";
+import { listToolSchemas } from "../data/select-tools.js";
+import { runInEpisode } from "../episode/episode-place.js";
 import { findImages } from "../images/find-images.js";
-import { loadRow } from "../images/load-content.js";
+import { isBadImage, isFatal } from "../is-fatal.js";
 import {
   failTrajectory,
   findToolCalls,
@@ -23,20 +25,19 @@ import {
   type RewardQueue,
 } from "../rewards/index.js";
 import { describeError } from "../run-with-deadline.js";
+import { takeTurn } from "../take-turn.js";
 import { EpisodeTrace } from "../tracing/episode-trace.js";
+import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
 import type { AgentLoopContext, SamplingParams } from "./agent-loop.js";
+import { defaultAgentOptions } from "./agent-options.js";
 import { checkOutput } from "./check-output.js";
 import { type CompleteOutput, completeOutput } from "./complete-output.js";
-import { runInEpisode } from "./episode-place.js";
 import { makeFailureError } from "./failures.js";
 import { fitPrompt } from "./fit-prompt.js";
-import { isBadImage, isFatal } from "./is-fatal.js";
-import { recordTrajectory, type UnjudgedTrajectory } from "./record-trajectory.js";
+import { recordTrajectory } from "./record-trajectory.js";
 import { type ConversationReplay, findLoop, type RolloutOptions } from "./rollout-options.js";
 import type { Semaphore } from "./semaphore.js";
 import { createRequestLog } from "./state-log.js";
-import { takeTurn } from "./take-turn.js";
-import { listToolSchemas } from "./tool-session.js";
 
 /** A row's prompt, evaluated once for all of its samples. */
 interface Prompt {

@@ -1,16 +1,16 @@
 import type { PolicySequence, Registry, Trajectory } from "@cria/core";
 import type { DeltaTokenizer } from "@cria/tokenizer-delta";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
-import type { AgentOptions } from "../agents/agent-loop-options.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import type { ImageAccess } from "../images/load-content.js";
 import type { RewardAggregator, RewardFunction, RewardManager } from "../rewards/index.js";
 import type { TraceCarrier, Tracer } from "../tracing/tracer.js";
+import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
 import type { AnswerSource, MultiTurnOptions, SamplingParams } from "./agent-loop.js";
 import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
+import type { AgentOptions } from "./agent-options.js";
 import type { OnFailure } from "./failures.js";
 import type { Truncation } from "./fit-prompt.js";
-import type { UnjudgedTrajectory } from "./record-trajectory.js";
 import type { OnRequestState } from "./state-log.js";
 
 /** What a conversation is given of its record. What is left out is as in any conversation. */

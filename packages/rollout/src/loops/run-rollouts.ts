@@ -1,12 +1,13 @@
 import { setMaxListeners } from "node:events";
 import { ConfigError, type PolicyEngine, type Trajectory } from "@cria/core";
 import { resolveToolFormat } from "@cria/tools";
+import { freezeData } from "../copy-data.js";
 import { checkProjector, checkSources } from "../data/check-images.js";
 import type { DatasetRow } from "../data/dataset-row.js";
-import { freezeData } from "../rewards/copy-data.js";
-import { checkRowHasReward, makeRewardManager, RewardQueue } from "../rewards/index.js";
+import { makeRewardManager, RewardQueue } from "../rewards/index.js";
+import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
+import { checkRowHasReward } from "./check-row-has-reward.js";
 import { selectInteraction } from "./interaction-session.js";
-import type { UnjudgedTrajectory } from "./record-trajectory.js";
 import { RolloutGroup, settleAll } from "./rollout-group.js";
 import { findLoop, type RolloutOptions } from "./rollout-options.js";
 import { Semaphore } from "./semaphore.js";

@@ -1,4 +1,5 @@
 import { type AgentState, CriaError, type RequestState, type StateTransition } from "@cria/core";
+import { now } from "../now.js";
 
 type Edges<State extends string> = Record<State, readonly State[]>;
 
@@ -62,9 +63,4 @@ export type OnRequestState = (state: RequestState, before: RequestState | null) 
 
 export function createRequestLog(onState?: OnRequestState): StateLog<RequestState> {
   return new StateLog(requestEdges, "pending", onState);
-}
-
-/** Milliseconds since 1970 that never run backwards within a process. */
-export function now(): number {
-  return performance.timeOrigin + performance.now();
 }

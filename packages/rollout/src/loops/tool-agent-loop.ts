@@ -11,26 +11,28 @@ import {
 import { checkConversation, InferenceConversation } from "@cria/tokenizer-delta";
 import { type ParsedToolCall, resolveToolFormat, type ToolParser } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
+import { listToolSchemas } from "../data/select-tools.js";
 import { Conversation, type EarnedReward, placeRewards } from "../episode/conversation.js";
+import { findOpening } from "../episode/find-opening.js";
 import type { LaidOutGraph } from "../episode/lay-out-graph.js";
 import type { AnswerNode } from "../episode/message-graph.js";
 import { readTurn, type TurnEnd } from "../episode/read-turn.js";
-import { makeToolImages } from "../images/make-tool-images.js";
+import { findTurnForm, structureTurn, type TurnForm } from "../episode/turn-form.js";
 import { countImageTokens } from "../images/prepare-images.js";
+import { isFatal } from "../is-fatal.js";
+import { now } from "../now.js";
 import { describeError } from "../run-with-deadline.js";
+import { takeTurn } from "../take-turn.js";
 import { traceChat } from "../tracing/trace-work.js";
 import type { AgentLoop, AgentLoopContext, AgentLoopOutput, NextTurn, SamplingParams } from "./agent-loop.js";
 import { CallAnswers, makePlainCodec } from "./answer-calls.js";
-import { findOpening } from "./find-opening.js";
 import { InteractionSession, selectInteraction } from "./interaction-session.js";
-import { isFatal } from "./is-fatal.js";
 import type { LoopMetric } from "./loop-counters.js";
+import { makeToolImages } from "./make-tool-images.js";
 import { ProductionView } from "./production-view.js";
-import { createAgentLog, now } from "./state-log.js";
-import { takeTurn } from "./take-turn.js";
-import { listToolSchemas, ToolSession } from "./tool-session.js";
+import { createAgentLog } from "./state-log.js";
+import { ToolSession } from "./tool-session.js";
 import { exceedsTokens } from "./truncate-text.js";
-import { findTurnForm, structureTurn, type TurnForm } from "./turn-form.js";
 
 /**
  * The model speaks; its tool calls run and their answers follow; an answer without a call goes to the interaction, if

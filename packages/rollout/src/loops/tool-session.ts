@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { ToolError, type ToolSchema } from "@cria/core";
+import { ToolError } from "@cria/core";
 import { BaseTool, type ParsedToolCall, type ToolImages } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
+import { selectTools } from "../data/select-tools.js";
 import { describeData, isUsableNumber, usableNumber } from "../plain-data.js";
 import { describeError, runWithDeadline } from "../run-with-deadline.js";
 import type { MultiTurnOptions } from "./agent-loop.js";
@@ -27,20 +28,6 @@ interface OwnedInstance extends ToolInstance {
   /** Settles when `create` is over, even if nobody waits for it any more. Never rejects. */
   created: Promise<void>;
   isCreated: boolean;
-}
-
-/** Tools that a row's samples may see, in the order that its tool_selection has; without one all, or those that its tools_kwargs name. */
-export function selectTools(
-  tools: ReadonlyMap<string, BaseTool>,
-  { extraInfo }: Pick<DatasetRow, "extraInfo">,
-): string[] {
-  const named = Object.keys(extraInfo.tools_kwargs ?? {});
-  const may = (name: string) => tools.has(name) && (!extraInfo.need_tools_kwargs || named.includes(name));
-  return [...new Set(extraInfo.tool_selection?.length ? extraInfo.tool_selection : tools.keys())].filter(may);
-}
-
-export function listToolSchemas(tools: ReadonlyMap<string, BaseTool>, row: DatasetRow): ToolSchema[] {
-  return selectTools(tools, row).map((name) => tools.get(name)!.schema);
 }
 
 /** Whether a tool overrides calcReward. */

@@ -1,11 +1,11 @@
 import { type ChatMessage, ConfigError, contentText, showContent } from "@cria/core";
 import { type ParsedToolCall, resolveToolFormat } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
+import { listToolSchemas } from "../data/select-tools.js";
 import type { DumpLine } from "../dump/dump-line.js";
 import type { AnswerSource, NextTurn, SaidTurn } from "../loops/agent-loop.js";
 import type { RolloutOptions } from "../loops/rollout-options.js";
-import { now } from "../loops/state-log.js";
-import { listToolSchemas } from "../loops/tool-session.js";
+import { now } from "../now.js";
 
 export interface RecordedAnswersOptions {
   /** Reads the calls of an assistant's turn. */

@@ -1,5 +1,4 @@
 export { averageExtras } from "./average-extras.js";
-export { checkRowHasReward, type PossibleScores } from "./check-row-has-reward.js";
 export { extractFinalAnswer, scoreFinalAnswer } from "./final-answer.js";
 export { type FoundToolCalls, findToolCalls, maskToolCalls } from "./find-tool-calls.js";
 export {

@@ -1,5 +1,5 @@
 import type { ScorePart } from "@cria/core";
-import { isFatal } from "../loops/is-fatal.js";
+import { isFatal } from "../is-fatal.js";
 import { describeData, isUsableNumber, keepRecord, largestNumber } from "../plain-data.js";
 import { describeError, isDeadlineExceeded, runWithDeadline } from "../run-with-deadline.js";
 import type { RewardFunction, RewardResult } from "./reward-function.js";

@@ -1,6 +1,6 @@
 import { DataError, type ScorePart } from "@cria/core";
-import { runOutsideEpisodes } from "../loops/episode-place.js";
-import { isFatal } from "../loops/is-fatal.js";
+import { runOutsideEpisodes } from "../episode/episode-place.js";
+import { isFatal } from "../is-fatal.js";
 import { describeData, isUsableNumber, keepRecord, toPlainData } from "../plain-data.js";
 import { describeError } from "../run-with-deadline.js";
 import type { Judgement, RewardManager, RewardRequest } from "./reward-manager.js";

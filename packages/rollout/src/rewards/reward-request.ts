@@ -1,7 +1,7 @@
 import { type ChatMessage, contentText, isLoaded, listImages } from "@cria/core";
+import { copyData } from "../copy-data.js";
 import type { DatasetRow } from "../data/dataset-row.js";
-import type { UnjudgedTrajectory } from "../loops/record-trajectory.js";
-import { copyData } from "./copy-data.js";
+import type { UnjudgedTrajectory } from "../unjudged-trajectory.js";
 import type { RewardRequest } from "./reward-manager.js";
 
 /** How a reward function gets to see a trajectory. */

@@ -1,7 +1,6 @@
 import { basename } from "node:path";
 import { CriaError, type GenerateOptions, type GenerateResult } from "@cria/core";
 import type { ParsedToolCall } from "@cria/tools";
-import type { ToolOutcome } from "../loops/tool-outcome.js";
 import type { SpanAttributes, TraceScope, TraceSpan } from "./tracer.js";
 
 // Names of spans and attributes: OpenTelemetry's semantic conventions for generative AI, version 1.38.
@@ -46,11 +45,11 @@ export function traceChat(
 }
 
 /** Runs a call in a span `execute_tool`. Without a scope it does nothing else. */
-export function traceTool(
+export function traceTool<Outcome extends { failure?: string; reward: number }>(
   scope: TraceScope | null | undefined,
   call: ParsedToolCall,
-  work: () => Promise<ToolOutcome>,
-): Promise<ToolOutcome> {
+  work: () => Promise<Outcome>,
+): Promise<Outcome> {
   if (!scope) return work();
   // The model makes names up, of any length.
   const name = call.name === "" ? "unknown" : call.name.slice(0, 64);

@@ -1,8 +1,8 @@
 import { For, Show } from "solid-js";
 import type { EpisodeDetail } from "../../api/index.js";
+import { useRun } from "../data/run-context.js";
 import { formatNumber } from "../logic/format.js";
 import { showControls } from "../logic/visible-text.js";
-import { useRun } from "../pages/run-pages.js";
 import { address } from "../router.js";
 import { Said } from "../ui/text.js";
 

@@ -3,12 +3,12 @@ import type { ArgumentHistogram, EnvironmentDetail, MetricTable, ToolDetail } fr
 import { onChange } from "../data/events.js";
 import { createLoad } from "../data/load.js";
 import { apiAddress, isStatic } from "../data/request.js";
+import { useRun } from "../data/run-context.js";
 import { formatCount, formatPercent, formatSeconds } from "../logic/format.js";
 import { showControls } from "../logic/visible-text.js";
 import { address, changeQuery, place } from "../router.js";
 import { CopyJson } from "../ui/copy-json.js";
 import { Empty, Loaded } from "../ui/loaded.js";
-import { useRun } from "./run-pages.js";
 
 /** What the tools did: errors, times, arguments, and calls of tools that do not exist. */
 export function EnvironmentPage() {

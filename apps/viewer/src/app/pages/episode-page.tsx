@@ -2,6 +2,7 @@ import { createEffect, createMemo, Match, on, Show, Switch } from "solid-js";
 import type { EpisodeDetail } from "../../api/index.js";
 import { createLoad } from "../data/load.js";
 import { apiAddress, isStatic } from "../data/request.js";
+import { useRun } from "../data/run-context.js";
 import { BranchesView } from "../episode/branches-view.js";
 import { ChatView } from "../episode/chat-view.js";
 import { RewardPanel } from "../episode/reward-panel.js";
@@ -15,7 +16,6 @@ import { CopyCommand, CopyJson } from "../ui/copy-json.js";
 import { gradeReward } from "../ui/dots.js";
 import { Loaded } from "../ui/loaded.js";
 import { Segmented } from "../ui/segmented.js";
-import { useRun } from "./run-pages.js";
 
 type View = "chat" | "tokens" | "timeline" | "branches";
 

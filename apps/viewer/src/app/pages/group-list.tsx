@@ -2,12 +2,12 @@ import { createVirtualizer } from "@tanstack/solid-virtual";
 import { createEffect, createMemo, For, Show } from "solid-js";
 import type { GroupEntry } from "../../api/index.js";
 import type { GroupPages } from "../data/group-pages.js";
+import { useRun } from "../data/run-context.js";
 import { formatNumber } from "../logic/format.js";
 import { showControls } from "../logic/visible-text.js";
 import { address, go } from "../router.js";
 import { createCursor } from "../ui/cursor.js";
 import { describeConversation, gradeReward } from "../ui/dots.js";
-import { useRun } from "./run-pages.js";
 
 const ROW = 44;
 

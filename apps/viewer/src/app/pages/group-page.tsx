@@ -4,6 +4,7 @@ import type { GroupDetail } from "../../api/index.js";
 import { onChange } from "../data/events.js";
 import { createLoad } from "../data/load.js";
 import { apiAddress } from "../data/request.js";
+import { useRun } from "../data/run-context.js";
 import { bindKeys } from "../keys.js";
 import { alignText, countEqual, countShared, readPrefix } from "../logic/align-group.js";
 import { formatNumber } from "../logic/format.js";
@@ -13,7 +14,6 @@ import { CopyJson } from "../ui/copy-json.js";
 import { describeConversation, gradeReward } from "../ui/dots.js";
 import { Loaded } from "../ui/loaded.js";
 import { Said } from "../ui/text.js";
-import { useRun } from "./run-pages.js";
 
 /** The conversations of one prompt side by side, from the first token in which they differ. */
 export function GroupPage(props: { dump: string; uid: string }) {

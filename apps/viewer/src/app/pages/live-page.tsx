@@ -3,11 +3,11 @@ import type { LiveState } from "../../api/index.js";
 import { onEvent } from "../data/events.js";
 import { createLoad } from "../data/load.js";
 import { apiAddress } from "../data/request.js";
+import { useRun } from "../data/run-context.js";
 import { formatAgo, formatNumber, formatPercent, formatSeconds } from "../logic/format.js";
 import { Chart, type ChartSeries } from "../ui/chart.js";
 import { CopyJson } from "../ui/copy-json.js";
 import { Empty, Loaded } from "../ui/loaded.js";
-import { useRun } from "./run-pages.js";
 
 /** As many states as ten minutes have. */
 const KEPT = 600;

@@ -3,6 +3,7 @@ import type { EpisodeDetail, PromptDetail } from "../../api/index.js";
 import { onChange } from "../data/events.js";
 import { createLoad } from "../data/load.js";
 import { apiAddress } from "../data/request.js";
+import { useRun } from "../data/run-context.js";
 import { bindKeys } from "../keys.js";
 import { type DiffPart, diffWords } from "../logic/diff-words.js";
 import { formatNumber } from "../logic/format.js";
@@ -14,7 +15,6 @@ import { gradeReward } from "../ui/dots.js";
 import { Loaded } from "../ui/loaded.js";
 import { Segmented } from "../ui/segmented.js";
 import { Said } from "../ui/text.js";
-import { useRun } from "./run-pages.js";
 
 type Appearance = PromptDetail["appearances"][number];
 

@@ -4,12 +4,12 @@ import type { PromptEntry } from "../../api/index.js";
 import { onChange } from "../data/events.js";
 import { createLoad } from "../data/load.js";
 import { apiAddress, isStatic } from "../data/request.js";
+import { useRun } from "../data/run-context.js";
 import { showControls } from "../logic/visible-text.js";
 import { address, changeQuery, go, place } from "../router.js";
 import { CopyJson } from "../ui/copy-json.js";
 import { createCursor } from "../ui/cursor.js";
 import { Empty, Loaded } from "../ui/loaded.js";
-import { useRun } from "./run-pages.js";
 
 /** The prompts of a run, to follow one over its steps. */
 export function PromptsPage() {

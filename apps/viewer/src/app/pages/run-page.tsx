@@ -3,6 +3,7 @@ import type { DumpRef, Evidence, Finding, MetricTable, RunDetail } from "../../a
 import { onChange } from "../data/events.js";
 import { createLoad } from "../data/load.js";
 import { apiAddress } from "../data/request.js";
+import { useRun } from "../data/run-context.js";
 import { chatCommand } from "../logic/commands.js";
 import { flatten } from "../logic/config-differences.js";
 import { formatAgo, formatBytes, formatCount, formatNumber, formatPercent, formatSeconds } from "../logic/format.js";
@@ -15,7 +16,6 @@ import { createCursor } from "../ui/cursor.js";
 import { gradeReward } from "../ui/dots.js";
 import { Empty, Loaded } from "../ui/loaded.js";
 import { StatusPill } from "../ui/pills.js";
-import { useRun } from "./run-pages.js";
 
 /** How one run went: its curves, what the coach says, its steps, its config. */
 export function RunPage() {

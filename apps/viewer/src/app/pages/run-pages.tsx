@@ -1,8 +1,9 @@
-import { createContext, createEffect, For, Match, Show, Switch, useContext } from "solid-js";
+import { createEffect, For, Match, Show, Switch } from "solid-js";
 import type { RunDetail } from "../../api/index.js";
 import { onChange, onEvent } from "../data/events.js";
-import { createLoad, type Load } from "../data/load.js";
+import { createLoad } from "../data/load.js";
 import { apiAddress } from "../data/request.js";
+import { RunContext } from "../data/run-context.js";
 import { nameRuns } from "../data/run-names.js";
 import { bindKeys } from "../keys.js";
 import { address, go, place } from "../router.js";
@@ -16,13 +17,6 @@ import { PromptsPage } from "./prompts-page.js";
 import { RunPage } from "./run-page.js";
 import { StepPage } from "./step-page.js";
 import { WorkersPage } from "./workers-page.js";
-
-const RunContext = createContext<{ id: string; load: Load<RunDetail> }>();
-
-/** The run that the page is about: its id, and what the server says of it. */
-export function useRun(): { id: string; load: Load<RunDetail> } {
-  return useContext(RunContext)!;
-}
 
 /** The pages of one run, with the tabs between them. */
 export function RunPages(props: { run: string }) {

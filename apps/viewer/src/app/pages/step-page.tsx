@@ -3,6 +3,7 @@ import type { DumpRef, GroupSort } from "../../api/index.js";
 import { onChange } from "../data/events.js";
 import { createGroupPages, type GroupPages } from "../data/group-pages.js";
 import { apiAddress, isStatic } from "../data/request.js";
+import { useRun } from "../data/run-context.js";
 import { bindKeys } from "../keys.js";
 import { formatBytes, formatPercent } from "../logic/format.js";
 import { sortGroups } from "../logic/sort-groups.js";
@@ -11,7 +12,6 @@ import { CopyJson } from "../ui/copy-json.js";
 import { FilterBox } from "../ui/filter-box.js";
 import { Bones, Empty, Problem } from "../ui/loaded.js";
 import { GroupList, groupsOf } from "./group-list.js";
-import { useRun } from "./run-pages.js";
 
 const SORTS: readonly (readonly [GroupSort, string])[] = [
   ["order", "as written"],

@@ -3,6 +3,7 @@ import type { ClusterView, LiveState, MetricTable, WorkerState, WorkerView } fro
 import { onChange, onEvent } from "../data/events.js";
 import { createLoad } from "../data/load.js";
 import { apiAddress } from "../data/request.js";
+import { useRun } from "../data/run-context.js";
 import { formatBytes, formatCount, formatNumber, formatSeconds } from "../logic/format.js";
 import { showControls } from "../logic/visible-text.js";
 import {
@@ -17,7 +18,6 @@ import {
 import { Chart } from "../ui/chart.js";
 import { CopyJson } from "../ui/copy-json.js";
 import { Empty, Loaded } from "../ui/loaded.js";
-import { useRun } from "./run-pages.js";
 
 /** Who does a training's work on other machines: now, while it runs, and over its steps. */
 export function WorkersPage() {

@@ -1,10 +1,10 @@
 import { createEffect, createMemo, createSignal, For, on, Show } from "solid-js";
 import type { EpisodeDetail, NowLogprobs } from "../../api/index.js";
 import { apiAddress, isStatic, RequestError } from "../data/request.js";
+import { useRun } from "../data/run-context.js";
 import { bindKeys } from "../keys.js";
 import { formatNumber } from "../logic/format.js";
 import { showControls } from "../logic/visible-text.js";
-import { useRun } from "../pages/run-pages.js";
 import { changeQuery, place } from "../router.js";
 import { Problem } from "../ui/loaded.js";
 import { Picture } from "../ui/picture.js";

@@ -1,7 +1,7 @@
 import type { ImageRecord } from "@cria/core";
 import { createSignal, Show } from "solid-js";
 import { fileAddress } from "../data/request.js";
-import { useRun } from "../pages/run-pages.js";
+import { useRun } from "../data/run-context.js";
 
 /** Sides of at most so many pixels are drawn larger, with their pixels to be seen. */
 const TINY = 96;

@@ -1,10 +1,10 @@
 import { ConfigError } from "@cria/core";
 import { importExport } from "@cria/tools";
-import type { AgentFunction } from "../agents/agent-function.js";
-import { makeCommandAgent } from "../agents/command-agent-loop.js";
-import { makeFunctionAgent } from "../agents/function-agent-loop.js";
-import type { AgentLoop, AgentLoopContext, AgentLoopTraits } from "./agent-loop.js";
-import { agentLoops, registerAgentLoop } from "./agent-loops.js";
+import type { AgentLoop, AgentLoopContext, AgentLoopTraits } from "../loops/agent-loop.js";
+import { agentLoops, registerAgentLoop } from "../loops/agent-loops.js";
+import type { AgentFunction } from "./agent-function.js";
+import { makeCommandAgent } from "./command-agent-loop.js";
+import { makeFunctionAgent } from "./function-agent-loop.js";
 
 /** One entry of an agent loop config file. */
 export interface AgentLoopConfigEntry {

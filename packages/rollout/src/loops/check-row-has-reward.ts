@@ -1,11 +1,12 @@
 import type { Registry } from "@cria/core";
 import type { BaseInteraction, BaseTool } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
-import { type AgentLoopEntry, agentLoops } from "../loops/agent-loops.js";
-import { selectInteraction } from "../loops/interaction-session.js";
-import { scoresConversations, selectTools } from "../loops/tool-session.js";
-import type { RewardFunction } from "./reward-function.js";
-import { makeUnknownSource, rewardFunctions } from "./reward-registry.js";
+import { selectTools } from "../data/select-tools.js";
+import type { RewardFunction } from "../rewards/reward-function.js";
+import { makeUnknownSource, rewardFunctions } from "../rewards/reward-registry.js";
+import { type AgentLoopEntry, agentLoops } from "./agent-loops.js";
+import { selectInteraction } from "./interaction-session.js";
+import { scoresConversations } from "./tool-session.js";
 
 export interface PossibleScores {
   tools: ReadonlyMap<string, BaseTool>;

@@ -1,7 +1,7 @@
 import { type ImageEncoder, isLoaded, listImages, loadImage } from "@cria/core";
 import type { ToolImages } from "@cria/tools";
 import type { DatasetRow } from "../data/dataset-row.js";
-import type { ImageAccess } from "./load-content.js";
+import type { ImageAccess } from "../images/load-content.js";
 
 /**
  * What the tools of a conversation have of images; undefined where the policy sees none.
