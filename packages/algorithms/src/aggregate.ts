@@ -45,18 +45,21 @@ export const aggregateSeqMeanTokenSumNorm: Aggregation = ({ offsets, totals, los
 /** Sum over all tokens: the step's size grows with their number. */
 export const aggregateTokenSum: Aggregation = ({ offsets }) => weighTokens(offsets, () => 1);
 
+const builtIn = {
+  "token-mean": aggregateTokenMean,
+  "token-sum": aggregateTokenSum,
+  "seq-mean-token-sum": aggregateSeqMeanTokenSum,
+  "seq-mean-token-mean": aggregateSeqMeanTokenMean,
+  "seq-mean-token-sum-norm": aggregateSeqMeanTokenSumNorm,
+} satisfies Record<string, Aggregation>;
+
+/** A built-in aggregation, or a name that was registered. */
+export type AggregationName = keyof typeof builtIn | (string & {});
+
 /** By `actor_rollout_ref.actor.loss_agg_mode`. */
-export const aggregations = new Registry<Aggregation>(
-  "loss_agg_mode",
-  {
-    "token-mean": aggregateTokenMean,
-    "token-sum": aggregateTokenSum,
-    "seq-mean-token-sum": aggregateSeqMeanTokenSum,
-    "seq-mean-token-mean": aggregateSeqMeanTokenMean,
-    "seq-mean-token-sum-norm": aggregateSeqMeanTokenSumNorm,
-  },
-  { alternative: "./module.ts#export" },
-);
+export const aggregations = new Registry<Aggregation>("loss_agg_mode", builtIn, {
+  alternative: "./module.ts#export",
+});
 
 function weighTokens(offsets: Int32Array, weightOf: (length: number, first: number) => number): Float64Array {
   const weights = new Float64Array(offsets.at(-1) ?? 0);

@@ -1,21 +1,22 @@
 import { DataError, type LossFunction } from "@cria/core";
-import type { Aggregation } from "./aggregate.js";
+import type { Aggregation, AggregationName } from "./aggregate.js";
 import { defaultAlgorithms } from "./algorithms.js";
-import type { KlEstimate } from "./kl.js";
+import type { KlEstimate, KlName } from "./kl.js";
 import type { PolicyLoss, PolicyLossParameters } from "./losses/policy-loss.js";
+import type { PolicyLossName } from "./losses/policy-losses.js";
 import { correctRollout, type RolloutCorrectionOptions } from "./rollout-correction.js";
 
 export interface PolicyLossOptions extends PolicyLossParameters {
   /** A policy loss, or the name of one. */
-  lossMode: string | PolicyLoss;
+  lossMode: PolicyLossName | PolicyLoss;
   /** An aggregation or the name of one: of entropy and KL, and of the policy loss unless that has one of its own. */
-  lossAggMode: string | Aggregation;
+  lossAggMode: AggregationName | Aggregation;
   /** Divisor of seq-mean-token-sum-norm; null for the others. */
   lossScaleFactor: number | null;
   /** The entropy's share is subtracted: positive values keep the policy random. */
   entropyCoeff: number;
   /** null: no KL term; else the batch needs a column `refLogprobs`. */
-  kl: { coefficient: number; type: string | KlEstimate } | null;
+  kl: { coefficient: number; type: KlName | KlEstimate } | null;
   /**
    * For batches whose `oldLogprobs` are the sampler's: weights and rejections of the policy as it is now against the sampler,
    * made in the loss. What is rejected has loss 0, and stays in the denominators: no micro-batch knows what others reject.

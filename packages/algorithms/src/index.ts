@@ -2,6 +2,7 @@ export * from "./advantages/index.js";
 export {
   type AggregateInputs,
   type Aggregation,
+  type AggregationName,
   aggregateSeqMeanTokenMean,
   aggregateSeqMeanTokenSum,
   aggregateSeqMeanTokenSumNorm,
@@ -19,7 +20,7 @@ export { type Algorithms, defaultAlgorithms } from "./algorithms.js";
 export { composePolicyLoss, defaultPolicyLoss, type PolicyLossOptions } from "./compose-policy-loss.js";
 export { crossEntropyLoss } from "./cross-entropy.js";
 export { keepVaryingGroups } from "./filter-groups.js";
-export { type KlEstimate, klEstimates } from "./kl.js";
+export { type KlEstimate, type KlName, klEstimates } from "./kl.js";
 export { KlController, type KlControllerOptions } from "./kl-controller.js";
 export { type KlInRewardInputs, type KlInRewardOutputs, penalizeRewards } from "./kl-in-reward.js";
 export * from "./losses/index.js";

@@ -26,7 +26,7 @@ export const estimateK3: KlEstimate = (d) => {
   return { value: bounded, gradient: bounded === value && clamped === d ? -Math.expm1(-clamped) : 0 };
 };
 
-const named: Record<string, KlEstimate> = {
+const named = {
   k1: estimateK1,
   kl: estimateK1,
   abs: estimateAbs,
@@ -34,7 +34,10 @@ const named: Record<string, KlEstimate> = {
   mse: estimateK2,
   k3: estimateK3,
   low_var_kl: estimateK3,
-};
+} satisfies Record<string, KlEstimate>;
+
+/** A built-in estimate, one with the gradient of k2 ("k3+"), or a name that was registered. */
+export type KlName = keyof typeof named | `${keyof typeof named}+` | (string & {});
 
 function withGradientOfK2(estimate: KlEstimate): KlEstimate {
   return (d) => ({ value: estimate(d).value, gradient: d });

@@ -66,8 +66,8 @@ export const costlyInputs = ["values", "baselines", "sumPiSquared", "rewardParts
 export type CostlyInput = (typeof costlyInputs)[number];
 
 /**
- * A pure function over the conversations that did not fail; what it needs beside their rewards stands on it:
- * `Object.assign((inputs: AdvantageInputs) => { ... }, { needs: ["values"] as const, comparesGroup: true })`.
+ * A pure function over the conversations that did not fail; what it needs beside their rewards stands on it. `defineEstimator`
+ * makes one.
  */
 export interface AdvantageEstimator {
   (inputs: AdvantageInputs): AdvantageOutputs;

@@ -11,24 +11,27 @@ import { estimateReinforcePlusPlus, estimateReinforcePlusPlusBaseline } from "./
 import { estimateRemax } from "./remax.js";
 import { estimateRloo } from "./rloo.js";
 
+const builtIn = {
+  gae: estimateGae,
+  grpo: estimateGrpo,
+  grpo_vectorized: estimateGrpo,
+  grpo_passk: estimateGrpoPassk,
+  rloo: estimateRloo,
+  rloo_vectorized: estimateRloo,
+  reinforce_plus_plus: estimateReinforcePlusPlus,
+  reinforce_plus_plus_baseline: estimateReinforcePlusPlusBaseline,
+  remax: estimateRemax,
+  opo: estimateOpo,
+  gpg: estimateGpg,
+  gdpo: estimateGdpo,
+  optimal_token_baseline: estimateOptimalTokenBaseline,
+  tir_optimal_token_baseline: estimateOptimalTokenBaseline,
+} satisfies Record<string, AdvantageEstimator>;
+
+/** A built-in estimator, or a name that was registered. */
+export type EstimatorName = keyof typeof builtIn | (string & {});
+
 /** By `algorithm.adv_estimator`. `_vectorized` says in verl how an estimator is computed: here it is the same function. */
-export const advantageEstimators = new Registry<AdvantageEstimator>(
-  "advantage estimator",
-  {
-    gae: estimateGae,
-    grpo: estimateGrpo,
-    grpo_vectorized: estimateGrpo,
-    grpo_passk: estimateGrpoPassk,
-    rloo: estimateRloo,
-    rloo_vectorized: estimateRloo,
-    reinforce_plus_plus: estimateReinforcePlusPlus,
-    reinforce_plus_plus_baseline: estimateReinforcePlusPlusBaseline,
-    remax: estimateRemax,
-    opo: estimateOpo,
-    gpg: estimateGpg,
-    gdpo: estimateGdpo,
-    optimal_token_baseline: estimateOptimalTokenBaseline,
-    tir_optimal_token_baseline: estimateOptimalTokenBaseline,
-  },
-  { alternative: "./module.ts#export" },
-);
+export const advantageEstimators = new Registry<AdvantageEstimator>("advantage estimator", builtIn, {
+  alternative: "./module.ts#export",
+});

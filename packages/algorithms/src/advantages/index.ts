@@ -7,8 +7,9 @@ export {
   costlyInputs,
   type RewardPart,
 } from "./advantage-estimator.js";
-export { advantageEstimators } from "./advantage-estimators.js";
+export { advantageEstimators, type EstimatorName } from "./advantage-estimators.js";
 export { creditNodes } from "./credit-nodes.js";
+export { type CostlyInputs, defineEstimator, type EstimatorDefinition } from "./define-estimator.js";
 export { estimateGae, explainVariance } from "./gae.js";
 export { estimateGdpo } from "./gdpo.js";
 export { estimateGpg } from "./gpg.js";

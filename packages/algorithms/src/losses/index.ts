@@ -7,6 +7,6 @@ export { gpgLoss } from "./gpg.js";
 export { gspoLoss } from "./gspo.js";
 export { klCovLoss } from "./kl-cov.js";
 export type { MiniBatch, PolicyLoss, PolicyLossInputs, PolicyLossParameters, TokenLoss } from "./policy-loss.js";
-export { policyLosses } from "./policy-losses.js";
+export { type PolicyLossName, policyLosses } from "./policy-losses.js";
 export { sapoLoss } from "./sapo.js";
 export { vanillaLoss } from "./vanilla.js";

@@ -11,21 +11,24 @@ import type { PolicyLoss } from "./policy-loss.js";
 import { sapoLoss } from "./sapo.js";
 import { vanillaLoss } from "./vanilla.js";
 
+const builtIn = {
+  vanilla: vanillaLoss,
+  gspo: gspoLoss,
+  sapo: sapoLoss,
+  cispo: cispoLoss,
+  gpg: gpgLoss,
+  geo_mean: geoMeanLoss,
+  clip_cov: clipCovLoss,
+  kl_cov: klCovLoss,
+  dppo_tv: dppoTvLoss,
+  dppo_kl: dppoKlLoss,
+  dro: droLoss,
+} satisfies Record<string, PolicyLoss>;
+
+/** A built-in policy loss, or a name that was registered. */
+export type PolicyLossName = keyof typeof builtIn | (string & {});
+
 /** By `actor_rollout_ref.actor.policy_loss.loss_mode`. */
-export const policyLosses = new Registry<PolicyLoss>(
-  "policy loss",
-  {
-    vanilla: vanillaLoss,
-    gspo: gspoLoss,
-    sapo: sapoLoss,
-    cispo: cispoLoss,
-    gpg: gpgLoss,
-    geo_mean: geoMeanLoss,
-    clip_cov: clipCovLoss,
-    kl_cov: klCovLoss,
-    dppo_tv: dppoTvLoss,
-    dppo_kl: dppoKlLoss,
-    dro: droLoss,
-  },
-  { alternative: "./module.ts#export" },
-);
+export const policyLosses = new Registry<PolicyLoss>("policy loss", builtIn, {
+  alternative: "./module.ts#export",
+});

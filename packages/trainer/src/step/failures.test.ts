@@ -1,4 +1,4 @@
-import { advantageEstimators } from "@cria/algorithms";
+import { advantageEstimators, defineEstimator } from "@cria/algorithms";
 import { hasFailed, type Trajectory } from "@cria/core";
 import { TinyModels } from "@cria/engine/testing";
 import type { Judgement, RewardManager, RewardRequest } from "@cria/rollout";
@@ -193,7 +193,7 @@ describe("a group of which fewer than two are left", () => {
       const given = advantageEstimators.get("rloo");
       advantageEstimators.register(
         "own",
-        Object.assign((...args: Parameters<typeof given>) => given(...args), { comparesGroup }),
+        defineEstimator({ comparesGroup, estimate: (inputs) => ({ advantages: given(inputs).advantages }) }),
       );
       const session = await open(judge, { algorithm: { adv_estimator: "own" } });
       const { metrics } = await take(session);
@@ -229,10 +229,7 @@ describe("a step that failures leave nothing to learn from", () => {
 
   it("with a critic too: here none of an estimator that compares is left", async () => {
     const given = advantageEstimators.get("gae");
-    const own = Object.assign((...args: Parameters<typeof given>) => given(...args), {
-      needs: given.needs,
-      comparesGroup: true,
-    });
+    const own = defineEstimator({ comparesGroup: true, needs: ["values"], estimate: given });
     advantageEstimators.register("comparing-gae", own);
     const session = await open((_, sample) => (sample === 0 ? 1 : null), {
       algorithm: { adv_estimator: "comparing-gae" },

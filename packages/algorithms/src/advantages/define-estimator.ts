@@ -1,0 +1,99 @@
+import {
+  type ChecksOf,
+  ConfigError,
+  checkOptions,
+  isFunction,
+  isObject,
+  isText,
+  optionChecks,
+  previewValue,
+} from "@cria/core";
+import {
+  type AdvantageEstimator,
+  type AdvantageInputs,
+  type AdvantageOutputs,
+  type CostlyInput,
+  costlyInputs,
+} from "./advantage-estimator.js";
+
+/** The inputs that are there for an estimator of these needs. */
+export type CostlyInputs<Needs extends CostlyInput> = AdvantageInputs &
+  Required<Pick<AdvantageInputs, Needs | ("sumPiSquared" extends Needs ? "oldLogprobs" : never)>>;
+
+/** An advantage estimator, as its author writes it. */
+export interface EstimatorDefinition<Needs extends CostlyInput = never> {
+  /** Its name in errors; default: that of `estimate`. */
+  name?: string;
+  /**
+   * Whether a trajectory's advantage comes from its group's other rewards. Where failures leave fewer than two of a group there is
+   * nothing to compare, and the whole group is dropped; otherwise the failed conversations alone are.
+   */
+  comparesGroup: boolean;
+  /** What it needs beside rewards, made for it: see `AdvantageEstimator.needs`. Default: nothing. */
+  needs?: readonly Needs[];
+  /**
+   * A pure function over the conversations that did not fail. Left out, `returns` are the advantages, and there are no metrics.
+   */
+  estimate: (inputs: CostlyInputs<Needs>) => Pick<AdvantageOutputs, "advantages"> & Partial<AdvantageOutputs>;
+}
+
+const definitionChecks: ChecksOf<Required<EstimatorDefinition>> = {
+  name: optionChecks.text,
+  comparesGroup: optionChecks.flag,
+  needs: [
+    (needs) => Array.isArray(needs) && needs.every((need) => costlyInputs.includes(need)),
+    `a list of ${costlyInputs.join(", ")}`,
+  ],
+  estimate: optionChecks.function,
+};
+
+/**
+ * An advantage estimator of your own: for `train({ advantages })`, `advantages.of`, `advantageEstimators.register`, or by path in a
+ * config (`adv_estimator: ./mine.ts#mine`).
+ * @throws ConfigError that names the field that is wrong. The estimator throws one, "config/bad-estimator", where its advantages or
+ * returns are not one number for each token.
+ */
+export function defineEstimator<const Needs extends CostlyInput = never>(
+  definition: EstimatorDefinition<Needs>,
+): AdvantageEstimator {
+  checkOptions("defineEstimator", definition, definitionChecks as ChecksOf<Required<EstimatorDefinition<Needs>>>);
+  const { comparesGroup, needs, estimate } = definition;
+  requireGiven("comparesGroup", comparesGroup);
+  requireGiven("estimate", estimate);
+  const name = definition.name ?? (isText(estimate.name) ? estimate.name : "estimate");
+  const estimator = (inputs: AdvantageInputs): AdvantageOutputs => {
+    const given = estimate(inputs as CostlyInputs<Needs>);
+    const { returns, metrics = {}, ...rest } = isObject(given) ? given : ({} as Partial<AdvantageOutputs>);
+    const tokens = inputs.responseMask.length;
+    const advantages = readTokens(name, "advantages", rest.advantages, tokens);
+    return {
+      advantages,
+      returns: returns === undefined ? advantages.slice() : readTokens(name, "returns", returns, tokens),
+      metrics,
+    };
+  };
+  Object.defineProperty(estimator, "name", { value: name });
+  return Object.assign(estimator, { comparesGroup, ...(needs ? { needs } : {}) });
+}
+
+function requireGiven(key: string, value: unknown): void {
+  if (value !== undefined) return;
+  throw new ConfigError("is missing", {
+    code: "config/bad-value",
+    subject: `defineEstimator: ${key}`,
+    expected: key === "estimate" ? "a function of AdvantageInputs" : "true or false",
+    received: "undefined",
+  });
+}
+
+function readTokens(name: string, key: string, values: unknown, tokens: number): Float32Array {
+  if (values instanceof Float32Array && values.length === tokens) return values;
+  const length = (values as ArrayLike<number> | undefined)?.length;
+  const isList = isFunction((values as { [Symbol.iterator]?: unknown } | undefined)?.[Symbol.iterator]);
+  throw new ConfigError("are not one number for each token", {
+    code: "config/bad-estimator",
+    subject: `${key} of the estimator ${name}`,
+    expected: `a Float32Array of ${tokens}, as long as responseMask`,
+    received: isList ? `${(values as object).constructor.name} of ${length}` : previewValue(values),
+  });
+}
