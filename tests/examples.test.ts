@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { BaseTool } from "cria";
 import { afterEach, describe, expect, it, vi } from "vitest";
 
 const folder = join(import.meta.dirname, "..", "examples");
@@ -73,9 +74,9 @@ describe("examples", () => {
   });
 
   it("own-tool: as a class it does the same, in conversations at once", async () => {
-    const { meteredCalculator } = await import("../examples/own-tool/own-tool.js");
+    const { meteredCalculator } = await import("../examples/own-tool/task.js");
     const { MeteredCalculator } = await import("../examples/own-tool/own-tool-class.js");
-    const play = async (tool: typeof meteredCalculator) => {
+    const play = async (tool: BaseTool) => {
       const ids = ["a", "b"];
       for (const id of ids) await tool.create(id);
       const ask = (id: string, expression: string) => tool.execute(id, { expression });

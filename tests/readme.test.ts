@@ -110,6 +110,14 @@ describe("packages/serve/README.md", () => {
   });
 });
 
+describe("packages/tools/README.md", () => {
+  const page = writePrograms("packages/tools/README.md", {});
+
+  it("makes a tool, and calls it", async () => {
+    expect(await page.run("call.mts")).toEqual(["42"]);
+  });
+});
+
 describe("packages/trainer/README.md", () => {
   const page = writePrograms("packages/trainer/README.md", {
     "train.mts": [["seed: 1,", "seed: 1, threads: 1,"]],

@@ -1,6 +1,7 @@
 // The same tool as a class: where a config's keys decide how it is built, and each of its methods is yours.
 // In tools.yaml: `class_name: ./own-tool-class.ts#MeteredCalculator`, `config: { cost: 0.1 }`.
-import { BaseTool, calculate, defineToolSchema, type ToolResult } from "@cria/tools";
+import { calculate } from "@cria/tools";
+import { BaseTool, defineToolSchema, type ToolResult } from "cria";
 import { z } from "zod";
 
 const ownSchema = defineToolSchema("calculator", "Evaluates arithmetic.", z.object({ expression: z.string() }));

@@ -3,8 +3,14 @@
 import { connectAgents } from "./connect-agents.js";
 
 export { type CriaCallOptions, type CriaMetadata, type CriaProvider, languageModel } from "@cria/ai-sdk";
-export type { AdvantageEstimator, AdvantageInputs, PolicyLoss, PolicyLossOptions } from "@cria/algorithms";
-export { losses } from "@cria/algorithms";
+export type {
+  AdvantageEstimator,
+  AdvantageInputs,
+  EstimatorDefinition,
+  PolicyLoss,
+  PolicyLossOptions,
+} from "@cria/algorithms";
+export { defineEstimator, losses } from "@cria/algorithms";
 export {
   type ClusterBus,
   LocalHub,
@@ -49,7 +55,9 @@ export {
   mcpServer,
   openTools,
   type StartKwargs,
+  type Tool,
   type ToolAnswer,
+  type ToolCallOptions,
   type ToolContext,
   type ToolConversation,
   type ToolDefinition,
@@ -97,6 +105,7 @@ export type {
   StepResult,
   TaskDefinition,
   TaskReward,
+  TaskRow,
   TokenScores,
   TrackedRun,
   TrackedStep,

@@ -32,13 +32,13 @@ export interface ToolImages {
   decode(image: LoadedImage): Promise<Picture>;
 }
 
-export interface CreateOptions {
+export interface CreateOptions<Row = unknown> {
   /** The row's `tools_kwargs[name].create_kwargs`. */
   createKwargs?: Record<string, unknown>;
   /** The row's `reward_model.ground_truth`, a task's `truth`. */
   groundTruth?: unknown;
   /** The task's row (`extra_info.row`); undefined for rows of a config's files. */
-  row?: unknown;
+  row?: Row;
   /** Absent: the policy takes no images. A tool that needs them later keeps this in its instance. */
   images?: ToolImages;
 }
@@ -66,8 +66,11 @@ export type ToolOrigin = "own" | "mcp" | "ai-sdk";
  *
  * Calls of one turn may run at once on an instance (`max_parallel_calls`). A call that takes too long has its signal
  * aborted; the next call of the instance waits until it has ended, `release` for a second at most.
+ *
+ * `Row` is what its `create` needs of a task's rows: `defineTask` refuses rows of another type. A class says it by its options:
+ * `create(instanceId, { row }: CreateOptions<Row>)`.
  */
-export abstract class BaseTool {
+export abstract class BaseTool<Row = unknown> {
   constructor(
     readonly schema: ToolSchema,
     readonly config: Record<string, unknown> = {},
@@ -88,7 +91,7 @@ export abstract class BaseTool {
    */
   async create(
     instanceId: string,
-    _options: CreateOptions = {},
+    _options: CreateOptions<Row> = {},
   ): Promise<{ instanceId: string; response?: ToolResponse }> {
     return { instanceId };
   }
@@ -113,5 +116,7 @@ export abstract class BaseTool {
 /** Checks the shape, not instanceof: a user's module may have imported another copy of this package. */
 export function isTool(value: unknown): value is BaseTool {
   const tool = value as BaseTool | null;
-  return typeof tool === "object" && typeof tool?.execute === "function" && tool.schema?.type === "function";
+  // Those of `tool()` are functions.
+  const isHolder = typeof tool === "object" || typeof tool === "function";
+  return isHolder && typeof tool?.execute === "function" && tool.schema?.type === "function";
 }

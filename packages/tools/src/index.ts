@@ -42,7 +42,7 @@ export { type ToolCallGrammarOptions, toolCallGrammar } from "./grammar/tool-cal
 export { argumentsOf, type GrammarTurn, type TurnGrammar, writeCalls } from "./grammar/turn-grammar.js";
 export { Gsm8kTool } from "./gsm8k-tool.js";
 export { ImageZoomTool } from "./image-zoom-tool.js";
-export type { ToolInput, ToolInputSchema } from "./input-schema.js";
+export type { ToolArguments, ToolInput, ToolInputSchema } from "./input-schema.js";
 export * from "./interactions/index.js";
 export { loadToolConfig } from "./load-tool-config.js";
 export { connectMcpServer, createMcpTools, type McpToolOptions } from "./mcp/create-mcp-tools.js";
@@ -83,7 +83,9 @@ export { createSearchTool, SearchTool } from "./search/search-tool.js";
 export { noCalls, type TurnReader } from "./splitters/turn-reader.js";
 export type { OnSpoken, SpokenKind, TurnSplitter } from "./splitters/turn-splitter.js";
 export {
+  type Tool,
   type ToolAnswer,
+  type ToolCallOptions,
   type ToolContext,
   type ToolConversation,
   type ToolDefinition,
@@ -92,6 +94,7 @@ export {
   tool,
 } from "./tool.js";
 export type { ToolClass, ToolConfigEntry, ToolFactory } from "./tool-config-entry.js";
+export type { BuiltInToolFormat, ToolFormatName } from "./tool-format-name.js";
 export { provideHostModules } from "./user-code/host-modules.js";
 export { importExport, importModule } from "./user-code/import-export.js";
 export { findArgumentError } from "./validate-arguments.js";

@@ -17,6 +17,13 @@ export type ToolInput<Schema> = Schema extends { "~standard": { types?: infer Ty
     ? Type
     : Record<string, unknown>;
 
+/** What a caller gives: as `ToolInput`, before defaults and transformations. */
+export type ToolArguments<Schema> = Schema extends { "~standard": { types?: infer Types } }
+  ? NonNullable<Types> extends { input: infer Input }
+    ? Input
+    : Record<string, unknown>
+  : ToolInput<Schema>;
+
 /** https://standardschema.dev, with the JSON Schema that not every library gives. */
 interface StandardSchema {
   "~standard": StandardProps;

@@ -15,7 +15,11 @@ export interface ToolSource {
  * What a list of tools may hold: a tool of `tool()` or any other BaseTool; tools of the AI SDK by name, `{ weather }`, or an agent
  * that has `tools`; an MCP server (`mcpServer`).
  */
-export type ToolListItem = BaseTool | ToolSource | Readonly<Record<string, AiSdkTool>> | AgentWithTools;
+export type ToolListItem<Row = unknown> =
+  | BaseTool<Row>
+  | ToolSource
+  | Readonly<Record<string, AiSdkTool>>
+  | AgentWithTools;
 
 interface AgentWithTools {
   readonly tools: Readonly<Record<string, AiSdkTool>>;

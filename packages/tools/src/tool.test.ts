@@ -3,10 +3,13 @@ import { ToolError } from "@cria/core";
 import { jsonSchema } from "ai";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
-import { BaseTool } from "./base-tool.js";
+import { BaseTool, isTool } from "./base-tool.js";
 import { registerToolClass } from "./builtin-tools.js";
+import { openTools } from "./open-tools.js";
+import { toolParsers } from "./parsers/registry.js";
 import { createTools } from "./registry.js";
-import { tool } from "./tool.js";
+import { type ToolStart, tool } from "./tool.js";
+import type { BuiltInToolFormat } from "./tool-format-name.js";
 
 const square = tool({
   name: "square",
@@ -32,6 +35,73 @@ function makeMeter(released: unknown[] = []) {
     release: (state) => void released.push(state),
   });
 }
+
+describe("a tool that is called", () => {
+  it("gives what execute gives, after the schema has read the arguments", async () => {
+    expect(await square({ x: 3 })).toBe(9);
+    const twice = tool({
+      name: "twice",
+      description: "",
+      inputSchema: z.object({ x: z.string().transform(Number), of: z.number().default(2) }),
+      execute: ({ x, of }) => ({ product: x * of }),
+    });
+    expect(await twice({ x: "4" })).toEqual({ product: 8 });
+  });
+
+  it("refuses arguments that do not fit, and throws what execute throws", async () => {
+    await expect(square({ x: "3" } as never)).rejects.toMatchObject({ code: "tool/bad-arguments" });
+    const even = z.object({ x: z.number().refine((x) => x % 2 === 0) });
+    const broken = tool({
+      name: "broken",
+      description: "",
+      inputSchema: even,
+      execute: (): string => {
+        throw new RangeError("no");
+      },
+    });
+    await expect(broken({ x: 3 })).rejects.toMatchObject({ code: "tool/bad-arguments" });
+    await expect(broken({ x: 2 })).rejects.toThrow(RangeError);
+  });
+
+  it("is a conversation of its own, unless it is given a state", async () => {
+    const released: unknown[] = [];
+    const meter = makeMeter(released);
+    expect(await meter({ by: 2 }, { kwargs: { start: 40 } })).toEqual({ text: "42", reward: 0, metrics: { calls: 1 } });
+    expect(await meter({})).toMatchObject({ text: "1", reward: 0 });
+    expect(released).toEqual([
+      { count: 42, calls: 1 },
+      { count: 1, calls: 1 },
+    ]);
+    const state = { count: 5, calls: 1 };
+    expect(await meter({}, { state })).toMatchObject({ text: "6", reward: -0.1 });
+    expect(state).toEqual({ count: 6, calls: 2 });
+    expect(released).toHaveLength(2);
+  });
+
+  it("tells create its row, and execute its signal", async () => {
+    const seen: unknown[] = [];
+    const { signal } = new AbortController();
+    const looker = tool({
+      name: "look",
+      description: "",
+      inputSchema: {},
+      create: ({ row, groundTruth }: ToolStart<{ id: number }>) => void seen.push(row.id, groundTruth),
+      execute: (_, context) => seen.push(context.signal, context.agentData),
+    });
+    await looker({}, { row: { id: 7 }, groundTruth: "x", signal, agentData: { a: 1 } });
+    expect(seen).toEqual([7, "x", signal, { a: 1 }]);
+  });
+
+  it("stays a tool: of the list, of the class, with the name of its schema", async () => {
+    expect(isTool(square)).toBe(true);
+    expect(square).toBeInstanceOf(BaseTool);
+    expect([square.name, square.origin]).toEqual(["square", "own"]);
+    expect(await answerOf(square, { x: 3 })).toBe("9");
+    const { tools } = await openTools([square]);
+    expect(tools.get("square")).toBe(square);
+    await expect(openTools([{ square } as never])).rejects.toMatchObject({ code: "tool/not-a-tool" });
+  });
+});
 
 const answerOf = async (made: BaseTool, args: Record<string, unknown> = {}) =>
   (await made.execute("direct", args)).response.text;
@@ -342,7 +412,39 @@ describe("types of tool()", () => {
         return [input.y];
       },
     });
-    expectTypeOf(square).toEqualTypeOf<BaseTool>();
+    expectTypeOf(square).toExtend<BaseTool>();
+  });
+
+  it("a call takes the schema's input, and gives what execute gives", () => {
+    const add = tool({
+      name: "add",
+      description: "",
+      inputSchema: z.object({ a: z.string().transform(Number), b: z.number().default(1) }),
+      create: ({ row }: ToolStart<{ start: number }>) => ({ sum: row.start }),
+      execute: async ({ a, b }, { state }) => ({ text: String(state.sum + a + b), reward: 1 }),
+    });
+    expectTypeOf<Parameters<typeof add>[0]>().toEqualTypeOf<{ a: string; b?: number | undefined }>();
+    expectTypeOf<ReturnType<typeof add>>().toEqualTypeOf<Promise<{ text: string; reward: number }>>();
+    expectTypeOf<ReturnType<typeof square>>().toEqualTypeOf<Promise<number>>();
+    type Options = NonNullable<Parameters<typeof add>[1]>;
+    expectTypeOf<Options["row"]>().toEqualTypeOf<{ start: number } | undefined>();
+    expectTypeOf<Options["state"]>().toEqualTypeOf<{ sum: number } | undefined>();
+    // @ts-expect-error x is a number
+    square({ x: "3" }).catch(() => undefined);
+  });
+
+  it("formats of calls are those that have a parser", () => {
+    const names: Record<BuiltInToolFormat, true> = {
+      hermes: true,
+      qwen3_coder: true,
+      llama3_json: true,
+      "chatml-json": true,
+      python: true,
+      mistral: true,
+      gpt_oss: true,
+      deepseek_v3: true,
+    };
+    expect(Object.keys(names).sort()).toEqual(toolParsers.names());
   });
 
   it("what does not fit is an error", () => {

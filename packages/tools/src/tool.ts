@@ -13,6 +13,7 @@ import {
   type ReadSchema,
   readInputSchema,
   refuseArguments,
+  type ToolArguments,
   type ToolInput,
   type ToolInputSchema,
 } from "./input-schema.js";
@@ -43,12 +44,15 @@ export interface ToolConversation {
   kwargs: Record<string, unknown>;
 }
 
-/** What `create` gets: what the conversation is about. */
-export interface ToolStart extends ToolConversation {
+/**
+ * What `create` gets: what the conversation is about. `create: ({ row }: ToolStart<Row>) => ...` says which rows the tool is for,
+ * and `defineTask` refuses others.
+ */
+export interface ToolStart<Row = unknown> extends ToolConversation {
   /** The row's `reward_model.ground_truth`, a task's `truth`. */
   groundTruth: unknown;
   /** The task's row; undefined for rows of a config's files. */
-  row: unknown;
+  row: Row;
   /** Undefined where the policy takes no images. */
   images: ToolImages | undefined;
 }
@@ -68,7 +72,12 @@ export interface ToolContext<State> extends ToolConversation {
 }
 
 /** A tool as functions. Only `execute` is needed; write `create` before it, so that its `state` has a type. */
-export interface ToolDefinition<Schema extends ToolInputSchema, State> {
+export interface ToolDefinition<
+  Schema extends ToolInputSchema,
+  State,
+  Output extends ToolOutput = ToolOutput,
+  Row = unknown,
+> {
   /** What the model calls: 1 to 64 letters, digits, _ and -. */
   name: string;
   /** What the tool does, for the model to read. */
@@ -76,9 +85,9 @@ export interface ToolDefinition<Schema extends ToolInputSchema, State> {
   /** The arguments, an object. What the schema parses and transforms is what `execute` gets. */
   inputSchema: Schema;
   /** Makes the state of a conversation, before its first turn. */
-  create?: (conversation: ToolStart) => State | Promise<State>;
+  create?: (conversation: ToolStart<Row>) => State | Promise<State>;
   /** Runs a call whose arguments fit the schema. What it throws becomes a text for the model. */
-  execute: (input: ToolInput<Schema>, context: ToolContext<State>) => ToolOutput | Promise<ToolOutput>;
+  execute: (input: ToolInput<Schema>, context: ToolContext<State>) => Output | Promise<Output>;
   /** Reward of the whole conversation from this tool's point of view, at its end. */
   reward?: (state: State, conversation: ToolConversation) => number | Promise<number>;
   /** Frees what the state holds; called once for each state, also after errors and aborts. */
@@ -87,14 +96,44 @@ export interface ToolDefinition<Schema extends ToolInputSchema, State> {
   dispose?: () => void | Promise<void>;
 }
 
+/** The conversation of a call that the tool's owner makes; all of it may be left out. */
+export interface ToolCallOptions<State, Row = unknown> extends Partial<ToolStart<Row>> {
+  /** The conversation's state, which stays the caller's. Default: what `create` makes, released after the call. */
+  state?: State;
+  signal?: AbortSignal;
+  /** Default: an empty one. */
+  agentData?: Record<string, unknown>;
+}
+
+/**
+ * What `tool()` makes: a tool wherever one is taken, and a function, for tests and for programs of one's own.
+ * `await square({ x: 3 })` gives what its `execute` gives, after the schema has checked the arguments.
+ */
+export interface Tool<
+  Schema extends ToolInputSchema = ToolInputSchema,
+  State = unknown,
+  Output extends ToolOutput = ToolOutput,
+  Row = unknown,
+> extends BaseTool<Row> {
+  /**
+   * Each call is a conversation of its own, unless it is given a `state`.
+   * @throws ToolError "tool/bad-arguments" for arguments that do not fit the schema; what `execute` throws.
+   */
+  (input: ToolArguments<Schema>, options?: ToolCallOptions<State, Row>): Promise<Output>;
+}
+
 /**
  * A tool of an agent, from a schema and a function:
  * `tool({ name: "square", description: "...", inputSchema: z.object({ x: z.number() }), execute: ({ x }) => x * x })`.
+ * It can be called: `await square({ x: 3 })`.
  * @throws ToolError for a name that models cannot call, or a schema that does not describe an object.
  */
-export function tool<Schema extends ToolInputSchema, State = undefined>(
-  definition: ToolDefinition<Schema, State>,
-): BaseTool {
+export function tool<
+  Schema extends ToolInputSchema,
+  State = undefined,
+  Output extends ToolOutput = ToolOutput,
+  Row = unknown,
+>(definition: ToolDefinition<Schema, State, Output, Row>): Tool<Schema, State, Output, Row> {
   const { name, description } = definition;
   checkDefinition(definition);
   const subject = `tool "${name}"`;
@@ -119,16 +158,29 @@ export function tool<Schema extends ToolInputSchema, State = undefined>(
       received: preview(jsonSchema),
     });
   }
-  return new FunctionTool(schema, input, definition);
+  return makeCallable(new FunctionTool(schema, input, definition));
 }
 
-class FunctionTool<Schema extends ToolInputSchema, State> extends BaseTool {
+/** A function that is this tool: it has the tool's fields, and its class. */
+function makeCallable<Schema extends ToolInputSchema, State, Output extends ToolOutput, Row>(
+  made: FunctionTool<Schema, State, Output, Row>,
+): Tool<Schema, State, Output, Row> {
+  type Callable = typeof made & Tool<Schema, State, Output, Row>;
+  const call = (input: ToolArguments<Schema>, options?: ToolCallOptions<State, Row>) =>
+    (call as unknown as Callable).callOnce(input, options);
+  // They would hide those of the class.
+  for (const key of ["name", "length"]) Reflect.deleteProperty(call, key);
+  Object.setPrototypeOf(call, FunctionTool.prototype);
+  return Object.assign(call, made) as unknown as Callable;
+}
+
+class FunctionTool<Schema extends ToolInputSchema, State, Output extends ToolOutput, Row> extends BaseTool<Row> {
   private readonly states: InstanceStore<State>;
 
   constructor(
     schema: BaseTool["schema"],
     private readonly input: ReadSchema,
-    private readonly definition: ToolDefinition<Schema, State>,
+    private readonly definition: ToolDefinition<Schema, State, Output, Row>,
   ) {
     super(schema);
     this.states = new InstanceStore(`tool "${schema.function.name}"`, "tool");
@@ -140,11 +192,29 @@ class FunctionTool<Schema extends ToolInputSchema, State> extends BaseTool {
 
   override async create(
     instanceId: string,
-    { createKwargs: kwargs = {}, groundTruth, row, images }: CreateOptions = {},
+    { createKwargs: kwargs = {}, groundTruth, row, images }: CreateOptions<Row> = {},
   ) {
-    if (this.definition.create)
-      this.states.start(instanceId, await this.definition.create({ instanceId, kwargs, groundTruth, row, images }));
+    const start = { instanceId, kwargs, groundTruth, row: row as Row, images };
+    if (this.definition.create) this.states.start(instanceId, await this.definition.create(start));
     return { instanceId };
+  }
+
+  /** A call of the tool's owner. */
+  async callOnce(input: ToolArguments<Schema>, options: ToolCallOptions<State, Row> = {}): Promise<Output> {
+    const { instanceId = "call", kwargs = {}, groundTruth, row, images, signal, agentData = {} } = options;
+    const { create, release } = this.definition;
+    const conversation = { instanceId, kwargs };
+    const parsed = await this.parse(input as Record<string, unknown>);
+    if ("problem" in parsed) throw this.makeArgumentError(parsed.problem, input);
+    const isGiven = "state" in options;
+    const state = isGiven
+      ? (options.state as State)
+      : ((await create?.({ ...conversation, groundTruth, row: row as Row, images })) as State);
+    try {
+      return await this.run(parsed.input, { ...conversation, state, signal, agentData });
+    } finally {
+      if (!isGiven && create) await release?.(state, conversation);
+    }
   }
 
   async execute(
@@ -153,19 +223,33 @@ class FunctionTool<Schema extends ToolInputSchema, State> extends BaseTool {
     { agentData = {}, signal, pauseDeadline, ...kwargs }: ExecuteOptions = {},
   ): Promise<ToolResult> {
     const state = this.stateOf(instanceId);
-    const problem = findArgumentError(this.schema, parameters);
-    if (problem !== null) return refuseArguments(problem);
-    const checked = await this.input.validate?.(parameters);
-    if (checked?.success === false) return refuseArguments(checked.error.message);
-    const output = await this.definition.execute((checked ? checked.value : parameters) as ToolInput<Schema>, {
-      instanceId,
-      kwargs,
-      state,
-      signal: signal ?? new AbortController().signal,
-      agentData,
-      pauseDeadline: pauseDeadline ?? (() => () => {}),
+    const parsed = await this.parse(parameters);
+    if ("problem" in parsed) return refuseArguments(parsed.problem);
+    const context = { instanceId, kwargs, state, signal, agentData, pauseDeadline };
+    return this.readOutput(await this.run(parsed.input, context));
+  }
+
+  /** What `execute` gets, or what is wrong with the arguments. */
+  private async parse(given: Record<string, unknown>): Promise<{ input: ToolInput<Schema> } | { problem: string }> {
+    const problem = findArgumentError(this.schema, given);
+    if (problem !== null) return { problem };
+    const checked = await this.input.validate?.(given);
+    if (checked?.success === false) return { problem: checked.error.message };
+    return { input: (checked ? checked.value : given) as ToolInput<Schema> };
+  }
+
+  private async run(input: ToolInput<Schema>, context: GivenContext<State>): Promise<Output> {
+    const { signal = new AbortController().signal, pauseDeadline = () => () => {}, ...rest } = context;
+    return this.definition.execute(input, { ...rest, signal, pauseDeadline });
+  }
+
+  private makeArgumentError(problem: string, input: unknown): ToolError {
+    return new ToolError("does not take these arguments", {
+      code: "tool/bad-arguments",
+      subject: `tool "${this.name}"`,
+      expected: `arguments of its inputSchema: ${problem}`,
+      received: preview(input),
     });
-    return this.readOutput(output);
   }
 
   override async release(instanceId: string, kwargs: Record<string, unknown> = {}): Promise<void> {
@@ -193,6 +277,12 @@ class FunctionTool<Schema extends ToolInputSchema, State> extends BaseTool {
     return { response: { text: writeOutput(output, this.name) }, reward: 0, metrics: {} };
   }
 }
+
+/** A call's context as callers know it. */
+type GivenContext<State> = Omit<ToolContext<State>, "signal" | "pauseDeadline"> & {
+  signal: AbortSignal | undefined;
+  pauseDeadline?: ToolContext<State>["pauseDeadline"] | undefined;
+};
 
 const answerKeys = ["text", "image", "content", "video", "audio", "reward", "metrics"];
 

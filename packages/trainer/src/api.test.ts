@@ -1,9 +1,18 @@
+import type {
+  AdvantageEstimator,
+  AggregationName,
+  EstimatorName,
+  KlName,
+  PolicyLoss,
+  PolicyLossName,
+  PolicyLossOptions,
+} from "@cria/algorithms";
 import type { ChatMessage } from "@cria/core";
 import type { DatasetRow } from "@cria/rollout";
-import { interaction, tool } from "@cria/tools";
+import { BaseTool, type CreateOptions, interaction, type ToolFormatName, type ToolStart, tool } from "@cria/tools";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
-import type { Policy, RunningRollouts, TrainOptions, TrainStep, Validation } from "./index.js";
+import type { Policy, RunningRollouts, TaskDefinition, TaskRow, TrainOptions, TrainStep, Validation } from "./index.js";
 import {
   advantages,
   type Batch,
@@ -91,7 +100,7 @@ describe("the types of the API", () => {
           description: "Adds.",
           inputSchema: z.object({ a: z.number(), b: z.number().default(1) }),
           create: ({ row, groundTruth }) => {
-            expectTypeOf(row).toEqualTypeOf<unknown>();
+            expectTypeOf(row).toEqualTypeOf<{ question: string; truth: number }>();
             expectTypeOf(groundTruth).toEqualTypeOf<unknown>();
             return { calls: 0 };
           },
@@ -123,6 +132,75 @@ describe("the types of the API", () => {
     });
     // @ts-expect-error a number is no reply
     defineTask({ rows, interaction: () => 4 });
+  });
+
+  it("a tool says which rows it is for, and a task of other rows refuses it", () => {
+    const common = { name: "look", description: "Looks.", inputSchema: z.object({}) };
+    const looker = tool({
+      ...common,
+      create: ({ row }: ToolStart<{ truth: number }>) => ({ truth: row.truth }),
+      execute: (_, { state }) => state.truth,
+    });
+    expect(defineTask({ rows, tools: [looker] }).definition.tools).toHaveLength(1);
+    // @ts-expect-error rows without truth
+    defineTask({ rows: [{ question: "2+2" }], tools: [looker] });
+    // A tool that asks nothing of rows is for all of them.
+    const free = tool({ ...common, create: ({ row }) => ({ row }), execute: () => "" });
+    defineTask({ rows: [{ question: "2+2" }], tools: [free] });
+    class Looker extends BaseTool<{ truth: number }> {
+      override async create(instanceId: string, { row }: CreateOptions<{ truth: number }> = {}) {
+        expectTypeOf(row).toEqualTypeOf<{ truth: number } | undefined>();
+        return { instanceId };
+      }
+      async execute() {
+        return { response: {}, reward: 0, metrics: {} };
+      }
+    }
+    defineTask({ rows, tools: [new Looker(looker.schema)] });
+    // @ts-expect-error rows without truth
+    defineTask({ rows: [{ question: "2+2" }], tools: [new Looker(looker.schema)] });
+  });
+
+  it("the row's type goes through: batches, groups, held-out rows", () => {
+    type Row = { question: string; truth: number };
+    const task = defineTask({ rows });
+    expectTypeOf(task.load).returns.toEqualTypeOf<Promise<TaskRow<Row>[]>>();
+    const roll = async (policy: Policy) => {
+      for await (const batch of task.batches(2)) {
+        expectTypeOf(batch[0]!.extraInfo.row).toEqualTypeOf<Row>();
+        const groups = await rollOut(policy, task, batch);
+        expectTypeOf(groups.rows[0]!.extraInfo.row).toEqualTypeOf<Row>();
+        groups.toBatch(advantages.grpo(groups));
+      }
+    };
+    expectTypeOf(roll).returns.toEqualTypeOf<Promise<void>>();
+    const check = () => {
+      train({ model: "m.gguf", task, validation: { rows: [{ question: "3+3", truth: 6 }], every: 2 } });
+      train({ model: "m.gguf", task, validation: { rows: "held-out.jsonl" } });
+      // @ts-expect-error a misspelt column
+      train({ model: "m.gguf", task, validation: { rows: [{ quetion: "3+3", truth: 6 }] } });
+      train({ model: "m.gguf", rows, agent: ({ row }) => row.truth, validation: { rows } });
+      // @ts-expect-error rows of an agent are of one type, too
+      train({ model: "m.gguf", rows, agent: ({ row }) => row.truth, validation: { rows: [{ question: "3+3" }] } });
+      train({ config: {}, validation: { rows: [{ question: "3+3" }] } });
+    };
+    expectTypeOf(check).returns.toEqualTypeOf<void>();
+  });
+
+  it("names are known, and open", () => {
+    expectTypeOf<"grpo">().toExtend<EstimatorName>();
+    expectTypeOf<Extract<EstimatorName, "grpo" | "grop">>().toEqualTypeOf<"grpo">();
+    expectTypeOf<Extract<PolicyLossName, "gspo" | "gsop">>().toEqualTypeOf<"gspo">();
+    expectTypeOf<Extract<AggregationName, "token-mean">>().toEqualTypeOf<"token-mean">();
+    expectTypeOf<Extract<KlName, "k3+" | "k4">>().toEqualTypeOf<"k3+">();
+    expectTypeOf<Extract<ToolFormatName, "hermes">>().toEqualTypeOf<"hermes">();
+    for (const name of ["mine", "./mine.ts#mine"]) {
+      expectTypeOf(name).toExtend<EstimatorName>();
+      expectTypeOf(name).toExtend<ToolFormatName>();
+    }
+    expectTypeOf<TrainOptions["advantages"]>().toEqualTypeOf<EstimatorName | AdvantageEstimator | undefined>();
+    expectTypeOf<TaskDefinition["toolFormat"]>().toEqualTypeOf<ToolFormatName | undefined>();
+    expectTypeOf<PolicyLossOptions["lossMode"]>().toEqualTypeOf<PolicyLossName | PolicyLoss>();
   });
 
   it("a config is typed to the end", () => {

@@ -105,7 +105,7 @@ export { findOverlongPrompts } from "./task/find-overlong-prompts.js";
 export { probeTemplate, type Render, type TemplateAbilities } from "./task/find-tool-format.js";
 export { makeMultiTurnOptions } from "./task/multi-turn-options.js";
 export { type BatchesOptions, defineTask, Task } from "./task/task.js";
-export type { Episode, TaskDefinition, TaskReward } from "./task/task-definition.js";
+export type { Episode, TaskDefinition, TaskReward, TaskRow } from "./task/task-definition.js";
 export { makeTrackers } from "./trackers/open-trackers.js";
 export type { RunStatus, TrackedRun, TrackedStep, Tracker } from "./trackers/tracker.js";
 export { providePackages } from "./user-code/provide-packages.js";

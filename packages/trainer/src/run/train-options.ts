@@ -1,4 +1,4 @@
-import type { AdvantageEstimator, PolicyLossOptions } from "@cria/algorithms";
+import type { AdvantageEstimator, EstimatorName, PolicyLossOptions } from "@cria/algorithms";
 import type { z } from "zod";
 import type { TrainingBus } from "../cluster/training-bus.js";
 import type { TrainConfig, trainConfigSchema } from "../config/train-config.js";
@@ -12,9 +12,9 @@ export type PartialConfig = DeepPartial<z.input<typeof trainConfigSchema>>;
 type DeepPartial<T> = T extends readonly unknown[] ? T : T extends object ? { [K in keyof T]?: DeepPartial<T[K]> } : T;
 
 /** Held-out rows, and when the policy answers them. */
-export interface ValidationOptions {
+export interface ValidationOptions<Row extends object = object> {
   /** Rows of the task's kind, or files of rows. Prompt, system message and truth are made of them as of the task's. */
-  rows: Task<object>["definition"]["rows"];
+  rows: Task<Row>["definition"]["rows"];
   /** Steps between validations, at least 1; default: only before and after. */
   every?: number;
   /** Whether to validate before the first step; default true. */
@@ -29,19 +29,19 @@ export interface ValidationOptions {
  * What `train` does. An option that is left out is taken from `config`; else it has the default given here, and else
  * that of a config.
  */
-export interface TrainOptions {
+export interface TrainOptions<Row extends object = object> {
   /** A GGUF file or an address: hf:<owner>/<model>:<quantisation>. May stand in `config` instead. */
   model?: string;
   /** The projector with which the model sees images: llama.cpp's mmproj, a GGUF or its address. Default: it reads text alone. */
   mmproj?: string;
   /** Rows, tools and reward: `defineTask({...})`. May stand in `config` instead, by paths. */
-  task?: Task<object>;
+  task?: Task<Row>;
   /** Of an agent: what its episodes are about. In place of `task`, which says the same and more: `defineTask({ rows, agent })`. */
   rows?: Task<object>["definition"]["rows"];
   /** A program of yours that calls the policy by itself: the policy is its `model`, its result the reward. */
   agent?: Task<object>["definition"]["agent"];
   /** Held-out rows. Default: `data.val_files` of `config`, else none. */
-  validation?: ValidationOptions;
+  validation?: ValidationOptions<Row>;
   /** Steps in all; default: those of `epochs`. */
   steps?: number;
   /** Passes over the rows; default 1. */
@@ -63,7 +63,7 @@ export interface TrainOptions {
    */
   lora?: { rank?: number; alpha?: number; targets?: readonly string[]; path?: string } | null;
   /** An advantage estimator or the name of one; default "grpo". */
-  advantages?: string | AdvantageEstimator;
+  advantages?: EstimatorName | AdvantageEstimator;
   /** Made by `losses`; default `losses.ppo()`. */
   loss?: PolicyLossOptions;
   /** The run's name; default "default". */

@@ -24,7 +24,7 @@ import { listContexts, listContextWarnings } from "./list-contexts.js";
 import { makeConfig } from "./make-config.js";
 import { TrainingInterrupted } from "./run-steps.js";
 import { openSession, type Session } from "./session.js";
-import type { TrainOptions } from "./train-options.js";
+import type { TrainOptions, ValidationOptions } from "./train-options.js";
 import { trainSession } from "./train-session.js";
 
 /** A step that is done. */
@@ -215,8 +215,11 @@ interface PromiseWithResolversOf<T> {
  * begins at once, and several may run at a time, each in a run folder of its own (`name`, `folder`). Wrong options
  * throw where the training is awaited or iterated.
  */
-export function train<Item extends object | string = string>(
-  options: Omit<TrainOptions, "rows" | "agent"> & AgentTask<Item>,
+export function train<Item extends object | string = string, Row extends object = object>(
+  options: Omit<TrainOptions, "task" | "rows" | "agent" | "validation"> & {
+    task?: Task<Row>;
+    validation?: ValidationOptions<HeldOutRow<Item, Row>>;
+  } & AgentTask<Item>,
 ): TrainRun {
   return new TrainRun(options as TrainOptions);
 }
@@ -226,6 +229,9 @@ interface AgentTask<Item extends object | string> {
   rows?: readonly Item[] | string | readonly string[];
   agent?: TaskDefinition<Item extends object ? Item : DatasetRow>["agent"];
 }
+
+/** Held-out rows are of the task's kind, or of the agent's; they decide no type. */
+type HeldOutRow<Item extends object | string, Row extends object> = NoInfer<Item extends object ? Item : Row>;
 
 /** `rows` and `agent` as the task that they are. @throws ConfigError for one without the other, or beside a task. */
 export function makeAgentTask({ rows, agent, task, ...options }: TrainOptions): TrainOptions {

@@ -3,6 +3,7 @@ import {
   type AdvantageInputs,
   type AdvantageOutputs,
   advantageEstimators,
+  type EstimatorName,
 } from "@cria/algorithms";
 import { ConfigError, type Trajectory } from "@cria/core";
 import { joinTokens, layOutTokens } from "../policy/flat-tokens.js";
@@ -59,7 +60,7 @@ export function cutTokens(trajectories: readonly Trajectory[], flat: Float32Arra
  * @throws ConfigError for an unknown name, or an estimator that needs more.
  */
 export function estimate(
-  estimator: string | AdvantageEstimator,
+  estimator: EstimatorName | AdvantageEstimator,
   groups: Groups,
   options: AdvantageOptions = {},
 ): Advantages {

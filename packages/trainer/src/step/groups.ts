@@ -13,8 +13,8 @@ export interface Advantages {
   metrics: Record<string, number>;
 }
 
-export interface GroupsParts {
-  rows: readonly DatasetRow[];
+export interface GroupsParts<Row extends DatasetRow = DatasetRow> {
+  rows: readonly Row[];
   /** n for each of `rows`, in the order of the rows; failed ones are included. */
   trajectories: readonly Trajectory[];
   /** At which they were sampled. */
@@ -24,13 +24,13 @@ export interface GroupsParts {
 }
 
 /** The rollouts of some rows: several of each. `rollOut` makes them. */
-export class Groups implements Iterable<readonly Trajectory[]> {
-  readonly rows: readonly DatasetRow[];
+export class Groups<Row extends DatasetRow = DatasetRow> implements Iterable<readonly Trajectory[]> {
+  readonly rows: readonly Row[];
   readonly trajectories: readonly Trajectory[];
   readonly temperature: number;
   readonly responseLength: number;
 
-  constructor({ rows, trajectories, temperature, responseLength }: GroupsParts) {
+  constructor({ rows, trajectories, temperature, responseLength }: GroupsParts<Row>) {
     this.rows = rows;
     this.trajectories = trajectories;
     this.temperature = temperature;

@@ -60,13 +60,13 @@ const rollOutChecks: ChecksOf<Required<RollOutOptions>> = {
 };
 
 /** Rollouts that are running. Await them for their groups; that throws ToolError when every conversation failed. */
-export class RunningRollouts extends Running<Groups> {
+export class RunningRollouts<Row extends DatasetRow = DatasetRow> extends Running<Groups<Row>> {
   constructor(
     /** When the conversations are over; their judges may still be at work then. */
     readonly ended: Promise<readonly (UnjudgedTrajectory | Trajectory)[]>,
     /** When they are judged, by row and sample. Those that failed are among them, and all may have failed. */
     readonly trajectories: Promise<Trajectory[]>,
-    protected readonly result: Promise<Groups>,
+    protected readonly result: Promise<Groups<Row>>,
   ) {
     super();
     // Whichever promise the caller awaits reports a failure; the others must not become unhandled rejections.
@@ -80,12 +80,12 @@ export class RunningRollouts extends Running<Groups> {
  * @throws DataError for rows of other kinds, or two of one uid; ConfigError for a wrong `n`, or what the task cannot be opened
  * with; ToolError when every conversation failed; the signal's reason when it aborts.
  */
-export function rollOut(
+export function rollOut<Row extends DatasetRow>(
   policy: Policy,
   task: Task<object> | Environment,
-  rows: readonly DatasetRow[],
+  rows: readonly Row[],
   options: RollOutOptions = {},
-): RunningRollouts {
+): RunningRollouts<Row> {
   const { n = 8, signal, temperature = 1, step = policy.updates + 1 } = options;
   const start = async () => {
     checkOptions("rollOut", options, rollOutChecks);

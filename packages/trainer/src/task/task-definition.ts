@@ -1,9 +1,14 @@
 import type { ChatMessage, ContentPart, FinishReason, LoadedImage } from "@cria/core";
 import type { AgentContext, AgentResult, DatasetRow, RewardResult } from "@cria/rollout";
-import type { BaseInteraction, InteractionDefinition, ToolListItem } from "@cria/tools";
+import type { BaseInteraction, InteractionDefinition, ToolFormatName, ToolListItem } from "@cria/tools";
 
 /** A function of one argument, typed as a method is, so that a task of narrower rows still is a task of any rows. */
 type Of<Argument, Result> = { of(argument: Argument): Result }["of"];
+
+/** A row as rollouts take it: `task.load` and `task.batches` make it of a task's row, which it holds. */
+export interface TaskRow<Row extends object = object> extends DatasetRow {
+  extraInfo: DatasetRow["extraInfo"] & { row: Row };
+}
 
 /** A conversation that is over, as a task's reward sees it. */
 export interface Episode<Row> {
@@ -60,7 +65,7 @@ export interface TaskDefinition<Row extends object = DatasetRow> {
    */
   agent?: Of<AgentContext<Row>, AgentResult | Promise<AgentResult>>;
   /** `tool()`s, tools of the AI SDK, MCP servers (`mcpServer`), or a YAML file of tools. Default: none. */
-  tools?: readonly ToolListItem[] | string;
+  tools?: readonly ToolListItem<Row>[] | string;
   /** Answers of a user: `interaction(...)`, a function that replies, or a YAML file of interactions. Default: none. */
   interaction?: BaseInteraction | InteractionDefinition<undefined>["reply"] | string;
   /** Default: tools, the interaction, or the row's `data_source` judge. By path: "./reward.ts#score", as a config has it. */
@@ -70,7 +75,7 @@ export interface TaskDefinition<Row extends object = DatasetRow> {
   /** `data_source` of the rows that have none; metrics are grouped by it. Default "task". */
   name?: string;
   /** How the model writes tool calls: the name of a parser, or "./module.ts#parse"; default: as its chat template prints them. */
-  toolFormat?: string;
+  toolFormat?: ToolFormatName;
   /** Most turns of the model in a conversation, at least 1; default: as many as its tokens allow. */
   maxTurns?: number;
   /** Most tokens of a prompt; default 512. */

@@ -6,7 +6,7 @@ import { areFiles, checkCount, checkDefinition } from "./check-definition.js";
 import type { Environment } from "./environment.js";
 import { resolveFiles } from "./open-data.js";
 import { type OpenedEnvironment, openTaskEnvironment } from "./open-environment.js";
-import type { TaskDefinition } from "./task-definition.js";
+import type { TaskDefinition, TaskRow } from "./task-definition.js";
 import { separateUids, toDatasetRow } from "./task-rows.js";
 
 const { any } = optionChecks;
@@ -28,7 +28,7 @@ export interface BatchesOptions {
  */
 export class Task<Row extends object = DatasetRow> {
   readonly definition: TaskDefinition<Row>;
-  private loaded: Promise<DatasetRow[]> | null = null;
+  private loaded: Promise<TaskRow<Row>[]> | null = null;
   private readonly opened = new Map<Policy, Promise<OpenedEnvironment>>();
 
   /** @param rowsName what errors call its rows. @throws ConfigError that names the field that is wrong. */
@@ -51,10 +51,10 @@ export class Task<Row extends object = DatasetRow> {
   }
 
   /**
-   * The rows as rollouts take them, read once.
+   * The rows as rollouts take them, read once; the task's own stand in `extraInfo.row`.
    * @throws DataError naming row and column; HubError when an address cannot be followed.
    */
-  load(): Promise<DatasetRow[]> {
+  load(): Promise<TaskRow<Row>[]> {
     this.loaded ??= loadRows(this.definition, this.rowsName).catch((error: unknown) => {
       // A file may be there the next time.
       this.loaded = null;
@@ -68,7 +68,7 @@ export class Task<Row extends object = DatasetRow> {
    * out.
    * @throws ConfigError for a size, steps or epochs that are no whole number of at least 1 (steps: 0).
    */
-  async *batches(size: number, options: BatchesOptions = {}): AsyncGenerator<DatasetRow[]> {
+  async *batches(size: number, options: BatchesOptions = {}): AsyncGenerator<TaskRow<Row>[]> {
     const { shuffle = true, seed = 0, epochs = 1, steps } = options;
     checkOptions("task.batches", options, {
       shuffle: optionChecks.flag,
@@ -126,8 +126,9 @@ export function isTask(value: object): value is Task<object> {
   return value instanceof Task;
 }
 
-async function loadRows<Row extends object>(definition: TaskDefinition<Row>, name: string): Promise<DatasetRow[]> {
+async function loadRows<Row extends object>(definition: TaskDefinition<Row>, name: string): Promise<TaskRow<Row>[]> {
   const rows = definition.rows as readonly object[] | string | readonly string[];
   const given = areFiles(rows) ? await loadDataset(await resolveFiles([rows].flat(), process.cwd())) : rows;
-  return separateUids(given.map((row, index) => toDatasetRow(row, index, definition as TaskDefinition<object>, name)));
+  const loaded = given.map((row, index) => toDatasetRow(row, index, definition as TaskDefinition<object>, name));
+  return separateUids(loaded) as TaskRow<Row>[];
 }
