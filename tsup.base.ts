@@ -13,6 +13,8 @@ export function libraryBuild(entry: Record<string, string>, options: Options = {
     clean: true,
     splitting: true,
     treeshake: true,
+    // Some modules are there by that name alone: node:inspector/promises for bundlers.
+    removeNodeProtocol: false,
     ...options,
   };
 }
@@ -20,6 +22,8 @@ export function libraryBuild(entry: Record<string, string>, options: Options = {
 export interface PublishedBuildOptions {
   /** Files that only ESM has: programs and workers, which nobody imports. */
   programs?: Record<string, string>;
+  /** Modules of ESM whose code, and what it needs, stands in chunks of its own: bundlers take or leave chunks, not their halves. */
+  apart?: Record<string, string>;
   /** Dependencies without a CommonJS form; the CommonJS build carries them inside, since older Node 20 cannot require them. */
   esmOnly?: (string | RegExp)[];
   /** Dependencies that no build may carry inside. */
@@ -32,10 +36,10 @@ export interface PublishedBuildOptions {
  */
 export function publishedBuild(entry: Record<string, string>, options: PublishedBuildOptions = {}): Options[] {
   rmSync("dist", { recursive: true, force: true });
-  const { programs = {}, esmOnly = [], external = [] } = options;
+  const { programs = {}, apart = {}, esmOnly = [], external = [] } = options;
   const common: Options = { clean: false, dts: false, external };
   return [
-    libraryBuild({ ...entry, ...programs }, common),
+    libraryBuild({ ...entry, ...programs, ...apart }, common),
     libraryBuild(entry, { ...common, format: ["cjs"], splitting: false, shims: true, noExternal: esmOnly }),
     libraryBuild(entry, { ...common, format: ["esm", "cjs"], dts: { only: true } }),
   ];

@@ -20,9 +20,16 @@ function copyAsset(path: string): void {
 
 export default defineConfig(() => {
   writeReferenceFiles(".");
+  const subpath = (name: string) => `src/subpaths/${name}.ts`;
+  const entries = {
+    index: "src/index.ts",
+    serve: subpath("serve"),
+    cluster: subpath("cluster"),
+    testing: subpath("testing"),
+  };
   const programs = { cli: "src/cli.ts", "check-model-child": "src/check-model/child.ts" };
   // Of the user's project, where it is installed: `cria check-model` compares with it.
-  const builds = publishedBuild({ index: "src/index.ts" }, { programs, external: ["node-llama-cpp"] });
+  const builds = publishedBuild(entries, { programs, apart: { own: "src/own.ts" }, external: ["node-llama-cpp"] });
   for (const path of ASSETS) copyAsset(path);
   // The viewer's web app, which its own build makes first.
   const viewer = join("..", "viewer", "dist");

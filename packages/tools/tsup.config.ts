@@ -11,6 +11,7 @@ export default defineConfig(() =>
         "quickjs-child": "src/sandbox/quickjs-child.mjs",
         watchdog: "src/sandbox/watchdog.mjs",
       },
+      apart: { light: "src/light.ts", whole: "src/whole.ts" },
       external: [/^@modelcontextprotocol\/sdk/, "pyodide", "quickjs-emscripten-core", /^@jitl\//],
     },
   ),

@@ -1,4 +1,9 @@
 import { defineConfig } from "tsup";
 import { publishedBuild } from "../../tsup.base.js";
 
-export default defineConfig(() => publishedBuild({ index: "src/index.ts", testing: "src/testing/index.ts" }));
+export default defineConfig(() =>
+  publishedBuild(
+    { index: "src/index.ts", testing: "src/testing/index.ts" },
+    { apart: { light: "src/light.ts", whole: "src/whole.ts" } },
+  ),
+);

@@ -27,7 +27,6 @@ import { viewCommand, viewNotes } from "./commands/view.js";
 import { watchCommand, watchNotes } from "./commands/watch.js";
 import { workerCommand, workerNotes } from "./commands/worker.js";
 import { workersCommand, workersNotes } from "./commands/workers.js";
-import { connectAgents } from "./connect-agents.js";
 
 const main = defineCommand({
   meta: {
@@ -116,8 +115,6 @@ Pages about all of it: ${docsFolder} (commands.md, config.md, coach.md, ...)`
     init: initCommand,
   },
 });
-
-connectAgents();
 
 // What stands below a command's options in its help.
 await runProgram(main, {

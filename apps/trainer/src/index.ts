@@ -1,7 +1,5 @@
 // All that a user of Cria imports: tools and tasks, one call that trains, the parts of an own loop, configs.
 
-import { connectAgents } from "./connect-agents.js";
-
 export { type CriaCallOptions, type CriaMetadata, type CriaProvider, languageModel } from "@cria/ai-sdk";
 export type {
   AdvantageEstimator,
@@ -11,17 +9,6 @@ export type {
   PolicyLossOptions,
 } from "@cria/algorithms";
 export { defineEstimator, losses } from "@cria/algorithms";
-export {
-  type ClusterBus,
-  LocalHub,
-  type NatsBusOptions,
-  openLocalBus,
-  openNatsBus,
-  type RunningWorker,
-  type StartWorkerOptions,
-  startWorker,
-  type WorkerStatus,
-} from "@cria/cluster";
 export {
   type ChatMessage,
   type ContentPart,
@@ -38,7 +25,6 @@ export {
   type ToolSchema,
 } from "@cria/core";
 export { type DatasetRow, loadDataset, type RewardFunction, type RewardInfo, type RewardResult } from "@cria/rollout";
-export { createFetch } from "@cria/serve";
 export {
   BaseInteraction,
   BaseTool,
@@ -157,8 +143,12 @@ export {
   trainSession,
   validate,
 } from "@cria/trainer";
-export { embeddedPolicy } from "./assets/embedded-policy.js";
-export { type DemoOptions, type DemoSummary, runDemo } from "./demo/run-demo.js";
-export { type CreateCriaOptions, type Cria, createCria } from "./production/create-cria.js";
-
-connectAgents();
+export {
+  type CreateCriaOptions,
+  type Cria,
+  createCria,
+  type DemoOptions,
+  type DemoSummary,
+  embeddedPolicy,
+  runDemo,
+} from "./own.js";

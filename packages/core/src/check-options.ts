@@ -1,6 +1,6 @@
-import { formatValue } from "./describe-schema.js";
 import { ConfigError } from "./errors/config-error.js";
 import { findNearest } from "./find-nearest.js";
+import { formatValue } from "./format-value.js";
 
 /** Whether a value is right, and what would be, in words; `within`: of an option that holds options itself, theirs. */
 export type OptionCheck = readonly [isRight: (value: unknown) => boolean, expected: string, within?: OptionChecks];

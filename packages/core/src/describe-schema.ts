@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { formatValue } from "./format-value.js";
 
 /** The schema of a value without what gives it defaults or changes it: null stays allowed. */
 function unwrap(schema: z.ZodType): z.ZodType {
@@ -58,18 +59,6 @@ function describeNumber(node: z.ZodNumber): string {
   say("at most", maximum);
   say("below", exclusiveMaximum);
   return [type === "integer" ? "a whole number" : "a number", bounds.join(" and ")].filter(Boolean).join(", ");
-}
-
-/** A value as its reader wrote it. */
-export function formatValue(value: unknown): string {
-  if (value === undefined) return "nothing";
-  if (typeof value === "number") return String(value);
-  try {
-    return JSON.stringify(value);
-  } catch (cause) {
-    // Circular, or deeper than the stack.
-    return `what JSON cannot hold (${(cause as Error).message.split("\n", 1)[0]})`;
-  }
 }
 
 /**

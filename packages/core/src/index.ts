@@ -10,7 +10,7 @@ export {
   refuseOption,
 } from "./check-options.js";
 export { contentText, findLastAnswer, joinContent, listImages, showContent, toContent } from "./content.js";
-export { describeIssue, describeSchema, findSchema, formatValue, withoutLibraryTexts } from "./describe-schema.js";
+export { describeIssue, describeSchema, findSchema, withoutLibraryTexts } from "./describe-schema.js";
 export { ClusterError } from "./errors/cluster-error.js";
 export { ConfigError } from "./errors/config-error.js";
 export { CriaError, type ErrorDetails } from "./errors/cria-error.js";
@@ -20,6 +20,7 @@ export { HubError } from "./errors/hub-error.js";
 export { TokenizerError } from "./errors/tokenizer-error.js";
 export { ToolError } from "./errors/tool-error.js";
 export { findNearest } from "./find-nearest.js";
+export { formatValue } from "./format-value.js";
 export { guardWrite, suggestWriteRemedy } from "./guard-write.js";
 export { type HashOptions, hashFile, hashFiles } from "./hash-file.js";
 export { hashSeed, makeUniform, shuffleIndices } from "./hash-seed.js";

@@ -346,7 +346,7 @@ export interface PolicyEngine {
   /** Tokens to text. `special` (default true) writes special tokens out. */
   detokenize(tokenIds: ArrayLike<number>, options?: { special?: boolean }): string;
   /** Absent: the model was loaded without a projector, and takes text alone. */
-  readonly images?: ImageEncoder;
+  readonly images?: ImageEncoder | undefined;
   createSequence(): PolicySequence;
   score(sequences: readonly ScoreSequence[], options?: ScoreOptions): Promise<ScoreResult[]>;
   /**

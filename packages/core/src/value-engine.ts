@@ -20,7 +20,7 @@ export type ValueLossFunction = (inputs: ValueLossInputs) => ValueLossOutputs;
 /** A critic: the expected return of each state of a sequence. */
 export interface ValueEngine {
   /** Its own, whose ids its sequences have. Absent: it was loaded without a projector, and takes text alone. */
-  readonly images?: ImageEncoder;
+  readonly images?: ImageEncoder | undefined;
   /**
    * Values, each as long as its `tokenIds`: `values[t]` is that of the state in which token t was chosen, that is, of
    * `tokenIds[0 .. t - 1]`; 0 before `from`.

@@ -1,12 +1,9 @@
 import { type JsonSchema, ToolError, type ToolSchema } from "@cria/core";
-import { z } from "zod";
+// Not of "zod": bundles then hold what writes JSON Schema, and not every type and language.
+import { type $ZodType, toJSONSchema } from "zod/v4/core";
 
 /** OpenAI function schema of a tool, its parameters given as zod type or JSON Schema. */
-export function defineToolSchema(
-  name: string,
-  description: string,
-  parameters: z.core.$ZodType | JsonSchema,
-): ToolSchema {
+export function defineToolSchema(name: string, description: string, parameters: $ZodType | JsonSchema): ToolSchema {
   return { type: "function", function: { name, description, parameters: toJsonSchema(parameters) } };
 }
 
@@ -14,10 +11,10 @@ export function defineToolSchema(
  * JSON Schema of what a zod type takes in (defaults are optional, transforms are not applied); JSON Schema stays as it is.
  * @throws ToolError for a type that JSON Schema cannot say, such as a date.
  */
-export function toJsonSchema(parameters: z.core.$ZodType | JsonSchema): JsonSchema {
+export function toJsonSchema(parameters: $ZodType | JsonSchema): JsonSchema {
   if (!("_zod" in parameters)) return parameters as JsonSchema;
   try {
-    const { $schema: _, ...schema } = z.toJSONSchema(parameters as z.core.$ZodType, { io: "input" }) as JsonSchema;
+    const { $schema: _, ...schema } = toJSONSchema(parameters as $ZodType, { io: "input" }) as JsonSchema;
     return schema;
   } catch (cause) {
     throw new ToolError("cannot be written as JSON Schema", {

@@ -38,8 +38,8 @@ export async function runCommand(
     print(error);
     interruption.interrupt(error);
   }, describeResume);
-  provideCria();
   try {
+    await provideCria();
     await work(signal, interruption.again);
   } catch (error) {
     if (error instanceof TrainingInterrupted)

@@ -4,7 +4,6 @@ import { type ChecksOf, checkOptions, isText, optionChecks, refuseOption } from 
 import { type LoadModelOptions, loadModel } from "@cria/engine";
 import { resolveModel } from "@cria/hub";
 import { ChatPool, type ChatPoolOptions, defaultMultiTurn } from "@cria/rollout";
-import { createFetch } from "@cria/serve";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
 import { probeTemplate } from "@cria/trainer";
 
@@ -68,6 +67,7 @@ export function createCria(options: CreateCriaOptions): Cria {
     name,
     open: async () => {
       const opened = await openPool(name, options);
+      const { createFetch } = await import("@cria/serve");
       fetcher = createFetch(opened.chat);
       return opened;
     },

@@ -1,5 +1,4 @@
 import type { LanguageModelV3 } from "@ai-sdk/provider";
-import type { ChatModel } from "../chat/chat-model.js";
 import type { ChatSession } from "../chat/chat-session.js";
 
 /** What an agent works with in one episode. */
@@ -34,15 +33,3 @@ export type AgentResult =
  * has failed: its episode teaches nothing, unless it was out of tokens or calls, which is the policy's doing and scores 0.
  */
 export type AgentFunction<Row = unknown> = (context: AgentContext<Row>) => AgentResult | Promise<AgentResult>;
-
-let makeModel: ((chat: ChatModel) => LanguageModelV3) | null = null;
-
-/** Says how agents are given the policy as a model of the AI SDK; `cria` does it with `languageModel` of @cria/ai-sdk. */
-export function registerAgentModel(make: (chat: ChatModel) => LanguageModelV3): void {
-  makeModel = make;
-}
-
-/** null: nobody has said how. */
-export function findAgentModel(): typeof makeModel {
-  return makeModel;
-}

@@ -1,12 +1,12 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ChatMessage, isLoaded } from "@cria/core";
+import { type ChatMessage, ConfigError, isLoaded } from "@cria/core";
 import type { ChatSession } from "../chat/chat-session.js";
 import type { DatasetRow } from "../data/dataset-row.js";
+import type { AgentEndpoint } from "../loops/agent-endpoint.js";
 import type { AgentLoopEntry } from "../loops/agent-loops.js";
 import { toPlainData } from "../plain-data.js";
-import { findAgentEndpoint } from "./agent-endpoint.js";
 import { runAgentEpisode } from "./agent-episode.js";
 import type { AgentResult } from "./agent-function.js";
 import { runProgram } from "./run-program.js";
@@ -23,21 +23,38 @@ export function makeCommandAgent(command: readonly string[], cwd: string): Agent
   return {
     factory: (context) => ({
       run: (sampling, row) =>
-        runAgentEpisode(context, sampling, row, (session, signal) => runEpisode(command, cwd, session, row, signal)),
+        runAgentEpisode(context, sampling, row, async (session, signal) => {
+          const endpoint = await (context.agent.loadEndpoint ?? refuseEndpoint)();
+          return runEpisode({ command, cwd, endpoint }, session, row, signal);
+        }),
     }),
     traits: { prompt: false, tools: false, interactions: false, scores: true },
   };
 }
 
+function refuseEndpoint(): never {
+  throw new ConfigError("have no endpoint to call", {
+    code: "config/no-agent-endpoint",
+    subject: "agents with a command",
+    expected: "rollouts with agent.loadEndpoint, as train and rollOut have it",
+    remedy: "use an agent that is a function",
+  });
+}
+
+interface CommandAgent {
+  command: readonly string[];
+  cwd: string;
+  endpoint: AgentEndpoint;
+}
+
 async function runEpisode(
-  command: readonly string[],
-  cwd: string,
+  { command, cwd, endpoint }: CommandAgent,
   session: ChatSession,
   row: DatasetRow,
   signal: AbortSignal,
 ): Promise<AgentResult> {
   const input = JSON.stringify(toPlainData(row.extraInfo.row ?? describeRow(row)));
-  const address = await findAgentEndpoint().add(session);
+  const address = await endpoint.add(session);
   const folder = await mkdtemp(join(tmpdir(), "cria-agent-"));
   try {
     const rowFile = join(folder, "row.json");

@@ -2,27 +2,25 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hasFailed } from "@cria/core";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import type { ChatSession } from "../chat/chat-session.js";
+import type { AgentEndpoint } from "../loops/agent-endpoint.js";
 import { agentLoops } from "../loops/agent-loops.js";
-import { type AgentOptions, defaultAgentOptions } from "../loops/agent-options.js";
+import { type AgentOptions, type AgentOptions, defaultAgentOptions, defaultAgentOptions } from "../loops/agent-options.js";
 import { makeFakeRollout, makeRow } from "../testing/index.js";
-import { registerAgentEndpoint } from "./agent-endpoint.js";
 import { loadAgentLoops } from "./load-agent-loops.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cria-command-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const open = new Set<ChatSession>();
-beforeAll(() => {
-  // Addresses that nobody answers; what a program gets over HTTP is tested with the endpoint itself.
-  registerAgentEndpoint({
-    add: async (session) => {
-      open.add(session);
-      return { url: "http://127.0.0.1:9", apiKey: `key-of-${session.id}`, close: () => open.delete(session) };
-    },
-  });
-});
+/** Addresses that nobody answers; what a program gets over HTTP is tested with the endpoint itself. */
+const endpoint: AgentEndpoint = {
+  add: async (session) => {
+    open.add(session);
+    return { url: "http://127.0.0.1:9", apiKey: `key-of-${session.id}`, close: () => open.delete(session) };
+  },
+};
 
 /** Runs an episode of a JavaScript program. */
 async function run(program: string, options: Partial<AgentOptions> = {}, info: object = { row: { question: "why?" } }) {
@@ -34,7 +32,7 @@ async function run(program: string, options: Partial<AgentOptions> = {}, info: o
     reward: null,
     defaultAgentLoop: "mine",
     agentLoops: loops,
-    agent: { ...defaultAgentOptions, ...options },
+    agent: { ...defaultAgentOptions, loadEndpoint: async () => endpoint, ...options },
   });
   const trajectories = await rollout.run([makeRow({ extra_info: info })]);
   // After a deadline nobody waits for what the program's end still does.

@@ -1,7 +1,7 @@
 import { ConfigError } from "@cria/core";
 import type { AgentLoopEntry } from "../loops/agent-loops.js";
 import { runAgentEpisode } from "./agent-episode.js";
-import { type AgentContext, type AgentFunction, findAgentModel } from "./agent-function.js";
+import type { AgentContext, AgentFunction } from "./agent-function.js";
 
 /** The loop of an agent that is a function in this process. */
 export function makeFunctionAgent(agent: AgentFunction<never>): AgentLoopEntry {
@@ -9,11 +9,12 @@ export function makeFunctionAgent(agent: AgentFunction<never>): AgentLoopEntry {
     factory: (context) => ({
       run: (sampling, row) =>
         runAgentEpisode(context, sampling, row, async (session, signal) => {
+          const makeModel = (await context.agent.loadModel?.()) ?? refuseModel;
           const given: AgentContext<unknown> = {
             row: row.extraInfo.row ?? row,
             // Made when it is used: an agent without the AI SDK does not need it.
             get model() {
-              return (findAgentModel() ?? refuseModel)(session);
+              return makeModel(session);
             },
             session,
             signal,
@@ -34,7 +35,7 @@ function refuseModel(): never {
   throw new ConfigError("is not there", {
     code: "config/no-agent-model",
     subject: "agent: model",
-    expected: "a program that imports cria, or registerAgentModel(languageModel)",
-    remedy: 'import { train } from "cria", or use session.complete in place of model',
+    expected: "rollouts with agent.loadModel, as train and rollOut have it",
+    remedy: "use session.complete in place of model",
   });
 }

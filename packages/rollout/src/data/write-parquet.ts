@@ -1,6 +1,5 @@
 import { guardWrite, writeFileAtomically } from "@cria/core";
 import type { SchemaElement } from "hyparquet";
-import { parquetWriteBuffer } from "hyparquet-writer";
 
 /** Type of a Parquet column. Every value may be null; a struct's missing keys are written as null. */
 export type ParquetField =
@@ -25,6 +24,7 @@ export async function writeParquet(
     name,
     data: rows.map((row) => toParquet(row[name], field)),
   }));
+  const { parquetWriteBuffer } = await import("hyparquet-writer");
   const buffer = parquetWriteBuffer({ columnData, schema, createdBy: "cria" });
   await guardWrite(file, () => writeFileAtomically(file, new Uint8Array(buffer)));
 }

@@ -1,4 +1,10 @@
+import type { LanguageModelV3 } from "@ai-sdk/provider";
+import type { ChatModel } from "../chat/chat-model.js";
 import type { BranchCredit } from "../episode/lay-out-graph.js";
+import type { AgentEndpoint } from "./agent-endpoint.js";
+
+/** Makes the policy a model of the AI SDK. */
+export type MakeAgentModel = (chat: ChatModel) => LanguageModelV3;
 
 /** How agents that call the policy by themselves are run. */
 export interface AgentOptions {
@@ -10,6 +16,10 @@ export interface AgentOptions {
   branchCredit: BranchCredit;
   /** Whether tokens count that a grammar took probability away from. */
   trainOnConstrained: boolean;
+  /** Loads what gives functions their `model`. Left out: they have `session` alone. */
+  loadModel?: () => Promise<MakeAgentModel>;
+  /** Loads the endpoint that programs call. Left out: programs cannot be agents. */
+  loadEndpoint?: () => Promise<AgentEndpoint>;
 }
 
 export const defaultAgentOptions: AgentOptions = {

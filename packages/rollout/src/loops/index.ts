@@ -1,3 +1,4 @@
+export type { AgentEndpoint, SessionAddress } from "./agent-endpoint.js";
 export {
   type AgentLoop,
   type AgentLoopContext,
@@ -12,7 +13,7 @@ export {
   type SamplingParams,
 } from "./agent-loop.js";
 export { type AgentLoopEntry, agentLoops, registerAgentLoop } from "./agent-loops.js";
-export { type AgentOptions, defaultAgentOptions } from "./agent-options.js";
+export { type AgentOptions, defaultAgentOptions, type MakeAgentModel } from "./agent-options.js";
 export { type AnsweredCall, CallAnswers } from "./answer-calls.js";
 export { checkRowHasReward, type PossibleScores } from "./check-row-has-reward.js";
 export { makeAllFailedError, makeNeverCalledError, type OnFailure } from "./failures.js";

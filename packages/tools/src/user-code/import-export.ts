@@ -2,8 +2,6 @@ import { existsSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ConfigError, findNearest } from "@cria/core";
-import { createJiti } from "jiti";
-import * as zod from "zod";
 import { listHostModules } from "./host-modules.js";
 
 /**
@@ -43,9 +41,10 @@ export async function importModule(module: string, baseFolder: string): Promise<
   const isPath = module.startsWith(".") || isAbsolute(module);
   const target = isPath ? resolve(baseFolder, module) : module;
   if (!/\.[cm]?tsx?$/.test(module)) return import(isPath ? pathToFileURL(target).href : target);
+  const { createJiti } = await import("jiti");
   const parent = pathToFileURL(resolve(baseFolder, "index.js")).href;
   // An environment may lie outside any project: it gets zod from here if it has none.
   const hasZod = createJiti(parent).esmResolve("zod", { try: true }) !== undefined;
-  const virtualModules = { ...listHostModules(), ...(hasZod ? {} : { zod }) };
+  const virtualModules = { ...listHostModules(), ...(hasZod ? {} : { zod: await import("zod") }) };
   return createJiti(parent, { fsCache: false, interopDefault: false, virtualModules }).import(target);
 }

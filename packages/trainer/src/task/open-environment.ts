@@ -11,6 +11,7 @@ import type { Policy } from "../policy/policy.js";
 import type { JudgedRewards } from "../rewards/judged-rewards.js";
 import { makeRewardAggregator, openJudgedRewards, openRewards } from "../rewards/open-rewards.js";
 import { openRegistries, type Registries } from "../user-code/registries.js";
+import { makeAgentConnections } from "./agent-connections.js";
 import { Disposables } from "./disposables.js";
 import type { Environment } from "./environment.js";
 import { probeTemplate } from "./find-tool-format.js";
@@ -102,6 +103,7 @@ async function openParts(
         maxCalls: multiTurn.maxAssistantTurns ?? rollout.agent.max_calls,
         branchCredit: rollout.branch_credit,
         trainOnConstrained: rollout.train_on_constrained_tokens,
+        ...makeAgentConnections(),
       },
       images: makeImageAccess(data),
       returnFullPrompt: data.return_full_prompt,

@@ -1,13 +1,11 @@
 import { checkOptions, optionChecks } from "@cria/core";
-import { DataLoader, type DatasetRow, loadDataset } from "@cria/rollout";
+import type { DatasetRow } from "@cria/rollout";
 import { interaction } from "@cria/tools";
 import type { Policy } from "../policy/policy.js";
-import { areFiles, checkCount, checkDefinition } from "./check-definition.js";
+import { checkCount, checkDefinition } from "./check-definition.js";
 import type { Environment } from "./environment.js";
-import { resolveFiles } from "./open-data.js";
-import { type OpenedEnvironment, openTaskEnvironment } from "./open-environment.js";
+import type { OpenedEnvironment } from "./open-environment.js";
 import type { TaskDefinition, TaskRow } from "./task-definition.js";
-import { separateUids, toDatasetRow } from "./task-rows.js";
 
 const { any } = optionChecks;
 
@@ -55,7 +53,7 @@ export class Task<Row extends object = DatasetRow> {
    * @throws DataError naming row and column; HubError when an address cannot be followed.
    */
   load(): Promise<TaskRow<Row>[]> {
-    this.loaded ??= loadRows(this.definition, this.rowsName).catch((error: unknown) => {
+    this.loaded ??= this.read().catch((error: unknown) => {
       // A file may be there the next time.
       this.loaded = null;
       throw error;
@@ -80,6 +78,7 @@ export class Task<Row extends object = DatasetRow> {
     checkCount("task.batches: epochs", epochs, 1);
     if (steps !== undefined) checkCount("task.batches: steps", steps, 0);
     const rows = await this.load();
+    const { DataLoader } = await import("./load-rows.js");
     const loader = new DataLoader(rows, { batchSize: Math.min(size, rows.length), shuffle, seed });
     const total = steps ?? epochs * loader.batchesPerEpoch;
     for (let step = 0; step < total; step++) yield loader.next();
@@ -92,12 +91,25 @@ export class Task<Row extends object = DatasetRow> {
   async open(policy: Policy): Promise<Environment> {
     let opened = this.opened.get(policy);
     if (!opened) {
-      opened = this.load().then((rows) => openTaskEnvironment(this.definition, rows, policy));
+      opened = this.openFor(policy);
       this.opened.set(policy, opened);
       // It may be tried again.
       opened.catch(() => this.opened.delete(policy));
     }
     return (await opened).environment;
+  }
+
+  // What runs a task is loaded with its first use: a definition alone is light.
+
+  private async read(): Promise<TaskRow<Row>[]> {
+    const { loadRows } = await import("./load-rows.js");
+    return loadRows(this.definition, this.rowsName);
+  }
+
+  private async openFor(policy: Policy): Promise<OpenedEnvironment> {
+    const rows = await this.load();
+    const { openTaskEnvironment } = await import("./open-environment.js");
+    return openTaskEnvironment(this.definition, rows, policy);
   }
 
   /** Ends what was opened: servers, sandboxes. It may be opened again. */
@@ -124,11 +136,4 @@ type RowOf<Item extends object | string> = Item extends object ? Item : DatasetR
 
 export function isTask(value: object): value is Task<object> {
   return value instanceof Task;
-}
-
-async function loadRows<Row extends object>(definition: TaskDefinition<Row>, name: string): Promise<TaskRow<Row>[]> {
-  const rows = definition.rows as readonly object[] | string | readonly string[];
-  const given = areFiles(rows) ? await loadDataset(await resolveFiles([rows].flat(), process.cwd())) : rows;
-  const loaded = given.map((row, index) => toDatasetRow(row, index, definition as TaskDefinition<object>, name));
-  return separateUids(loaded) as TaskRow<Row>[];
 }
