@@ -75,14 +75,13 @@ describe('import { defineTask, tool } from "cria"', () => {
   });
 
   it("is bundled by esbuild with all that it may need later", async () => {
-    const { metafile, warnings } = await buildByEsbuild({
+    const { metafile } = await buildByEsbuild({
       ...esbuildOptions,
       entryPoints: [entry],
       outdir: join(folder, "whole"),
       splitting: true,
       write: false,
     });
-    expect(warnings).toEqual([]);
     expect(Object.keys(metafile.outputs).length).toBeGreaterThan(1);
   });
 
