@@ -53,7 +53,14 @@ const later: Plugin = {
   },
 };
 
-const esbuildOptions = { bundle: true, minify: true, platform: "node", format: "esm", metafile: true } as const;
+const esbuildOptions = {
+  bundle: true,
+  minify: true,
+  platform: "node",
+  format: "esm",
+  metafile: true,
+  logLevel: "error",
+} as const;
 
 /** The entry's chunk and what it imports at once. */
 function listStatic(output: readonly { type: string }[]): OutputChunk[] {

@@ -6,6 +6,7 @@ const SLOW = [
   "apps/trainer/src/view/browser/pages.test.ts",
   "packages/tools/src/sandbox/hostile/python-hostile.test.ts",
   "tests/recorded-bits.test.ts",
+  "tests/declarations.test.ts",
   "packages/engine/src/thread-count.test.ts",
   "packages/trainer/src/checkpoints/kill-resume.test.ts",
   "apps/trainer/src/commands/write-limits.test.ts",
@@ -33,6 +34,7 @@ const SLOW = [
   "tests/examples.test.ts",
   "apps/trainer/src/commands/train-signals.test.ts",
   "native/test/grammar.test.ts",
+  "tests/bundling.test.ts",
 ];
 
 /** The slow files, then the others as vitest would run them. */
