@@ -5,8 +5,8 @@ import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import { BaseTool, isTool } from "./base-tool.js";
 import { registerToolClass } from "./builtin-tools.js";
+import { toolFormats } from "./formats/registry.js";
 import { openTools } from "./open-tools.js";
-import { toolParsers } from "./parsers/registry.js";
 import { createTools } from "./registry.js";
 import { type ToolStart, tool } from "./tool.js";
 import type { BuiltInToolFormat } from "./tool-format-name.js";
@@ -444,7 +444,7 @@ describe("types of tool()", () => {
       gpt_oss: true,
       deepseek_v3: true,
     };
-    expect(Object.keys(names).sort()).toEqual(toolParsers.names());
+    expect(Object.keys(names).sort()).toEqual(toolFormats.names());
   });
 
   it("what does not fit is an error", () => {

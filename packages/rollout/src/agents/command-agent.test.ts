@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it, vi } from "vitest";
 import type { ChatSession } from "../chat/chat-session.js";
 import type { AgentEndpoint } from "../loops/agent-endpoint.js";
 import { agentLoops } from "../loops/agent-loops.js";
-import { type AgentOptions, type AgentOptions, defaultAgentOptions, defaultAgentOptions } from "../loops/agent-options.js";
+import { type AgentOptions, defaultAgentOptions } from "../loops/agent-options.js";
 import { makeFakeRollout, makeRow } from "../testing/index.js";
 import { loadAgentLoops } from "./load-agent-loops.js";
 

@@ -1,7 +1,7 @@
 import { type ChatMessage, ConfigError, contentText, type Trajectory } from "@cria/core";
 import { FakeEngine } from "@cria/core/testing";
 import { DeltaTokenizer } from "@cria/tokenizer-delta";
-import { parseHermes } from "@cria/tools";
+import { getToolFormat } from "@cria/tools";
 import { Policy } from "../policy/policy.js";
 import { rollOut } from "../step/roll-out.js";
 import { Task } from "../task/task.js";
@@ -140,7 +140,7 @@ function describe(trajectory: Trajectory, unused: number): Played {
 function listCalls(messages: readonly ChatMessage[]): PlayedCall[] {
   return messages.flatMap(({ role, content }, at) => {
     if (role !== "assistant") return [];
-    const { calls } = parseHermes(contentText(content), []);
+    const { calls } = getToolFormat("hermes").parse(contentText(content), []);
     return calls.map(({ name, arguments: given }, i) => {
       const answer = messages[at + 1 + i];
       return { name, arguments: given, answer: answer?.role === "tool" ? contentText(answer.content) : null };
