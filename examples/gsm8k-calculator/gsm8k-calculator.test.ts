@@ -122,7 +122,7 @@ describe("the reward", () => {
 
 it("the whole program, with a policy that does not learn it", async () => {
   // Here the sources run: the parser and the reward that the config names must be of them too.
-  provideCria();
+  await provideCria();
   const problem = { question: "Tom has 3 balls and 4 cups. How many in all?", answer: "7" };
   const steps = [{ text: "In all it is", expression: "3+4", value: "7" }];
   const { learned, stages } = await tryLearning(import.meta.dirname, {

@@ -99,7 +99,7 @@ describe("the reward", () => {
 
 it("the whole program, with a policy that does not learn it", async () => {
   // Here the sources run: the tools and the reward that the config names must be of them too.
-  provideCria();
+  await provideCria();
   const requests = ask("train", 2);
   const { learned, stages } = await tryLearning(import.meta.dirname, {
     rows: requests.map(makeRow),

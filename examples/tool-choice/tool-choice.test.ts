@@ -198,7 +198,7 @@ describe("the judge", () => {
 
 it("the whole program: measured, taught, measured, trained, measured, with a policy that does not learn it", async () => {
   // Here the sources run: the tools and the reward that the config names must be of them too.
-  provideCria();
+  await provideCria();
   const questions = needs.map((need) => makeQuestion(1, "train", need));
   const { learned, stages } = await tryLearning(import.meta.dirname, {
     rows: questions.map(makeRow),

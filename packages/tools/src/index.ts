@@ -27,6 +27,12 @@ export {
 } from "./converters/a2a.js";
 export { fromMcpTool, type McpToolDescription, toMcpTool } from "./converters/mcp.js";
 export {
+  type BuiltInToolFormat,
+  isToolFormatName,
+  listToolFormatNames,
+  type ToolFormatName,
+} from "./formats/format-names.js";
+export {
   type GivenToolFormat,
   getToolFormat,
   listToolFormats,
@@ -94,7 +100,6 @@ export {
   tool,
 } from "./tool.js";
 export type { ToolClass, ToolConfigEntry, ToolFactory } from "./tool-config-entry.js";
-export type { BuiltInToolFormat, ToolFormatName } from "./tool-format-name.js";
 export { provideHostModules } from "./user-code/host-modules.js";
 export { importExport, importModule } from "./user-code/import-export.js";
 export { findArgumentError } from "./validate-arguments.js";

@@ -5,11 +5,11 @@ import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import { BaseTool, isTool } from "./base-tool.js";
 import { registerToolClass } from "./builtin-tools.js";
-import { toolFormats } from "./formats/registry.js";
+import { type BuiltInToolFormat, isToolFormatName, listToolFormatNames } from "./formats/format-names.js";
+import { listToolFormats, toolFormats } from "./formats/registry.js";
 import { openTools } from "./open-tools.js";
 import { createTools } from "./registry.js";
 import { type ToolStart, tool } from "./tool.js";
-import type { BuiltInToolFormat } from "./tool-format-name.js";
 
 const square = tool({
   name: "square",
@@ -434,17 +434,11 @@ describe("types of tool()", () => {
   });
 
   it("formats of calls are those that have a parser", () => {
-    const names: Record<BuiltInToolFormat, true> = {
-      hermes: true,
-      qwen3_coder: true,
-      llama3_json: true,
-      "chatml-json": true,
-      python: true,
-      mistral: true,
-      gpt_oss: true,
-      deepseek_v3: true,
-    };
-    expect(Object.keys(names).sort()).toEqual(toolFormats.names());
+    expect(listToolFormatNames().sort()).toEqual(toolFormats.names());
+    const known = listToolFormats().flatMap(({ name, aliases }) => [name, ...aliases]);
+    expect(known.filter((name) => !isToolFormatName(name))).toEqual([]);
+    expect(["gpt-oss", "openai", "deepseek_v31"].filter((name) => !known.includes(name))).toEqual([]);
+    expectTypeOf<"hermes">().toExtend<BuiltInToolFormat>();
   });
 
   it("what does not fit is an error", () => {

@@ -3,6 +3,7 @@ import type { ToolParser } from "../parsers/tool-parser.js";
 import { importExport } from "../user-code/import-export.js";
 import { chatmlJson } from "./chatml-json.js";
 import { deepseekV3 } from "./deepseek-v3.js";
+import { addToolFormatName } from "./format-names.js";
 import { gptOss } from "./gpt-oss.js";
 import { hermes } from "./hermes.js";
 import { llama3Json } from "./llama3-json.js";
@@ -27,6 +28,7 @@ export type GivenToolFormat = string | ToolFormat | ToolParser;
 export function registerToolFormat(parts: ToolFormatParts): void {
   const format = defineToolFormat(parts);
   toolFormats.register(format.name, format);
+  addToolFormatName(format.name, format.aliases);
 }
 
 /** The same for a format of which only the parser is known. Other frameworks' names for one that it replaces stay. */

@@ -8,7 +8,7 @@ import {
   optionChecks,
   refuseOption,
 } from "@cria/core";
-import { getToolFormat, isTool, toolFormats } from "@cria/tools";
+import { isTool, isToolFormatName, listToolFormatNames } from "@cria/tools";
 import type { TaskDefinition } from "./task-definition.js";
 
 /** Whether rows are files of rows. */
@@ -91,18 +91,14 @@ function checkNames(tools: readonly unknown[]): void {
 }
 
 function checkFormat(format: string): void {
-  try {
-    getToolFormat(format);
-  } catch (cause) {
-    throw new ConfigError("is no format of tool calls", {
-      code: "config/unknown-name",
-      subject: "defineTask: toolFormat",
-      expected: `${toolFormats.names().join(", ")}, or ./module.ts#parse`,
-      received: format,
-      remedy: "leave it out, and the model's chat template decides",
-      cause,
-    });
-  }
+  if (isToolFormatName(format)) return;
+  throw new ConfigError("is no format of tool calls", {
+    code: "config/unknown-name",
+    subject: "defineTask: toolFormat",
+    expected: `${listToolFormatNames().join(", ")}, or ./module.ts#parse`,
+    received: format,
+    remedy: "leave it out, and the model's chat template decides",
+  });
 }
 
 const refuse = (key: string, summary: string, expected: string, received: unknown) =>

@@ -1,0 +1,38 @@
+// The names alone, without the formats: a definition of a task checks one without all their grammars.
+
+const builtIn = [
+  "hermes",
+  "qwen3_coder",
+  "llama3_json",
+  "chatml-json",
+  "python",
+  "mistral",
+  "gpt_oss",
+  "deepseek_v3",
+] as const;
+
+/** Built-in formats of tool calls. */
+export type BuiltInToolFormat = (typeof builtIn)[number];
+
+/** How a model writes tool calls: a built-in format, one that was registered, or "./module.ts#parse". */
+export type ToolFormatName = BuiltInToolFormat | (string & {});
+
+/** Other frameworks' names for some of them. */
+const otherNames = ["gpt-oss", "openai", "deepseek_v31"];
+const names = new Set<string>(builtIn);
+const known = new Set<string>([...builtIn, ...otherNames]);
+
+/** Formats that every run has, in the order in which they came. */
+export function listToolFormatNames(): string[] {
+  return [...names];
+}
+
+/** Whether every run has a format of this name, or of this alias. */
+export function isToolFormatName(name: string): boolean {
+  return known.has(name);
+}
+
+export function addToolFormatName(name: string, aliases: readonly string[]): void {
+  names.add(name);
+  for (const one of [name, ...aliases]) known.add(one);
+}
