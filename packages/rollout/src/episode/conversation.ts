@@ -7,6 +7,7 @@ import {
   type InputNode,
   isAnswer,
   joinTokens,
+  listMessages,
   listPath,
   MessageGraph,
   type Said,
@@ -29,7 +30,6 @@ export type ConversationMasks = Omit<LayOutOptions, "credit">;
 /** An episode of one conversation: the path that its agent walks through the message graph, with its tokens counted. */
 export class Conversation {
   private readonly graph = new MessageGraph();
-  private readonly root: InputNode;
   private end: InputNode | AnswerNode;
   private length: number;
   private prompt: number;
@@ -40,8 +40,7 @@ export class Conversation {
     private readonly budget: number,
     private readonly masks: ConversationMasks = { trainOnConstrained: true, trainOnToolCalls: true },
   ) {
-    this.root = this.graph.begin(prompt.messages, prompt.tools, prompt.tokenIds);
-    this.end = this.root;
+    this.end = this.graph.begin(prompt.messages, prompt.tools, prompt.tokenIds);
     this.length = this.prompt = prompt.tokenIds.length;
   }
 
@@ -57,7 +56,7 @@ export class Conversation {
 
   /** What was said and heard, the prompt first. */
   get messages(): ChatMessage[] {
-    return listPath(this.end).flatMap((node) => (isAnswer(node) ? [node.said!.message] : [...node.messages]));
+    return listMessages(this.end);
   }
 
   /** Where it has come to, for `goBack`. */

@@ -250,6 +250,11 @@ export function listPath(input: InputNode | AnswerNode): (InputNode | AnswerNode
   return path.reverse();
 }
 
+/** What was said and heard up to the end of a node. */
+export function listMessages(node: InputNode | AnswerNode): ChatMessage[] {
+  return listPath(node).flatMap((at) => (isAnswer(at) ? [at.said!.message] : [...at.messages]));
+}
+
 /** Tokens of the conversation up to the end of a node, rendered and sampled. */
 export function joinTokens(node: InputNode | AnswerNode): Int32Array {
   const parts = listTokens(node);
