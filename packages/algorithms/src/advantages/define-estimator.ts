@@ -7,6 +7,7 @@ import {
   isText,
   optionChecks,
   previewValue,
+  refuseOption,
 } from "@cria/core";
 import {
   type AdvantageEstimator,
@@ -78,12 +79,8 @@ export function defineEstimator<const Needs extends CostlyInput = never>(
 
 function requireGiven(key: string, value: unknown): void {
   if (value !== undefined) return;
-  throw new ConfigError("is missing", {
-    code: "config/bad-value",
-    subject: `defineEstimator: ${key}`,
-    expected: key === "estimate" ? "a function of AdvantageInputs" : "true or false",
-    received: "undefined",
-  });
+  const expected = key === "estimate" ? "a function of AdvantageInputs" : "true or false";
+  throw refuseOption(`defineEstimator: ${key}`, "is missing", expected, value);
 }
 
 function readTokens(name: string, key: string, values: unknown, tokens: number): Float32Array {
