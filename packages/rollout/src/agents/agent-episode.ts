@@ -5,7 +5,6 @@ import { ChatSession } from "../chat/chat-session.js";
 import type { DatasetRow } from "../data/dataset-row.js";
 import { checkEpisode } from "../episode/check-episode.js";
 import { layOutGraph } from "../episode/lay-out-graph.js";
-import { findTurnForm } from "../episode/turn-form.js";
 import type { AgentLoopContext, AgentLoopOutput, SamplingParams } from "../loops/agent-loop.js";
 import { createAgentLog } from "../loops/state-log.js";
 import { describeData, isUsableNumber } from "../plain-data.js";
@@ -91,9 +90,7 @@ async function checkTokens(
   const { tokenizationSanityCheckMode: mode, useInferenceChatTemplate: production } = multiTurn;
   if (mode === "disable") return null;
   await takeTurn();
-  const schemas = [...graph.roots.values()][0]?.tools ?? [];
-  const form = production ? findTurnForm(tokenizer, { schemas, production }) : "text";
-  const checks = checkEpisode(graph, { tokenizer, mode, form }).filter(({ kind }) => kind !== "equal");
+  const checks = checkEpisode(graph, { tokenizer, mode, production }).filter(({ kind }) => kind !== "equal");
   for (const { kind } of checks) metrics[`tokenization_${kind}`] = (metrics[`tokenization_${kind}`] ?? 0) + 1;
   return checks[0] ?? null;
 }

@@ -15,12 +15,13 @@ import {
   type MessageGraph,
 } from "./message-graph.js";
 import { formAnswer, nameCalls } from "./template-messages.js";
-import type { TurnForm } from "./turn-form.js";
+import { findTurnForm, type TurnForm } from "./turn-form.js";
 
 export interface CheckEpisodeOptions {
   tokenizer: DeltaTokenizer;
   mode: SanityCheckMode;
-  form: TurnForm;
+  /** Whether turns are rendered as production would (`use_inference_chat_template`). */
+  production: boolean;
 }
 
 /** Compares each answered conversation's tokens with the template's rendering of all its messages. */
@@ -28,8 +29,10 @@ export function checkEpisode(graph: MessageGraph, options: CheckEpisodeOptions):
   return listEnds([...graph.roots.values()]).map((end) => {
     const path = listPath(end);
     const [root] = path as [InputNode];
-    return checkConversation(options.tokenizer, {
-      messages: path.flatMap((node) => readMessages(node, options.form)),
+    const { tokenizer, production } = options;
+    const form = production ? findTurnForm(tokenizer, { schemas: root.tools, production }) : "text";
+    return checkConversation(tokenizer, {
+      messages: path.flatMap((node) => readMessages(node, form)),
       tools: root.tools,
       tokenIds: joinTokens(end),
       mask: path.flatMap((node) => (isAnswer(node) ? fill(node.said!.tokenIds, 1) : fill(node.tokenIds!, 0))),
