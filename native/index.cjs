@@ -1,14 +1,14 @@
-// Loads the compiled addon. The typed contract of what it exports is packages/engine/src/native-types.ts.
+// Loads the compiled addon. packages/engine/src/native-types.ts has the typed contract of its exports.
 
 const { existsSync } = require("node:fs");
 const { join } = require("node:path");
 
-/** The optional package that holds the ready-made addon of this platform. */
+/** Name of the optional package with the prebuilt addon of this platform. */
 function namePrebuild() {
   return `@cria/native-${process.platform}-${process.arch}`;
 }
 
-/** Its file, or null where the package is not installed. */
+/** The package's addon file, or null when the package is not installed. */
 function findPrebuild() {
   try {
     return require.resolve(`${namePrebuild()}/cria.node`);
@@ -17,13 +17,13 @@ function findPrebuild() {
   }
 }
 
-/** Files tried, in order: CRIA_ADDON (for example a sanitizer build), the build made here, the ready-made one. */
+/** Files tried, in order: CRIA_ADDON (for example a sanitizer build), the local build, the prebuilt addon. */
 function listCandidates() {
   const built = join(__dirname, "build", "Release", "cria.node");
   return [process.env.CRIA_ADDON, built, findPrebuild()].filter(Boolean);
 }
 
-/** The addon's exports; throws an Error that lists what was tried and how to get one. */
+/** The addon's exports. Throws an Error that lists the files tried and how to get one. */
 function loadAddon() {
   const tried = [];
   for (const file of listCandidates()) {
@@ -46,12 +46,15 @@ function loadAddon() {
   );
 }
 
-/** The optional package that holds libcria-vision.so for this platform. */
+/** Name of the optional package with libcria-vision.so for this platform. */
 function nameVisionPackage() {
   return `@cria/vision-${process.platform}-${process.arch}`;
 }
 
-/** The library's file: that of CRIA_VISION, the one built here (scripts/build-vision.mjs), or the package's; null without one. */
+/**
+ * Path of the library: CRIA_VISION, the local build (scripts/build-vision.mjs), or the package's; null when there is
+ * none.
+ */
 function findVisionLibrary() {
   const name = "libcria-vision.so";
   if (process.env.CRIA_VISION) return process.env.CRIA_VISION;
@@ -64,7 +67,7 @@ function findVisionLibrary() {
   }
 }
 
-/** The program that tries a projector's file in a process of its own. */
+/** The program that tries a projector's file in a child process. */
 const projectorTrial = join(__dirname, "scripts", "try-projector.cjs");
 
 module.exports = { findVisionLibrary, listCandidates, loadAddon, namePrebuild, nameVisionPackage, projectorTrial };

@@ -1,5 +1,5 @@
-// Attention, backward: the probabilities again from the rows' log-sums, block by block. With P the probabilities and
-// delta_i = out_i . d_out_i:  dV = P^T dO,  dS = scale P (dO V^T - delta),  dQ = dS K,  dK = dS^T Q.
+// Attention, backward: recomputes the probabilities from the rows' log-sums, block by block. With P the probabilities
+// and delta_i = out_i . d_out_i:  dV = P^T dO,  dS = scale P (dO V^T - delta),  dQ = dS K,  dK = dS^T Q.
 #include <algorithm>
 
 #include "attention_tiles.cuh"
@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kAttentionThreads)
     g.delta[token * g.delta_step + head] = sum;
 }
 
-// What the gradient of a score needs of its query.
+// Values of a query that the gradient of its scores needs.
 struct QueryRow {
     float log_sum, delta;
 };
@@ -41,7 +41,7 @@ constexpr int kQueryScoreRow = kPass + 4;
 template <int D>
 constexpr size_t kQueryBytes = sizeof(float) * ((2 * kOwn + 2 * kPass) * kHeadRow<D> + 2 * kOwn * kQueryScoreRow);
 
-// dQ: a block has 64 queries of one head, each warp 16 of them; keys come by.
+// dQ: a block has 64 queries of one head, each warp 16 of them, and loops over the keys.
 template <int D>
 __global__ void __launch_bounds__(kAttentionThreads) query_kernel(cria_attention t, cria_attention_gradients g) {
     CRIA_DYNAMIC_SHARED(shared);
@@ -91,7 +91,8 @@ constexpr int kKeyScoreRow = kOwn + 4;
 template <int D>
 constexpr size_t kKeyBytes = sizeof(float) * ((2 * kOwn + 2 * kPass) * kHeadRow<D> + 2 * kPass * kKeyScoreRow);
 
-// dK and dV: a block has 64 keys of one KV head, each warp 16 of them; the queries of all its query heads come by.
+// dK and dV: a block has 64 keys of one KV head, each warp 16 of them, and loops over the queries of all its query
+// heads.
 template <int D>
 __global__ void __launch_bounds__(kAttentionThreads) key_kernel(cria_attention t, cria_attention_gradients g) {
     CRIA_DYNAMIC_SHARED(shared);
@@ -100,7 +101,7 @@ __global__ void __launch_bounds__(kAttentionThreads) key_kernel(cria_attention t
     float * const queries = values + kOwn * kHeadRow<D>;
     float * const d_outs = queries + kPass * kHeadRow<D>;
     const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-    // Of the whole block's scores [queries, keys] the warp writes and reads its own 16 columns alone.
+    // In the block's scores [queries, keys], the warp writes and reads only its own 16 columns.
     float * const scores = d_outs + kPass * kHeadRow<D> + warp * kTile;
     float * const d_probs = scores + kPass * kKeyScoreRow;
 
@@ -168,7 +169,8 @@ struct Backward {
     }
 };
 
-// The backward kernels need more than the forward one. The ends of kOwn keys lie beside what is asked for.
+// The backward kernels need more shared memory than the forward one. The ends of kOwn keys come on top of the requested
+// bytes.
 template <int D>
 bool fits() {
     return std::max(kQueryBytes<D>, kKeyBytes<D>) + kOwn * sizeof(int) <= size_t(most_shared_bytes());

@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kAttentionThreads) forward_kernel(cria_attenti
               own = first + warp * kTile;
     const int64_t base = int64_t(blockIdx.z) * t.row_length;
     const float * const own_queries = queries + warp * kTile * kHeadRow<D>;
-    // Two lanes share a query: each has every other key.
+    // Two lanes share a query: each takes every second key.
     const int row = lane / 2, query = own + row;
     __shared__ int ends[kPass];  // of the tile's keys
     load_tile<D, kOwn>(queries, t.q + head * t.head_size, t.q_step, t.head_size, base, first, t.row_length);

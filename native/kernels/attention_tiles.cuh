@@ -1,8 +1,8 @@
-// What the attention kernels share: tiles of queries and keys in shared memory, and who sees whom. After
+// Shared parts of the attention kernels: tiles of queries and keys in shared memory, and visibility. After
 // FlashAttention-2 (Dao 2023, arXiv:2307.08691), with two differences. The forward pass goes over the keys twice, first
 // for the rows' log-sums, then for the output: nothing is rescaled, and sums stay in the tensor cores' registers. The
-// backward pass has a kernel for the gradients of K and V and one for that of Q instead of atomic additions: the same
-// input gives the same bits.
+// backward pass uses one kernel for the gradients of K and V and one for the gradient of Q instead of atomic additions:
+// the same input gives the same bits.
 #pragma once
 
 #include <math.h>
@@ -18,7 +18,7 @@ namespace cria_cuda {
 constexpr int kAttentionWarps = 4, kAttentionThreads = kAttentionWarps * kWarp;
 
 // A warp owns 16 rows of the side that stays in place: queries (forward, gradient of Q) or keys (gradients of K and V).
-// The other side comes by in tiles of half the size. Heads are filled up to D floats with zeros.
+// It loops over the other side in tiles of half the size. Heads are padded to D floats with zeros.
 constexpr int kOwn = kAttentionWarps * kTile, kPass = 32;
 
 // Rows of a tile are four floats longer than its width: neighbouring rows then begin in other banks.
@@ -36,7 +36,7 @@ __device__ __forceinline__ void load_tile(
     }
 }
 
-// Nobody sees what lies behind the row.
+// No query sees a key behind the row's end.
 __device__ __forceinline__ int read_end(const cria_attention & t, int64_t base, int key) {
     return key < t.row_length ? t.ends[base + key] : 0;
 }
@@ -49,8 +49,9 @@ __device__ __forceinline__ bool is_seen(int key, int key_end, int first, int cou
     return key_end > first && key < first + count;
 }
 
-// Whether any query of the block that begins at `first` sees a key of the tile that begins at `key`; then the tile's
-// ends are in shared memory after the next barrier. All threads of the block have done with the tile before.
+// Whether any query of the block that begins at `first` sees a key of the tile that begins at `key`. If so, the tile's
+// ends are in shared memory after the next barrier. On return all threads of the block have finished with the previous
+// tile.
 __device__ __forceinline__ bool begin_tile(const cria_attention & t, int64_t base, int key, int first, int * ends) {
     const int mine = key + int(threadIdx.x), end = threadIdx.x < kPass ? read_end(t, base, mine) : 0;
     if (!__syncthreads_or(is_seen(mine, end, first, kOwn))) return false;
@@ -97,7 +98,7 @@ struct OwnRows {
             }
         }
     }
-    // Through 16 rows of shared memory that nobody else uses; rows behind the end stay away.
+    // Writes through 16 rows of shared memory that only this warp uses; skips rows behind the end.
     __device__ __forceinline__ void write(
         float * rows, float * vectors, int64_t step, int head_size, int64_t base, int first, int row_length) const {
         for (int d = 0; d < D / kTile; d++)

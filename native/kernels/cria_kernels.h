@@ -1,7 +1,7 @@
 // Cria's own CUDA kernels for training, as a C library (libcria-cuda.so) that is loaded only where a GPU trains. Every
-// pointer is device memory of floats, every step (between rows or tokens) counts floats. Work is queued on the
-// calling thread's stream (never the device is waited for: another thread may be recording a CUDA graph); functions
-// return null, or an error in words that lives as long as the library. `reference.h` has each of them on the CPU, in
+// pointer is device memory of floats, every step (between rows or tokens) counts floats. Functions queue work on the
+// calling thread's stream and never wait for the device, because another thread may be recording a CUDA graph. They
+// return null, or an error message that lives as long as the library. `reference.h` has each of them on the CPU, in
 // plain loops.
 #pragma once
 
@@ -18,13 +18,13 @@ extern "C" {
 
 int32_t cria_kernels_version(void);
 
-// Once before all others, for each device that is used: it becomes the current one of this thread.
+// Call once before all others, for each device: makes it this thread's current device.
 const char * cria_kernels_start(int32_t device);
 
-// How many multiprocessors the started device has.
+// Number of multiprocessors of the started device.
 int32_t cria_kernels_multiprocessors(void);
 
-// The largest head size whose attention fits into the shared memory of a block of the started device; 0: none.
+// The largest head size whose attention fits into a block's shared memory on the started device; 0: none.
 int32_t cria_kernels_attention_head_size(void);
 
 // Waits for all work that this thread queued.
@@ -36,7 +36,7 @@ typedef struct {
     int64_t step;
     int32_t rows, vocabulary;
     float scale;
-    const int32_t * targets;  // one a row
+    const int32_t * targets;  // one per row
 } cria_logit_rows;
 
 // log p[target] and the entropy of p, in nats, for each row.
@@ -53,7 +53,8 @@ typedef struct {
     int64_t weight_step;  // in bytes, from row to row
     const float * dy;  // [tokens][outputs]
     int64_t dy_step;
-    float * dx;  // [splits][tokens][inputs]: the sum over outputs is cut in so many parts; the result is in the first
+    // [splits][tokens][inputs]: the sum over outputs is cut into `splits` parts; the result is in the first
+    float * dx;
     int32_t splits;
 } cria_transposed_product;
 
@@ -68,7 +69,7 @@ typedef struct {
     const int32_t * ends;  // [rows * row_length]
     const float *q, *k, *v;
     int64_t q_step, k_step, v_step;
-    float *out, *log_sums;  // log_sums: one a token and head, log sum exp(scale q k); 0 where nothing is seen
+    float *out, *log_sums;  // log_sums: one per token and head, log sum exp(scale q k); 0 where nothing is seen
     int64_t out_step, log_sums_step;
 } cria_attention;
 
@@ -78,7 +79,7 @@ const char * cria_attention_forward(const cria_attention * attention);
 typedef struct {
     const float * d_out;
     float *d_q, *d_k, *d_v;
-    float * delta;  // scratch, one a token and head
+    float * delta;  // scratch, one per token and head
     int64_t d_out_step, d_q_step, d_k_step, d_v_step, delta_step;
 } cria_attention_gradients;
 

@@ -1,4 +1,4 @@
-// Eight neighbouring weights of a row, in each of ggml's types that can be trained on. Layouts are those of
+// Reads eight neighbouring weights of a row, in each of ggml's types that can be trained on. Layouts are those of
 // ggml-common.h; their sizes are even, so quants are read two bytes at a time.
 #pragma once
 

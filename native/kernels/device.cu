@@ -1,4 +1,4 @@
-// Which device computes, and waiting for it.
+// Selects the device and waits for it.
 #include "cria_kernels.h"
 #include "platform.cuh"
 

@@ -1,5 +1,5 @@
-// What the kernels need of CUDA. Compiled by another compiler they take it from tests/cuda_emulation.h, which runs
-// blocks on the CPU.
+// The parts of CUDA that the kernels use. Other compilers take them from tests/cuda_emulation.h, which runs blocks on
+// the CPU.
 #pragma once
 
 #ifdef __CUDACC__
@@ -37,16 +37,16 @@ constexpr int kWarp = 32;
 
 inline int divide_up(int64_t a, int64_t b) { return int((a + b - 1) / b); }
 
-// Shared memory that a block of the started device may ask for.
+// Most bytes of shared memory that a block of the started device may request.
 int most_shared_bytes();
 
-// What a launch left behind: null, or its error.
+// The error of the last launch, or null.
 inline const char * launch_error() {
     const cudaError_t error = cudaGetLastError();
     return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
 }
 
-// More shared memory than 48 KiB has to be asked for.
+// More than 48 KiB of shared memory must be requested.
 template <class Kernel>
 const char * allow_shared(Kernel kernel, size_t bytes) {
     const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));

@@ -1,5 +1,5 @@
-// Each kernel of cria_kernels.h on the CPU, in plain loops and double precision, on host memory. What checks compare
-// with.
+// Each kernel of cria_kernels.h on the CPU, in plain loops and double precision, on host memory. Checks compare with
+// it.
 #pragma once
 
 #include "cria_kernels.h"
@@ -13,7 +13,7 @@ void logit_gradient(const cria_logit_rows & rows, const float * d_logprobs, cons
 void run_transposed_product(const cria_transposed_product & product, const float * weight);
 
 void run_attention(const cria_attention & attention);
-// Needs out and log_sums of no one: it computes the probabilities anew.
+// Does not read out and log_sums: it recomputes the probabilities.
 void run_attention_backward(const cria_attention & attention, const cria_attention_gradients & gradients);
 
 }  // namespace cria_reference

@@ -1,5 +1,5 @@
 // Log-softmax, gather of the target, entropy and loss gradient of rows of logits, fused: one read for the statistics,
-// one read and write for the gradient; nothing of a row's size is ever stored beside the row.
+// one read and write for the gradient, and no second array of a row's size.
 //   dz_j = scale [ c (delta_j - p_j) - e p_j (log p_j + H) ]      for c = dLoss/dlogprob, e = dLoss/dentropy
 #include <math.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Of the values seen so far: their maximum, sum of exp(z - max), sum of (z - max) exp(z - max).
+// Running sums over the values seen so far: maximum, sum of exp(z - max), sum of (z - max) exp(z - max).
 struct RowSums {
     float max, sum, weighted;
 };
@@ -34,7 +34,7 @@ __device__ __forceinline__ RowSums exchange(const RowSums & a, int lane_mask) {
         __shfl_xor_sync(0xffffffffu, a.weighted, lane_mask)};
 }
 
-// The same result in every thread of the block.
+// Returns the same result in every thread of the block.
 __device__ RowSums sum_row(const float * z, int count, float scale) {
     __shared__ RowSums warps[kThreads / kWarp];
     RowSums sums{-INFINITY, 0.0f, 0.0f};

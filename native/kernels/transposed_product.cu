@@ -24,7 +24,7 @@ constexpr size_t kSharedBytes = 2 * (kSharedA + kSharedB) * sizeof(float);
 constexpr int kRowsOfA = kM * kK / kThreads;  // floats of A that a thread moves each step
 constexpr int kEights = kK * kN / 8 / kThreads;  // runs of eight of B
 
-// One step's tiles on their way from global to shared memory, in registers while the step before is computed.
+// One step's tiles between global and shared memory: they wait in registers while the previous step is computed.
 template <int32_t Type>
 struct Staged {
     float a[kRowsOfA], b[kEights][8];
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kThreads) product_kernel(cria_transposed_produ
             }
         }
         if (more) {
-            // The other half of the shared memory: everyone has read it before the last barrier.
+            // The other half of the shared memory: all threads have finished reading it before the last barrier.
             float * next = shared + (step + 1 - first_step) % 2 * (kSharedA + kSharedB);
             staged.store(next, next + kSharedA);
         }

@@ -1,6 +1,7 @@
-// Builds the CUDA kernels (native/kernels) into libcria-cuda.so beside the addon, where nvcc of CUDA 13 is. Nothing needs
-// them: without nvcc, or when they do not compile, training on a GPU takes ggml's operations.
-// CRIA_CUDA_ARCHITECTURES=90 (default 80,90) says for which GPUs; newer ones compile the last one's PTX when they start.
+// Builds the CUDA kernels (native/kernels) into libcria-cuda.so in the addon's folder, if nvcc of CUDA 13 is installed.
+// They are optional: without nvcc, or when they do not compile, training on a GPU uses ggml's operations.
+// CRIA_CUDA_ARCHITECTURES=90 (default 80,90) names the GPUs; newer ones compile the PTX of the last one when they
+// start.
 import { execFile, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,7 +12,7 @@ import { nativeRoot } from "./llama-paths.mjs";
 const run = promisify(execFile);
 const sources = join(nativeRoot, "kernels");
 
-/** nvcc's path; null where there is none that compiles for CUDA 13. */
+/** Path of nvcc; null when none compiles for CUDA 13. */
 export function findNvcc() {
   const roots = [process.env.CUDA_PATH, process.env.CUDA_HOME].filter(Boolean);
   for (const nvcc of [...roots.map((root) => join(root, "bin", "nvcc")), "nvcc", "/usr/local/cuda/bin/nvcc"]) {
@@ -31,7 +32,7 @@ function kernelArguments(architectures) {
   ];
 }
 
-/** Gives the library's path, null when there is none, and what there is to say, null when it was there already. */
+/** Returns the library's path, null when there is none, and a message, null when the library was up to date. */
 export async function buildKernels() {
   const out = join(nativeRoot, ".cache", "kernels");
   const library = join(out, "libcria-cuda.so");

@@ -1,15 +1,15 @@
-// What a build needs that no package brings: CMake, a C++ compiler, make or ninja.
+// Build requirements that no package provides: CMake, a C++ compiler, make or ninja.
 import { spawnSync } from "node:child_process";
 
 const OLDEST_CMAKE = [3, 15];
 
-/** What `program --version` prints; null when it cannot be run. */
+/** The output of `program --version`; null when it cannot be run. */
 function readVersion(program) {
   const { status, stdout } = spawnSync(program, ["--version"], { encoding: "utf8" });
   return status === 0 ? stdout : null;
 }
 
-/** What is missing, in words; empty when a build can be tried. */
+/** Descriptions of the missing tools; empty when a build can start. */
 export function listMissingTools() {
   if (process.platform === "win32") return ["a POSIX system: the sources are for GCC or Clang on Linux or macOS"];
   const missing = [];
@@ -24,12 +24,12 @@ export function listMissingTools() {
   return missing;
 }
 
-/** Processors other than this one that an addon can be built for on Linux, with their compilers and what CMake is told. */
+/** Processors that an addon can be cross-compiled for on Linux, with their compilers and CMake settings. */
 const CROSS_COMPILERS = {
   arm64: { compiler: "aarch64-linux-gnu-g++", processor: "aarch64", debian: "g++-aarch64-linux-gnu" },
 };
 
-/** `{ compiler, defines }` for a processor by its Node name. @throws Error that says what to install. */
+/** `{ compiler, defines }` for a processor by its Node name. @throws Error that names the packages to install. */
 export function findCrossCompiler(arch) {
   const known = process.platform === "linux" ? CROSS_COMPILERS[arch] : undefined;
   if (!known) throw new Error(`no addon for linux-${arch} can be built on ${process.platform}-${process.arch}`);

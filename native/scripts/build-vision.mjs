@@ -1,5 +1,5 @@
-// Builds libcria-vision.so (native/vision, over llama.cpp's mtmd), which opens projectors and pictures, unless stamps say
-// that nothing changed. mtmd takes two minutes of a CPU, so that it is compiled once for a release and kept in
+// Builds libcria-vision.so (native/vision, over llama.cpp's mtmd), which opens projectors and pictures, unless stamps
+// show that nothing changed. mtmd takes two minutes of CPU time, so it is compiled once per release and kept in
 // native/.cache; our own files take seconds. Its sources come with node-llama-cpp. CXX names another compiler than c++.
 //
 //   node scripts/build-vision.mjs [--arch arm64]
@@ -37,12 +37,12 @@ const patch = join(ours, "tower-attention.patch");
 
 export const visionLibrary = "libcria-vision.so";
 
-/** As the addon: nothing that changes a result. Sections that nothing refers to, such as those for sound, are left out. */
+/** The addon's flags: none changes a result. Unused sections, such as those for sound, are left out. */
 const flags = "-O2 -std=c++17 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -ffp-contract=off".split(
   " ",
 );
 
-/** Where the library for a processor is kept. */
+/** Folder of the library for a processor. */
 export function visionFolder(arch = process.arch) {
   return join(nativeRoot, ".cache", `vision-${arch}`);
 }
@@ -52,7 +52,7 @@ function listIncludes(source) {
   return folders.map((folder) => `-isystem${join(source, folder)}`);
 }
 
-/** Compiles one file after the other on each core. */
+/** Compiles the files in parallel, one per core. */
 async function compileAll(compiler, files, args, out) {
   const waiting = [...files];
   const object = (file) => join(out, `${basename(file)}.o`);
@@ -64,7 +64,7 @@ async function compileAll(compiler, files, args, out) {
   return files.map(object);
 }
 
-/** Makes `file` by `make`, which writes it to a path that it is given, unless it was made from the same inputs. */
+/** Makes `file` with `make`, which receives the path to write, unless it was made from the same inputs before. */
 async function makeOnce(file, inputs, make) {
   const stamp = inputs.reduce((hash, input) => hash.update(input).update("\0"), createHash("sha256")).digest("hex");
   const stampFile = `${file}.stamp`;
@@ -77,17 +77,17 @@ async function makeOnce(file, inputs, make) {
   return true;
 }
 
-/** llama.cpp's mtmd as it is compiled: with our attention in the place of its own. */
+/** Patches llama.cpp's mtmd so that it calls our attention instead of its own. */
 function patchMtmd(source, objects) {
   const mtmd = join(objects, "mtmd");
   cpSync(join(source, "tools", "mtmd"), mtmd, { recursive: true });
-  // As outside of a repository: within one git applies nothing to files that it ignores.
+  // Pretends to be outside a repository: inside one git applies nothing to files that it ignores.
   const env = { ...process.env, GIT_CEILING_DIRECTORIES: realpathSync(objects) };
   execFileSync("git", ["apply", patch], { cwd: mtmd, env, stdio: ["ignore", "ignore", "pipe"] });
   return mtmd;
 }
 
-/** llama.cpp's part, as an archive. */
+/** Builds llama.cpp's part, as an archive. */
 async function buildMtmd({ compiler, version, source, folder }) {
   const list = (dir) => readdirSync(dir).filter((name) => name.endsWith(".cpp"));
   const archive = join(folder, "mtmd.a");
@@ -117,7 +117,7 @@ async function buildMtmd({ compiler, version, source, folder }) {
   return archive;
 }
 
-/** Gives the library's path, and what there is to say, null when it was there already. @throws BuildError. */
+/** Returns the library's path, and a message, null when the library was up to date. @throws BuildError. */
 export async function buildVision({ arch = process.arch, bins = findPrebuiltBins(arch) } = {}) {
   const cross = arch === process.arch ? null : findCrossCompiler(arch);
   const compiler = cross?.compiler ?? process.env.CXX ?? "c++";
@@ -135,7 +135,7 @@ export async function buildVision({ arch = process.arch, bins = findPrebuiltBins
       .sort();
     const args = [...listIncludes(source), "-Wall", "-Wextra", `-DCRIA_LLAMA_RELEASE="${llama}"`];
     const inputs = [...names.flatMap((name) => [name, readFileSync(join(ours, name))])];
-    // It needs the libraries by the names under which the process has loaded them, and brings no path of its own to others.
+    // It refers to its libraries by the names under which the process has loaded them, and contains no search path.
     const link = [
       ...["-shared", "-s", "-Wl,--gc-sections", "-Wl,--exclude-libs,ALL", "-Wl,--no-undefined"],
       ...["llama", "ggml", "ggml-base"].map((name) => findLibrary(bins, name)),

@@ -87,7 +87,7 @@ function buildLlamaFromSource() {
     out,
     "-DCMAKE_BUILD_TYPE=Release",
     "-DBUILD_SHARED_LIBS=ON",
-    // Its libraries find each other in a folder that was moved.
+    // The libraries find each other after their folder was moved.
     "-DCMAKE_BUILD_RPATH_USE_ORIGIN=ON",
     "-DGGML_NATIVE=ON",
     "-DLLAMA_CURL=OFF",
@@ -97,15 +97,16 @@ function buildLlamaFromSource() {
     "-DLLAMA_BUILD_EXAMPLES=OFF",
     "-DLLAMA_BUILD_SERVER=OFF",
   );
-  // The libraries alone; programs need generated files that the bundle does not have.
+  // Only the libraries: programs need generated files that the bundle does not have.
   const targets = ["--target", "llama", "--target", "ggml"];
   run("--build", out, "--config", "Release", ...targets, "--parallel", String(availableParallelism()));
   return { source, bins: join(out, "bin") };
 }
 
 /**
- * Settings of an addon that is not bound to this machine's folders. Its package depends on that of llama.cpp's libraries,
- * which a package manager puts inside it (npm, on a conflict of versions), beside it (npm, pnpm), or further up.
+ * Settings of an addon that is not bound to this machine's folders. Its package depends on the package of llama.cpp's
+ * libraries, which a package manager installs inside it (npm, on a conflict of versions), next to it (npm, pnpm), or
+ * further up.
  */
 function relocate() {
   if (fromSource || sanitize || process.platform !== "linux")
@@ -119,7 +120,7 @@ function relocate() {
   };
 }
 
-/** cmake-js configures a build folder once: other libraries or headers than last time need a new one. */
+/** cmake-js configures a build folder once: changed libraries or headers need a new one. */
 function forgetOldConfiguration(defines) {
   const file = join(buildDir, "defines.json");
   const text = JSON.stringify(defines);
@@ -170,7 +171,7 @@ function compileAddon({ source, bins }) {
 }
 
 try {
-  // Beside the addon's compiler, on cores of its own where there are any.
+  // The kernels compile in parallel with the addon.
   if (cross && !prebuild) throw new BuildError("--arch is for --prebuild");
   const kernels = sanitize || cross ? null : buildKernels();
   const stamp = hashInputs();

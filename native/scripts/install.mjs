@@ -1,4 +1,4 @@
-// Runs when @cria/native is installed: nothing to do when a ready-made addon loads here, else the addon is built.
+// Runs when @cria/native is installed: does nothing when a prebuilt addon loads here, else builds the addon.
 // CRIA_SKIP_BUILD=1 installs without one, for programs that use no engine.
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -7,7 +7,9 @@ import loader from "../index.cjs";
 import { howToInstallTools, listMissingTools } from "./build-tools.mjs";
 import { nativeRoot } from "./llama-paths.mjs";
 
-/** Why no addon loads here; null when one does. In a process of its own: a library that does not fit may kill it. */
+/**
+ * The reason no addon loads here; null when one does. Runs in a child process: a library that does not fit may kill it.
+ */
 function findProblem() {
   const program = 'require("./index.cjs").loadAddon().runtimeInfo()';
   const { status, stderr } = spawnSync(process.execPath, ["-e", program], { cwd: nativeRoot, encoding: "utf8" });
@@ -15,7 +17,7 @@ function findProblem() {
   return /Error: .*(\n {2}.*)*/.exec(stderr)?.[0] ?? stderr.trim();
 }
 
-/** What went wrong, and each way out. */
+/** Explains the problem and each way out. */
 function explain(problem, reason) {
   const { version } = JSON.parse(readFileSync(join(nativeRoot, "package.json"), "utf8"));
   return `

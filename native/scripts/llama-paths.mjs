@@ -1,4 +1,4 @@
-// Where the pinned llama.cpp release lies: its prebuilt libraries (a platform package of node-llama-cpp), its headers (in
+// Paths of the pinned llama.cpp release: its prebuilt libraries (a platform package of node-llama-cpp), its headers (in
 // native/llama where this package was installed, else unpacked once), its source (a git bundle inside node-llama-cpp).
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -11,13 +11,16 @@ export const nativeRoot = dirname(dirname(fileURLToPath(import.meta.url)));
 
 export class BuildError extends Error {}
 
-/** The release of node-llama-cpp, and with it of llama.cpp, that the addon is written for. */
+/** The release of node-llama-cpp, and so of llama.cpp, that the addon is written for. */
 export function readLlamaPin() {
   const manifest = JSON.parse(readFileSync(join(nativeRoot, "package.json"), "utf8"));
   return manifest.optionalDependencies["@node-llama-cpp/linux-x64"];
 }
 
-/** Folder of an installed package, found from a file in it: exports maps hide package.json. Null when not installed. */
+/**
+ * Folder of an installed package, found through one of its files, because exports maps hide package.json. Null when not
+ * installed.
+ */
 function findPackage(name) {
   let dir;
   try {
@@ -39,7 +42,7 @@ function findNodeLlamaCpp() {
   );
 }
 
-/** How node-llama-cpp calls this platform's prebuilt libraries; those of another processor by its Node name. */
+/** node-llama-cpp's name for this platform's prebuilt libraries, or for those of another processor by its Node name. */
 export function namePrebuiltBins(arch = process.arch) {
   if (process.platform === "darwin" && arch === "arm64") return "mac-arm64-metal";
   return `${{ linux: "linux", darwin: "mac", win32: "win" }[process.platform]}-${arch}`;
@@ -60,7 +63,7 @@ export function findPrebuiltBins(arch = process.arch) {
 /** The headers that the addon compiles against. */
 const HEADERS = ["LICENSE", "CMakeLists.txt", "include", "src", "ggml/CMakeLists.txt", "ggml/include", "ggml/src/*.h"];
 
-/** Parts of the source tree, with the end of the name of the folder that each is unpacked to. */
+/** Parts of the source tree, with the suffix of the folder that each is unpacked to. */
 const PARTS = {
   headers: { suffix: "", paths: HEADERS },
   vision: {

@@ -1,6 +1,6 @@
-// Tries a projector's file in this process, which a damaged one may end:
+// Tries a projector's file in this process, which a damaged file may end:
 //   node try-projector.cjs <the model's file> <options of tryProjector, as JSON>
-// Says in one line of JSON what is wrong with it, or null.
+// Prints one line of JSON: what is wrong with the file, or null.
 const { loadAddon } = require("../index.cjs");
 
 const [model, options] = process.argv.slice(2);

@@ -103,7 +103,8 @@ struct AdapterFile {
     std::vector<HostTensor> pairs;  // A, B, A, B, ...
 };
 
-// Reads an adapter whoever made it, and refuses what generation or training would leave out or apply differently.
+// Reads an adapter of any origin, and refuses tensors or settings that generation or training would ignore or apply
+// differently.
 class AdapterReader {
    public:
     AdapterReader(const Model & model, const std::string & path)
@@ -112,7 +113,7 @@ class AdapterReader {
     AdapterFile read(const LoraOptions & options) {
         check_metadata();
         AdapterFile file;
-        // As llama.cpp has it: absent or 0 means that the product is added as it is, not scaled by alpha / rank.
+        // As in llama.cpp: absent or 0 means that the product is added as it is, not scaled by alpha / rank.
         const int64_t id = gguf_find_key(header_.gguf.get(), "adapter.lora.alpha");
         if (id >= 0 && gguf_get_kv_type(header_.gguf.get(), id) == GGUF_TYPE_FLOAT32)
             file.alpha = gguf_get_val_f32(header_.gguf.get(), id);
@@ -249,7 +250,7 @@ std::vector<float> read_floats(const ggml_tensor * tensor) {
     return values;
 }
 
-// `pairs` must outlive what is returned.
+// `pairs` must outlive the result.
 std::vector<GgufTensor> list_tensors(const std::vector<HostTensor> & pairs) {
     std::vector<GgufTensor> tensors;
     tensors.reserve(pairs.size());
@@ -303,7 +304,7 @@ void save_model(const Model & model, const std::string & path) {
     const GgufHeader & header = model.header();
     Owned gguf(gguf_init_empty());
     gguf_set_kv(gguf.get(), header.gguf.get());
-    // In the order of the original file, and only what that file held (a tied output is not a second tensor).
+    // In the order of the original file, and only its tensors (a tied output is not a second tensor).
     std::vector<std::vector<uint8_t>> data;
     std::vector<GgufTensor> tensors;
     for (ggml_tensor * t = ggml_get_first_tensor(header.tensors.get()); t;

@@ -1,5 +1,5 @@
-// What the training graph needs to know of a model: its shapes and its weights by role.
-// Collected once; anything that the graph does not model is refused here, by name.
+// The shapes and the weights by role of a model, as the training graph needs them.
+// Collected once. A feature that the graph does not implement is refused here, by name.
 #pragma once
 
 #include <string>
@@ -25,15 +25,16 @@ struct Architecture {
     int64_t n_embd, n_layer, n_head, n_head_kv, head_size, n_vocab;
     float norm_eps;
     float attention_scale;
-    // RoPE, as llama_context derives it from the file when nothing is overridden.
+    // RoPE, as llama_context derives it from the file when no option overrides it.
     int rope_type, rope_dims, rope_context;
-    // How many pairs of dimensions turn by each of four positions (M-RoPE); all 0 where positions are plain.
+    // Number of dimension pairs that each of the four positions turns (M-RoPE); all 0 for plain positions.
     int rope_sections[4];
     float rope_base, rope_scale;
     ggml_tensor * rope_factors;  // llama 3, else null
     ggml_tensor *token_embd, *output_norm, *output;  // output == token_embd when tied
     std::vector<LayerWeights> layers;
-    // An image's vector has as many parts more, added to the outputs of the first layers (DeepStack, arXiv:2406.04334).
+    // An image's vector has this many additional parts, added to the outputs of the first layers (DeepStack,
+    // arXiv:2406.04334).
     int64_t n_deepstack;
     bool has_grids() const { return rope_sections[0] > 0 || rope_sections[1] > 0 || rope_sections[2] > 0; }
 };
@@ -44,7 +45,7 @@ extern const char * const kTrainableArchitectures;
 // Throws Error("unsupported-architecture" | "unsupported-type" | "unsupported-tensor").
 Architecture describe_architecture(llama_model * model, const std::string & path);
 
-// Whether the file's general.architecture can be trained; throws Error("unsupported-architecture") if not.
+// Throws Error("unsupported-architecture") unless the file's general.architecture can be trained.
 void check_trainable_architecture(const std::string & name, const std::string & path);
 
 }  // namespace cria

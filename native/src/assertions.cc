@@ -13,7 +13,7 @@ thread_local const AssertionGuard * innermost = nullptr;
 
 }  // namespace
 
-// ggml calls it with "file:line: GGML_ASSERT(...) failed", and ends the process when it returns.
+// ggml calls it with "file:line: GGML_ASSERT(...) failed", and ends the process if it returns.
 void throw_assertion(const char * message) {
     if (!innermost) {
         std::fprintf(stderr, "%s\n", message);

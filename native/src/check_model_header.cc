@@ -39,7 +39,7 @@ class HeaderChecker {
             refuse("expert_count", "at most " + std::to_string(LLAMA_MAX_EXPERTS), std::to_string(experts));
         if (used > experts)
             refuse("expert_used_count", "at most expert_count, " + std::to_string(experts), std::to_string(used));
-        // With an array of counts, one for each layer, llama.cpp looks itself.
+        // For an array of counts, one per layer, llama.cpp checks itself.
         const bool is_missing = gguf_find_key(gguf_, key("expert_used_count").c_str()) < 0;
         if (experts > 0 && used == 0 && (is_missing || find_count("expert_used_count"))) {
             refuse("expert_used_count", "1 to expert_count, " + std::to_string(experts), is_missing ? "nothing" : "0");
@@ -57,7 +57,7 @@ class HeaderChecker {
         }
     }
 
-    // By which positions dimensions turn (M-RoPE): RoPE divides by their sum, on ggml's threads.
+    // M-RoPE's sections: RoPE divides by their sum, on ggml's threads.
     void check_rope_sections() const {
         const int64_t id = gguf_find_key(gguf_, key("rope.dimension_sections").c_str());
         if (id < 0 || gguf_get_kv_type(gguf_, id) != GGUF_TYPE_ARRAY) return;
@@ -76,7 +76,7 @@ class HeaderChecker {
         const uint64_t heads = std::max<uint64_t>(1, find_count("attention.head_count").value_or(1));
         const uint64_t head_size =
             find_count("attention.key_length").value_or(find_count("embedding_length").value_or(0) / heads);
-        // The fourth is of no position that a token has.
+        // The fourth section belongs to no position that a token has.
         const bool has_any =
             std::any_of(sections, sections + std::min<size_t>(count, 3), [](int32_t n) { return n > 0; });
         if (is_wrong || !has_any || sum > int64_t(head_size))
@@ -84,7 +84,7 @@ class HeaderChecker {
                 "pairs of dimensions for each position, in all at most " + std::to_string(head_size), received);
     }
 
-    // Two tokens of one text: the vocabulary would have more ids than texts.
+    // Refuses two tokens with the same text: the vocabulary would have more ids than texts.
     void check_tokens() const {
         const int64_t id = gguf_find_key(gguf_, "tokenizer.ggml.tokens");
         if (id < 0 || gguf_get_kv_type(gguf_, id) != GGUF_TYPE_ARRAY ||
@@ -110,7 +110,7 @@ class HeaderChecker {
    private:
     std::string key(const char * name) const { return arch_ + "." + name; }
 
-    // Nothing when the key is absent or of another type, which llama.cpp refuses itself.
+    // Nothing when the key is absent, or of another type, which llama.cpp refuses itself.
     std::optional<uint64_t> find_count(const char * name) const {
         const int64_t id = gguf_find_key(gguf_, key(name).c_str());
         if (id < 0 || gguf_get_kv_type(gguf_, id) != GGUF_TYPE_UINT32) return std::nullopt;

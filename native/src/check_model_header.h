@@ -1,4 +1,4 @@
-// What llama.cpp takes for granted of a model's metadata and would end the process for: refused here, with its name.
+// Checks of a model's metadata that llama.cpp would otherwise assert on, ending the process. Errors name the model.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace cria {
 
-// Layer and expert counts, the tokens of the vocabulary, norm epsilons. Throws Error("bad-model").
+// Checks layer and expert counts, the tokens of the vocabulary and norm epsilons. Throws Error("bad-model").
 void check_model_header(const gguf_context * gguf, const std::string & path);
 
 }  // namespace cria

@@ -20,7 +20,7 @@ namespace {
 
 using TraitsOf = const ggml_type_traits_cpu * (*)(ggml_type);
 
-// ggml's CPU operations are in a library that it chose itself.
+// ggml's CPU operations are in a library that ggml chose itself.
 TraitsOf find_cpu_traits() {
     Dl_info info;
     void * known = find_cpu_function("ggml_backend_set_n_threads");
@@ -32,7 +32,7 @@ TraitsOf find_cpu_traits() {
     return traits;
 }
 
-// Whether rows of this type are multiplied: by a dot product with rows that floats are turned into.
+// Whether ggml multiplies rows of this type: by a dot product with floats converted to the type that it wants.
 bool can_multiply(ggml_type type) {
     static const TraitsOf traits_of = find_cpu_traits();
     if (!traits_of) return type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || ggml_is_quantized(type);
@@ -42,7 +42,7 @@ bool can_multiply(ggml_type type) {
     return other == GGML_TYPE_F32 || traits_of(other)->from_float;
 }
 
-// Whether rows of this type become floats.
+// Whether rows of this type can be converted to floats.
 bool can_look_up(ggml_type type) { return type == GGML_TYPE_F32 || ggml_get_type_traits(type)->to_float; }
 
 // "blk.12.ffn_up.3" -> "blk.0.ffn_up.0"
@@ -59,7 +59,7 @@ std::string without_numbers(const std::string & name) {
     return text;
 }
 
-// What llama.cpp does with the tensors that it knows, by their names without suffix.
+// llama.cpp's operation on each tensor that it knows, by the tensor's name without suffix.
 std::map<std::string, ggml_op> list_operations() {
     std::map<std::string, ggml_op> operations;
     const AssertionGuard guard("tensors");
@@ -72,12 +72,12 @@ std::map<std::string, ggml_op> list_operations() {
             continue;  // a number that names no tensor
         }
     }
-    // Rows of numbers of experts.
+    // Rows of expert numbers.
     operations["blk.0.ffn_gate_tid2eid"] = GGML_OP_NONE;
     return operations;
 }
 
-// GGML_OP_NONE where llama.cpp has no such tensor, or leaves it alone.
+// GGML_OP_NONE where llama.cpp has no such tensor, or does not use it.
 ggml_op find_operation(const std::string & tensor) {
     static const std::map<std::string, ggml_op> operations = list_operations();
     const std::string name = without_numbers(tensor);

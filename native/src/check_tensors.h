@@ -1,5 +1,5 @@
-// Tensors whose type llama.cpp's operations do not take. It checks none of them: some of its operations assert on
-// ggml's own threads, which ends the process, and others call a function that is not there.
+// Refuses tensors whose type llama.cpp's operations do not take. llama.cpp checks none of them: some of its operations
+// assert on ggml's own threads, which ends the process, and others call a function that does not exist.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace cria {
 
-// Throws Error("bad-model") that names the tensor.
+// Throws Error("bad-model"), which names the tensor.
 void check_tensor_types(const GgufHeader & header, const std::string & path);
 
 }  // namespace cria

@@ -19,7 +19,7 @@ std::string path_of(void * symbol) {
     return symbol && dladdr(symbol, &info) != 0 && info.dli_fname ? info.dli_fname : "";
 }
 
-// Loads a library by name, then from each folder; it stays loaded, so that libraries which need it find it by its name.
+// Loads a library by name, then from each folder. It stays loaded, so that libraries that depend on it find it by name.
 void * load_library(const std::string & name, const std::vector<std::string> & search, std::string & problem) {
     void * handle = dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (handle) return handle;
@@ -47,7 +47,7 @@ CudaPart find_library(
     return result;
 }
 
-// The driver, started: a library without a device or too old for the backend is no use.
+// Loads and starts the driver: a library without a device, or one too old for the backend, is unusable.
 CudaPart find_driver(const std::vector<std::string> & search) {
     CudaPart result = find_library("driver", "libcuda.so.1", "cuInit", search);
     if (result.found.empty()) return result;
@@ -97,12 +97,12 @@ CudaPart find_devices() {
 }  // namespace
 
 std::vector<CudaPart> load_cuda_backend(const std::string & folder, const std::vector<std::string> & search) {
-    static Mutex mutex;  // of the process: backends register there
+    static Mutex mutex;  // process-wide: backends register there
     const Locked lock(mutex);
     std::vector<CudaPart> parts;
     parts.push_back(find_driver(search));
     parts.push_back(find_library("cudart", "libcudart.so.13", "cudaGetDeviceCount", search));
-    // cuBLAS loads cuBLASLt by its name, which must be found too.
+    // cuBLAS loads cuBLASLt by name, so that library must be found too.
     std::string ignored;
     load_library("libcublasLt.so.13", search, ignored);
     parts.push_back(find_library("cublas", "libcublas.so.13", "cublasCreate_v2", search));

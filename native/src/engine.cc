@@ -11,8 +11,8 @@ namespace cria {
 
 namespace {
 
-// glibc keeps what was freed in an arena of each thread that allocated; a process that loads models again and again
-// would grow by their fragments.
+// glibc keeps freed memory in an arena of each thread that allocated; a process that loads models repeatedly would grow
+// by these fragments.
 void return_freed_memory() {
 #ifdef __GLIBC__
     malloc_trim(0);

@@ -36,7 +36,7 @@ std::unique_ptr<FileLock> FileLock::acquire(const std::string & path) {
         }
         std::unique_ptr<FileLock> lock(new FileLock(fd, path));
         if (lock->is_current()) return lock;
-        lock->path_.clear();  // another's by now
+        lock->path_.clear();  // it belongs to another process by now
     }
 }
 

@@ -20,7 +20,7 @@ Error cannot_read(const std::string & path, const char * code, const std::string
     return Error(code, summary).subject(path).expected("a readable GGUF file");
 }
 
-// Callers that know another start than the working directory pass absolute paths.
+// Callers that resolve paths from another folder than the working directory pass absolute paths.
 std::string describe_start(const std::string & path) {
     char folder[4096];
     if (path.empty() || path[0] == '/' || !getcwd(folder, sizeof folder)) return "check the path";
@@ -49,7 +49,7 @@ void check_signature(const std::string & path) {
     }
 }
 
-// Sync the folder too: a rename is durable only once its directory is.
+// Syncs the folder too: a rename is durable only once its directory is.
 void sync_folder_of(const std::string & path) {
     const size_t slash = path.rfind('/');
     const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
@@ -79,7 +79,7 @@ std::string suggest_remedy(int error, const char * elsewhere) {
     return std::string(first) + ", or " + elsewhere;
 }
 
-// Removes what was written so far.
+// Removes the partial file.
 Error cannot_write(const std::string & temporary, const std::string & path, const char * what, int error) {
     unlink(temporary.c_str());
     return Error("write-failed", std::string(what) + ": " + std::generic_category().message(error))
@@ -115,7 +115,7 @@ GgufHeader read_gguf(const std::string & path, bool with_data) {
             .received(std::string(t->name) + " with a dimension of 0")
             .remedy("the file is damaged or badly converted: fetch or convert it again");
     }
-    // Where the last tensor ends says how long the file has to be.
+    // The end of the last tensor determines how long the file must be.
     const gguf_context * gguf = header.gguf.get();
     size_t needed = gguf_get_data_offset(gguf);
     for (int64_t i = 0; i < gguf_get_n_tensors(gguf); i++) {

@@ -25,9 +25,9 @@ namespace cria {
 
 namespace {
 
-// Whether llama.cpp may lay weights out anew for its own products (its "extra buffer types"). Not weights that our
-// products multiply, which read plain ones. And not beside layers with a state: their rows come by sequence, in a third
-// axis, and ggml's AMX products (0.25.1) compute those of the first sequence and leave the others unwritten.
+// Whether llama.cpp may repack weights for its own products (its "extra buffer types"). Not weights that our products
+// multiply, which must be plain. And not in a model with stateful layers: their rows come by sequence, in a third axis,
+// and ggml's AMX products (0.25.1) compute those of the first sequence and leave the others unwritten.
 bool gains_by_repacking(const GgufHeader & header) {
     bool gains = false;
     for (ggml_tensor * t = ggml_get_first_tensor(header.tensors.get()); t;
@@ -60,8 +60,8 @@ std::shared_ptr<Model> Model::load(const ModelOptions & options) {
     ggml_backend_dev_t no_devices[] = {nullptr};
     params.devices = model->on_cpu_ ? no_devices : devices;
     params.n_gpu_layers = model->on_cpu_ ? 0 : options.gpu_layers;
-    // llama.cpp keeps the embedding on the host, and a tied output as a second tensor: the training graph wants one,
-    // and here.
+    // llama.cpp keeps the embedding on the host, and a tied output as a second tensor. The training graph needs one
+    // tensor, on the device.
     const llama_model_tensor_buft_override on_device[] = {
         {"^token_embd\\.weight$", ggml_backend_dev_buffer_type(devices[0])}, {nullptr, nullptr}};
     if (!model->on_cpu_ && options.trainable != Trainable::none) params.tensor_buft_overrides = on_device;
@@ -130,7 +130,7 @@ std::string Model::device_kind() const {
 const llama_vocab * Model::vocab() const { return llama_model_get_vocab(model_); }
 
 std::vector<int32_t> Model::tokenize(const std::string & text, bool parse_special) const {
-    // BOS is the caller's business: deltas are tokenized far more often than whole prompts.
+    // The caller adds BOS: deltas are tokenized far more often than whole prompts.
     std::vector<int32_t> tokens(text.size() + 8);
     int n =
         llama_tokenize(vocab(), text.data(), int(text.size()), tokens.data(), int(tokens.size()), false, parse_special);

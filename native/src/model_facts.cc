@@ -25,7 +25,7 @@ ModelFacts describe_model(const Model & loaded) {
     ModelFacts facts;
     facts.architecture = read_metadata(model, "general.architecture");
     facts.name = read_metadata(model, "general.name");
-    // Each tensor once: llama.cpp's own count has a tied embedding twice.
+    // Counts each tensor once: llama.cpp's own count includes a tied embedding twice.
     std::set<std::string> counted;
     for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) {
         if (counted.insert(name).second) facts.parameter_count += ggml_nelements(tensor);

@@ -21,7 +21,7 @@ struct QuantizeType {
     llama_ftype type;
 };
 
-// Those that need no importance matrix.
+// The types that need no importance matrix.
 constexpr QuantizeType kTypes[] = {
     {"F32", LLAMA_FTYPE_ALL_F32},
     {"F16", LLAMA_FTYPE_MOSTLY_F16},
@@ -70,7 +70,7 @@ void quantize_file(const QuantizeOptions & options) {
     llama_model_quantize_params params = llama_model_quantize_default_params();
     params.ftype = find_type(options.type);
     params.nthread = options.threads;
-    // A tensor that is quantized already may still change its type, as the embedding of a merged model.
+    // An already quantized tensor may still change its type, such as the embedding of a merged model.
     params.allow_requantize = true;
     const GgufHeader header = read_gguf(options.input, false);
     check_model_header(header.gguf.get(), options.input);

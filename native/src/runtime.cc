@@ -32,8 +32,8 @@ std::string find_library_of(void * function) {
     return function && dladdr(function, &info) != 0 && info.dli_fname ? info.dli_fname : "";
 }
 
-// The folder that libllama was loaded from: the addon's run paths name several. ggml's backends lie beside it. "" when
-// unknown.
+// The folder that libllama was loaded from, which also contains ggml's backends (the addon's run paths list several
+// folders). "" when unknown.
 std::string find_llama_folder() {
     const std::string file = find_library_of(reinterpret_cast<void *>(&llama_backend_init));
     return file.empty() ? "" : file.substr(0, file.rfind('/'));
@@ -41,8 +41,8 @@ std::string find_llama_folder() {
 
 constexpr const char * kCpuPrefix = "libggml-cpu-";
 
-// libllama may come with one build of ggml's CPU operations for each kind of CPU, as files of these names, or with one
-// alone.
+// libllama may come with one build of ggml's CPU operations for each kind of CPU, as files of these names, or with only
+// one.
 std::string name_loaded_build() {
     const std::string file = find_library_of(find_cpu_function("ggml_backend_set_n_threads"));
     const size_t begin = file.rfind(kCpuPrefix);
@@ -51,7 +51,7 @@ std::string name_loaded_build() {
     return file.substr(name, file.find('.', name) - name);
 }
 
-// A kernel that was asked for has its build of ggml's operations, where there are several; else ggml takes its best.
+// A kernel named by CRIA_CPU_KERNEL has its build of ggml's operations, if there are several; else ggml takes its best.
 void load_backends(const std::string & folder) {
     const char * const build = required_ggml_build();
     const std::string file = build ? folder + "/" + kCpuPrefix + build + ".so" : "";
@@ -97,8 +97,8 @@ RuntimeInfo start_runtime() {
         AssertionGuard::install();
         load_backends(info.bins);
         llama_backend_init();
-        // Makes the list of extra buffer types now rather than in the first computation: as a static it is destroyed in
-        // reverse order of making, and threads read it until they are joined at exit.
+        // Makes the list of extra buffer types now, not in the first computation: statics are destroyed in reverse
+        // order of creation, and threads read this one until they are joined at exit.
         auto * cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
         using GetBufts = ggml_backend_buffer_type_t * (*)(ggml_backend_dev_t);
         if (auto get = reinterpret_cast<GetBufts>(find_cpu_function("ggml_backend_dev_get_extra_bufts"))) get(cpu);

@@ -18,7 +18,7 @@ TokenPlace TokenPlaces::advance(int32_t last, int32_t token, int32_t & next) con
         return {time, time, time};
     }
     const int32_t extent = std::max(grid.columns, grid.rows), index = token - grid.first;
-    // Within an image `next` is behind all of it, wherever its vectors end.
+    // Within an image `next` is behind the whole image, at whichever of its vectors we are.
     const int32_t time = index > 0 && last == token - 1 ? next - extent : next;
     next = time + extent;
     return {time, time + index / grid.columns, time + index % grid.columns};

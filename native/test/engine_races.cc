@@ -1,5 +1,5 @@
 // The engine without Node, used from many threads at once, for ThreadSanitizer: clients that submit, abort, fork and
-// dispose, a trainer that steps and flushes, onlookers; and before, the parts of each CPU kernel.
+// dispose, a trainer that steps and flushes, and readers. First it tests the parts of each CPU kernel.
 // scripts/nightly/sanitizers.mjs builds and runs it.
 //
 //   engine_races <model.gguf> <seconds>
@@ -30,7 +30,7 @@ std::vector<int32_t> draw_tokens(std::mt19937 & random, int count) {
     return tokens;
 }
 
-// Turns of one sequence, some aborted, some left while they run; a fork in between.
+// Turns of one sequence, some aborted, some disposed while they run; a fork in between.
 void converse(Engine & engine, std::mt19937 & random) {
     Scheduler & scheduler = engine.scheduler();
     SequenceId sequence = scheduler.create_sequence();
@@ -74,7 +74,7 @@ void run_job(Engine & engine, std::function<void()> work) {
         try {
             work();
         } catch (const Error & error) {
-            // An aborted forward leaves nothing to go back through.
+            // An aborted forward leaves no activations for backward.
             if (error.code() == "aborted" || error.code() == "no-forward") {
                 aborted_jobs++;
             } else {

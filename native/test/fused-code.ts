@@ -1,8 +1,8 @@
-// Reads disassembled x86-64 code (objdump, AT&T syntax) for products that are rounded before they are added to something,
-// where a fused operation rounds once.
+// Reads disassembled x86-64 code (objdump, AT&T syntax) to find products that are rounded before an addition, where a
+// fused operation rounds once.
 
 export interface CodeReport {
-  /** Fused operations. */
+  /** Number of fused operations. */
   fused: number;
   /** "function: instruction" of each addition of a rounded product. */
   additions: string[];
@@ -19,14 +19,14 @@ const PRODUCT = /^v?mul[ps][sd]$/;
 const ADDITION = /^v?(add|sub)[ps][sd]$/;
 const FUSED = /^vfn?m(?:add|sub)(132|213|231)[ps][sd]$/;
 const MOVE = /^v?mov(?:[au]p[sd]|dq[au](?:32|64)?|s[sd])$/;
-/** Their last operand is not written. */
+/** Instructions that do not write their last operand. */
 const READ_ONLY = /^(v?u?comis[sd]|cmp[bwlq]?|test[bwlq]?|prefetch\w*|push|j\w+|call\w*|nop\w*)$/;
-/** Which operand of the fused forms is added. */
+/** Index of the operand that each fused form adds. */
 const ADDENDS: Record<string, number> = { "132": 1, "213": 0, "231": 2 };
 
 /**
- * Follows products through registers and the stack along every path of each function: what holds a product when it is added, or
- * is the addend of a fused operation, is reported.
+ * Follows products through registers and the stack along every path of each function, and reports each register or slot
+ * that holds a product when it is added, or when it is the addend of a fused operation.
  */
 export function findRoundedProducts(disassembly: string): CodeReport {
   const report: CodeReport = { fused: 0, additions: [] };
@@ -39,7 +39,7 @@ export function findRoundedProducts(disassembly: string): CodeReport {
 
 function findInFunction(code: readonly Instruction[]): string[] {
   const places = new Map(code.map(({ address }, i) => [address, i]));
-  // What holds a product before each instruction, on any path that reaches it; undefined: none does yet.
+  // The places that hold a product before each instruction, on any path to it; undefined: not reached yet.
   const held: (Set<string> | undefined)[] = code.map(() => undefined);
   const found = new Set<string>();
   const queue: number[] = [];
@@ -58,7 +58,7 @@ function findInFunction(code: readonly Instruction[]): string[] {
     const target = operands.at(-1);
     if (target !== undefined && !READ_ONLY.test(mnemonic)) {
       const copies = MOVE.test(mnemonic) && operands.slice(0, -1).some((operand) => state.has(operand));
-      // Other memory than the stack is an array's: at the same place of the next turn lies another entry.
+      // Memory other than the stack is an array: in the next iteration the same address expression means another entry.
       const keeps = target.startsWith("%") || target.includes("(%rsp");
       if ((PRODUCT.test(mnemonic) || copies) && keeps) state.add(target);
       else state.delete(target);
@@ -72,7 +72,7 @@ function findInFunction(code: readonly Instruction[]): string[] {
 function addsHeld(mnemonic: string, operands: readonly string[], held: ReadonlySet<string>): boolean {
   const form = FUSED.exec(mnemonic)?.[1];
   if (form) return held.has(operands[ADDENDS[form]!]!);
-  // Without VEX the target is an operand too, as it stands.
+  // Without VEX the target is also an operand.
   return (
     ADDITION.test(mnemonic) && (mnemonic.startsWith("v") ? operands.slice(0, -1) : operands).some((o) => held.has(o))
   );
@@ -93,7 +93,7 @@ function readFunctions(disassembly: string): { name: string; code: Instruction[]
   return functions;
 }
 
-/** Operands, registers of any width by one name; masks, comments and names of addresses are left out. */
+/** Operands, with one name for a register of any width. Leaves out masks, comments and names of addresses. */
 function splitOperands(text: string): string[] {
   const bare = text
     .replace(/#.*$/, "")

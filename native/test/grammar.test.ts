@@ -3,8 +3,10 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
-// grammar_agrees.cc: our grammars beside llama.cpp's own, over the embedded policy's vocabulary. Another GGUF and more texts:
-// cmake --build native/build --target grammar_agrees && native/build/grammar_agrees <gguf> 100 native/test/grammars/*.gbnf
+// grammar_agrees.cc: compares our grammars with llama.cpp's own over the embedded policy's vocabulary. Another GGUF and
+// more texts:
+// cmake --build native/build --target grammar_agrees && native/build/grammar_agrees <gguf> 100
+// native/test/grammars/*.gbnf
 const build = join(import.meta.dirname, "..", "build");
 const folder = join(import.meta.dirname, "grammars");
 const policy = join(import.meta.dirname, "..", "..", "models", "cria-tiny.gguf");

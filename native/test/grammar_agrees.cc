@@ -1,10 +1,10 @@
-// Compares which tokens our grammars allow with what llama.cpp's own sampler allows, along texts that are drawn from
-// what is allowed. Two things are ours: what is no beginning of valid UTF-8 is never allowed (llama.cpp lets through
-// overlong characters, surrogates and bytes that begin no character), and after "any token but" parts of characters are
-// tokens like all others, which is why such grammars are compared on whole characters alone. Arguments: a GGUF, how
-// many texts for each grammar, and files with a grammar each. Prints a line of JSON for each grammar: where the two
-// first differ (empty: nowhere), places compared, and milliseconds for a place, ours when it is new, ours when it was
-// met before, llama.cpp's.
+// Compares the tokens that our grammars allow with those that llama.cpp's own sampler allows, along texts drawn from
+// the allowed tokens. There are two deliberate differences. First, ours never allow bytes that cannot begin valid UTF-8
+// (llama.cpp allows overlong characters, surrogates and bytes that begin no character). Second, after "any token but",
+// parts of characters are ordinary tokens, so such grammars are compared only on whole characters. Arguments: a GGUF,
+// the number of texts per grammar, and grammar files. Prints a line of JSON for each grammar: the first difference
+// (empty: none), the number of compared places, and milliseconds per place: ours when new, ours when cached,
+// llama.cpp's.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -32,7 +32,7 @@ double now() {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Whether more bytes could make it valid UTF-8, and whether none are needed.
+// Whether more bytes could make it valid UTF-8, and whether it is complete.
 struct Utf8 {
     bool may_become = true, is_whole = true;
 };
@@ -74,7 +74,7 @@ Compared compare(const llama_vocab * vocab, const TokenPieces & pieces, const st
         return found;
     }, uint32_t(pieces.count())};
     Grammar ours(text, tokens);
-    // One that forgets all the time, and is asked about another text in between.
+    // A grammar whose cache is emptied all the time, used for another text in between.
     Grammar forgetful(text, tokens, 100000);
     GrammarPosition other_position;
     std::vector<int32_t> other;

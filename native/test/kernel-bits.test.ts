@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { loadAddon } from "../index.mjs";
 
-// kernel_bits.cc, with every kernel that this CPU can run. Where it cannot run AVX-512's, the same C++ runs with AVX2's
-// instructions, and kernel-code.test.ts reads what the compiler made of it.
+// Runs kernel_bits.cc with every kernel that this CPU supports. Where it lacks AVX-512, the same C++ runs with AVX2
+// instructions, and kernel-code.test.ts reads the compiler's output for AVX-512.
 const build = join(import.meta.dirname, "..", "build");
 const { runtimeInfo } = loadAddon() as { runtimeInfo(): { usableCpuKernels: string[] } };
 const kernels = runtimeInfo().usableCpuKernels;
@@ -12,9 +12,9 @@ const kernels = runtimeInfo().usableCpuKernels;
 interface Line {
   name: string;
   kernel: string;
-  /** Of all results. */
+  /** Digest of all results. */
   digest: string;
-  /** How a row's bits depend on others; empty when they do not. */
+  /** Description of a row whose bits depend on other rows; empty when there is none. */
   problem: string;
 }
 
@@ -60,7 +60,7 @@ describe(`kernels ${kernels.join(", ")}`, () => {
     const [best, ...others] = kernels.map(digests);
     for (const [i, other] of others.entries()) {
       const equal = [...other!].filter(([name, digest]) => best!.get(name) === digest).map(([name]) => name);
-      // AVX2 and AVX-512 are one class for all that is ours; portable code for x86 cannot fuse, and is another.
+      // For our code AVX2 and AVX-512 are one class; portable code for x86 cannot fuse, and is another.
       if (process.arch === "x64") expect(equal).toEqual(kernels[i + 1] === "portable" ? [] : [...other!.keys()]);
     }
   });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { findRoundedProducts } from "./fused-code.js";
 
-// What this CPU cannot run can still be read.
+// Code that this CPU cannot run can still be read.
 const nativeRoot = join(import.meta.dirname, "..");
 const objects = join(nativeRoot, "build", "CMakeFiles", "cria_cpu.dir", "src");
 const isX86 = process.arch === "x64";
@@ -17,7 +17,7 @@ function runTool(tool: string, args: string[]): string {
   return stdout;
 }
 
-/** Objects of the units with instructions that not every CPU has. */
+/** Objects of the units with instructions that some CPUs lack. */
 function listKernelObjects(): string[] {
   if (!existsSync(objects)) throw new Error(`${objects} is not there: npm run bootstrap builds it`);
   return (readdirSync(objects, { recursive: true }) as string[]).filter((file) => /_avx\d+\.cc\.o$/.test(file)).sort();

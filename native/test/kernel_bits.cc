@@ -1,6 +1,6 @@
-// Whether a row's bits depend on anything but the row: on how many come with it, which decides between tiles and few
-// rows, or on how many threads share the work. Prints one line of JSON for each product, with a digest of all its
-// results: kernels that print the same agree bit for bit. The kernel is the process's (CRIA_CPU_KERNEL).
+// Checks that a row's bits depend only on the row: not on the number of rows, which chooses between tiles and the code
+// for few rows, nor on the number of threads. Prints one line of JSON for each product, with a digest of all its
+// results: kernels with equal lines agree bit for bit. Uses the process's kernel (CRIA_CPU_KERNEL).
 #include "kernel_bits.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::mt19937 random_bits(7);
 
 std::vector<float> draw(int64_t count, float size = 1.0f) {
     std::vector<float> values(static_cast<size_t>(count));
-    // Divided by a power of two: the numbers are those of every standard library.
+    // Divides by a power of two, so that every standard library gives the same numbers.
     for (float & value : values) value = size * (float(random_bits() >> 8) / 8388608.0f - 1.0f);
     return values;
 }
@@ -47,7 +47,8 @@ void report(const std::string & name, const Digest & digest, const std::string &
         cpu_kernel_name(), digest.value(), problem.c_str());
 }
 
-// multiply(m, first row of X, C [m, n], part, parts) for all numbers of rows and threads, against each row alone.
+// Compares multiply(m, first row of X, C [m, n], part, parts) for all numbers of rows and threads with each row by
+// itself.
 template <typename Multiply>
 void check_product(const std::string & name, int64_t n, const Multiply & multiply) {
     std::vector<float> alone;
@@ -78,7 +79,7 @@ std::vector<uint8_t> quantize(ggml_type type, const std::vector<float> & w, int6
     return data;
 }
 
-// X W^T by columns of `k` values. Two blocks of the sum and some more; columns in eights, and not.
+// X W^T by columns of `k` values: two blocks of the sum and a remainder; columns in eights, and not.
 void check_forward(ggml_type type, int64_t n, int64_t k) {
     const auto x = draw(kMostRows * k);
     const auto w = quantize(type, draw(n * k), n, k);
@@ -94,7 +95,7 @@ void check_forward(ggml_type type, int64_t n, int64_t k) {
     });
 }
 
-// X W, as gradients go back: W's rows are stored whole. In floats, and in integers where the kernel has them.
+// X W, as in gradients: W's rows are stored whole. In floats, and in integers if the kernel has them.
 void check_backward(ggml_type type, bool in_integers) {
     const int64_t k = 96, n = 512;
     const auto x = draw(kMostRows * k);
@@ -111,7 +112,7 @@ void check_backward(ggml_type type, bool in_integers) {
     });
 }
 
-// Every length of a row's end, through all of row_kernel().
+// All remainders of a row's length, through all functions of row_kernel().
 Digest run_rows(const RowKernel & kernel) {
     random_bits.seed(11);
     Digest digest;
@@ -141,7 +142,7 @@ void check_rows() { report("softmax and SwiGLU", run_rows(row_kernel()), ""); }
 
 #ifdef __x86_64__
 
-// 12 x 32 results of a kernel's tile, or of its products of few rows.
+// 12 x 32 results of a kernel's tile, or of its code for few rows.
 std::vector<float> run_by_kernel(
     const GemmKernel & kernel, bool few, const std::vector<float> & a, const std::vector<float> & b, int64_t k) {
     constexpr int kRows = 12, kColumns = 32;
@@ -162,7 +163,7 @@ std::vector<float> run_by_kernel(
     return c;
 }
 
-// The logic of kernels whose instructions this CPU may lack, with AVX2's.
+// Checks the logic of kernels whose instructions this CPU may lack, with AVX2 instructions.
 void check_other_widths() {
     if (cpu_kernel() == CpuKernel::portable) return;
     for (const int64_t k : {1, 7, 64, 253}) {

@@ -1,4 +1,4 @@
-// Kernels that only tests have.
+// Kernels for tests only.
 #pragma once
 
 #include "cpu/gemm.h"

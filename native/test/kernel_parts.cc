@@ -25,7 +25,7 @@ std::vector<float> draw(int64_t count) {
     return values;
 }
 
-// Nothing but start and end orders the threads, as nothing but a node's start and end orders ggml's.
+// The threads are ordered only by start and end, as ggml's are by a node's start and end.
 template <typename Part>
 void run_at_once(int parts, Part part) {
     std::vector<std::thread> threads;
@@ -34,7 +34,7 @@ void run_at_once(int parts, Part part) {
     for (auto & thread : threads) thread.join();
 }
 
-// What `compute(parts)` returns must not depend on the number of parts.
+// Checks that the result of `compute(parts)` does not depend on the number of parts.
 template <typename Compute>
 bool is_same_in_parts(const char * name, Compute compute) {
     if (compute(kParts) == compute(1)) return true;
@@ -42,8 +42,8 @@ bool is_same_in_parts(const char * name, Compute compute) {
     return false;
 }
 
-// sum_p A[i, p] W[p, j], added to what is there: rows rounded by all threads, columns taken piece by piece, and near
-// the F32 product of the same values.
+// Adds sum_p A[i, p] W[p, j] to C: all threads round rows, then take columns piece by piece. Checks that the result is
+// close to the F32 product of the same values.
 bool check_integers(int64_t m, int64_t n, int64_t k, const std::vector<float> & a, const std::vector<float> & initial) {
     const auto w = draw(n * k);
     const size_t row = ggml_row_size(GGML_TYPE_F16, n);
@@ -126,7 +126,7 @@ bool check_products() {
     return ok;
 }
 
-// Two rows, one with branches that branch, and padding; two query heads to each of two KV heads.
+// Two rows, one of them with nested branches, and padding; two query heads for each of two KV heads.
 bool check_attention() {
     const int64_t rows = 2, length = 24, size = 16, heads = 4, kv_heads = 2, tokens = rows * length;
     std::vector<int32_t> ends(static_cast<size_t>(tokens), int32_t(length));
@@ -156,7 +156,7 @@ bool check_attention() {
     });
 }
 
-// The shares are merged, in another order for other parts: races only.
+// The shares are merged in an order that depends on the parts, so this only checks for races.
 void race_head() {
     const int64_t rows = 5, width = 64, vocab = 2000;
     const auto x = draw(rows * width), w = draw(vocab * width);

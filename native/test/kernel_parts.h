@@ -1,11 +1,11 @@
-// The parts of our CPU kernels (native/src/cpu) on threads of their own. ggml's barriers are invisible to
-// ThreadSanitizer, so the engine runs on one thread beside it; here nothing needs a barrier: a part may write only what
-// no other reads or writes.
+// Runs the parts of our CPU kernels (native/src/cpu) on separate threads. ThreadSanitizer cannot see ggml's barriers,
+// so its engine test uses one thread. Nothing here needs a barrier: a part may write only data that no other part reads
+// or writes.
 #pragma once
 
 namespace cria {
 
-// Whether parts compute what one thread alone does, bit for bit. Races are ThreadSanitizer's to report.
+// Whether parts compute the same bits as one thread. ThreadSanitizer reports races.
 bool check_kernel_parts();
 
 }  // namespace cria

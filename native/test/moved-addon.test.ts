@@ -11,7 +11,7 @@ const bins = relative(root, realpathSync(findPrebuiltBins()));
 const moved = realpathSync(mkdtempSync(join(tmpdir(), "cria-moved-")));
 afterAll(() => rmSync(moved, { recursive: true }));
 
-/** Where a process of its own finds llama.cpp, and which libraries of this clone it has mapped. */
+/** The folder where a child process finds llama.cpp, and the libraries of this clone that it has mapped. */
 function load(): { folder: string; mapped: string[] } {
   const program = `
     const module = { exports: {} };
@@ -26,7 +26,7 @@ describe.runIf(process.platform === "linux")("a clone that is moved", () => {
   it("finds its own libraries, and never those of the old place", () => {
     mkdirSync(dirname(join(moved, addon)), { recursive: true });
     cpSync(join(root, addon), join(moved, addon));
-    // The old place is still there: without libraries of its own nothing loads all the same.
+    // The old folder still exists, but without libraries next to the addon nothing loads.
     expect(load).toThrow(/libllama.*cannot open shared object file/);
     cpSync(join(root, bins), join(moved, bins), { recursive: true });
     const { folder, mapped } = load();

@@ -1,4 +1,4 @@
-// Loops over rows with fused operations in registers of four: the width of a register must not matter.
+// Loops over rows with fused operations in registers of four: results must not depend on a register's width.
 #define CRIA_KERNEL_NAME row_in_fours
 #define CRIA_KERNEL_VECTOR Vec4
 #include "kernel_bits.h"

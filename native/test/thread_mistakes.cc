@@ -1,5 +1,5 @@
-// Mistakes with locks, each of which clang's analysis must name: its line ends with what is wrong. Compiled by
-// tests/compilers.test.ts alone, never linked.
+// Mistakes with locks that clang's analysis must report: each line ends with its error. Compiled only by
+// tests/compilers.test.ts, never linked.
 #include <memory>
 
 #include "cria/fair_mutex.h"
@@ -13,7 +13,7 @@ struct Engineer {
     FairMutex compute_;
 };
 
-// Laid out as Scheduler::Impl is.
+// Has the same layout as Scheduler::Impl.
 struct Worker {
     std::shared_ptr<Engineer> engineer;
     Mutex mutex CRIA_ACQUIRED_AFTER(engineer->compute());

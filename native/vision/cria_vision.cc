@@ -23,7 +23,7 @@ struct Free {
 };
 using Chunks = std::unique_ptr<mtmd_input_chunks, Free>;
 
-// What mtmd makes of one image; without pixels it only counts.
+// mtmd's chunks for one image; without pixels it only counts.
 Chunks split(const mtmd_context * context, int32_t width, int32_t height, const uint8_t * rgb) {
     const std::unique_ptr<mtmd_bitmap, Free> bitmap(mtmd_bitmap_init(uint32_t(width), uint32_t(height), rgb));
     const mtmd_input_part part{nullptr, bitmap.get()};
@@ -35,7 +35,7 @@ Chunks split(const mtmd_context * context, int32_t width, int32_t height, const 
     return chunks;
 }
 
-// The grid of an image's vectors by the place of the last one.
+// The grid of an image's vectors, derived from the place of the last one.
 cria_vision_piece place_vectors(const mtmd_input_chunk * chunk, bool model_is_mrope) {
     const size_t count = mtmd_input_chunk_get_n_tokens(chunk);
     if (count == 0 || count > (size_t(1) << 24))
@@ -51,7 +51,7 @@ cria_vision_piece place_vectors(const mtmd_input_chunk * chunk, bool model_is_mr
     return piece;
 }
 
-// Runs `body`, whose exceptions are told.
+// Runs `body` and logs its exceptions.
 template <typename Result, typename Body>
 Result guard(Result failed, Body && body) {
     try {
@@ -88,7 +88,7 @@ cria_vision * cria_vision_open(const cria_vision_options * options) {
         params.use_gpu = false;
         params.print_timings = false;
         params.n_threads = options->threads;
-        // Vectors must not depend on what flash attention rounds; ours computes by blocks too.
+        // Flash attention's rounding must not change vectors; our own attention works in blocks too.
         params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
         params.warmup = false;
         if (options->min_tokens > 0) params.image_min_tokens = options->min_tokens;

@@ -1,5 +1,5 @@
-// stb_image with the four kinds of files that are taken, under a limit for its allocations: a small file may otherwise
-// ask for gigabytes (a PNG's compressed data unfold to any size).
+// stb_image for the four supported formats, with a limit on its allocations: otherwise a small file could request
+// gigabytes (a PNG's compressed data expand to any size).
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -38,7 +38,7 @@ namespace {
 
 constexpr size_t kSmallAllocation = size_t(16) << 20;  // tables, and the padding of very narrow pictures
 
-// As plain text: stb names an unknown chunk of a PNG by the file's own bytes.
+// Keeps only printable text: stb names an unknown chunk of a PNG by the file's own bytes.
 std::string make_printable(std::string text) {
     for (char & c : text)
         if (c < ' ' || c > '~') c = '?';
@@ -51,7 +51,7 @@ int32_t fail(const char * what) {
     return -1;
 }
 
-// A file in memory that knows whether more was asked of it than it has: stb reads zeros there.
+// A file in memory that detects reads behind its end, where stb reads zeros.
 struct Reader {
     const uint8_t * at;
     const uint8_t * end;
@@ -75,7 +75,7 @@ struct Reader {
     }
 };
 
-// Three bytes of a pixel of `components`: grey, grey and opacity, RGB, or RGB and opacity; over white.
+// Converts a pixel of `components` (grey, grey and opacity, RGB, or RGB and opacity) to three bytes, over white.
 void show_over_white(const uint8_t * pixel, int components, uint8_t * rgb) {
     const bool is_grey = components < 3;
     const int opacity = components % 2 ? 255 : pixel[components - 1];
@@ -93,7 +93,7 @@ int32_t cria_picture_size(const uint8_t * file, int64_t length, int32_t * width,
     int components = 0;
     if (length > INT32_MAX || !stbi_info_from_memory(file, int(length), width, height, &components))
         return fail("the picture's header cannot be read");
-    // Of a BMP whose first row is the top one.
+    // For a BMP that is stored from the top row down.
     if (*height < 0 && *height > INT32_MIN) *height = -*height;
     return 0;
 }
@@ -102,8 +102,8 @@ int32_t cria_picture_decode(const uint8_t * file, int64_t length, uint8_t * rgb)
     int32_t width = 0, height = 0;
     if (cria_picture_size(file, length, &width, &height) < 0) return -1;
     const size_t size = size_t(width) * size_t(height) * 3;
-    // 16-bit RGBA and what it is converted to is the most of the four kinds; compressed parts are gathered in up to
-    // twice their size.
+    // 16-bit RGBA and its conversion need the most of the four formats; compressed parts are gathered in up to twice
+    // their size.
     largest_allocation = std::max(6 * size, 2 * size_t(length)) + kSmallAllocation;
     const stbi_io_callbacks callbacks{Reader::read, Reader::skip, Reader::eof};
     Reader reader{file, file + length};

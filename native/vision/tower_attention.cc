@@ -7,7 +7,7 @@ namespace {
 
 cria_attend attend_now = nullptr;
 
-// Of a node's parameters the last one: custom operations use the first six.
+// Index of a node's last parameter: custom operations use the first six.
 constexpr size_t kScaleAt = GGML_MAX_OP_PARAMS / sizeof(int32_t) - 1;
 
 bool has_vectors(const ggml_tensor * t) {

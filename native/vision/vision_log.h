@@ -1,4 +1,4 @@
-// Errors of the library itself, by the way that mtmd's take.
+// Logs errors of the library itself, in the same way as mtmd's.
 #pragma once
 
 #include <string>

@@ -24,7 +24,8 @@ class Engine {
     explicit Engine(const EngineOptions & options);
     ~Engine();
 
-    // Throw Error("disposed") after close(); trainer() Error("not-trainable") for a model that only generates.
+    // These throw Error("disposed") after close(). trainer() also throws Error("not-trainable") for a model that only
+    // generates.
     Model & model() const;
     std::shared_ptr<Model> share_model() const;
     Scheduler & scheduler() const;

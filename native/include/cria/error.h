@@ -6,8 +6,8 @@
 
 namespace cria {
 
-// `code` is stable and machine-readable ("context-exceeded"). what() is the summary alone; subject, expected, received
-// and remedy travel beside it and are joined for the reader on the JS side:
+// `code` is stable and machine-readable ("context-exceeded"). what() holds only the summary; subject, expected,
+// received and remedy are separate fields, which the JS side joins into one message:
 //   throw Error("bad-option", "is out of range").subject("maxSequences").expected("1 to 256").received("0");
 class Error : public std::runtime_error {
    public:

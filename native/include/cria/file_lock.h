@@ -1,4 +1,5 @@
-// A lock that the system ends with the process that holds it, however that ends: no lock is ever stale. (flock(2).)
+// A lock that the system releases when the holding process ends for any reason, so that no lock is ever stale
+// (flock(2)).
 #pragma once
 
 #include <memory>
@@ -8,10 +9,10 @@ namespace cria {
 
 class FileLock {
    public:
-    // Makes the file if it is missing. Null when it is held, by another process or by this one. Throws
+    // Creates the file if it is missing. Returns null when another process or this one holds the lock. Throws
     // Error("lock-failed").
     static std::unique_ptr<FileLock> acquire(const std::string & path);
-    // Removes the file and ends the lock.
+    // Removes the file and releases the lock.
     ~FileLock();
     FileLock(const FileLock &) = delete;
     FileLock & operator=(const FileLock &) = delete;

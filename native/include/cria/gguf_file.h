@@ -1,5 +1,5 @@
-// Reading and writing GGUF files safely: headers are checked before llama.cpp sees a file, and a file is written to a
-// temporary name, synced, then renamed, so that a reader never meets half of one.
+// Reads and writes GGUF files safely: headers are checked before llama.cpp sees a file, and a file is written to a
+// temporary name, synced, then renamed, so that a reader never sees a partial file.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ using GgmlPtr = std::unique_ptr<ggml_context, GgmlDeleter>;
 
 struct GgufHeader {
     GgufPtr gguf;
-    GgmlPtr tensors;  // without data unless read with it
+    GgmlPtr tensors;  // without data unless `with_data` was set
 };
 
 // Reads the header (and, if asked, the tensors). Throws Error: file-not-found, not-gguf, gguf-version, truncated.
@@ -31,7 +31,7 @@ GgufHeader read_gguf(const std::string & path, bool with_data);
 // "" when the key is absent or not a string.
 std::string gguf_string(const gguf_context * gguf, const char * key);
 
-// One tensor to write: its data must stay valid until the call returns.
+// One tensor to write. Its data must stay valid until the call returns.
 struct GgufTensor {
     std::string name;
     ggml_type type;
@@ -42,13 +42,13 @@ struct GgufTensor {
 // Writes atomically. Adds the tensors to `gguf`. Throws Error("write-failed") with the reason; no partial file stays.
 void write_gguf(const std::string & path, gguf_context * gguf, const std::vector<GgufTensor> & tensors);
 
-// Where a file is written before it has its name: beside it, so that renaming it is one step.
+// The temporary name of a file that is being written. It is in the same folder, so that the rename is one step.
 std::string temporary_name(const std::string & path);
 
 // Syncs a finished file and renames it. Throws Error("write-failed"); the temporary file is removed then.
 void move_into_place(const std::string & temporary, const std::string & path);
 
-// Same bytes into an unnamed temporary file, rewound. The caller closes it.
+// Writes the same bytes into an unnamed temporary file and rewinds it. The caller closes it.
 FILE * write_gguf_to_temporary(gguf_context * gguf, const std::vector<GgufTensor> & tensors);
 
 }  // namespace cria

@@ -27,19 +27,20 @@ struct GgufHeader;
 enum class Trainable { none, lora, full };
 
 struct LoraOptions {
-    // A new adapter has 8 and 16 unless they are given; an adapter from a file must have those that are given.
+    // Unset: 8 and 16 for a new adapter. An adapter from a file must match the values that are set.
     std::optional<int> rank;
     std::optional<float> alpha;
-    // Short tensor names ("attn_q", "ffn_down", "output"); empty means every linear layer of the blocks, or the file's.
+    // Short tensor names ("attn_q", "ffn_down", "output"). Empty: every linear layer of the blocks, or the targets of
+    // the file.
     std::vector<std::string> targets;
     // An adapter GGUF to start from; empty: A random, B zero.
     std::string path;
 };
 
-// For checks without a GPU: training then runs on the CPU as it would on a device.
+// For checks without a GPU: training then runs on the CPU in the way it would on a device.
 struct EmulatedDevice {
     std::string kernels;  // library of our device kernels for the CPU; empty: ggml's operations
-    std::vector<std::string> refused;  // operations, by ggml's names, that the device says it lacks
+    std::vector<std::string> refused;  // ggml's names of operations that the emulated device claims to lack
 };
 
 struct ModelOptions {
@@ -49,18 +50,18 @@ struct ModelOptions {
     int threads = 0;  // 0: all physical cores that the process may use
     Trainable trainable = Trainable::none;
     std::optional<LoraOptions> lora;
-    uint32_t seed = 0;  // of the adapter's initial values
+    uint32_t seed = 0;  // for the adapter's initial values
     std::optional<EmulatedDevice> emulated_device;
     std::shared_ptr<std::atomic<bool>> cancelled;  // loading stops soon after it becomes true; may be null
 };
 
-// A token whose text is cut out of a text before the rest is tokenized: control ones (and the unknown token) and the
+// A token that is cut out of a text before the rest is tokenized: control tokens, the unknown token and the
 // vocabulary's user-defined words.
 struct SpecialToken {
     int32_t id;
     std::string text;
     bool control;
-    bool strip_left, strip_right;  // takes the whitespace beside it away
+    bool strip_left, strip_right;  // also removes adjacent whitespace
 };
 
 class Model {
@@ -79,10 +80,10 @@ class Model {
     const ModelOptions & options() const { return options_; }
     bool on_cpu() const { return on_cpu_; }
     ggml_backend_device * device() const { return device_; }
-    // "cpu", or what ggml calls the device's backend, in small letters: "cuda".
+    // "cpu", or the lowercase name of ggml's backend, such as "cuda".
     std::string device_kind() const;
-    // A text for the user about how this model runs, such as that "auto" does not use the GPU, or that kernels do not
-    // run; else empty.
+    // A message for the user about how this model runs, for example that "auto" does not use the GPU or that kernels do
+    // not run; else empty.
     std::string notice;
     // Shapes and weights by role; null unless trainable.
     const Architecture * architecture() const { return architecture_.get(); }
@@ -90,7 +91,7 @@ class Model {
     const GgufHeader & header() const { return *header_; }
 
     // Held while the scheduler decodes and samples, and for each optimizer step or other write to weights. A step may
-    // take long, so nobody may wait for it while holding a lock that the event loop needs.
+    // take long: never wait for it while holding a lock that the event loop needs.
     FairMutex & compute_mutex() CRIA_RETURN_CAPABILITY(compute_mutex_) { return compute_mutex_; }
 
     // Vectors of images that sequences and micro-batches may hold.
@@ -98,7 +99,7 @@ class Model {
 
     std::vector<int32_t> tokenize(const std::string & text, bool parse_special) const;
     std::vector<SpecialToken> special_tokens() const;
-    // Vectors have no text.
+    // Vectors of images have no text.
     std::string detokenize(const std::vector<int32_t> & tokens, bool special) const;
     // Bytes of one token as they appear in text; special tokens give "" unless `special`.
     std::string piece(int32_t token, bool special) const;
@@ -120,27 +121,27 @@ class Model {
     FairMutex compute_mutex_;
 };
 
-// What a loaded model says of itself.
+// Facts about a loaded model.
 struct ModelFacts {
-    std::string architecture, name;  // of the metadata; empty when it lacks them
+    std::string architecture, name;  // from the metadata; empty when it lacks them
     int64_t parameter_count = 0;
     int vocab_size = 0, embedding_size = 0, layer_count = 0, head_count = 0, kv_head_count = 0, head_size = 0;
     int training_context_size = 0;
     std::optional<int32_t> bos_token, eos_token;
     std::vector<int32_t> end_of_generation_tokens;
     bool adds_bos = false;
-    std::map<std::string, int> weight_types;  // tensors of each type, by ggml's name
+    std::map<std::string, int> weight_types;  // number of tensors by ggml's name of their type
     std::optional<std::string> chat_template;
 };
 
 ModelFacts describe_model(const Model & model);
 
-// Writes the adapter's present values as a GGUF that llama.cpp's --lora loads.
+// Writes the adapter's current values as a GGUF that llama.cpp's --lora loads.
 // Throws Error("no-adapter" | "write-failed").
 void save_adapter(const Model & model, const std::string & path);
 
-// Writes the base model's present weights with the metadata of the file that it came from. Throws
-// Error("unsupported-tensor" | "write-failed").
+// Writes the base model's current weights with the metadata of the original file. Throws Error("unsupported-tensor" |
+// "write-failed").
 void save_model(const Model & model, const std::string & path);
 
 }  // namespace cria

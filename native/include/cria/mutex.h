@@ -1,4 +1,4 @@
-// std::mutex and what goes with it, as clang's thread-safety analysis knows it: libstdc++ carries no annotations.
+// std::mutex and related types with the annotations for clang's thread-safety analysis, which libstdc++ lacks.
 #pragma once
 
 #include <condition_variable>
@@ -18,7 +18,7 @@ class CRIA_CAPABILITY("mutex") Mutex {
     std::mutex mutex_;
 };
 
-// Holds a lock while it lives: a Mutex, or another that has lock() and unlock().
+// Holds a lock while it lives: a Mutex, or another type with lock() and unlock().
 template <typename Lock>
 class CRIA_SCOPED_CAPABILITY Locked {
    public:
@@ -31,11 +31,11 @@ class CRIA_SCOPED_CAPABILITY Locked {
     Lock & lock_;
 };
 
-// Gives a lock back while it lives, also when an exception leaves its scope.
+// Releases a lock while it lives and takes it again at the end, also when an exception leaves the scope.
 class CRIA_SCOPED_CAPABILITY Unlocked {
    public:
     explicit Unlocked(Mutex & mutex) CRIA_RELEASE(mutex) : mutex_(mutex) { mutex_.unlock(); }
-    ~Unlocked() CRIA_RELEASE() { mutex_.lock(); }  // of this object: the mutex is held again
+    ~Unlocked() CRIA_RELEASE() { mutex_.lock(); }  // means this object: the mutex is locked again
     Unlocked(const Unlocked &) = delete;
     Unlocked & operator=(const Unlocked &) = delete;
 
@@ -45,7 +45,7 @@ class CRIA_SCOPED_CAPABILITY Unlocked {
 
 class Condition {
    public:
-    // Wakes up by itself now and then: callers look again at what they wait for.
+    // May wake up without a signal: callers check their condition again.
     void wait(Mutex & mutex) CRIA_REQUIRES(mutex) {
         std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
         condition_.wait(lock);
@@ -58,7 +58,7 @@ class Condition {
     std::condition_variable condition_;
 };
 
-// What only one thread may touch, without a lock: the thread holds the role from its beginning to its end.
+// Guards data that only one thread touches, without a lock. The thread holds the role from its beginning to its end.
 class CRIA_CAPABILITY("role") ThreadRole {
    public:
     void lock() CRIA_ACQUIRE() {}

@@ -13,24 +13,24 @@ struct RuntimeInfo {
     std::string llama_version, ggml_version;  // of the loaded libraries
     std::string expected_llama, expected_ggml;  // of the headers that the addon was compiled with
     std::string bins;                           // folder of the libraries
-    // Our CPU kernel, and ggml's build of CPU operations: "haswell" of libggml-cpu-haswell.so, "default" where there is
-    // one alone.
+    // Our CPU kernel, and ggml's build of CPU operations: "haswell" for libggml-cpu-haswell.so, "default" where there
+    // is only one.
     std::string cpu_kernel, ggml_build;
-    std::vector<std::string> usable_cpu_kernels;  // what CRIA_CPU_KERNEL may name here, the best first
+    std::vector<std::string> usable_cpu_kernels;  // valid values of CRIA_CPU_KERNEL on this machine, the best first
     std::vector<std::string> devices;
 };
 
-// Checks the releases, chooses the CPU kernel (cpu/kernel_choice.h) and loads the CPU backend that belongs to it.
-// Throws Error("release-mismatch" | "bad-cpu-kernel" | "no-backend").
+// Checks the releases, chooses the CPU kernel (cpu/kernel_choice.h) and loads the matching CPU backend. Throws
+// Error("release-mismatch" | "bad-cpu-kernel" | "no-backend").
 RuntimeInfo start_runtime();
 
-// Where llama.cpp and libcria-vision.so log: error lines are kept for take_log_errors(). Any thread.
+// The log callback of llama.cpp and libcria-vision.so. It keeps error lines for take_log_errors(). Any thread.
 void capture_log(ggml_log_level level, const char * text, void *);
 
-// The last error lines that were logged on this thread since this was called last, joined.
+// The error lines that this thread has logged since the last call, joined.
 std::string take_log_errors();
 
-// A CPU-backend function that is not linkable, looked up by name; nullptr when this build lacks it.
+// Looks up a CPU-backend function by name, for those that cannot be linked; nullptr when this build lacks it.
 void * find_cpu_function(const char * name);
 
 }  // namespace cria

@@ -16,16 +16,16 @@
 namespace cria {
 
 struct SchedulerOptions {
-    int context_size = 0;  // tokens that one sequence can hold; 0: as the model allows (scheduler_defaults.h)
+    int context_size = 0;  // most tokens of one sequence; 0: as the model allows (scheduler_defaults.h)
     int max_sequences = 8;  // resident KV slots; more sequences may exist, idle ones are evicted
     std::string kv_type = "f32";  // "f32" | "f16" | "q8_0"
     std::optional<bool> flash_attention;  // none: fill_defaults() decides (scheduler_defaults.h)
-    int prefill_chunk = 512;  // most prompt tokens of one sequence evaluated between two decode steps
-    // What a sequence computes then depends on its tokens alone, bit for bit, whoever runs beside it and whether its
-    // prefix was evaluated for it or for another. K-quantised models then evaluate at least 8 rows at a time.
+    int prefill_chunk = 512;  // most prompt tokens of one sequence between two decode steps
+    // A sequence's results then depend only on its tokens, bit for bit: not on the sequences that run at the same time,
+    // nor on which request evaluated its prefix. K-quantised models then evaluate at least 8 rows at a time.
     bool deterministic = true;
     // A prompt takes over the KV of any sequence, also a finished one, that begins with the same tokens. Never changes
-    // what a deterministic scheduler computes: where rows depend on their batch, whole prefill chunks are shared only.
+    // the results of a deterministic scheduler: where rows depend on their batch, only whole prefill chunks are shared.
     bool prefix_reuse = true;
     size_t swap_bytes = size_t(1) << 30;  // host memory for the KV of evicted sequences; beyond it they are recomputed
 };
@@ -40,14 +40,14 @@ struct GenerateParams {
     std::vector<int32_t> stop_tokens;
     std::vector<std::string> stop_strings;
     std::optional<std::string> grammar;  // GBNF
-    int top_logprobs = 0;  // how many of the likeliest tokens are told with each sampled one
+    int top_logprobs = 0;  // number of most likely tokens to report with each sampled token
 };
 
 enum class FinishReason { stop, length, aborted };
 
 struct GenerateStats {
     int prefill_tokens = 0;  // evaluated for this request before it sampled
-    int reused_tokens = 0;  // in the cache already when it began: its own, or taken over
+    int reused_tokens = 0;  // in the cache already when the request began: its own, or taken over
     int decode_tokens = 0;  // sampled
     double queue_ms = 0, prefill_ms = 0, decode_ms = 0;
 };
@@ -55,26 +55,27 @@ struct GenerateStats {
 struct GenerateResult {
     std::vector<int32_t> token_ids;
     std::vector<float> logprobs;
-    std::vector<uint8_t> constrained;  // with a grammar: 1 where it took probability away (kTakenShare, sampler.h)
-    // top_logprobs for each sampled token, by falling logprob; token -1 where the grammar allowed fewer.
+    std::vector<uint8_t> constrained;  // with a grammar: 1 where it removed probability (kTakenShare, sampler.h)
+    // The most likely `top_logprobs` tokens for each sampled token, by falling logprob; token -1 where the grammar
+    // allowed fewer.
     std::vector<int32_t> top_tokens;
     std::vector<float> top_logprobs;
     FinishReason finish_reason = FinishReason::stop;
-    std::optional<std::string> stop_string;  // the one that ended the text
+    std::optional<std::string> stop_string;  // the stop string that ended the text
     std::string text;
     GenerateStats stats;
-    // Set when the request failed; the other fields then mean nothing.
+    // Set when the request failed; the other fields are then meaningless.
     std::optional<Error> error;
 };
 
-// Totals since the scheduler started, and what it holds now.
+// Totals since the scheduler started, and its current state.
 struct SchedulerStats {
     uint64_t prefill_tokens = 0, reused_tokens = 0, decode_tokens = 0, padding_tokens = 0, moved_sequences = 0,
              decode_calls = 0, evictions = 0, restores = 0, recomputed_tokens = 0;
     double llama_seconds = 0;  // inside llama_decode
-    double busy_seconds = 0;  // whole steps: scheduling, llama_decode, sampling, stops; without waiting for work
-    // How it stands now: sequences that were not disposed, those of them that hold a KV slot, requests in flight, and
-    // bytes of KV saved outside the cache.
+    double busy_seconds = 0;  // whole steps: scheduling, llama_decode, sampling, stops; excludes waiting for work
+    // Current state: sequences that were not disposed, those of them that hold a KV slot, requests in flight, and bytes
+    // of KV saved outside the cache.
     uint64_t sequences = 0, resident_sequences = 0, requests = 0, swapped_bytes = 0;
 };
 
@@ -85,33 +86,33 @@ class Scheduler {
    public:
     // Throws Error when the context cannot be created (memory, sizes).
     Scheduler(std::shared_ptr<Model> model, const SchedulerOptions & options);
-    // Ends running requests as aborted, joins the thread.
+    // Aborts running requests and joins the thread.
     ~Scheduler();
 
     SequenceId create_sequence();
-    // A copy of a sequence that is not generating. Throws Error("sequence-busy") / ("unknown-sequence").
+    // Copies a sequence that is not generating. Throws Error("sequence-busy") / ("unknown-sequence").
     SequenceId fork(SequenceId source);
-    // A running request of the sequence ends as aborted.
+    // Aborts a running request of the sequence.
     void dispose(SequenceId sequence);
-    // Forgets the tokens of a sequence that is not generating, so that its next request sends a whole prompt. Its KV
-    // stays until the room is needed. Throws as fork does.
+    // Forgets the tokens of a sequence that is not generating: its next request must send the whole prompt. Its KV
+    // stays until the space is needed. Throws as fork does.
     void reset(SequenceId sequence);
     int token_count(SequenceId sequence) const;
     std::vector<int32_t> tokens(SequenceId sequence) const;
 
-    // Whether a request of so many new tokens may be submitted; known before their vectors are there. Throws
+    // Checks that a request with `delta` new tokens may be submitted, before the vectors of its images exist. Throws
     // Error("sequence-busy" | "unknown-sequence" | "empty-request" | "context-exceeded").
     void check_fits(SequenceId sequence, size_t delta, int max_tokens) const;
 
     // `done` is called exactly once. `on_text` (may be empty) gets whole UTF-8 characters as they are sampled.
-    // Throws Error at once for what is known at once: sequence-busy, unknown-sequence, bad-option,
-    // context-exceeded (with numbers), empty request, bad-grammar.
+    // Throws Error at once for an invalid request: sequence-busy, unknown-sequence, bad-option, context-exceeded (with
+    // numbers), empty request, bad-grammar.
     RequestId submit(SequenceId sequence, std::vector<int32_t> delta, GenerateParams params,
         std::function<void(GenerateResult)> done, std::function<void(std::string)> on_text);
     // Ends the request at the next step; its tokens so far are kept. Unknown ids are ignored.
     void abort(RequestId request);
     // Forgets all KV (weights changed). Sequences keep their tokens and are re-evaluated on their next request.
-    // Requests in flight finish first; `done` is called afterwards.
+    // Requests in flight finish first; then `done` is called.
     void flush(std::function<void()> done);
     SchedulerStats stats() const;
 

@@ -1,6 +1,6 @@
-// Where tokens stand, for models whose positions have several dimensions (M-RoPE; Qwen2-VL, arXiv:2409.12191): the
-// vectors of an image stand at one time, in its rows and columns, and what follows stands behind the longer side. Any
-// other token stands one behind the last, in all dimensions; so does each vector for models of plain positions.
+// Positions of tokens for models with multi-dimensional positions (M-RoPE; Qwen2-VL, arXiv:2409.12191). All vectors of
+// an image have the same time and differ in row and column; the next token's time is behind the longer side. Any other
+// token is one behind the last in all dimensions, and so is each vector in models with plain positions.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ class TokenPlaces {
 
     // Whether an image's vectors stand in a grid.
     bool has_grids() const { return has_grids_; }
-    // Of `token`, which follows `last` (-1: it is the first); `next` is the time behind the one, then behind the other.
+    // The place of `token`, which follows `last` (-1: it is the first). `next` holds the time behind `last` and becomes
+    // the time behind `token`.
     TokenPlace advance(int32_t last, int32_t token, int32_t & next) const;
     // The time behind the first `count` tokens.
     int32_t behind(const int32_t * tokens, size_t count) const;

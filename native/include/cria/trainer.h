@@ -1,6 +1,6 @@
-// Forward, backward and optimizer steps over the very tensors that generation uses.
-// Threads: one call at a time (the caller's job thread), but any thread may ask for tensors(), kept_layers() and
-// step_count(), or set the latter, meanwhile. Steps hold Model::compute_mutex() while they run.
+// Forward, backward and optimizer steps on the same tensors that generation uses.
+// Threads: one call at a time (the caller's job thread). Any thread may read tensors(), kept_layers() and step_count(),
+// or set the latter, meanwhile. Steps hold Model::compute_mutex() while they run.
 #pragma once
 
 #include <atomic>
@@ -13,18 +13,18 @@
 
 namespace cria {
 
-// Rows of equal length, each a tree of tokens, depth first: what continues a token follows it, one branch after the
-// other. A token sees itself and those that it continues. ends[t] is the place in the row, exclusive, up to which
-// tokens continue token t, so token i sees token j where j <= i < ends[j]. In an ordinary sequence every end is its
-// length. Padding lies behind the tokens of a row; its end is 0. Every array of tokens is rows * row_length long, row
-// after row.
+// Rows of equal length, each a tree of tokens in depth-first order: a token is followed by the tokens that continue it,
+// one branch after the other. A token sees itself and its ancestors. ends[t] is the place in the row, exclusive, up to
+// which tokens continue token t, so token i sees token j where j <= i < ends[j]. In an ordinary sequence every end is
+// the sequence's length. Padding comes after a row's tokens; its end is 0. Every array of tokens is rows * row_length
+// long, row after row.
 struct MicroBatch {
     int32_t rows = 0, row_length = 0;
     std::vector<int32_t> tokens, positions, ends;
-    // For each scored token: where the hidden state that predicts it lies, and its id.
+    // For each scored token: the place of the hidden state that predicts it, and its id.
     std::vector<int32_t> sources, targets;
-    // Tokens from the vocabulary's end on are vectors of images, in this batch's own numbering: their ids in the
-    // model's VectorTable. Values must be held during forward().
+    // Token ids from the vocabulary's end on are vectors of images, numbered within this batch. This lists their ids in
+    // the model's VectorTable. Values must be held during forward().
     std::vector<int32_t> vectors;
     float temperature = 1.0f;
     bool adapter = true;
@@ -60,19 +60,19 @@ class Trainer {
     Trainer(std::shared_ptr<Model> model, const TrainerOptions & options);
     ~Trainer();
 
-    // Logprob and entropy (nats) of each target; sum of the squared probabilities at it unless null. With `keep`, what
-    // backward needs is kept until the next forward.
+    // Logprob and entropy (nats) of each target, and the sum of the squared probabilities unless `sum_squares` is null.
+    // `keep` keeps the activations for backward() until the next forward().
     void forward(const MicroBatch & batch, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy,
         std::vector<float> * sum_squares = nullptr);
     // Adds the gradient of sum_i d_logprob[i] logprob[i] + d_entropy[i] entropy[i] to the accumulated gradients. It is
-    // computed from zero and then added in F32: gradients that were computed apart add up to the same bits.
+    // computed from zero and then added in F32, so that gradients computed separately add up to the same bits.
     // Throws Error("no-forward") unless forward(keep) came before.
     void backward(const std::vector<float> & d_logprobs, const std::vector<float> & d_entropy);
-    // Norm, clipping, AdamW; then the gradients are zero again. Weights change: cached KV is stale afterwards.
+    // Norm, clipping, AdamW; then the gradients are zero again. Weights change, so cached KV is stale afterwards.
     StepResult step(const AdamW & options);
     void zero_gradients();
 
-    // Whether attention computes only pairs of tokens of which one sees the other, rather than all pairs of a row.
+    // Whether attention skips pairs of tokens that do not see each other, rather than computing all pairs of a row.
     bool attends_blockwise() const;
 
     // Layers of the last forward(keep) whose activations were kept rather than recomputed.

@@ -1,6 +1,6 @@
-// Input vectors of images, which stand in sequences as tokens do: their ids count from the vocabulary's end on. An id
-// that was defined stays known; its values are there only while they are held. Ids are never given to other vectors, so
-// a cache's prefixes need not know about images. Threads: any; it has a lock of its own, taken last.
+// Input vectors of images. They stand in sequences as tokens, with ids from the vocabulary's end on. A defined id stays
+// known; its values are available only while they are held. Ids are never reused, so a cache's prefixes need not know
+// about images. Threads: any; it has its own lock, taken last.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace cria {
 
-// Vectors that were defined together, and the grid that they lie in; 0 columns and rows for none.
+// The grid of vectors that were defined together; 0 columns and rows for none.
 struct VectorGrid {
     int32_t first = 0, columns = 0, rows = 0;
 };
@@ -25,22 +25,23 @@ class VectorTable {
     size_t width() const { return width_; }
     bool is_vector(int32_t token) const { return token >= first_; }
 
-    // Vectors that are given together, `count` ids from `first` on, which is where the last ones ended. Their grid,
-    // where positions are of two dimensions; else 0. Throws Error("bad-option").
+    // Defines `count` vectors with ids from `first` on, which must be the end of the previous definition. `columns` and
+    // `rows` give their grid for two-dimensional positions, else 0. Throws Error("bad-option").
     void define(int32_t first, int32_t count, int32_t columns, int32_t rows);
-    // The values of what was defined together. Throws Error("bad-option") for other ids or another number of values.
+    // Stores the values of vectors that were defined together. Throws Error("bad-option") for other ids or another
+    // number of values.
     void hold(int32_t first, std::vector<float> values);
     void drop(int32_t first);
 
-    // Whether none was ever defined.
+    // Whether no vector was ever defined.
     bool is_empty() const;
     bool knows(int32_t id) const;
-    // Of a defined id.
+    // The grid of a defined id.
     VectorGrid grid_of(int32_t id) const;
-    // Throws Error("bad-token") for the first of the tokens that is neither of the vocabulary nor a defined id, and
-    // Error("vectors-missing") for one whose values are not held.
+    // Throws Error("bad-token") for the first token that is neither in the vocabulary nor a defined id, and
+    // Error("vectors-missing") for an id whose values are not held.
     void check_held(const std::vector<int32_t> & tokens, const char * subject) const;
-    // The vectors of `count` ids, which may be of several images, one behind the other. Throws as check_held does.
+    // Reads the vectors of `count` ids, which may belong to several images. Throws as check_held does.
     void read(const int32_t * ids, size_t count, float * out) const;
 
    private:

@@ -23,7 +23,10 @@ function hashSources() {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** Products of the library keep full F32 operands, so that finite differences can judge what is built on it; `rounding` is as a GPU. */
+/**
+ * Products of `library` keep full F32 operands, so that finite differences can check code that uses it; `rounding`
+ * rounds as a GPU does.
+ */
 export async function buildEmulation() {
   const folder = join(nativeRoot, ".cache", "emulation", hashSources());
   mkdirSync(folder, { recursive: true });

@@ -1,5 +1,6 @@
 // Checks every kernel against its CPU reference, and on a GPU times it. Compiled by nvcc it runs on a GPU, by a C++
-// compiler in the emulation beside it. One line of JSON for each case; exit code 1 when any is outside its tolerance.
+// compiler in the emulation (cuda_emulation.h). Prints one line of JSON for each case; exit code 1 when any is outside
+// its tolerance.
 //   check_kernels [--time]
 #include <chrono>
 #include <cmath>
@@ -26,7 +27,7 @@ std::vector<float> normals(size_t count, float scale = 1.0f) {
     return values;
 }
 
-// Device memory with a frame of its own around it: what is written outside of an array is found.
+// Device memory with guard words around it, which detect writes outside an array.
 template <class T>
 class OnDevice {
    public:
@@ -36,7 +37,7 @@ class OnDevice {
         cudaMalloc(reinterpret_cast<void **>(&memory_), bytes.size());
         cudaMemcpy(memory_, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
     }
-    // Not a number, until something is written.
+    // NaN until something is written.
     explicit OnDevice(size_t count) : OnDevice(std::vector<T>(count, T(NAN))) {}
     ~OnDevice() { cudaFree(memory_); }
     OnDevice(const OnDevice &) = delete;
@@ -63,7 +64,7 @@ class OnDevice {
     uint8_t * memory_ = nullptr;
 };
 
-// || ours - reference || / || reference ||; NaN and what was never written stay visible.
+// || ours - reference || / || reference ||; NaN and unwritten values stay visible.
 double difference(const std::vector<float> & ours, const std::vector<float> & reference) {
     double above = 0.0, below = 0.0;
     for (size_t i = 0; i < reference.size(); i++) {
@@ -88,7 +89,7 @@ void report(const std::string & name, double error, double tolerance) {
     std::fflush(stdout);
 }
 
-// Median milliseconds of one call; `work` in 1e9 units of a second's rate.
+// Prints the median milliseconds of one call, and the rate: `work` in 1e9 units per second.
 template <class Call>
 void time_call(const std::string & name, double work, const char * unit, Call call) {
     std::vector<double> times;
@@ -145,7 +146,7 @@ void time_softmax(int rows, int vocabulary) {
 
 struct QuantizedWeight {
     std::vector<uint8_t> bytes;
-    std::vector<float> values;  // what the bytes mean
+    std::vector<float> values;  // the dequantized weights
     int64_t step;
 };
 
@@ -212,7 +213,7 @@ struct AttentionCase {
     }
 };
 
-// The ends of a tree of tokens that branches in two, `levels` times in a row; `begin` to `end` is its place.
+// The ends of a tree of tokens that branches in two, `levels` times in succession, in the places `begin` to `end`.
 void fill_tree(int32_t * ends, int begin, int end, int levels) {
     const int shared = levels == 0 ? end : begin + (end - begin) * 2 / 5, second = (shared + 2 * end) / 3;
     for (int i = begin; i < shared; i++) ends[i] = end;
@@ -252,7 +253,8 @@ void check_attention(const AttentionCase & c, int levels) {
                              std::to_string(c.head_size) +
                              (levels > 0 ? ", branching " + std::to_string(levels) + " times" : "");
     report("attention " + name, difference(out.read(), want_out), 2e-3);
-    // Each part for itself: an error in d_k must not hide behind d_q. The scratch behind them does not count.
+    // Compares each part separately: an error in d_k must not hide behind d_q. The scratch memory behind them is not
+    // compared.
     const int64_t wide = c.step() + c.heads, part_ends[] = {0, int64_t(c.heads) * c.head_size,
                                                  int64_t(c.heads + c.kv_heads) * c.head_size, c.step()};
     const char * const parts[] = {"d_q", "d_k", "d_v"};

@@ -1,9 +1,9 @@
-// CUDA blocks on the CPU, to check the logic of kernels where there is no GPU: the .cu files compile with a C++
-// compiler when this header is found (see platform.cuh), unchanged. One block runs after the other, each thread of it
-// as a fiber that runs until it must wait for others; CRIA_EMULATION_ORDER=reverse starts the last thread first, so
-// that a missing barrier shows as another result. Shared memory begins as NaN, and CRIA_EMULATION_SHARED bounds what a
-// block may have of it. What it does not show: speed, memory ordering, alignment, other limits of the chip. Products of
-// tiles are computed as the tensor cores do, TF32 operands included; with CRIA_EMULATION_EXACT operands stay F32.
+// Runs CUDA blocks on the CPU, to check the logic of kernels without a GPU: the .cu files compile unchanged with a C++
+// compiler when this header is found (see platform.cuh). Blocks run one after the other, each thread of a block as a
+// fiber that runs until it must wait for others. CRIA_EMULATION_ORDER=reverse starts the last thread first, so that a
+// missing barrier shows as another result. Shared memory begins as NaN, and CRIA_EMULATION_SHARED limits how much a
+// block may have. It does not show speed, memory ordering, alignment or other limits of the chip. Products of tiles are
+// computed as the tensor cores do, TF32 operands included; with CRIA_EMULATION_EXACT operands stay F32.
 #pragma once
 
 #include <csetjmp>
@@ -59,7 +59,7 @@ struct Block {
     std::vector<Fiber> fibers;
     std::vector<Barrier> warps;
     Barrier all;
-    std::vector<float> lanes;  // what each thread offers in a shuffle
+    std::vector<float> lanes;  // the value that each thread offers in a shuffle
     std::function<void()> kernel;
     jmp_buf scheduler;
     unsigned current = 0;
@@ -187,8 +187,8 @@ inline float half_bits_to_float(uint16_t bits) {
 inline int min(int a, int b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
 
-// A tile's products: lane l of a warp has half a row of the sum, row l / 2, eight columns from 8 (l % 2). Tiles that
-// are read hold what this lane needs of them.
+// Products of a tile: lane l of a warp has half a row of the sum, row l / 2, eight columns from 8 (l % 2). Input tiles
+// hold the values that this lane needs.
 namespace nvcuda::wmma {
 
 struct matrix_a {};
@@ -279,7 +279,7 @@ void store_matrix_sync(float * p, const Sum & sum, unsigned ld, layout_t) {
 
 }  // namespace nvcuda::wmma
 
-// The part of CUDA's runtime that the kernels' hosts call: device memory is the program's own.
+// The part of CUDA's runtime that the kernels' host code calls: device memory is ordinary memory.
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
 enum cudaDeviceAttr {
     cudaDevAttrComputeCapabilityMajor,

@@ -35,7 +35,7 @@ const title = nvcc
   : "kernels for GPUs (skipped: no nvcc of CUDA 13 in CUDA_PATH, PATH, /usr/local/cuda)";
 describe.skipIf(!nvcc)(title, () => {
   it("all compile for sm_80 and sm_90, and export what the header declares", async () => {
-    // Kept from the addon's build where that was made.
+    // Reused when the addon's build has made it already.
     const { library, said } = await buildKernels();
     expect(said ?? "").not.toContain("did not compile");
     const text = readFileSync(library!, "latin1");

@@ -88,7 +88,7 @@ EngineOptions read_engine_options(const Napi::Value & value) {
     return options;
 }
 
-// Loading takes seconds, so it has a thread of its own; the engine joins the environment when it is ready.
+// Loading takes seconds, so it runs on its own thread; the engine joins the environment when it is ready.
 Napi::Value load_model(const Napi::CallbackInfo & info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         Environment & environment = Environment::of(info.Env());
@@ -307,13 +307,13 @@ Napi::Value write_gguf_file(const Napi::CallbackInfo & info) {
     });
 }
 
-// lockFile(path) -> a function that ends the lock, or null when the file is locked. Nothing else ends it but the
-// process's end.
+// lockFile(path) -> a function that releases the lock, or null when the file is locked. Without that call the lock
+// lasts until the process ends.
 Napi::Value lock_file(const Napi::CallbackInfo & info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         std::unique_ptr<FileLock> lock = FileLock::acquire(to_text(info[0], "path"));
         if (!lock) return info.Env().Null();
-        // Not freed with the function: a lock that nobody refers to any more still holds.
+        // Not freed with the function: the lock still holds when nothing refers to it any more.
         FileLock * held = lock.release();
         auto is_held = std::make_shared<bool>(true);
         return Napi::Function::New(info.Env(), [held, is_held](const Napi::CallbackInfo &) {

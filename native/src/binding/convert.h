@@ -1,4 +1,4 @@
-// JS values to C++ and back. Each precondition is checked once, here, with a message that names the value.
+// Converts between JS values and C++. Each precondition is checked once, here, with a message that names the value.
 #pragma once
 
 #include <string>

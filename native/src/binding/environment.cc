@@ -10,9 +10,9 @@ namespace cria {
 
 namespace {
 
-// The one piece of state that the process shares: which environments are alive. exit() on the main thread skips
-// environment cleanup hooks and goes straight to the C library's exit handlers, and llama.cpp's libraries must not be
-// torn down under running threads. Never freed: exit handlers may come in any order.
+// The only state that the process shares: the list of live environments. exit() on the main thread skips environment
+// cleanup hooks and goes straight to the C library's exit handlers, and llama.cpp's libraries must not be torn down
+// under running threads. Never freed: exit handlers may come in any order.
 struct LiveEnvironments {
     Mutex mutex;
     std::unordered_set<Environment *> all CRIA_GUARDED_BY(mutex);
@@ -35,7 +35,7 @@ Environment & Environment::install(Napi::Env env) {
         live.all.insert(environment);
     }
     // For workers, and for a main thread that ends by itself. Runs before the settler's own teardown (hooks run last
-    // in, first out): threads end while they may still post.
+    // in, first out), so threads end while they may still post.
     env.AddCleanupHook([environment] {
         environment->shut_down();
         LiveEnvironments & live = LiveEnvironments::get();

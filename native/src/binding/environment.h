@@ -1,4 +1,4 @@
-// What one JS environment (main thread or worker) owns in the addon: its settler, its engines and projectors.
+// The parts of the addon that one JS environment (main thread or worker) owns: its settler, its engines and projectors.
 #pragma once
 
 #include <atomic>
@@ -22,16 +22,16 @@ struct Environment {
     std::unordered_set<std::shared_ptr<Engine>> engines;
     std::unordered_set<std::shared_ptr<Projector>> projectors;
     Napi::FunctionReference model_class, projector_class;
-    // Tells long work (loading a model) that the environment is going away.
+    // Tells long work (loading a model) that the environment is closing.
     std::shared_ptr<std::atomic<bool>> closing = std::make_shared<std::atomic<bool>>(false);
 
-    // Runs `work` on a thread of its own, joined when the environment closes. JS thread only.
+    // Runs `work` on a new thread, which is joined when the environment closes. JS thread only.
     void spawn(std::function<void()> work);
 
-    // Registers the process's one exit handler, after llama.cpp's libraries made theirs: handlers run last in, first
-    // out. It shuts down environments that ended without an "exit" event. Those that have one (process.exit() and a
-    // natural end) are shut down by it, before any handler: llama.cpp makes some statics, which its threads read, only
-    // while it loads.
+    // Registers the process's one exit handler, after the handlers of llama.cpp's libraries: handlers run last in,
+    // first out. It shuts down environments that ended without an "exit" event. Environments with that event
+    // (process.exit() and a natural end) are shut down by it, before any handler, because llama.cpp creates some
+    // statics that its threads read only while it loads.
     static void handle_process_exit();
     // Ends all threads and frees all engines and projectors. Idempotent; on the environment's own thread.
     void shut_down();
@@ -67,7 +67,7 @@ class PendingPromise {
     std::shared_ptr<Napi::ObjectReference> keep_alive_;
 };
 
-// What a promise without a value resolves with.
+// Resolves a promise with undefined.
 inline std::function<Napi::Value(Napi::Env)> nothing() {
     return [](Napi::Env env) { return env.Undefined(); };
 }

@@ -109,7 +109,7 @@ Napi::Function NativeModel::define(Napi::Env env) {
         });
 }
 
-// The constructor takes the engine through an external value that only wrap() makes.
+// The constructor takes the engine through an external value that only wrap() creates.
 NativeModel::NativeModel(const Napi::CallbackInfo & info) : ObjectWrap(info) {
     if (info.Length() != 1 || !info[0].IsExternal()) {
         throw Napi::TypeError::New(info.Env(), "NativeModel: made by loadModel only");
@@ -189,7 +189,7 @@ Napi::Value NativeModel::info(Info info) {
     });
 }
 
-// openProjector(options) -> promise; on a thread of its own, as loading a model.
+// openProjector(options) -> promise; on a new thread, as loading a model.
 Napi::Value NativeModel::open_projector(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         const ProjectorOptions options = read_projector_options(info[0]);
@@ -213,7 +213,7 @@ Napi::Value NativeModel::tokenize(Info info) {
     });
 }
 
-// tokenizeAside(text, special) -> promise; on the job thread, so that a long text does not hold up the event loop.
+// tokenizeAside(text, special) -> promise; on the job thread, so that a long text does not block the event loop.
 Napi::Value NativeModel::tokenize_aside(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         return run_job(info, [this, text = to_text(info[0], "text"), special = bool(info[1].ToBoolean())] {
@@ -552,7 +552,7 @@ Napi::Value NativeModel::save_model(Info info) {
     });
 }
 
-// Idempotent. Joining threads can take as long as one decode step, so it happens off the JS thread.
+// Idempotent. Joining threads can take as long as one decode step, so it runs off the JS thread.
 Napi::Value NativeModel::dispose(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         Environment & environment = Environment::of(info.Env());

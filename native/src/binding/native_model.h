@@ -52,7 +52,7 @@ class NativeModel : public Napi::ObjectWrap<NativeModel> {
     Napi::Value save_model(Info);
     Napi::Value dispose(Info);
 
-    // Runs `work` on the job thread; its result is made into a JS value on the JS thread.
+    // Runs `work` on the job thread; its result is converted to a JS value on the JS thread.
     Napi::Value run_job(Info info, std::function<std::function<Napi::Value(Napi::Env)>()> work);
 
     std::shared_ptr<Engine> engine_;

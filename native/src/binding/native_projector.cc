@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kMostPixels = int64_t(1) << 30;
 
-// A number of pixels along a side; what is no such number becomes one that no image has.
+// A number of pixels along a side. An invalid value becomes a size that no image has.
 int to_side(const Napi::Value & value) {
     const double side = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : 0;
     return side >= 1 && side <= 1e9 ? int(side) : 0;
@@ -70,7 +70,7 @@ Napi::Function NativeProjector::define(Napi::Env env) {
         });
 }
 
-// The constructor takes the projector through an external value that only wrap() makes.
+// The constructor takes the projector through an external value that only wrap() creates.
 NativeProjector::NativeProjector(const Napi::CallbackInfo & info) : ObjectWrap(info) {
     if (info.Length() != 1 || !info[0].IsExternal()) {
         throw Napi::TypeError::New(info.Env(), "NativeProjector: made by openProjector only");
@@ -142,7 +142,7 @@ Napi::Value NativeProjector::decode(Info info) {
     });
 }
 
-// Idempotent. Joining the thread can take as long as one image, so it happens off the JS thread.
+// Idempotent. Joining the thread can take as long as one image, so it runs off the JS thread.
 Napi::Value NativeProjector::dispose(Info info) {
     return guard(info.Env(), [&]() -> Napi::Value {
         Environment & environment = Environment::of(info.Env());

@@ -26,7 +26,7 @@ class NativeProjector : public Napi::ObjectWrap<NativeProjector> {
     Napi::Value decode(Info);
     Napi::Value dispose(Info);
 
-    // Runs `work` on the projector's thread; its result is made into a JS value on the JS thread.
+    // Runs `work` on the projector's thread; its result is converted to a JS value on the JS thread.
     Napi::Value run_job(Info info, std::function<std::function<Napi::Value(Napi::Env)>()> work);
 
     std::shared_ptr<Projector> projector_;

@@ -6,7 +6,7 @@ namespace {
 
 using Work = std::function<void(Napi::Env)>;
 
-// With a null env the environment is closing and the work can only be dropped.
+// A null env means that the environment is closing: the work can only be dropped.
 void call_js(napi_env env, napi_value, void *, void * data) {
     const std::unique_ptr<Work> work(static_cast<Work *>(data));
     if (!env) return;
@@ -14,7 +14,7 @@ void call_js(napi_env env, napi_value, void *, void * data) {
     try {
         (*work)(Napi::Env(env));
     } catch (const Napi::Error & error) {
-        // A callback of the user threw: hand it to the process as an uncaught exception.
+        // The user's callback threw: report it to the process as an uncaught exception.
         napi_fatal_exception(env, error.Value());
     }
 }

@@ -23,7 +23,7 @@ void multiply_operands(int64_t m, int64_t n, int64_t k, Operand a, Operand b, fl
         {m, n, k, a.data, a.row, a.step, b.data, GGML_TYPE_F32, b.row, b.step, c, c_row, accumulate}, 0, 1, w.gemm);
 }
 
-// The runs of keys that a block sees.
+// The runs of keys that a block of queries sees.
 struct BlockKeys {
     const KeyRun *first, *last;
     int64_t columns;
@@ -32,7 +32,7 @@ struct BlockKeys {
           columns(last[-1].column + last[-1].count) {}
     const KeyRun * begin() const { return first; }
     const KeyRun * end() const { return last; }
-    // How many keys the block's query `row` sees: all columns but those of the queries behind it.
+    // Number of keys that the block's query `row` sees: all columns except those of the queries after it.
     int64_t visible(const AttentionBlock & b, int64_t row) const { return columns - (b.end - b.begin) + row + 1; }
 };
 
@@ -56,13 +56,13 @@ void zero_padding(const AttentionPlan & plan, int64_t row, const HeadVectors & v
     }
 }
 
-// Tokens [start, end) that continue each other, one after the other; `until` is the end of them all, as in MicroBatch.
+// Consecutive tokens [start, end) that each continue the one before; `until` is their common end, as in MicroBatch.
 struct Segment {
     int64_t start, end, until;
 };
 
-// The runs of keys that a block behind `segment` sees: `path` holds the segments that it continues. What lies together
-// in the row is one run, except for the last.
+// Adds the runs of keys that a block after `segment` sees: `path` holds the segments that it continues. Adjacent
+// segments become one run, except for the last.
 void add_runs(AttentionPlan & plan, const std::vector<Segment> & path, const Segment & segment, int64_t block_end) {
     const size_t first = plan.runs.size();
     int64_t columns = 0;
@@ -158,7 +158,7 @@ void run_attention_backward(const AttentionPlan & plan, const AttentionTensors &
     int thread, int threads, AttentionWorkspace & w) {
     const int64_t D = t.head_size, group = t.q.heads / t.k.heads, rows_of_batch = int64_t(plan.rows.size()) - 1;
     for (int64_t row = thread; row < rows_of_batch; row += threads) zero_padding(plan, row, g.d_q, D);
-    // Queries of one row and KV head all add to the same keys' gradients: one thread has them all.
+    // All queries of one row and KV head add to the same keys' gradients, so one thread takes them all.
     for (int64_t unit = thread; unit < rows_of_batch * t.k.heads; unit += threads) {
         const int64_t row = unit / t.k.heads, kv = unit % t.k.heads;
         for (int64_t i = 0; i < plan.row_length; i++) {

@@ -10,14 +10,14 @@
 
 namespace cria {
 
-// Keys [begin, begin + count) of a row; among all that a block sees they are the columns from `column` on.
+// Keys [begin, begin + count) of a row. Among all keys that a block sees they are the columns from `column` on.
 struct KeyRun {
     int64_t begin, count, column;
 };
 
-// Queries [begin, end) of one row of the batch. They see all keys of the plan's runs [first_run, last_run) but the last
-// one, and of that, which ends where they do, those up to themselves. All are places in the row; the row's first token
-// is `offset` in the batch. The first query is `query` among all queries.
+// Queries [begin, end) of one row of the batch. They see all keys of the plan's runs [first_run, last_run) except in
+// the last run, which ends at `end`: there each query sees the keys up to itself. All are places in the row; the row's
+// first token is `offset` in the batch. The first query is number `query` among all queries.
 struct AttentionBlock {
     int64_t offset, begin, end, query;
     size_t first_run, last_run;
@@ -32,8 +32,7 @@ struct AttentionPlan {
     bool all_queries = true;
 };
 
-// `ends` as in MicroBatch. With `queries`, ascending places in the batch, only those tokens ask, and theirs alone are
-// the queries.
+// `ends` as in MicroBatch. `queries`, if given, lists ascending places in the batch: only these tokens are queries.
 AttentionPlan plan_attention(const std::vector<int32_t> & ends, int64_t rows, int64_t row_length,
     const std::vector<int32_t> * queries = nullptr);
 
@@ -44,16 +43,16 @@ struct HeadVectors {
     float * at(int64_t token, int64_t head, int64_t size) const { return data + token * token_step + head * size; }
 };
 
-// Of each query: q, out, log_sums. Of each token: k, v.
+// One vector per query: q, out, log_sums. One per token: k, v.
 struct AttentionTensors {
     int64_t head_size;
     float scale;
     HeadVectors q, k, v, out;
-    HeadVectors log_sums;  // one float a head
+    HeadVectors log_sums;  // one float per head
 };
 
 struct AttentionGradients {
-    HeadVectors d_out, d_q, d_k, d_v;  // of queries the first two, of tokens the others
+    HeadVectors d_out, d_q, d_k, d_v;  // the first two per query, the others per token
 };
 
 struct AttentionWorkspace {
@@ -61,11 +60,11 @@ struct AttentionWorkspace {
     std::vector<float> scores, d_scores;
 };
 
-// This thread's part. `out` and `log_sums` of padding become 0.
+// Computes this thread's part. `out` and `log_sums` of padding become 0.
 void run_attention(
     const AttentionPlan & plan, const AttentionTensors & t, int thread, int threads, AttentionWorkspace & w);
 
-// This thread's part; every gradient is written, none added to.
+// Computes this thread's part. Overwrites every gradient.
 void run_attention_backward(const AttentionPlan & plan, const AttentionTensors & t, const AttentionGradients & g,
     int thread, int threads, AttentionWorkspace & w);
 

@@ -12,7 +12,7 @@ namespace cria::avx2 {
 
 constexpr int kFewRows = 6;
 
-// The sums of eight vectors, as one.
+// Sums each of the eight vectors; the sums are one vector.
 inline __m256i add_across(const __m256i v[8]) {
     const __m256i front = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
     const __m256i back = _mm256_hadd_epi32(_mm256_hadd_epi32(v[4], v[5]), _mm256_hadd_epi32(v[6], v[7]));
@@ -62,7 +62,7 @@ void run_few_rows(int64_t blocks, const int16_t * x, const float * x_scales, con
 constexpr decltype(&run_few_rows<1>) few_rows[kFewRows] = {
     run_few_rows<1>, run_few_rows<2>, run_few_rows<3>, run_few_rows<4>, run_few_rows<5>, run_few_rows<6>};
 
-// All rows, at most kFewRows, of columns [j_begin, j_end), a multiple of eight.
+// All rows, at most kFewRows, by columns [j_begin, j_end), a multiple of eight.
 inline void run_few_q8_rows(const IntegerGemm & g, int64_t j_begin, int64_t j_end, IntegerWorkspace & ws) {
     const int64_t blocks = g.k / kBlock;
     for (int64_t i = 0; i < g.m; i++)

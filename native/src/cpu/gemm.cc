@@ -13,7 +13,7 @@ namespace {
 // A panel of B (kDepth x kernel columns) stays in the first cache, a block of A (kBlockRows x kDepth) in the second.
 // kBlockColumns is a multiple of every quantization block.
 constexpr int64_t kDepth = 256, kBlockRows = 96, kBlockColumns = 512;
-// Up to so many rows, packing B costs more than transposing it anew for every kRowsAtOnce of them.
+// Up to this many rows, packing B costs more than transposing it again for every kRowsAtOnce of them.
 constexpr int64_t kFewRows = 12;
 
 }  // namespace
@@ -50,7 +50,7 @@ void pack_panel(
         return;
     }
     if (width == columns && column == 1 && columns < 8 && step >= 8) {
-        // Eight at once: what is too much is overwritten by the next line, and the last line is exact.
+        // Copies eight floats at once: the next line overwrites the excess, and the last lines are exact.
         for (int64_t p = 0; p + 2 < depth; p++) std::memcpy(out + p * columns, b + p * step, 8 * sizeof(float));
         for (int64_t p = std::max<int64_t>(0, depth - 2); p < depth; p++)
             std::copy_n(b + p * step, columns, out + p * columns);
@@ -103,8 +103,8 @@ void pack_b(const Gemm & g, int64_t p0, int64_t depth, int64_t j0, int64_t width
     }
 }
 
-// Rows of A as the kernel reads them: where they lie if p is contiguous, else packed (strided reads would waste cache
-// lines).
+// Rows of A in the form that the kernel reads: in place if p is contiguous, else packed (strided reads would waste
+// cache lines).
 struct RowBlock {
     const float * data;
     int64_t row, step;
@@ -176,7 +176,7 @@ void run_block(const Gemm & g, int64_t i_begin, int64_t i_end, int64_t j_begin, 
             pack_b(g, p, depth, j, width, kernel.columns, w);
             for (int64_t i = i_begin, height; i < i_end; i += height) {
                 height = std::min(block_rows, i_end - i);
-                // Whole tiles are read where they lie; the rows that are left over are packed by themselves.
+                // Whole tiles are read in place; the remaining rows are packed separately.
                 if (g.a_step == 1 && height > kernel.rows) height -= height % kernel.rows;
                 const RowBlock rows = take_rows(g, i, height, p, depth, kernel.rows, w);
                 multiply_block(kernel, g, rows, i, height, j, width, depth, g.accumulate || p > 0, w);
@@ -185,7 +185,7 @@ void run_block(const Gemm & g, int64_t i_begin, int64_t i_end, int64_t j_begin, 
     }
 }
 
-// Whether B is read as it is stored.
+// Whether the product has so few rows that B is read as it is stored.
 bool has_few_rows(const Gemm & g) {
     return g.m <= kFewRows && g.n % 8 == 0 && g.a_step == 1 && g.b_step == 1 &&
            (g.b_type == GGML_TYPE_F32 || g.b_type == GGML_TYPE_F16);

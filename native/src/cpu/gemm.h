@@ -17,7 +17,7 @@ struct Gemm {
     const float * a;
     int64_t a_row, a_step;  // from i to i + 1, from p to p + 1
     const void * b;
-    // Other than F32: rows of B are stored whole (b_column is 1, b_step in bytes), or columns are (b_step is 1,
+    // Types other than F32: rows of B are stored whole (b_column is 1, b_step in bytes), or columns are (b_step is 1,
     // b_column in bytes).
     ggml_type b_type;
     int64_t b_step, b_column;
@@ -26,14 +26,14 @@ struct Gemm {
     bool accumulate;
 };
 
-// Packed panels of one thread; grows to what was needed.
+// Packed panels of one thread; grows as needed.
 struct GemmWorkspace {
     std::vector<float> a, b, row, tile;
     IntegerWorkspace integers;
 };
 
-// This thread's part of the product: a share of C's rows or columns. All parts together compute it, in any order, and
-// each element of C is summed in the same order whatever `parts` is.
+// Computes this thread's part of the product: a share of C's rows or columns. The parts may run in any order, and each
+// element of C is summed in the same order for any number of parts.
 void run_gemm(const Gemm & gemm, int part, int parts, GemmWorkspace & workspace);
 
 // Columns [j_begin, j_end), which begin and end at a multiple of gemm_column_unit(b_type), or end with the last.
@@ -42,7 +42,7 @@ int64_t gemm_column_unit(ggml_type b_type);
 // Whether the parts of run_gemm are columns: then any columns may go to any thread.
 bool has_shared_columns(const Gemm & gemm, int parts);
 
-// Rows of a product that does not pack B, at once.
+// Number of rows computed together by a product that does not pack B.
 constexpr int kRowsAtOnce = 4;
 
 // A register tile: rows x columns of C, B packed in panels of `columns`.
@@ -62,10 +62,10 @@ struct GemmKernel {
     void (*round_to_f16)(const float * in, float * out, int64_t n);
 };
 
-// The process's (kernel_choice.h).
+// The kernel of this process (kernel_choice.h).
 const GemmKernel & gemm_kernel();
 
-// A row of weights as floats; any type but F32. n is a multiple of the type's block.
+// Converts a row of weights to floats; any type but F32. n is a multiple of the type's block.
 void dequantize_row(ggml_type type, const void * in, float * out, int64_t n);
 
 extern const GemmKernel gemm_portable;

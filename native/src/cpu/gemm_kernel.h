@@ -1,8 +1,8 @@
 // The inner tile of a matrix product, written once with vector extensions and compiled once for each instruction set.
 // The including file defines CRIA_KERNEL_VECTOR (the type of a register), CRIA_KERNEL_ROWS, CRIA_KERNEL_VECTORS and
 // CRIA_KERNEL_NAME. Rows x vectors accumulators, plus a few registers, must fit into the register file.
-// Tile and few rows add the same products in the same order, each by add_scaled(): an element's bits do not tell which
-// made it.
+// The tile and the code for few rows add the same products in the same order, each by add_scaled(): both give an
+// element the same bits.
 #include <cstring>
 
 #include "cpu/gemm.h"
@@ -26,7 +26,7 @@ constexpr int kRows = CRIA_KERNEL_ROWS, kVectors = CRIA_KERNEL_VECTORS, kColumns
 // c[i, j] (+)= sum_p a[i * a_row + p * a_step] b[p * kColumns + j]
 void run_tile(int64_t k, const float * a, int64_t a_row, int64_t a_step, const float * b, float * c, int64_t c_row,
     bool accumulate) {
-    // C comes closer while the sums are built: its rows lie far apart, so that no prefetcher foresees them.
+    // Prefetches C while the sums are built: its rows are far apart, so no hardware prefetcher predicts them.
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; i++) {
         __builtin_prefetch(c + i * c_row, 1);

@@ -1,7 +1,7 @@
-// Products with frozen weights in integers: 16-bit multiply-adds do the work of two F32 ones each. 32 products at a
-// time are summed exactly, then scaled and added up in F32. Q8_0 weights forward are multiplied as llama.cpp decodes,
-// with activations rounded to Q8_0 too. All else rounds both operands to 14 bits of the largest of 32 values along the
-// sum, which loses less than half of what rounding to F16 does.
+// Integer products with frozen weights: 16-bit multiply-adds do the work of two F32 ones each. 32 products at a time
+// are summed exactly, then scaled and added up in F32. The forward product with Q8_0 weights is computed as llama.cpp
+// decodes, with activations rounded to Q8_0 too. All other products round both operands to 14 bits of the largest of 32
+// values along the sum, which loses less than half as much as rounding to F16.
 #pragma once
 
 #include <cstdint>
@@ -30,21 +30,22 @@ struct IntegerWorkspace {
     std::vector<float> row_scales, x, w_scales, floats;
 };
 
-// Whether this machine has the instructions, and the product the form; else the caller has run_gemm, or ggml.
+// Whether this machine has the instructions, and the product the right form; otherwise the caller uses run_gemm, or
+// ggml.
 bool has_integer_gemm();
 bool fits_integers(ggml_type w_type, bool transposed, int64_t k);
 
-// This thread's part, as run_gemm.
+// Computes this thread's part, as run_gemm does.
 void run_integer_gemm(const IntegerGemm & gemm, int part, int parts, IntegerWorkspace & workspace);
 
-// The same in two steps, for threads that share the first one's work, and products that share X: first X is rounded,
-// then columns are multiplied.
+// The same in two steps: first X is rounded, then columns are multiplied. Threads, and products with the same X, can
+// share the first step.
 
-// Rows are rounded in panels of so many; the last panel is filled up.
+// Rows are rounded in panels of this many; the last panel is padded.
 constexpr int64_t kRoundedRows = 4;
-// What a row of k values takes, in floats.
+// Floats that a rounded row of k values takes.
 inline int64_t rounded_size(int64_t k) { return k / 2 + k / 32; }
-// out [rows up to a whole panel, rounded_size(k)] = X, rows [begin, end) of it; begin is where a panel begins.
+// Rounds rows [begin, end) of X into out [rows up to a whole panel, rounded_size(k)]; begin is the start of a panel.
 void round_rows(const IntegerGemm & gemm, int64_t begin, int64_t end, float * out, IntegerWorkspace & workspace);
 // Columns [j_begin, j_end), which begin and end at a multiple of integer_column_unit(), or end with the last.
 void run_integer_columns(

@@ -13,7 +13,7 @@ namespace {
 
 using namespace avx2;
 
-// Deep, so that few sums go to memory and back: a panel of W takes 20 KiB of the first cache. kBlockColumns is a
+// Deep, so that few sums go to memory and back: a panel of W takes 20 KiB of the first-level cache. kBlockColumns is a
 // multiple of every quantization block.
 constexpr int64_t kDepth = 640, kBlockRows = 48, kBlockColumns = 256;
 
@@ -36,7 +36,8 @@ void run_tile(int64_t blocks, const int16_t * x, const float * x_scales, const i
                 const __m256i both = _mm256_set1_epi32(pair);
                 sums[i][0] = _mm256_add_epi32(sums[i][0], _mm256_madd_epi16(w0, both));
                 sums[i][1] = _mm256_add_epi32(sums[i][1], _mm256_madd_epi16(w1, both));
-                // Does nothing: without it the compiler adds the products up as a tree, and runs out of registers.
+                // Emits no instruction. Without it the compiler adds the products up as a tree, and runs out of
+                // registers.
                 asm("" : "+x"(sums[i][0]), "+x"(sums[i][1]));
             }
         }
@@ -54,7 +55,7 @@ void run_tile(int64_t blocks, const int16_t * x, const float * x_scales, const i
     }
 }
 
-// Columns [j0, j0 + width) of [p0, p0 + depth) to ws.w.
+// Packs columns [j0, j0 + width) of [p0, p0 + depth) into ws.w.
 void pack_w(const IntegerGemm & g, int64_t p0, int64_t depth, int64_t j0, int64_t width, IntegerWorkspace & ws) {
     const int64_t blocks = depth / kBlock;
     if (!g.transposed) {
@@ -66,11 +67,11 @@ void pack_w(const IntegerGemm & g, int64_t p0, int64_t depth, int64_t j0, int64_
         return;
     }
     const char * w = static_cast<const char *>(g.w) + p0 * g.w_row + ggml_row_size(g.w_type, j0);
-    // What lies behind the last column is packed and multiplied too, and not stored.
+    // Columns behind the last are packed and multiplied too, but not stored.
     const int64_t bytes = int64_t(ggml_row_size(g.w_type, width));
     for (int64_t b = 0; b < blocks; b++) {
         for (int64_t p = 0; p < kBlock; p++, w += g.w_row) {
-            // Rows lie far apart: no prefetcher foresees them.
+            // Rows are far apart, so no hardware prefetcher predicts them.
             for (int64_t byte = 0; byte < bytes; byte += 64) _mm_prefetch(w + 16 * g.w_row + byte, _MM_HINT_T0);
             dequantize_row(g.w_type, w, ws.floats.data() + p * kBlockColumns, width);
         }
@@ -81,7 +82,7 @@ void pack_w(const IntegerGemm & g, int64_t p0, int64_t depth, int64_t j0, int64_
     }
 }
 
-// Rows [i_begin, i_end) by what pack_w left in the workspace.
+// Multiplies rows [i_begin, i_end) by the weights that pack_w left in the workspace.
 void multiply_block(const IntegerGemm & g, const float * rounded, int64_t i_begin, int64_t i_end, int64_t p0,
     int64_t depth, int64_t j0, int64_t width, IntegerWorkspace & ws) {
     const int64_t blocks = depth / kBlock;
@@ -135,7 +136,7 @@ void round_rows(const IntegerGemm & g, int64_t begin, int64_t end, float * out, 
         !g.transposed && g.w_type == GGML_TYPE_Q8_0 ? round_row<Rounding::q8> : round_row<Rounding::fine>;
     const int64_t blocks = g.k / kBlock;
     for (int64_t i = begin; i < end; i += kRows) {
-        // Rows past the last repeat it: their results are not stored.
+        // Rows past the end repeat the last row; their results are not stored.
         for (int64_t r = 0; r < kRows; r++)
             round(g.x + std::min(i + r, g.m - 1) * g.x_row, g.k, ws.row.data() + r * g.k,
                 ws.row_scales.data() + r * blocks);

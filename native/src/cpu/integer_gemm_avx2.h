@@ -1,13 +1,13 @@
-// integer_gemm.h's work with AVX2 instructions: only where has_integer_gemm(). Nothing here makes a workspace grow: a
-// function of the standard library that this unit instantiated would be compiled with AVX2, and the linker may keep it
-// for all.
+// The AVX2 implementation of integer_gemm.h; call it only if has_integer_gemm(). Nothing here grows a workspace: a
+// function of the standard library that this unit instantiated would be compiled with AVX2, and the linker may keep
+// that copy for the whole program.
 #pragma once
 
 #include "cpu/integer_gemm.h"
 
 namespace cria::avx2 {
 
-// What the workspace must hold for any function below.
+// Sizes that the workspace must have for any function below.
 struct WorkspaceSizes {
     size_t row, row_scales, w, w_scales, floats;
 };

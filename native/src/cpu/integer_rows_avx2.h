@@ -1,5 +1,4 @@
-// Rounding rows of floats to integers in blocks of 32, each with a scale, and putting them as the tile reads them.
-// AVX2.
+// Rounds rows of floats to integers in blocks of 32, each with a scale, and lays them out as the tile reads them. AVX2.
 #pragma once
 
 #include <immintrin.h>
@@ -12,7 +11,7 @@ namespace cria::avx2 {
 constexpr int kRows = 4, kColumns = 16, kBlock = 32;
 // 32 products of two such values fit into 31 bits.
 constexpr float kLimit = 8190.0f;
-// Blocks of smaller values are taken for zeros: their inverse would overflow.
+// Blocks of smaller values become zeros: their inverse would overflow.
 constexpr float kLeast = 1e-30f;
 
 enum class Rounding { q8, fine };
@@ -48,8 +47,8 @@ inline void round_row(const float * x, int64_t k, int16_t * out, float * scales)
     }
 }
 
-// A panel of kRows rows of X as the tile reads them: for each block, 16 pairs of neighbouring values x rows, and a
-// scale for each row. `rows` is where they lie in between: [kRows, k], and their scales [kRows, k / kBlock].
+// Lays out a panel of kRows rows of X as the tile reads them: for each block, 16 pairs of neighbouring values x rows,
+// and a scale for each row. `rows` is intermediate memory: [kRows, k], and its scales [kRows, k / kBlock].
 inline void pack_rows(const int16_t * rows, const float * rows_scales, int64_t k, int16_t * out, float * scales) {
     const int64_t blocks = k / kBlock;
     for (int64_t p = 0; p < k; p += 8, out += 8 * kRows) {

@@ -1,5 +1,5 @@
-// Frozen weights as the tile of integer_gemm_avx2.cc reads them: panels of kColumns columns; for each block of 32
-// values along the sum 16 pairs of neighbours x columns, and a scale for each column. AVX2.
+// Lays out frozen weights as the tile of integer_gemm_avx2.cc reads them: panels of kColumns columns; for each block of
+// 32 values along the sum 16 pairs of neighbours x columns, and a scale for each column. AVX2.
 #pragma once
 
 #include <immintrin.h>
@@ -39,7 +39,7 @@ inline float read_q8_scale(const uint8_t * block) {
     return _cvtsh_ss(bits);
 }
 
-// A panel whose columns are rows of Q8_0 weights, `width` of them; zeros behind.
+// A panel whose columns are rows of Q8_0 weights, `width` of them, followed by zeros.
 inline void pack_q8_panel(
     const uint8_t * w, int64_t w_row, int64_t blocks, int64_t width, int16_t * out, float * scales) {
     static const uint8_t zeros[kQ8Bytes] = {};

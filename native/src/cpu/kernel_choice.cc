@@ -25,14 +25,14 @@ bool has_feature(const std::string & name) {
     if (name == "avx512f") return __builtin_cpu_supports("avx512f");
     if (name == "avx2") return __builtin_cpu_supports("avx2");
     if (name == "fma") return __builtin_cpu_supports("fma");
-    // Not a name that every compiler knows. Its instructions use the registers of AVX, which the system must save.
+    // Not every compiler knows this name. Its instructions use the registers of AVX, which the system must save.
     unsigned eax, ebx, ecx, edx;
     if (name == "f16c")
         return __builtin_cpu_supports("avx") && __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
     return false;
 }
 
-// `features` as CMakeLists.txt has them, where they are the compiler's options too: names with a space behind each.
+// `features` as CMakeLists.txt writes them, where they also serve as compiler options: names, each followed by a space.
 bool has_all(const std::string & features) {
     for (size_t begin = 0, end; (end = features.find(' ', begin)) != std::string::npos; begin = end + 1) {
         if (!has_feature(features.substr(begin, end - begin))) return false;
@@ -42,7 +42,7 @@ bool has_all(const std::string & features) {
 
 #endif
 
-// Those that this CPU can run, the best first.
+// Kernels that this CPU can run, the best first.
 std::vector<Kernel> list_usable() {
     std::vector<Kernel> kernels;
 #ifdef __x86_64__

@@ -1,5 +1,5 @@
-// Which instruction set our CPU code uses. One choice for the process: products, softmax and integers all ask here, and
-// the library of ggml's operations follows it (runtime.cc), so that its name and the machine's class name the bits.
+// The instruction set of our CPU code. One choice for the process: products, softmax and integers all use it, and the
+// library of ggml's operations follows it (runtime.cc), so that its name and the machine's class identify the bits.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@ namespace cria {
 
 enum class CpuKernel { portable, avx2, avx512 };
 
-// What the environment variable CRIA_CPU_KERNEL names; unset or empty, the best that this CPU can run. Made at the
-// first call. Throws Error("bad-cpu-kernel") for an unknown name, or one whose instructions the CPU lacks;
-// start_runtime() asks first.
+// The kernel that the environment variable CRIA_CPU_KERNEL names; unset or empty, the best one that this CPU can run.
+// Chosen at the first call, which start_runtime() makes. Throws Error("bad-cpu-kernel") for an unknown name, or one
+// whose instructions the CPU lacks.
 CpuKernel cpu_kernel();
 const char * cpu_kernel_name();  // "portable", "avx2" or "avx512"
 // The names of all kernels that this CPU can run, the best first.
 std::vector<std::string> usable_cpu_kernels();
 
-// The build of ggml's CPU operations ("haswell" for libggml-cpu-haswell.so) that belongs to a kernel which was asked
-// for; nullptr where none was: then ggml takes its best.
+// The build of ggml's CPU operations ("haswell" for libggml-cpu-haswell.so) that belongs to a kernel named by
+// CRIA_CPU_KERNEL; nullptr without a name: ggml then takes its best build.
 const char * required_ggml_build();
 
-// The version of something that belongs to the kernel.
+// Selects the version for the chosen kernel.
 template <typename T>
 const T & pick_for_kernel(const T & portable, const T & avx2, const T & avx512) {
     const CpuKernel kernel = cpu_kernel();

@@ -1,4 +1,4 @@
-// How threads share the rows or columns of a product.
+// Divides the rows or columns of a product among threads.
 #pragma once
 
 #include <algorithm>
@@ -7,13 +7,14 @@
 
 namespace cria {
 
-// Where the part `at` of equal `parts` of [0, total) begins, and the one before ends; a multiple of `unit`.
+// The begin of part `at` of `parts` equal parts of [0, total), which is the end of the part before; a multiple of
+// `unit`.
 inline int64_t part_begin(int64_t total, int64_t unit, int64_t at, int64_t parts) {
     return std::min(total, (total + unit - 1) / unit * at / parts * unit);
 }
 
-// Hands out a product's columns to threads, large pieces first: a core that is held up, by another process say, takes
-// fewer of them, and the others do not wait for it.
+// Hands out a product's columns to threads, large pieces first: a core that is slowed down, for example by another
+// process, takes fewer of them, and the others do not wait for it.
 class SharedRange {
    public:
     // [0, count) in multiples of `unit`.

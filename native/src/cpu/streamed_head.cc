@@ -11,14 +11,15 @@ namespace cria {
 
 namespace {
 
-// A tile of logits is 512 x 512 floats: a megabyte, near the cores, and deep enough for both products.
+// A tile of logits is 512 x 512 floats: one megabyte, which fits a cache near the cores and is deep enough for both
+// products.
 constexpr int64_t kTileRows = 512, kTileColumns = 512;
 
 void multiply_by(float * x, int64_t n, float factor) {
     for (int64_t i = 0; i < n; i++) x[i] *= factor;
 }
 
-// Row r of a tile: its maximum joins the row's, the sums follow, z becomes exp(z - max).
+// Processes row r of a tile: merges its maximum into the row's, updates the sums, and replaces z by exp(z - max).
 void absorb_row(
     const StreamedHead & head, HeadShare & share, int64_t row, float * logits, int64_t first, int64_t count) {
     const int64_t target = head.targets[row] - first;

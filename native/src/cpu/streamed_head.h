@@ -1,7 +1,7 @@
-// What training reads of an LM head's logits, without ever holding them: the vocabulary passes by in tiles that stay in
-// the cache, and a running maximum keeps each row's sums, as FlashAttention does (Dao et al. 2022, arXiv:2205.14135).
-// The gradient of a logprob by its row's inputs x is (w_target - sum_j p_j w_j) / temperature: it needs no loss, so it
-// is gathered in the same pass, and a backward pass only scales it.
+// Statistics of an LM head's logits for training, without holding the logits: the vocabulary is processed in tiles that
+// stay in the cache, and a running maximum keeps each row's sums, as FlashAttention does (Dao et al. 2022,
+// arXiv:2205.14135). The gradient of a logprob by its row's inputs x is (w_target - sum_j p_j w_j) / temperature. It
+// does not depend on the loss, so the same pass collects it, and a backward pass only scales it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace cria {
 // logits[i, j] = sum_p x[i, p] w[j, p]; z = logits * scale.
 struct StreamedHead {
     int64_t rows, width, vocab;
-    const float * x;  // [rows, width], as the weights' type wants it: rounded to F16 for F16
+    const float * x;  // [rows, width], in the precision that the weights' type needs: rounded to F16 for F16
     const void * w;  // [vocab, width] of F32, F16 or Q8_0
     ggml_type w_type;
     int64_t w_row;  // in bytes
@@ -26,31 +26,30 @@ struct StreamedHead {
 
 bool can_stream_head(ggml_type type);
 
-// What a share of the vocabulary holds for the rows.
+// Statistics of all rows over one share of the vocabulary.
 struct HeadShare {
-    std::vector<float> max, target;  // [rows]: the largest z; z of the target, -inf where another share has it
+    std::vector<float> max, target;  // [rows]: the largest z; z of the target, -inf if the target is in another share
     std::vector<double> sum, weighted,
-        squares;  // [rows]: over e = exp(z - max), of e, of e (z - max) and of e^2 (0 when not asked for)
+        squares;  // [rows]: with e = exp(z - max), sums of e, of e (z - max) and of e^2 (0 unless with_squares)
     std::vector<float> mean;  // [rows, width]: sum of e w_j; empty without slopes
 };
 
-// Of one thread.
+// Scratch memory of one thread.
 struct HeadWorkspace {
     std::vector<float> tile;
     GemmWorkspace gemm;
 };
 
-// Share `part` of `parts`. How many there are decides in which order sums are added; a row's bits do not depend on the
-// others.
+// Computes share `part` of `parts`. The number of shares determines the order in which sums are added; a row's bits do
+// not depend on other rows.
 void run_head_share(const StreamedHead & head, int part, int parts, HeadShare & share, HeadWorkspace & workspace);
 
-// What is read of a row: logprob of its target; entropy, and sum of the squares (0 when not asked for), of its
-// probabilities.
+// Results of a row: logprob of its target; entropy and sum of squares (0 unless with_squares) of its probabilities.
 struct HeadRow {
     float logprob, entropy, sum_squares;
 };
 
-// Row `i` of all shares together. `slope` [width] may be null.
+// Merges row `i` of all shares. `slope` [width] may be null.
 HeadRow merge_head_row(const StreamedHead & head, const std::vector<HeadShare> & shares, int64_t i, float * slope);
 
 }  // namespace cria

@@ -1,4 +1,4 @@
-// Products of weights in ggml's tensors, as our kernels take them.
+// Describes products with weights in ggml's tensors for our kernels.
 #pragma once
 
 #include "cpu/gemm.h"
@@ -12,7 +12,7 @@ inline bool has_own_product(ggml_type type) {
 
 inline int64_t floats(size_t bytes) { return int64_t(bytes / sizeof(float)); }
 
-// y (+)= W x, transposed W^T x, in F32; W's rows are read as they are stored.
+// y (+)= W x, transposed W^T x, in F32. W's rows are read as they are stored.
 inline Gemm describe_product(
     const ggml_tensor * w, bool transposed, const ggml_tensor * x, const ggml_tensor * y, bool accumulate) {
     const int64_t row = w->type == GGML_TYPE_F32 ? floats(w->nb[1]) : int64_t(w->nb[1]);
@@ -33,7 +33,7 @@ inline Gemm describe_product(
     return gemm;
 }
 
-// The same in integers; without y as far as rounding x needs it.
+// The same in integers. `y` may be null if x is only rounded.
 inline IntegerGemm describe_integer_product(
     const ggml_tensor * w, bool transposed, const ggml_tensor * x, const ggml_tensor * y, bool accumulate) {
     return {x->ne[1], w->ne[transposed ? 0 : 1], x->ne[0], static_cast<const float *>(x->data), floats(x->nb[1]),

@@ -1,7 +1,7 @@
-// Vectors of floats, and what instruction sets do differently with them: fused operations above all. No source is
-// compiled with contraction, so a * b + c is rounded twice wherever it stands; what is to be rounded once is written
-// so, here. For units that are compiled for one instruction set. Everything is in an unnamed namespace: under one name
-// the linker would keep one unit's instructions for all of them.
+// Vectors of floats and their operations that differ between instruction sets, above all fused ones. No source is
+// compiled with contraction, so a * b + c is rounded twice everywhere; operations that must round once are written with
+// fuse(). For units compiled for one instruction set. Everything is in an unnamed namespace: otherwise the linker would
+// keep one unit's instructions for all of them.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace cria {
 
 namespace {
 
-// They may begin at any float.
+// A vector may begin at any float.
 typedef float Vec4 __attribute__((vector_size(16), aligned(4)));
 typedef float Vec8 __attribute__((vector_size(32), aligned(4)));
 typedef float Vec16 __attribute__((vector_size(64), aligned(4)));
 
-// For each vector that the unit has registers for: splat; larger, b where either is no number; fuse(a, b, c) = a * b +
-// c, rounded once. Portable code for x86 has no such instruction and rounds twice.
+// For each vector that the unit has registers for: splat(x); larger(a, b), which is b where either is NaN; fuse(a, b,
+// c) = a * b + c, rounded once. Portable code for x86 has no such instruction and rounds twice.
 
 template <typename Vec>
 Vec splat(float x);
@@ -65,12 +65,12 @@ template <>
 CRIA_INLINE Vec16 splat<Vec16>(float x) {
     return Vec16(_mm512_set1_ps(x));
 }
-// _mm512_max_ps makes GCC 12 warn of a variable of its own.
+// _mm512_max_ps makes GCC 12 warn about a variable of its own header.
 CRIA_INLINE Vec16 larger(Vec16 a, Vec16 b) { return Vec16(_mm512_maskz_max_ps(0xffff, __m512(a), __m512(b))); }
 CRIA_INLINE Vec16 fuse(Vec16 a, Vec16 b, Vec16 c) { return Vec16(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c))); }
 #endif
 
-// The first `count` entries, fewer than all; those behind are 0 when read and not written.
+// Reads or writes the first `count` entries, fewer than all. The rest are 0 when read and stay unchanged when written.
 
 CRIA_INLINE void load_first(const float * from, int count, Vec4 & to) {
     to = Vec4{};
@@ -101,7 +101,7 @@ CRIA_INLINE void store_first(float * to, int count, const Vec16 & from) {
 }
 #endif
 
-// sum += factor * v, rounded as fuse() does. Vectors that are wider than the unit's registers go in parts.
+// sum += factor * v, rounded as fuse() does. Vectors wider than the unit's registers are processed in parts.
 
 CRIA_INLINE void add_scaled(Vec4 & sum, float factor, const Vec4 & v) { sum = fuse(splat<Vec4>(factor), v, sum); }
 

@@ -12,7 +12,7 @@ constexpr uint32_t kLastCodePoint = 0x10ffff, kFirstSurrogate = 0xd800, kLastSur
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || is_digit(c); }
 
-// Sorts and joins ranges, and cuts out what no text holds.
+// Sorts and joins ranges, and removes code points that no text contains.
 CodePoints normalize(CodePoints ranges, bool negated) {
     std::sort(ranges.begin(), ranges.end(), [](const auto & a, const auto & b) { return a.first < b.first; });
     CodePoints joined;
@@ -72,7 +72,7 @@ class Reader {
     [[noreturn]] void refuse(const std::string & expected) const {
         std::string received = "the end";
         if (at_ < text_.size()) {
-            // A whole character, or the error could not be shown.
+            // Includes the whole character: a part of one could not be shown.
             size_t end = at_ + 1;
             while (end < text_.size() && end < at_ + 4 && (uint8_t(text_[end]) & 0xc0) == 0x80) end++;
             received = '"' + text_.substr(at_, end - at_) + '"';
@@ -118,7 +118,7 @@ class Reader {
         at_ += 3;
         skip_space(true);
         auto alternatives = read_alternatives(name, 0);
-        // Of two rules with one name the later counts, as in llama.cpp.
+        // If two rules have the same name, the later one is used, as in llama.cpp.
         grammar_.rules[rule].alternatives = std::move(alternatives);
         grammar_.rules[rule].is_defined = true;
         if (at_ < text_.size() && peek() != '\n' && peek() != '\r') refuse("an element of a rule, \"|\" or a new line");
@@ -141,7 +141,7 @@ class Reader {
     // NOLINTNEXTLINE(misc-no-recursion): kDeepestGroup
     GrammarSequence read_sequence(const std::string & name, int depth) {
         GrammarSequence sequence;
-        size_t last = 0;  // where the element begins that a repetition repeats
+        size_t last = 0;  // begin of the element that a following repetition repeats
         for (;;) {
             const char c = peek();
             const size_t position = at_;
@@ -179,7 +179,7 @@ class Reader {
         }
     }
 
-    // Of the elements from `last` on: a literal of several characters becomes a rule of its own, and so does a
+    // Repeats the elements from `last` on. A literal of several characters becomes a separate rule, and so does a
     // repetition that is repeated.
     void repeat(GrammarSequence & sequence, size_t last, const std::string & name) {
         const size_t position = at_;

@@ -1,6 +1,6 @@
-// Reads a grammar as llama.cpp writes it (GBNF): rules `name ::= alternatives`, literals, character classes, groups,
-// repetitions, `<token>`; the whole text must match the rule `root`. Nothing here recurses deeper than kDeepestGroup,
-// and sizes are limited, so that any text is read or refused.
+// Reads a grammar in llama.cpp's notation (GBNF): rules `name ::= alternatives`, literals, character classes, groups,
+// repetitions, `<token>`; the whole text must match the rule `root`. Recursion is limited to kDeepestGroup, and sizes
+// are limited, so that any text is read or refused.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,16 @@ using CodePoints = std::vector<CodePointRange>;
 struct GrammarItem {
     enum class Kind { characters, rule, token, other_token };
     Kind kind;
-    uint32_t value;  // index of the class, index of the rule, or the token; `other_token` is any but this one
+    uint32_t value;  // index of the class, index of the rule, or the token; `other_token` is any token except this one
     uint32_t least = 1, most = 1;
 };
 using GrammarSequence = std::vector<GrammarItem>;
 
 struct GrammarRule {
-    std::string name;  // of a group: that of the rule around it
+    std::string name;  // a group has the name of its enclosing rule
     std::vector<GrammarSequence> alternatives;
     bool is_defined = false;
-    size_t position = 0;  // in the text, where it is first named
+    size_t position = 0;  // in the text, at the first use of the name
 };
 
 struct GrammarRules {
@@ -45,13 +45,13 @@ struct GrammarRules {
     uint32_t root = 0;
 };
 
-// How `<text>` becomes a token, and how many tokens there are.
+// Tokenizer of `<text>`, and the number of tokens.
 struct GrammarTokens {
     std::function<std::vector<int32_t>(const std::string &)> tokenize;
     uint32_t count = 0;
 };
 
-// Throws Error("bad-grammar") with line and column. Left recursion is not looked for here.
+// Throws Error("bad-grammar") with line and column. Does not check for left recursion.
 GrammarRules read_gbnf(const std::string & text, const GrammarTokens & tokens);
 
 // An error at a place in the grammar's text.

@@ -66,7 +66,7 @@ TokenMask Grammar::find_allowed(State from, const TokenPieces & tokens) {
     TokenMask mask;
     mask.bits.resize(size_t(tokens.count() + 63) / 64);
     mask.may_end = states_.may_end(from);
-    // By state, those met here. Their work is counted whether it was done before or not.
+    // Rows of the states met here, by state. Their work is counted even if it was done earlier.
     std::vector<const GrammarStates::Row *> rows;
     size_t work = 0;
     const auto row_of = [&](State state) {
@@ -79,10 +79,10 @@ TokenMask Grammar::find_allowed(State from, const TokenPieces & tokens) {
         return rows[state];
     };
     std::vector<State> reached{from};  // after the first bytes of a piece
-    size_t alive = 0;                  // bytes of the piece before that could be read
+    size_t alive = 0;                  // bytes of the previous piece that could be read
     const auto & pieces = tokens.pieces();
     for (const TokenPiece & piece : pieces) {
-        // It begins with bytes that could not be read.
+        // The piece begins with bytes that could not be read.
         if (piece.shared > alive) continue;
         alive = piece.shared;
         const uint8_t * bytes = tokens.bytes() + piece.begin;

@@ -1,5 +1,5 @@
-// A grammar, and which tokens of a vocabulary it allows where. Compiled on any thread; then the scheduler's thread
-// alone.
+// A grammar, and the tokens of a vocabulary that it allows at each place. Compiled on any thread; then used only by the
+// scheduler's thread.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,24 @@
 
 namespace cria {
 
-// Most ways followed to find what is allowed at one place, which bounds how long other sequences wait for it.
+// Maximum number of ways followed to find the allowed tokens at one place. It bounds the time that other sequences wait
+// for it.
 constexpr size_t kMostWork = 1000000;
-// What one grammar keeps of what it found, about. Beyond it everything is forgotten and found again: the same, but
-// slower.
+// Approximate maximum size of a grammar's cached results. Beyond it the cache is emptied and results are computed
+// again, with the same outcome.
 constexpr size_t kMostGrammarBytes = size_t(32) << 20;
 
 struct TokenMask {
-    std::vector<uint64_t> bits;  // by token, those that end the generation left out
+    std::vector<uint64_t> bits;  // by token, without those that end the generation
     size_t count = 0;
     bool may_end = false;
 };
 
-// How far one request has come.
+// Position of one request in the grammar.
 struct GrammarPosition {
-    uint64_t generation = 0;  // of the states; another one: found anew from the tokens
+    uint64_t generation = 0;  // of the states; if it differs, the state is found again from the tokens
     GrammarStates::State state = 0;
-    size_t read = 0;  // tokens
+    size_t read = 0;  // number of tokens read
 };
 
 class Grammar {
@@ -38,8 +39,8 @@ class Grammar {
     // Throws Error("bad-grammar").
     Grammar(const std::string & text, const GrammarTokens & tokens, size_t most_bytes = kMostGrammarBytes);
 
-    // What may follow `sampled`, all of which the grammar allowed. The position must be the request's own; the answer
-    // depends on `sampled` alone, and holds until the next call. Throws Error("grammar-too-complex").
+    // The tokens that may follow `sampled`, all of which the grammar allowed. The position must be the request's own.
+    // The answer depends only on `sampled`, and is valid until the next call. Throws Error("grammar-too-complex").
     const TokenMask & allowed(
         GrammarPosition & position, const std::vector<int32_t> & sampled, const TokenPieces & tokens);
 
@@ -52,7 +53,7 @@ class Grammar {
     GrammarStates states_;
     uint64_t generation_ = 1;
     std::unordered_map<GrammarStates::State, TokenMask> masks_;
-    std::vector<uint32_t> piece_of_;  // by token: its place among the pieces, plus 1
+    std::vector<uint32_t> piece_of_;  // by token: its index among the pieces, plus 1
 };
 
 }  // namespace cria

@@ -1,4 +1,4 @@
-// The grammars of late, by their text: requests of one kind share what was found about theirs.
+// Recently used grammars, by their text: requests with the same grammar share its cached results.
 #pragma once
 
 #include <list>
@@ -11,16 +11,15 @@
 
 namespace cria {
 
-// The texts of the model's tokens as grammars see them: special tokens with the text that stands for them, as in
-// llama.cpp.
+// The texts of the model's tokens for grammars: special tokens have their written form, as in llama.cpp.
 TokenPieces list_token_pieces(const Model & model);
 
 class GrammarCache {
    public:
-    // Grammars kept beside those in use.
+    // Number of grammars kept in addition to those in use.
     static constexpr size_t kKept = 8;
 
-    // The model must outlive it.
+    // The model must outlive this object.
     explicit GrammarCache(const Model & model) : model_(model) {}
 
     // Any thread. Throws Error("bad-grammar").
@@ -34,7 +33,7 @@ class GrammarCache {
 
     const Model & model_;
     Mutex mutex_;
-    std::list<Entry> entries_ CRIA_GUARDED_BY(mutex_);  // the last one used first
+    std::list<Entry> entries_ CRIA_GUARDED_BY(mutex_);  // most recently used first
 };
 
 }  // namespace cria

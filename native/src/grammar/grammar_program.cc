@@ -9,14 +9,15 @@ namespace {
 
 using Kind = GrammarInstruction::Kind;
 
-// Which rules match the empty text: those with a sequence of such elements alone.
+// Finds the rules that match the empty text: those with a sequence in which every element matches it.
 std::vector<bool> find_nullable(const GrammarRules & grammar) {
     struct Sequence {
         uint32_t rule;
-        size_t left;  // elements that are not known to match the empty text
+        size_t left;  // number of elements not yet known to match the empty text
     };
     std::vector<Sequence> sequences;
-    std::vector<std::vector<size_t>> users(grammar.rules.size());  // by rule: sequences, once for each element
+    // by rule: the sequences that use it, once for each element
+    std::vector<std::vector<size_t>> users(grammar.rules.size());
     std::vector<bool> nullable(grammar.rules.size());
     std::vector<uint32_t> found;
     const auto find = [&](uint32_t rule) {
@@ -44,7 +45,7 @@ std::vector<bool> find_nullable(const GrammarRules & grammar) {
     return nullable;
 }
 
-// A rule that comes back to itself before anything is read would be run without end.
+// Refuses left recursion: a rule that reaches itself before reading anything would run without end.
 void refuse_left_recursion(const std::string & text, const GrammarRules & grammar) {
     const std::vector<bool> nullable = find_nullable(grammar);
     const size_t n = grammar.rules.size();
@@ -96,12 +97,13 @@ struct ByteRange {
 };
 using ByteSequence = std::vector<ByteRange>;
 
-// Code points [first, last], all of one length, as sequences of ranges of bytes. `tail`: bytes after the first.
+// Converts code points [first, last], all of one encoded length, to sequences of byte ranges. `tail`: bytes after the
+// first.
 // NOLINTNEXTLINE(misc-no-recursion): at most four bytes deep
 void split_range(uint32_t first, uint32_t last, int tail, std::vector<ByteSequence> & out) {
     static constexpr uint8_t kLead[] = {0x00, 0xc0, 0xe0, 0xf0};
     for (int i = tail; i > 0; i--) {
-        // Whole blocks of the last i bytes alone; what sticks out on either side goes by itself.
+        // Only whole blocks of the last i bytes; the remainders on either side are handled separately.
         const uint32_t mask = (1u << (6 * i)) - 1;
         if ((first & ~mask) == (last & ~mask)) continue;
         if ((first & mask) != 0) {
@@ -175,7 +177,7 @@ class Compiler {
         return add({Kind::choose, from, uint32_t(program_.choices.size())});
     }
 
-    // Instructions are made from the last one on, so that each knows the next.
+    // Instructions are generated from the last one to the first, so that each knows its successor.
     uint32_t repeat(const GrammarItem & item, uint32_t next) {
         if (item.most == kUnbounded) {
             const uint32_t loop = choose({0, next});
@@ -205,7 +207,7 @@ class Compiler {
         return read(classes_[item.value], next);
     }
 
-    // Sequences that begin alike share their first instruction, those that go on alike the rest.
+    // Sequences with the same beginning share their first instruction, those with the same rest share the rest.
     // NOLINTNEXTLINE(misc-no-recursion): at most four bytes deep
     uint32_t read(const std::vector<ByteSequence> & sequences, uint32_t next) {
         const auto known = tails_.find(sequences);
@@ -232,7 +234,7 @@ class Compiler {
     const GrammarRules & grammar_;
     GrammarProgram program_;
     std::vector<std::vector<ByteSequence>> classes_;
-    std::map<std::vector<ByteSequence>, uint32_t> tails_;  // of the class being compiled
+    std::map<std::vector<ByteSequence>, uint32_t> tails_;  // sequences of the class being compiled
     size_t position_ = 0;
 };
 

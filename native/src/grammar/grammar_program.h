@@ -1,5 +1,6 @@
-// A grammar as a program over bytes. Where it stands is an instruction and the instructions to return to; what it can
-// do next is found by running it without reading, along every way, up to instructions that read (grammar_states.h).
+// A grammar as a program over bytes. A position in it is an instruction and the instructions to return to. The possible
+// next steps are found by running the program along every way, without reading, up to the instructions that read
+// (grammar_states.h).
 #pragma once
 
 #include <cstdint>
@@ -19,26 +20,26 @@ struct ByteEdge {
 
 struct GrammarInstruction {
     enum class Kind : uint8_t {
-        give_back,  // ends the rule
-        read,  // one byte, by the edges [from, to)
-        choose,  // goes on at each of the choices [from, to)
-        call,  // runs the rule `from`, then goes on at `next`
-        token,  // one whole token: `from`
-        other_token,  // one whole token: any but `from`
+        give_back,  // ends the rule and returns
+        read,  // reads one byte, by the edges [from, to)
+        choose,  // continues at each of the choices [from, to)
+        call,  // runs the rule `from`, then continues at `next`
+        token,  // reads one whole token: `from`
+        other_token,  // reads one whole token: any except `from`
     };
     Kind kind;
     uint32_t from = 0, to = 0, next = 0;
 };
 
 struct GrammarProgram {
-    std::vector<GrammarInstruction> instructions;  // the first one gives back
+    std::vector<GrammarInstruction> instructions;  // the first one is give_back
     std::vector<ByteEdge> edges;
     std::vector<uint32_t> choices;
-    std::vector<uint32_t> entries;  // of rules
-    uint32_t root = 0;  // rule
+    std::vector<uint32_t> entries;  // by rule
+    uint32_t root = 0;  // index of the rule
 };
 
-// Throws Error("bad-grammar") for left recursion, and for repetitions that would make more than kMostInstructions.
+// Throws Error("bad-grammar") for left recursion, and for repetitions that need more than kMostInstructions.
 GrammarProgram compile_grammar(const std::string & text, const GrammarTokens & tokens);
 
 }  // namespace cria

@@ -70,7 +70,7 @@ GrammarStates::State GrammarStates::close(const std::vector<Node> & from, size_t
     while (!work.empty()) {
         const Node way = work.back();
         work.pop_back();
-        if (way == 0) {  // the root gave back
+        if (way == 0) {  // the root rule returned
             ways.push_back(way);
             continue;
         }
@@ -84,7 +84,8 @@ GrammarStates::State GrammarStates::close(const std::vector<Node> & from, size_t
                 for (uint32_t i = instruction.from; i < instruction.to; i++) visit(node(program_.choices[i], rest));
                 break;
             case Kind::call:
-                // A last call gives back to where its caller would: lists do not grow with right recursion.
+                // A tail call returns directly to its caller's return address, so that right recursion does not grow
+                // the lists.
                 visit(node(
                     program_.entries[instruction.from], instruction.next == 0 ? rest : node(instruction.next, rest)));
                 break;
@@ -131,7 +132,7 @@ const GrammarStates::Row & GrammarStates::row(State state) {
         cost++;
         border[edge.first] = border[size_t(edge.last) + 1] = true;
     });
-    std::array<uint8_t, 256> part{};  // of each byte: the interval between borders
+    std::array<uint8_t, 256> part{};  // by byte: its interval between borders
     for (size_t byte = 1; byte < 256; byte++) part[byte] = uint8_t(part[byte - 1] + (border[byte] ? 1 : 0));
     std::vector<std::vector<Node>> targets(size_t(part[255]) + 1);
     each_edge([&](const ByteEdge & edge, Node rest) {
@@ -141,7 +142,7 @@ const GrammarStates::Row & GrammarStates::row(State state) {
             if (++cost > kMostRowWork) throw too_complex();
         }
     });
-    // Intervals with the same targets, as the letters of a class that others cut, are followed once.
+    // Intervals with the same targets, such as the letters of a class that others split, are followed once.
     std::map<std::vector<Node>, State> followed;
     std::vector<State> states(targets.size(), kDead);
     for (size_t p = 0; p < targets.size(); p++) {

@@ -1,7 +1,7 @@
-// Where a grammar can stand, found as texts are tried: a state is the set of all ways that the program can have taken,
-// each an instruction that reads and the instructions to return to (a list that shares its tail with others). A state's
-// row says which state each byte leads to. States, rows and lists are kept until clear(), so that what comes again
-// costs a look-up. Not thread-safe.
+// The states of a grammar, found as texts are tried. A state is the set of all ways that the program can have taken;
+// each way is a reading instruction and the instructions to return to (a list that shares its tail with others). A
+// state's row gives the next state for each byte. States, rows and lists are kept until clear(), so that repeated text
+// only costs a look-up. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -14,7 +14,8 @@
 
 namespace cria {
 
-// Most ways in one state. Grammars that double their ways with each character come here; natural ones have some dozens.
+// Most ways in one state. Grammars that double their ways with each character reach this limit; natural ones have a few
+// dozen.
 constexpr size_t kMostWays = 20000;
 // Most ways followed from one state, over all bytes.
 constexpr size_t kMostRowWork = 1000000;
@@ -28,24 +29,24 @@ class GrammarStates {
     // The program must outlive it.
     explicit GrammarStates(const GrammarProgram & program);
 
-    // Before anything was read. Throws, as all that finds states, Error("grammar-too-complex").
+    // The state before anything was read. Throws Error("grammar-too-complex"), as all functions that find states do.
     State start();
     const Row & row(State state);
-    // How many ways were followed to find a state's row: depends on the state alone, not on what is kept already.
+    // Number of ways followed to find a state's row. Depends only on the state, not on the cached rows.
     size_t row_cost(State state) const { return states_[state].row_cost; }
-    // After elements of the grammar that read the token as a whole.
+    // The state after an element of the grammar has read the token as a whole.
     State after_token(State state, uint32_t token);
     State join(State a, State b);
     bool may_end(State state) const { return states_[state].may_end; }
     // The elements that read a whole token at this state.
     std::vector<const GrammarInstruction *> token_elements(State state) const;
 
-    // About.
+    // Approximate size.
     size_t bytes() const { return bytes_; }
     void clear();
 
    private:
-    // A list of instructions to return to, or a way: an instruction, and the list behind it. 0 is the empty list.
+    // A list of instructions to return to, or a way: an instruction followed by such a list. 0 is the empty list.
     using Node = uint32_t;
     struct Link {
         uint32_t instruction;
@@ -62,7 +63,7 @@ class GrammarStates {
     };
 
     Node node(uint32_t instruction, Node rest);
-    // The state of all ways that reach a reading instruction from these without reading.
+    // The state of all ways that reach a reading instruction from these ways without reading.
     State close(const std::vector<Node> & from, size_t & cost);
     State intern(std::vector<Node> ways);
 
@@ -71,7 +72,7 @@ class GrammarStates {
     std::unordered_map<uint64_t, Node> nodes_;
     std::vector<StateInfo> states_;
     std::unordered_map<std::vector<Node>, State, HashWays> known_;
-    std::vector<uint32_t> seen_;  // by node: the search that last saw it
+    std::vector<uint32_t> seen_;  // by node: the last search that visited it
     uint32_t search_ = 0;
     size_t bytes_ = 0;
 };

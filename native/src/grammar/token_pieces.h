@@ -1,4 +1,4 @@
-// The texts of a vocabulary's tokens in alphabetical order of bytes, so that tokens that begin alike are tried
+// The texts of a vocabulary's tokens in alphabetical order of bytes, so that tokens with the same beginning are tried
 // together.
 #pragma once
 
@@ -11,13 +11,13 @@ namespace cria {
 struct TokenPiece {
     int32_t token;
     uint32_t begin, length;  // in `bytes`
-    uint32_t shared;  // bytes that it shares with the piece before it
+    uint32_t shared;  // number of bytes in common with the previous piece
 };
 
 class TokenPieces {
    public:
-    // `pieces[i]` is the text of token i, `ends` are the tokens that end the generation. These are left out, and tokens
-    // without text or with a NUL in it: a grammar allows none of them by its characters.
+    // `pieces[i]` is the text of token i, `ends` are the tokens that end the generation. Leaves out the latter, and
+    // tokens without text or with a NUL in it: a grammar's characters allow none of them.
     TokenPieces(const std::vector<std::string> & pieces, std::vector<int32_t> ends);
 
     const std::vector<TokenPiece> & pieces() const { return pieces_; }

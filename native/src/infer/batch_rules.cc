@@ -7,7 +7,7 @@ namespace cria {
 
 namespace {
 
-// Weights whose products take a panel kernel from eight rows on.
+// Weights whose products use a panel kernel from eight rows on.
 bool has_k_quants(const llama_model * model) {
     for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) {
         switch (tensor->type) {
@@ -24,21 +24,21 @@ bool has_k_quants(const llama_model * model) {
     return false;
 }
 
-// Layers with a recurrent state, which holds no earlier ones.
+// Whether the model has layers with a recurrent state, which cannot return to an earlier one.
 bool has_state(const Model & model) {
     return llama_model_is_recurrent(model.llama()) || llama_model_is_hybrid(model.llama());
 }
 
-// See PrefixSharing. Where rows differ by their batch (other devices, flash attention, experts, which see a part of the
-// rows), a deterministic scheduler shares what a fresh evaluation would compute in the same batches.
+// See PrefixSharing. Where rows depend on their batch (other devices, flash attention, experts, which see a part of the
+// rows), a deterministic scheduler shares only chunks that a fresh evaluation would compute in the same batches.
 PrefixSharing choose_sharing(const Model & model, const SchedulerOptions & options) {
     const auto & hparams = model.llama()->hparams;
     // Such a cache cannot go back to a prefix.
     const bool forgets = hparams.n_swa > 0 || has_state(model);
     if (!options.prefix_reuse || forgets) return PrefixSharing::family;
     if (!options.deterministic) return PrefixSharing::tokens;
-    // Weights are multiplied by our kernels, or by ggml's with as many rows as its matrix kernels want: on ARM more
-    // than we give.
+    // Weights are multiplied by our kernels, or by ggml's with as many rows as its matrix kernels need: on ARM more
+    // than we provide.
 #if defined(__x86_64__)
     const bool equal_weights = hparams.n_expert == 0;
 #else
@@ -54,7 +54,7 @@ BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & opti
     BatchRules rules;
     rules.sharing = choose_sharing(model, options);
     rules.cuts = {size_t(options.prefill_chunk), llama_vocab_n_tokens(model.vocab()), places.has_grids()};
-    // A row of padding is a token of some sequence, whose state would have seen it.
+    // A padding row is a token of some sequence, and would change that sequence's state.
     rules.rewinds = !has_state(model);
     if (!rules.rewinds) {
         rules.min_rows = 1;
@@ -62,7 +62,7 @@ BatchRules choose_batch_rules(const Model & model, const SchedulerOptions & opti
     }
     if (options.deterministic && has_k_quants(model.llama())) {
         rules.min_rows = 8;
-        rules.row_step = 4;  // repacked weights: the rest of rows that are no multiple of four takes another kernel
+        rules.row_step = 4;  // repacked weights: leftover rows behind a multiple of four use another kernel
         rules.groups_prefill = false;
     }
     if (!options.deterministic || (rules.sharing == PrefixSharing::tokens && OwnProducts::cover(model.llama())))

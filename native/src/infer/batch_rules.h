@@ -1,5 +1,5 @@
-// What batches must look like so that a row's results do not depend on its neighbours, and what prompts may then take
-// from other sequences' KV.
+// Rules for batches that keep a row's results independent of its neighbours, and the KV of other sequences that prompts
+// may then take.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@ namespace cria {
 
 struct BatchRules {
     PrefixSharing sharing = PrefixSharing::family;
-    int min_rows = 2;  // of a batch, so that each row is computed by the same kernel
+    int min_rows = 2;  // minimum rows of a batch, so that each row is computed by the same kernel
     int row_step = 1;  // rows come in multiples of this, for the same reason
-    bool rewinds = true;  // whether evaluated tokens can be taken back; padding must be
+    bool rewinds = true;  // whether evaluated tokens can be removed again; padding requires it
     PrefillCuts cuts{};
-    bool groups_prefill = true;  // equal chunks in one batch: only where that cannot change the kernel
+    bool groups_prefill = true;  // equal chunks in one batch: only where this cannot change the kernel
 
     int round_up(int rows) const { return (rows + row_step - 1) / row_step * row_step; }
-    // Rows of a batch that evaluates so many.
+    // Number of rows of a batch that must evaluate `rows` rows.
     int padded(int rows) const { return round_up(std::max(min_rows, rows)); }
 };
 

@@ -1,6 +1,6 @@
-// A llama_batch that owns its memory: of tokens, or of vectors in their place.
-// Where positions have several dimensions, llama.cpp wants those of vectors one dimension after the other, four in all,
-// and makes those of tokens from the first.
+// A llama_batch that owns its memory: of tokens, or of vectors instead.
+// Where positions have several dimensions, llama.cpp takes those of vectors one dimension after the other, four in all,
+// and derives those of tokens from the first.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace cria {
 
 class DecodeBatch {
    public:
-    // Of tokens where `width`, the floats of a vector, is 0; `has_grids`: vectors have rows and columns.
+    // A batch of tokens if `width`, the floats of a vector, is 0. `has_grids`: vectors have rows and columns.
     DecodeBatch(int capacity, size_t width, bool has_grids)
         : capacity_(capacity), width_(width), has_grids_(has_grids && width > 0),
           batch_(llama_batch_init(capacity, int(width), 1)) {}
@@ -28,7 +28,7 @@ class DecodeBatch {
         batch_.token[batch_.n_tokens] = token;
         return add_place(position, slot, wants_logits);
     }
-    // The same for a vector, which is zero until it is written to `vector`.
+    // The same for a vector, which is zero until `vector` is filled.
     int add_vector(const TokenPlace & place, int slot, bool wants_logits) {
         std::memset(vector(batch_.n_tokens), 0, width_ * sizeof(float));
         if (has_grids_) places_.push_back(place);

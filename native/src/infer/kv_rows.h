@@ -1,4 +1,4 @@
-// Copies or swaps the beginnings of streams of the KV cache on the CPU: llama.cpp's own copy moves the whole stream,
+// Copies or swaps the beginnings of streams of the KV cache on the CPU. llama.cpp's own copy moves the whole stream,
 // which for a short prompt in a long context costs more than evaluating the prompt again.
 #pragma once
 
@@ -13,15 +13,15 @@ namespace cria {
 class KvRows {
    public:
     explicit KvRows(llama_context * context);
-    // Whether the cache is one that this class knows: plain attention in host memory.
+    // Whether this class supports the cache: plain attention in host memory.
     bool can_copy() const { return !tensors_.empty(); }
-    // The first `count` cells of a stream, which hold its first `count` tokens.
+    // Copies the first `count` cells of a stream, which hold its first `count` tokens.
     void copy(int from, int to, size_t count) const;
-    // The first `count` cells of two streams change places.
+    // Swaps the first `count` cells of two streams.
     void swap(int a, int b, size_t count) const;
 
    private:
-    // All streams of one layer's keys or values: [width, cells, streams], or with each stream transposed.
+    // All streams of one layer's keys or values: [width, cells, streams], or transposed within each stream.
     struct Tensor {
         ggml_tensor * data;
         bool transposed;

@@ -17,7 +17,7 @@ PrefixMatch KvSlots::find_prefix(const std::vector<int32_t> & tokens) const {
     if (sharing_ == PrefixSharing::family) return {};
     PrefixMatch match = resident_.find(tokens.data(), tokens.size());
     if (sharing_ != PrefixSharing::chunks) return match;
-    // The last token is evaluated in the chunk that a fresh evaluation would have put it into.
+    // The last token is evaluated in the same chunk as in a fresh evaluation.
     const size_t most = std::min(match.length, tokens.size() - 1);
     PrefixMatch allowed;
     for (const int holder : match.holders) {
@@ -80,7 +80,7 @@ void KvSlots::append(int slot, const int32_t * tokens, size_t count, bool whole)
         places_.advance(held.empty() ? -1 : held.back(), tokens[i], s.next_position);
         held.push_back(tokens[i]);
     }
-    // One that begins where a fresh evaluation would cut.
+    // Whether the tokens form a chunk that begins at a cut of a fresh evaluation.
     const auto is_chunk = [&] {
         return whole && before == resident_.length(slot) && cuts_.last_whole(held, before) == before;
     };
@@ -104,7 +104,7 @@ void KvSlots::trim(int slot, size_t length) {
         s.next_position = places_.behind(s.tokens.data(), length);
     }
     if (!remove_cells(slot, s.next_position)) {
-        // More is in the cells than the tokens say. Without them it is evaluated again.
+        // The cells hold more than `tokens` says. Without the cells the tokens are evaluated again.
         remove_all_cells(slot);
         s.tokens.clear();
         s.next_position = 0;
@@ -116,13 +116,14 @@ void KvSlots::trim(int slot, size_t length) {
 
 void KvSlots::remove_failed(int slot) {
     const size_t length = slots_[size_t(slot)].tokens.size();
-    // Parts of the batch may have been evaluated before one failed.
+    // Parts of the batch may have been evaluated before the failure.
     if (!rewinds_) return trim(slot, 0);
     trim(slot, cuts_.keeps_runs && length > 0 ? length - 1 : length);
 }
 
-// llama.cpp notes the cells, and would copy whole streams at its next decode. That is too late: until then a state may
-// be restored into either slot. So the copies that it has queued are taken from it, to be done or replaced now.
+// llama.cpp would copy whole streams at its next decode. That is too late, because until then a state may be restored
+// into either slot. So this updates llama.cpp's record of the cells, and takes its queued copies, to do or replace them
+// now.
 std::unique_ptr<llama_memory_context_i> KvSlots::copy_cells(int from, int to) {
     llama_memory_t memory = llama_get_memory(context_);
     llama_memory_seq_cp(memory, from, to, -1, -1);

@@ -1,7 +1,7 @@
 // The KV cache as slots: one stream of the llama_context each, holding the evaluated tokens of one sequence.
-// A slot whose sequence is gone keeps its tokens until the room is needed, so that a later prompt that begins with them
-// finds them: a radix tree over all slots says who holds the longest prefix.
-// Not thread-safe: the scheduler thread alone uses it, with the model's compute mutex held around changes.
+// A slot whose sequence is gone keeps its tokens until the space is needed, so that a later prompt with the same
+// beginning finds them. A radix tree over all slots finds the longest shared prefix.
+// Not thread-safe: only the scheduler thread uses it, with the model's compute mutex held around changes.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ struct llama_memory_context_i;
 
 namespace cria {
 
-// What a prompt may take from other sequences.
+// The KV that a prompt may take from other sequences.
 enum class PrefixSharing {
-    family,  // nothing but what it was forked with
+    family,  // only the tokens that it was forked with
     chunks,  // whole prefill chunks from the beginning: a fresh evaluation computes exactly the same batches
-    tokens,  // any prefix: each row's bits are the same in every batch, or nobody asked for that
+    tokens,  // any prefix: each row's bits are the same in every batch, or determinism was not requested
 };
 
 // Logits after the `length`-th token of a slot.
@@ -34,67 +34,71 @@ struct PrefixLogits {
 
 struct KvSlot {
     SequenceId owner = 0;  // 0: free
-    std::vector<int32_t> tokens;  // what the stream holds, in order
-    int32_t next_position = 0;  // of the token behind them
+    std::vector<int32_t> tokens;  // the stream's content, in order
+    int32_t next_position = 0;  // position of the token after them
     uint64_t last_use = 0;
-    SequenceId family = 0;  // of the sequence that it was evaluated for
-    PrefixLogits prompt_end;  // of the last prompt: whoever sends the same one has nothing to evaluate
+    SequenceId family = 0;  // family of the sequence that they were evaluated for
+    PrefixLogits prompt_end;  // of the last prompt: a repeat of the same prompt needs no evaluation
 };
 
 // A slot's KV outside the cache.
 struct SavedKv {
     std::vector<uint8_t> state;
-    size_t tokens = 0;  // that it covers
-    size_t shareable = 0;  // of them, from the first
+    size_t tokens = 0;  // number of tokens that it covers
+    size_t shareable = 0;  // the first so many of them may be shared
 };
 
 class KvSlots {
    public:
-    // @param rewinds whether a slot can lose its last tokens and keep the others
+    // @param rewinds whether a slot can remove its last tokens and keep the others
     KvSlots(llama_context * context, int count, PrefixSharing sharing, const PrefillCuts & cuts,
         const TokenPlaces & places, bool rewinds);
     int count() const { return int(slots_.size()); }
     KvSlot & operator[](int slot) { return slots_[size_t(slot)]; }
 
-    // The longest prefix of `tokens` that slots hold and a prompt may take.
+    // The longest prefix of `tokens` that slots hold and that a prompt may take.
     PrefixMatch find_prefix(const std::vector<int32_t> & tokens) const;
-    // How long it is among what running requests have promised to evaluate.
+    // Length of the longest prefix that running requests have promised to evaluate.
     size_t find_promised(const std::vector<int32_t> & tokens) const;
-    // The slots of a family that share the longest prefix with the first `most` of `tokens`; those that hold nothing
-    // else, where slots do not rewind.
+    // The slots of a family that share the longest prefix with the first `most` of `tokens`. Where slots do not rewind,
+    // only slots that hold nothing else.
     PrefixMatch find_in_family(const std::vector<int32_t> & tokens, size_t most, SequenceId family) const;
-    // A free slot: the lowest empty one (active slots then lie together), else the one unused longest; -1 when none.
+    // A free slot: the lowest empty one (so that active slots are adjacent), else the least recently used one; -1 when
+    // none.
     int find_free() const;
 
-    // The slot's request is about to evaluate the rest of these tokens; `unpromise` when it did, or will not.
+    // Announces that the slot's request will evaluate the rest of these tokens. Call `unpromise` when it has, or will
+    // not.
     void promise(int slot, const std::vector<int32_t> & tokens);
     void unpromise(int slot) { promised_.truncate(slot, 0); }
-    // Tokens that were evaluated in one piece; `whole`: as one chunk, whatever comes behind them.
+    // Adds tokens that were evaluated in one piece. `whole`: this piece is a whole chunk, whatever tokens come after
+    // it.
     void append(int slot, const int32_t * tokens, size_t count, bool whole);
-    // Keeps the first `length` tokens, or fewer where they cannot be cut there (`PrefillCuts::last_cut`): none where
-    // slots do not rewind and hold more.
+    // Keeps the first `length` tokens, or fewer where the slot cannot be cut there (`PrefillCuts::last_cut`): none
+    // where slots do not rewind and hold more.
     void trim(int slot, size_t length);
-    // Removes what an evaluation that failed has left; everything where slots do not rewind. Of an image in parts
-    // llama.cpp may remove those before as well, for they stand at one time: they are evaluated again.
+    // Removes the cells of a failed evaluation; all cells where slots do not rewind. If an image was evaluated in part,
+    // llama.cpp may remove its earlier cells as well, because they have the same time: they are evaluated again.
     void remove_failed(int slot);
-    // Shorter prefixes are evaluated again rather than copied.
+    // Shorter prefixes are evaluated again, not copied.
     size_t least_copied() const { return rows_.can_copy() ? 1 : 8; }
-    // The first `length` tokens of a slot, into another.
+    // Copies the first `length` tokens of a slot into another.
     void copy(int from, int to, size_t length);
-    // Two slots change places, which costs about a copy of the longer one; only where `can_swap`.
-    // (With rows and columns of images cells of equal index stand elsewhere, and llama.cpp has no way to swap them.)
+    // Swaps two slots, at about the cost of copying the longer one; only if `can_swap`.
+    // (With rows and columns of images, cells of equal index have other positions, and llama.cpp has no way to swap
+    // them.)
     bool can_swap() const { return rows_.can_copy() && !places_.has_grids(); }
     void swap(int a, int b);
     void clear_all();
     SavedKv save(int slot) const;
-    // False when the state could not be restored; the slot is then empty.
+    // Returns false when the state could not be restored; the slot is then empty.
     bool restore(int slot, const SavedKv & saved, const std::vector<int32_t> & tokens);
 
    private:
-    // Removes a slot's cells from a position on. False: llama.cpp cannot, and has removed none.
+    // Removes a slot's cells from a position on. Returns false, without removing any, if llama.cpp cannot.
     [[nodiscard]] bool remove_cells(int slot, int32_t from);
     void remove_all_cells(int slot);
-    // llama.cpp's record of which cells of `from` are used, for `to`.
+    // Copies llama.cpp's record of used cells from slot `from` to slot `to`.
     std::unique_ptr<llama_memory_context_i> copy_cells(int from, int to);
 
     llama_context * context_;
@@ -104,8 +108,7 @@ class KvSlots {
     bool rewinds_;
     std::vector<KvSlot> slots_;
     KvRows rows_;
-    PrefixTree
-        resident_;  // what may be shared of each slot's tokens: the leading ones whose bits are a fresh evaluation's
+    PrefixTree resident_;  // the shareable leading tokens of each slot: those with the same bits as a fresh evaluation
     PrefixTree promised_;
 };
 

@@ -25,13 +25,14 @@ bool is_plain_weight(const ggml_tensor * t) {
 
 bool has_float_rows(const ggml_tensor * t) { return t->type == GGML_TYPE_F32 && t->nb[0] == sizeof(float); }
 
-// As in a matrix: layers with a state have rows of several sequences in an axis of their own.
+// Evenly spaced rows, as in a matrix: layers with a state have rows of several sequences in a separate axis.
 bool has_equal_steps(const ggml_tensor * t) {
     return t->ne[3] == 1 && (t->ne[2] == 1 || t->nb[2] == size_t(t->ne[1]) * t->nb[1]);
 }
 
-// Keys [size, cells, kv_heads, streams] by queries [size, tokens, heads, streams], or values [cells, size, kv_heads,
-// streams] by softmax weights [cells, tokens, heads, streams]; cells or sizes lie together.
+// Whether the node multiplies keys [size, cells, kv_heads, streams] by queries [size, tokens, heads, streams], or
+// values [cells, size, kv_heads, streams] by softmax weights [cells, tokens, heads, streams]. Cells or sizes are
+// contiguous.
 bool is_attention(const ggml_tensor * node) {
     const ggml_tensor *cache = node->src[0], *rows = node->src[1];
     if (cache->op == GGML_OP_NONE || (cache->type != GGML_TYPE_F32 && cache->type != GGML_TYPE_F16)) return false;
@@ -45,7 +46,7 @@ T * at(const ggml_tensor * t, int64_t i1, int64_t i2, int64_t i3) {
         static_cast<char *>(t->data) + i1 * int64_t(t->nb[1]) + i2 * int64_t(t->nb[2]) + i3 * int64_t(t->nb[3]));
 }
 
-// Where a replaced softmax keeps its scale, behind the parameters of a custom operation.
+// Offset of a replaced softmax's scale, behind the parameters of a custom operation.
 constexpr size_t kScaleOffset = 48;
 
 void replace(ggml_tensor * node, ggml_custom_op_t function, void * self) {
@@ -93,25 +94,25 @@ void for_each_product(ggml_tensor * node, int thread, int threads, const Multipl
     }
 }
 
-// What is added to a token's scores. The mask is F32, with one stream for all or one for each.
+// The mask's row that is added to a token's scores. The mask is F32, with one stream for all or one for each.
 const float * mask_row(const ggml_tensor * mask, int64_t token, int64_t stream) {
     return at<const float>(mask, token, 0, mask->ne[3] > 1 ? stream : 0);
 }
 
-// Cells from the first to the last that a row of the mask does not hide, at least `least`.
+// Number of cells up to the last one that a row of the mask does not hide, at least `least`.
 int64_t count_seen(const float * hides, int64_t cells, int64_t least) {
     while (cells > least && hides[cells - 1] == -INFINITY) cells--;
     return cells;
 }
 
-// Cells from the first to the last that any token of a stream may see.
+// Number of cells up to the last one that any token of a stream may see.
 int64_t count_visible(const ggml_tensor * mask, int64_t tokens, int64_t stream) {
     int64_t count = 0;
     for (int64_t t = 0; t < tokens; t++) count = count_seen(mask_row(mask, t, stream), mask->ne[0], count);
     return count;
 }
 
-// How ggml adds a mask that hides cells, and nothing else, to scores that are ours.
+// Whether the node is ggml's softmax of our scores with a mask that only hides cells.
 bool is_masked_softmax(const ggml_tensor * node, ggml_custom_op_t scores) {
     const ggml_tensor * mask = node->src[1];
     if (node->op != GGML_OP_SOFT_MAX || !mask || !is_replaced_by(node->src[0], scores)) return false;
@@ -137,7 +138,7 @@ bool OwnProducts::on_node(ggml_tensor * node, bool ask, void * self) {
     return false;
 }
 
-// A reused graph comes here again with what was replaced the first time.
+// A reused graph comes here again with the replacements of the first time.
 void OwnProducts::take(ggml_tensor * node) {
     if (is_masked_softmax(node, multiply_scores)) {
         // Scores that the mask hides are not computed.
@@ -186,7 +187,7 @@ void OwnProducts::multiply_scores(ggml_tensor * node, int thread, int threads, v
     for_each_product(node, thread, threads, [&](Gemm & gemm, int64_t stream) {
         if (mask) {
             const int64_t cells = gemm.n;
-            // Eights are what products of few rows are fast with.
+            // Products of few rows are fast with multiples of eight.
             gemm.n = std::min(cells, (count_visible(mask, node->ne[1], stream) + 7) / 8 * 8);
             for (int64_t i = 0; i < gemm.m; i++)
                 std::fill(gemm.c + i * gemm.c_row + gemm.n, gemm.c + i * gemm.c_row + cells, 0.0f);
@@ -195,7 +196,7 @@ void OwnProducts::multiply_scores(ggml_tensor * node, int thread, int threads, v
     });
 }
 
-// Softmax over the cells that a token sees, as the trainer computes it; the others weigh nothing.
+// Softmax over the cells that a token sees, computed as in the trainer; the other cells have weight zero.
 void OwnProducts::weigh_scores(ggml_tensor * node, int thread, int threads, void *) {
     const ggml_tensor *scores = node->src[0], *mask = node->src[1];
     const float scale = read_float(node, kScaleOffset);
@@ -222,7 +223,7 @@ void OwnProducts::weigh_scores(ggml_tensor * node, int thread, int threads, void
 void OwnProducts::mix_values(ggml_tensor * node, int thread, int threads, void * self) {
     GemmWorkspace & workspace = static_cast<OwnProducts *>(self)->workspaces_[size_t(thread)].gemm;
     for_each_product(node, thread, threads, [&](Gemm & gemm, int64_t) {
-        // Hidden cells have no weight, and none at the end change no sum.
+        // Hidden cells have weight zero, and leaving them out at the end changes no sum.
         int64_t cells = 0;
         for (int64_t i = 0; i < gemm.m; i++) {
             int64_t end = gemm.k;

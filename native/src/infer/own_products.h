@@ -1,9 +1,9 @@
-// The products of llama.cpp's graphs on the CPU by the trainer's kernels (cpu/gemm.h): attention's, with its softmax,
-// and those with plain F32, F16 and Q8_0 weights. What samples and what learns then round alike, and a row's bits do
-// not depend on how many rows there are, where ggml takes one kernel for a row and another for many: KV is a function
+// Computes the products of llama.cpp's graphs on the CPU with the trainer's kernels (cpu/gemm.h): attention's, with its
+// softmax, and those with plain F32, F16 and Q8_0 weights. Sampler and trainer then round alike, and a row's bits do
+// not depend on the number of rows, whereas ggml uses different kernels for one row and for many. So KV is a function
 // of the tokens up to it, whether they were evaluated in a prompt or after being sampled. Many rows are faster too.
-// Works on nodes just before they are computed: a product becomes a custom operation, which runs in ggml's threads.
-// Weights that ggml has repacked, and those of other types, are left to it.
+// It changes nodes just before they are computed: a product becomes a custom operation, which runs in ggml's threads.
+// Weights that ggml has repacked, and weights of other types, are left to ggml.
 #pragma once
 
 #include <vector>
@@ -17,13 +17,13 @@ namespace cria {
 
 class OwnProducts {
    public:
-    // With `same_bits` a row's bits are the same in every batch; else weights' products of few rows are left to ggml,
-    // which is faster there.
+    // With `same_bits` a row's bits are the same in every batch. Without it, products of few rows with weights are left
+    // to ggml, which is faster there.
     OwnProducts(int threads, bool same_bits);
     OwnProducts(const OwnProducts &) = delete;
     OwnProducts & operator=(const OwnProducts &) = delete;
 
-    // Whether all products with this model's weights are of the kind that is taken.
+    // Whether this class computes all products with this model's weights.
     static bool cover(const llama_model * model);
 
     // A ggml_backend_sched_eval_callback that never asks to be called back, so that the graph still runs in one piece;
@@ -33,7 +33,7 @@ class OwnProducts {
    private:
     struct Workspace {
         GemmWorkspace gemm;
-        std::vector<float> rounded;  // activations as F16 has them
+        std::vector<float> rounded;  // activations rounded to F16
     };
     void take(ggml_tensor * node);
     static void run_weight_product(ggml_tensor * node, int thread, int threads, void * self);
@@ -42,7 +42,7 @@ class OwnProducts {
     static void mix_values(ggml_tensor * node, int thread, int threads, void * self);
 
     bool same_bits_;
-    std::vector<Workspace> workspaces_;  // one a thread
+    std::vector<Workspace> workspaces_;  // one per thread
 };
 
 }  // namespace cria

@@ -1,5 +1,5 @@
-// Where the evaluation of a prompt is cut into chunks: after so many tokens, and between tokens and vectors of images,
-// which llama.cpp evaluates apart. What is cut depends on the tokens alone, as long as it begins with the first.
+// The cuts of a prompt's evaluation into chunks: after `chunk` tokens, and between tokens and vectors of images, which
+// llama.cpp evaluates separately. Cuts depend only on the tokens, counted from the first.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace cria {
 
 struct PrefillCuts {
     size_t chunk;  // most tokens between two cuts
-    int32_t first_vector;  // ids from here on are vectors'
-    bool keeps_runs = false;  // what was evaluated is not cut between vectors, which may stand at one position
+    int32_t first_vector;  // ids of vectors start here
+    bool keeps_runs = false;  // evaluated tokens are not cut between vectors, which may have the same position
 
     // The end of the chunk that begins at `at`, at most the end of the tokens.
     size_t end_after(const std::vector<int32_t> & tokens, size_t at) const {
@@ -21,11 +21,11 @@ struct PrefillCuts {
         while (end < last && is_vector(tokens[end]) == is_vector(tokens[at])) end++;
         return end;
     }
-    // Whether the chunk [at, end) would be the same whatever came behind the tokens.
+    // Whether the chunk [at, end) would be the same whatever tokens came next.
     bool is_whole(const std::vector<int32_t> & tokens, size_t at, size_t end) const {
         return end - at == chunk || end < tokens.size();
     }
-    // The last place up to `most` to which whole chunks reach, from the first token on.
+    // The last place up to `most` that whole chunks reach, from the first token on.
     size_t last_whole(const std::vector<int32_t> & tokens, size_t most) const {
         size_t cut = 0;
         while (cut < std::min(most, tokens.size())) {
@@ -35,7 +35,7 @@ struct PrefillCuts {
         }
         return cut;
     }
-    // The last place up to `most` where both are cut; of `others` the first `whole` are in whole chunks.
+    // The last place up to `most` where both are cut. In `others` only the first `whole` tokens are in whole chunks.
     size_t last_common(
         const std::vector<int32_t> & tokens, const std::vector<int32_t> & others, size_t whole, size_t most) const {
         size_t cut = 0;
@@ -47,7 +47,7 @@ struct PrefillCuts {
         return cut;
     }
 
-    // The last place up to `length`, which lies within evaluated tokens, where they may be cut.
+    // The last place up to `length` where evaluated tokens may be cut; `length` is less than their number.
     size_t last_cut(const std::vector<int32_t> & tokens, size_t length) const {
         if (!keeps_runs || !is_vector(tokens[length])) return length;
         while (length > 0 && is_vector(tokens[length - 1])) length--;

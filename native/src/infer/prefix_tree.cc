@@ -4,9 +4,9 @@
 
 namespace cria {
 
-// An edge with its lower end. A node is there because tokens of a holder end in it, or because it branches.
+// An edge with its lower end. A node exists because a holder's tokens end in it, or because it branches.
 struct PrefixTree::Node {
-    std::vector<int32_t> label;  // the edge's tokens; empty in the root alone
+    std::vector<int32_t> label;  // the edge's tokens; only the root's are empty
     size_t depth = 0;            // tokens from the root to the end of the label
     Node * parent = nullptr;
     std::map<int32_t, std::unique_ptr<Node>> children;  // by first token of their labels
@@ -66,19 +66,19 @@ PrefixTree::Node * PrefixTree::add_child(Node * parent, const int32_t * tokens, 
     return place.get();
 }
 
-// Takes the holder's mark off its node, which may then have no reason to be there: call tidy().
+// Removes the holder's mark from its node, which may then be superfluous: call tidy().
 void PrefixTree::leave(int holder) {
     auto & ends = ends_[size_t(holder)]->ends;
     ends.erase(std::find(ends.begin(), ends.end(), holder));
 }
 
-// Removes nodes that nothing ends in and nothing branches at, from here to the root.
+// Removes nodes where nothing ends and nothing branches, from here to the root.
 void PrefixTree::tidy(Node * node) {
     while (node->parent && node->ends.empty() && node->children.size() < 2) {
         Node * parent = node->parent;
         auto & place = parent->children.at(node->label.front());
         if (node->children.size() == 1) {
-            // One edge instead of two.
+            // Merges two edges into one.
             std::unique_ptr<Node> child = std::move(node->children.begin()->second);
             child->label.insert(child->label.begin(), node->label.begin(), node->label.end());
             child->parent = parent;
@@ -124,7 +124,7 @@ void PrefixTree::truncate(int holder, size_t length) {
     leave(holder);
     Node * node = before;
     while (node->parent && node->parent->depth >= length) node = node->parent;
-    // The root is 0 deep: what is deeper than `length` has a parent.
+    // The root has depth 0, so a node deeper than `length` has a parent.
     if (node->parent && node->depth > length) node = split(node, length - node->parent->depth);
     node->ends.push_back(holder);
     ends_[size_t(holder)] = node;

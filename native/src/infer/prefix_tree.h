@@ -1,6 +1,6 @@
-// A radix tree over the tokens that several holders (slots of the KV cache) hold: who shares the longest prefix with a
-// prompt is found by walking the prompt once, however many holders there are. Appending to a holder whose end no other
-// holder shares, as decoding does, needs no walk. Pure data structure; not thread-safe.
+// A radix tree over the tokens of several holders (slots of the KV cache). One walk along a prompt finds the holders of
+// its longest prefix, for any number of holders. Appending to a holder whose end no other holder shares, as decoding
+// does, needs no walk. Pure data structure; not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace cria {
 
 struct PrefixMatch {
     size_t length = 0;
-    std::vector<int> holders;  // all that hold these first `length` tokens, ascending; empty when length is 0
+    std::vector<int> holders;  // all holders of these first `length` tokens, ascending; empty when length is 0
 };
 
 class PrefixTree {
@@ -21,17 +21,17 @@ class PrefixTree {
     explicit PrefixTree(int holders);
     ~PrefixTree();
 
-    // How many tokens a holder holds.
+    // Number of tokens of a holder.
     size_t length(int holder) const;
     void append(int holder, const int32_t * tokens, size_t count);
     // Keeps the first `length` tokens.
     void truncate(int holder, size_t length);
-    // Two holders change places.
+    // Swaps the tokens of two holders.
     void swap(int a, int b);
     void clear();
-    // The longest prefix of the first `limit` tokens that anybody holds.
+    // The longest prefix of the first `limit` tokens that any holder has.
     PrefixMatch find(const int32_t * tokens, size_t limit) const;
-    // Nodes beside the root; for tests and statistics.
+    // Number of nodes except the root; for tests and statistics.
     size_t node_count() const;
 
    private:
@@ -42,7 +42,7 @@ class PrefixTree {
     void tidy(Node * node);
 
     std::unique_ptr<Node> root_;
-    std::vector<Node *> ends_;  // by holder: where its tokens end
+    std::vector<Node *> ends_;  // by holder: the node where its tokens end
 };
 
 }  // namespace cria

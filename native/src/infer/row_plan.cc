@@ -22,7 +22,7 @@ std::vector<std::pair<int, int>> plan_swaps(const std::vector<bool> & active) {
     }
     std::vector<std::pair<int, int>> swaps;
     if (total == 0 || (last - first + 1 - total) * kHoleShare <= total) return swaps;
-    // Of all windows as wide as there are active slots, the first with most of them inside.
+    // Finds the first window with the most active slots, among all windows as wide as their number.
     int inside = 0, most = 0, begin = 0;
     for (int slot = 0; slot < count; slot++) {
         inside += active[size_t(slot)] - (slot >= total && active[size_t(slot - total)]);

@@ -20,7 +20,7 @@ double uniform(uint32_t seed, uint64_t index) {
     return double(x >> 11) * 0x1.0p-53;
 }
 
-// Of the logits; greedy draws tell logprobs at temperature 1.
+// Factor for the logits. Greedy sampling reports logprobs at temperature 1.
 float scale_of(const GenerateParams & params) { return params.temperature <= 0.0f ? 1.0f : 1.0f / params.temperature; }
 
 }  // namespace
@@ -32,7 +32,7 @@ SampledToken Sampler::sample(const float * logits, int n_vocab, const GeneratePa
     SampledToken sampled{};
     sampled.token = token;
     sampled.logprob = row_logprob(stats, logits[token], scale);
-    // Where a logit is not finite there is no order, and no result.
+    // Logits that are not finite have no order, and give no result.
     if (params.top_logprobs > 0 && std::isfinite(sampled.logprob))
         sampled.top = find_likeliest(logits, n_vocab, size_t(params.top_logprobs), scale, stats);
     return sampled;
@@ -68,7 +68,7 @@ int32_t Sampler::draw(
     }
     double mass = 0.0;
     if (params.top_p < 1.0f) {
-        // Sorted as far as needed: the likeliest few of a vocabulary mostly suffice.
+        // Sorts only as far as needed: the most likely few of a vocabulary usually suffice.
         size_t kept = 0, sorted = 0;
         while (kept < candidates_.size() && mass < double(params.top_p)) {
             if (kept == sorted) {
@@ -91,7 +91,7 @@ int32_t Sampler::draw(
     return candidates_.back();
 }
 
-// A heap of the best so far, the least likely of them on top.
+// Keeps a heap of the best so far, with the least likely of them on top.
 std::vector<Candidate> Sampler::find_likeliest(
     const float * logits, int n_vocab, size_t count, float scale, const RowStats & stats) {
     const auto likelier = [&](int32_t a, int32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; };
@@ -114,7 +114,7 @@ std::vector<Candidate> Sampler::find_likeliest(
 
 SampledToken Sampler::sample_allowed(const float * logits, int n_vocab, const GenerateParams & params, uint64_t index,
     const std::vector<uint64_t> & allowed) {
-    // A shorter row of logits: what is sampled from it is an index among the allowed ones.
+    // Samples from a shorter row of logits; the result is an index among the allowed tokens.
     allowed_.resize(size_t(n_vocab));
     forbidden_.resize(size_t(n_vocab));
     size_t n_allowed = 0, n_forbidden = 0;
@@ -142,21 +142,21 @@ SampledToken Sampler::sample_allowed(const float * logits, int n_vocab, const Ge
     const float scale = scale_of(params);
     const RowStats in = softmax_stats(allowed_.data(), int(n_allowed), scale, false);
     const RowStats out = softmax_stats(forbidden_.data(), int(n_forbidden), scale, false);
-    // log of forbidden over allowed. NaN when a forbidden logit is: the logprob tells it as it does of allowed ones.
+    // log of forbidden over allowed. NaN when a forbidden logit is: as with allowed ones, the logprob reports it.
     const double ratio = (double(out.max) + double(out.log_sum)) - (double(in.max) + double(in.log_sum));
     if (std::isnan(ratio)) sampled.logprob = std::numeric_limits<float>::quiet_NaN();
     sampled.constrained = ratio > std::log(kTakenShare);
     return sampled;
 }
 
-// From the whole vocabulary: two passes over the logits, and one over the block that the token lies in.
+// Draws from the whole vocabulary: two passes over the logits, and one over the block with the token.
 int32_t Sampler::draw_from_all(const float * logits, int n_vocab, float scale, double u, RowStats & stats) {
     block_sums_.resize(size_t((n_vocab + kSumBlock - 1) / kSumBlock));
     stats = softmax_block_sums(logits, n_vocab, scale, block_sums_.data());
     double left = u * std::accumulate(block_sums_.begin(), block_sums_.end(), 0.0);
     size_t block = 0;
     while (block + 1 < block_sums_.size() && left >= double(block_sums_[block])) left -= double(block_sums_[block++]);
-    // Rounding may lead past the last block with any weight.
+    // Rounding may lead past the last block with a positive weight.
     while (block > 0 && block_sums_[block] <= 0.0f) block--;
     const int begin = int(block) * kSumBlock, count = std::min(kSumBlock, n_vocab - begin);
     float weights[kSumBlock];

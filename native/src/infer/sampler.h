@@ -1,4 +1,5 @@
-// Draws one token from a row of logits and tells its logprob over the full vocabulary, or over what a grammar allows.
+// Draws one token from a row of logits and returns its logprob over the full vocabulary, or over the tokens that a
+// grammar allows.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace cria {
 
-// Below this share of the probability what a grammar forbids is not worth the name: the token is as if sampled freely.
+// If the forbidden tokens have less than this share of the probability, the token counts as sampled without constraint.
 constexpr double kTakenShare = 1e-9;
 
 struct Candidate {
@@ -21,22 +22,22 @@ struct SampledToken {
     int32_t token;
     float logprob;
     bool constrained = false;  // tokens with more than kTakenShare were forbidden
-    std::vector<Candidate> top;  // the likeliest top_logprobs tokens by falling logprob, ties by id
+    std::vector<Candidate> top;  // the `top_logprobs` most likely tokens by falling logprob, ties by id
 };
 
 // Scratch memory, reused from token to token.
 class Sampler {
    public:
-    // `index` counts the sampled tokens of the request: randomness depends on (seed, index) alone, never on timing.
+    // `index` counts the sampled tokens of the request: randomness depends only on (seed, index), never on timing.
     SampledToken sample(const float * logits, int n_vocab, const GenerateParams & params, uint64_t index);
 
-    // The same from the tokens in `allowed` alone, a bit for each of n_vocab, at least one set; the logprob is over
+    // The same over only the tokens in `allowed`, a bit for each of n_vocab, at least one set. The logprob is over
     // them.
     SampledToken sample_allowed(const float * logits, int n_vocab, const GenerateParams & params, uint64_t index,
         const std::vector<uint64_t> & allowed);
 
    private:
-    // What was drawn, without its logprob; `stats` becomes the row's.
+    // Draws a token without its logprob; `stats` receives the row's statistics.
     int32_t draw(const float * logits, int n_vocab, const GenerateParams & params, uint64_t index, RowStats & stats);
     int32_t draw_from_all(const float * logits, int n_vocab, float scale, double u, RowStats & stats);
     std::vector<Candidate> find_likeliest(

@@ -9,9 +9,9 @@ namespace cria {
 
 namespace {
 
-// Shorter promised prefixes are not waited for: the prompts run in one batch instead.
+// Requests do not wait for shorter promised prefixes: their prompts run in one batch instead.
 constexpr size_t kMinAwaitedPrefix = 8;
-// A free slot that holds this many tokens more than a prompt wants of it may lose them.
+// A free slot may lose its tail if it holds at most this many tokens more than the prompt uses.
 constexpr size_t kMaxLostTail = 7;
 
 }  // namespace
@@ -104,7 +104,7 @@ bool SequenceStore::give_slot(Sequence & sequence) {
     }
     int slot = choose_free(match);
     if (slot < 0) {
-        // The slot that gives the prefix is the last to be taken.
+        // The slot with the prefix is the last to be taken.
         if (!match.holders.empty()) touch(match.holders[0]);
         slot = evict();
     }
@@ -126,8 +126,8 @@ bool SequenceStore::give_slot(Sequence & sequence) {
     return true;
 }
 
-// A free slot that holds the prefix and little more, because it needs no copy; else the free slot that is missed least,
-// which may be one with the prefix and a longer tail.
+// Chooses a free slot with the prefix and little more, which needs no copy; else the least recently used free slot,
+// which may hold the prefix and a longer tail.
 int SequenceStore::choose_free(const PrefixMatch & match) {
     int best = -1;
     for (const int holder : match.holders) {

@@ -1,5 +1,5 @@
-// All sequences, and which of them has which slot of the KV cache.
-// Guarded by the scheduler's mutex; what changes slots' contents also needs the model's compute mutex.
+// All sequences, and their slots of the KV cache.
+// Guarded by the scheduler's mutex. Functions that change slots' contents also need the model's compute mutex.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace cria {
 
 class SequenceStore {
    public:
-    // Evicted KV is saved up to `swap_bytes`, beyond that evaluated again. Counts what it does in `totals`.
+    // Saves evicted KV up to `swap_bytes`; beyond that it is evaluated again. Counts its work in `totals`.
     SequenceStore(llama_context * context, int slots, PrefixSharing sharing, const PrefillCuts & cuts,
         const TokenPlaces & places, bool rewinds, size_t swap_bytes, SchedulerStats & totals);
 
@@ -24,22 +24,22 @@ class SequenceStore {
 
     uint64_t take_id() { return next_id_++; }
     std::shared_ptr<Sequence> create();
-    // Tokens now; the KV is found through the shared prefix when the fork first needs it.
+    // Copies the tokens now; finds the KV through the shared prefix when the fork first needs it.
     std::shared_ptr<Sequence> fork(const Sequence & original);
     // Throws Error("unknown-sequence").
     std::shared_ptr<Sequence> find(SequenceId id) const;
-    // As it was created, in a family of its own.
+    // Returns the sequence to its initial state, in a new family.
     void reset(Sequence & sequence);
-    // The sequence is gone; its slot keeps its tokens for later ones with the same prefix.
+    // Releases the sequence's slot, which keeps its tokens for later sequences with the same prefix.
     void release(Sequence & sequence);
 
-    // Whether a running request is about to evaluate more of this prompt than lies in any slot: a group's prompt is
-    // evaluated once, however many of its samples arrive at once.
+    // Whether a running request is about to evaluate more of this prompt than any slot holds. A group's prompt is then
+    // evaluated once, however many of its samples arrive together.
     bool awaits_prefix(const Sequence & sequence) const;
-    // Finds KV for a sequence that has none: a prefix in some slot, its own saved state, or nothing. False: all are
-    // busy.
+    // Gives a slot, and KV if there is some, to a sequence without one: a prefix in some slot, its own saved state, or
+    // nothing. Returns false when all slots are busy.
     bool give_slot(Sequence & sequence);
-    // The slot was used just now.
+    // Marks the slot as just used.
     void touch(int slot) { slots_[slot].last_use = ++clock_; }
     void swap_slots(int a, int b);
     // Weights changed: all KV and logits are stale.

@@ -1,4 +1,4 @@
-// The text of a turn as its tokens arrive: stop strings, and what may already be shown to a reader.
+// The text of a turn as its tokens arrive: finds stop strings, and the part that may already be shown to a reader.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,8 @@ class TextStream {
         return true;
     }
 
-    // What can be shown now and was not yet: whole UTF-8 characters that cannot be the start of a stop string.
+    // The text that can be shown now and was not shown before: whole UTF-8 characters that cannot be the start of a
+    // stop string.
     std::string take_ready(bool finished) {
         size_t end = text_.size();
         if (!finished) {

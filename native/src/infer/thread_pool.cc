@@ -10,7 +10,7 @@ ThreadPool::ThreadPool(int threads) {
     const auto create = reinterpret_cast<decltype(ggml_threadpool_new) *>(find_cpu_function("ggml_threadpool_new"));
     if (threads < 2 || !create) return;
     ggml_threadpool_params params = ggml_threadpool_params_default(threads);
-    // No spinning between two evaluations: the event loop and the sampler need the cores then.
+    // No spinning between evaluations: the event loop and the sampler need the cores then.
     params.poll = 0;
     pool_ = create(&params);
 }

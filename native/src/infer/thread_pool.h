@@ -1,5 +1,5 @@
-// Threads that wait for the next evaluation of one llama_context. Without them ggml starts and ends threads at each
-// one, which costs a small model a good part of its step. Not thread-safe; outlives the context that it is attached to.
+// Threads that wait for the next evaluation of one llama_context. Without them ggml starts and ends threads for each
+// evaluation, a large part of a small model's step. Not thread-safe; outlives the context that it is attached to.
 #pragma once
 
 struct ggml_threadpool;
@@ -9,7 +9,7 @@ namespace cria {
 
 class ThreadPool {
    public:
-    // `threads` counts the caller's too: one thread needs no pool, nor does a CPU backend that brings its own.
+    // `threads` includes the caller's: one thread needs no pool, nor does a CPU backend that has its own.
     explicit ThreadPool(int threads);
     ~ThreadPool();
     ThreadPool(const ThreadPool &) = delete;

@@ -1,6 +1,6 @@
 // Loops over rows of numbers: softmax, its gradients, SwiGLU's. Compiled once for each instruction set (row_loops.h).
-// Sums go in sixteen lanes whatever the width of a register, so that kernels differ by fused rounding alone.
-// z = x * scale throughout.
+// Sums use sixteen lanes for any width of a register, so that kernels differ only by fused rounding. z = x * scale
+// throughout.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct RowKernel {
     float (*largest)(const float * x, int n, float scale);
     // Sum of exp(z - max).
     double (*sum_exp)(const float * x, int n, float scale, float max);
-    // The same of each kSumBlock entries.
+    // The same for each block of kSumBlock entries.
     void (*block_sums)(const float * x, int n, float scale, float max, float * sums);
     // Sum of exp(z - max) (z - max).
     double (*sum_exp_times)(const float * x, int n, float scale, float max);
@@ -20,7 +20,7 @@ struct RowKernel {
     void (*exp_of)(const float * x, int n, float scale, float offset, float * out);
     // x becomes exp(z - max); returns the sum.
     float (*replace_by_exp)(float * x, int n, float scale, float max);
-    // The same; `weighted` grows by the sum of exp(z - max) (z - max).
+    // The same; adds the sum of exp(z - max) (z - max) to `weighted`.
     double (*replace_by_exp_times)(float * x, int n, float scale, float max, double & weighted);
     void (*scale_row)(float * x, int n, float factor);
     // d becomes p (d - delta) scale.
@@ -31,7 +31,7 @@ struct RowKernel {
         const float * gate, const float * up, const float * dy, float * d_gate, float * d_up, int64_t n);
 };
 
-// The process's (cpu/kernel_choice.h).
+// The kernel of this process (cpu/kernel_choice.h).
 const RowKernel & row_kernel();
 
 extern const RowKernel row_portable;

@@ -19,7 +19,7 @@ constexpr int kBlock = 256;  // floats summed in single precision before they jo
 
 typedef uint32_t Bits __attribute__((vector_size(sizeof(Vec)), aligned(4)));
 
-// How many entries of a vector exist: all, known to the compiler, or fewer at the end of a row.
+// Number of entries that exist in a vector: all, known to the compiler, or fewer at the end of a row.
 using Whole = std::integral_constant<int, kWidth>;
 
 CRIA_INLINE Vec load(const float * from, Whole) { return *reinterpret_cast<const Vec *>(from); }
@@ -82,11 +82,11 @@ CRIA_INLINE Vec fast_exp(Vec x) {
     p = fuse(p * r, r, r) + splat<Vec>(1.0f);
     // p lies in [0.7, 1.42] and p 2^k is no less than the smallest normal number: k is added to the exponent.
     const Vec power = Vec(Bits(p) + (Bits(shifted) << 23));
-    const Vec least = splat<Vec>(-87.0f), tiny = x < least ? Vec{} : x;  // x where it is not a number
+    const Vec least = splat<Vec>(-87.0f), tiny = x < least ? Vec{} : x;  // x if it is NaN
     return x >= least ? power : tiny;
 }
 
-// As an argument of exp whose result is multiplied by it: 0 * -inf must not become NaN.
+// Lower bound for an argument of exp whose result is multiplied by it: 0 * -inf must not become NaN.
 CRIA_INLINE Vec bound(Vec x) { return larger(splat<Vec>(-88.0f), x); }
 
 float largest(const float * x, int n, float scale) {
@@ -201,7 +201,7 @@ void swiglu_gradient(const float * gate, const float * up, const float * dy, flo
     const Vec one = splat<Vec>(1.0f);
     for_each_vector(0, n, [&](int64_t i, int, auto count) __attribute__((always_inline)) {
         const Vec x = load(gate + i, count), d = load(dy + i, count);
-        // fast_exp wants no positive numbers: e^-|x| gives the sigmoid of either sign.
+        // fast_exp takes no positive numbers: e^-|x| gives the sigmoid of either sign.
         const Vec e = fast_exp(x < Vec{} ? x : -x), sigmoid = (x < Vec{} ? e : one) / (one + e);
         store(d_up + i, d * x * sigmoid, count);
         store(d_gate + i, d * load(up + i, count) * sigmoid * fuse(x, one - sigmoid, one), count);

@@ -7,18 +7,18 @@ namespace cria {
 struct RowStats {
     float max = 0.0f;  // of z
     float log_sum = 0.0f;  // log sum exp(z - max)
-    float entropy = 0.0f;  // of softmax(z), in nats; only when asked for
+    float entropy = 0.0f;  // of softmax(z), in nats; only on request
 };
 
 RowStats softmax_stats(const float * logits, int n, float scale, bool with_entropy);
 
-// Sum of exp(z - max)^2. Over the square of the sum of exp(z - max) it is the sum of the squared probabilities.
+// Sum of exp(z - max)^2. Divided by the square of the sum of exp(z - max) it is the sum of the squared probabilities.
 double sum_exp_squares(const float * logits, int n, float scale, float max);
 // Sum of the squared probabilities of softmax(z), within (0, 1].
 float sum_squared_probabilities(const float * logits, int n, float scale, const RowStats & stats);
 
 // softmax_stats without the entropy, and the sums of exp(z - max) over blocks of kSumBlock entries each, the last one
-// shorter: a token is then drawn by searching the blocks' sums and the entries of one block alone.
+// shorter. A token is then drawn by searching only the blocks' sums and the entries of one block.
 constexpr int kSumBlock = 64;
 RowStats softmax_block_sums(const float * logits, int n, float scale, float * sums);
 
@@ -47,7 +47,7 @@ ExpSums exp_in_place(float * x, int n, float scale, float max);
 // Replaces x by softmax(x * scale); returns log sum exp(x * scale). n > 0.
 float softmax_in_place(float * x, int n, float scale);
 
-// Replaces x by exp(x * scale - log_sum): the same softmax again, from what softmax_in_place returned.
+// Replaces x by exp(x * scale - log_sum): recomputes the softmax from the result of softmax_in_place.
 void softmax_again(float * x, int n, float scale, float log_sum);
 
 // Replaces d by the gradient that reaches x, given that of p = softmax(x * scale); delta = sum p d.

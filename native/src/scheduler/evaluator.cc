@@ -14,9 +14,9 @@ namespace cria {
 
 namespace {
 
-// Evaluations of fewer floating-point operations (some 5 ms of one core) leave a core to the event loop, which renders
-// texts and calls tools meanwhile: the computing threads meet at every operation, and all of them wait for one that
-// lost its core.
+// Evaluations with fewer floating-point operations (about 5 ms of one core) leave a core to the event loop, which
+// renders texts and calls tools meanwhile. The computing threads meet at every operation, and all of them wait for one
+// that lost its core.
 constexpr double kSmallEvaluation = 2.5e8;
 
 ggml_type parse_kv_type(const std::string & name) {
@@ -124,7 +124,7 @@ Drawn Evaluator::draw(const Sequence & sequence, const float * logits) {
         keeps ? copy() : nullptr};
 }
 
-// Whatever goes wrong concerns this request alone.
+// Any failure affects only this request.
 Drawn Evaluator::draw_allowed(Request & request, const float * logits) {
     Drawn drawn;
     try {
@@ -138,7 +138,7 @@ Drawn Evaluator::draw_allowed(Request & request, const float * logits) {
             word = is_allowed ? word | bit : word & ~bit;
         };
         for (const int32_t token : pieces_->ends()) set(token, mask.may_end);
-        // Control tokens that end this request are ends as well, and no text.
+        // Control tokens that end this request also end the text, and are not part of it.
         for (const int32_t token : request.params.stop_tokens) {
             if (token >= 0 && token < n_vocab_ && llama_vocab_is_control(model_.vocab(), token))
                 set(token, mask.may_end);

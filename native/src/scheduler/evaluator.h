@@ -1,4 +1,4 @@
-// The llama_context: a batch is filled, evaluated, and sampled from. Not thread-safe: the scheduler's thread alone uses
+// The llama_context: fills a batch, evaluates it and samples from it. Not thread-safe: only the scheduler's thread uses
 // it, with the model's compute mutex held.
 #pragma once
 
@@ -20,13 +20,12 @@
 
 namespace cria {
 
-// What a request gets after an evaluation: a token, or the logits that somebody will sample from later.
+// A request's result of an evaluation: a token, or logits to sample from later.
 struct Drawn {
     SampledToken token{};
     std::shared_ptr<std::vector<float>> logits;
-    std::shared_ptr<std::vector<float>>
-        prompt_end;  // the logits that the first token came from, for the same prompt again
-    std::optional<Error> error;  // nothing could be drawn
+    std::shared_ptr<std::vector<float>> prompt_end;  // the logits of the first token, for a repeat of the same prompt
+    std::optional<Error> error;  // set when nothing could be drawn
 };
 
 // A sequence in a batch, the output row after its last token (-1: none), and what was drawn there.
@@ -45,13 +44,13 @@ class Evaluator {
     Evaluator & operator=(const Evaluator &) = delete;
 
     llama_context * context() const { return context_.get(); }
-    // An empty batch, of tokens or of vectors, which the next evaluation evaluates.
+    // Returns an empty batch, of tokens or of vectors, for the next evaluation.
     DecodeBatch & start_batch(bool vectors = false);
-    // Evaluates the batch and draws what follows each output row. Reads nothing of the sequences that other threads
-    // write. False: llama.cpp could not evaluate it. `seconds` is what llama.cpp took.
+    // Evaluates the batch and draws from each output row. Reads no field of the sequences that other threads write.
+    // Returns false if llama.cpp could not evaluate it. `seconds` is llama.cpp's time.
     bool run(std::vector<Output> & outputs, double & seconds);
-    // What follows the last token of an admitted sequence: a sampled token, or for a request that only wanted the
-    // evaluation the logits themselves.
+    // Draws what follows the last token of an admitted sequence: a sampled token, or the logits for a request that only
+    // evaluates.
     Drawn draw(const Sequence & sequence, const float * logits);
 
    private:
@@ -59,7 +58,7 @@ class Evaluator {
         void operator()(llama_context * context) const;
     };
 
-    // As a grammar allows: a token, the logits where the text is complete and no token says so, or an error.
+    // Draws within a grammar: a token, the logits if the text is complete and no token ends it, or an error.
     Drawn draw_allowed(Request & request, const float * logits);
 
     const Model & model_;
@@ -69,9 +68,9 @@ class Evaluator {
     std::unique_ptr<TokenPieces> pieces_;  // made for the first grammar
     std::unique_ptr<OwnProducts> products_;
     std::unique_ptr<ThreadPool> pool_;
-    std::unique_ptr<DecodeBatch> token_batch_, vector_batch_;  // the latter is made for the first image
+    std::unique_ptr<DecodeBatch> token_batch_, vector_batch_;  // the latter is created for the first image
     DecodeBatch * batch_ = nullptr;  // one of the two
-    std::unique_ptr<llama_context, FreeContext> context_;  // last: the first to go, for it uses the others
+    std::unique_ptr<llama_context, FreeContext> context_;  // last: it uses the others, so it is destroyed first
 };
 
 }  // namespace cria

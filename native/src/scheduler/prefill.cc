@@ -7,7 +7,7 @@ namespace cria {
 
 namespace {
 
-// Prompt tokens evaluated between two decode steps, over all sequences.
+// Most prompt tokens between two decode steps, over all sequences.
 constexpr int kPrefillPerStep = 4096;
 
 struct Chunk {
@@ -51,7 +51,7 @@ void Scheduler::Impl::prefill() {
             const bool last = at + size_t(length) == sequence->tokens.size();
             const int first = batch.size();
             int32_t before = at > 0 ? slot.tokens.back() : -1, next = slot.next_position;
-            // As many output rows, for the same reason: the LM head and the last feed-forward see output rows only.
+            // As many output rows, for the same reason: the LM head and the last feed-forward only see output rows.
             for (int i = 0; i < rows; i++) {
                 const bool wants_logits =
                     last && i >= std::max(0, length - rules.min_rows) && i < std::max(length, rules.min_rows);

@@ -54,7 +54,7 @@ void Requests::accept(const std::shared_ptr<Sequence> & sequence, const Drawn & 
     }
     GenerateResult & result = request.result;
     const SampledToken & sampled = drawn.token;
-    // The sum over the vocabulary is in every logprob: one logit that is not finite makes it NaN.
+    // Every logprob contains the sum over the vocabulary: one logit that is not finite makes it NaN.
     if (!std::isfinite(sampled.logprob)) return fail(sequence, describe_bad_logits(model_));
     sequence->next_logits.reset();
     sequence->tokens.push_back(sampled.token);
@@ -70,7 +70,7 @@ void Requests::accept(const std::shared_ptr<Sequence> & sequence, const Drawn & 
     bool stopped = std::find(stops.begin(), stops.end(), sampled.token) != stops.end();
     if (request.grammar) {
         result.constrained.push_back(sampled.constrained ? 1 : 0);
-        // The grammar allowed it because nothing needs to follow, and nothing can.
+        // The grammar allowed it because the text is complete and nothing can follow.
         stopped = stopped || llama_vocab_is_eog(model_.vocab(), sampled.token);
     }
     if (!stopped) stopped = request.stream.append(model_.piece(sampled.token, true));
@@ -146,7 +146,7 @@ void Requests::finish(const std::shared_ptr<Sequence> & sequence, FinishReason r
     settle(sequence);
 }
 
-// By value: the list's own pointer goes on the way.
+// By value: the list's own pointer is removed during the call.
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Requests::settle(std::shared_ptr<Sequence> sequence) {
     const std::unique_ptr<Request> request = std::move(sequence->request);

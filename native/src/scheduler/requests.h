@@ -1,5 +1,5 @@
 // Requests in flight, from submission to result: those that wait for a slot of the KV cache, and those that have one.
-// Not thread-safe: guarded by the scheduler's mutex. What ends a request also changes slots' contents.
+// Not thread-safe: guarded by the scheduler's mutex. Functions that end a request also change slots' contents.
 #pragma once
 
 #include <atomic>
@@ -18,33 +18,33 @@ namespace cria {
 
 class Requests {
    public:
-    // Counts sampled tokens in `totals`. While `stopping`, what fails is an abort like any other.
+    // Counts sampled tokens in `totals`. While `stopping` is true, a failure is reported as an abort.
     Requests(const Model & model, int context_size, SequenceStore & store, SchedulerStats & totals,
         const std::atomic<bool> & stopping);
 
-    // In order of arrival; without a slot, but for sequences that kept theirs.
+    // In order of arrival. They have no slot, except sequences that kept theirs.
     const std::deque<std::shared_ptr<Sequence>> & waiting() const { return waiting_; }
-    // Admitted: each has a slot.
+    // Admitted requests: each has a slot.
     const std::vector<std::shared_ptr<Sequence>> & running() const { return running_; }
     size_t count() const { return waiting_.size() + running_.size(); }
 
     void submit(const std::shared_ptr<Sequence> & sequence, std::unique_ptr<Request> request);
-    // The i-th that waits runs from now on: it has a slot.
+    // Moves the i-th waiting request, which has a slot, to the running ones.
     void start(size_t i);
-    // Takes what was drawn for a running request, and ends it if that was all.
+    // Takes the drawn result for a running request, and ends the request if it is complete.
     void accept(const std::shared_ptr<Sequence> & sequence, const Drawn & drawn);
-    // Ends a running request whose batch llama.cpp could not evaluate; `what` was in it.
+    // Ends a running request whose batch llama.cpp could not evaluate; `what` describes the batch.
     void fail_evaluation(const std::shared_ptr<Sequence> & sequence, const std::string & what);
-    // Ends those that were told to.
+    // Ends the aborted requests.
     void drop_aborted();
     void abort_all();
-    // Each ends with the error.
+    // Ends each request with the error.
     void fail_all(const Error & error);
 
    private:
     void finish(const std::shared_ptr<Sequence> & sequence, FinishReason reason);
     void fail(const std::shared_ptr<Sequence> & sequence, Error error);
-    // Takes the request off its sequence and tells its result.
+    // Removes the request from its sequence and reports its result.
     void settle(std::shared_ptr<Sequence> sequence);
 
     const Model & model_;
@@ -52,7 +52,7 @@ class Requests {
     SequenceStore & store_;
     SchedulerStats & totals_;
     const std::atomic<bool> & stopping_;
-    // A sequence with a request is in one of the two at every moment, whatever throws.
+    // A sequence with a request is always in one of the two, even after an exception.
     std::deque<std::shared_ptr<Sequence>> waiting_;
     std::vector<std::shared_ptr<Sequence>> running_;
 };

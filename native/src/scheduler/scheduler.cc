@@ -64,7 +64,7 @@ std::vector<int32_t> Scheduler::tokens(SequenceId id) const {
 
 RequestId Scheduler::submit(SequenceId id, std::vector<int32_t> delta, GenerateParams params,
     std::function<void(GenerateResult)> done, std::function<void(std::string)> on_text) {
-    // Without the lock: a large one takes some milliseconds.
+    // Without the lock, because compiling a large grammar takes some milliseconds.
     const std::shared_ptr<Grammar> grammar =
         params.grammar && params.max_tokens > 0 ? impl_->grammars.find(*params.grammar) : nullptr;
     const Locked lock(impl_->mutex);
@@ -138,7 +138,7 @@ void Scheduler::Impl::check_request(
     const Sequence & sequence, const std::vector<int32_t> & delta, const GenerateParams & params) const {
     check_fits(sequence, delta.size(), params.max_tokens);
     model->vectors().check_held(delta, "deltaTokenIds");
-    // After a flush or an eviction all of the sequence is evaluated again.
+    // A flush or an eviction may require evaluating the whole sequence again.
     if (!model->vectors().is_empty()) model->vectors().check_held(sequence.tokens, "sequence");
 }
 

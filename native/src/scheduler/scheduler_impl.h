@@ -1,18 +1,18 @@
-// What the scheduler is made of. Public methods (scheduler.cc) enqueue under the mutex; one thread
-// (scheduler_thread.cc) takes step after step: it admits requests, evaluates prompts (prefill.cc), then one token for
-// each sequence that decodes (decode.cc).
+// The scheduler's parts. Public methods (scheduler.cc) enqueue under the mutex. One thread (scheduler_thread.cc) takes
+// step after step: it admits requests, evaluates prompts (prefill.cc), then one token for each sequence that decodes
+// (decode.cc).
 //
 // KV layout: split streams (kv_unified = false), one per slot, because with a unified cache every token attends over
 // the cells of all conversations. llama.cpp puts sequences into one physical batch only when their stream ids are
-// consecutive and their token counts equal; so decode steps take exactly one token per slot in slot order, sequences
-// change slots when too many holes lie between those that decode, small holes are filled with a padding row that is
-// removed again, and prefill runs in batches of its own.
+// consecutive and their token counts equal. So decode steps take exactly one token per slot in slot order, sequences
+// change slots when there are too many holes between those that decode, small holes are filled with a padding row that
+// is removed again, and prefill runs in separate batches.
 //
-// What a sequence is computed from then never depends on its neighbours: each stream attends to its own cells, and a
-// row's results do not depend on how many rows there are. Our own products (own_products.h) see to that; those left to
-// ggml need at least two rows (a single one takes another kernel), or eight for K-quants, so batches and prefill chunks
-// are padded up to that. The KV of a token is then a function of the tokens up to it, whether it was evaluated in a
-// prompt or after being sampled, and any prefix that lies in some slot may be taken over.
+// A sequence's results then never depend on its neighbours: each stream attends to its own cells, and a row's results
+// do not depend on the number of rows. Our own products (own_products.h) ensure this; those left to ggml need at least
+// two rows (a single one uses another kernel), or eight for K-quants, so batches and prefill chunks are padded to that
+// number. The KV of a token is then a function of the tokens up to it, whether it was evaluated in a prompt or after
+// being sampled, and any prefix in any slot may be taken over.
 #pragma once
 
 #include <atomic>
@@ -41,19 +41,19 @@ struct Scheduler::Impl {
     const BatchRules rules;
     std::atomic<bool> stopping{false};
 
-    // The compute mutex first: an optimizer step may hold it for long, and submitters must not wait for that.
+    // The compute mutex comes first: an optimizer step may hold it for long, and submitters must not wait for that.
     Mutex mutex CRIA_ACQUIRED_AFTER(model->compute_mutex());
-    Condition wake;  // something was submitted, flushed or given back; stopping
-    // Held by the scheduler's thread alone.
+    Condition wake;  // something was submitted, flushed or released, or the scheduler is stopping
+    // The role of the scheduler's thread.
     ThreadRole scheduler_thread;
 
     SchedulerStats totals CRIA_GUARDED_BY(mutex);
     Evaluator evaluator CRIA_GUARDED_BY(scheduler_thread);
-    // Slots' contents change with the compute mutex held too.
+    // Changing slots' contents also needs the compute mutex.
     SequenceStore store CRIA_GUARDED_BY(mutex);
     Requests requests CRIA_GUARDED_BY(mutex);
     std::vector<std::function<void()>> flushes CRIA_GUARDED_BY(mutex);
-    GrammarCache grammars;  // has a lock of its own
+    GrammarCache grammars;  // has its own lock
 
     std::thread thread;  // last: starts when the rest exists
 
@@ -66,17 +66,18 @@ struct Scheduler::Impl {
     // ---- the scheduler's thread ----
 
     void run();
-    // False: the scheduler stops.
+    // Returns false when the scheduler stops.
     bool wait_for_work() CRIA_EXCLUDES(mutex);
-    // Lets a burst of submissions arrive.
+    // Waits for a burst of submissions to arrive.
     void gather() CRIA_REQUIRES(mutex);
     void take_step() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
     void admit() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
-    // Sequences with more than one token to evaluate, or with vectors: chunks of one kind, equal lengths together.
+    // Evaluates sequences with more than one token to evaluate, or with vectors: chunks of one kind, equal lengths
+    // together.
     void prefill() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
-    // One token for each sequence that has exactly one to evaluate.
+    // Evaluates one token for each sequence that has exactly one to evaluate.
     void decode() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
-    // The evaluator's batch, with the mutex released meanwhile. False: the requests must fail.
+    // Evaluates the evaluator's batch, with the mutex released meanwhile. Returns false if the requests must fail.
     bool evaluate(std::vector<Output> & outputs) CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
     void run_flushes() CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);
     void fail_all(const std::string & reason) CRIA_REQUIRES(scheduler_thread, model->compute_mutex(), mutex);

@@ -8,7 +8,7 @@ namespace cria {
 
 namespace {
 
-// An idle scheduler waits for a burst of submissions to arrive; otherwise the first would be decoded alone, and the
+// An idle scheduler waits for a burst of submissions to arrive; otherwise the first would be decoded by itself, and the
 // others after it. It waits until none has come for this share of an evaluation, and for at most this many shares.
 constexpr double kQuietShare = 0.02;
 constexpr int kMostQuietShares = 10;
@@ -105,13 +105,13 @@ void Scheduler::Impl::admit() {
         requests.start(i);
         KvSlot & slot = store.slot_of(*sequence);
         store.touch(sequence->slot);
-        // Something must be left to evaluate, unless the logits after the last token are there already.
+        // At least one token must remain to evaluate, unless the logits after the last token exist already.
         const size_t total = sequence->tokens.size();
         if (slot.tokens.size() == total && !sequence->next_logits) store.slots().trim(sequence->slot, total - 1);
         sequence->request->result.stats.reused_tokens = int(slot.tokens.size());
         totals.reused_tokens += slot.tokens.size();
         if (slot.tokens.size() == total) {
-            // Copied: sampling may end the request, and then nobody else keeps the logits alive.
+            // Copied: sampling may end the request, and then nothing else keeps the logits alive.
             const auto logits = sequence->next_logits;
             Drawn drawn;
             {
@@ -143,8 +143,8 @@ void Scheduler::Impl::run_flushes() {
     flushes.clear();
 }
 
-// After an exception, mostly for lack of memory: it is unknown what was half done, so every request in flight fails and
-// the cache is emptied. Later requests work again.
+// Called after an exception, usually for lack of memory. The state of the work is unknown, so every request in flight
+// fails and the cache is emptied. Later requests work again.
 void Scheduler::Impl::fail_all(const std::string & reason) {
     requests.fail_all(Error("engine-failed", "failed while this and other requests ran")
             .subject("engine")

@@ -21,7 +21,7 @@ ggml_tensor * view_rows(Graph & g, ggml_tensor * t, int64_t first, int64_t count
     return ggml_view_2d(g.ctx(), t, count, t->ne[1], t->nb[1], size_t(first) * sizeof(float));
 }
 
-// [D*N, T] -> [D, S, N, B]: heads apart, so that each is one matrix.
+// [D*N, T] -> [D, S, N, B]: separates the heads, so that each is one matrix.
 ggml_tensor * split_heads(Graph & g, ggml_tensor * x, const BatchShape & s, int64_t D, int64_t N) {
     ggml_context * c = g.ctx();
     return ggml_cont(c, ggml_permute(c, ggml_reshape_4d(c, ggml_cont(c, x), D, N, s.row_length, s.rows), 0, 2, 1, 3));
@@ -34,8 +34,8 @@ ggml_tensor * merge_heads(Graph & g, ggml_tensor * x, const BatchShape & s, int6
     return ggml_cont_2d(c, x, D * N, s.tokens());
 }
 
-// Query heads of one KV head lie next to each other: as extra rows of one matrix they need no broadcast, and the sum
-// over the group comes for free in the gradients of K and V.
+// Query heads of one KV head are adjacent: as extra rows of one matrix they need no broadcast, and the gradients of K
+// and V are summed over the group without extra work.
 struct GroupedHeads {
     ggml_tensor *q, *k, *v;  // [D, S*G, KV, B], [D, S, KV, B], [D, S, KV, B]
 };
@@ -70,7 +70,8 @@ AttentionGradient backward_by_products(
     return {merge_heads(g, d_q, s, D, H), merge_heads(g, d_k, s, D, KV), merge_heads(g, d_v, s, D, KV)};
 }
 
-// Of q, k, v and what the forward pass wrote; steps in floats. The fourth input of the node says who sees whom.
+// Describes q, k, v and the outputs of the forward pass for the kernel; steps in floats. The node's fourth input holds
+// the visibility (`ends`).
 cria_attention describe_for_kernel(
     const Architecture & arch, const BatchShape & s, const ggml_tensor * node, const ggml_tensor * kept) {
     const auto floats = [](const ggml_tensor * t) { return static_cast<float *>(t->data); };
@@ -95,7 +96,7 @@ void forward_by_kernel(
 AttentionGradient backward_by_kernel(Graph & g, const Architecture & arch, const BatchShape & s,
     const AttentionInputs & inputs, const AttentionState & a, ggml_tensor * d_out) {
     const int64_t D = arch.head_size, H = arch.n_head, KV = arch.n_head_kv;
-    // The last rows are the kernel's scratch.
+    // The last rows are the kernel's scratch memory.
     const std::vector<ggml_tensor *> sources = {a.q, a.k, a.v, inputs.ends, a.kept, d_out};
     ggml_tensor * all = g.kernel({D * (H + 2 * KV) + H, s.tokens()}, sources,
         [&arch, s, D, H, KV](ggml_tensor * node, const DeviceKernels & kernels) {
@@ -146,7 +147,7 @@ AttentionGradient attention_backward(Graph & g, const Architecture & arch, const
         run_attention_backward(*plan, describe_for_cpu(arch, node->src[0], node->src[1], node->src[2], node->src[3]),
             gradients, thread, threads, compute.workspace(thread));
     });
-    // There are no more queries than tokens.
+    // There are at most as many queries as tokens.
     return {ggml_view_2d(g.ctx(), all, D * H, a.q->ne[1], all->nb[1], 0), view_rows(g, all, D * H, D * KV),
         ggml_cont(g.ctx(), view_rows(g, all, D * (H + KV), D * KV))};
 }

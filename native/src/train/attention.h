@@ -14,19 +14,19 @@ struct BatchShape {
     int64_t tokens() const { return row_length * rows; }
 };
 
-// Who sees whom. On the CPU the plan; for kernels the ends of MicroBatch, [T] I32; elsewhere the mask
-// [S, S, 1, 1 or B], 0 or -inf.
+// Visibility between tokens: on the CPU the plan; for kernels the ends of MicroBatch, [T] I32; elsewhere the mask [S,
+// S, 1, 1 or B], 0 or -inf.
 struct AttentionInputs {
     const AttentionPlan * plan;
     ggml_tensor * ends;
     ggml_tensor * mask;
 };
 
-// Whether attention goes block by block, without a matrix of S x S.
+// Whether attention is computed block by block, without a matrix of S x S.
 bool is_blockwise(const Compute & compute, const Architecture & arch);
 
-// What the forward pass leaves for the backward pass. Where the plan has fewer queries than tokens, Q stands for T in
-// all that belongs to a query.
+// Results of the forward pass for the backward pass. If the plan has fewer queries than tokens, tensors of queries have
+// Q columns instead of T.
 struct AttentionState {
     ggml_tensor *q, *k, *v;  // [D*H, T], [D*KV, T], [D*KV, T]
     ggml_tensor * out;  // [D*H, T]; a view of `kept` when blockwise
@@ -39,7 +39,7 @@ void attention_forward(Graph & g, const Architecture & arch, const BatchShape & 
     AttentionState & state);
 
 struct AttentionGradient {
-    ggml_tensor *q, *k, *v;  // of the shapes above; columns may lie apart
+    ggml_tensor *q, *k, *v;  // of the shapes above; columns may be strided
 };
 
 AttentionGradient attention_backward(Graph & g, const Architecture & arch, const BatchShape & shape,

@@ -83,7 +83,7 @@ void Compute::run_on(ggml_backend_t backend, ggml_cgraph * graph) {
 }
 
 void Compute::parallel(int64_t count, const std::function<void(int64_t, int64_t)> & work) {
-    // One custom node on the CPU backend borrows the threads that ggml keeps anyway.
+    // One custom node on the CPU backend uses the threads that ggml keeps anyway.
     Graph graph(*this, 4);
     ggml_tensor * node = graph.custom({1}, {}, [&](ggml_tensor *, int thread, int threads, Compute &) {
         const int64_t begin = count * thread / threads, end = count * (thread + 1) / threads;
@@ -159,7 +159,7 @@ ggml_tensor * Graph::once(ggml_tensor * input, Derived kind, const std::function
 }
 
 ggml_tensor * Graph::kernel(std::vector<int64_t> shape, std::vector<ggml_tensor *> inputs, Call call) {
-    // A custom node gives the allocator its memory and its lifetime; it never reaches ggml's backend.
+    // The custom node gives the allocator its memory and its lifetime; it never reaches ggml's backend.
     ggml_tensor * node = custom(std::move(shape), std::move(inputs), nullptr);
     calls_[node] = std::move(call);
     return node;
@@ -181,7 +181,7 @@ void Graph::check() const {
 
 void Graph::compute() {
     if (calls_.empty()) return compute_.run(graph_);
-    // ggml computes what lies between our kernels; both wait for the other.
+    // ggml computes the nodes between our kernels; each side waits for the other.
     const int count = ggml_graph_n_nodes(graph_);
     const DeviceKernels & kernels = *compute_.kernels();
     kernels.enter();

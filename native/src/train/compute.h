@@ -1,4 +1,4 @@
-// A backend to run graphs on, and small graphs that read and write tensors which outlive them.
+// A backend to run graphs on, and small graphs that read and write longer-lived tensors.
 #pragma once
 
 #include <atomic>
@@ -42,19 +42,19 @@ class Compute {
    public:
     explicit Compute(const Model & model);
     ggml_backend_t backend() const { return backend_.get(); }
-    // Whether our own CPU code may be nodes of graphs; an emulated device is none.
+    // Whether our own CPU code may compute nodes of graphs; false for an emulated device.
     bool on_cpu() const { return on_cpu_; }
-    // Our own kernels on another device; null where ggml's operations do it all.
+    // Our own kernels on another device; null where ggml's operations do all the work.
     const DeviceKernels * kernels() const { return kernels_.get(); }
     bool supports(const ggml_tensor * node) const;
-    // While true, graphs are checked and not run.
+    // While true, graphs are only checked, not run.
     bool only_ask = false;
-    // Why the kernels are not used although they are there; else empty.
+    // The reason for not using the kernels although they exist; else empty.
     std::string notice;
     int threads() const { return threads_; }
     AllocatorPtr make_allocator() const;
     std::atomic<bool> & abort_flag() { return abort_; }
-    // What our own kernels need on one CPU thread.
+    // Scratch memory of our own kernels for one CPU thread.
     AttentionWorkspace & workspace(int thread) { return workspaces_[size_t(thread)]; }
     // Throws Error("aborted") or Error("compute-failed").
     void run(ggml_cgraph * graph);
@@ -70,7 +70,7 @@ class Compute {
     std::atomic<bool> abort_{false};
     BackendPtr backend_;
     std::vector<AttentionWorkspace> workspaces_;
-    BackendPtr cpu_backend_;  // for parallel() when the weights are elsewhere
+    BackendPtr cpu_backend_;  // for parallel() when the weights are on another device
 };
 
 // Tensors that live as long as this object, in one buffer.
@@ -87,10 +87,10 @@ class TensorPool {
     BufferPtr buffer_;
 };
 
-// Forms of a tensor that products read instead of it.
+// Converted forms of a tensor that products read.
 enum class Derived { f16, q8, integers };
 
-// One graph, built, run and thrown away. Results are copied into tensors that live elsewhere.
+// One graph that is built, run and discarded. Results are copied into longer-lived tensors.
 class Graph {
    public:
     explicit Graph(Compute & compute, size_t max_nodes = 1024);
@@ -98,22 +98,23 @@ class Graph {
     const DeviceKernels * kernels() const { return compute_.kernels(); }
     ggml_context * ctx() const { return context_.get(); }
     ggml_cgraph * graph() const { return graph_; }
-    // A leaf with the memory of a tensor that another graph computed (using that one would pull its graph in).
+    // A leaf with the memory of a tensor that another graph computed (using that tensor itself would pull its graph
+    // in).
     ggml_tensor * ref(ggml_tensor * tensor);
     void write(ggml_tensor * value, ggml_tensor * target);
     void accumulate(ggml_tensor * value, ggml_tensor * target);
     void expand(ggml_tensor * node) { ggml_build_forward_expand(graph_, node); }
-    // A node that our own code computes, on the CPU. `work` is called by every thread with its number and their count.
+    // A node that our own code computes, on the CPU. Every thread calls `work` with its number and their count.
     using Work = std::function<void(ggml_tensor * node, int thread, int threads, Compute & compute)>;
     ggml_tensor * custom(std::vector<int64_t> shape, std::vector<ggml_tensor *> inputs, Work work);
-    // The same, changing `target` (a leaf) in place. The node's first input is the target.
+    // The same, but changes `target` (a leaf) in place. The node's first input is the target.
     ggml_tensor * custom_inplace(ggml_tensor * target, std::vector<ggml_tensor *> inputs, Work work);
-    // What `make` returned the first time for this input and kind: a node that several others read.
+    // A node that several others read: the result of `make` at the first call for this input and kind.
     ggml_tensor * once(ggml_tensor * input, Derived kind, const std::function<ggml_tensor *()> & make);
-    // A node that our own kernels compute, on a device that has them: the graph is cut there. `call` queues the work.
+    // A node that our own kernels compute, on a device that has them. The graph is cut there. `call` queues the work.
     using Call = std::function<void(ggml_tensor * node, const DeviceKernels & kernels)>;
     ggml_tensor * kernel(std::vector<int64_t> shape, std::vector<ggml_tensor *> inputs, Call call);
-    // Asks the device about every node. Throws Error("unsupported-operation").
+    // Checks that the device supports every node. Throws Error("unsupported-operation").
     void check() const;
     // Checks, allocates, computes.
     void run(ggml_gallocr_t allocator);

@@ -19,7 +19,7 @@ void check_call(const char * error, const char * kernel) {
 }  // namespace
 
 std::unique_ptr<DeviceKernels> DeviceKernels::load(const std::string & path, int device, std::string & problem) {
-    // Never closed: models that share it come and go.
+    // Never closed: models that share it are loaded and freed at any time.
     void * library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         problem = dlerror();

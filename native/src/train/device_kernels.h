@@ -1,4 +1,4 @@
-// Our own kernels for devices other than the CPU (native/kernels), from a library that is loaded when such a device
+// Our own kernels for devices other than the CPU (native/kernels), in a library that is loaded when such a device
 // trains.
 #pragma once
 
@@ -11,14 +11,14 @@ namespace cria {
 
 class DeviceKernels {
    public:
-    // Null, with the reason in `problem`, when the library is not there, is another version's, or does not run on the
+    // Null, with the reason in `problem`, when the library does not exist, has another version, or does not run on the
     // device.
     static std::unique_ptr<DeviceKernels> load(const std::string & path, int device, std::string & problem);
 
     int multiprocessors() const { return multiprocessors_; }
-    // The largest head that the attention kernels take on this device.
+    // The largest head size of the attention kernels on this device.
     int attention_head_size() const { return attention_head_size_; }
-    // Makes the device this thread's own. Throws Error("compute-failed"), as the other calls do.
+    // Makes the device current for this thread. Throws Error("compute-failed"), as the other calls do.
     void enter() const;
     void wait() const;
     void logprobs(const cria_logit_rows & rows, float * logprobs, float * entropy) const;

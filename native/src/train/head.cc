@@ -16,16 +16,16 @@ namespace {
 
 constexpr size_t kLogitsBytes = size_t(128) << 20;
 
-// A streamed head's vocabulary is cut into so many shares, whatever the number of threads: their sums are added in one
-// order.
+// A streamed head's vocabulary is always cut into this many shares, for any number of threads, so that their sums are
+// added in one order.
 constexpr int kHeadShares = 16;
-// Rows that pass the vocabulary together. Each share holds their gradients: shares x rows x width floats.
+// Number of rows that process the vocabulary together. Each share holds their gradients: shares x rows x width floats.
 constexpr int64_t kRowsTogether = 512;
-// Fewer rows are not worth another reading of the weights.
+// Fewer rows are not worth reading the weights again.
 constexpr int64_t kLeastRows = 64;
 
-// Where threads do not divide the shares they divide the rows too, until each has as much to do: a row's bits do not
-// depend on the rows beside it.
+// If the number of threads does not divide the shares, the rows are divided too, until each thread has equal work: a
+// row's bits do not depend on other rows.
 int64_t count_row_parts(int64_t rows, int threads) {
     return std::clamp<int64_t>(rows / kLeastRows, 1, threads / std::gcd(threads, kHeadShares));
 }
@@ -41,7 +41,7 @@ struct RowPart {
     std::vector<HeadShare> shares;
 };
 
-// Rows [begin, end) in `count` parts; the memory of `parts` is used again.
+// Cuts rows [begin, end) into `count` parts; reuses the memory of `parts`.
 void cut_rows(const StreamedHead & head, int64_t begin, int64_t end, int64_t count, std::vector<RowPart> & parts) {
     parts.resize(size_t(count));
     for (int64_t i = 0; i < count; i++) {
@@ -56,7 +56,7 @@ void cut_rows(const StreamedHead & head, int64_t begin, int64_t end, int64_t cou
     }
 }
 
-// Logits on the host, whatever device they were computed on.
+// Logits on the host, computed on any device.
 class HostLogits {
    public:
     explicit HostLogits(ggml_tensor * logits) : logits_(logits) {
@@ -79,7 +79,7 @@ class HostLogits {
     float * data_;
 };
 
-// One chunk's logits, where our kernels reach them: they and the few numbers of each row stay on the device.
+// One chunk's logits in the kernels' memory: they and the few numbers of each row stay on the device.
 class DeviceRows {
    public:
     DeviceRows(Compute & compute, ggml_tensor * logits, const int32_t * targets, int64_t count, float scale)
@@ -99,7 +99,7 @@ class DeviceRows {
         ggml_backend_tensor_get(logprobs_, logprobs, 0, ggml_nbytes(logprobs_));
         ggml_backend_tensor_get(entropy_, entropy, 0, ggml_nbytes(entropy_));
     }
-    // Over the logits.
+    // Overwrites the logits.
     void write_gradient(const float * d_logprobs, const float * d_entropy) {
         ggml_backend_tensor_set(logprobs_, d_logprobs, 0, ggml_nbytes(logprobs_));
         ggml_backend_tensor_set(entropy_, d_entropy, 0, ggml_nbytes(entropy_));
@@ -222,7 +222,7 @@ void Head::forward(Compute & compute, ggml_tensor * hidden, const std::vector<in
         if (compute.kernels()) {
             DeviceRows(compute, logits_, targets.data() + begin, count, 1.0f / temperature)
                 .score(logprobs.data() + begin, entropy.data() + begin);
-            // The library has no kernel for the squares: the logits come to the host for them.
+            // The library has no kernel for the squares, so the logits are copied to the host.
             if (!sum_squares) continue;
         }
         const HostLogits host(logits_);

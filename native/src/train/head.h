@@ -1,9 +1,9 @@
-// The LM head and what is read from its logits, over chunks of rows: full logits are never held.
-// logits z = W n / temperature; logprob of the target, entropy of p = softmax(z), sum p_j^2 where it is asked for;
-// and the gradient
+// The LM head and the statistics of its logits, over chunks of rows: full logits are never held.
+// logits z = W n / temperature; logprob of the target, entropy of p = softmax(z), sum p_j^2 on request; and the
+// gradient
 //   dz_j = [ c (delta_j - p_j) - e p_j (log p_j + H) ] / temperature
-// for c = dLoss/dlogprob and e = dLoss/dentropy. On the CPU a frozen head is streamed (cpu/streamed_head.h): its logits
-// are not even held a chunk at a time, and a backward pass without entropy terms computes nothing of them again.
+// for c = dLoss/dlogprob and e = dLoss/dentropy. On the CPU a frozen head is streamed (cpu/streamed_head.h): not even
+// one chunk of its logits is held, and a backward pass without entropy terms recomputes none of them.
 #pragma once
 
 #include <vector>
@@ -16,8 +16,8 @@ namespace cria {
 class Head {
    public:
     Head(const Architecture & arch, const ParameterSet & parameters);
-    // hidden [d, R] -> logprobs, entropy, sum_squares [R]; sum_squares may be null. With `keep`, logits are kept for
-    // backward when one chunk holds them all.
+    // hidden [d, R] -> logprobs, entropy, sum_squares [R]; sum_squares may be null. `keep` keeps the logits for
+    // backward if one chunk holds them all.
     void forward(Compute & compute, ggml_tensor * hidden, const std::vector<int32_t> & targets, float temperature,
         bool adapter, bool keep, std::vector<float> & logprobs, std::vector<float> & entropy,
         std::vector<float> * sum_squares);

@@ -24,12 +24,12 @@ ggml_tensor * rope(Graph & g, const Architecture & arch, ggml_tensor * x, ggml_t
         arch.rope_base, arch.rope_scale, 0.0f, 1.0f, 32.0f, 1.0f);
 }
 
-// [D*N, T] -> [D, N, T], of a tensor whose columns may lie apart.
+// [D*N, T] -> [D, N, T], of a tensor whose columns may be strided.
 ggml_tensor * view_heads(Graph & g, ggml_tensor * x, int64_t head_size, int64_t heads) {
     return ggml_view_3d(g.ctx(), x, head_size, heads, x->ne[1], size_t(head_size) * sizeof(float), x->nb[1], 0);
 }
 
-// Those of `tokens`' columns that the layer wants.
+// The columns of `tokens` that the layer computes (`wanted`).
 ggml_tensor * pick_wanted(Graph & g, const LayerInputs & inputs, ggml_tensor * tokens) {
     return inputs.wanted ? ggml_get_rows(g.ctx(), tokens, inputs.wanted) : tokens;
 }
@@ -40,7 +40,7 @@ ggml_tensor * add_wanted(Graph & g, const LayerInputs & inputs, ggml_tensor * su
     return g.custom_inplace(sum, {columns, inputs.wanted}, [](ggml_tensor * node, int thread, int threads, Compute &) {
         const ggml_tensor * columns = node->src[1];
         const int32_t * wanted = static_cast<const int32_t *>(node->src[2]->data);
-        // Wanted tokens are distinct: no two threads meet.
+        // Wanted tokens are distinct, so no two threads write the same column.
         for (int64_t i = thread; i < columns->ne[1]; i += threads) {
             float * out = static_cast<float *>(node->data) + wanted[i] * node->ne[0];
             const float * in = static_cast<const float *>(columns->data) + i * node->ne[0];
@@ -121,7 +121,7 @@ ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerPa
 size_t activation_bytes(const Architecture & arch, const BatchShape & s, bool blockwise) {
     const int64_t d = arch.n_embd, q = arch.head_size * arch.n_head, kv = arch.head_size * arch.n_head_kv;
     const int64_t ff = arch.layers.front().ffn_gate->ne[1];
-    // The list in LayerActivations, plus the tensors that live between them while the layer runs.
+    // The tensors of LayerActivations, plus those that exist only while the layer runs.
     const int64_t attention = blockwise ? arch.n_head : 2 * arch.n_head * s.row_length;
     const int64_t per_token = 3 * d + 4 * q + 6 * kv + 3 * ff + attention;
     return size_t(per_token) * size_t(s.tokens()) * sizeof(float);

@@ -1,6 +1,6 @@
-// One transformer block of the llama / qwen2 / qwen3 family: forward, and its vector-Jacobian product by hand.
-// By hand rather than by ggml's autodiff, because grouped K and V gradients then come out of plain batched products,
-// the backward pass is one short graph per layer, and nothing is computed that nobody reads.
+// One transformer block of the llama / qwen2 / qwen3 family: forward, and its hand-written vector-Jacobian product.
+// Hand-written rather than by ggml's autodiff, because the gradients of grouped K and V are then plain batched
+// products, the backward pass is one short graph per layer, and nothing unused is computed.
 #pragma once
 
 #include "architecture.h"
@@ -13,13 +13,13 @@ namespace cria {
 // Inputs that every layer shares.
 struct LayerInputs {
     ggml_tensor * positions;  // [T] I32; with rows and columns of images [4T], one dimension after the other
-    AttentionInputs attention;  // who sees whom
-    // Of the last layer, where only some tokens' outputs are read: these tokens [Q] I32, ascending, and their
-    // positions. Queries, their attention and the feed-forward are then of those alone. Else null, and Q = T.
+    AttentionInputs attention;  // which tokens see each other
+    // For the last layer, if only some tokens' outputs are read: these tokens [Q] I32, ascending, and their positions.
+    // Queries, their attention and the feed-forward are then computed only for them. Else null, and Q = T.
     ggml_tensor *wanted = nullptr, *wanted_positions = nullptr;
 };
 
-// What the backward pass reads, beside the layer's input x [d, T].
+// Inputs of the backward pass, in addition to the layer's input x [d, T].
 struct LayerActivations {
     ggml_tensor * attn_in;  // normed x [d, T]
     ggml_tensor * query_in;  // of the queries [d, Q]
@@ -35,8 +35,8 @@ struct LayerActivations {
 ggml_tensor * layer_forward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & shape,
     const LayerInputs & inputs, ggml_tensor * x, bool adapter, LayerActivations & activations);
 
-// Accumulates parameter gradients; returns dx [d, T] from dy [d, Q], or null when it is not wanted (all of its parts
-// that nothing else needs are then left out). `a` must be leaves of this graph.
+// Accumulates parameter gradients; returns dx [d, T] from dy [d, Q], or null when dx is not wanted (parts that only dx
+// needs are then left out). `a` must be leaves of this graph.
 ggml_tensor * layer_backward(Graph & g, const Architecture & arch, const LayerParameters & p, const BatchShape & shape,
     const LayerInputs & inputs, const LayerActivations & a, ggml_tensor * x, ggml_tensor * dy, bool input_wanted);
 

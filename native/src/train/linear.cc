@@ -8,7 +8,7 @@ namespace cria {
 ggml_tensor * linear_forward(Graph & g, const Linear & layer, ggml_tensor * x, bool adapter) {
     ggml_context * c = g.ctx();
     ggml_tensor * y = multiply_weight(g, layer.weight, x);
-    // The scale goes to the rank's few values, not to the outputs.
+    // The scale is applied to the few values of the rank, not to the outputs.
     if (adapter && layer.lora_a)
         y = add_product(g, y, layer.lora_b, ggml_scale(c, multiply(g, layer.lora_a, x), layer.lora_scale));
     return layer.bias ? ggml_add(c, y, layer.bias) : y;

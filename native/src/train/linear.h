@@ -6,13 +6,13 @@
 
 namespace cria {
 
-// x [in, T] -> [out, T]. As llama.cpp's decode computes it, up to the order of F32 sums.
+// x [in, T] -> [out, T]. Computed as in llama.cpp's decode, up to the order of F32 sums.
 ggml_tensor * linear_forward(Graph & g, const Linear & layer, ggml_tensor * x, bool adapter);
 
-// What linear_backward does with the gradient of its inputs.
+// Use of the gradient of the inputs in linear_backward.
 struct InputGradient {
     ggml_tensor * sum = nullptr;  // [in, T], overwritten with sum + dx: other layers read the same inputs
-    bool wanted = true;           // false: nothing below is trained
+    bool wanted = true;           // false: no earlier layer is trained
 };
 
 // Adds parameter gradients; returns dx [in, T], or null when it is not wanted.
@@ -21,7 +21,7 @@ ggml_tensor * linear_backward(
 
 ggml_tensor * norm_forward(Graph & g, const Norm & norm, ggml_tensor * x, float epsilon);
 
-// x is the norm's input; normalises axis 0, any further axes are rows.
+// x is the norm's input; normalises axis 0, all other axes are rows.
 ggml_tensor * norm_backward(Graph & g, const Norm & norm, ggml_tensor * x, ggml_tensor * dy, float epsilon);
 
 }  // namespace cria

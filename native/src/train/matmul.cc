@@ -10,11 +10,11 @@ const char * matrix_at(const ggml_tensor * t, int64_t i2, int64_t i3) {
     return static_cast<const char *>(t->data) + i2 * t->nb[2] + i3 * t->nb[3];
 }
 
-// C = B A in row-major terms: rows of C are the columns of `b`, as ggml_mul_mat has it.
+// C = B A in row-major terms: rows of C are the columns of `b`, as in ggml_mul_mat.
 void run_product(const ggml_tensor * a, const ggml_tensor * b, ggml_tensor * c, bool accumulate, int thread,
     int threads, Compute & compute) {
     const int64_t batches = c->ne[2] * c->ne[3];
-    // Many small products go one to a thread, few large ones are shared.
+    // Many small products are divided among the threads, few large ones are shared by all.
     const bool whole = batches >= threads;
     for (int64_t i = whole ? thread : 0; i < batches; i += whole ? threads : 1) {
         const int64_t i2 = i % c->ne[2], i3 = i / c->ne[2];

@@ -14,7 +14,7 @@ ggml_tensor * multiply(Graph & g, ggml_tensor * a, ggml_tensor * b);
 // target [n, m] += the product of two matrices.
 void accumulate_product(Graph & g, ggml_tensor * a, ggml_tensor * b, ggml_tensor * target);
 
-// sum + the product, in the memory of `sum`, which nobody else reads.
+// sum + the product, written to the memory of `sum`, which no other node may read.
 ggml_tensor * add_product(Graph & g, ggml_tensor * sum, ggml_tensor * a, ggml_tensor * b);
 
 // [m, K] x [n, K] -> [m, n]: sums the outer products over the shared last axis. F32, batched over axes 2 and 3.

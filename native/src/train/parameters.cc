@@ -13,8 +13,8 @@ ParameterSet::ParameterSet(const Model & model, const Compute & compute, bool va
     std::vector<std::pair<std::string, ggml_tensor *>> values;
     if (model.options().trainable == Trainable::full) {
         for (const auto & [name, tensor] : llama_internal_get_tensor_map(model.llama())) {
-            // A tied output appears under the embedding's name only; RoPE factors are constants of the model.
-            // A critic does not use an LM head of its own.
+            // A tied output appears only under the embedding's name; RoPE factors are constants of the model. A critic
+            // does not use a separate LM head.
             if (name != "rope_freqs.weight" && !(value_head && name == "output.weight"))
                 values.emplace_back(name, tensor);
         }

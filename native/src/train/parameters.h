@@ -17,7 +17,7 @@ struct Parameter {
     ggml_tensor * value;     // the live tensor
     ggml_tensor * gradient;  // F32, accumulated
     ggml_tensor *moment1, *moment2;
-    bool decays;  // matrices do, norms and biases do not
+    bool decays;  // true for matrices, false for norms and biases
 };
 
 // y = W x + bias + scale B (A x); the gradients are null where a tensor is frozen.
@@ -39,8 +39,8 @@ struct LayerParameters {
 
 class ParameterSet {
    public:
-    // With `value_head`, a critic's head joins the trained tensors: value_head.weight [d, 1] and value_head.bias [1],
-    // zero.
+    // With `value_head`, a critic's head is added to the trained tensors: value_head.weight [d, 1] and value_head.bias
+    // [1], zero.
     ParameterSet(const Model & model, const Compute & compute, bool value_head);
     const std::vector<Parameter> & all() const { return parameters_; }
     const Parameter * find(const std::string & name) const;
@@ -51,11 +51,11 @@ class ParameterSet {
     ggml_tensor * d_token_embd() const { return d_token_embd_; }
 
     void zero_gradients();
-    // Around a micro-batch's gradient: it starts from zero and is then added to those before it, so that it has the
-    // same bits wherever it is computed. Between the two the gradients are the micro-batch's alone.
+    // Call these around a micro-batch's gradient: it starts from zero and is then added to the earlier ones, so that it
+    // has the same bits wherever it is computed. Between the two calls the gradients belong only to this micro-batch.
     void begin_micro_batch(Compute & compute);
     void end_micro_batch(Compute & compute);
-    // The gradients were written from outside: the next micro-batch is added to them.
+    // Tells that the gradients were written from outside: the next micro-batch is added to them.
     void expect_gradients() { has_gradients_ = true; }
     StepResult step(const AdamW & options, Compute & compute);
     std::atomic<int64_t> step_count{0};  // read from any thread, also during a step
@@ -69,9 +69,9 @@ class ParameterSet {
 
     std::vector<Parameter> parameters_;
     std::unordered_map<const ggml_tensor *, size_t> index_;
-    std::unique_ptr<TensorPool> own_values_;  // tensors that the model does not have
+    std::unique_ptr<TensorPool> own_values_;  // tensors that are not in the model
     std::unique_ptr<TensorPool> pool_;
-    // The gradients of the micro-batches before, while another one is computed: made for the second one.
+    // Gradients of earlier micro-batches while another one is computed; created for the second one.
     std::unique_ptr<TensorPool> sums_pool_;
     std::vector<ggml_tensor *> sums_;
     bool has_gradients_ = false;

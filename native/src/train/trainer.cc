@@ -50,31 +50,31 @@ void require(bool condition, const char * what) {
 
 }  // namespace
 
-// Tokens of a micro-batch, one behind the other, that are vectors of images.
+// Adjacent tokens of a micro-batch that are vectors of images.
 struct VectorRun {
     int64_t start;
     std::vector<int32_t> ids;
 };
 
-// What one micro-batch keeps between forward and backward.
+// The state of one micro-batch between forward and backward.
 struct Session {
     BatchShape shape{};
     bool adapter = true;
     bool kept = false;
     int first_kept_layer = 0;
     std::unique_ptr<TensorPool> pool;
-    AttentionPlan plan, last_plan;                // who sees whom: on the CPU; in the last layer, if it has `wanted`
+    AttentionPlan plan, last_plan;                // visibility on the CPU; in the last layer, if it has `wanted`
     ggml_tensor * ends = nullptr;                 // the same for kernels: [T]
     ggml_tensor * mask = nullptr;                 // and for ggml's operations: [S, S, 1, 1 or B]
     ggml_tensor * positions = nullptr;            // [T], or [4T]: see LayerInputs
     ggml_tensor *tokens = nullptr, *sources = nullptr;  // sources: columns of the last output
-    // Tokens whose last output is read, [Q], and their positions, [Q] or [4Q]: null where the last layer computes all
-    // of them.
+    // Tokens whose last output is read, [Q], and their positions, [Q] or [4Q]: null if the last layer computes all
+    // tokens.
     ggml_tensor *wanted = nullptr, *wanted_positions = nullptr;
     std::vector<ggml_tensor *> x;  // input of each layer [d, T], then the last output [d, Q]
     ggml_tensor *picked = nullptr,
                 *d_picked = nullptr;  // hidden states that predict targets [d, R], and their gradient
-    ggml_tensor *dy = nullptr, *d_last = nullptr;  // [d, T]; of the last output [d, Q]
+    ggml_tensor *dy = nullptr, *d_last = nullptr;  // [d, T]; for the last output [d, Q]
     std::vector<VectorRun> vectors;
     std::vector<int32_t> targets;
     float temperature = 1.0f;
@@ -92,7 +92,7 @@ struct Trainer::Impl {
     AllocatorPtr scratch;
     std::vector<Tape> tapes;
     Session session;
-    std::atomic<int> kept_layers{0};  // of the last forward; read from any thread, also during one
+    std::atomic<int> kept_layers{0};  // in the last forward; read from any thread, also during one
 
     Impl(std::shared_ptr<Model> m, const TrainerOptions & o)
         : model(std::move(m)), options(o), arch(*model->architecture()), places(model->llama(), model->vectors()),
@@ -102,8 +102,7 @@ struct Trainer::Impl {
         if (!compute.on_cpu()) check_device();
     }
 
-    // Whether the device holds all weights and has every operation of a training step: asked before anything is
-    // computed.
+    // Checks, before any computation, that the device holds all weights and has every operation of a training step.
     void check_device() {
         for (const auto & [name, tensor] : llama_internal_get_tensor_map(model->llama())) {
             if (ggml_backend_supports_buft(compute.backend(), ggml_backend_buffer_get_type(tensor->buffer))) continue;
@@ -113,7 +112,7 @@ struct Trainer::Impl {
                 .received(ggml_backend_buffer_name(tensor->buffer))
                 .remedy("leave gpuLayers out, or train on the CPU (device \"cpu\")");
         }
-        // A whole step whose graphs are not run. Two branches: theirs are the larger graphs.
+        // A whole step whose graphs are not run. It has two branches, because their graphs are larger.
         MicroBatch batch;
         batch.rows = 1;
         batch.row_length = 8;
@@ -147,7 +146,7 @@ struct Trainer::Impl {
         for (const int32_t p : b.positions) require(p >= 0, "has a negative position");
     }
 
-    // Whether the ends of each row are those of a tree, depth first, with padding behind it.
+    // Checks that the ends of each row form a depth-first tree, followed by padding.
     static void check_trees(const MicroBatch & b) {
         std::vector<int32_t> open;  // ends of the tokens that the next one continues, the innermost last
         for (int64_t row = 0; row < b.rows; row++) {
@@ -182,7 +181,7 @@ struct Trainer::Impl {
         std::vector<int32_t> wanted = b.sources, sources = b.sources;
         std::sort(wanted.begin(), wanted.end());
         wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-        // What DeepStack adds to an output is added to all of its columns.
+        // DeepStack adds vectors to all columns of a layer's output, so the last layer must not be one of its layers.
         const bool trims = compute.on_cpu() && int64_t(wanted.size()) < T && arch.n_deepstack < arch.n_layer;
         const int64_t Q = trims ? int64_t(wanted.size()) : T;
         if (trims) {
@@ -223,7 +222,7 @@ struct Trainer::Impl {
         if (s.mask) fill_mask(b, branches);
     }
 
-    // The tokens, with 0 in the place of vectors, which go into the session.
+    // The tokens, with 0 for each vector. Stores the vectors in the session.
     std::vector<int32_t> take_vectors(const MicroBatch & b) {
         std::vector<int32_t> tokens = b.tokens;
         for (size_t i = 0; i < tokens.size(); i++) {
@@ -237,7 +236,7 @@ struct Trainer::Impl {
         return tokens;
     }
 
-    // Whether any row is more than a sequence.
+    // Whether any row branches.
     static bool has_branches(const MicroBatch & b) {
         for (size_t i = 1; i < b.ends.size(); i++) {
             if (i % size_t(b.row_length) != 0 && b.ends[i] > 0 && b.ends[i] != b.ends[i - 1]) return true;
@@ -252,7 +251,7 @@ struct Trainer::Impl {
             const int32_t * ends = b.ends.data() + row * S;
             for (int64_t i = 0; i < S; i++) {
                 float * line = mask.data() + (row * S + i) * S;
-                // Without branches one causal mask serves every row: padding lies behind and is never read.
+                // Without branches one causal mask serves every row: padding comes last and is never read.
                 for (int64_t j = 0; j <= i; j++) {
                     if (!branches || j == i || i < ends[j]) line[j] = 0.0f;
                 }
@@ -272,7 +271,7 @@ struct Trainer::Impl {
         }
     }
 
-    // One of the parts of a run's vectors, each as wide as a layer's input: the input itself, then DeepStack's.
+    // One part of a run's vectors, as wide as a layer's input: part 0 is the input itself, the others are DeepStack's.
     std::vector<float> read_part(const VectorRun & run, int64_t part) const {
         const size_t d = size_t(arch.n_embd), width = model->vectors().width();
         std::vector<float> vectors(run.ids.size() * width), values;
@@ -285,7 +284,8 @@ struct Trainer::Impl {
         return values;
     }
 
-    // Adds their own part of images' vectors to the output of one of the first layers. It is given: gradients pass.
+    // Adds the DeepStack part of images' vectors to the output of one of the first layers. It is a constant, so
+    // gradients pass unchanged.
     void add_deepstack(int64_t il) {
         ggml_tensor * x = session.x[size_t(il) + 1];
         for (const VectorRun & run : session.vectors) {
@@ -309,7 +309,7 @@ struct Trainer::Impl {
         return inputs;
     }
 
-    // Runs layer `il`; with a tape its activations stay.
+    // Runs layer `il`; a tape keeps its activations.
     void run_layer(int64_t il, Tape * tape) {
         std::optional<Graph> local;
         Graph & g = tape ? tape->graph.emplace(compute) : local.emplace(compute);
@@ -334,7 +334,7 @@ struct Trainer::Impl {
         require(!keep || batch.adapter || !model->adapter(), "cannot be trained with its adapter off");
         start_session(batch);
         embed();
-        // As many layers as the budget holds keep their activations; the first ones are recomputed in backward.
+        // Keeps the activations of as many layers as fit the budget; backward recomputes the first ones.
         const size_t per_layer = activation_bytes(arch, session.shape, is_blockwise(compute, arch));
         const int64_t fit =
             std::min<int64_t>(arch.n_layer, int64_t(options.memory_budget / std::max<size_t>(1, per_layer)));
@@ -375,7 +375,7 @@ struct Trainer::Impl {
             g.run(scratch.get());
         }
         for (int64_t il = arch.n_layer - 1; il >= 0; il--) {
-            // Recomputed layers share one tape: the first one's, which is not kept itself then.
+            // Recomputed layers share one tape, that of the first layer, which is then not kept itself.
             Tape & tape = il >= session.first_kept_layer ? tapes[size_t(il)] : tapes[0];
             if (il < session.first_kept_layer) run_layer(il, &tape);
             Graph g(compute);
@@ -387,7 +387,7 @@ struct Trainer::Impl {
             tape.graph.reset();
         }
         if (ggml_tensor * d_embd = parameters.d_token_embd()) {
-            // Vectors of images are given: the gradient ends there.
+            // Vectors of images are constants: the gradient ends there.
             const size_t column = session.dy->nb[1];
             for (const auto & [start, ids] : session.vectors)
                 ggml_backend_tensor_memset(session.dy, 0, size_t(start) * column, ids.size() * column);
@@ -398,7 +398,7 @@ struct Trainer::Impl {
         parameters.end_micro_batch(compute);
     }
 
-    // Whether anything reads the gradient that reaches the first layer's input.
+    // Whether any parameter needs the gradient of the first layer's input.
     bool inputs_trained() const { return parameters.d_token_embd() || parameters.layers().front().attn_norm.d_weight; }
 
     // Any tensor by name: parameters first (adapter tensors among them), then frozen weights.

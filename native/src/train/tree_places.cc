@@ -8,7 +8,7 @@ namespace {
 
 // A token that the next one may continue.
 struct Open {
-    int32_t end, id, next;  // up to where it is continued; its id in the model's table; the time behind it
+    int32_t end, id, next;  // where its continuation ends; its id in the model's table; the time behind it
 };
 
 }  // namespace

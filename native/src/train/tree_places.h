@@ -1,4 +1,4 @@
-// Where the tokens of a micro-batch stand.
+// Positions of the tokens of a micro-batch.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace cria {
 
-// The batch's positions; where images have rows and columns, four for each token, one dimension after the other: time,
-// row, column, and 0. A token's place then follows from those that it continues, from the row's first position on.
+// The batch's positions. If images have rows and columns, there are four for each token, one dimension after the other:
+// time, row, column, and 0. A token's place then follows from its ancestors, starting at the row's first position.
 std::vector<int32_t> place_trees(const MicroBatch & batch, int32_t first_vector, const TokenPlaces & places);
 
 }  // namespace cria

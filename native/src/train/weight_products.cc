@@ -11,14 +11,14 @@ namespace cria {
 
 namespace {
 
-// Narrower pieces read all rows for little work.
+// Narrower pieces read all rows for too little work.
 constexpr int64_t kLeastColumns = 64;
 
 std::shared_ptr<SharedRange> share_columns(int64_t columns, int64_t unit) {
     return std::make_shared<SharedRange>(columns, std::max(kLeastColumns, unit));
 }
 
-// x as integer products read it; products with one x share it.
+// x rounded for integer products; products with the same x share it.
 ggml_tensor * round_to_integers(Graph & g, ggml_tensor * w, bool transposed, ggml_tensor * x) {
     const bool as_q8 = !transposed && w->type == GGML_TYPE_Q8_0;
     return g.once(x, as_q8 ? Derived::q8 : Derived::integers, [&] {
@@ -33,7 +33,7 @@ ggml_tensor * round_to_integers(Graph & g, ggml_tensor * w, bool transposed, ggm
     });
 }
 
-// Inputs of the node: (the sum,) W, x and x rounded.
+// Inputs of the node: (the sum,) W, x and the rounded x.
 ggml_tensor * multiply_in_integers(Graph & g, ggml_tensor * w, bool transposed, ggml_tensor * x, ggml_tensor * sum) {
     const int64_t columns = w->ne[transposed ? 0 : 1];
     const auto shared =
@@ -67,14 +67,14 @@ ggml_tensor * multiply_in_floats(Graph & g, ggml_tensor * w, bool transposed, gg
     return sum ? g.custom_inplace(sum, {w, x}, work) : g.custom({columns, x->ne[1]}, {w, x}, work);
 }
 
-// As F32. Rows are picked, all of them: CUDA copies few types into another, but picks rows of any.
+// Converts to F32 by picking all rows: CUDA copies between few types, but picks rows of any type.
 ggml_tensor * dequantize(Graph & g, ggml_tensor * w) {
     ggml_context * c = g.ctx();
     return ggml_get_rows(c, w, ggml_cast(c, ggml_arange(c, 0.0f, float(w->ne[1]), 1.0f), GGML_TYPE_I32));
 }
 
-// For devices whose products want W^T as a plain F32 matrix. An LM head of 150,000 rows would be half a gigabyte: it
-// goes through in blocks of rows.
+// For devices whose products need W^T as a plain F32 matrix. An LM head of 150,000 rows would take half a gigabyte, so
+// it is processed in blocks of rows.
 ggml_tensor * multiply_transposed_in_blocks(Graph & g, ggml_tensor * w, ggml_tensor * dy) {
     ggml_context * c = g.ctx();
     constexpr int64_t kBlock = 16384;
@@ -92,13 +92,14 @@ ggml_tensor * multiply_transposed_in_blocks(Graph & g, ggml_tensor * w, ggml_ten
     return dx;
 }
 
-// Our kernel reads W as it is stored. Narrow results (LoRA's rank) would leave most of its tile empty.
+// Whether our kernel, which reads W as it is stored, is worthwhile: narrow results (LoRA's rank) leave most of its tile
+// empty.
 bool has_kernel(const Graph & g, const ggml_tensor * w, const ggml_tensor * dy) {
     return g.kernels() && w->ne[0] % 8 == 0 && w->ne[0] >= 32 && dy->nb[0] == sizeof(float) && dy->ne[2] == 1 &&
            dy->ne[3] == 1;
 }
 
-// The sum over a long axis is cut in parts until every multiprocessor has two blocks to work on.
+// Cuts the sum over a long axis into parts until every multiprocessor has two blocks to work on.
 int choose_splits(const ggml_tensor * w, const ggml_tensor * dy, int multiprocessors) {
     const int64_t blocks = (w->ne[0] + 127) / 128 * ((dy->ne[1] + 127) / 128);
     return int(std::max<int64_t>(1, std::min(2 * multiprocessors / blocks, w->ne[1] / 512)));

@@ -5,17 +5,18 @@
 
 namespace cria {
 
-// x [n, T] with every value rounded to F16, as ggml rounds activations before it multiplies F16 weights. On the CPU.
+// x [n, T] with every value rounded to F16, as ggml rounds activations before it multiplies F16 weights. CPU only.
 ggml_tensor * add_rounding_to_f16(Graph & g, ggml_tensor * x);
 
-// W [in, out], x [in, T] -> [out, T]. For other types than F32 the operation that decoding uses, which rounds
-// activations as decoding does.
+// W [in, out], x [in, T] -> [out, T]. For types other than F32 it uses the operation of decoding, which rounds
+// activations in the same way.
 ggml_tensor * multiply_weight(Graph & g, ggml_tensor * w, ggml_tensor * x);
 
-// W [in, out], dy [out, T] -> [in, T]: the gradient that reaches the inputs of y = W x. W may be of any trainable type.
+// W [in, out], dy [out, T] -> [in, T]: the gradient of the inputs of y = W x. W may be of any trainable type.
 ggml_tensor * multiply_transposed(Graph & g, ggml_tensor * w, ggml_tensor * dy);
 
-// sum + that, in the memory of `sum`, which nobody else reads; without a sum, that alone.
+// sum + multiply_transposed(), written to the memory of `sum`, which no other node may read; without a sum, only the
+// product.
 ggml_tensor * add_transposed(Graph & g, ggml_tensor * sum, ggml_tensor * w, ggml_tensor * dy);
 
 }  // namespace cria

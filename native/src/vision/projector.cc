@@ -28,7 +28,7 @@ Error refuse(const std::string & path, const std::string & summary) {
     return Error("bad-projector", summary).subject(path);
 }
 
-// As it is shown: EXIF's orientation says where the stored picture's first row and column lie.
+// Turns a picture upright: EXIF's orientation says where the stored picture's first row and column belong.
 Picture turn(const Picture & stored, int orientation) {
     const bool on_side = orientation >= 5;
     const bool from_right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
@@ -94,7 +94,7 @@ std::vector<ImagePiece> Projector::layout(int width, int height) const {
 }
 
 std::vector<ImagePiece> Projector::find_layout(int width, int height) const {
-    // Beyond it mtmd's products of sides no longer fit their type.
+    // For longer sides mtmd's products overflow their type.
     constexpr int kLongestSide = 46000;
     const std::string size = std::to_string(width) + " x " + std::to_string(height) + " pixels";
     if (width < 1 || height < 1 || width > kLongestSide || height > kLongestSide)
@@ -131,7 +131,7 @@ std::vector<float> Projector::encode(const Picture & picture) const {
     for (const ImagePiece & piece : find_layout(picture.width, picture.height)) count += piece.vectors;
     std::vector<float> vectors(size_t(count) * size_t(facts_.vector_size));
     take_log_errors();
-    // What the file makes wrong shows while the graph is built, on this thread; the rest was tried by try_projector.
+    // Errors in the file appear while the graph is built, on this thread; try_projector has tried the rest.
     const AssertionGuard guard(options_.path);
     const int32_t result = library_->encode(
         vision_, picture.width, picture.height, picture.rgb.data(), vectors.data(), int64_t(vectors.size()));
@@ -173,9 +173,9 @@ Picture Projector::decode(const std::vector<uint8_t> & file, int64_t max_pixels,
 
 namespace {
 
-// What a damaged file asks for must not be had from other programs: half of the machine's memory is for this one.
-// AddressSanitizer maps far more than there is; it need not hear that mtmd keeps what it had when opening failed, for
-// this process ends.
+// Limits this process to half of the machine's memory, so that a damaged file cannot take it from other programs.
+// AddressSanitizer maps far more than that. It also need not report the memory that mtmd leaks when opening fails,
+// because this process ends.
 void prepare_process() {
 #ifdef __SANITIZE_ADDRESS__
     __lsan_disable();
@@ -188,7 +188,7 @@ void prepare_process() {
 #endif
 }
 
-// Empty for a size that it refuses.
+// Empty for a size that the projector refuses.
 std::vector<ImagePiece> try_layout(const Projector & projector, int width, int height) {
     try {
         return projector.layout(width, height);
@@ -203,7 +203,7 @@ void try_projector(const std::string & model_path, const ProjectorOptions & opti
     start_runtime();
     prepare_process();
     llama_model_params params = llama_model_default_params();
-    // Its shapes and vocabulary, without weights.
+    // The model's shapes and vocabulary, without weights.
     params.no_alloc = true;
     params.load_mode = LLAMA_LOAD_MODE_NONE;
     take_log_errors();
@@ -214,8 +214,8 @@ void try_projector(const std::string & model_path, const ProjectorOptions & opti
             .subject(model_path)
             .received(take_log_errors());
     const Projector projector(model, options);
-    // A small image first, which must be taken; then each other layout that wide, high and large ones have, as long as
-    // it takes no longer than a few small ones.
+    // First a small image, which must be accepted; then each other layout of wide, high and large images, unless it
+    // takes longer than a few small ones.
     constexpr int kSizes[][2] = {{64, 64}, {256, 32}, {32, 256}, {640, 480}, {1, 1}, {4096, 4096}, {46000, 16}};
     std::set<std::vector<int32_t>> tried;
     int64_t first = 0;

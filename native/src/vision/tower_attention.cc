@@ -10,7 +10,7 @@ namespace cria {
 
 namespace {
 
-// Queries of a block: a multiple of every kernel's rows. Keys and values are packed once for a block.
+// Queries of a block: a multiple of every kernel's rows. Keys and values are packed once per block.
 constexpr int64_t kBlockRows = 96;
 
 struct Workspace {
@@ -61,12 +61,12 @@ void attend(const cria_tower_attention & a, const Block & b, int64_t head, Works
 }  // namespace
 
 void attend_tower(const cria_tower_attention * attention, int32_t thread, int32_t threads) {
-    // Of a thread of ggml's, which lives as long as one encoding, or of the projector's own.
+    // Belongs to one of ggml's threads, which lives as long as one encoding, or to the projector's own thread.
     thread_local Workspace workspace;
     const cria_tower_attention & a = *attention;
     const std::vector<Block> blocks = plan_blocks(a);
     const int64_t units = int64_t(blocks.size()) * a.q.heads;
-    // Heads of one block next to each other: their keys lie together.
+    // Heads of one block are consecutive: their keys are adjacent.
     for (int64_t unit = thread; unit < units; unit += threads)
         attend(a, blocks[size_t(unit / a.q.heads)], unit % a.q.heads, workspace);
 }

@@ -20,8 +20,8 @@ constexpr const char * kRemedy = "install the release that belongs to this addon
 }  // namespace
 
 VisionLibrary::VisionLibrary(const std::string & path) {
-    // Never closed: projectors that share it come and go. It finds llama.cpp's libraries by the names under which this
-    // addon has loaded them.
+    // Never closed: projectors that share it are opened and closed at any time. It finds llama.cpp's libraries by the
+    // names under which this addon has loaded them.
     void * library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw Error("vision-failed", "cannot be loaded").subject(path).received(dlerror()).remedy(kRemedy);
     const auto find = [&](auto & function, const char * name) {
@@ -34,7 +34,7 @@ VisionLibrary::VisionLibrary(const std::string & path) {
     find(abi, "cria_vision_abi");
     find(compiled_for, "cria_vision_release");
     release = compiled_for();
-    // mtmd reads structs of exactly the release that it was compiled with, as the addon does.
+    // Like the addon, mtmd reads structs of exactly the release that it was compiled with.
     if (abi() != CRIA_VISION_ABI || release != CRIA_LLAMA_RELEASE)
         throw Error("vision-mismatch", "belongs to another release")
             .subject(path)

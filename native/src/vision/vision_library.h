@@ -9,7 +9,7 @@ namespace cria {
 
 class VisionLibrary {
    public:
-    // One of each path for the process. Throws Error("vision-mismatch" | "vision-failed").
+    // Loads each path once per process. Throws Error("vision-mismatch" | "vision-failed").
     static const VisionLibrary & load(const std::string & path);
 
     std::string release;

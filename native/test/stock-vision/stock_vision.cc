@@ -1,8 +1,9 @@
-// What llama.cpp itself makes of a prompt with a picture: its mtmd, its helper that evaluates the parts, its kernels,
-// greedy sampling. Nothing of ours is compiled in. Arguments: the folder of ggml's backends, a model, its projector, a
-// picture, a prompt that has <__media__> once, and how many tokens to sample. Prints one line of JSON: the prompt's
-// parts (tokens, or how many vectors and, with M-RoPE, in which grid), its positions, the sampled tokens, the natural
-// logarithms of their probabilities, and the smallest lead that a sampled token's logit had over the next best one's.
+// llama.cpp's own results for a prompt with a picture: its mtmd, its helper that evaluates the parts, its kernels,
+// greedy sampling. None of our code is compiled in. Arguments: the folder of ggml's backends, a model, its projector, a
+// picture, a prompt that contains <__media__> once, and the number of tokens to sample. Prints one line of JSON: the
+// prompt's parts (tokens, or the number of vectors and, with M-RoPE, their grid), its positions, the sampled tokens,
+// the natural logarithms of their probabilities, and the smallest lead of a sampled token's logit over the next best
+// one.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -38,7 +39,7 @@ std::string join(const char * format, const T * values, size_t count) {
     return '[' + text + ']';
 }
 
-// A grid is as wide and high as the positions of its last vector say.
+// The positions of the last vector give the grid's width and height.
 std::string describe_part(const mtmd_context * mtmd, const mtmd_input_chunk * part) {
     size_t count = 0;
     if (mtmd_input_chunk_get_type(part) == MTMD_INPUT_CHUNK_TYPE_TEXT) {
@@ -71,7 +72,7 @@ std::string describe_parts(const mtmd_context * mtmd, const mtmd_input_chunks * 
     return '[' + text + ']';
 }
 
-// Of pictures that have a size and no pixels.
+// Describes pictures that have a size and no pixels.
 std::string describe_sizes(const mtmd_context * mtmd, char ** sizes, int count) {
     std::string text;
     for (int i = 0; i < count; i++) {

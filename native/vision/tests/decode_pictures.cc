@@ -1,4 +1,4 @@
-// Decodes each file that is named, as libcria-vision.so does; compiled with sanitizers by scripts/nightly/image-mutants.mjs.
+// Decodes each named file as libcria-vision.so does; scripts/nightly/image-mutants.mjs compiles it with sanitizers.
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -15,7 +15,7 @@ int main(int count, char ** paths) {
     for (int i = 1; i < count; i++) {
         std::ifstream in(paths[i], std::ios::binary);
         const std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
-        // Exactly as many bytes as the file has: a read behind them is seen.
+        // Exactly as many bytes as the file has, so that a read behind them is detected.
         const std::vector<uint8_t> file(bytes.begin(), bytes.end());
         int32_t width = 0, height = 0;
         if (cria_picture_size(file.data(), int64_t(file.size()), &width, &height) < 0) continue;
