@@ -2,11 +2,13 @@ import { ConfigError } from "./errors/config-error.js";
 import { findNearest } from "./find-nearest.js";
 import { formatValue } from "./format-value.js";
 
-/** Whether a value is right, and what would be, in words; `within`: of an option that holds options itself, theirs. */
+/**
+ * Whether a value is valid, and a description of valid ones; `within`: checks of the options that this option contains.
+ */
 export type OptionCheck = readonly [isRight: (value: unknown) => boolean, expected: string, within?: OptionChecks];
 type OptionChecks = Readonly<Record<string, OptionCheck>>;
 
-/** A check for every option, so that a new one cannot be forgotten. */
+/** One check for every option, so that none can be forgotten. */
 export type ChecksOf<Options> = Readonly<Record<keyof Options, OptionCheck>>;
 
 export const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
@@ -14,9 +16,9 @@ export const isFunction = (value: unknown): boolean => typeof value === "functio
 export const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Checks that many options share. */
+/** Checks shared by many options. */
 export const optionChecks = {
-  /** Checked by whoever takes it. */
+  /** The function that receives the option checks it. */
   any: [() => true, "any value"],
   text: [isText, "a text"],
   flag: [(value) => typeof value === "boolean", "true or false"],
@@ -29,9 +31,9 @@ export const optionChecks = {
 } satisfies Record<string, OptionCheck>;
 
 /**
- * Checks at run time what the types of options say, for callers in JavaScript and for options that were spread. What is undefined
+ * Checks options against their types at run time, for callers in JavaScript and for options that were spread. Undefined
  * counts as left out.
- * @param call what was called with them, for the error.
+ * @param call name of the called function, for the error.
  * @throws ConfigError "config/unknown-key" or "config/bad-value" that names the option.
  */
 export function checkOptions<Options extends object>(
@@ -67,7 +69,7 @@ export function refuseOption(subject: string, summary: string, expected: string,
   return new ConfigError(summary, { code: "config/bad-value", subject, expected, received: previewValue(received) });
 }
 
-/** A value as one line of text, also one that JSON cannot hold. */
+/** A value as one line of text, even if JSON cannot represent it. */
 export function previewValue(value: unknown): string {
   if (typeof value === "function") return `a function${value.name === "" ? "" : ` (${value.name})`}`;
   if (value instanceof Promise) return "a promise";

@@ -2,13 +2,13 @@ import type { ChatMessage, ContentPart, ImagePart } from "./messages.js";
 
 type Content = ChatMessage["content"];
 
-/** A content's texts, with what `image` says in the place of each image; nothing by default. */
+/** A content's texts, with the result of `image` in place of each image; nothing by default. */
 export function contentText(content: Content, image: (part: ImagePart) => string = () => ""): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : image(part))).join("");
 }
 
-/** A content's texts, and for people a word in the place of each image: `[image 640 x 480, 3f2a9c01]`. */
+/** A content's texts for people, with a placeholder for each image: `[image 640 x 480, 3f2a9c01]`. */
 export function showContent(content: Content): string {
   return contentText(content, ({ image }) => {
     if (!("hash" in image)) return "[image]";
@@ -21,12 +21,12 @@ export function findLastAnswer(messages: readonly ChatMessage[]): string {
   return contentText(messages.findLast(({ role }) => role === "assistant")?.content ?? "");
 }
 
-/** The images of a content, in their order. */
+/** The images of a content, in order. */
 export function listImages(content: Content): ImagePart[] {
   return typeof content === "string" ? [] : content.filter((part) => part.type === "image");
 }
 
-/** Texts and images in their order; texts that stand side by side are joined by `separator`. */
+/** Texts and images in order; adjacent texts are joined by `separator`. */
 export function joinContent(parts: readonly (string | ImagePart)[], separator: string): Content {
   const separated = parts.map((part, i): ContentPart => {
     if (typeof part !== "string") return part;
@@ -35,7 +35,7 @@ export function joinContent(parts: readonly (string | ImagePart)[], separator: s
   return toContent(separated);
 }
 
-/** Texts and images in their order, with neighbouring texts joined and empty ones left out; one text alone as a text. */
+/** Texts and images in order, with adjacent texts joined and empty ones left out; a single text becomes a string. */
 export function toContent(parts: readonly ContentPart[]): Content {
   const joined: ContentPart[] = [];
   for (const part of parts) {

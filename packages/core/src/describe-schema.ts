@@ -1,20 +1,20 @@
 import { z } from "zod";
 import { formatValue } from "./format-value.js";
 
-/** The schema of a value without what gives it defaults or changes it: null stays allowed. */
+/** The schema of a value without its defaults and transformations; null stays allowed. */
 function unwrap(schema: z.ZodType): z.ZodType {
   let node = schema;
   for (;;) {
     if (node instanceof z.ZodDefault || node instanceof z.ZodPrefault || node instanceof z.ZodOptional)
       node = node.def.innerType as z.ZodType;
-    // z.preprocess begins with a change, what it expects stands after; z.transform ends with one.
+    // z.preprocess begins with a transformation, followed by the expected schema; z.transform ends with one.
     else if (node instanceof z.ZodPipe)
       node = (node.def.in instanceof z.ZodTransform ? node.def.out : node.def.in) as z.ZodType;
     else return node;
   }
 }
 
-/** The schema at a path; undefined where there is none. */
+/** The schema at a path; undefined when there is none. */
 export function findSchema(schema: z.ZodType, path: readonly string[]): z.ZodType | undefined {
   let node: z.ZodType | undefined = unwrap(schema);
   for (const part of path) {
@@ -29,7 +29,7 @@ export function findSchema(schema: z.ZodType, path: readonly string[]): z.ZodTyp
   return node;
 }
 
-/** What a value must be, in words: "a whole number, at least 1", "one of a, b". */
+/** Description of a valid value: "a whole number, at least 1", "one of a, b". */
 export function describeSchema(schema: z.ZodType): string {
   const node = unwrap(schema);
   if (node instanceof z.ZodNullable) return `${describeSchema(node.unwrap() as z.ZodType)}, or null`;
@@ -50,7 +50,7 @@ export function describeSchema(schema: z.ZodType): string {
 function describeNumber(node: z.ZodNumber): string {
   const { type, minimum, maximum, exclusiveMinimum, exclusiveMaximum } = z.toJSONSchema(node);
   const bounds: string[] = [];
-  // Whole numbers are bounded by what is exact, which nobody needs to be told.
+  // Whole numbers are bounded by exact representation, which is no use to the reader.
   const say = (word: string, bound: number | boolean | undefined) => {
     if (typeof bound === "number" && Math.abs(bound) < Number.MAX_SAFE_INTEGER) bounds.push(`${word} ${bound}`);
   };
@@ -62,12 +62,12 @@ function describeNumber(node: z.ZodNumber): string {
 }
 
 /**
- * For `safeParse`: what a schema says itself of what it expects stays in its issues; what the library would say is left empty,
- * for `describeIssue` to write.
+ * For `safeParse`: keeps a schema's own messages in its issues, and leaves the library's messages empty, for
+ * `describeIssue` to write.
  */
 export const withoutLibraryTexts = { error: () => "" };
 
-/** What an issue's place must hold, in words. @param issue of a parse `withoutLibraryTexts`. */
+/** Description of a valid value at an issue's place. @param issue of a parse `withoutLibraryTexts`. */
 export function describeIssue(schema: z.ZodType, issue: z.core.$ZodIssue): string {
   const own = findOwnMessage(issue);
   if (own !== "") return own;
@@ -78,7 +78,7 @@ export function describeIssue(schema: z.ZodType, issue: z.core.$ZodIssue): strin
   return `${expected}; at least ${issue.minimum} ${issue.origin === "array" ? "of them" : "character"}`;
 }
 
-/** What the schema says itself, in one alternative of a union perhaps; else "". */
+/** The schema's own message, possibly from one alternative of a union; else "". */
 function findOwnMessage(issue: z.core.$ZodIssue): string {
   if (issue.code !== "invalid_union") return issue.message;
   return issue.errors.flat().map(findOwnMessage).find(Boolean) ?? "";

@@ -1,4 +1,7 @@
-/** The known name with the smallest edit distance, if it is near at all; else the only one that has all of the name's words. */
+/**
+ * The known name with the smallest edit distance, if it is close; else the only one that contains all of the name's
+ * words.
+ */
 export function findNearest(name: string, known: readonly string[]): string | undefined {
   let best: { name: string; distance: number } | undefined;
   for (const candidate of known) {
@@ -14,7 +17,7 @@ export function findNearest(name: string, known: readonly string[]): string | un
   return words.length > 1 && holding.length === 1 ? holding[0] : undefined;
 }
 
-/** The words of total_steps and of totalSteps. */
+/** Splits total_steps and totalSteps into words. */
 function splitWords(name: string): string[] {
   return name
     .replace(/([a-z])([A-Z])/g, "$1_$2")

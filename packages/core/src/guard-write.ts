@@ -1,9 +1,9 @@
 import { DataError } from "./errors/data-error.js";
 
 /**
- * Errors of the file system, full disks, limits and read-only folders included, become one that names the file and says
- * what to do.
- * @param elsewhere what to do where this place will not do.
+ * Converts errors of the file system, such as full disks, limits and read-only folders, to a DataError with the file's
+ * name and a remedy.
+ * @param elsewhere remedy for a place that cannot be used.
  * @throws DataError
  */
 export async function guardWrite<T>(path: string, write: () => Promise<T>, elsewhere?: string): Promise<T> {
@@ -21,7 +21,7 @@ export async function guardWrite<T>(path: string, write: () => Promise<T>, elsew
   }
 }
 
-/** What a person can do about an error of the file system. */
+/** A person's remedy for an error of the file system. */
 export function suggestWriteRemedy(cause: unknown, elsewhere = "choose another folder"): string {
   const code = (cause as NodeJS.ErrnoException | undefined)?.code;
   // A limit of the process, or of a file system such as FAT.

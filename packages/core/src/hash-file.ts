@@ -3,13 +3,13 @@ import { createReadStream } from "node:fs";
 
 export interface HashOptions {
   signal?: AbortSignal;
-  /** Bytes that were read since it was called last. */
+  /** Called with the number of bytes read since the last call. */
   onRead?(bytes: number): void;
 }
 
 /**
- * SHA-256, in hex, of files one behind the other. They are read in parts: their size does not matter.
- * @throws what reading a file throws; an AbortError.
+ * SHA-256, in hex, of the concatenated files. They are read in parts, so they may have any size.
+ * @throws errors of reading a file; an AbortError.
  */
 export async function hashFiles(paths: readonly string[], { signal, onRead }: HashOptions = {}): Promise<string> {
   const hash = createHash("sha256");
@@ -24,6 +24,6 @@ export async function hashFiles(paths: readonly string[], { signal, onRead }: Ha
 
 /**
  * SHA-256 of one file, in hex.
- * @throws what reading it throws.
+ * @throws errors of reading it.
  */
 export const hashFile = (path: string): Promise<string> => hashFiles([path]);

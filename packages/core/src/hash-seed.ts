@@ -1,4 +1,4 @@
-/** A 32-bit seed from any parts (FNV-1a, then a final mix): the same parts give the same seed, whatever the timing. */
+/** A 32-bit seed from any parts (FNV-1a, then a final mix): the same parts always give the same seed. */
 export function hashSeed(...parts: (string | number)[]): number {
   let hash = 0x811c9dc5;
   for (const part of parts) {

@@ -1,5 +1,5 @@
-// What the definition of a task and its tools needs. The build puts its code into chunks of its own (tsup.config.ts), so that a bundle
-// with a definition alone leaves out all that runs one. It is not published under a name.
+// Exports for the definition of a task and its tools. The build puts this code into separate chunks (tsup.config.ts),
+// so that a bundle with only a definition leaves out the code that runs it. It is not published under a name.
 
 export { checkOptions, isFunction, isObject, isText, optionChecks, refuseOption } from "./check-options.js";
 export { contentText, findLastAnswer } from "./content.js";

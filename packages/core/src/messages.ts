@@ -1,6 +1,6 @@
 import type { ImageSource } from "./images/image-source.js";
 
-/** One call that an assistant message makes, in the OpenAI format; `arguments` is already parsed. */
+/** One call in an assistant message, in the OpenAI format; `arguments` is already parsed. */
 export interface ToolCall {
   id?: string;
   type?: "function";
@@ -19,13 +19,13 @@ export interface ImagePart {
   image: ImageSource;
 }
 
-/** A stretch of a message's content. */
+/** A part of a message's content. */
 export type ContentPart = TextPart | ImagePart;
 
-/** A chat message as templates and datasets see it. */
+/** A chat message for templates and datasets. */
 export interface ChatMessage {
   role: Role;
-  /** Text, or texts and images in their order. */
+  /** Text, or texts and images in order. */
   content: string | ContentPart[];
   name?: string;
   tool_calls?: ToolCall[];
@@ -33,10 +33,10 @@ export interface ChatMessage {
   reasoning_content?: string;
 }
 
-/** JSON Schema of a function's parameters; kept open, since templates print it as it is. */
+/** JSON Schema of a function's parameters; not typed further, since templates print it unchanged. */
 export type JsonSchema = Record<string, unknown>;
 
-/** A tool as the OpenAI function format describes it. */
+/** A tool in the OpenAI function format. */
 export interface ToolSchema {
   type: "function";
   function: { name: string; description?: string; parameters: JsonSchema };

@@ -6,16 +6,17 @@ export interface UnreadableDetails {
   summary?: string;
   /** The file, or the config key that names it. */
   subject: string;
-  /** What was to be read: "a readable YAML file". */
+  /** The expected content: "a readable YAML file". */
   expected: string;
-  /** Called when it is needed. */
+  /** Called only when needed. */
   remedy?: () => string | undefined;
 }
 
 /**
- * What `read` gives, or the promise of it: a file's text, what was parsed of it, or a module. Whatever it throws becomes one
- * error that says what could not be read and why.
- * @param Unreadable what is thrown: ConfigError for what configures a run, DataError for what runs write and read.
+ * The result of `read`, or a promise of it: a file's text, its parsed content, or a module. Any error of `read` becomes
+ * one error with the file and the reason.
+ * @param Unreadable class of the error: ConfigError for configuration of a run, DataError for files that runs write and
+ * read.
  * @throws ConfigError "config/unreadable" or DataError "data/unreadable".
  */
 export function readOrThrow<T>(

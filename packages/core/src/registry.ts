@@ -1,18 +1,18 @@
 import { ConfigError } from "./errors/config-error.js";
 
-/** How an unknown name is reported. */
+/** Options for the error of an unknown name. */
 export interface RegistryErrors {
-  /** What the name is called where it stands, such as a config key. Default: the kind. */
+  /** Name of the place that contains the name, such as a config key. Default: the kind. */
   subject?: string;
-  /** What may stand there beside registered names, such as "./module.ts#export". */
+  /** Alternative to a registered name, such as "./module.ts#export". */
   alternative?: string;
   /** Default: to use a registered name, or to register one. */
   remedy?: string;
 }
 
 /**
- * Named things of one kind. A registry of a package holds what is built in and what programs register; each run extends it,
- * so that what its config loads is known to that run alone.
+ * Named entries of one kind. A package's registry holds built-in entries and those that programs register. Each run
+ * extends it, so that entries loaded by its config are known only to that run.
  */
 export class Registry<T> {
   private readonly own: Map<string, T>;
@@ -27,14 +27,17 @@ export class Registry<T> {
     this.own = new Map(Object.entries(entries));
   }
 
-  /** A registry that has all that this one has, now and later; what is registered there stays there, and goes before. */
+  /**
+   * A registry with all current and future entries of this one. Entries registered in it stay in it, and take
+   * precedence.
+   */
   extend(): Registry<T> {
     const child = new Registry<T>(this.kind, {}, this.errors);
     child.parent = this;
     return child;
   }
 
-  /** A later entry of the same name replaces the earlier one. */
+  /** A later entry replaces an earlier one of the same name. */
   register(name: string, entry: T): void {
     this.own.set(name, entry);
   }
@@ -48,7 +51,7 @@ export class Registry<T> {
     return this.own.get(name) ?? this.parent?.find(name);
   }
 
-  /** @throws ConfigError that lists what there is. */
+  /** @throws ConfigError that lists the registered names. */
   get(name: string): T {
     const entry = this.find(name);
     if (entry !== undefined) return entry;
@@ -62,7 +65,10 @@ export class Registry<T> {
     });
   }
 
-  /** What a name stands for, or the thing itself where no name is given. @throws ConfigError that lists what there is. */
+  /**
+   * The entry of a name; anything that is not a name is returned unchanged. @throws ConfigError that lists the
+   * registered names.
+   */
   resolve(given: string | T): T {
     return typeof given === "string" ? this.get(given) : given;
   }

@@ -1,14 +1,14 @@
 import type { TrajectorySegment } from "./trajectory.js";
 
-/** One conversation of a trajectory: the way from a segment that begins one to a segment that nothing follows. */
+/** One conversation of a trajectory: the path from an initial segment to a segment without a successor. */
 export interface TrajectoryPath {
-  /** Where each of its tokens stands in the trajectory. */
+  /** For each of its tokens, the index in the trajectory. */
   indices: Int32Array;
-  /** Tokens before this one are those of earlier paths too, and count there. */
+  /** Number of leading tokens that belong to earlier paths too, and are counted there. */
   own: number;
 }
 
-/** A trajectory's paths, in the order of their last segments. One without segments has one path, of all its tokens. */
+/** A trajectory's paths, in the order of their last segments. Without segments it has one path, of all its tokens. */
 export function listPaths({
   tokenIds,
   segments,

@@ -9,7 +9,7 @@ import type {
   TrainSequence,
 } from "./policy-engine.js";
 
-/** What a value loss sees of one micro-batch: as `LossInputs`, with values in the place of logprobs. */
+/** Inputs of a value loss for one micro-batch: as `LossInputs`, with values instead of logprobs. */
 export type ValueLossInputs = Omit<LossInputs, "logprobs" | "entropy"> & { values: Float32Array };
 
 /** `dValues` is dLoss/dValue for each token of the inputs. */
@@ -19,10 +19,13 @@ export type ValueLossFunction = (inputs: ValueLossInputs) => ValueLossOutputs;
 
 /** A critic: the expected return of each state of a sequence. */
 export interface ValueEngine {
-  /** Its own, whose ids its sequences have. Absent: it was loaded without a projector, and takes text alone. */
+  /**
+   * The critic's own image encoder, which defines the ids in its sequences. Absent: it was loaded without a projector,
+   * and takes only text.
+   */
   readonly images?: ImageEncoder | undefined;
   /**
-   * Values, each as long as its `tokenIds`: `values[t]` is that of the state in which token t was chosen, that is, of
+   * Values, each as long as its `tokenIds`: `values[t]` belongs to the state in which token t was chosen, which is
    * `tokenIds[0 .. t - 1]`; 0 before `from`.
    */
   values(sequences: readonly ScoreSequence[], options?: { signal?: AbortSignal }): Promise<Float32Array[]>;

@@ -1,4 +1,4 @@
-// The whole of the package as the build's second entry: the code then stands in chunks, and `index.js` names it alone. Bundlers keep
-// or drop a file as one, so a name that stands beside code would bring that code along.
+// The whole package as the build's second entry: the code is then in chunks, and `index.js` only names it. Bundlers
+// keep or drop whole files, so a name in a file with code would bring that code along.
 
 export * from "./index.js";

@@ -1,4 +1,4 @@
 import { CriaError } from "./cria-error.js";
 
-/** An error at the boundary of many machines: jobs, workers, the bus between them. */
+/** An error of a cluster: jobs, workers, the bus between them. */
 export class ClusterError extends CriaError {}

@@ -1,4 +1,4 @@
 import { CriaError } from "./cria-error.js";
 
-/** An error at the boundary of configuration. */
+/** An error of configuration. */
 export class ConfigError extends CriaError {}

@@ -1,14 +1,14 @@
-/** What every error of Cria tells its reader. */
+/** Details of an error for its reader. */
 export interface ErrorDetails {
   /** Stable machine-readable name, for example `engine/context-exceeded`. */
   code: string;
-  /** What the error is about: a file, a config key, a row, a tool. */
+  /** The thing that the error is about: a file, a config key, a row, a tool. */
   subject: string;
-  /** What would have been right. */
+  /** Description of a valid value. */
   expected?: string;
-  /** What was found instead. */
+  /** The value that was found instead. */
   received?: string;
-  /** What the reader can do about it. */
+  /** Steps that the reader can take. */
   remedy?: string;
   cause?: unknown;
 }
@@ -25,7 +25,7 @@ export class CriaError extends Error {
     super(formatMessage(summary, details), details.cause === undefined ? undefined : { cause: details.cause });
     this.name = new.target.name;
     this.code = details.code;
-    // Who prints the error sees them in its message, not once more beside it.
+    // Printing an error shows these fields in the message; enumerable properties would show them again.
     for (const field of ["subject", "expected", "received", "remedy"] as const)
       Object.defineProperty(this, field, { value: details[field], writable: true, configurable: true });
   }

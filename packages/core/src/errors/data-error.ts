@@ -1,4 +1,4 @@
 import { CriaError } from "./cria-error.js";
 
-/** An error at the boundary of datasets and files of rows. */
+/** An error of datasets and files of rows. */
 export class DataError extends CriaError {}

@@ -1,4 +1,4 @@
 import { CriaError } from "./cria-error.js";
 
-/** An error at the boundary of a model hub: addresses, downloads, the cache. */
+/** An error of a model hub: addresses, downloads, the cache. */
 export class HubError extends CriaError {}

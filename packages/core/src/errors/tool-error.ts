@@ -1,4 +1,4 @@
 import { CriaError } from "./cria-error.js";
 
-/** An error at the boundary of a tool or interaction. */
+/** An error of a tool or interaction. */
 export class ToolError extends CriaError {}

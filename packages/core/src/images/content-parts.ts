@@ -4,19 +4,19 @@ import type { ContentPart } from "../messages.js";
 import { type ImageSource, isLoaded } from "./image-source.js";
 
 export interface ReadImageOptions {
-  /** What a string is that is no address and has no media type: base64 (default), as programs write it, or a path, as rows do. */
+  /** Meaning of a string that is no address and has no media type: base64 (default) in programs, or a path in rows. */
   strings?: "base64" | "path";
 }
 
 const textTypes = new Set(["text", "input_text", "output_text"]);
 const imageTypes = new Set(["image", "image_url", "image-url", "image-data", "input_image"]);
-/** Of these the media type says whether they are images. */
+/** For these the media type tells whether they are images. */
 const fileTypes = new Set(["file", "file-data", "media"]);
 
 /**
- * An image as rows, programs and protocols write it: bytes; `{ bytes }`, `{ path }`, or both, as datasets of Hugging Face have it;
- * `{ data, mimeType }`; `{ url }`, an address; `{ image }` with one of these, as Qwen's tools write it. Nothing is read, fetched
- * or refused for where it lies: `loadImage` does that. Null: it is no image.
+ * Recognizes an image in the notations of rows, programs and protocols: bytes; `{ bytes }`, `{ path }`, or both, as in
+ * datasets of Hugging Face; `{ data, mimeType }`; `{ url }`, an address; `{ image }` with one of these, as in Qwen's
+ * tools. It reads and fetches nothing, and refuses no location: `loadImage` does. Null: not an image.
  */
 export function toImageSource(value: unknown, options: ReadImageOptions = {}): ImageSource | null {
   if (typeof value === "string") return readText(value, options);
@@ -39,8 +39,8 @@ export function toImageSource(value: unknown, options: ReadImageOptions = {}): I
 }
 
 /**
- * A stretch of a message's content as datasets, the AI SDK, OpenAI, Anthropic and MCP write it: a text, or an image in any form
- * that `toImageSource` reads. Null: it is neither.
+ * A part of a message's content in the notation of datasets, the AI SDK, OpenAI, Anthropic or MCP: a text, or an image
+ * in any form that `toImageSource` reads. Null: neither.
  */
 export function toContentPart(value: unknown, options: ReadImageOptions = {}): ContentPart | null {
   if (typeof value === "string") return { type: "text", text: value };
@@ -76,19 +76,19 @@ export function toContentParts(
 
 function readText(text: string, { strings = "base64" }: ReadImageOptions): ImageSource {
   if (/^(data|https?):/i.test(text)) return { url: text };
-  // One that names another machine is an address.
+  // A file URL with another host is an address.
   if (/^file:/i.test(text)) return /^file:(\/\/\/|\/[^/])/i.test(text) ? { path: fileURLToPath(text) } : { url: text };
   return strings === "path" ? { path: text } : { data: text };
 }
 
-/** Bytes of this process or another context; a buffer as a view of it. */
+/** Bytes of this process or another context; a buffer becomes a view of it. */
 function readBytes(value: unknown): Uint8Array | null {
   if (value instanceof Uint8Array) return value;
   if (value instanceof ArrayBuffer) return new Uint8Array(value);
   return ArrayBuffer.isView(value) ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength) : null;
 }
 
-/** As the AI SDK, MCP and Anthropic call it. */
+/** The media type under the names of the AI SDK, MCP and Anthropic. */
 function findMediaType(value: Record<string, unknown>): string | undefined {
   const type = value["mediaType"] ?? value["mimeType"] ?? value["media_type"];
   return typeof type === "string" ? type : undefined;

@@ -3,7 +3,7 @@ import { imageSize } from "image-size";
 import { describe, expect, it } from "vitest";
 import { encodePng } from "./encode-png.js";
 
-// That a decoder gives the same pixels back: packages/engine/src/images/pictures.test.ts.
+// packages/engine/src/images/pictures.test.ts checks that a decoder returns the same pixels.
 describe("encodePng", () => {
   const picture = { width: 3, height: 2, rgb: Uint8Array.from({ length: 18 }, (_, i) => (i * 91) % 256) };
 
@@ -27,7 +27,7 @@ describe("encodePng", () => {
     const rows = inflateSync(file.subarray(at + 4, at + 4 + file.readUInt32BE(at - 4)));
     expect(rows.length).toBe(2 * 10);
     expect([rows[0], rows[10]]).toEqual([1, 1]);
-    // The first pixel has no neighbours.
+    // The first pixel has no left neighbour.
     expect([...rows.subarray(1, 4)]).toEqual([...picture.rgb.subarray(0, 3)]);
   });
 

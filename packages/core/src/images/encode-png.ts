@@ -6,10 +6,10 @@ const signature = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
 const bytesPerPixel = 3;
 
 /**
- * A picture as a PNG file: 8 bits a channel, no transparency. The same picture gives the same bytes on every machine, so that its
- * file has the same hash: each row is written as differences to the pixel on the left, of which only runs are compressed
- * (Z_RLE), since zlib's search for other repetitions depends on the CPU.
- * @throws DataError when its pixels are not as many as its size says.
+ * Encodes a picture as a PNG file: 8 bits per channel, no transparency. The same picture gives the same bytes on every
+ * machine, so that its file has the same hash. For this each row is written as differences to the pixel on the left,
+ * and only runs are compressed (Z_RLE), because zlib's search for other repetitions depends on the CPU.
+ * @throws DataError when the number of pixels differs from the size.
  */
 export function encodePng({ width, height, rgb }: Picture): Uint8Array {
   if (!(width >= 1 && height >= 1 && rgb.length === width * height * bytesPerPixel)) {
@@ -24,7 +24,7 @@ export function encodePng({ width, height, rgb }: Picture): Uint8Array {
   const view = new DataView(header.buffer);
   view.setUint32(0, width);
   view.setUint32(4, height);
-  // Bits a channel, colour type RGB; compression, filter method and interlacing have one value each.
+  // Bits per channel, colour type RGB; compression, filter method and interlacing have one value each.
   header.set([8, 2, 0, 0, 0], 8);
   const pixels = deflateSync(filterRows(rgb, width * bytesPerPixel, height), { strategy: constants.Z_RLE });
   return Buffer.concat([
@@ -35,7 +35,9 @@ export function encodePng({ width, height, rgb }: Picture): Uint8Array {
   ]);
 }
 
-/** Each row behind its filter type, 1: a byte is the difference to that of the pixel before. PNG specification, 9.2. */
+/**
+ * Each row after its filter type, 1: a byte is the difference from that of the previous pixel. PNG specification, 9.2.
+ */
 function filterRows(rgb: Uint8Array, rowBytes: number, height: number): Uint8Array {
   const rows = new Uint8Array((rowBytes + 1) * height);
   for (let y = 0; y < height; y++) {

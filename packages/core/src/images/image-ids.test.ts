@@ -12,7 +12,7 @@ const imageOf = (hash: string): LoadedImage => ({
 });
 const grid = { columns: 0, rows: 0 };
 
-/** The garbage collector, by hand. */
+/** A manual garbage collector. */
 class Collector implements Lifetimes {
   private readonly gone = new Map<PlacedImage, () => void>();
   private readonly collected = new Set<PlacedImage>();
@@ -62,7 +62,7 @@ describe("ids of images", () => {
     collector.collect(first);
     const again = place("a");
     expect([...again.tokenIds]).toEqual([12, 13]);
-    // The collector tells late; the file's second placement stays.
+    // The collector reports late; the file's second placement stays.
     collector.notify(first);
     expect(place("a")).toBe(again);
     expect(ids.find(10)).toBeUndefined();

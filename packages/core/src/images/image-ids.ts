@@ -2,13 +2,13 @@ import { EngineError } from "../errors/engine-error.js";
 import type { PlacedImage } from "./image-encoder.js";
 import type { LoadedImage } from "./image-source.js";
 
-/** A stretch of an image's tokens: one of the vocabulary, or so many vectors. */
+/** A part of an image's tokens: one of the vocabulary, or a number of vectors. */
 export type ImagePiece =
   | { token: number }
-  /** `columns` and `rows`: their grid where positions are of two dimensions (M-RoPE), else 0. */
+  /** `columns` and `rows`: their grid for two-dimensional positions (M-RoPE), else 0. */
   | { vectors: number; columns: number; rows: number };
 
-/** A stretch of vectors of a placed image: `count` ids from `first` on, the image's vectors from `index` on. */
+/** A range of a placed image's vectors: `count` ids from `first` on, for the image's vectors from `index` on. */
 export interface VectorRange {
   first: number;
   count: number;
@@ -22,10 +22,10 @@ interface Entry {
   ranges: readonly VectorRange[];
 }
 
-/** What follows which images are alive. Tests give one of their own. */
+/** Tracks which images are still referenced. Tests use a fake. */
 export interface Lifetimes {
   ref(image: PlacedImage): WeakRef<PlacedImage>;
-  /** Calls back when the image is gone. */
+  /** Calls back when the image was collected. */
   watch(image: PlacedImage, gone: () => void): void;
 }
 
@@ -38,27 +38,26 @@ function followCollector(): Lifetimes {
 const lastId = 2 ** 31 - 1;
 
 export interface ImageIdOptions {
-  /** Is told of each range of vectors before anybody sees its ids. */
+  /** Called with each range of vectors before its ids are returned. */
   define?: (range: VectorRange) => void;
   lifetimes?: Lifetimes;
 }
 
 /**
- * Gives images their ids. The same file has the same ids as long as anybody holds its `PlacedImage`, or a `LoadedImage` that was
- * placed; no id is ever given to another image, so that what was computed for an image that is gone is never taken for
- * another one's.
+ * Assigns ids to images. A file keeps its ids as long as its `PlacedImage`, or a placed `LoadedImage`, is referenced.
+ * An id is never reused, so that results for a collected image are never taken for another image's.
  */
 export class ImageIds {
   private readonly byHash = new Map<string, Entry>();
-  /** Who keeps a file keeps its ids. */
+  /** Ids live as long as any reference to the image. */
   private readonly byImage = new WeakMap<LoadedImage, PlacedImage>();
-  /** By their first id, which rises. */
+  /** Sorted by their first ids. */
   private ranges: { range: VectorRange; entry: Entry }[] = [];
   private readonly placements = new WeakMap<PlacedImage, Entry>();
   private readonly define: (range: VectorRange) => void;
   private readonly lifetimes: Lifetimes;
 
-  /** @param next the first id that no token of the vocabulary has. */
+  /** @param next the first id after those of the vocabulary. */
   constructor(
     private next: number,
     { define = () => {}, lifetimes = followCollector() }: ImageIdOptions = {},
@@ -67,7 +66,7 @@ export class ImageIds {
     this.lifetimes = lifetimes;
   }
 
-  /** @param layOut is called for an image that nobody holds yet. */
+  /** @param layOut called for an image without a placement. */
   place(image: LoadedImage, layOut: () => readonly ImagePiece[]): PlacedImage {
     const known = this.byHash.get(image.hash)?.ref.deref();
     if (known) this.byImage.set(image, known);
@@ -101,12 +100,12 @@ export class ImageIds {
     return placed;
   }
 
-  /** Where the image's vectors stand among the ids. */
+  /** The id ranges of the image's vectors. */
   rangesOf(placed: PlacedImage): readonly VectorRange[] {
     return this.placements.get(placed)?.ranges ?? [];
   }
 
-  /** Whose vector this id stands for, and which of the image's. */
+  /** The image of this vector id, and the vector's index in it. */
   find(tokenId: number): { placed: PlacedImage; index: number } | undefined {
     let low = 0;
     let high = this.ranges.length;

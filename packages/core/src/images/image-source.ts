@@ -1,6 +1,6 @@
-/** What dumps and checkpoints keep of an image; its file lies beside them, by hash. */
+/** The record of an image in dumps and checkpoints; its file is stored next to them, by hash. */
 export interface ImageRecord {
-  /** SHA-256 of the file's bytes, in hex. Two images are the same where this is. */
+  /** SHA-256 of the file's bytes, in hex. Images with equal hashes are equal. */
   hash: string;
   /** In pixels. */
   width: number;
@@ -8,22 +8,22 @@ export interface ImageRecord {
   mimeType: ImageMimeType;
 }
 
-/** An image whose file is in memory. `loadImage` makes it. */
+/** An image whose file is in memory, created by `loadImage`. */
 export interface LoadedImage extends ImageRecord {
-  /** The file, as it came: PNG, JPEG, BMP or GIF. */
+  /** The unchanged file: PNG, JPEG, BMP or GIF. */
   bytes: Uint8Array;
 }
 
-/** Files that can be decoded. Of a GIF its first picture counts. */
+/** Formats that can be decoded. For a GIF only its first picture is used. */
 export type ImageMimeType = "image/png" | "image/jpeg" | "image/bmp" | "image/gif";
 
-/** Where an image comes from. Only programs and rows of data name paths and addresses, never a model. */
+/** Source of an image. Only programs and rows of data name paths and addresses, never a model. */
 export type ImageSource =
   | LoadedImage
   | ImageRecord
   | { bytes: Uint8Array }
   | { path: string }
-  /** Base64, or a data address. */
+  /** Base64, or a data URL. */
   | { data: string; mimeType?: string }
   | { url: string };
 

@@ -11,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const png = fakeImageFile(40, 16);
 writeFileSync(join(folder, "a.png"), png);
 const base64 = Buffer.from(png).toString("base64");
-/** Headers of other kinds, each of 5 x 3 pixels. */
+/** Headers of other formats, each of 5 x 3 pixels. */
 const bmp = Uint8Array.from({ length: 26 }, (_, i) => ({ 0: 0x42, 1: 0x4d, 14: 40, 18: 5, 22: 3 })[i] ?? 0);
 const gif = Uint8Array.from([...Buffer.from("GIF89a"), 5, 0, 3, 0]);
 const jpeg = Uint8Array.from([
@@ -87,7 +87,7 @@ it("an image is measured by its header", async () => {
   const size = { width: 40, height: 16 };
   expect(await measureImage({ bytes: png })).toEqual(expect.objectContaining(size));
   expect(await measureImage(await loadImage({ bytes: png }))).toEqual(size);
-  // No more of a file is read than its header: it may be larger than a whole one may be.
+  // Reads no more than a file's header, so the file may be larger than the limit.
   expect(await measureImage({ path: "large.png" }, { folder, maxBytes: 1000 })).toEqual(expect.objectContaining(size));
   await expect(measureImage({ path: "large.png" }, { folder, maxPixels: 639 })).rejects.toThrow(
     /too many pixels|large/,

@@ -5,9 +5,9 @@ import { type ImageMimeType, type ImageRecord, type ImageSource, isLoaded, type 
 import { type ReadSourceOptions, readHead, readSource } from "./read-source.js";
 
 export interface ImageLimits {
-  /** Of a file. Default 20 MiB. */
+  /** Most bytes of a file. Default 20 MiB. */
   maxBytes?: number;
-  /** Width times height. Default 16,777,216 (4096 x 4096). */
+  /** Most pixels, width times height. Default 16,777,216 (4096 x 4096). */
   maxPixels?: number;
 }
 
@@ -21,7 +21,7 @@ const mimeTypes: Record<string, ImageMimeType> = {
   gif: "image/gif",
 };
 
-/** A file in memory. Copies of data share it, as it is no plain object, and JSON has its record alone. */
+/** A file in memory. It is not a plain object, so copies of data share it, and JSON contains only its record. */
 class ImageFile implements LoadedImage {
   constructor(
     readonly bytes: Uint8Array,
@@ -36,16 +36,16 @@ class ImageFile implements LoadedImage {
   }
 }
 
-/** An image without its file. */
+/** The record of an image, without its file. */
 export function toImageRecord({ hash, width, height, mimeType }: ImageRecord): ImageRecord {
   return { hash, width, height, mimeType };
 }
 
 /**
- * Brings an image's file into memory and reads its size from its header, as it is shown: a JPEG's camera may have been turned.
- * Its pixels are decoded later.
- * @throws DataError "data/bad-image" for what is no image that can be decoded, or beyond the limits; "data/image-refused" for a
- * path or an address that these options do not allow.
+ * Loads an image's file into memory and reads its displayed size from its header: a JPEG's camera may have been turned.
+ * Pixels are decoded later.
+ * @throws DataError "data/bad-image" for a file that cannot be decoded or exceeds the limits; "data/image-refused" for
+ * a path or an address that these options do not allow.
  */
 export async function loadImage(source: ImageSource, options: LoadImageOptions = {}): Promise<LoadedImage> {
   if (isLoaded(source)) return source;
@@ -54,7 +54,7 @@ export async function loadImage(source: ImageSource, options: LoadImageOptions =
   return new ImageFile(bytes, createHash("sha256").update(bytes).digest("hex"), width, height, mimeType);
 }
 
-/** An image's size in pixels; of a path no more than its header is read. @throws DataError as `loadImage` does. */
+/** An image's size in pixels; of a path it reads only the header. @throws DataError as `loadImage` does. */
 export async function measureImage(
   source: ImageSource,
   options: LoadImageOptions = {},
@@ -64,7 +64,7 @@ export async function measureImage(
     try {
       return readHeader(await readHead(source.path, options.folder), options);
     } catch {
-      // A header that is longer, or the error that reading all of it gives.
+      // The header is longer, or reading all of it gives the error.
     }
   }
   return readHeader(await readSource(source, options), options);
@@ -72,7 +72,7 @@ export async function measureImage(
 
 type Header = Pick<LoadedImage, "width" | "height" | "mimeType">;
 
-/** What a file's first bytes say of it. */
+/** Facts from a file's first bytes. */
 function readHeader(bytes: Uint8Array, { subject = "image", maxPixels = defaultMaxPixels }: LoadImageOptions): Header {
   const { width, height, mimeType } = parseHeader(bytes, subject);
   if (width * height <= maxPixels) return { width, height, mimeType };
@@ -107,7 +107,7 @@ function parseHeader(bytes: Uint8Array, subject: string): Header {
   return isOnItsSide(header) ? { width: height, height: width, mimeType } : { width, height, mimeType };
 }
 
-/** How a camera was held, as EXIF counts: 1 is upright, 5 to 8 lie on their side. */
+/** The camera's orientation, by EXIF's numbers: 1 is upright, 5 to 8 lie on their side. */
 function toOrientation({ orientation = 1 }: { orientation?: number }): number {
   return orientation >= 1 && orientation <= 8 ? orientation : 1;
 }
@@ -116,7 +116,7 @@ function isOnItsSide(header: { orientation?: number }): boolean {
   return toOrientation(header) >= 5;
 }
 
-/** How the pixels of an image's file must be turned before they are shown, as EXIF counts: 1 to 8; 1: not at all. */
+/** The rotation that an image's pixels need before display, by EXIF's numbers: 1 to 8; 1: none. */
 export function readOrientation(bytes: Uint8Array): number {
   try {
     return toOrientation(imageSize(bytes));

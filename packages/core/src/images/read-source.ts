@@ -3,15 +3,15 @@ import { resolve } from "node:path";
 import { DataError } from "../errors/data-error.js";
 import type { ImageSource, LoadedImage } from "./image-source.js";
 
-/** Where images may come from, and how large their files may be. */
+/** Allowed sources of images, and the limit of their files. */
 export interface ReadSourceOptions {
-  /** Whose image it is, for errors: a row, a tool. */
+  /** Owner of the image, for errors: a row, a tool. */
   subject?: string;
-  /** Of a file. Default 20 MiB. */
+  /** Most bytes of a file. Default 20 MiB. */
   maxBytes?: number;
-  /** The folder that relative paths begin in. Absent: paths are refused. */
+  /** Base folder of relative paths. Absent: paths are refused. */
   folder?: string;
-  /** Gets what an address names. Absent: addresses are refused. */
+  /** Fetches addresses. Absent: addresses are refused. */
   fetch?: typeof fetch;
 }
 
@@ -19,8 +19,8 @@ const defaultMaxBytes = 20 * 1024 * 1024;
 
 /**
  * The bytes of an image's file.
- * @throws DataError "data/bad-image" for a file that cannot be read or is too large; "data/image-refused" for one that these options
- * do not allow.
+ * @throws DataError "data/bad-image" for a file that cannot be read or is too large; "data/image-refused" for one that
+ * these options do not allow.
  */
 export async function readSource(
   source: Exclude<ImageSource, LoadedImage>,
@@ -31,7 +31,7 @@ export async function readSource(
   return bytes;
 }
 
-/** The first bytes of a file: nearly always as many as its header has. */
+/** The first bytes of a file, nearly always enough for its header. */
 export async function readHead(path: string, folder: string): Promise<Uint8Array> {
   const file = await open(resolve(folder, path));
   try {

@@ -1,6 +1,6 @@
 import type { Picture } from "./image-encoder.js";
 
-/** A rectangle of whole pixels: `left` and `top` are in it, `right` and `bottom` are not. */
+/** A rectangle of whole pixels: `left` and `top` are inside, `right` and `bottom` are outside. */
 export interface PixelBox {
   left: number;
   top: number;
@@ -8,7 +8,7 @@ export interface PixelBox {
   bottom: number;
 }
 
-/** The part of a picture inside a box, which must lie in the picture and not be empty. */
+/** The part of a picture inside a box, which must be within the picture and not empty. */
 export function cropPicture(picture: Picture, { left, top, right, bottom }: PixelBox): Picture {
   const width = right - left;
   const height = bottom - top;
@@ -21,8 +21,8 @@ export function cropPicture(picture: Picture, { left, top, right, bottom }: Pixe
 }
 
 /**
- * A picture in another size, both sides at least 1. A side that becomes shorter takes averages over areas, one that becomes longer is interpolated
- * linearly between the middles of pixels.
+ * A picture in another size, both sides at least 1. A shorter side is averaged over areas, a longer side is
+ * interpolated linearly between the centres of pixels.
  */
 export function scalePicture(picture: Picture, width: number, height: number): Picture {
   const columns = makeTaps(picture.width, width);
@@ -51,7 +51,9 @@ export function scalePicture(picture: Picture, width: number, height: number): P
   return { width, height, rgb };
 }
 
-/** For each of `to` pixels: from which of the `from` on they come, with which weights; these add up to 1. */
+/**
+ * For each of the `to` pixels: the first of the `from` pixels that it depends on, and their weights, which add up to 1.
+ */
 function makeTaps(from: number, to: number): { start: number; weights: number[] }[] {
   const ratio = from / to;
   return Array.from({ length: to }, (_, i) => {

@@ -26,7 +26,7 @@ describe("FakeEngine", () => {
     expect((await first.generate([], { maxTokens: 20 })).text).toBe("turn 0");
     const next = await first.generate(engine.tokenize("?"), { maxTokens: 20 });
     expect(next).toMatchObject({ text: "turn 1", finishReason: "stop" });
-    // The end-of-turn token of the turn before, and the delta.
+    // The end-of-turn token of the previous turn, and the delta.
     expect(next.stats).toMatchObject({ prefillTokens: 2, reusedTokens: 12, decodeTokens: 7 });
     expect(engine.detokenize(first.tokenIds)).toBe("hello turn 0<|im_end|>?turn 1<|im_end|>");
     expect(engine.detokenize(second.tokenIds)).toBe("hello ");

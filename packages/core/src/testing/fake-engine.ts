@@ -21,16 +21,16 @@ import { FakeTokenizer, fakeChatTemplate } from "./fake-tokenizer.js";
 const fakeEntropy = 1;
 
 /**
- * An engine without a model: what it says is scripted, its tokens are bytes and ChatML's special tokens. Logprobs are a
- * fixed function of each token and the one before, the same in `generate` and `score`. `train` runs the loss and counts
- * steps, but changes nothing.
+ * An engine without a model: its replies are scripted, its tokens are bytes and ChatML's special tokens. Logprobs are a
+ * fixed function of each token and the previous one, the same in `generate` and `score`. `train` runs the loss and
+ * counts steps, but changes nothing.
  */
 export class FakeEngine implements PolicyEngine, FakeHost {
   readonly tokenizer: FakeTokenizer;
   readonly info: ModelInfo;
   readonly chatTemplate: string | null;
   readonly images?: FakeImages;
-  /** What was asked of the engine. Every sequence is created once and must be disposed once. */
+  /** Records of the calls. Every sequence must be created once and disposed once. */
   readonly counts = {
     created: 0,
     disposed: 0,
@@ -103,8 +103,8 @@ export class FakeEngine implements PolicyEngine, FakeHost {
   }
 
   /**
-   * In (-1, 0): fixed by the token and the one before it; the first token, which has no prefix, and vectors of images, which
-   * nothing predicts, get 0.
+   * In (-1, 0), determined by the token and the previous one. 0 for the first token, which has no prefix, and for
+   * vectors of images, which are not predicted.
    */
   logprobAt(tokenIds: ArrayLike<number>, at: number): number {
     if (at === 0 || tokenIds[at]! >= this.info.vocabSize) return 0;
@@ -112,7 +112,7 @@ export class FakeEngine implements PolicyEngine, FakeHost {
     return -Math.fround((1 + ((tokenIds[at]! * 31 + before * 17) % 97)) / 99);
   }
 
-  /** What may follow, by falling logprob, ties by id. */
+  /** The tokens that may follow, by falling logprob, ties by id. */
   listLikeliest(tokenIds: readonly number[], count: number): TokenCandidate[] {
     const all = Array.from({ length: this.info.vocabSize }, (_, id) => ({
       id,
@@ -140,7 +140,7 @@ export class FakeEngine implements PolicyEngine, FakeHost {
       return {
         logprobs: scored((at) => this.logprobAt(tokenIds, at) * (options.adapter === false ? referenceScale : 1)),
         entropy: options.entropy ? scored(() => fakeEntropy) : null,
-        // As if the token had a rival, and nothing else were possible.
+        // Computed as if the token had one rival, and nothing else were possible.
         sumPiSquared: options.sumPiSquared
           ? scored((at) => {
               const p = Math.exp(this.logprobAt(tokenIds, at));
@@ -151,7 +151,7 @@ export class FakeEngine implements PolicyEngine, FakeHost {
     });
   }
 
-  /** One micro-batch of everything. `gradNorm` is the norm of dLoss/dLogprobs. */
+  /** One micro-batch with everything. `gradNorm` is the norm of dLoss/dLogprobs. */
   async train(
     batch: readonly TrainSequence[],
     loss: LossFunction,

@@ -1,6 +1,6 @@
 /**
- * The beginning of a PNG file: as much of it as is read before pixels are decoded, which no fake does.
- * @param content 0 to 255; files of other contents have other hashes.
+ * The beginning of a PNG file, up to the pixels, which no fake decodes.
+ * @param content 0 to 255; files with different contents have different hashes.
  */
 export function fakeImageFile(width: number, height: number, content = 0): Uint8Array {
   const file = new Uint8Array(34);

@@ -3,17 +3,17 @@ import type { ImageEncoder, ImageStats, Picture, PlacedImage } from "../images/i
 import { ImageIds } from "../images/image-ids.js";
 import type { LoadedImage } from "../images/image-source.js";
 
-/** Stand around an image's vectors; their text is not the image's place in a template. */
+/** Tokens around an image's vectors; their text is not the image's placeholder in a template. */
 export const fakeImageMarks = ["<|image_start|>", "<|image_end|>"] as const;
 
 export interface FakeImageOptions {
-  /** A vector stands for a square of so many pixels a side. Default 16. */
+  /** Side of the square that a vector represents, in pixels. Default 16. */
   patch?: number;
-  /** Whose file cannot be decoded. Default: all can. */
+  /** Whether an image's file counts as damaged. Default: none does. */
   isDamaged?: (image: LoadedImage) => boolean;
 }
 
-/** Images of the fake engine: a mark, a vector for each patch, and a mark. Ids are given as by a real engine. */
+/** Images of the fake engine: a mark, a vector for each patch, and a mark. Ids are assigned as in a real engine. */
 export class FakeImages implements ImageEncoder {
   readonly info = { path: "fake", type: "fake", hash: "0".repeat(64) };
   private readonly ids: ImageIds;
@@ -54,7 +54,7 @@ export class FakeImages implements ImageEncoder {
     return this.ids.find(tokenId);
   }
 
-  /** A picture of the image's size, the same for the same file: not what the file shows. */
+  /** A picture of the image's size, the same for the same file, but not the file's content. */
   async decode(image: LoadedImage): Promise<Picture> {
     this.checkFile(image);
     const { width, height } = image;
@@ -79,7 +79,9 @@ export class FakeImages implements ImageEncoder {
     };
   }
 
-  /** The images whose vectors are among the tokens, each once. @throws EngineError for an id that is no image's. */
+  /**
+   * The images whose vectors are among the tokens, each once. @throws EngineError for an id that belongs to no image.
+   */
   use(tokenIds: ArrayLike<number>): PlacedImage[] {
     const used = new Set<PlacedImage>();
     for (let i = 0; i < tokenIds.length; i++) {
@@ -101,7 +103,10 @@ export class FakeImages implements ImageEncoder {
     return [...used];
   }
 
-  /** The token itself, or a number that the image and the vector's place in it decide: never the id, which follows arrival. */
+  /**
+   * The token itself, or a number derived from the image and the vector's index in it: never the id, which depends on
+   * the order of arrival.
+   */
   describe(tokenId: number): number {
     const found = this.find(tokenId);
     return found ? Number.parseInt(found.placed.image.hash.slice(0, 4), 16) + found.index : tokenId;

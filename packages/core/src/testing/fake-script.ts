@@ -2,12 +2,12 @@ import type { GenerateOptions, ModelInfo, TokenCandidate } from "../policy-engin
 import type { FakeImageOptions, FakeImages } from "./fake-images.js";
 import type { FakeTokenizer } from "./fake-tokenizer.js";
 
-/** What the script of a fake model sees when it has to speak. */
+/** State that a fake model's script receives for its reply. */
 export interface FakeContext {
-  /** Everything so far, special tokens written out. */
+  /** The whole text so far, including special tokens. */
   text: string;
   tokenIds: Int32Array;
-  /** Turns that this sequence (and what it was forked from) has sampled before. */
+  /** Number of turns that this sequence (and the one it was forked from) has sampled before. */
   turn: number;
   options: GenerateOptions;
 }
@@ -16,9 +16,9 @@ export interface FakeContext {
 export type FakeReply = string | { text: string; end?: boolean };
 
 export interface FakeEngineOptions {
-  /** The script: what the model says next. */
+  /** The script: returns the model's next reply. */
   reply: (context: FakeContext) => FakeReply | Promise<FakeReply>;
-  /** Milliseconds that a turn takes; default 0 (still asynchronous). */
+  /** Duration of a turn in milliseconds; default 0 (still asynchronous). */
   latencyMs?: number | ((context: FakeContext) => number);
   prefillLatencyMs?: number;
   /** Default 4096. */
@@ -27,17 +27,17 @@ export interface FakeEngineOptions {
   maxSequences?: number;
   /** Default: ChatML with Hermes tools. */
   chatTemplate?: string | null;
-  /** Special tokens beside ChatML's. */
+  /** Special tokens in addition to ChatML's. */
   specialTokens?: readonly string[];
-  /** Tokens that end a turn or the text, the one that replies end with first; default `<|im_end|>` and `<|endoftext|>`. */
+  /** Tokens that end a turn or the text; replies end with the first one. Default `<|im_end|>` and `<|endoftext|>`. */
   endTokens?: readonly string[];
-  /** With the adapter off logprobs are so many times as large. Default 1: adapter and reference are the same. */
+  /** Factor for logprobs with the adapter off. Default 1: adapter and reference are equal. */
   referenceScale?: number;
-  /** Whether it takes images, with two more special tokens around them (`fakeImageMarks`). Default: text alone. */
+  /** Whether it takes images, with two more special tokens around them (`fakeImageMarks`). Default: only text. */
   images?: boolean | FakeImageOptions;
 }
 
-/** What a sequence of the fake engine uses of it. */
+/** The parts of the fake engine that its sequences use. */
 export interface FakeHost {
   readonly tokenizer: FakeTokenizer;
   readonly info: ModelInfo;

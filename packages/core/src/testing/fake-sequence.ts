@@ -4,14 +4,14 @@ import type { PlacedImage } from "../images/image-encoder.js";
 import type { GenerateOptions, GenerateResult, PolicySequence } from "../policy-engine.js";
 import type { FakeHost } from "./fake-script.js";
 
-/** A sequence of the fake engine: it holds tokens, and counts what a real one would have evaluated. */
+/** A sequence of the fake engine: it holds tokens, and counts the tokens that a real one would have evaluated. */
 export class FakeSequence implements PolicySequence {
   private disposed = false;
   private running = false;
   private turn = 0;
   /** Tokens whose KV a real engine would have; the last sampled token is evaluated with the next delta. */
   private evaluated = 0;
-  /** Whose vectors are among its tokens. */
+  /** The images whose vectors are among its tokens. */
   private images: PlacedImage[] = [];
 
   constructor(
@@ -59,7 +59,7 @@ export class FakeSequence implements PolicySequence {
       return {
         tokenIds: Int32Array.from(sampled.tokens),
         logprobs: Float32Array.from(sampled.tokens, (_, i) => this.engine.logprobAt(this.ids, start + i)),
-        // The script is trusted to speak as the grammar wants: nothing says what its words would have been without.
+        // The script is trusted to follow the grammar: its text without one is unknown.
         ...(options.grammar === undefined ? {} : { constrained: new Uint8Array(sampled.tokens.length) }),
         ...(options.topLogprobs
           ? {
@@ -98,7 +98,7 @@ export class FakeSequence implements PolicySequence {
     this.engine.counts.disposed++;
   }
 
-  /** Cuts at the first stop token (kept), stop string (kept in the tokens, cut from the text) or the token limit. */
+  /** Cuts at the first stop token (kept), stop string (kept in the tokens, removed from `text`) or the token limit. */
   private stop(
     tokens: readonly number[],
     options: GenerateOptions,
@@ -159,7 +159,7 @@ export class FakeSequence implements PolicySequence {
 
   /** @returns whether the signal, or the sequence's disposal, ended the wait. */
   private async wait(ms: number, signal: AbortSignal | undefined): Promise<boolean> {
-    // Even without latency a reply never comes in the same tick, as with a real engine.
+    // A reply never arrives in the same tick, even without latency, as in a real engine.
     await sleep(ms, undefined, { signal }).catch(() => undefined);
     return (signal?.aborted ?? false) || this.disposed;
   }

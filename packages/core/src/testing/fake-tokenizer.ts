@@ -19,7 +19,7 @@ export class FakeTokenizer {
   private readonly special: readonly string[];
   private readonly specialPattern: RegExp;
 
-  /** @param added special tokens beside ChatML's, as other templates print them. */
+  /** @param added special tokens in addition to ChatML's, which other templates print. */
   constructor(added: readonly string[] = []) {
     this.special = [...fakeSpecialTokens, ...added];
     this.vocabSize = firstSpecial + this.special.length;
@@ -39,7 +39,7 @@ export class FakeTokenizer {
     const encoder = new TextEncoder();
     if (options.special === false) return Int32Array.from(encoder.encode(text));
     const ids: number[] = [];
-    // Splitting by a pattern with a group keeps the separators, at the odd places.
+    // Splitting by a pattern with a group keeps the separators, at odd indices.
     text.split(this.specialPattern).forEach((part, i) => {
       if (i % 2 === 1) ids.push(this.idOf(part));
       else for (const byte of encoder.encode(part)) ids.push(byte);
@@ -76,7 +76,7 @@ export class FakeTokenizer {
   }
 }
 
-/** ChatML with Hermes tools, as a GGUF would carry it. */
+/** ChatML with Hermes tools, in the form of a GGUF's template. */
 export const fakeChatTemplate = `{%- if tools -%}
 <|im_start|>system
 {% if messages[0].role == 'system' %}{{ messages[0].content }}

@@ -1,7 +1,9 @@
 import type { OptimizerOptions, ScoreSequence, TrainOptions, TrainResult, TrainSequence } from "../policy-engine.js";
 import type { ValueEngine, ValueLossFunction } from "../value-engine.js";
 
-/** A critic without a model: values are a fixed function of each token and the one before. `train` runs the loss alone. */
+/**
+ * A critic without a model: values are a fixed function of each token and the previous one. `train` only runs the loss.
+ */
 export class FakeValueEngine implements ValueEngine {
   /** In [0, 1). */
   valueAt(tokenIds: ArrayLike<number>, at: number): number {
@@ -15,7 +17,7 @@ export class FakeValueEngine implements ValueEngine {
     );
   }
 
-  /** One micro-batch of everything. `gradNorm` is the norm of dLoss/dValues. */
+  /** One micro-batch with everything. `gradNorm` is the norm of dLoss/dValues. */
   async train(
     batch: readonly TrainSequence[],
     loss: ValueLossFunction,

@@ -1,7 +1,7 @@
 import { inflateSync } from "node:zlib";
 import type { Picture } from "../images/image-encoder.js";
 
-/** The pixels of a PNG that `encodePng` has written; of other files it knows nothing. */
+/** The pixels of a PNG written by `encodePng`; does not support other files. */
 export function readPng(file: Uint8Array): Picture {
   const bytes = Buffer.from(file);
   const width = bytes.readUInt32BE(16);
